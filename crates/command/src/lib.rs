@@ -1,0 +1,1 @@
+//! One file per command: typed arguments, work, reply; sessions and cursors.

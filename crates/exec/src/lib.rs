@@ -1,0 +1,1 @@
+//! Runs plan trees on a snapshot; writes with index upkeep.

@@ -1,0 +1,1 @@
+//! Query and catalog snapshot to a checked plan tree and its explain form; pure.

@@ -1,0 +1,1 @@
+//! MQL as typed trees: parse, normalize, and evaluate on one document.

@@ -1,0 +1,1 @@
+//! Nestor: a document database that MongoDB drivers and tools use unmodified.

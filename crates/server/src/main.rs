@@ -1,0 +1,2 @@
+//! The `nestor` binary.
+fn main() {}

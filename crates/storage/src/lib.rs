@@ -1,0 +1,1 @@
+//! The storage engine: journal, memtable, base B-tree, snapshots, catalog, recovery.

@@ -1,0 +1,1 @@
+//! Golden runner, reference evaluator, generators. Used by test targets only.
