@@ -1,0 +1,41 @@
+# Every target calls one script; the scripts install what is missing (a Rust
+# toolchain, a C compiler, Python's venv) and say so before they do.
+
+.PHONY: help run test check fmt bless crash fuzz bench spec sample clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## build, start a server on 127.0.0.1:27017 with ./data, load the sample data (PORT=, DBPATH=)
+	@scripts/run
+
+test: ## everything CI runs: `make check`, then end-to-end tests with real clients
+	@scripts/test all
+
+check: ## formatting, clippy, rustdoc, cargo test (with the tidy checks)
+	@scripts/test check
+
+fmt: ## format the Rust code
+	@scripts/cargo fmt --all
+
+bless: ## rewrite the outputs of the golden cases; review the diff as code
+	@NESTOR_BLESS=1 scripts/cargo test --workspace
+
+crash: ## the crash test at length: kill -9 under load, reopen, check (ROUNDS=50)
+	@NESTOR_CRASH_ROUNDS=$${ROUNDS:-50} scripts/test crash
+
+fuzz: ## run each fuzz target for a while (SECONDS_EACH=60, TARGET=name); needs a nightly toolchain
+	@scripts/fuzz
+
+bench: ## `nestor bench` on a release build (ARGS="--quick")
+	@scripts/cargo build --release -p nestor
+	@scripts/cargo run --release -q -p nestor -- bench $(ARGS)
+
+spec: ## driver specification data against a throw-away server (SPECS=dir)
+	@scripts/spec
+
+sample: ## fetch the sample data into ./sample
+	@scripts/sample-data
+
+clean: ## delete what `make run` wrote: ./data and ./sample
+	rm -rf data sample

@@ -1,0 +1,141 @@
+//! Tidy checks: rules about the repository that the compiler does not know.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Longest source file; at this length there is a seam to split at.
+const LINES_MAX: usize = 1000;
+
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors()
+        .nth(2)
+        .expect("the crate lies two levels below the root")
+        .to_owned()
+}
+
+/// Every source file of ours below `folder`.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if !matches!(
+                name.as_str(),
+                "target" | "node_modules" | "corpus" | "artifacts"
+            ) && !name.starts_with('.')
+            {
+                sources(&path, found);
+            }
+        } else if [".rs", ".py", ".js"].iter().any(|end| name.ends_with(end)) {
+            found.push(path);
+        }
+    }
+}
+
+fn all_sources() -> Vec<(String, String)> {
+    let root = root();
+    let mut paths = Vec::new();
+    for folder in ["crates", "tests", "fuzz", "benches", "scripts"] {
+        sources(&root.join(folder), &mut paths);
+    }
+    paths.sort();
+    paths
+        .into_iter()
+        .map(|path| {
+            let text = fs::read_to_string(&path)
+                .unwrap_or_else(|e| panic!("{} is not readable text: {e}", path.display()));
+            let name = path.strip_prefix(&root).expect("found below the root");
+            (name.display().to_string(), text)
+        })
+        .collect()
+}
+
+/// The words between single back-ticks, outside of indented blocks.
+fn quoted_words(markdown: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    for line in markdown.lines().filter(|line| !line.starts_with("    ")) {
+        words.extend(line.split('`').skip(1).step_by(2));
+    }
+    words
+}
+
+/// Whether a quoted word of ARCHITECTURE.md claims to be a path of the repository.
+fn is_path(word: &str) -> bool {
+    let plain = word
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
+    let first = word.split('/').next().unwrap_or_default();
+    let ours = [
+        "crates", "tests", "docs", "scripts", "fuzz", "benches", ".ci",
+    ];
+    plain && word.contains('/') && ours.contains(&first)
+}
+
+#[test]
+fn every_path_architecture_names_exists() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let missing: Vec<_> = quoted_words(&text)
+        .into_iter()
+        .filter(|word| is_path(word) && !root().join(word).exists())
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "ARCHITECTURE.md names what is not there: {missing:?}"
+    );
+}
+
+#[test]
+fn architecture_names_every_crate() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let words = quoted_words(&text);
+    for entry in fs::read_dir(root().join("crates"))
+        .expect("crates")
+        .flatten()
+    {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = format!("crates/{name}");
+        let named = words.iter().any(|word| {
+            *word == name
+                || word.trim_end_matches('/') == path
+                || word.starts_with(&(path.clone() + "/"))
+        });
+        assert!(named, "ARCHITECTURE.md does not name `{path}`");
+    }
+}
+
+#[test]
+fn no_file_is_too_long() {
+    let long: Vec<_> = all_sources()
+        .into_iter()
+        .map(|(name, text)| (name, text.lines().count()))
+        .filter(|(_, lines)| *lines > LINES_MAX)
+        .collect();
+    assert!(
+        long.is_empty(),
+        "split these, over {LINES_MAX} lines: {long:?}"
+    );
+}
+
+#[test]
+fn nothing_is_left_undone_or_ignored() {
+    // Put together here so that this file does not find itself.
+    let forbidden = [
+        concat!("todo", "!("),
+        concat!("unimplemented", "!("),
+        concat!("#[ign", "ore"),
+        concat!("pytest.mark.", "xfail"),
+    ];
+    let mut found = Vec::new();
+    for (name, text) in all_sources() {
+        for (number, line) in text.lines().enumerate() {
+            if forbidden.iter().any(|word| line.contains(word)) {
+                found.push(format!("{name}:{}: {}", number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}

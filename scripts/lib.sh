@@ -1,0 +1,146 @@
+# Sourced by the scripts beside it: paths, messages, and installing what a
+# fresh Debian lacks. Nothing is installed silently.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
+root=$PWD
+
+# Old enough for edition 2024 (see rust-version in Cargo.toml).
+rust_minimum=1.85
+
+: "${HOME:=/root}"
+export HOME
+cache=${NESTOR_CACHE:-$HOME/.cache/nestor}
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$cache/target}
+export PATH="$HOME/.cargo/bin:$PATH"
+mkdir -p "$cache"
+
+if [ -t 1 ]; then bold=$(printf '\033[1m') plain=$(printf '\033[0m'); else bold='' plain=''; fi
+say() { printf '%s==> %s%s\n' "$bold" "$*" "$plain"; }
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"
+    elif have sudo; then sudo "$@"
+    else return 1
+    fi
+}
+
+apt_updated=
+apt_update() {
+    [ -n "$apt_updated" ] && return
+    have apt-get || return 1
+    apt_updated=1
+    as_root apt-get -qq update >/dev/null || true
+}
+
+# apt_install PACKAGE...: says what it does first.
+apt_install() {
+    apt_update || return 1
+    say "installing with apt: $*"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends "$@" >/dev/null
+}
+
+# The version apt would install, empty when there is none.
+apt_candidate() {
+    apt-cache policy "$1" 2>/dev/null | awk '/Candidate:/ && $2 != "(none)" { print $2 }'
+}
+
+at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
+
+rust_is_good() {
+    have cargo || return 1
+    local version
+    version=$(rustc --version 2>/dev/null | awk '{ print $2 }')
+    [ -n "$version" ] && at_least "$rust_minimum" "$version"
+}
+
+rustup_host_answers() {
+    curl -fsSI -m 15 -o /dev/null "${RUSTUP_DIST_SERVER:-https://static.rust-lang.org}/dist/channel-rust-stable.toml.sha256" 2>/dev/null
+}
+
+# Rust >= $rust_minimum: what is there, else rustup (its host permitting), else
+# the distribution's packages. Debian 12 carries a current toolchain for its
+# browsers as rustc-web; Debian 13's own rustc is new enough.
+need_rust() {
+    rust_is_good && return
+    say "no Rust toolchain of version $rust_minimum or newer: installing one"
+    if have rustup && rustup_host_answers; then
+        say "rustup toolchain install stable"
+        rustup toolchain install stable --profile minimal -c clippy -c rustfmt && rustup default stable
+        rust_is_good && return
+    fi
+    if rustup_host_answers; then
+        say "installing rustup and stable Rust into $HOME/.cargo and $HOME/.rustup"
+        if curl --proto '=https' --tlsv1.2 -fsSL -m 60 https://sh.rustup.rs -o "$cache/rustup-init.sh"; then
+            sh "$cache/rustup-init.sh" -y --no-modify-path --profile minimal -c clippy -c rustfmt
+        elif apt_update && [ -n "$(apt_candidate rustup)" ]; then
+            apt_install rustup && rustup toolchain install stable --profile minimal -c clippy -c rustfmt && rustup default stable
+        fi
+        hash -r
+        rust_is_good && return
+    fi
+    apt_update || die "install Rust $rust_minimum or newer (https://rustup.rs) and run this again"
+    if at_least "$rust_minimum" "$(apt_candidate cargo)" && at_least "$rust_minimum" "$(apt_candidate rustc)"; then
+        apt_install cargo rustc rustfmt rust-clippy
+    elif [ -n "$(apt_candidate cargo-web)" ]; then
+        apt_install cargo-web rustc-web rustfmt-web rust-web-clippy
+    fi
+    hash -r
+    rust_is_good || die "could not install Rust $rust_minimum or newer; see https://rustup.rs"
+}
+
+# Decimal128 and zstd are C libraries that cargo compiles.
+need_cc() {
+    have cc && return
+    say "no C compiler: installing one"
+    apt_install gcc libc6-dev || die "install a C compiler and run this again"
+}
+
+need_python() {
+    python3 -c 'import ensurepip, venv' 2>/dev/null && return
+    say "no Python 3 with venv: installing it"
+    apt_install python3 python3-venv || die "install python3 and python3-venv and run this again"
+}
+
+need_build_tools() { need_rust; need_cc; }
+
+# venv: makes (once per requirements file) the environment of the end-to-end
+# tests and sets $python to its interpreter.
+need_venv() {
+    need_python
+    local requirements=$root/tests/e2e/requirements.txt stamp
+    stamp=$(python3 --version | cat - "$requirements" | sha256sum | cut -c1-16)
+    local venv=$cache/venv-$stamp
+    python=$venv/bin/python
+    [ -f "$venv/.complete" ] && return
+    say "making the Python environment of the end-to-end tests ($venv)"
+    rm -rf "$venv"
+    python3 -m venv "$venv" && "$python" -m pip install -q --disable-pip-version-check -r "$requirements" || return 1
+    touch "$venv/.complete"
+}
+
+# node_clients: Node's driver and mongosh. Sets $node_modules, empty when they
+# cannot be had (no Node.js on this machine): the tests then say so.
+need_node_clients() {
+    node_modules=
+    if ! have node || ! have npm; then
+        [ -n "${NESTOR_CI:-}" ] && apt_install nodejs npm
+        { have node && have npm; } || return 0
+    fi
+    # Node 18 runs the previous major version of the driver only.
+    local major driver=mongodb@7 shell=mongosh@2
+    major=$(node -p 'process.versions.node.split(".")[0]')
+    [ "$major" -ge 20 ] || { driver=mongodb@6 shell=mongosh@2.3.8; }
+    local folder=$cache/node-$major
+    node_modules=$folder/node_modules
+    [ -f "$folder/.complete" ] && return
+    say "fetching Node's driver and mongosh with npm ($folder)"
+    mkdir -p "$folder"
+    if npm install --prefix "$folder" --no-audit --no-fund --silent "$driver" "$shell"; then
+        touch "$folder/.complete"
+    else
+        node_modules=
+    fi
+}
