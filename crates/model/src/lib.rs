@@ -1,1 +1,33 @@
-//! The shared vocabulary of Nestor as plain data: BSON values and their order, dotted paths, namespaces, timestamps, error codes. No I/O.
+//! The shared vocabulary of Nestor as plain data. No I/O.
+//!
+//! Reading order: [`error`] (codes and the one client-visible error type), [`raw`] (BSON as bytes),
+//! [`value`] (BSON as owned values, and [`ValueRef`], the view both forms share), [`order`] (the one
+//! canonical comparison and hash), [`number`] and [`decimal`] (arithmetic), [`path`], [`namespace`],
+//! [`ids`] (object ids, timestamps, record ids).
+//!
+//! Two forms of BSON live side by side. [`RawDoc`] is a validated byte slice: documents stay in that
+//! form from disk to socket. [`Document`] and [`Value`] are owned, cheap to clone, and hold computed
+//! results; a [`Document`] may itself still be raw inside. Code that only reads takes [`DocRef`] and
+//! [`ValueRef`], which look the same over both.
+
+pub mod decimal;
+pub mod error;
+pub mod ids;
+pub mod namespace;
+pub mod number;
+pub mod order;
+pub mod path;
+pub mod raw;
+mod raw_write;
+pub mod value;
+
+pub use decimal::Decimal128;
+pub use error::{Error, ErrorCode, Result};
+pub use ids::{ObjectId, RecordId, Timestamp};
+pub use namespace::Namespace;
+pub use order::{compare, hash_value, values_equal};
+pub use path::{Path, PathPart};
+pub use raw::{RawDoc, RawDocBuf};
+pub use raw_write::RawWriter;
+pub use smol_str::SmolStr as Str;
+pub use value::{Array, ArrayRef, Binary, BsonType, DocRef, Document, Regex, Value, ValueRef};

@@ -1,0 +1,41 @@
+//! Namespaces: `db.collection`.
+
+use crate::Str;
+use std::fmt;
+
+/// A database name and a collection name. The collection may contain dots; the database may not.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Namespace {
+    /// Database name.
+    pub db: Str,
+    /// Collection name; empty when the namespace names only a database.
+    pub coll: Str,
+}
+
+impl Namespace {
+    /// A namespace of the two parts; validity of the names is the catalog's business.
+    pub fn new(db: impl Into<Str>, coll: impl Into<Str>) -> Self {
+        Self {
+            db: db.into(),
+            coll: coll.into(),
+        }
+    }
+
+    /// Splits `db.coll` at the first dot; without a dot the collection is empty.
+    pub fn parse(text: &str) -> Self {
+        match text.split_once('.') {
+            Some((db, coll)) => Self::new(db, coll),
+            None => Self::new(text, ""),
+        }
+    }
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.coll.is_empty() {
+            f.write_str(&self.db)
+        } else {
+            write!(f, "{}.{}", self.db, self.coll)
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Arithmetic on BSON numbers: promotion and overflow.

@@ -1,0 +1,551 @@
+//! BSON as bytes: validation once at the edge, then cheap reading.
+//!
+//! ```text
+//! document  int32 length (all bytes, itself included) | element* | 0x00
+//! element   type byte | name bytes | 0x00 | value bytes
+//! ```
+//!
+//! [`RawDoc`] is a promise: its bytes passed [`RawDoc::validate`] (structure, lengths, UTF-8 of strings
+//! and names, nesting depth). Reading relies on it and checks nothing twice. This is one of the few
+//! modules with `unsafe`: strings of validated bytes become `&str` without another UTF-8 check.
+
+#![allow(unsafe_code)]
+
+use crate::value::{ArrayRef, DocRef, ValueRef};
+use crate::{Decimal128, ObjectId, Timestamp};
+use std::fmt;
+use std::sync::Arc;
+
+/// Deepest nesting a stored document may have; the top level counts 1... as MongoDB's limit of 200.
+pub const DEPTH_MAX: usize = 200;
+/// Largest document a client may store, in bytes.
+pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Why bytes are not BSON, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// Offset of the offending byte from the start of the outermost document.
+    pub offset: usize,
+    /// What is wrong.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at offset {}", self.reason, self.offset)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+impl From<Malformed> for crate::Error {
+    fn from(m: Malformed) -> Self {
+        if m.reason == TOO_DEEP {
+            return crate::Error::new(
+                crate::ErrorCode::Overflow,
+                format!("exceeded maximum nested object depth: {DEPTH_MAX}"),
+            );
+        }
+        crate::Error::new(crate::ErrorCode::InvalidBSON, format!("invalid BSON: {m}"))
+    }
+}
+
+const TOO_DEEP: &str = "nested too deep";
+
+/// A validated BSON document (or array) as bytes. Copying it copies a slice.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RawDoc<'a>(&'a [u8]);
+
+/// The empty document.
+pub const EMPTY: RawDoc<'static> = RawDoc(&[5, 0, 0, 0, 0]);
+
+impl<'a> RawDoc<'a> {
+    /// Checks that `bytes` are exactly one document and keeps them. Depth may reach [`DEPTH_MAX`].
+    pub fn validate(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        check_document(bytes, 0, bytes.len(), 1)?;
+        Ok(Self(bytes))
+    }
+
+    /// Checks a document at the start of `bytes` and returns it; what follows is not looked at.
+    pub fn validate_prefix(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let length = read_len(bytes, 0, bytes.len())?;
+        if length < 5 || length > bytes.len() {
+            return Err(Malformed {
+                offset: 0,
+                reason: "document length out of range",
+            });
+        }
+        Self::validate(&bytes[..length])
+    }
+
+    /// Takes bytes that were validated before.
+    ///
+    /// # Safety
+    /// `bytes` must be a whole document that [`RawDoc::validate`] accepted (for instance read back from
+    /// storage under a checksum).
+    pub unsafe fn from_validated(bytes: &'a [u8]) -> Self {
+        debug_assert!(
+            RawDoc::validate(bytes).is_ok(),
+            "callers pass only bytes that were validated"
+        );
+        Self(bytes)
+    }
+
+    /// The bytes, length prefix included.
+    pub fn as_bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// Size in bytes.
+    pub fn len(self) -> usize {
+        self.0.len()
+    }
+
+    /// True when there are no fields.
+    pub fn is_empty(self) -> bool {
+        self.0.len() <= 5
+    }
+
+    /// Fields in order. For an array the names are whatever the bytes say; only positions count.
+    pub fn iter(self) -> RawIter<'a> {
+        RawIter { bytes: self.0, at: 4 }
+    }
+
+    /// The first field of that name.
+    pub fn get(self, name: &str) -> Option<ValueRef<'a>> {
+        let mut at = 4;
+        while at + 1 < self.0.len() {
+            let kind = self.0[at];
+            let name_end = find_nul(self.0, at + 1);
+            let value_at = name_end + 1;
+            if &self.0[at + 1..name_end] == name.as_bytes() {
+                return Some(read_value(self.0, kind, value_at).0);
+            }
+            at = value_at + value_size(self.0, kind, value_at);
+        }
+        None
+    }
+
+    /// An owned copy.
+    pub fn to_buf(self) -> RawDocBuf {
+        RawDocBuf(self.0.into())
+    }
+
+    /// This document as the view shared with owned documents.
+    pub fn as_doc(self) -> DocRef<'a> {
+        DocRef::Raw(self)
+    }
+
+    /// Iterates with each element's whole bytes (type, name, value), for copying without decoding.
+    pub fn elements(self) -> impl Iterator<Item = RawElement<'a>> {
+        let bytes = self.0;
+        let mut at = 4;
+        std::iter::from_fn(move || {
+            if at + 1 >= bytes.len() {
+                return None;
+            }
+            let start = at;
+            let kind = bytes[at];
+            let name_end = find_nul(bytes, at + 1);
+            let value_at = name_end + 1;
+            at = value_at + value_size(bytes, kind, value_at);
+            Some(RawElement {
+                bytes: &bytes[start..at],
+                value_at: value_at - start,
+                offset: start,
+            })
+        })
+    }
+}
+
+/// One element as bytes.
+#[derive(Clone, Copy)]
+pub struct RawElement<'a> {
+    bytes: &'a [u8],
+    value_at: usize,
+    offset: usize,
+}
+
+impl<'a> RawElement<'a> {
+    /// Type byte, name and value, as they stand in the document.
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+    /// Offset of the element's type byte within the document it came from.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+    /// The type byte.
+    pub fn kind(&self) -> u8 {
+        self.bytes[0]
+    }
+    /// The field name.
+    pub fn name(&self) -> &'a str {
+        str_at(self.bytes, 1, self.value_at - 1)
+    }
+    /// The value's bytes.
+    pub fn value_bytes(&self) -> &'a [u8] {
+        &self.bytes[self.value_at..]
+    }
+    /// The value.
+    pub fn value(&self) -> ValueRef<'a> {
+        read_value(self.bytes, self.bytes[0], self.value_at).0
+    }
+}
+
+impl fmt::Debug for RawDoc<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.as_doc(), f)
+    }
+}
+
+impl<'a> IntoIterator for RawDoc<'a> {
+    type Item = (&'a str, ValueRef<'a>);
+    type IntoIter = RawIter<'a>;
+    fn into_iter(self) -> RawIter<'a> {
+        self.iter()
+    }
+}
+
+/// Iterator over a [`RawDoc`]'s fields.
+#[derive(Clone)]
+pub struct RawIter<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Iterator for RawIter<'a> {
+    type Item = (&'a str, ValueRef<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at + 1 >= self.bytes.len() {
+            return None;
+        }
+        let kind = self.bytes[self.at];
+        let name_end = find_nul(self.bytes, self.at + 1);
+        let name = str_at(self.bytes, self.at + 1, name_end);
+        let (value, end) = read_value(self.bytes, kind, name_end + 1);
+        self.at = end;
+        Some((name, value))
+    }
+}
+
+/// An owned validated document as bytes; clones share them.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct RawDocBuf(Arc<[u8]>);
+
+impl RawDocBuf {
+    /// Validates and keeps.
+    pub fn validate(bytes: impl Into<Arc<[u8]>>) -> Result<Self, Malformed> {
+        let bytes = bytes.into();
+        RawDoc::validate(&bytes)?;
+        Ok(Self(bytes))
+    }
+
+    pub(crate) fn from_writer(bytes: Vec<u8>) -> Self {
+        debug_assert!(
+            RawDoc::validate_any_depth(&bytes),
+            "a writer builds only well-formed documents"
+        );
+        Self(bytes.into())
+    }
+
+    /// The document.
+    pub fn as_raw(&self) -> RawDoc<'_> {
+        RawDoc(&self.0)
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The shared bytes.
+    pub fn into_bytes(self) -> Arc<[u8]> {
+        self.0
+    }
+}
+
+impl fmt::Debug for RawDocBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.as_raw(), f)
+    }
+}
+
+impl RawDoc<'_> {
+    fn validate_any_depth(bytes: &[u8]) -> bool {
+        match RawDoc::validate(bytes) {
+            Ok(_) => true,
+            Err(e) => e.reason == TOO_DEEP,
+        }
+    }
+}
+
+fn find_nul(bytes: &[u8], from: usize) -> usize {
+    // Names are short: a plain loop beats a call into memchr.
+    let mut at = from;
+    while bytes[at] != 0 {
+        at += 1;
+    }
+    at
+}
+
+fn str_at(bytes: &[u8], from: usize, to: usize) -> &str {
+    // SAFETY: `bytes` lie in a validated document, where every name and string is UTF-8.
+    unsafe { std::str::from_utf8_unchecked(&bytes[from..to]) }
+}
+
+fn i32_at(bytes: &[u8], at: usize) -> i32 {
+    i32::from_le_bytes(array_at(bytes, at))
+}
+
+fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut out = [0; N];
+    out.copy_from_slice(&bytes[at..at + N]);
+    out
+}
+
+/// Size in bytes of a value of type `kind` at `at` of a validated document.
+fn value_size(bytes: &[u8], kind: u8, at: usize) -> usize {
+    match kind {
+        0x01 | 0x09 | 0x11 | 0x12 => 8,
+        0x02 | 0x0D | 0x0E => 4 + i32_at(bytes, at) as usize,
+        0x03 | 0x04 | 0x0F => i32_at(bytes, at) as usize,
+        0x05 => 5 + i32_at(bytes, at) as usize,
+        0x07 => 12,
+        0x08 => 1,
+        0x0B => {
+            let middle = find_nul(bytes, at);
+            find_nul(bytes, middle + 1) + 1 - at
+        }
+        0x0C => 4 + i32_at(bytes, at) as usize + 12,
+        0x10 => 4,
+        0x13 => 16,
+        _ => 0,
+    }
+}
+
+/// The value of type `kind` at `at`, and the offset after it.
+fn read_value(bytes: &[u8], kind: u8, at: usize) -> (ValueRef<'_>, usize) {
+    let end = at + value_size(bytes, kind, at);
+    let string = |from: usize| {
+        let length = i32_at(bytes, from) as usize;
+        str_at(bytes, from + 4, from + 3 + length)
+    };
+    let value = match kind {
+        0x01 => ValueRef::Double(f64::from_le_bytes(array_at(bytes, at))),
+        0x02 => ValueRef::String(string(at)),
+        0x03 => ValueRef::Document(DocRef::Raw(RawDoc(&bytes[at..end]))),
+        0x04 => ValueRef::Array(ArrayRef::Raw(RawDoc(&bytes[at..end]))),
+        0x05 => ValueRef::Binary {
+            subtype: bytes[at + 4],
+            bytes: &bytes[at + 5..end],
+        },
+        0x06 => ValueRef::Undefined,
+        0x07 => ValueRef::ObjectId(ObjectId(array_at(bytes, at))),
+        0x08 => ValueRef::Bool(bytes[at] != 0),
+        0x09 => ValueRef::DateTime(i64::from_le_bytes(array_at(bytes, at))),
+        0x0A => ValueRef::Null,
+        0x0B => {
+            let middle = find_nul(bytes, at);
+            ValueRef::Regex {
+                pattern: str_at(bytes, at, middle),
+                options: str_at(bytes, middle + 1, end - 1),
+            }
+        }
+        0x0C => ValueRef::DbPointer {
+            namespace: string(at),
+            id: ObjectId(array_at(bytes, end - 12)),
+        },
+        0x0D => ValueRef::Code(string(at)),
+        0x0E => ValueRef::Symbol(string(at)),
+        0x0F => {
+            let code = string(at + 4);
+            let scope_at = at + 4 + 4 + code.len() + 1;
+            ValueRef::CodeWithScope {
+                code,
+                scope: DocRef::Raw(RawDoc(&bytes[scope_at..end])),
+            }
+        }
+        0x10 => ValueRef::Int32(i32_at(bytes, at)),
+        0x11 => ValueRef::Timestamp(Timestamp::from_u64(u64::from_le_bytes(array_at(bytes, at)))),
+        0x12 => ValueRef::Int64(i64::from_le_bytes(array_at(bytes, at))),
+        0x13 => ValueRef::Decimal128(Decimal128::from_bytes(array_at(bytes, at))),
+        0x7F => ValueRef::MaxKey,
+        _ => ValueRef::MinKey,
+    };
+    (value, end)
+}
+
+fn read_len(bytes: &[u8], at: usize, end: usize) -> Result<usize, Malformed> {
+    if at + 4 > end {
+        return Err(Malformed {
+            offset: at,
+            reason: "length cut off",
+        });
+    }
+    usize::try_from(i32_at(bytes, at)).map_err(|_| Malformed {
+        offset: at,
+        reason: "negative length",
+    })
+}
+
+fn check_document(bytes: &[u8], at: usize, end: usize, depth: usize) -> Result<(), Malformed> {
+    if depth > DEPTH_MAX {
+        return Err(Malformed {
+            offset: at,
+            reason: TOO_DEEP,
+        });
+    }
+    if read_len(bytes, at, end)? != end - at {
+        return Err(Malformed {
+            offset: at,
+            reason: "document length does not fit",
+        });
+    }
+    if end - at < 5 || bytes[end - 1] != 0 {
+        return Err(Malformed {
+            offset: end.saturating_sub(1),
+            reason: "document does not end in zero",
+        });
+    }
+    let last = end - 1;
+    let mut at = at + 4;
+    while at < last {
+        let kind = bytes[at];
+        let name_end = check_cstring(bytes, at + 1, last)?;
+        at = check_value(bytes, kind, name_end + 1, last, depth)?;
+    }
+    Ok(())
+}
+
+/// Checks a zero-terminated UTF-8 string; returns the offset of the zero.
+fn check_cstring(bytes: &[u8], at: usize, end: usize) -> Result<usize, Malformed> {
+    let Some(length) = bytes.get(at..end).and_then(|rest| rest.iter().position(|b| *b == 0)) else {
+        return Err(Malformed {
+            offset: at,
+            reason: "name not terminated",
+        });
+    };
+    check_utf8(bytes, at, at + length)?;
+    Ok(at + length)
+}
+
+fn check_utf8(bytes: &[u8], from: usize, to: usize) -> Result<(), Malformed> {
+    match std::str::from_utf8(&bytes[from..to]) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(Malformed {
+            offset: from + e.valid_up_to(),
+            reason: "text is not UTF-8",
+        }),
+    }
+}
+
+/// Checks a length-prefixed string; returns the offset after it.
+fn check_string(bytes: &[u8], at: usize, end: usize) -> Result<usize, Malformed> {
+    let length = read_len(bytes, at, end)?;
+    let stop = at + 4 + length;
+    if length == 0 || stop > end || bytes[stop - 1] != 0 {
+        return Err(Malformed {
+            offset: at,
+            reason: "string length does not fit",
+        });
+    }
+    check_utf8(bytes, at + 4, stop - 1)?;
+    Ok(stop)
+}
+
+/// Checks the value of type `kind` at `at`; returns the offset after it.
+fn check_value(bytes: &[u8], kind: u8, at: usize, end: usize, depth: usize) -> Result<usize, Malformed> {
+    let fixed = |size: usize| {
+        if at + size > end {
+            Err(Malformed {
+                offset: at,
+                reason: "value cut off",
+            })
+        } else {
+            Ok(at + size)
+        }
+    };
+    match kind {
+        0x01 | 0x09 | 0x11 | 0x12 => fixed(8),
+        0x06 | 0x0A | 0x7F | 0xFF => Ok(at),
+        0x07 => fixed(12),
+        0x10 => fixed(4),
+        0x13 => fixed(16),
+        0x08 => {
+            let stop = fixed(1)?;
+            if bytes[at] > 1 {
+                Err(Malformed {
+                    offset: at,
+                    reason: "boolean is neither 0 nor 1",
+                })
+            } else {
+                Ok(stop)
+            }
+        }
+        0x02 | 0x0D | 0x0E => check_string(bytes, at, end),
+        0x03 | 0x04 => {
+            let stop = at + read_len(bytes, at, end)?;
+            if stop > end {
+                return Err(Malformed {
+                    offset: at,
+                    reason: "document length does not fit",
+                });
+            }
+            check_document(bytes, at, stop, depth + 1)?;
+            Ok(stop)
+        }
+        0x05 => check_binary(bytes, at, end),
+        0x0B => {
+            let middle = check_cstring(bytes, at, end)?;
+            Ok(check_cstring(bytes, middle + 1, end)? + 1)
+        }
+        0x0C => {
+            let stop = check_string(bytes, at, end)? + 12;
+            if stop > end {
+                Err(Malformed {
+                    offset: at,
+                    reason: "value cut off",
+                })
+            } else {
+                Ok(stop)
+            }
+        }
+        0x0F => {
+            let stop = at + read_len(bytes, at, end)?;
+            if stop > end {
+                return Err(Malformed {
+                    offset: at,
+                    reason: "code with scope length does not fit",
+                });
+            }
+            let scope = check_string(bytes, at + 4, stop)?;
+            check_document(bytes, scope, stop, depth + 1)?;
+            Ok(stop)
+        }
+        _ => Err(Malformed {
+            offset: at,
+            reason: "unknown type",
+        }),
+    }
+}
+
+fn check_binary(bytes: &[u8], at: usize, end: usize) -> Result<usize, Malformed> {
+    let length = read_len(bytes, at, end)?;
+    let stop = at + 5 + length;
+    if stop > end {
+        return Err(Malformed {
+            offset: at,
+            reason: "binary length does not fit",
+        });
+    }
+    if bytes[at + 4] == 2 && (length < 4 || i32_at(bytes, at + 5) as usize != length - 4) {
+        // Subtype 2 repeats its length inside.
+        return Err(Malformed {
+            offset: at,
+            reason: "old binary length does not fit",
+        });
+    }
+    Ok(stop)
+}
