@@ -1,0 +1,72 @@
+import itertools
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import harness  # noqa: E402
+
+
+def pytest_report_header(config):
+    return f"nestor: {harness.BIN}"
+
+
+def pytest_sessionstart(session):
+    if not os.path.exists(harness.BIN):
+        pytest.exit(f"there is no binary {harness.BIN}: build it or name one in NESTOR_BIN", 2)
+
+
+def pytest_terminal_summary(terminalreporter):
+    if not os.environ.get("NESTOR_NODE_MODULES"):
+        terminalreporter.write_line("Node.js is not here: its driver and mongosh were LEFT OUT")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """A server all tests share; each takes a database of its own (`db`)."""
+    with harness.Server(tmp_path_factory.mktemp("shared")) as server:
+        yield server
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def client(server):
+    return server.client()
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def db(client, request):
+    """A database nobody else uses, dropped afterwards."""
+    name = f"e2e_{next(_numbers)}"
+    yield client[name]
+    client.drop_database(name)
+
+
+@pytest.fixture
+def start():
+    """Starts servers that are gone when the test is over: `start(dbpath, *flags, **options)`."""
+    servers = []
+
+    def start(dbpath=None, *flags, **options):
+        server = harness.Server(dbpath, *flags, **options)
+        servers.append(server)
+        return server.start()
+
+    yield start
+    for server in servers:
+        if server.process is not None:
+            server.kill()
+
+
+@pytest.fixture
+def node_modules():
+    folder = os.environ.get("NESTOR_NODE_MODULES")
+    if not folder:
+        pytest.skip("Node.js is not here")
+    return Path(folder)

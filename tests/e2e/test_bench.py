@@ -1,0 +1,18 @@
+"""`nestor bench`, tiny: that it works and what it prints, never how fast."""
+
+from harness import run
+
+
+def test_bench_runs(server):
+    done = run("bench", "--quick")
+    assert done.returncode == 0, done.stdout
+    for case in ("responder", "ping", "find by _id", "range of 100", "$inc by _id", "insert one", "insertMany 1000"):
+        assert case in done.stdout, done.stdout
+    for figure in ("idle RSS", "start to ping", "longest pause"):
+        assert figure in done.stdout, done.stdout
+
+
+def test_bench_against_a_running_server(server):
+    done = run("bench", "--quick", "--uri", server.uri, "--pid", server.pid, "--cases", "ping")
+    assert done.returncode == 0, done.stdout
+    assert "ping" in done.stdout and "find by _id" not in done.stdout

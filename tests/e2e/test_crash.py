@@ -1,0 +1,212 @@
+"""The crash test: kill -9 under concurrent writers, reopen, check.
+
+Every writer owns its documents and keeps a model of what the server has acknowledged with j:true, plus the
+one operation that was in flight. After the crash the data must be the model, with the operation in flight
+applied as a whole or not at all. NESTOR_CRASH_ROUNDS and NESTOR_CRASH_SEED set its length and its dice.
+"""
+
+import os
+import random
+import threading
+import time
+
+import pymongo
+from bson import Int64
+from harness import Server, check
+from pymongo.errors import AutoReconnect, ConnectionFailure, OperationFailure
+
+ROUNDS = int(os.environ.get("NESTOR_CRASH_ROUNDS", "4"))
+SEED = int(os.environ.get("NESTOR_CRASH_SEED", random.SystemRandom().randrange(1 << 32)))
+WRITERS = 8
+JOURNALED = pymongo.WriteConcern(w=1, j=True)
+ABSENT = None
+
+
+class Writer(threading.Thread):
+    """Writes its own documents `{_id: "writer-n", a, b, c, pad}`, where a == b == c always holds."""
+
+    def __init__(self, number, client, model, dice):
+        super().__init__(daemon=True)
+        self.number = number
+        self.collection = client.crash.get_collection("docs", write_concern=JOURNALED)
+        self.model = model  # _id -> value of a, of what was acknowledged
+        self.in_flight = {}  # _id -> value after the operation that was not acknowledged
+        self.dice = random.Random(dice)
+        self.acknowledged = 0
+        self.problem = None
+
+    def run(self):
+        try:
+            while True:
+                self.step()
+        except (AutoReconnect, ConnectionFailure):
+            pass  # the crash
+        except Exception as problem:  # noqa: BLE001: reported by the main thread
+            self.problem = problem
+
+    def step(self):
+        kind = self.dice.choices(["insert", "batch", "update", "delete", "grow"], [4, 2, 6, 2, 1])[0]
+        if kind in ("insert", "batch") or not self.model:
+            fresh = [self.new_id() for _ in range(20 if kind == "batch" else 1)]
+            self.apply({i: 0 for i in fresh}, lambda: self.insert(fresh))
+            return
+        chosen = self.dice.choice(list(self.model))
+        if kind == "delete":
+            self.apply({chosen: ABSENT}, lambda: self.collection.delete_one({"_id": chosen}))
+        else:
+            change = {"$inc": {"a": 1, "b": 1, "c": 1}}
+            if kind == "grow":
+                change["$set"] = {"pad": "y" * self.dice.randrange(20_000)}
+            self.apply({chosen: self.model[chosen] + 1}, lambda: self.collection.update_one({"_id": chosen}, change))
+
+    def new_id(self):
+        return f"{self.number}-{self.dice.getrandbits(48):012x}"
+
+    def insert(self, fresh):
+        pad = "x" * self.dice.randrange(2000)
+        self.collection.insert_many([{"_id": i, "w": self.number, "a": 0, "b": 0, "c": 0, "pad": pad} for i in fresh])
+
+    def apply(self, outcome, operation):
+        self.in_flight = outcome
+        operation()
+        for key, value in outcome.items():
+            if value is ABSENT:
+                del self.model[key]
+            else:
+                self.model[key] = value
+        self.in_flight = {}
+        self.acknowledged += 1
+
+
+def verify(collection, writer):
+    """The data of one writer against its model; returns the model to go on with."""
+    found = {}
+    for document in collection.find({"w": writer.number}):
+        assert document["a"] == document["b"] == document["c"], f"half an update: {document}"
+        found[document["_id"]] = document["a"]
+    for key in writer.model.keys() | found.keys() | writer.in_flight.keys():
+        allowed = {writer.model.get(key, ABSENT)}
+        if key in writer.in_flight:
+            allowed.add(writer.in_flight[key])
+        assert found.get(key, ABSENT) in allowed, f"{key}: found {found.get(key, ABSENT)}, may be {allowed}"
+    return found
+
+
+def indexes_agree(collection):
+    """Each index returns the documents a scan of the collection returns."""
+    scanned = sorted(d["_id"] for d in collection.find({}, {"_id": 1}, hint=[("$natural", 1)]))
+    for name in collection.index_information():
+        through = sorted(d["_id"] for d in collection.find({}, {"_id": 1}, hint=name))
+        assert through == scanned, f"index {name} has {len(through)} of {len(scanned)} documents"
+    assert collection.count_documents({}) == len(scanned)
+
+
+def checkpoint_until_crash(client):
+    try:
+        while True:
+            client.admin.command("fsync")
+            time.sleep(0.05)
+    except (AutoReconnect, ConnectionFailure):
+        pass
+
+
+def test_nothing_acknowledged_is_lost(tmp_path):
+    print(f"\ncrash test: {ROUNDS} rounds, seed {SEED} (NESTOR_CRASH_SEED)")
+    dice = random.Random(SEED)
+    models = [{} for _ in range(WRITERS)]
+    dbpath = tmp_path / "data"
+    total = 0
+    with Server(dbpath) as server:
+        server.client().crash.docs.create_index([("w", 1), ("a", -1)])
+        for round_number in range(ROUNDS):
+            client = server.client(retryWrites=bool(round_number % 2), maxPoolSize=None, serverSelectionTimeoutMS=500)
+            writers = [Writer(i, client, models[i], dice.random()) for i in range(WRITERS)]
+            for writer in writers:
+                writer.start()
+            if round_number % 2:
+                threading.Thread(target=checkpoint_until_crash, args=(client,), daemon=True).start()
+            time.sleep(0.3 + dice.random())
+            server.process.kill()
+            server.process.wait()
+            for writer in writers:
+                writer.join(60)
+                assert not writer.is_alive()
+                assert writer.problem is None, repr(writer.problem)
+            client.close()
+            total += sum(writer.acknowledged for writer in writers)
+
+            if round_number % 3 != 2:  # sometimes the server itself is the first to see the torn files
+                check(dbpath)
+            server.start()
+            collection = server.client().crash.docs
+            models = [verify(collection, writer) for writer in writers]
+            assert collection.count_documents({}) == sum(map(len, models)), "no document without a writer"
+            indexes_agree(collection)
+            print(
+                f"  round {round_number + 1}: {total} acknowledged so far, {sum(map(len, models))} documents, "
+                f"restarted in {server.started_in_s:.2f} s"
+            )
+        assert total > ROUNDS * WRITERS, "the writers did write"
+        assert server.stop() == 0
+        check(dbpath)
+
+
+def test_unacknowledged_writes_reach_the_disk_within_100_ms_or_so(tmp_path):
+    """w:1 without j waits for no sync; the journal is synced behind it."""
+    with Server(tmp_path / "data") as server:
+        collection = server.client().test.c
+        for i in range(200):
+            collection.insert_one({"_id": i})
+        collection.with_options(write_concern=JOURNALED).insert_one({"_id": "last"})
+        server.kill()
+        server.start()
+        assert server.client().test.c.count_documents({}) == 201, "what came before a journaled write is there too"
+
+
+def test_a_killed_retryable_write_is_not_repeated(tmp_path):
+    """A write that was journaled and then retried after the crash is recognised."""
+    from bson import Binary
+
+    session = {"id": Binary(b"0123456789abcdef", 4)}
+    with Server(tmp_path / "data") as server:
+        server.client().test.c.insert_one({"_id": 1, "n": 0})
+        for number in range(1, 4):
+            command = {
+                "update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}], "lsid": session,
+                "txnNumber": Int64(number), "writeConcern": {"w": "majority"}, "$db": "test",
+            }
+            with server.raw() as raw:
+                assert raw.command(command)["nModified"] == 1
+            server.kill()
+            server.start()
+            with server.raw() as raw:
+                assert raw.command(command)["nModified"] == 1
+        assert server.client().test.c.find_one() == {"_id": 1, "n": 3}
+
+
+def test_create_drop_and_index_survive(tmp_path):
+    """The catalog changes in the same batch as the data."""
+    with Server(tmp_path / "data") as server:
+        for round_number in range(3):
+            db = server.client().catalog
+            db.create_collection(f"made{round_number}")
+            db[f"made{round_number}"].create_index("x", unique=True)
+            db[f"made{round_number}"].insert_one({"x": round_number})
+            if round_number:
+                db[f"made{round_number - 1}"].drop()
+            db.moved.drop()
+            db.source.insert_one({"round": round_number})
+            db.source.rename("moved")
+            db.sync.with_options(write_concern=JOURNALED).insert_one({})
+            server.kill()
+            check(server.dbpath)
+            server.start()
+            db = server.client().catalog
+            assert sorted(db.list_collection_names()) == sorted([f"made{round_number}", "moved", "sync"])
+            assert "x_1" in db[f"made{round_number}"].index_information()
+            assert db.moved.find_one({}, {"_id": 0}) == {"round": round_number}
+            try:
+                db[f"made{round_number}"].insert_one({"x": round_number})
+                raise AssertionError("the unique index was lost")
+            except OperationFailure as error:
+                assert error.code == 11000

@@ -1,0 +1,149 @@
+"""`nestor import`: formats, modes, bad records."""
+
+import datetime
+import json
+
+import bson
+import pytest
+from bson import Decimal128, Int64, ObjectId
+from harness import ROOT, run
+
+
+@pytest.fixture
+def load(server, db, tmp_path):
+    def load(name, content, *flags, ok=True):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        done = run("import", path, "--into", f"{db.name}.c", "--uri", server.uri, *flags)
+        assert (done.returncode == 0) == ok, done.stdout
+        return done.stdout
+
+    return load
+
+
+def stored(db):
+    return list(db.c.find().sort("_id", 1))
+
+
+def test_ndjson(load, db):
+    said = load("a.ndjson", '{"_id":1,"a":{"b":[1,2.5,null,true]}}\n\n{"_id":2}\r\n{"_id":3,"x":"ü"}')
+    assert stored(db) == [{"_id": 1, "a": {"b": [1, 2.5, None, True]}}, {"_id": 2}, {"_id": 3, "x": "ü"}]
+    assert "3" in said
+
+
+def test_json_array_and_concatenated_documents(load, db):
+    load("a.json", ' [ {"_id": 1,\n "a": "]"} ,\n {"_id": 2} ]\n')
+    load("b.json", '{"_id": 3,\n  "a": {"b":\n 1}}\n{"_id": 4}{"_id": 5}')
+    assert [d["_id"] for d in stored(db)] == [1, 2, 3, 4, 5]
+
+
+def test_byte_order_mark(load, db):
+    load("a.json", b"\xef\xbb\xbf" + b'{"_id": 1}')
+    assert stored(db) == [{"_id": 1}]
+
+
+def test_extended_json(load, db):
+    oid = "507f1f77bcf86cd799439011"
+    load(
+        "a.ndjson",
+        f'{{"_id":{{"$oid":"{oid}"}},"l":{{"$numberLong":"5"}},"d":{{"$numberDecimal":"1.10"}},'
+        '"i":{"$numberInt":"7"},"f":{"$numberDouble":"1.0"},"when":{"$date":"2020-01-02T03:04:05.006Z"},'
+        '"then":{"$date":{"$numberLong":"0"}},"big":12345678901}\n',
+    )
+    (found,) = stored(db)
+    assert found == {
+        "_id": ObjectId(oid), "l": Int64(5), "d": Decimal128("1.10"), "i": 7, "f": 1.0,
+        "when": datetime.datetime(2020, 1, 2, 3, 4, 5, 6000), "then": datetime.datetime(1970, 1, 1), "big": Int64(12345678901),
+    }
+    assert isinstance(found["f"], float) and isinstance(found["big"], Int64)
+
+
+def test_csv(load, db):
+    load("a.csv", '_id,name,n,price,home.city,empty\n1,"Smith, ""J""",5,2.50,Oslo,\n2,Ann,abc,1e3,"two\nlines",x\n')
+    assert stored(db) == [
+        {"_id": 1, "name": 'Smith, "J"', "n": 5, "price": 2.5, "home": {"city": "Oslo"}, "empty": ""},
+        {"_id": 2, "name": "Ann", "n": "abc", "price": 1000.0, "home": {"city": "two\nlines"}, "empty": "x"},
+    ]
+
+
+def test_csv_flags(load, db):
+    load("a.txt", "1;x\n2;\n", "--type", "csv", "--fields", "_id,a", "--delimiter", ";", "--ignoreBlanks")
+    assert stored(db) == [{"_id": 1, "a": "x"}, {"_id": 2}]
+
+
+def test_bson_dump(load, db):
+    documents = [{"_id": i, "when": datetime.datetime(2020, 1, 1), "x": Int64(i)} for i in range(500)]
+    load("dump.bson", b"".join(map(bson.encode, documents)))
+    assert stored(db) == documents
+
+
+@pytest.mark.parametrize(
+    "name, content, words",
+    [
+        ("a.ndjson", '{"_id":1}\n{"_id":2}\n{"_id":3,}\n', ["a.ndjson", "3"]),
+        ("a.ndjson", '{"_id":1}\n\n\n[1]\n', ["a.ndjson", "4"]),
+        ("a.json", '[{"_id":1},\n{"_id":2},\n{"_id":\n nope}]', ["a.json", "4"]),
+        ("a.json", '[{"_id":1},\n{"_id":2}', ["a.json", "2"]),
+        ("a.csv", "_id,a\n1,2\n2,3,4\n", ["a.csv", "3"]),
+        ("a.ndjson", '{"_id":1,"d":{"$date":"not a date"}}\n', ["a.ndjson", "1", "date"]),
+        ("a.bson", b"\x05\0\0\0\0" + b"\x20\0\0\0\x02", ["a.bson", "5"]),
+    ],
+    ids=lambda v: v if isinstance(v, str) and len(v) < 12 else None,
+)
+def test_a_bad_record_is_named(load, name, content, words):
+    said = load(name, content, ok=False)
+    for word in words:
+        assert word in said, said
+    assert "panicked" not in said
+
+
+def test_a_refused_document_is_named_with_its_line(load, db):
+    said = load("a.ndjson", '{"_id":1}\n{"_id":2}\n{"_id":1,"again":true}\n{"_id":4}\n', ok=False)
+    assert "a.ndjson" in said and "line 3" in said and "E11000" in said
+    assert [d["_id"] for d in stored(db)] == [1, 2, 4], "the others are in"
+    assert "3" in said
+
+
+def test_drop_and_upsert(load, db):
+    load("a.ndjson", '{"_id":1,"a":1}\n{"_id":2}\n')
+    load("b.ndjson", '{"_id":1,"b":1}\n{"_id":3}\n', "--mode", "upsert")
+    assert stored(db) == [{"_id": 1, "b": 1}, {"_id": 2}, {"_id": 3}]
+    load("c.ndjson", '{"_id":9}\n', "--drop")
+    assert stored(db) == [{"_id": 9}]
+
+
+def test_if_missing(load, db):
+    load("a.ndjson", '{"_id":1}\n', "--if-missing")
+    said = load("b.ndjson", '{"_id":2}\n', "--if-missing")
+    assert stored(db) == [{"_id": 1}] and "already" in said
+    assert db.list_collection_names() == ["c"], "no half-imported collection stays behind"
+
+
+def test_more_than_one_batch(load, db):
+    load("a.ndjson", "".join(json.dumps({"_id": i, "pad": "x" * 50}) + "\n" for i in range(25_000)))
+    assert db.c.count_documents({}) == 25_000
+    assert db.c.find_one(sort=[("_id", -1)])["_id"] == 24_999
+
+
+def test_large_documents(load, db):
+    load("a.ndjson", "".join(json.dumps({"_id": i, "pad": "x" * 9_000_000}) + "\n" for i in range(12)))
+    assert db.c.count_documents({}) == 12
+
+
+def test_nobody_there(tmp_path):
+    (tmp_path / "a.ndjson").write_text("{}\n")
+    done = run("import", tmp_path / "a.ndjson", "--into", "a.b", "--uri", "mongodb://127.0.0.1:1")
+    assert done.returncode != 0 and "127.0.0.1:1" in done.stdout and "panicked" not in done.stdout
+    done = run("import", tmp_path / "none.ndjson", "--into", "a.b", "--uri", "mongodb://127.0.0.1:1")
+    assert done.returncode != 0 and "none.ndjson" in done.stdout
+
+
+def test_small_sample(server, db):
+    for path in sorted((ROOT / "sample-data").glob("*.ndjson")):
+        done = run("import", path, "--into", f"{db.name}.{path.stem}", "--uri", server.uri)
+        assert done.returncode == 0, done.stdout
+    # The queries of README.md find something.
+    assert db.cities.count_documents({"country": "IS"}) > 50
+    assert db.countries.count_documents({"languages.fra": "French", "landlocked": True}) == 9
+    assert db.flights.count_documents({"origin": "SFO", "delay": {"$gt": 120}}) >= 5
+    assert isinstance(db.flights.find_one()["date"], datetime.datetime)

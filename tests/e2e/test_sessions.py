@@ -1,0 +1,96 @@
+"""Logical sessions, retryable writes, cluster time."""
+
+import uuid
+
+import pytest
+from bson import Binary, Int64, Timestamp
+from pymongo.errors import OperationFailure
+
+
+def lsid():
+    return {"id": Binary(uuid.uuid4().bytes, 4)}
+
+
+def test_explicit_session(client, db):
+    with client.start_session() as session:
+        db.c.insert_many([{"_id": i} for i in range(300)], session=session)
+        assert len(list(db.c.find({}, session=session, batch_size=50))) == 300
+        assert session.operation_time is not None and session.cluster_time is not None
+
+
+def test_causal_consistency(client, db):
+    with client.start_session(causal_consistency=True) as session:
+        before = None
+        for i in range(20):
+            db.c.update_one({"_id": 1}, {"$inc": {"n": 1}}, upsert=True, session=session)
+            assert db.c.find_one({"_id": 1}, session=session)["n"] == i + 1
+            assert before is None or session.operation_time > before
+            before = session.operation_time
+
+
+def test_replies_carry_cluster_time(db):
+    reply = db.command("ping")
+    assert isinstance(reply["operationTime"], Timestamp)
+    assert isinstance(reply["$clusterTime"]["clusterTime"], Timestamp)
+
+
+def test_sessions_can_be_started_refreshed_and_ended(client):
+    started = client.admin.command("startSession")
+    assert started["timeoutMinutes"] == 30
+    assert client.admin.command("refreshSessions", [started["id"]])["ok"] == 1.0
+    assert client.admin.command("endSessions", [started["id"]])["ok"] == 1.0
+
+
+def test_ending_a_session_ends_its_cursors(server, db):
+    db.c.insert_many([{"_id": i} for i in range(300)])
+    session = lsid()
+    cursor = db.command({"find": "c", "batchSize": 2, "lsid": session})["cursor"]["id"]
+    with pytest.raises(OperationFailure):
+        db.command({"getMore": Int64(cursor), "collection": "c", "lsid": lsid()})
+    assert db.command({"getMore": Int64(cursor), "collection": "c", "batchSize": 2, "lsid": session})["ok"] == 1
+    db.client.admin.command("killSessions", [session])
+    with pytest.raises(OperationFailure) as error:
+        db.command({"getMore": Int64(cursor), "collection": "c", "lsid": session})
+    assert error.value.code == 43
+
+
+def test_a_retried_write_happens_once(server, db):
+    """The same lsid and txnNumber again answers as before and changes nothing."""
+    session = lsid()
+    with server.raw() as raw:
+        insert = {"insert": "c", "documents": [{"_id": 1, "n": 0}], "lsid": session, "txnNumber": Int64(1), "$db": db.name}
+        assert raw.command(insert)["n"] == 1
+        again = raw.command(insert)
+        assert again["ok"] == 1.0 and again["n"] == 1 and "writeErrors" not in again
+        update = {
+            "update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}],
+            "lsid": session, "txnNumber": Int64(2), "$db": db.name,
+        }
+        for _ in range(3):
+            reply = raw.command(update)
+            assert (reply["n"], reply["nModified"]) == (1, 1)
+        modify = {
+            "findAndModify": "c", "query": {"_id": 1}, "update": {"$inc": {"n": 10}}, "new": True,
+            "lsid": session, "txnNumber": Int64(3), "$db": db.name,
+        }
+        for _ in range(3):
+            assert raw.command(modify)["value"] == {"_id": 1, "n": 11}
+        old = raw.command(update)
+        assert old["ok"] == 0 and old["code"] == 225, "a number below the session's last one is too old"
+    assert db.c.find_one() == {"_id": 1, "n": 11}
+
+
+def test_retry_survives_a_restart(start, tmp_path):
+    session = lsid()
+    insert = {
+        "update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}, "upsert": True}],
+        "lsid": session, "txnNumber": Int64(1), "writeConcern": {"w": 1, "j": True}, "$db": "test",
+    }
+    server = start(tmp_path / "data")
+    with server.raw() as raw:
+        assert raw.command(insert)["n"] == 1
+    server.kill()
+    server.start()
+    with server.raw() as raw:
+        assert raw.command(insert)["n"] == 1
+    assert server.client().test.c.find_one() == {"_id": 1, "n": 1}
