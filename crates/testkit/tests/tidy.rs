@@ -23,11 +23,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
         if path.is_dir() {
-            if !matches!(
-                name.as_str(),
-                "target" | "node_modules" | "corpus" | "artifacts"
-            ) && !name.starts_with('.')
-            {
+            if !matches!(name.as_str(), "target" | "node_modules" | "corpus" | "artifacts") && !name.starts_with('.') {
                 sources(&path, found);
             }
         } else if [".rs", ".py", ".js"].iter().any(|end| name.ends_with(end)) {
@@ -46,8 +42,8 @@ fn all_sources() -> Vec<(String, String)> {
     paths
         .into_iter()
         .map(|path| {
-            let text = fs::read_to_string(&path)
-                .unwrap_or_else(|e| panic!("{} is not readable text: {e}", path.display()));
+            let text =
+                fs::read_to_string(&path).unwrap_or_else(|e| panic!("{} is not readable text: {e}", path.display()));
             let name = path.strip_prefix(&root).expect("found below the root");
             (name.display().to_string(), text)
         })
@@ -65,13 +61,9 @@ fn quoted_words(markdown: &str) -> Vec<&str> {
 
 /// Whether a quoted word of ARCHITECTURE.md claims to be a path of the repository.
 fn is_path(word: &str) -> bool {
-    let plain = word
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
+    let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
     let first = word.split('/').next().unwrap_or_default();
-    let ours = [
-        "crates", "tests", "docs", "scripts", "fuzz", "benches", ".ci",
-    ];
+    let ours = ["crates", "tests", "docs", "scripts", "fuzz", "benches", ".ci"];
     plain && word.contains('/') && ours.contains(&first)
 }
 
@@ -92,17 +84,12 @@ fn every_path_architecture_names_exists() {
 fn architecture_names_every_crate() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
     let words = quoted_words(&text);
-    for entry in fs::read_dir(root().join("crates"))
-        .expect("crates")
-        .flatten()
-    {
+    for entry in fs::read_dir(root().join("crates")).expect("crates").flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = format!("crates/{name}");
-        let named = words.iter().any(|word| {
-            *word == name
-                || word.trim_end_matches('/') == path
-                || word.starts_with(&(path.clone() + "/"))
-        });
+        let named = words
+            .iter()
+            .any(|word| *word == name || word.trim_end_matches('/') == path || word.starts_with(&(path.clone() + "/")));
         assert!(named, "ARCHITECTURE.md does not name `{path}`");
     }
 }
@@ -114,10 +101,7 @@ fn no_file_is_too_long() {
         .map(|(name, text)| (name, text.lines().count()))
         .filter(|(_, lines)| *lines > LINES_MAX)
         .collect();
-    assert!(
-        long.is_empty(),
-        "split these, over {LINES_MAX} lines: {long:?}"
-    );
+    assert!(long.is_empty(), "split these, over {LINES_MAX} lines: {long:?}");
 }
 
 #[test]
