@@ -1,1 +1,208 @@
 //! Arithmetic on BSON numbers: promotion and overflow.
+//!
+//! The result has the wider type of the two operands, in the order int, long, double, decimal. An int
+//! result that does not fit becomes a long. What happens when a long does not fit depends on the caller:
+//! expressions go on in double ([`Num::add`], ...), updates refuse ([`Num::checked_add`], ...).
+//! Source: manual, `$add`, `$multiply`, `$inc`, `$mul`.
+
+use crate::{Decimal128, Value, ValueRef};
+
+/// A BSON number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Num {
+    Int32(i32),
+    Int64(i64),
+    Double(f64),
+    Decimal(Decimal128),
+}
+
+/// Operands brought to one type, and whether both were int.
+enum Pair {
+    Int(i64, i64, bool),
+    Double(f64, f64),
+    Decimal(Decimal128, Decimal128),
+}
+
+impl Num {
+    /// The number, if the value is one.
+    pub fn from_ref(value: ValueRef<'_>) -> Option<Self> {
+        match value {
+            ValueRef::Int32(v) => Some(Num::Int32(v)),
+            ValueRef::Int64(v) => Some(Num::Int64(v)),
+            ValueRef::Double(v) => Some(Num::Double(v)),
+            ValueRef::Decimal128(v) => Some(Num::Decimal(v)),
+            _ => None,
+        }
+    }
+
+    /// As a double; longs and decimals may round.
+    pub fn to_f64(self) -> f64 {
+        match self {
+            Num::Int32(v) => f64::from(v),
+            Num::Int64(v) => v as f64,
+            Num::Double(v) => v,
+            Num::Decimal(v) => v.to_f64(),
+        }
+    }
+
+    /// As a decimal; doubles round to 15 digits.
+    pub fn to_decimal(self) -> Decimal128 {
+        match self {
+            Num::Int32(v) => Decimal128::from_i32(v),
+            Num::Int64(v) => Decimal128::from_i64(v),
+            Num::Double(v) => Decimal128::from_f64(v),
+            Num::Decimal(v) => v,
+        }
+    }
+
+    /// The integer this is exactly, whatever its type: `2`, `2.0` and `Decimal("2.00")` are 2.
+    pub fn to_i64_exact(self) -> Option<i64> {
+        match self {
+            Num::Int32(v) => Some(i64::from(v)),
+            Num::Int64(v) => Some(v),
+            Num::Double(v) => f64_to_i64_exact(v),
+            Num::Decimal(v) => v.to_i64_exact(),
+        }
+    }
+
+    /// True for NaN of either type.
+    pub fn is_nan(self) -> bool {
+        match self {
+            Num::Double(v) => v.is_nan(),
+            Num::Decimal(v) => v.is_nan(),
+            _ => false,
+        }
+    }
+
+    /// Neither NaN nor infinite.
+    pub fn is_finite(self) -> bool {
+        match self {
+            Num::Double(v) => v.is_finite(),
+            Num::Decimal(v) => v.is_finite(),
+            _ => true,
+        }
+    }
+
+    /// True for zero of any type and sign.
+    pub fn is_zero(self) -> bool {
+        match self {
+            Num::Int32(v) => v == 0,
+            Num::Int64(v) => v == 0,
+            Num::Double(v) => v == 0.0,
+            Num::Decimal(v) => v.is_zero(),
+        }
+    }
+
+    fn pair(self, other: Self) -> Pair {
+        match (self, other) {
+            (Num::Decimal(_), _) | (_, Num::Decimal(_)) => Pair::Decimal(self.to_decimal(), other.to_decimal()),
+            (Num::Double(_), _) | (_, Num::Double(_)) => Pair::Double(self.to_f64(), other.to_f64()),
+            (Num::Int32(a), Num::Int32(b)) => Pair::Int(i64::from(a), i64::from(b), true),
+            (Num::Int32(a), Num::Int64(b)) => Pair::Int(i64::from(a), b, false),
+            (Num::Int64(a), Num::Int32(b)) => Pair::Int(a, i64::from(b), false),
+            (Num::Int64(a), Num::Int64(b)) => Pair::Int(a, b, false),
+        }
+    }
+
+    fn combine(
+        self,
+        other: Self,
+        int: fn(i64, i64) -> Option<i64>,
+        double: fn(f64, f64) -> f64,
+        decimal: fn(Decimal128, Decimal128) -> Decimal128,
+    ) -> Option<Self> {
+        Some(match self.pair(other) {
+            Pair::Int(a, b, narrow) => Self::from_i64(int(a, b)?, narrow),
+            Pair::Double(a, b) => Num::Double(double(a, b)),
+            Pair::Decimal(a, b) => Num::Decimal(decimal(a, b)),
+        })
+    }
+
+    /// An int when `narrow` and it fits, else a long.
+    pub fn from_i64(value: i64, narrow: bool) -> Self {
+        match i32::try_from(value) {
+            Ok(v) if narrow => Num::Int32(v),
+            _ => Num::Int64(value),
+        }
+    }
+
+    /// Sum; `None` when a long overflows.
+    pub fn checked_add(self, other: Self) -> Option<Self> {
+        self.combine(other, i64::checked_add, |a, b| a + b, Decimal128::add)
+    }
+
+    /// Difference; `None` when a long overflows.
+    pub fn checked_sub(self, other: Self) -> Option<Self> {
+        self.combine(other, i64::checked_sub, |a, b| a - b, Decimal128::sub)
+    }
+
+    /// Product; `None` when a long overflows.
+    pub fn checked_mul(self, other: Self) -> Option<Self> {
+        self.combine(other, i64::checked_mul, |a, b| a * b, Decimal128::mul)
+    }
+
+    /// Sum; a long that overflows becomes a double.
+    pub fn add(self, other: Self) -> Self {
+        self.checked_add(other).unwrap_or_else(|| Num::Double(self.to_f64() + other.to_f64()))
+    }
+
+    /// Difference; a long that overflows becomes a double.
+    pub fn sub(self, other: Self) -> Self {
+        self.checked_sub(other).unwrap_or_else(|| Num::Double(self.to_f64() - other.to_f64()))
+    }
+
+    /// Product; a long that overflows becomes a double.
+    pub fn mul(self, other: Self) -> Self {
+        self.checked_mul(other).unwrap_or_else(|| Num::Double(self.to_f64() * other.to_f64()))
+    }
+}
+
+impl From<Num> for Value {
+    fn from(n: Num) -> Self {
+        match n {
+            Num::Int32(v) => Value::Int32(v),
+            Num::Int64(v) => Value::Int64(v),
+            Num::Double(v) => Value::Double(v),
+            Num::Decimal(v) => Value::Decimal128(v),
+        }
+    }
+}
+
+impl From<Num> for ValueRef<'_> {
+    fn from(n: Num) -> Self {
+        match n {
+            Num::Int32(v) => ValueRef::Int32(v),
+            Num::Int64(v) => ValueRef::Int64(v),
+            Num::Double(v) => ValueRef::Double(v),
+            Num::Decimal(v) => ValueRef::Decimal128(v),
+        }
+    }
+}
+
+/// The integer a double is exactly, if it is one that fits.
+pub fn f64_to_i64_exact(v: f64) -> Option<i64> {
+    const TWO_63: f64 = 9_223_372_036_854_775_808.0;
+    (v.trunc() == v && (-TWO_63..TWO_63).contains(&v)).then_some(v as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promotion_and_overflow() {
+        let (int, long, double) = (Num::Int32, Num::Int64, Num::Double);
+        assert_eq!(int(1).add(int(2)), int(3));
+        assert_eq!(int(i32::MAX).add(int(1)), long(2_147_483_648));
+        assert_eq!(int(1).add(long(1)), long(2));
+        assert_eq!(long(i64::MAX).checked_add(int(1)), None);
+        assert_eq!(long(i64::MAX).add(int(1)), double(9_223_372_036_854_775_808.0));
+        assert_eq!(int(2).mul(double(0.5)), double(1.0));
+        assert_eq!(long(i64::MIN).checked_sub(int(1)), None);
+        assert_eq!(Value::from(double(0.5).add(Num::Decimal(Decimal128::ONE))).bson_type(), crate::BsonType::Decimal);
+        assert_eq!(double(2.0).to_i64_exact(), Some(2));
+        assert_eq!(double(9.3e18).to_i64_exact(), None);
+        assert_eq!(double(f64::NAN).to_i64_exact(), None);
+    }
+}
