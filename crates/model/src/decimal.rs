@@ -102,20 +102,38 @@ macro_rules! binary {
 
 impl Decimal128 {
     /// Positive zero with exponent 0.
-    pub const ZERO: Self = Self { low: 0, high: 0x3040_0000_0000_0000 };
+    pub const ZERO: Self = Self {
+        low: 0,
+        high: 0x3040_0000_0000_0000,
+    };
     /// One.
-    pub const ONE: Self = Self { low: 1, high: 0x3040_0000_0000_0000 };
+    pub const ONE: Self = Self {
+        low: 1,
+        high: 0x3040_0000_0000_0000,
+    };
     /// Positive infinity.
-    pub const INFINITY: Self = Self { low: 0, high: 0x7800_0000_0000_0000 };
+    pub const INFINITY: Self = Self {
+        low: 0,
+        high: 0x7800_0000_0000_0000,
+    };
     /// Negative infinity.
-    pub const NEG_INFINITY: Self = Self { low: 0, high: 0xF800_0000_0000_0000 };
+    pub const NEG_INFINITY: Self = Self {
+        low: 0,
+        high: 0xF800_0000_0000_0000,
+    };
     /// Quiet NaN.
-    pub const NAN: Self = Self { low: 0, high: 0x7C00_0000_0000_0000 };
+    pub const NAN: Self = Self {
+        low: 0,
+        high: 0x7C00_0000_0000_0000,
+    };
 
     /// From BSON's 16 little-endian bytes.
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         let bits = u128::from_le_bytes(bytes);
-        Self { low: bits as u64, high: (bits >> 64) as u64 }
+        Self {
+            low: bits as u64,
+            high: (bits >> 64) as u64,
+        }
     }
 
     /// BSON's 16 little-endian bytes.
@@ -160,10 +178,18 @@ impl Decimal128 {
             return Self::NAN;
         }
         if value.is_infinite() {
-            return if value > 0.0 { Self::INFINITY } else { Self::NEG_INFINITY };
+            return if value > 0.0 {
+                Self::INFINITY
+            } else {
+                Self::NEG_INFINITY
+            };
         }
         if value == 0.0 {
-            return if value.is_sign_negative() { Self::ZERO.negate() } else { Self::ZERO };
+            return if value.is_sign_negative() {
+                Self::ZERO.negate()
+            } else {
+                Self::ZERO
+            };
         }
         let mut flags = 0;
         let text = format!("{value:.decimals$e}");
@@ -178,7 +204,10 @@ impl Decimal128 {
         let negative = text.starts_with('-');
         match unsigned.to_ascii_lowercase().as_str() {
             "inf" | "infinity" => {
-                return Some((if negative { Self::NEG_INFINITY } else { Self::INFINITY }, DecimalFlags::default()));
+                return Some((
+                    if negative { Self::NEG_INFINITY } else { Self::INFINITY },
+                    DecimalFlags::default(),
+                ));
             }
             "nan" => return Some((Self::NAN, DecimalFlags::default())),
             _ => {}
@@ -206,7 +235,11 @@ impl Decimal128 {
             (((self.high >> 49) & 0x3FFF) as i32, coefficient)
         };
         let coefficient = if coefficient > COEFFICIENT_MAX { 0 } else { coefficient };
-        Some(DecimalParts { negative, coefficient, exponent: exponent - EXPONENT_BIAS })
+        Some(DecimalParts {
+            negative,
+            coefficient,
+            exponent: exponent - EXPONENT_BIAS,
+        })
     }
 
     /// Inverse of [`Decimal128::parts`]; `None` when a part is out of range.
@@ -216,7 +249,10 @@ impl Decimal128 {
         }
         let biased = (parts.exponent + EXPONENT_BIAS) as u64;
         let high = (u64::from(parts.negative) << 63) | (biased << 49) | (parts.coefficient >> 64) as u64;
-        Some(Self { low: parts.coefficient as u64, high })
+        Some(Self {
+            low: parts.coefficient as u64,
+            high,
+        })
     }
 
     /// Nearest double.
@@ -274,13 +310,19 @@ impl Decimal128 {
     /// Flips the sign bit.
     #[must_use]
     pub fn negate(self) -> Self {
-        Self { low: self.low, high: self.high ^ (1 << 63) }
+        Self {
+            low: self.low,
+            high: self.high ^ (1 << 63),
+        }
     }
 
     /// Clears the sign bit.
     #[must_use]
     pub fn abs(self) -> Self {
-        Self { low: self.low, high: self.high & !(1 << 63) }
+        Self {
+            low: self.low,
+            high: self.high & !(1 << 63),
+        }
     }
 
     binary! {
@@ -445,22 +487,52 @@ mod tests {
     #[test]
     fn text_round_trips() {
         for text in [
-            "0", "-0", "1", "-1", "0.1", "1.10", "1E+3", "1.0E+3", "0.000001", "1E-7", "1.234E-7", "Infinity", "-Infinity",
-            "NaN", "9999999999999999999999999999999999", "1E-6176", "9.999999999999999999999999999999999E+6144", "0E+3", "0.00",
+            "0",
+            "-0",
+            "1",
+            "-1",
+            "0.1",
+            "1.10",
+            "1E+3",
+            "1.0E+3",
+            "0.000001",
+            "1E-7",
+            "1.234E-7",
+            "Infinity",
+            "-Infinity",
+            "NaN",
+            "9999999999999999999999999999999999",
+            "1E-6176",
+            "9.999999999999999999999999999999999E+6144",
+            "0E+3",
+            "0.00",
         ] {
             assert_eq!(dec(text).to_string(), text);
         }
-        for (text, shown) in [("inf", "Infinity"), ("-INF", "-Infinity"), ("+1", "1"), (".5", "0.5"), ("5.", "5"), ("1e3", "1E+3")] {
+        for (text, shown) in [
+            ("inf", "Infinity"),
+            ("-INF", "-Infinity"),
+            ("+1", "1"),
+            (".5", "0.5"),
+            ("5.", "5"),
+            ("1e3", "1E+3"),
+        ] {
             assert_eq!(dec(text).to_string(), shown, "{text}");
         }
-        for bad in ["", "-", "1a", "e3", "1e", ".", "1.2.3", "0x1", " 1", "1 ", "--1", "infinit"] {
+        for bad in [
+            "", "-", "1a", "e3", "1e", ".", "1.2.3", "0x1", " 1", "1 ", "--1", "infinit",
+        ] {
             assert!(Decimal128::parse(bad).is_none(), "{bad}");
         }
     }
 
     #[test]
     fn parts_round_trip() {
-        let parts = DecimalParts { negative: true, coefficient: 123_450, exponent: -3 };
+        let parts = DecimalParts {
+            negative: true,
+            coefficient: 123_450,
+            exponent: -3,
+        };
         let value = Decimal128::from_parts(parts).expect("in range");
         assert_eq!(value.to_string(), "-123.450");
         assert_eq!(value.parts(), Some(parts));
@@ -471,7 +543,10 @@ mod tests {
     #[test]
     fn arithmetic_is_ieee() {
         assert_eq!(dec("0.1").add(dec("0.2")).to_string(), "0.3");
-        assert_eq!(dec("1").div(dec("3")).to_string(), "0.3333333333333333333333333333333333");
+        assert_eq!(
+            dec("1").div(dec("3")).to_string(),
+            "0.3333333333333333333333333333333333"
+        );
         assert_eq!(dec("7").rem(dec("-3")).to_string(), "1");
         assert_eq!(dec("2.5").round().to_string(), "2");
         assert_eq!(dec("-2.5").floor().to_string(), "-3");
@@ -483,7 +558,10 @@ mod tests {
     #[test]
     fn conversions() {
         assert_eq!(Decimal128::from_f64(0.1).to_string(), "0.100000000000000");
-        assert_eq!(Decimal128::from_f64_exact(0.1).to_string(), "0.1000000000000000055511151231257827");
+        assert_eq!(
+            Decimal128::from_f64_exact(0.1).to_string(),
+            "0.1000000000000000055511151231257827"
+        );
         assert_eq!(dec("2.5").to_i64_exact(), None);
         assert_eq!(dec("2.0").to_i64_exact(), Some(2));
         assert_eq!(dec("-2.9").to_i64_truncated(), Some(-2));

@@ -144,17 +144,20 @@ impl Num {
 
     /// Sum; a long that overflows becomes a double.
     pub fn add(self, other: Self) -> Self {
-        self.checked_add(other).unwrap_or_else(|| Num::Double(self.to_f64() + other.to_f64()))
+        self.checked_add(other)
+            .unwrap_or_else(|| Num::Double(self.to_f64() + other.to_f64()))
     }
 
     /// Difference; a long that overflows becomes a double.
     pub fn sub(self, other: Self) -> Self {
-        self.checked_sub(other).unwrap_or_else(|| Num::Double(self.to_f64() - other.to_f64()))
+        self.checked_sub(other)
+            .unwrap_or_else(|| Num::Double(self.to_f64() - other.to_f64()))
     }
 
     /// Product; a long that overflows becomes a double.
     pub fn mul(self, other: Self) -> Self {
-        self.checked_mul(other).unwrap_or_else(|| Num::Double(self.to_f64() * other.to_f64()))
+        self.checked_mul(other)
+            .unwrap_or_else(|| Num::Double(self.to_f64() * other.to_f64()))
     }
 }
 
@@ -200,7 +203,10 @@ mod tests {
         assert_eq!(long(i64::MAX).add(int(1)), double(9_223_372_036_854_775_808.0));
         assert_eq!(int(2).mul(double(0.5)), double(1.0));
         assert_eq!(long(i64::MIN).checked_sub(int(1)), None);
-        assert_eq!(Value::from(double(0.5).add(Num::Decimal(Decimal128::ONE))).bson_type(), crate::BsonType::Decimal);
+        assert_eq!(
+            Value::from(double(0.5).add(Num::Decimal(Decimal128::ONE))).bson_type(),
+            crate::BsonType::Decimal
+        );
         assert_eq!(double(2.0).to_i64_exact(), Some(2));
         assert_eq!(double(9.3e18).to_i64_exact(), None);
         assert_eq!(double(f64::NAN).to_i64_exact(), None);
