@@ -10,8 +10,10 @@
 //! results; a [`Document`] may itself still be raw inside. Code that only reads takes [`DocRef`] and
 //! [`ValueRef`], which look the same over both.
 
+pub mod date;
 pub mod decimal;
 pub mod error;
+pub mod extjson;
 pub mod ids;
 pub mod namespace;
 pub mod number;
