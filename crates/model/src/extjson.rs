@@ -299,7 +299,7 @@ type Fields<'a> = &'a [(Str, Value)];
 /// The wrapped value when the object is a type wrapper: `None` for a plain document.
 fn unwrap(fields: Fields<'_>) -> Option<Result<Value, String>> {
     let (first, value) = fields.first()?;
-    if !first.starts_with('$') && !(fields.len() == 2 && fields[1].0.starts_with('$')) {
+    if !(first.starts_with('$') || fields.len() == 2 && fields[1].0.starts_with('$')) {
         return None;
     }
     let text = value.as_str();
