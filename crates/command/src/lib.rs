@@ -1,1 +1,34 @@
 //! One file per command: typed arguments, work, reply; sessions and cursors.
+//!
+//! Reading order: [`request`] (what goes in and comes out), [`service`] (how a command runs),
+//! [`dispatch`] (the table), [`context`] (what a command has at hand), [`args`] and [`generic`] (reading
+//! arguments), [`reply`], then any file of [`commands`].
+//!
+//! Only this crate turns an error into a reply. It knows no framing and no sockets.
+
+pub mod args;
+pub mod clock;
+pub mod commands;
+pub mod connection;
+pub mod context;
+pub mod dispatch;
+pub mod generic;
+pub mod names;
+pub mod read_concern;
+pub mod reply;
+pub mod request;
+pub mod service;
+pub mod write_concern;
+
+pub use connection::Connection;
+pub use context::Context;
+pub use dispatch::{CommandSpec, Flags};
+pub use request::{Outcome, Park, Request, Sequence, Wait};
+pub use service::{Service, ServiceOptions};
+
+use std::sync::{Mutex, MutexGuard};
+
+/// Locks; a thread that panicked while holding the lock left nothing half-done that readers rely on.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -112,6 +112,13 @@ impl RawWriter {
         self.bytes
     }
 
+    /// Gives up the document and returns what stood before it.
+    pub fn abandon(mut self) -> Vec<u8> {
+        let start = self.open.first().copied().unwrap_or(0);
+        self.bytes.truncate(start);
+        self.bytes
+    }
+
     /// Closes the outermost document, which must be all there is.
     pub fn into_doc(self) -> RawDocBuf {
         debug_assert_eq!(self.open.first(), Some(&0), "the writer started with nothing before it");

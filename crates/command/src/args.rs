@@ -1,0 +1,604 @@
+//! Typed arguments of commands, declared as structs.
+//!
+//! ```ignore
+//! args! {
+//!     /// `find`.
+//!     pub struct FindArgs<'a>: "find" command {
+//!         "find" => coll: CollectionName<'a>,
+//!         "filter" => filter: Option<RawDoc<'a>>,
+//!         "limit" => limit: Option<NonNegative>,
+//!         "singleBatch" => single_batch: bool,
+//!     }
+//! }
+//! let args = FindArgs::parse(body, sequences)?;
+//! ```
+//!
+//! `command` structs read a whole command: the first element is the command itself whatever its
+//! spelling, and the arguments every command takes ([`crate::generic`]) are passed over. `nested`
+//! structs read a document inside one and are given their full path (`"update.updates"`).
+//!
+//! A field's type says what it accepts and what its absence means: `Option<T>` is optional, `bool`
+//! defaults to false, all else is required. Null counts as absent, as in MongoDB. Errors are
+//! MongoDB's: unknown field 40415, missing 40414, duplicate 40413, wrong type 14.
+
+use crate::generic;
+use crate::request::Sequence;
+use nestor_model::value::{ArrayRef, DocRef};
+use nestor_model::{BsonType, Error, ErrorCode, RawDoc, Result, Timestamp, Value, ValueRef};
+use std::fmt;
+
+/// Where an argument stands: the path of its struct and its own name. Prints as `find.limit`.
+#[derive(Clone, Copy, Debug)]
+pub struct At<'n> {
+    /// Path of the struct, such as `find` or `update.updates`.
+    pub path: &'n str,
+    /// The field.
+    pub field: &'n str,
+}
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.path, self.field)
+    }
+}
+
+/// A type that an argument can have.
+pub trait Arg<'a>: Sized {
+    /// Reads `value`; `None` when it counts as absent (null or undefined).
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>>;
+
+    /// The value of an absent argument. By default that is the error 40414.
+    fn absent(at: At<'_>) -> Result<Self> {
+        Err(Error::location(
+            40414,
+            format!("BSON field '{at}' is missing but a required field"),
+        ))
+    }
+
+    /// Reads a document sequence (message section of kind 1); `None` when the argument is no array of documents.
+    fn from_sequence(_documents: &[RawDoc<'a>]) -> Option<Self> {
+        None
+    }
+}
+
+/// The error of a value of the wrong type. `expected` is as printed: `'bool'` or `'[bool, long]'` without quotes.
+pub fn wrong_type(at: impl fmt::Display, got: BsonType, expected: &str) -> Error {
+    let types = if expected.starts_with('[') { "types" } else { "type" };
+    Error::type_mismatch(format!(
+        "BSON field '{at}' is the wrong type '{}', expected {types} '{expected}'",
+        got.alias()
+    ))
+}
+
+/// The error of a field nobody knows.
+pub fn unknown_field(path: &str, field: &str) -> Error {
+    Error::location(40415, format!("BSON field '{path}.{field}' is an unknown field."))
+}
+
+fn absent_or(at: At<'_>, value: ValueRef<'_>, expected: &str) -> Result<bool> {
+    match value {
+        ValueRef::Null | ValueRef::Undefined => Ok(true),
+        other => Err(wrong_type(at, other.bson_type(), expected)),
+    }
+}
+
+macro_rules! typed_arg {
+    ($type:ty, $expected:literal, $($pattern:pat => $value:expr),+) => {
+        impl<'a> Arg<'a> for $type {
+            fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+                match value {
+                    $($pattern => Ok(Some($value)),)+
+                    other => absent_or(at, other, $expected).map(|_| None),
+                }
+            }
+        }
+    };
+}
+
+typed_arg!(&'a str, "string", ValueRef::String(text) => text);
+typed_arg!(RawDoc<'a>, "object", ValueRef::Document(DocRef::Raw(doc)) => doc);
+typed_arg!(RawArray<'a>, "array", ValueRef::Array(ArrayRef::Raw(doc)) => RawArray(doc));
+typed_arg!(Timestamp, "timestamp", ValueRef::Timestamp(ts) => ts);
+
+impl<'a, T: Arg<'a>> Arg<'a> for Option<T> {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        Ok(T::parse(value, at)?.map(Some))
+    }
+    fn absent(_: At<'_>) -> Result<Self> {
+        Ok(None)
+    }
+    fn from_sequence(documents: &[RawDoc<'a>]) -> Option<Self> {
+        T::from_sequence(documents).map(Some)
+    }
+}
+
+/// Any value at all, null included.
+impl<'a> Arg<'a> for ValueRef<'a> {
+    fn parse(value: ValueRef<'a>, _: At<'_>) -> Result<Option<Self>> {
+        Ok(Some(value))
+    }
+}
+
+/// A boolean, or a number whose being zero means false. Absent means false.
+impl<'a> Arg<'a> for bool {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        if value.is_number() || matches!(value, ValueRef::Bool(_)) {
+            return Ok(Some(value.truthy()));
+        }
+        absent_or(at, value, "[bool, long, int, decimal, double]").map(|_| None)
+    }
+    fn absent(_: At<'_>) -> Result<Self> {
+        Ok(false)
+    }
+}
+
+/// A boolean and nothing else. Absent means false.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct StrictBool(pub bool);
+
+impl<'a> Arg<'a> for StrictBool {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        match value {
+            ValueRef::Bool(v) => Ok(Some(Self(v))),
+            other => absent_or(at, other, "bool").map(|_| None),
+        }
+    }
+    fn absent(_: At<'_>) -> Result<Self> {
+        Ok(Self(false))
+    }
+}
+
+/// A number as a 64-bit integer: fractions are cut off, what is out of range is clamped, NaN is 0.
+pub fn safe_i64(value: ValueRef<'_>) -> Option<i64> {
+    match value {
+        ValueRef::Int32(v) => Some(v.into()),
+        ValueRef::Int64(v) => Some(v),
+        ValueRef::Double(v) => Some(v as i64),
+        // Beyond 2^53 the detour through a double would lose digits, so whole decimals go straight.
+        ValueRef::Decimal128(v) => Some(v.to_i64_exact().unwrap_or_else(|| v.to_f64().round_ties_even() as i64)),
+        _ => None,
+    }
+}
+
+/// Types that [`safe_i64`] takes, as error messages print them.
+pub const NUMBER_TYPES: &str = "[long, int, decimal, double]";
+
+impl<'a> Arg<'a> for i64 {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        match safe_i64(value) {
+            Some(v) => Ok(Some(v)),
+            None => absent_or(at, value, NUMBER_TYPES).map(|_| None),
+        }
+    }
+}
+
+/// A number clamped to 32 bits.
+impl<'a> Arg<'a> for i32 {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        let wide = <i64 as Arg>::parse(value, at)?;
+        Ok(wide.map(|v| v.clamp(i32::MIN.into(), i32::MAX.into()) as i32))
+    }
+}
+
+/// A number as a double.
+impl<'a> Arg<'a> for f64 {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        match value {
+            ValueRef::Int32(v) => Ok(Some(v.into())),
+            ValueRef::Int64(v) => Ok(Some(v as f64)),
+            ValueRef::Double(v) => Ok(Some(v)),
+            ValueRef::Decimal128(v) => Ok(Some(v.to_f64())),
+            other => absent_or(at, other, NUMBER_TYPES).map(|_| None),
+        }
+    }
+}
+
+/// A BSON long and nothing else (cursor ids, transaction numbers).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Long(pub i64);
+impl<'a> Arg<'a> for Long {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        match value {
+            ValueRef::Int64(v) => Ok(Some(Self(v))),
+            other => absent_or(at, other, "long").map(|_| None),
+        }
+    }
+}
+
+/// A number that must lie in `MIN..=MAX`; otherwise the error is 51024 as MongoDB's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InRange<const MIN: i64, const MAX: i64>(pub i64);
+
+/// A number that is not negative.
+pub type NonNegative = InRange<0, { i64::MAX }>;
+
+impl<'a, const MIN: i64, const MAX: i64> Arg<'a> for InRange<MIN, MAX> {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        let Some(v) = <i64 as Arg>::parse(value, at)? else {
+            return Ok(None);
+        };
+        let (sign, bound) = match v {
+            v if v < MIN => (">=", MIN),
+            v if v > MAX => ("<=", MAX),
+            _ => return Ok(Some(Self(v))),
+        };
+        Err(Error::location(
+            51024,
+            format!(
+                "BSON field '{}' value must be {sign} {bound}, actual value '{v}'",
+                at.field
+            ),
+        ))
+    }
+}
+
+/// An array as bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct RawArray<'a>(pub RawDoc<'a>);
+
+impl<'a> RawArray<'a> {
+    /// The items.
+    pub fn iter(self) -> impl Iterator<Item = ValueRef<'a>> {
+        self.0.iter().map(|(_, value)| value)
+    }
+}
+
+/// An array of documents, or a document sequence.
+impl<'a> Arg<'a> for Vec<RawDoc<'a>> {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        let ValueRef::Array(ArrayRef::Raw(array)) = value else {
+            return absent_or(at, value, "array").map(|_| None);
+        };
+        let mut out = Vec::new();
+        for (i, (_, item)) in array.iter().enumerate() {
+            match item {
+                ValueRef::Document(DocRef::Raw(doc)) => out.push(doc),
+                other => return Err(wrong_type(format_args!("{at}.{i}"), other.bson_type(), "object")),
+            }
+        }
+        Ok(Some(out))
+    }
+    fn from_sequence(documents: &[RawDoc<'a>]) -> Option<Self> {
+        Some(documents.to_vec())
+    }
+}
+
+/// An array of strings.
+impl<'a> Arg<'a> for Vec<&'a str> {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        let ValueRef::Array(array) = value else {
+            return absent_or(at, value, "array").map(|_| None);
+        };
+        let mut out = Vec::new();
+        for (i, item) in array.iter().enumerate() {
+            match item {
+                ValueRef::String(text) => out.push(text),
+                other => return Err(wrong_type(format_args!("{at}.{i}"), other.bson_type(), "string")),
+            }
+        }
+        Ok(Some(out))
+    }
+}
+
+/// An array of longs (cursor ids).
+impl<'a> Arg<'a> for Vec<i64> {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        let ValueRef::Array(array) = value else {
+            return absent_or(at, value, "array").map(|_| None);
+        };
+        let mut out = Vec::new();
+        for (i, item) in array.iter().enumerate() {
+            match item {
+                ValueRef::Int64(v) => out.push(v),
+                other => return Err(wrong_type(format_args!("{at}.{i}"), other.bson_type(), "long")),
+            }
+        }
+        Ok(Some(out))
+    }
+}
+
+/// A UUID: binary of subtype 4 and 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Uuid(pub [u8; 16]);
+
+impl Uuid {
+    /// The value as BSON.
+    pub fn to_value(self) -> Value {
+        Value::Binary(nestor_model::Binary {
+            subtype: 4,
+            bytes: self.0.as_slice().into(),
+        })
+    }
+}
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, byte) in self.0.iter().enumerate() {
+            if matches!(i, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Arg<'a> for Uuid {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        match value {
+            ValueRef::Binary { subtype: 4, bytes } => match bytes.try_into() {
+                Ok(bytes) => Ok(Some(Self(bytes))),
+                Err(_) => Err(Error::new(
+                    ErrorCode::InvalidUUID,
+                    format!("uuid must be a 16-byte binary field with UUID (4) subtype: '{at}'"),
+                )),
+            },
+            ValueRef::Binary { subtype, .. } => Err(Error::type_mismatch(format!(
+                "BSON field '{at}' is the wrong binData type '{}', expected type 'UUID'",
+                subtype_name(subtype)
+            ))),
+            other => absent_or(at, other, "binData").map(|_| None),
+        }
+    }
+}
+
+fn subtype_name(subtype: u8) -> &'static str {
+    match subtype {
+        0 => "general",
+        1 => "function",
+        2 => "byte",
+        3 => "UUID",
+        4 => "UUID",
+        5 => "MD5",
+        6 => "encrypt",
+        7 => "column",
+        8 => "sensitive",
+        9 => "vector",
+        _ => "user-defined",
+    }
+}
+
+/// The collection that a command names. Anything but a string is `InvalidNamespace`; which strings
+/// are good names is the catalog's business.
+#[derive(Clone, Copy, Debug)]
+pub struct CollectionName<'a>(pub &'a str);
+
+impl<'a> Arg<'a> for CollectionName<'a> {
+    fn parse(value: ValueRef<'a>, _: At<'_>) -> Result<Option<Self>> {
+        match value {
+            ValueRef::String(name) => Ok(Some(Self(name))),
+            other => Err(Error::new(
+                ErrorCode::InvalidNamespace,
+                format!("collection name has invalid type {}", other.bson_type().alias()),
+            )),
+        }
+    }
+}
+
+/// A slot of an argument while its struct is read.
+#[doc(hidden)]
+pub struct Slot<T> {
+    value: Option<T>,
+    seen: bool,
+}
+
+impl<T> Default for Slot<T> {
+    fn default() -> Self {
+        Self {
+            value: None,
+            seen: false,
+        }
+    }
+}
+
+impl<'a, T: Arg<'a>> Slot<T> {
+    #[doc(hidden)]
+    pub fn read(&mut self, value: ValueRef<'a>, at: At<'_>) -> Result<()> {
+        self.once(at)?;
+        self.value = T::parse(value, at)?;
+        Ok(())
+    }
+
+    #[doc(hidden)]
+    pub fn read_sequence(&mut self, documents: &[RawDoc<'a>], at: At<'_>) -> Result<()> {
+        self.once(at)?;
+        self.value = T::from_sequence(documents);
+        match self.value {
+            Some(_) => Ok(()),
+            None => Err(wrong_type(at, BsonType::Array, "object")),
+        }
+    }
+
+    fn once(&mut self, at: At<'_>) -> Result<()> {
+        if std::mem::replace(&mut self.seen, true) {
+            return Err(Error::location(
+                40413,
+                format!("BSON field '{at}' is a duplicate field"),
+            ));
+        }
+        Ok(())
+    }
+
+    #[doc(hidden)]
+    pub fn finish(self, at: At<'_>) -> Result<T> {
+        match self.value {
+            Some(value) => Ok(value),
+            None => T::absent(at),
+        }
+    }
+}
+
+#[doc(hidden)]
+pub fn check_unknown(top: bool, index: usize, path: &str, field: &str) -> Result<()> {
+    if top && (index == 0 || generic::is_generic(field)) {
+        return Ok(());
+    }
+    Err(unknown_field(path, field))
+}
+
+#[doc(hidden)]
+pub fn no_sequences<'s, 'a>(path: &str, sequences: &'s [Sequence<'a>]) -> Result<()> {
+    match sequences.first() {
+        Some(sequence) => Err(unknown_field(path, sequence.name)),
+        None => Ok(()),
+    }
+}
+
+/// Declares a struct of arguments; see the module.
+#[macro_export]
+macro_rules! args {
+    (@top command) => { true };
+    (@top nested) => { false };
+    (@parse $lt:lifetime $top:ident $path:literal $doc:ident $sequences:ident { $( $wire:literal => $field:ident : $type:ty ),* }) => {{
+        #[allow(unused_imports)]
+        use $crate::args::{Arg as _, At, Slot};
+        const TOP: bool = $crate::args!(@top $top);
+        $( let mut $field = Slot::<$type>::default(); )*
+        for (index, (name, value)) in $doc.iter().enumerate() {
+            let name = if TOP && index == 0 { $path } else { name };
+            let _ = &value;
+            match name {
+                $( $wire => $field.read(value, At { path: $path, field: $wire })?, )*
+                other => $crate::args::check_unknown(TOP, index, $path, other)?,
+            }
+        }
+        for sequence in $sequences {
+            match sequence.name {
+                $( $wire => $field.read_sequence(&sequence.documents, At { path: $path, field: $wire })?, )*
+                other => return Err($crate::args::unknown_field($path, other)),
+            }
+        }
+        Ok(Self { $( $field: $field.finish(At { path: $path, field: $wire })? ),* })
+    }};
+    ($(#[$meta:meta])* $vis:vis struct $name:ident<$lt:lifetime>: $path:literal $top:ident {
+        $( $(#[$fmeta:meta])* $wire:literal => $field:ident : $type:ty ),* $(,)?
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug)]
+        #[allow(missing_docs)]
+        $vis struct $name<$lt> { $( $(#[$fmeta])* pub $field: $type ),* }
+        impl<$lt> $name<$lt> {
+            /// Reads the arguments; errors are MongoDB's.
+            pub fn parse(
+                doc: nestor_model::RawDoc<$lt>,
+                sequences: &[$crate::request::Sequence<$lt>],
+            ) -> nestor_model::Result<Self> {
+                $crate::args!(@parse $lt $top $path doc sequences { $( $wire => $field : $type ),* })
+            }
+        }
+    };
+    ($(#[$meta:meta])* $vis:vis struct $name:ident: $path:literal $top:ident {
+        $( $(#[$fmeta:meta])* $wire:literal => $field:ident : $type:ty ),* $(,)?
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug)]
+        #[allow(missing_docs)]
+        $vis struct $name { $( $(#[$fmeta])* pub $field: $type ),* }
+        impl $name {
+            /// Reads the arguments; errors are MongoDB's.
+            pub fn parse<'a>(
+                doc: nestor_model::RawDoc<'a>,
+                sequences: &[$crate::request::Sequence<'a>],
+            ) -> nestor_model::Result<Self> {
+                $crate::args!(@parse 'a $top $path doc sequences { $( $wire => $field : $type ),* })
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nestor_model::{Document, doc};
+
+    args! {
+        struct Sample<'a>: "sample" command {
+            "sample" => coll: CollectionName<'a>,
+            "filter" => filter: Option<RawDoc<'a>>,
+            "limit" => limit: Option<NonNegative>,
+            "flag" => flag: bool,
+            "documents" => documents: Vec<RawDoc<'a>>,
+        }
+    }
+
+    fn parse(doc: Document) -> String {
+        let raw = doc.to_raw();
+        match Sample::parse(raw.as_raw(), &[]) {
+            Ok(args) => format!(
+                "{} {:?} {:?} {} {}",
+                args.coll.0,
+                args.filter,
+                args.limit,
+                args.flag,
+                args.documents.len()
+            ),
+            Err(e) => format!("{} {}", e.code().number(), e.message()),
+        }
+    }
+
+    fn documents() -> Vec<Value> {
+        vec![Value::from(doc! {})]
+    }
+
+    #[test]
+    fn good_arguments() {
+        assert_eq!(
+            parse(doc! { "SAMPLE": "c", "limit": 2.9, "flag": 1, "lsid": doc! {}, "documents": documents() }),
+            "c None Some(InRange(2)) true 1"
+        );
+        assert_eq!(
+            parse(doc! { "sample": "c", "filter": Value::Null, "documents": documents() }),
+            "c None None false 1"
+        );
+    }
+
+    #[test]
+    fn errors_are_mongodbs() {
+        let cases = [
+            (
+                doc! { "sample": "c", "foo": 1 },
+                "40415 BSON field 'sample.foo' is an unknown field.",
+            ),
+            (
+                doc! { "sample": "c" },
+                "40414 BSON field 'sample.documents' is missing but a required field",
+            ),
+            (
+                doc! { "sample": "c", "limit": "x" },
+                "14 BSON field 'sample.limit' is the wrong type 'string', expected types '[long, int, decimal, double]'",
+            ),
+            (
+                doc! { "sample": "c", "filter": 1 },
+                "14 BSON field 'sample.filter' is the wrong type 'int', expected type 'object'",
+            ),
+            (
+                doc! { "sample": "c", "limit": -1 },
+                "51024 BSON field 'limit' value must be >= 0, actual value '-1'",
+            ),
+            (
+                doc! { "sample": "c", "flag": true, "flag": true },
+                "40413 BSON field 'sample.flag' is a duplicate field",
+            ),
+            (
+                doc! { "sample": "c", "documents": vec![Value::from(1)] },
+                "14 BSON field 'sample.documents.0' is the wrong type 'int', expected type 'object'",
+            ),
+            (doc! { "sample": 1 }, "73 collection name has invalid type int"),
+        ];
+        for (doc, expected) in cases {
+            assert_eq!(parse(doc), expected);
+        }
+    }
+
+    #[test]
+    fn a_sequence_stands_for_its_array() {
+        let body = doc! { "sample": "c" }.to_raw();
+        let one = doc! { "a": 1 }.to_raw();
+        let sequence = Sequence {
+            name: "documents",
+            documents: vec![one.as_raw(), one.as_raw()],
+        };
+        let args = Sample::parse(body.as_raw(), &[sequence]).expect("good arguments");
+        assert_eq!(args.documents.len(), 2);
+    }
+}

@@ -1,0 +1,11 @@
+//! The commands, one file each, in families. A family is a list of specs; [`ALL`] lists the families.
+
+pub mod ping;
+
+use crate::dispatch::CommandSpec;
+
+/// What has to do with no data.
+const BASIC: &[&CommandSpec] = &[&ping::SPEC];
+
+/// Every family.
+pub(crate) const ALL: &[&[&CommandSpec]] = &[BASIC];

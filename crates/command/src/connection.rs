@@ -1,0 +1,80 @@
+//! State of one client connection, owned by who reads its socket.
+
+use crate::service::Service;
+use nestor_exec::KillSwitch;
+use nestor_model::{Document, Str};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Instant;
+
+/// A connection. Dropping it removes it from the service's list.
+#[derive(Debug)]
+pub struct Connection {
+    /// `connectionId` in replies; counts from 1.
+    pub id: i64,
+    /// Address of the peer as printed in logs, empty for embedded use.
+    pub peer: Str,
+    /// What others may see of it (`currentOp`).
+    pub slot: Arc<Slot>,
+    /// When the running command first came to wait, if it is being run again after a park.
+    pub parked: Option<Instant>,
+    _listed: Listed,
+}
+
+/// What others may see and do of a connection: its client and its running operation.
+#[derive(Debug, Default)]
+pub struct Slot {
+    /// `connectionId`.
+    pub id: i64,
+    /// Address of the peer.
+    pub peer: Str,
+    /// Client metadata of the first `hello`.
+    pub client: Mutex<Option<Document>>,
+    /// The operation it runs.
+    pub operation: Mutex<Operation>,
+    /// Kills the running operation.
+    pub kill: Arc<KillSwitch>,
+}
+
+/// The operation a connection runs, or ran last.
+#[derive(Debug, Default)]
+pub struct Operation {
+    /// Its number, 0 while there is none.
+    pub opid: u32,
+    /// Name of the command.
+    pub command: &'static str,
+    /// The command document, as bytes.
+    pub body: Vec<u8>,
+    /// When it started.
+    pub started: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Listed {
+    id: i64,
+    list: Weak<crate::service::Connections>,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        if let Some(list) = self.list.upgrade() {
+            list.remove(self.id);
+        }
+    }
+}
+
+impl Connection {
+    /// A new connection to `service`.
+    pub fn new(service: &Service, peer: &str) -> Self {
+        let slot = service.connections.add(peer);
+        Self {
+            id: slot.id,
+            peer: peer.into(),
+            parked: None,
+            _listed: Listed {
+                id: slot.id,
+                list: Arc::downgrade(&service.connections),
+            },
+            slot,
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What a running command has at hand.
+
+use crate::connection::Connection;
+use crate::dispatch::CommandSpec;
+use crate::generic::Generic;
+use crate::request::{Park, Sequence, Wait};
+use crate::service::Service;
+use nestor_exec::Interrupt;
+use nestor_model::{RawDoc, RawDocBuf, Timestamp};
+
+/// One run of one command.
+pub struct Context<'r> {
+    /// The service.
+    pub service: &'r Service,
+    /// The connection it came on.
+    pub conn: &'r mut Connection,
+    /// The command.
+    pub spec: &'static CommandSpec,
+    /// The whole command document.
+    pub body: RawDoc<'r>,
+    /// Document sequences.
+    pub sequences: &'r [Sequence<'r>],
+    /// Arguments every command takes.
+    pub generic: Generic<'r>,
+    /// Says when to stop: killed, or `maxTimeMS` over. Check it in every loop.
+    pub interrupt: Interrupt,
+    /// Came as OP_QUERY.
+    pub legacy: bool,
+    /// The client allows a stream of replies.
+    pub exhaust_allowed: bool,
+    /// What the command wants to happen besides its reply.
+    pub after: After,
+}
+
+/// What a command wants to happen besides its reply.
+#[derive(Debug, Default)]
+pub struct After {
+    /// Journal position the reply waits for.
+    pub wait: Option<Wait>,
+    /// Run again later.
+    pub park: Option<Park>,
+    /// The next request of an exhaust stream.
+    pub exhaust: Option<RawDocBuf>,
+    /// Close the connection.
+    pub close: bool,
+    /// Time of the command's own last write; the service's newest time otherwise.
+    pub operation_time: Option<Timestamp>,
+}
+
+impl<'r> Context<'r> {
+    /// The database the command names.
+    pub fn db(&self) -> &'r str {
+        self.generic.db
+    }
+}

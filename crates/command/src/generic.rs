@@ -1,0 +1,361 @@
+//! Arguments that every command takes, read once per command.
+
+use crate::args::{Arg, At, Uuid, safe_i64, unknown_field, wrong_type};
+use crate::dispatch::{CommandSpec, Flags};
+use crate::read_concern::ReadConcern;
+use crate::write_concern::WriteConcern;
+use nestor_model::value::DocRef;
+use nestor_model::{Error, ErrorCode, RawDoc, Result, Timestamp, ValueRef, bail};
+
+/// The arguments.
+#[derive(Clone, Debug, Default)]
+pub struct Generic<'a> {
+    /// `$db`.
+    pub db: &'a str,
+    /// `lsid`: the session, by its id.
+    pub lsid: Option<Lsid>,
+    /// `txnNumber`.
+    pub txn_number: Option<i64>,
+    /// `startTransaction: true`.
+    pub start_transaction: bool,
+    /// `autocommit: false`: the command belongs to a transaction.
+    pub in_transaction: bool,
+    /// `readConcern`.
+    pub read_concern: ReadConcern,
+    /// `writeConcern`, if given.
+    pub write_concern: Option<WriteConcern>,
+    /// `maxTimeMS`, 0 for no limit.
+    pub max_time_ms: u32,
+    /// `comment`.
+    pub comment: Option<ValueRef<'a>>,
+    /// `$clusterTime.clusterTime`.
+    pub cluster_time: Option<Timestamp>,
+    /// `apiVersion: "1"` was given.
+    pub api_version: bool,
+    /// `apiStrict: true`.
+    pub api_strict: bool,
+}
+
+/// Identity of a logical session: the client's UUID. (Without users there is one owner.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lsid {
+    /// `lsid.id`.
+    pub id: Uuid,
+}
+
+/// Position of a generic argument in the list of them; what follows `maxTimeMSOpOnly` and `help` is sent by other
+/// members of a cluster and without meaning on one node.
+fn generic_index(name: &str) -> Option<u8> {
+    Some(match name {
+        "$db" => 0,
+        "lsid" => 1,
+        "txnNumber" => 2,
+        "startTransaction" => 3,
+        "autocommit" => 4,
+        "readConcern" => 5,
+        "writeConcern" => 6,
+        "maxTimeMS" => 7,
+        "comment" => 8,
+        "$clusterTime" => 9,
+        "$readPreference" => 10,
+        "apiVersion" => 11,
+        "apiStrict" => 12,
+        "apiDeprecationErrors" => 13,
+        "maxTimeMSOpOnly" => 14,
+        "help" => 15,
+        "$audit" => 16,
+        "$client" => 17,
+        "$configServerState" => 18,
+        "$oplogQueryData" => 19,
+        "$queryOptions" => 20,
+        "$replData" => 21,
+        "$configTime" => 22,
+        "$topologyTime" => 23,
+        "$traceCtx" => 24,
+        "allowImplicitCollectionCreation" => 25,
+        "clientOperationKey" => 26,
+        "coordinator" => 27,
+        "databaseVersion" => 28,
+        "shardVersion" => 29,
+        "mayBypassWriteBlocking" => 30,
+        "rawData" => 31,
+        "txnRetryCounter" => 32,
+        "requestGossipRoutingCache" => 33,
+        "versionContext" => 34,
+        "expectPrefix" => 35,
+        _ => return None,
+    })
+}
+
+/// True for arguments that every command takes, so that no command's own parser complains of them.
+pub fn is_generic(name: &str) -> bool {
+    generic_index(name).is_some()
+}
+
+impl<'a> Generic<'a> {
+    /// Reads the generic arguments of a command, and checks them against what the command takes.
+    pub fn parse(body: RawDoc<'a>, spec: &CommandSpec) -> Result<Self> {
+        let mut out = Self::default();
+        let mut seen = 0u64;
+        let mut api = Api::default();
+        let mut autocommit = None;
+        for (i, (name, value)) in body.iter().enumerate() {
+            let (Some(index), true) = (generic_index(name), i > 0) else {
+                continue;
+            };
+            let at = At {
+                path: spec.name,
+                field: name,
+            };
+            if seen & (1 << index) != 0 {
+                bail!(40413, "BSON field '{at}' is a duplicate field");
+            }
+            seen |= 1 << index;
+            match name {
+                "$db" => out.db = <&str as Arg>::parse(value, at)?.unwrap_or_default(),
+                "lsid" => out.lsid = Lsid::parse(value, at)?,
+                "txnNumber" => out.txn_number = txn_number(value, at)?,
+                "startTransaction" => {
+                    out.start_transaction = strict_bool(value, at)?.unwrap_or(false);
+                    if !out.start_transaction {
+                        bail!(InvalidOptions, "startTransaction can only be true if specified");
+                    }
+                }
+                "autocommit" => autocommit = strict_bool(value, at)?,
+                "readConcern" => out.read_concern = ReadConcern::parse(value, at)?,
+                "writeConcern" => out.write_concern = WriteConcern::parse(value, at)?,
+                "maxTimeMS" | "maxTimeMSOpOnly" => out.max_time_ms = max_time_ms(value, name)?,
+                "comment" => out.comment = Some(value),
+                "$clusterTime" => out.cluster_time = cluster_time(value)?,
+                "$readPreference" => read_preference(value, at)?,
+                "apiVersion" => api.version = <&str as Arg>::parse(value, at)?,
+                "apiStrict" => api.strict = strict_bool(value, at)?,
+                "apiDeprecationErrors" => api.deprecation_errors = strict_bool(value, at)?,
+                "help" if value.truthy() => bail!(CommandNotSupported, "help is not supported"),
+                _ => {}
+            }
+        }
+        api.check(body, spec)?;
+        out.api_version = api.version.is_some();
+        out.api_strict = api.strict == Some(true);
+        out.check_transaction(autocommit, spec)?;
+        out.check_concerns(spec)?;
+        Ok(out)
+    }
+
+    fn check_transaction(&mut self, autocommit: Option<bool>, spec: &CommandSpec) -> Result<()> {
+        if self.txn_number.is_some() && self.lsid.is_none() {
+            bail!(
+                InvalidOptions,
+                "Transaction number requires a session ID to also be specified"
+            );
+        }
+        if self.txn_number.is_some_and(|n| n < 0) {
+            bail!(InvalidOptions, "Transaction number cannot be negative");
+        }
+        match autocommit {
+            None if self.start_transaction => {
+                bail!(
+                    InvalidOptions,
+                    "'startTransaction' requires 'autocommit' to also be specified"
+                )
+            }
+            None => {}
+            Some(_) if self.txn_number.is_none() => {
+                bail!(
+                    InvalidOptions,
+                    "'autocommit' field requires a transaction number to also be specified"
+                )
+            }
+            Some(true) => bail!(InvalidOptions, "autocommit can only be false if specified"),
+            Some(false) => self.in_transaction = true,
+        }
+        if self.in_transaction && !spec.flags.has(Flags::TXN) {
+            bail!(
+                OperationNotSupportedInTransaction,
+                "Cannot run '{}' in a multi-document transaction.",
+                spec.name
+            );
+        }
+        if self.in_transaction && !self.start_transaction && !self.read_concern.is_default() {
+            bail!(
+                InvalidOptions,
+                "Only the first command in a transaction may specify a readConcern"
+            );
+        }
+        if self.in_transaction && self.write_concern.is_some() && !spec.flags.has(Flags::ENDS_TXN) {
+            bail!(
+                InvalidOptions,
+                "writeConcern is not allowed within a multi-statement transaction"
+            );
+        }
+        if self.txn_number.is_some() && !self.in_transaction && !spec.flags.has(Flags::RETRYABLE) {
+            if spec.flags.has(Flags::ENDS_TXN) {
+                bail!(
+                    InvalidOptions,
+                    "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and {} is not a retryable write command.",
+                    spec.name
+                );
+            }
+            bail!(
+                50768,
+                "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and {} is not a retryable write command.",
+                spec.name
+            );
+        }
+        Ok(())
+    }
+
+    fn check_concerns(&self, spec: &CommandSpec) -> Result<()> {
+        if self.write_concern.is_some() && !spec.flags.has(Flags::WRITE_CONCERN) {
+            bail!(InvalidOptions, "Command {} does not support writeConcern", spec.name);
+        }
+        if !self.read_concern.is_local() && !spec.flags.has(Flags::READ_CONCERN) {
+            bail!(
+                InvalidOptions,
+                "Command {} does not support {{ readConcern: {{ level: \"{}\", provenance: \"clientSupplied\" }} }} :: caused by :: read concern not supported",
+                spec.name,
+                self.read_concern.level_name()
+            );
+        }
+        Ok(())
+    }
+}
+
+fn strict_bool(value: ValueRef<'_>, at: At<'_>) -> Result<Option<bool>> {
+    Ok(crate::args::StrictBool::parse(value, at)?.map(|b| b.0))
+}
+
+fn txn_number(value: ValueRef<'_>, at: At<'_>) -> Result<Option<i64>> {
+    Ok(crate::args::Long::parse(value, at)?.map(|n| n.0))
+}
+
+impl Lsid {
+    /// Reads `{id: UUID}`; null counts as absent.
+    pub fn parse(value: ValueRef<'_>, at: At<'_>) -> Result<Option<Self>> {
+        let doc = match value {
+            ValueRef::Document(DocRef::Raw(doc)) => doc,
+            ValueRef::Null | ValueRef::Undefined => return Ok(None),
+            other => return Err(wrong_type(at, other.bson_type(), "object")),
+        };
+        let mut id = None;
+        let path = at.to_string();
+        for (name, value) in doc.iter() {
+            let at = At {
+                path: &path,
+                field: name,
+            };
+            match name {
+                "id" if id.is_some() => {
+                    bail!(40413, "BSON field '{at}' is a duplicate field")
+                }
+                "id" => id = Uuid::parse(value, at)?,
+                // A node without users has one owner; a digest that names another cannot be checked.
+                "uid" => bail!(Unauthorized, "Unauthorized to set user digest in LogicalSessionId"),
+                "txnNumber" | "txnUUID" => bail!(InvalidOptions, "internal sessions are not supported"),
+                other => return Err(unknown_field(&path, other)),
+            }
+        }
+        match id {
+            Some(id) => Ok(Some(Self { id })),
+            None => bail!(40414, "BSON field '{path}.id' is missing but a required field"),
+        }
+    }
+}
+
+/// `maxTimeMS`: a whole number from 0 to the largest 32-bit integer; null is no limit.
+pub fn max_time_ms(value: ValueRef<'_>, name: &str) -> Result<u32> {
+    let number = match value {
+        ValueRef::Null | ValueRef::Undefined => return Ok(0),
+        ValueRef::Double(v) if v.fract() != 0.0 || !v.is_finite() => None,
+        ValueRef::Decimal128(v) => v.to_i64_exact(),
+        other => match safe_i64(other) {
+            Some(v) => Some(v),
+            None => return Err(wrong_type(name, other.bson_type(), crate::args::NUMBER_TYPES)),
+        },
+    };
+    match number {
+        None => bail!(FailedToParse, "{name} has non-integral value"),
+        Some(v) if (0..=i64::from(i32::MAX)).contains(&v) => Ok(v as u32),
+        Some(v) => bail!(BadValue, "{v} value for {name} is out of range [0, {}]", i32::MAX),
+    }
+}
+
+fn cluster_time(value: ValueRef<'_>) -> Result<Option<Timestamp>> {
+    let doc = match value {
+        ValueRef::Document(doc) => doc,
+        other => return Err(wrong_type("$clusterTime", other.bson_type(), "object")),
+    };
+    match doc.get("clusterTime") {
+        Some(ValueRef::Timestamp(time)) => Ok(Some(time)),
+        Some(other) => Err(wrong_type("$clusterTime.clusterTime", other.bson_type(), "timestamp")),
+        None => Err(Error::new(
+            ErrorCode::NoSuchKey,
+            "Missing expected field \"clusterTime\"",
+        )),
+    }
+}
+
+/// Checked for form; with one node every mode but one that names tags finds that node.
+fn read_preference(value: ValueRef<'_>, at: At<'_>) -> Result<()> {
+    let doc = match value {
+        ValueRef::Document(doc) => doc,
+        ValueRef::Null | ValueRef::Undefined => return Ok(()),
+        other => return Err(wrong_type(at, other.bson_type(), "object")),
+    };
+    let mode = match doc.get("mode") {
+        Some(ValueRef::String(mode)) => mode,
+        Some(other) => return Err(wrong_type("$readPreference.mode", other.bson_type(), "string")),
+        None => bail!(
+            40414,
+            "BSON field '$readPreference.mode' is missing but a required field"
+        ),
+    };
+    match mode {
+        "primary" | "primaryPreferred" | "secondary" | "secondaryPreferred" | "nearest" => {}
+        other => bail!(
+            FailedToParse,
+            "Enumeration value '{other}' for field '$readPreference.mode' is not a valid value."
+        ),
+    }
+    if mode == "primary"
+        && doc
+            .get("tags")
+            .is_some_and(|tags| tags.as_array().is_some_and(|a| !a.is_empty()))
+    {
+        bail!(BadValue, "Only empty tags are allowed with primary read preference");
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Api<'a> {
+    version: Option<&'a str>,
+    strict: Option<bool>,
+    deprecation_errors: Option<bool>,
+}
+
+impl Api<'_> {
+    fn check(&self, body: RawDoc<'_>, spec: &CommandSpec) -> Result<()> {
+        let Some(version) = self.version else {
+            if self.strict.is_some() || self.deprecation_errors.is_some() {
+                bail!(
+                    4886600,
+                    "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion"
+                );
+            }
+            return Ok(());
+        };
+        if version != "1" {
+            bail!(APIVersionError, "API version must be \"1\"");
+        }
+        if self.strict == Some(true) && !spec.flags.has(Flags::API_V1) {
+            let name = body.iter().next().map_or(spec.name, |(name, _)| name);
+            bail!(
+                APIStrictError,
+                "Provided apiStrict:true, but the command {name} is not in API Version 1. Information on supported commands and migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api"
+            );
+        }
+        Ok(())
+    }
+}

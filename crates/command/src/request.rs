@@ -1,0 +1,77 @@
+//! What goes into a command and what comes out.
+
+use nestor_model::RawDoc;
+use std::time::{Duration, Instant};
+
+/// A document sequence: a message section of kind 1.
+#[derive(Debug)]
+pub struct Sequence<'a> {
+    /// The argument that it stands for.
+    pub name: &'a str,
+    /// Its documents.
+    pub documents: Vec<RawDoc<'a>>,
+}
+
+/// One command as it came from a client.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The command document, `$db` included.
+    pub body: RawDoc<'a>,
+    /// Document sequences.
+    pub sequences: &'a [Sequence<'a>],
+    /// True when it came as OP_QUERY, which allows `hello` and `isMaster` only and has no `$db`.
+    pub legacy: bool,
+    /// True when the client allows a stream of replies (exhaust).
+    pub exhaust_allowed: bool,
+    /// Bytes that the reply is appended to: usually empty, or room for a message header.
+    pub buffer: Vec<u8>,
+}
+
+impl<'a> Request<'a> {
+    /// An ordinary command without sequences.
+    pub fn new(body: RawDoc<'a>) -> Self {
+        Self {
+            body,
+            sequences: &[],
+            legacy: false,
+            exhaust_allowed: false,
+            buffer: Vec::new(),
+        }
+    }
+}
+
+/// What to do after a command ran.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// What was in [`Request::buffer`], followed by the reply document.
+    pub reply: Vec<u8>,
+    /// Where the reply document starts in `reply`.
+    pub reply_at: usize,
+    /// The reply may be sent only once this is done.
+    pub wait: Option<Wait>,
+    /// Nothing to say yet: run the same request on the same connection again when the park ends.
+    /// `reply` is what to send if that is not possible (an empty batch).
+    pub park: Option<Park>,
+    /// Send the reply with moreToCome and run the command again; the next request of the stream is this document.
+    pub exhaust: Option<nestor_model::RawDocBuf>,
+    /// Close the connection after the reply.
+    pub close: bool,
+}
+
+/// A write that the reply has to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Position in the journal that has to be durable.
+    pub lsn: u64,
+    /// How long to wait at most (`wtimeout`); afterwards the reply gets a `writeConcernError`.
+    pub timeout: Option<Duration>,
+}
+
+/// A command that waits for something to happen (`awaitData`, awaitable `hello`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Park {
+    /// When to run again at the latest.
+    pub until: Instant,
+    /// Whether a commit is a reason to run again.
+    pub on_commit: bool,
+}
