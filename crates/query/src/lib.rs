@@ -4,6 +4,8 @@
 
 pub mod env;
 pub mod expr;
+pub mod keys;
+pub mod sort;
 
 pub use env::{DocMeta, Env, OpContext, Scope, Val};
 pub use expr::Expr;
