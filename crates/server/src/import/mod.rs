@@ -1,0 +1,275 @@
+//! `nestor import`: files of documents into a collection, through the wire protocol.
+//!
+//! One thread reads and encodes records into batches, the calling thread sends them in order, so that natural
+//! order is the order of the file. A record that cannot be read ends the import with its place and the
+//! reason; what stood before it is in. A document the server refuses is named, and the rest goes on.
+
+mod batch;
+mod bson_dump;
+mod csv;
+mod json;
+mod records;
+mod target;
+
+use crate::client::Uri;
+use batch::{Batch, BatchBuilder};
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use records::{BadRecord, Records};
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+use target::Target;
+
+/// Refused documents that are named one by one; the rest is only counted.
+const REFUSALS_SHOWN: usize = 10;
+
+/// How a file is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// An array of documents, or documents one after the other.
+    Json,
+    /// One document per line.
+    Ndjson,
+    /// Comma-separated values; types are inferred.
+    Csv,
+    /// Tab-separated values; types are inferred.
+    Tsv,
+    /// BSON documents one after the other, as mongodump writes them.
+    Bson,
+}
+
+/// What happens to a document whose `_id` is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// It is refused and named.
+    Insert,
+    /// It replaces the one that is there.
+    Upsert,
+}
+
+/// Arguments of `nestor import`.
+#[derive(Args, Debug)]
+pub struct ImportArgs {
+    /// File to read; `-` is standard input
+    pub file: PathBuf,
+    /// Collection to write to, as database.collection
+    #[arg(long, value_name = "DB.COLLECTION")]
+    pub into: String,
+    /// Server to write to
+    #[arg(long, default_value = "mongodb://127.0.0.1:27017")]
+    pub uri: String,
+    /// Format; by default told from the file's name
+    #[arg(long = "type", value_enum)]
+    pub format: Option<Format>,
+    /// Drop the collection first
+    #[arg(long)]
+    pub drop: bool,
+    /// Do nothing when the collection exists; else it appears only when the whole file is in
+    #[arg(long, conflicts_with_all = ["drop", "mode"])]
+    pub if_missing: bool,
+    /// What to do with a document whose _id is there already
+    #[arg(long, value_enum, default_value = "insert")]
+    pub mode: Mode,
+    /// CSV and TSV: names of the fields; by default the first line has them
+    #[arg(long, value_delimiter = ',')]
+    pub fields: Vec<String>,
+    /// CSV: the character between fields
+    #[arg(long, default_value = ",")]
+    pub delimiter: char,
+    /// CSV and TSV: leave out empty fields
+    #[arg(long = "ignoreBlanks")]
+    pub ignore_blanks: bool,
+}
+
+impl ImportArgs {
+    fn format(&self) -> Result<Format, String> {
+        if let Some(format) = self.format {
+            return Ok(format);
+        }
+        let extension = self
+            .file
+            .extension()
+            .and_then(|e| e.to_str())
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        match extension.as_str() {
+            "json" | "geojson" => Ok(Format::Json),
+            "ndjson" | "jsonl" => Ok(Format::Ndjson),
+            "csv" => Ok(Format::Csv),
+            "tsv" => Ok(Format::Tsv),
+            "bson" => Ok(Format::Bson),
+            _ => Err(format!(
+                "{}: the name does not tell the format: say --type",
+                self.file.display()
+            )),
+        }
+    }
+}
+
+/// Imports as `args` say; an error is a message for the user.
+pub fn run(args: &ImportArgs) -> Result<(), String> {
+    let uri: Uri = args
+        .uri
+        .parse()
+        .map_err(|e: crate::client::ClientError| e.to_string())?;
+    let (input, size) = open(&args.file)?;
+    let read = Arc::new(AtomicU64::new(0));
+    let records = records(
+        args,
+        Counted {
+            inner: input,
+            read: read.clone(),
+        },
+    )?;
+    let Some(mut target) = Target::open(args, &uri)? else {
+        println!("{} is there already: nothing imported", args.into);
+        return Ok(());
+    };
+
+    let begun = Instant::now();
+    let bar = progress_bar(size, &args.into);
+    let (sender, receiver) = sync_channel(2);
+    let outcome = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| read_batches(records, args, sender));
+        let sent = send_batches(&mut target, receiver, &bar, &read);
+        let finished = reader.join().expect("the reading thread does not panic");
+        sent.and_then(|outcome| finished.map(|()| outcome).map_err(|bad| bad.named(&args.file)))
+    });
+    bar.finish_and_clear();
+    let written = target.written();
+    let outcome = outcome.map_err(|e| format!("{e}\n{}", target.left_behind()))?;
+    if outcome.refused > 0 {
+        for (place, reason) in &outcome.shown {
+            eprintln!("{}: {place}: {reason}", args.file.display());
+        }
+        let more = outcome.refused - outcome.shown.len() as u64;
+        if more > 0 {
+            eprintln!("and {more} more");
+        }
+    }
+    target.finish()?;
+    let seconds = begun.elapsed().as_secs_f64();
+    println!(
+        "{written} documents into {} in {seconds:.1} s ({:.0} a second)",
+        args.into,
+        written as f64 / seconds.max(1e-9)
+    );
+    if outcome.refused > 0 {
+        return Err(format!("{} documents were refused", outcome.refused));
+    }
+    Ok(())
+}
+
+/// What the server refused.
+#[derive(Default)]
+struct Outcome {
+    refused: u64,
+    /// Place and reason of the first ones.
+    shown: Vec<(records::Place, String)>,
+}
+
+fn read_batches(
+    mut records: Box<dyn Records + Send>,
+    args: &ImportArgs,
+    out: SyncSender<Batch>,
+) -> Result<(), BadRecord> {
+    let mut builder = BatchBuilder::new(args.mode);
+    loop {
+        let record = records.next_record();
+        let last = !matches!(record, Ok(Some(_)));
+        let full = match &record {
+            Ok(Some(record)) => builder.push(record)?,
+            _ => builder.take(),
+        };
+        if let Some(batch) = full {
+            if out.send(batch).is_err() {
+                return Ok(()); // the sending side failed and says why
+            }
+        }
+        if last {
+            return record.map(|_| ());
+        }
+    }
+}
+
+fn send_batches(
+    target: &mut Target,
+    batches: Receiver<Batch>,
+    bar: &ProgressBar,
+    read: &AtomicU64,
+) -> Result<Outcome, String> {
+    let mut outcome = Outcome::default();
+    for batch in batches {
+        for (index, reason) in target.send(&batch)? {
+            outcome.refused += 1;
+            if outcome.shown.len() < REFUSALS_SHOWN {
+                outcome.shown.push((batch.places[index], reason));
+            }
+        }
+        bar.set_position(read.load(Relaxed));
+        bar.set_message(format!("{} documents", target.written()));
+    }
+    Ok(outcome)
+}
+
+fn records(args: &ImportArgs, input: Counted) -> Result<Box<dyn Records + Send>, String> {
+    Ok(match args.format()? {
+        Format::Ndjson => Box::new(json::Lines::new(input)),
+        Format::Json => Box::new(json::Values::new(input)),
+        Format::Bson => Box::new(bson_dump::Dump::new(input)),
+        Format::Csv => Box::new(csv::Rows::new(input, args, args.delimiter)?),
+        Format::Tsv => Box::new(csv::Rows::new(input, args, '\t')?),
+    })
+}
+
+type Input = Box<dyn Read + Send>;
+
+/// Counts what was read, for the progress bar.
+struct Counted {
+    inner: Input,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.read.fetch_add(count as u64, Relaxed);
+        Ok(count)
+    }
+}
+
+fn open(path: &Path) -> Result<(Input, Option<u64>), String> {
+    if path == Path::new("-") {
+        return Ok((Box::new(io::stdin()), None));
+    }
+    let failed = |e: io::Error| format!("{}: {e}", path.display());
+    let file = File::open(path).map_err(failed)?;
+    let size = file.metadata().map_err(failed)?.len();
+    Ok((Box::new(file), Some(size)))
+}
+
+fn progress_bar(size: Option<u64>, name: &str) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = match size {
+        Some(size) => ProgressBar::new(size),
+        None => ProgressBar::new_spinner(),
+    };
+    let template = if size.is_some() {
+        "{prefix} {bar:30} {percent:>3}% {bytes}/{total_bytes} {msg} eta {eta}"
+    } else {
+        "{prefix} {spinner} {bytes} {msg} {elapsed}"
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.set_prefix(name.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
