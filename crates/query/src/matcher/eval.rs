@@ -1,0 +1,148 @@
+//! Evaluation of a [`MatchExpr`] on a document, a named value or an array.
+
+use super::{Leaf, MatchExpr, walk};
+use crate::env::{Env, OpContext};
+use nestor_model::{ArrayRef, DocRef, PathPart, Result, ValueRef};
+
+/// What a successful match tells about where it happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MatchDetails {
+    /// Index in the array that the query traversed, for the positional `$`: of the last condition that
+    /// traversed one, the outermost array of that condition's path. `None` when no array was traversed.
+    pub position: Option<usize>,
+}
+
+/// What paths start from.
+#[derive(Clone, Copy)]
+enum Root<'a> {
+    Doc(DocRef<'a>),
+    /// A document of one field.
+    Field(&'a str, ValueRef<'a>),
+    /// An array read as a document of its indexes.
+    Array(ArrayRef<'a>),
+}
+
+impl<'a> Root<'a> {
+    fn get(self, part: &PathPart) -> ValueRef<'a> {
+        let found = match self {
+            Root::Doc(doc) => doc.get(&part.name),
+            Root::Field(name, value) => (name == part.name.as_str()).then_some(value),
+            Root::Array(items) => part.index.and_then(|i| items.get(i as usize)),
+        };
+        found.unwrap_or(ValueRef::Missing)
+    }
+}
+
+struct Eval<'m, 'a> {
+    root: Root<'a>,
+    op: &'a OpContext,
+    position: Option<usize>,
+    /// The field looked up last: conditions on one field are mostly neighbours.
+    last: Option<(&'m str, ValueRef<'a>)>,
+}
+
+impl MatchExpr {
+    /// Whether `doc` matches. Errors: a regular expression that takes too long, an expression's own.
+    pub fn matches(&self, doc: DocRef<'_>, op: &OpContext) -> Result<bool> {
+        Eval::new(Root::Doc(doc), op).eval(self)
+    }
+
+    /// As [`MatchExpr::matches`], reporting the array position for the positional `$`.
+    pub fn matches_with_position(&self, doc: DocRef<'_>, op: &OpContext) -> Result<Option<MatchDetails>> {
+        let mut eval = Eval::new(Root::Doc(doc), op);
+        let matched = eval.eval(self)?;
+        Ok(matched.then_some(MatchDetails {
+            position: eval.position,
+        }))
+    }
+
+    /// Whether the document `{name: value}` matches, without building it: for `arrayFilters` and `$pull`.
+    pub fn matches_field(&self, name: &str, value: ValueRef<'_>, op: &OpContext) -> Result<bool> {
+        Eval::new(Root::Field(name, value), op).eval(self)
+    }
+
+    pub(crate) fn matches_array(&self, items: ArrayRef<'_>, op: &OpContext) -> Result<bool> {
+        Eval::new(Root::Array(items), op).eval(self)
+    }
+}
+
+impl<'m, 'a> Eval<'m, 'a> {
+    fn new(root: Root<'a>, op: &'a OpContext) -> Self {
+        Self {
+            root,
+            op,
+            position: None,
+            last: None,
+        }
+    }
+
+    fn eval(&mut self, expr: &'m MatchExpr) -> Result<bool> {
+        Ok(match expr {
+            MatchExpr::Leaf(leaf) => self.leaf(leaf)?,
+            MatchExpr::And(children) => {
+                for child in children {
+                    if !self.eval(child)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            MatchExpr::Or(children) => self.any(children)?,
+            MatchExpr::Nor(children) => !self.without_position(|this| this.any(children))?,
+            MatchExpr::Not(child) => !self.without_position(|this| this.eval(child))?,
+            MatchExpr::AlwaysTrue => true,
+            MatchExpr::AlwaysFalse => false,
+            MatchExpr::Expr(test) => match self.root {
+                Root::Doc(doc) => test.expr.eval_bool(&mut Env::new(doc, self.op))?,
+                // Parsing refuses $expr wherever the root is no document.
+                Root::Field(..) | Root::Array(_) => false,
+            },
+            MatchExpr::SampleRate(rate) => self.op.random_f64() < *rate,
+        })
+    }
+
+    fn any(&mut self, children: &'m [MatchExpr]) -> Result<bool> {
+        let before = self.position;
+        for child in children {
+            if self.eval(child)? {
+                return Ok(true);
+            }
+            self.position = before;
+        }
+        Ok(false)
+    }
+
+    /// What must not match has no position.
+    fn without_position(&mut self, f: impl FnOnce(&mut Self) -> Result<bool>) -> Result<bool> {
+        let before = self.position;
+        let matched = f(self);
+        self.position = before;
+        matched
+    }
+
+    fn leaf(&mut self, leaf: &'m Leaf) -> Result<bool> {
+        let Some((head, rest)) = leaf.path.parts().split_first() else {
+            return Ok(false);
+        };
+        let value = match self.last {
+            Some((name, value)) if name == head.name.as_str() => value,
+            _ => {
+                let value = self.root.get(head);
+                self.last = Some((&head.name, value));
+                value
+            }
+        };
+        let op = self.op;
+        let mut element = None;
+        let predicate = &leaf.predicate;
+        let hit = walk(value, rest, predicate.leaves(), &mut |v| {
+            predicate.test(v, op, &mut element)
+        })?;
+        if let Some(outer) = hit {
+            if let Some(position) = outer.or(element) {
+                self.position = Some(position);
+            }
+        }
+        Ok(hit.is_some())
+    }
+}

@@ -1,0 +1,171 @@
+//! Parsing filter documents: logical and other top-level operators. Fields are `parse_field`'s.
+
+use super::{CollatorRef, ExprTest, MatchExpr};
+use crate::env::Scope;
+use crate::expr::Expr;
+use nestor_model::{DocRef, Error, ErrorCode, Path, Result, ValueRef, bail};
+use std::sync::Arc;
+
+/// What parsing a filter needs to know.
+pub(super) struct Parser<'s> {
+    pub(super) scope: &'s mut Scope,
+    pub(super) collator: Option<CollatorRef>,
+    /// False inside `$elemMatch`, where operators on the whole document are refused.
+    pub(super) at_top: bool,
+}
+
+impl MatchExpr {
+    /// Parses a filter.
+    ///
+    /// # Errors
+    /// 2 (BadValue) for most faults; 9, 14, 51074, 51075, 51091, 51108 as MongoDB for some operands.
+    pub fn parse(filter: DocRef<'_>, scope: &mut Scope) -> Result<Self> {
+        Self::parse_with(filter, scope, None)
+    }
+
+    /// Parses a filter whose strings compare by `collator`.
+    pub fn parse_with(filter: DocRef<'_>, scope: &mut Scope, collator: Option<CollatorRef>) -> Result<Self> {
+        Parser {
+            scope,
+            collator,
+            at_top: true,
+        }
+        .document(filter)
+    }
+
+    /// Parses conditions on an element (`$pull`, `arrayFilters`): operators on the whole document
+    /// (`$expr`, `$where`, `$text`, `$jsonSchema`) are refused.
+    pub fn parse_for_element(filter: DocRef<'_>, scope: &mut Scope, collator: Option<CollatorRef>) -> Result<Self> {
+        Parser {
+            scope,
+            collator,
+            at_top: false,
+        }
+        .document(filter)
+    }
+}
+
+impl Parser<'_> {
+    /// An `$and` of the document's fields; a single condition stands for itself.
+    pub(super) fn document(&mut self, doc: DocRef<'_>) -> Result<MatchExpr> {
+        let mut children = Vec::new();
+        for (name, value) in doc {
+            match name.strip_prefix('$') {
+                // Fields of a DBRef are fields.
+                None | Some("ref" | "id" | "db") => self.field(&Path::new(name), value, &mut children)?,
+                Some(operator) => children.extend(self.top_level(operator, value)?),
+            }
+        }
+        Ok(and(children))
+    }
+
+    fn top_level(&mut self, operator: &str, value: ValueRef<'_>) -> Result<Option<MatchExpr>> {
+        Ok(Some(match operator {
+            "and" => match self.list("$and", value)? {
+                mut one if one.len() == 1 => one.remove(0),
+                many => MatchExpr::And(many),
+            },
+            "or" => MatchExpr::Or(self.list("$or", value)?),
+            "nor" => MatchExpr::Nor(self.list("$nor", value)?),
+            "comment" => return Ok(None),
+            "alwaysTrue" => {
+                one(operator, value)?;
+                MatchExpr::AlwaysTrue
+            }
+            "alwaysFalse" => {
+                one(operator, value)?;
+                MatchExpr::AlwaysFalse
+            }
+            "sampleRate" => sample_rate(value)?,
+            "where" | "expr" | "text" | "jsonSchema" => self.whole_document(operator, value)?,
+            _ => bail!(BadValue, "unknown top level operator: ${operator}"),
+        }))
+    }
+
+    /// Operators that read the whole document.
+    fn whole_document(&mut self, operator: &str, value: ValueRef<'_>) -> Result<MatchExpr> {
+        if !self.at_top {
+            let code = if operator == "jsonSchema" {
+                ErrorCode::FailedToParse
+            } else {
+                ErrorCode::BadValue
+            };
+            return Err(Error::new(
+                code,
+                format!("${operator} can only be applied to the top-level document"),
+            ));
+        }
+        match operator {
+            "where" => bail!(BadValue, "$where needs JavaScript, which this server does not run"),
+            "expr" => {
+                let test = ExprTest {
+                    expr: Expr::parse(value, self.scope)?,
+                    source: value.to_value(),
+                };
+                // What needs no document is decided now, unless it may differ from call to call.
+                Ok(match test.expr.constant().map(|v| v.truthy()) {
+                    Some(true) => MatchExpr::AlwaysTrue,
+                    Some(false) => MatchExpr::AlwaysFalse,
+                    None => MatchExpr::Expr(Arc::new(test)),
+                })
+            }
+            "text" => bail!(IndexNotFound, "text index required for $text query"),
+            _ => bail!(BadValue, "unknown top level operator: ${operator}"),
+        }
+    }
+
+    fn list(&mut self, operator: &str, value: ValueRef<'_>) -> Result<Vec<MatchExpr>> {
+        let ValueRef::Array(items) = value else {
+            bail!(
+                BadValue,
+                "{operator} argument must be an array, but got {}",
+                value.bson_type().alias()
+            );
+        };
+        let mut children = Vec::new();
+        for item in items {
+            let ValueRef::Document(doc) = item else {
+                bail!(
+                    BadValue,
+                    "{operator} argument's entries must be objects, but got {}",
+                    item.bson_type().alias()
+                );
+            };
+            children.push(self.document(doc)?);
+        }
+        if children.is_empty() {
+            bail!(BadValue, "{operator} argument must be a non-empty array");
+        }
+        Ok(children)
+    }
+}
+
+/// An `$and`, or what stands for one of none or one.
+pub(super) fn and(mut children: Vec<MatchExpr>) -> MatchExpr {
+    match children.len() {
+        0 => MatchExpr::AlwaysTrue,
+        1 => children.remove(0),
+        _ => MatchExpr::And(children),
+    }
+}
+
+fn one(operator: &str, value: ValueRef<'_>) -> Result<()> {
+    if super::whole_number(value) != Some(1) {
+        bail!(FailedToParse, "${operator} must be 1");
+    }
+    Ok(())
+}
+
+fn sample_rate(value: ValueRef<'_>) -> Result<MatchExpr> {
+    let rate = match value {
+        ValueRef::Double(v) => v,
+        ValueRef::Int32(v) => f64::from(v),
+        ValueRef::Int64(v) => v as f64,
+        ValueRef::Decimal128(v) => v.to_f64(),
+        _ => bail!(BadValue, "argument to $sampleRate must be a numeric type"),
+    };
+    if !(0.0..=1.0).contains(&rate) {
+        bail!(BadValue, "numeric argument to $sampleRate must be in [0, 1]");
+    }
+    Ok(MatchExpr::SampleRate(rate))
+}

@@ -1,0 +1,279 @@
+//! Tests of one value.
+
+use super::{CollatorRef, CompareOp, Leaves, MatchExpr, Predicate};
+use crate::env::OpContext;
+use crate::regex::Regex;
+use nestor_model::order::canonical_class;
+use nestor_model::{ArrayRef, DocRef, Result, Value, ValueRef, compare};
+use std::cmp::Ordering;
+
+/// The values and regular expressions of `$in`.
+#[derive(Clone, Debug, Default)]
+pub struct InSet {
+    /// In ascending order, distinct.
+    values: Vec<Value>,
+    regexes: Vec<Regex>,
+    has_null: bool,
+    collator: Option<CollatorRef>,
+}
+
+impl InSet {
+    /// Sorts and dedupes `values`.
+    pub fn new(mut values: Vec<Value>, regexes: Vec<Regex>, collator: Option<CollatorRef>) -> Self {
+        let order = |a: &Value, b: &Value| compare_under(a.as_ref(), b.as_ref(), collator.as_ref());
+        values.sort_by(order);
+        values.dedup_by(|a, b| order(a, b).is_eq());
+        Self {
+            has_null: values.iter().any(|v| matches!(v, Value::Null)),
+            values,
+            regexes,
+            collator,
+        }
+    }
+
+    /// The values, ascending and distinct.
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// The regular expressions, as given.
+    pub fn regexes(&self) -> &[Regex] {
+        &self.regexes
+    }
+
+    /// Null is among the values, so missing fields match.
+    pub fn has_null(&self) -> bool {
+        self.has_null
+    }
+
+    /// The collator the values are ordered by.
+    pub fn collator(&self) -> Option<&CollatorRef> {
+        self.collator.as_ref()
+    }
+
+    fn matches(&self, value: ValueRef<'_>) -> Result<bool> {
+        if value.is_missing() {
+            return Ok(self.has_null);
+        }
+        let collator = self.collator.as_ref();
+        if self
+            .values
+            .binary_search_by(|v| compare_under(v.as_ref(), value, collator))
+            .is_ok()
+        {
+            return Ok(true);
+        }
+        for regex in &self.regexes {
+            if regex_matches(regex, value)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// `$mod`: the remainder of division by `divisor`, with the sign of the dividend, is `remainder`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModTest {
+    /// Not zero.
+    pub divisor: i64,
+    /// Compared to the remainder.
+    pub remainder: i64,
+}
+
+impl ModTest {
+    fn matches(self, value: ValueRef<'_>) -> bool {
+        match truncated(value) {
+            // The one overflow, i64::MIN by -1, has remainder 0.
+            Some(n) => n.checked_rem(self.divisor).unwrap_or(0) == self.remainder,
+            None => false,
+        }
+    }
+}
+
+/// A number without its fraction, if that fits 64 bits.
+pub(crate) fn truncated(value: ValueRef<'_>) -> Option<i64> {
+    const TWO_63: f64 = 9_223_372_036_854_775_808.0;
+    match value {
+        ValueRef::Int32(v) => Some(i64::from(v)),
+        ValueRef::Int64(v) => Some(v),
+        ValueRef::Double(v) => (-TWO_63..TWO_63).contains(&v).then(|| v.trunc() as i64),
+        ValueRef::Decimal128(v) => v.to_i64_truncated(),
+        _ => None,
+    }
+}
+
+impl Predicate {
+    /// How an array at the end of the path is looked at.
+    pub(crate) fn leaves(&self) -> Leaves {
+        match self {
+            Predicate::Exists | Predicate::Size(_) | Predicate::ElemMatchObject(_) | Predicate::ElemMatchValue(_) => {
+                Leaves::Whole
+            }
+            _ => Leaves::Elements,
+        }
+    }
+
+    /// Tests one value, arrays not being looked into except by `$elemMatch`, which reports the index it
+    /// found in `position`.
+    pub(crate) fn test(&self, value: ValueRef<'_>, op: &OpContext, position: &mut Option<usize>) -> Result<bool> {
+        Ok(match self {
+            Predicate::Compare {
+                op,
+                value: operand,
+                collator,
+            } => compare_matches(*op, value, operand.as_ref(), collator.as_ref()),
+            Predicate::In(set) => set.matches(value)?,
+            Predicate::Regex(regex) => regex_matches(regex, value)?,
+            Predicate::Exists => !value.is_missing(),
+            Predicate::Type(types) => types.contains(value.bson_type()),
+            Predicate::Size(size) => match value {
+                ValueRef::Array(items) => has_length(items, *size),
+                _ => false,
+            },
+            Predicate::Mod(test) => test.matches(value),
+            Predicate::Bits(test) => test.matches(value),
+            Predicate::ElemMatchObject(inner) => first_element(value, position, |item| match item {
+                ValueRef::Document(doc) => inner.matches(doc, op),
+                // An array is a document of its indexes here.
+                ValueRef::Array(items) => inner.matches_array(items, op),
+                _ => Ok(false),
+            })?,
+            Predicate::ElemMatchValue(inner) => first_element(value, position, |item| inner.matches_element(item, op))?,
+        })
+    }
+}
+
+fn first_element<'a>(
+    value: ValueRef<'a>,
+    position: &mut Option<usize>,
+    mut test: impl FnMut(ValueRef<'a>) -> Result<bool>,
+) -> Result<bool> {
+    let ValueRef::Array(items) = value else {
+        return Ok(false);
+    };
+    for (i, item) in items.iter().enumerate() {
+        if test(item)? {
+            *position = Some(i);
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn has_length(items: ArrayRef<'_>, size: i64) -> bool {
+    match items {
+        ArrayRef::Items(items) => i64::try_from(items.len()).is_ok_and(|n| n == size),
+        // Stops one past the wanted size instead of walking a long array to its end.
+        raw @ ArrayRef::Raw(_) => match usize::try_from(size) {
+            Ok(size) => raw.iter().take(size.saturating_add(1)).count() == size,
+            Err(_) => false,
+        },
+    }
+}
+
+fn regex_matches(regex: &Regex, value: ValueRef<'_>) -> Result<bool> {
+    match value {
+        ValueRef::String(text) | ValueRef::Symbol(text) => regex.is_match(text),
+        ValueRef::Regex { pattern, options } => Ok(pattern == regex.pattern() && options == regex.options()),
+        _ => Ok(false),
+    }
+}
+
+pub(crate) fn is_nan(value: ValueRef<'_>) -> bool {
+    match value {
+        ValueRef::Double(v) => v.is_nan(),
+        ValueRef::Decimal128(v) => v.is_nan(),
+        _ => false,
+    }
+}
+
+fn compare_matches(op: CompareOp, value: ValueRef<'_>, operand: ValueRef<'_>, collator: Option<&CollatorRef>) -> bool {
+    match operand {
+        // Null equals missing but, since MongoDB 8.0, not undefined.
+        ValueRef::Null => matches!(value, ValueRef::Null | ValueRef::Missing) && op.accepts(Ordering::Equal),
+        // The ends of the order compare with every type.
+        ValueRef::MinKey | ValueRef::MaxKey => op.accepts(compare(value, operand)),
+        _ => {
+            if canonical_class(value.bson_type()) != canonical_class(operand.bson_type()) {
+                return false;
+            }
+            // NaN is equal to NaN and otherwise has no order.
+            match (is_nan(value), is_nan(operand)) {
+                (false, false) => op.accepts(compare_under(value, operand, collator)),
+                (true, true) => op.accepts(Ordering::Equal),
+                _ => false,
+            }
+        }
+    }
+}
+
+/// The canonical order, strings by `collator` if there is one.
+pub(crate) fn compare_under(a: ValueRef<'_>, b: ValueRef<'_>, collator: Option<&CollatorRef>) -> Ordering {
+    let Some(collator) = collator else {
+        return compare(a, b);
+    };
+    match (a, b) {
+        (ValueRef::String(x) | ValueRef::Symbol(x), ValueRef::String(y) | ValueRef::Symbol(y)) => {
+            collator.0.compare(x, y)
+        }
+        (ValueRef::Document(x), ValueRef::Document(y)) => compare_documents_under(x, y, collator),
+        (ValueRef::Array(x), ValueRef::Array(y)) => {
+            let (mut left, mut right) = (x.iter(), y.iter());
+            loop {
+                match (left.next(), right.next()) {
+                    (Some(x), Some(y)) => match compare_under(x, y, Some(collator)) {
+                        Ordering::Equal => {}
+                        order => return order,
+                    },
+                    (left, right) => return left.is_some().cmp(&right.is_some()),
+                }
+            }
+        }
+        _ => compare(a, b),
+    }
+}
+
+fn compare_documents_under(a: DocRef<'_>, b: DocRef<'_>, collator: &CollatorRef) -> Ordering {
+    let (mut left, mut right) = (a.iter(), b.iter());
+    loop {
+        match (left.next(), right.next()) {
+            (Some((name_a, x)), Some((name_b, y))) => {
+                let order = canonical_class(x.bson_type())
+                    .cmp(&canonical_class(y.bson_type()))
+                    .then_with(|| name_a.cmp(name_b))
+                    .then_with(|| compare_under(x, y, Some(collator)));
+                if order.is_ne() {
+                    return order;
+                }
+            }
+            (left, right) => return left.is_some().cmp(&right.is_some()),
+        }
+    }
+}
+
+impl MatchExpr {
+    /// Tests one element for a value `$elemMatch`: leaves test the value itself, whatever their path.
+    pub(crate) fn matches_element(&self, value: ValueRef<'_>, op: &OpContext) -> Result<bool> {
+        let each = |children: &[MatchExpr], wanted: bool| -> Result<bool> {
+            for child in children {
+                if child.matches_element(value, op)? == wanted {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        Ok(match self {
+            MatchExpr::AlwaysTrue => true,
+            MatchExpr::AlwaysFalse => false,
+            MatchExpr::And(children) => !each(children, false)?,
+            MatchExpr::Or(children) => each(children, true)?,
+            MatchExpr::Nor(children) => !each(children, true)?,
+            MatchExpr::Not(child) => !child.matches_element(value, op)?,
+            MatchExpr::Leaf(leaf) => leaf.predicate.test(value, op, &mut None)?,
+            // Parsing refuses $expr inside $elemMatch.
+            MatchExpr::Expr(_) => false,
+            MatchExpr::SampleRate(rate) => op.random_f64() < *rate,
+        })
+    }
+}
