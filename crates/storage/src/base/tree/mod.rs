@@ -1,0 +1,393 @@
+//! The durable base: a copy-on-write B+tree in one file.
+//!
+//! A transaction writes new pages beside those in use, syncs, and then names the new root in the meta pages; so the file
+//! holds a whole tree at every moment, and readers of older roots are not disturbed. Everything read is verified first.
+//!
+//! # Format, version 1
+//!
+//! All numbers are little-endian. The file is an array of pages of one size, a power of two from 512 to 65,536 bytes
+//! (8,192 unless asked otherwise). Consecutive pages that belong together are an *extent* with one header; most extents
+//! are single pages. An extent is longer where what it holds needs it: a node with a very long key, a long value, the
+//! free list.
+//!
+//! **Meta pages**: pages 0 and 1, with the same contents but for the slot number.
+//!
+//! | offset | size | meaning |
+//! |---|---|---|
+//! | 0 | 8 | `NestorBT` |
+//! | 8 | 4 | format version: 1 |
+//! | 12 | 4 | page size in bytes |
+//! | 16 | 4 | crc32c of the rest of the page: bytes 0..16 and 20.. |
+//! | 20 | 4 | slot: 0 or 1 |
+//! | 24 | 8 | number of the transaction |
+//! | 32 | 4 | number of pages of the file |
+//! | 36 | 20 | node reference of the root; zero for the empty tree |
+//! | 56 | 1 | level of the root: 0 when it is a leaf |
+//! | 57 | 3 | 0 |
+//! | 60 | 4 | first page of the free list |
+//! | 64 | 4 | pages of the free list; 0 when nothing is free |
+//! | 68 | 4 | checksum of the free list |
+//! | 72 | 4 | length of the user's metadata |
+//! | 76 | 52 | 0 |
+//! | 128 | | the user's metadata, zeros up to the end of the page |
+//!
+//! Example: a file with pages of 512 bytes begins `4e 65 73 74 6f 72 42 54  01 00 00 00  00 02 00 00`.
+//!
+//! A commit writes page 0, syncs, writes page 1, syncs. So one sound page is enough: a crash while page 0 is written
+//! leaves the old state in page 1; a bit that flips later in either leaves the other, of the same transaction.
+//!
+//! **Extent header**, 32 bytes, of everything else:
+//!
+//! | offset | size | meaning |
+//! |---|---|---|
+//! | 0 | 4 | crc32c of the extent from byte 4 to its end |
+//! | 4 | 4 | number of its first page |
+//! | 8 | 1 | kind: 2 leaf, 3 interior, 4 overflow, 5 free list |
+//! | 9 | 1 | level of a node: 0 for leaves |
+//! | 10 | 2 | 0 |
+//! | 12 | 4 | pages of the extent |
+//! | 16 | 4 | leaf: entries; interior: children; overflow: bytes of the value; free list: runs |
+//! | 20 | 4 | nodes: length of the prefix |
+//! | 24 | 4 | nodes: bytes in use |
+//! | 28 | 4 | 0 |
+//!
+//! **Node reference**, 20 bytes:
+//!
+//! | offset | size | meaning |
+//! |---|---|---|
+//! | 0 | 4 | first page |
+//! | 4 | 3 | pages |
+//! | 7 | 1 | 1 if the subtree has values in overflow extents, else 0 |
+//! | 8 | 4 | checksum in the node's header |
+//! | 12 | 8 | entries in the subtree |
+//!
+//! Example: page 7, 300 pages, with overflow: `07 00 00 00  2c 01 00 01  …`. The checksum makes each tree vouch for its
+//! pages: a stale page that is sound by itself (a write that never happened) is found as well as a damaged one.
+//!
+//! **Leaf**: header, slots, prefix, cells. **Interior node**: header, node references of the children, slots, prefix,
+//! cells; key `i` separates child `i` from child `i + 1`: it is greater than all keys below the first and not greater
+//! than those below the second, and as short as that allows.
+//!
+//! A key is the node's prefix, the first four bytes of its suffix, which are in the slot, and the rest, which is in the
+//! cell. A search looks at the slots alone until four bytes don't decide.
+//!
+//! | slot | size | meaning |
+//! |---|---|---|
+//! | 0 | 4 | the first four bytes of the suffix as a big-endian number (stored little-endian as all are), padded with zeros |
+//! | 4 | 2 | offset of the cell in the extent; 4 bytes in extents longer than 65,536 bytes |
+//!
+//! | cell | size | meaning |
+//! |---|---|---|
+//! | 0 | varint | length of the suffix |
+//! | | length − 4, or 0 | the suffix from its fifth byte |
+//! | | varint | leaves: 2 × length of the value, + 1 if it is in an overflow extent |
+//! | | length, or 8 | leaves: the value; or the first page and the checksum of its extent |
+//!
+//! A varint has seven bits per byte, lowest first, the top bit set in all bytes but the last: 300 is `ac 02`.
+//!
+//! Example: a leaf with `apple` → `1` and `apricot` → `22` has prefix `ap`; slots `(70 6c 65 00 → "ple\0")` and
+//! `("rico")`, cells `03 02 31` and `05 74 04 32 32`.
+//!
+//! **Overflow extent**: header, then the value. A value goes there when its entry would take more than half a page.
+//!
+//! **Free list**: header, then the free runs of pages, ascending and never adjacent: first page (4), pages (4). It lists
+//! all pages that neither the tree nor the free list uses.
+//!
+//! # Why so
+//!
+//! - *Page size*: the figures are in `docs/decisions/0001-base-b-tree.md`.
+//! - *Long keys* get longer nodes instead of overflow cells: a rare case that leaves no trace in the code for others.
+//! - *Both meta pages alike* instead of one per transaction in turn: with two different ones, a flipped bit in the newer
+//!   looks like a crash during its commit, and the state before would be shown, although the journal behind it may be gone.
+//! - *Counts per subtree* cost eight bytes per child and make the size of any range known for the price of a lookup, and
+//!   dropped ranges counted without reading them.
+
+mod build;
+mod cache;
+mod check;
+mod cursor;
+mod file;
+mod merge;
+mod meta;
+mod node;
+mod out;
+pub(crate) mod page;
+mod space;
+mod store;
+mod transaction;
+mod version;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+
+pub use file::PageFile;
+
+use self::cache::Cache;
+use self::meta::{Meta, PAGE_BYTES, Slot, VERSION};
+use self::node::Kids;
+use self::space::Space;
+use self::store::Store;
+use self::version::Version;
+use super::{ApplyStats, Base, BaseError, BaseSnapshot, ChangeSource, CheckReport, KeyRange, Result};
+
+/// More levels than any tree has: with at least two children per node and 2^32 pages there are at most 32.
+pub(crate) const DEPTH_MAX: usize = 33;
+
+/// How to open a [`Tree`].
+#[derive(Debug, Clone, Copy)]
+pub struct TreeOptions {
+    /// Bytes of leaves and long values to keep in memory. They are filled as they are used. Interior nodes, about 0.5 % of
+    /// what is being read, come on top.
+    pub cache_bytes_max: usize,
+    /// Open for reading only: nothing is created or repaired, `apply` is refused.
+    pub read_only: bool,
+    /// Page size in bytes of a file to be created: a power of two from 512 to 65,536. Existing files keep theirs.
+    pub page_bytes: usize,
+}
+
+impl Default for TreeOptions {
+    fn default() -> TreeOptions {
+        TreeOptions {
+            cache_bytes_max: 256 << 20,
+            read_only: false,
+            page_bytes: 8192,
+        }
+    }
+}
+
+/// A durable [`Base`] in one file. It is not protected against being opened twice: the engine locks its directory.
+pub struct Tree {
+    store: Arc<Store>,
+    current: RwLock<Arc<Version>>,
+    writer: Mutex<Writer>,
+    file_bytes: AtomicU64,
+    read_only: bool,
+}
+
+/// What only `apply` and `check` use.
+struct Writer {
+    /// The committed state, as it is in the file.
+    meta: Meta,
+    /// Read from the free list at the first `apply`.
+    space: Option<Space>,
+    /// Versions that may still be in use, oldest first.
+    versions: VecDeque<(u64, Weak<Version>)>,
+    /// Number of the next transaction.
+    next_txn: u64,
+    /// Whether meta page 1 is not known to be as page 0 is.
+    mirror_is_stale: bool,
+}
+
+impl Tree {
+    /// Opens the tree in the file at `path`, or creates one there.
+    pub fn open(path: &Path, options: TreeOptions) -> Result<Tree> {
+        let name: Arc<Path> = path.into();
+        let io = |operation| {
+            let file = name.clone();
+            move |source| BaseError::Io {
+                file,
+                operation,
+                source,
+            }
+        };
+        let exists = path.try_exists().map_err(io("open"))?;
+        if !exists && !options.read_only {
+            create(path, options.page_bytes).map_err(io("create"))?;
+        }
+        let file = File::options()
+            .read(true)
+            .write(!options.read_only)
+            .open(path)
+            .map_err(io("open"))?;
+        Tree::open_file(Box::new(file), &name, options)
+    }
+
+    /// Opens the tree in `file`, or makes one there if it is empty. `name` is for messages.
+    pub fn open_file(file: Box<dyn PageFile>, name: &Path, options: TreeOptions) -> Result<Tree> {
+        assert!(
+            PAGE_BYTES.contains(&options.page_bytes),
+            "the page size is a power of two from 512 to 65,536"
+        );
+        let mut store = Store {
+            file,
+            path: name.into(),
+            page_bytes: options.page_bytes,
+            cache: Cache::new(options.cache_bytes_max),
+        };
+        let mut len = store.file.len().map_err(store.io("open"))?;
+        if len == 0 && !options.read_only {
+            let empty = empty_file(options.page_bytes);
+            store.file.write_at(&empty, 0).map_err(store.io("create"))?;
+            store.sync()?;
+            len = empty.len() as u64;
+        }
+        let (meta, mirror_is_stale) = read_meta(&store, len)?;
+        store.page_bytes = meta.page_bytes;
+        if len < store.offset(meta.page_count) {
+            let reason = format!(
+                "the file has {len} bytes, {} were written",
+                store.offset(meta.page_count)
+            );
+            return Err(BaseError::Corrupt {
+                file: store.path,
+                offset: len,
+                reason,
+            });
+        }
+        let store = Arc::new(store);
+        let level = meta.root.map_or(0, |(_, level)| level);
+        let version = Arc::new(Version {
+            store: store.clone(),
+            txn: meta.txn,
+            root: meta.root,
+            kids: Kids::empty(1, level),
+            meta: meta.user.clone(),
+        });
+        let mut writer = Writer {
+            next_txn: meta.txn + 1,
+            meta,
+            space: None,
+            versions: VecDeque::from([(version.txn, Arc::downgrade(&version))]),
+            mirror_is_stale,
+        };
+        if !options.read_only {
+            writer.mend_mirror(&store)?;
+        }
+        Ok(Tree {
+            store,
+            current: RwLock::new(version),
+            writer: Mutex::new(writer),
+            file_bytes: AtomicU64::new(len),
+            read_only: options.read_only,
+        })
+    }
+
+    fn current(&self) -> Arc<Version> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        // A transaction that panicked is rolled back by the next one, so what it left is usable.
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Base for Tree {
+    fn snapshot(&self) -> Arc<dyn BaseSnapshot> {
+        self.current()
+    }
+
+    fn apply(&self, deletions: &[KeyRange<'_>], changes: &mut dyn ChangeSource, meta: &[u8]) -> Result<ApplyStats> {
+        if self.read_only {
+            return Err(BaseError::ReadOnly {
+                file: self.store.path.clone(),
+            });
+        }
+        let mut writer = self.writer();
+        let (version, stats) = writer.apply(&self.store, &self.current(), (deletions, changes, meta))?;
+        let old = std::mem::replace(
+            &mut *self.current.write().unwrap_or_else(PoisonError::into_inner),
+            version,
+        );
+        writer.settle(&self.store);
+        self.file_bytes.store(self.store.file.len().unwrap_or(0), Relaxed);
+        drop(writer);
+        // Taking an old version apart takes a while and is nobody's business but ours.
+        drop(old);
+        Ok(stats)
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.file_bytes.load(Relaxed)
+    }
+
+    fn check(&self) -> Result<CheckReport> {
+        let writer = self.writer();
+        check::check(&self.store, &writer.meta)
+    }
+}
+
+/// The two meta pages of an empty tree.
+fn empty_file(page_bytes: usize) -> Vec<u8> {
+    let meta = Meta {
+        page_bytes,
+        txn: 0,
+        page_count: check::META_PAGES,
+        root: None,
+        free_list: None,
+        user: Vec::new(),
+    };
+    [meta.encode(0), meta.encode(1)].concat()
+}
+
+/// Makes an empty tree at `path` such that the file is either whole or not there.
+fn create(path: &Path, page_bytes: usize) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    fs::write(&name, empty_file(page_bytes))?;
+    File::open(&name)?.sync_all()?;
+    fs::rename(&name, path)?;
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => File::open(parent)?.sync_all(),
+        _ => File::open(".")?.sync_all(),
+    }
+}
+
+/// The committed state of a file of `len` bytes, and whether a meta page has to be written again.
+fn read_meta(store: &Store, len: u64) -> Result<(Meta, bool)> {
+    let corrupt = |offset, reason: &str| BaseError::Corrupt {
+        file: store.path.clone(),
+        offset,
+        reason: reason.into(),
+    };
+    let read = |page_bytes: usize, slot: u32| -> Result<Slot> {
+        let mut bytes = vec![0; page_bytes];
+        match store.file.read_at(&mut bytes, page_bytes as u64 * u64::from(slot)) {
+            Ok(()) => Ok(Meta::decode(&bytes, slot)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Ok(Slot::Damaged("the file ends in it".into()))
+            }
+            Err(error) => Err(store.io("read")(error)),
+        }
+    };
+    let mut reason = None;
+    let mut found: Vec<Meta> = Vec::new();
+    for page_bytes in PAGE_BYTES {
+        for slot in [0, 1] {
+            if u64::from(slot) * page_bytes as u64 >= len {
+                continue;
+            }
+            match read(page_bytes, slot)? {
+                Slot::Sound(meta) => found.push(meta),
+                Slot::Newer(found) => {
+                    return Err(BaseError::NewerFormat {
+                        file: store.path.clone(),
+                        found,
+                        supported: VERSION,
+                    });
+                }
+                // Of all page sizes tried, what is wrong with the one that the file names tells most.
+                Slot::Damaged(why) if slot == 0 && !why.starts_with("page size") => reason = reason.or(Some(why)),
+                Slot::Damaged(_) => {}
+            }
+        }
+        if !found.is_empty() {
+            break;
+        }
+    }
+    let stale = found.len() < 2 || found[0] != found[1];
+    match found.into_iter().max_by_key(|meta| meta.txn) {
+        Some(meta) => Ok((meta, stale)),
+        None => Err(corrupt(
+            0,
+            &reason.unwrap_or_else(|| "both meta pages are damaged".into()),
+        )),
+    }
+}

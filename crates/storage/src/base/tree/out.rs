@@ -1,0 +1,72 @@
+//! Writing: extents are made in place in a buffer that goes to the file when it is large or the next extent lies elsewhere.
+
+use super::super::Result;
+use super::page::{HEADER, Kind, OverflowRef, put_header, put_u32, seal};
+use super::space::Space;
+use super::store::Store;
+
+/// Bytes written at a time where the space allows.
+const BUFFER_BYTES: usize = 1 << 20;
+
+pub(crate) struct Out<'a> {
+    pub(crate) store: &'a Store,
+    first_page: u32,
+    buffer: Vec<u8>,
+    pub(crate) bytes_written: u64,
+}
+
+impl<'a> Out<'a> {
+    pub(crate) fn new(store: &'a Store) -> Out<'a> {
+        Out {
+            store,
+            first_page: 0,
+            buffer: Vec::new(),
+            bytes_written: 0,
+        }
+    }
+
+    /// Zeroed bytes for the extent at `page`, which will be written when they have been filled.
+    pub(crate) fn extent(&mut self, page: u32, pages: u32) -> Result<&mut [u8]> {
+        let page_bytes = self.store.page_bytes;
+        let next = u64::from(self.first_page) + (self.buffer.len() / page_bytes) as u64;
+        if next != u64::from(page) || self.buffer.len() >= BUFFER_BYTES {
+            self.flush()?;
+            self.first_page = page;
+        }
+        let at = self.buffer.len();
+        self.buffer.resize(at + pages as usize * page_bytes, 0);
+        Ok(&mut self.buffer[at..])
+    }
+
+    /// Writes what is buffered.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        if !self.buffer.is_empty() {
+            let offset = self.store.offset(self.first_page);
+            self.store
+                .file
+                .write_at(&self.buffer, offset)
+                .map_err(self.store.io("write"))?;
+            self.bytes_written += self.buffer.len() as u64;
+            self.buffer.clear();
+            self.buffer.shrink_to(2 * BUFFER_BYTES);
+        }
+        Ok(())
+    }
+
+    /// Stores a value in an extent of its own.
+    pub(crate) fn overflow(&mut self, space: &mut Space, value: &[u8]) -> Result<OverflowRef> {
+        let mut at = OverflowRef {
+            page: 0,
+            crc: 0,
+            len: value.len() as u32,
+        };
+        let pages = at.pages(self.store.page_bytes);
+        at.page = space.allocate(pages)?;
+        let bytes = self.extent(at.page, pages)?;
+        put_header(bytes, at.page, Kind::Overflow, 0, pages, at.len);
+        put_u32(bytes, 24, (HEADER + value.len()) as u32);
+        bytes[HEADER..][..value.len()].copy_from_slice(value);
+        at.crc = seal(bytes);
+        Ok(at)
+    }
+}

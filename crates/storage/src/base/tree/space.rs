@@ -1,0 +1,315 @@
+//! Which pages of the file are free: the runs that may be written now, and those that snapshots still need.
+//!
+//! ```text
+//! page_count                 pages of the file; those beyond are made by extending it
+//! runs                       free and needed by no one: allocated from
+//! pending[i] = (txn, runs)   freed by commit txn, so states before txn use them
+//! freed, allocated           the transaction under way
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::mem;
+
+use super::super::{BaseError, Result};
+
+/// Consecutive pages: first page and number of pages.
+pub(crate) type Extent = (u32, u32);
+
+#[derive(Debug, Default)]
+pub(crate) struct Space {
+    page_count: u32,
+    runs: BTreeMap<u32, u32>,
+    by_len: BTreeSet<(u32, u32)>,
+    /// Run that single pages are being taken from; not in `runs`.
+    current: Extent,
+    pending: VecDeque<(u64, Vec<Extent>)>,
+    freed: Vec<Extent>,
+    allocated: Vec<Extent>,
+    /// `page_count` before the transaction.
+    page_count_before: u32,
+}
+
+impl Space {
+    /// Space of a file of `page_count` pages of which `free` are free.
+    pub(crate) fn new(page_count: u32, free: impl IntoIterator<Item = Extent>) -> Space {
+        let mut space = Space {
+            page_count,
+            page_count_before: page_count,
+            ..Space::default()
+        };
+        for run in free {
+            space.add(run);
+        }
+        space
+    }
+
+    pub(crate) fn page_count(&self) -> u32 {
+        self.page_count
+    }
+
+    /// Makes allocatable what was freed by commits up to `txn`: the oldest state in use is that of `txn`.
+    pub(crate) fn release(&mut self, txn: u64) {
+        while let Some((freed_by, _)) = self.pending.front()
+            && *freed_by <= txn
+        {
+            for run in self.pending.pop_front().map(|(_, runs)| runs).unwrap_or_default() {
+                self.add(run);
+            }
+        }
+    }
+
+    /// Takes `pages` consecutive pages: the first free ones of the file for a single page, so that what is written ends up
+    /// near its beginning and in order; the shortest run that is long enough for more; the end of the file otherwise.
+    pub(crate) fn allocate(&mut self, pages: u32) -> Result<u32> {
+        let start = if pages == 1 {
+            self.take_one()
+        } else {
+            self.take_run(pages)
+        };
+        let start = match start {
+            Some(start) => start,
+            None => {
+                let start = self.page_count;
+                self.page_count =
+                    start
+                        .checked_add(pages)
+                        .filter(|count| *count < u32::MAX)
+                        .ok_or(BaseError::TooLarge {
+                            what: "file",
+                            len: start as usize,
+                            max: u32::MAX as usize,
+                        })?;
+                start
+            }
+        };
+        match self.allocated.last_mut() {
+            Some((first, len)) if *first + *len == start => *len += pages,
+            _ => self.allocated.push((start, pages)),
+        }
+        Ok(start)
+    }
+
+    fn take_one(&mut self) -> Option<u32> {
+        if self.current.1 == 0 {
+            let (&start, &len) = self.runs.first_key_value()?;
+            self.remove((start, len));
+            self.current = (start, len);
+        }
+        let page = self.current.0;
+        self.current = (page + 1, self.current.1 - 1);
+        Some(page)
+    }
+
+    fn take_run(&mut self, pages: u32) -> Option<u32> {
+        let &(len, start) = self.by_len.range((pages, 0)..).next()?;
+        self.remove((start, len));
+        if len > pages {
+            self.insert((start + pages, len - pages));
+        }
+        Some(start)
+    }
+
+    /// Notes that the new state does not use these pages.
+    pub(crate) fn free(&mut self, start: u32, pages: u32) {
+        match self.freed.last_mut() {
+            Some((first, len)) if *first + *len == start => *len += pages,
+            _ => self.freed.push((start, pages)),
+        }
+    }
+
+    /// Gives back the free pages at the end of the file that no one needs.
+    pub(crate) fn trim(&mut self) {
+        self.return_current();
+        while let Some((&start, &len)) = self.runs.last_key_value()
+            && start + len == self.page_count
+        {
+            self.remove((start, len));
+            self.page_count = start;
+        }
+    }
+
+    /// Number of runs that [`all_free`](Space::all_free) will return at most.
+    pub(crate) fn runs_max(&self) -> usize {
+        self.runs.len() + 1 + self.freed.len() + self.pending.iter().map(|(_, runs)| runs.len()).sum::<usize>()
+    }
+
+    /// All that is free once the transaction under way is committed, ascending, neighbours joined.
+    pub(crate) fn all_free(&self) -> Vec<Extent> {
+        let mut all: Vec<Extent> = self.runs.iter().map(|(start, len)| (*start, *len)).collect();
+        all.extend(self.pending.iter().flat_map(|(_, runs)| runs));
+        all.extend(&self.freed);
+        all.extend((self.current.1 > 0).then_some(self.current));
+        all.sort_unstable();
+        all.dedup_by(|next, run| {
+            let joins = run.0 + run.1 == next.0;
+            if joins {
+                run.1 += next.1;
+            }
+            joins
+        });
+        all
+    }
+
+    /// The transaction `txn` is committed.
+    pub(crate) fn commit(&mut self, txn: u64) {
+        self.return_current();
+        self.allocated.clear();
+        self.page_count_before = self.page_count;
+        let freed = mem::take(&mut self.freed);
+        self.pending.push_back((txn, freed));
+    }
+
+    /// The transaction failed and nothing of it can be in the file: its pages are free again.
+    pub(crate) fn roll_back(&mut self) {
+        self.return_current();
+        self.freed.clear();
+        self.take_back_trimmed();
+        for run in mem::take(&mut self.allocated) {
+            self.add_within(run);
+        }
+        self.page_count = self.page_count_before;
+    }
+
+    /// The transaction failed, but a reader after a crash may find it committed: its pages stay untouched until another
+    /// commit, `next_txn` or later, has replaced it.
+    pub(crate) fn set_aside(&mut self, next_txn: u64) {
+        self.return_current();
+        self.freed.clear();
+        let allocated = mem::take(&mut self.allocated);
+        self.take_back_trimmed();
+        self.page_count_before = self.page_count;
+        self.pending.push_back((next_txn, allocated));
+    }
+
+    /// Adds the pages of the former end that the transaction trimmed and did not allocate again.
+    fn take_back_trimmed(&mut self) {
+        if self.page_count < self.page_count_before {
+            self.add((self.page_count, self.page_count_before - self.page_count));
+            self.page_count = self.page_count_before;
+        }
+    }
+
+    fn add_within(&mut self, (start, len): Extent) {
+        // Allocation may have trimmed and extended: what lies beyond the former end does not exist any more, and what was
+        // trimmed has been given back already.
+        let end = (start + len).min(self.page_count_before);
+        for page in start..end {
+            if !self.is_free(page) {
+                self.add((page, 1));
+            }
+        }
+    }
+
+    fn is_free(&self, page: u32) -> bool {
+        self.runs
+            .range(..=page)
+            .next_back()
+            .is_some_and(|(start, len)| page < start + len)
+    }
+
+    fn return_current(&mut self) {
+        let current = mem::take(&mut self.current);
+        if current.1 > 0 {
+            self.add(current);
+        }
+    }
+
+    /// Adds a run, joined with its neighbours.
+    fn add(&mut self, (mut start, mut len): Extent) {
+        if len == 0 {
+            return;
+        }
+        if let Some((&before, &before_len)) = self.runs.range(..start).next_back() {
+            debug_assert!(before + before_len <= start, "no page is freed twice");
+            if before + before_len == start {
+                self.remove((before, before_len));
+                start = before;
+                len += before_len;
+            }
+        }
+        if let Some((&after, &after_len)) = self.runs.range(start..).next() {
+            debug_assert!(start + len <= after, "no page is freed twice");
+            if start + len == after {
+                self.remove((after, after_len));
+                len += after_len;
+            }
+        }
+        self.insert((start, len));
+    }
+
+    fn insert(&mut self, (start, len): Extent) {
+        self.runs.insert(start, len);
+        self.by_len.insert((len, start));
+    }
+
+    fn remove(&mut self, (start, len): Extent) {
+        self.runs.remove(&start);
+        self.by_len.remove(&(len, start));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_pages_come_from_the_front_and_runs_from_the_best_fit() {
+        let mut space = Space::new(30, [(5, 2), (10, 8), (20, 3)]);
+        assert_eq!(space.allocate(1).ok(), Some(5));
+        assert_eq!(space.allocate(3).ok(), Some(20));
+        assert_eq!(space.allocate(1).ok(), Some(6));
+        assert_eq!(space.allocate(1).ok(), Some(10));
+        assert_eq!(
+            space.allocate(9).ok(),
+            Some(30),
+            "no run is long enough: the file grows"
+        );
+        assert_eq!(space.page_count(), 39);
+    }
+
+    #[test]
+    fn what_a_commit_freed_waits_for_older_snapshots() {
+        let mut space = Space::new(10, []);
+        space.free(4, 2);
+        space.commit(7);
+        space.release(6);
+        assert_eq!(space.allocate(1).ok(), Some(10), "a state before 7 is still in use");
+        space.commit(8);
+        space.release(7);
+        assert_eq!(space.allocate(2).ok(), Some(4));
+    }
+
+    #[test]
+    fn a_failed_transaction_leaves_everything_as_it_was() {
+        let before = || Space::new(30, [(5, 2), (27, 3)]);
+        let mut space = before();
+        space.free(9, 1);
+        for pages in [1, 1, 1, 2] {
+            assert!(space.allocate(pages).is_ok());
+        }
+        space.trim();
+        assert!(space.allocate(6).is_ok());
+        space.roll_back();
+        assert_eq!(space.all_free(), before().all_free());
+        assert_eq!(space.page_count(), 30);
+    }
+
+    #[test]
+    fn trimming_gives_back_the_free_tail() {
+        let mut space = Space::new(30, [(5, 2), (27, 3)]);
+        space.trim();
+        assert_eq!((space.page_count(), space.all_free()), (27, vec![(5, 2)]));
+    }
+
+    #[test]
+    fn pages_of_a_commit_in_doubt_are_used_only_after_the_next() {
+        let mut space = Space::new(10, []);
+        assert_eq!(space.allocate(2).ok(), Some(10));
+        space.set_aside(9);
+        space.release(8);
+        assert_eq!(space.allocate(1).ok(), Some(12));
+        space.commit(9);
+        space.release(9);
+        assert_eq!(space.allocate(1).ok(), Some(10));
+    }
+}

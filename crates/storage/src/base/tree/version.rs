@@ -1,0 +1,92 @@
+//! One committed state of the tree: the snapshot that readers hold.
+
+use std::sync::Arc;
+
+use super::super::{BaseBytes, BaseCursor, BaseSnapshot, Result};
+use super::cursor::TreeCursor;
+use super::node::{Inner, Kids};
+use super::page::{NodeRef, Page};
+use super::store::Store;
+
+pub(crate) struct Version {
+    pub(crate) store: Arc<Store>,
+    pub(crate) txn: u64,
+    /// Root node and its level; `None` for the empty tree.
+    pub(crate) root: Option<(NodeRef, u8)>,
+    /// The root as an only child.
+    pub(crate) kids: Kids,
+    pub(crate) meta: Vec<u8>,
+}
+
+impl Version {
+    /// Interior node of `level` on the path that `path[l]`, the index of the child taken at each level `l` above it, gives.
+    pub(crate) fn inner(&self, path: &[u32; super::DEPTH_MAX], level: u8) -> Result<Option<&Inner>> {
+        let Some((root, top)) = self.root else {
+            return Ok(None);
+        };
+        if level > top || level == 0 {
+            return Ok(None);
+        }
+        let mut inner = self.store.inner(&self.kids, 0, top, || root)?;
+        for at in (level..top).rev() {
+            let i = path[usize::from(at) + 1] as usize;
+            inner = self.store.inner(&inner.kids, i, at, || inner.page.child(i))?;
+        }
+        Ok(Some(inner))
+    }
+
+    /// The leaf that holds `key` if any does; `None` for the empty tree. `visit` sees each interior node on the way and
+    /// the index of the child taken.
+    #[inline]
+    pub(crate) fn leaf_of(&self, key: &[u8], mut visit: impl FnMut(u8, &Inner, usize)) -> Result<Option<Arc<Page>>> {
+        let Some((root, top)) = self.root else {
+            return Ok(None);
+        };
+        if top == 0 {
+            return self.store.leaf(&self.kids, 0, || root).map(Some);
+        }
+        let mut inner = self.store.inner(&self.kids, 0, top, || root)?;
+        let mut level = top;
+        loop {
+            let i = inner.page.child_of(key);
+            visit(level, inner, i);
+            level -= 1;
+            if level == 0 {
+                return self.store.leaf(&inner.kids, i, || inner.page.child(i)).map(Some);
+            }
+            inner = self.store.inner(&inner.kids, i, level, || inner.page.child(i))?;
+        }
+    }
+}
+
+impl BaseSnapshot for Version {
+    fn get(&self, key: &[u8]) -> Result<Option<BaseBytes>> {
+        let Some(leaf) = self.leaf_of(key, |_, _, _| ())? else {
+            return Ok(None);
+        };
+        match leaf.search(key) {
+            (i, true) => self.store.value(&leaf, i).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn cursor(self: Arc<Self>) -> Box<dyn BaseCursor> {
+        Box::new(TreeCursor::new(self))
+    }
+
+    fn meta(&self) -> &[u8] {
+        &self.meta
+    }
+
+    fn entries(&self) -> u64 {
+        self.root.map_or(0, |(root, _)| root.entries)
+    }
+
+    fn rank(&self, key: &[u8]) -> Result<u64> {
+        let mut before = 0;
+        let leaf = self.leaf_of(key, |_, inner, taken| {
+            before += (0..taken).map(|i| inner.page.child_entries(i)).sum::<u64>();
+        })?;
+        Ok(before + leaf.map_or(0, |leaf| leaf.search(key).0 as u64))
+    }
+}
