@@ -1,0 +1,262 @@
+//! `nestor bench`: what operations cost the server in CPU time, and how long they take.
+//!
+//! Messages are encoded beforehand; an operation only writes new `_id`s into them. One thread drives all
+//! connections, each of which has one message under way. The server's CPU time comes from `/proc`. Every case also
+//! runs against a [`responder`], a thread that answers the same messages with the same bytes and does nothing
+//! else: the ratio to it says what the database costs, whatever the machine.
+
+mod cpu;
+mod load;
+mod messages;
+mod probe;
+mod process;
+mod report;
+mod responder;
+
+use crate::client::{Client, ClientError, Uri};
+use clap::Args;
+pub use messages::Case;
+use nestor_model::{Document, RawDocBuf, doc};
+use process::Server;
+use report::{Report, Row};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const DATABASE: &str = "nestor_bench";
+const COLLECTION: &str = "c";
+/// Connections that load; more would only wait for each other.
+const LOADERS: usize = 2;
+
+/// Arguments of `nestor bench`.
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    /// Measure a running server instead of one of our own; its database nestor_bench is dropped
+    #[arg(long)]
+    pub uri: Option<String>,
+    /// Process id of the server --uri names, for its CPU time and memory
+    #[arg(long, requires = "uri")]
+    pub pid: Option<u32>,
+    /// Connections
+    #[arg(long, default_value_t = 32)]
+    pub connections: usize,
+    /// How long each case runs
+    #[arg(long, default_value_t = 3.0)]
+    pub seconds: f64,
+    /// Sizes of the collection, in documents; every case runs at each of them
+    #[arg(long, value_delimiter = ',', default_value = "50000,5000000")]
+    pub docs: Vec<u64>,
+    /// Only these cases
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub cases: Vec<Case>,
+    /// Where our own server's directory is made; it is deleted afterwards
+    #[arg(long, default_value_os_t = std::env::temp_dir())]
+    pub dir: PathBuf,
+    /// A run of seconds that proves only that everything works
+    #[arg(long)]
+    pub quick: bool,
+}
+
+/// What is left of the arguments once `--quick` and the defaults are applied.
+struct Settings {
+    connections: usize,
+    time: Duration,
+    sizes: Vec<u64>,
+    cases: Vec<Case>,
+}
+
+impl Settings {
+    fn new(args: &BenchArgs) -> Result<Self, String> {
+        let cases = if args.cases.is_empty() {
+            Case::ALL.to_vec()
+        } else {
+            args.cases.clone()
+        };
+        if args.quick {
+            let time = Duration::from_millis(100);
+            return Ok(Self {
+                connections: 4,
+                time,
+                sizes: vec![2_000, 6_000],
+                cases,
+            });
+        }
+        let time = Duration::try_from_secs_f64(args.seconds).map_err(|e| format!("--seconds: {e}"))?;
+        if args.connections == 0 || args.docs.iter().any(|n| *n < 1_000) {
+            return Err("at least one connection and 1,000 documents".into());
+        }
+        let mut sizes = args.docs.clone();
+        sizes.sort_unstable();
+        sizes.dedup();
+        Ok(Self {
+            connections: args.connections,
+            time,
+            sizes,
+            cases,
+        })
+    }
+}
+
+/// Measures as `args` say and prints a table; an error is a message for the user.
+pub fn run(args: &BenchArgs) -> Result<(), String> {
+    let settings = Settings::new(args)?;
+    if let Some(uri) = &args.uri {
+        let uri: Uri = uri.parse().map_err(|e: ClientError| e.to_string())?;
+        return measure(&settings, &uri, args.pid);
+    }
+    let folder = process::Folder::make(&args.dir)?;
+    startup(&folder)?;
+    let mut server = Server::start(&folder.path().join("data"))?;
+    measure(&settings, &server.uri, Some(server.pid()))?;
+    server.stop()
+}
+
+/// Time from exec to the first answered ping on a small directory, and idle memory.
+fn startup(folder: &process::Folder) -> Result<(), String> {
+    const STARTS: usize = 5;
+    let dbpath = folder.path().join("small");
+    let mut server = Server::start(&dbpath)?;
+    Bench::connect(&server.uri)?.insert_range(0, 1_000)?;
+    server.stop()?;
+    let mut times = Vec::new();
+    for _ in 0..STARTS {
+        let begun = Instant::now();
+        let mut server = Server::start(&dbpath)?;
+        Bench::connect(&server.uri)?.command(doc! { "ping": 1 })?;
+        times.push(begun.elapsed());
+        if times.len() == STARTS {
+            println!("idle RSS: {:.1} MiB", report::mebibytes(cpu::rss_bytes(server.pid())));
+        }
+        server.stop()?;
+    }
+    times.sort_unstable();
+    println!(
+        "start to ping on an existing directory of 1,000 documents: {:.1} ms (median of {STARTS}; best {:.1})",
+        report::milliseconds(times[STARTS / 2]),
+        report::milliseconds(times[0])
+    );
+    Ok(())
+}
+
+fn measure(settings: &Settings, uri: &Uri, pid: Option<u32>) -> Result<(), String> {
+    let mut bench = Bench::connect(uri)?;
+    bench.command(doc! { "dropDatabase": 1 })?;
+    let mut report = Report::new(settings.connections, pid.is_some());
+    let mut documents = 0;
+    for &size in &settings.sizes {
+        if documents < size {
+            let row = load_up_to(size, documents, uri, pid)?;
+            documents = row.documents;
+            if settings.cases.contains(&Case::InsertMany) {
+                report.add(row);
+            }
+        }
+        for &case in settings.cases.iter().filter(|case| **case != Case::InsertMany) {
+            let row = run_case(case, documents, uri, pid, settings)?;
+            documents = row.documents;
+            report.add(row);
+        }
+    }
+    report.finish();
+    if let Some(pid) = pid {
+        println!("RSS after it all: {:.1} MiB", report::mebibytes(cpu::rss_bytes(pid)));
+    }
+    bench.command(doc! { "dropDatabase": 1 })
+}
+
+/// Loads the collection from `from` to `size` documents, with a probe beside it that feels every pause.
+fn load_up_to(size: u64, from: u64, uri: &Uri, pid: Option<u32>) -> Result<Row, String> {
+    let probe = probe::Probe::start(uri)?;
+    let before = pid.map(cpu::process_time);
+    let ids = messages::Ids::insert_from(from).until(size);
+    let outcome = load::run(uri, Case::InsertMany, LOADERS, ids, load::Until::Exhausted)?;
+    let spent = spent_since(pid, before);
+    let pauses = probe.stop()?;
+    println!(
+        "loading up to {size} documents: longest pause {:.1} ms for a find by _id, {:.1} ms for an insert",
+        report::milliseconds(pauses.find),
+        report::milliseconds(pauses.insert)
+    );
+    let documents = outcome.ids.next_insert();
+    let baseline = responder::baseline(uri, Case::InsertMany, LOADERS, Duration::from_millis(300), documents)?;
+    Ok(Row {
+        case: Case::InsertMany,
+        documents,
+        outcome,
+        spent,
+        baseline,
+    })
+}
+
+fn run_case(case: Case, documents: u64, uri: &Uri, pid: Option<u32>, settings: &Settings) -> Result<Row, String> {
+    let run = |ids, time| load::run(uri, case, settings.connections, ids, load::Until::Elapsed(time));
+    let warmed_up = run(messages::Ids::new(case, documents), settings.time / 6)?;
+    let before = pid.map(cpu::process_time);
+    let outcome = run(warmed_up.ids, settings.time)?;
+    let spent = spent_since(pid, before);
+    let documents = outcome.ids.next_insert();
+    let baseline = responder::baseline(uri, case, settings.connections, settings.time / 3, documents)?;
+    Ok(Row {
+        case,
+        documents,
+        outcome,
+        spent,
+        baseline,
+    })
+}
+
+fn spent_since(pid: Option<u32>, before: Option<Duration>) -> Option<Duration> {
+    Some(cpu::process_time(pid?).saturating_sub(before?))
+}
+
+/// A connection for what is not measured.
+struct Bench {
+    client: Client,
+}
+
+impl Bench {
+    fn connect(uri: &Uri) -> Result<Self, String> {
+        Ok(Self {
+            client: Client::connect(uri).map_err(|e| e.to_string())?,
+        })
+    }
+
+    fn command(&mut self, command: Document) -> Result<(), String> {
+        self.client
+            .command(addressed(command).as_raw())
+            .map(|_| ())
+            .map_err(|e| e.to_string())
+    }
+
+    /// Sends a message of a case and returns the bytes of its reply, which must be a good one.
+    fn ask(&mut self, message: &messages::Template) -> Result<Vec<u8>, String> {
+        self.client.send_bytes(message.bytes()).map_err(|e| e.to_string())?;
+        let mut reply = Vec::new();
+        self.client.read_message(&mut reply).map_err(|e| e.to_string())?;
+        messages::verify(&reply)?;
+        Ok(reply)
+    }
+
+    /// Inserts documents `from..to`, in whole batches.
+    fn insert_range(&mut self, from: u64, to: u64) -> Result<(), String> {
+        let mut message = messages::Template::new(Case::InsertMany);
+        let mut ids = messages::Ids::insert_from(from).until(to);
+        while !ids.exhausted() {
+            message.fill(&mut ids);
+            self.ask(&message)?;
+        }
+        Ok(())
+    }
+
+    /// Takes away the documents from `first` on.
+    fn delete_from(&mut self, first: u64) -> Result<(), String> {
+        let first = i64::try_from(first).map_err(|e| e.to_string())?;
+        let statement = doc! { "q": doc! { "_id": doc! { "$gte": first } }, "limit": 0 };
+        let deletes = nestor_model::Value::from(vec![nestor_model::Value::from(statement)]);
+        self.command(doc! { "delete": COLLECTION, "deletes": deletes })
+    }
+}
+
+fn addressed(mut command: Document) -> RawDocBuf {
+    command.push("$db", DATABASE);
+    command.to_raw()
+}
