@@ -1,7 +1,7 @@
 //! MQL as typed trees: parse, normalize, and evaluate on one document.
 //!
 //! Reading order: [`env`] (what evaluation sees), [`expr`] (aggregation expressions),
-//! [`regex`], [`matcher`] (filters).
+//! [`regex`], [`matcher`] (filters), [`update`].
 
 pub mod env;
 pub mod expr;
@@ -9,6 +9,7 @@ pub mod keys;
 pub mod matcher;
 pub mod regex;
 pub mod sort;
+pub mod update;
 
 pub use env::{DocMeta, Env, OpContext, Scope, Val};
 pub use expr::Expr;
