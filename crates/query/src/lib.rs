@@ -3,6 +3,7 @@
 //! Reading order: [`env`] (what evaluation sees), [`expr`] (aggregation expressions),
 //! [`regex`], [`matcher`] (filters), [`update`].
 
+pub mod accumulator;
 pub mod env;
 pub mod expr;
 pub mod keys;
