@@ -56,8 +56,10 @@ rust_is_good() {
     [ -n "$version" ] && at_least "$rust_minimum" "$version"
 }
 
+rust_host=${RUSTUP_DIST_SERVER:-https://static.rust-lang.org}
+
 rustup_host_answers() {
-    curl -fsSI -m 15 -o /dev/null "${RUSTUP_DIST_SERVER:-https://static.rust-lang.org}/dist/channel-rust-stable.toml.sha256" 2>/dev/null
+    curl -fsSI -m 15 -o /dev/null "$rust_host/dist/channel-rust-stable.toml.sha256" 2>/dev/null
 }
 
 # Rust >= $rust_minimum: what is there, else rustup (its host permitting), else
@@ -73,7 +75,7 @@ need_rust() {
     fi
     if rustup_host_answers; then
         say "installing rustup and stable Rust into $HOME/.cargo and $HOME/.rustup"
-        if curl --proto '=https' --tlsv1.2 -fsSL -m 60 https://sh.rustup.rs -o "$cache/rustup-init.sh"; then
+        if curl -fsSL -m 60 "$rust_host/rustup/rustup-init.sh" -o "$cache/rustup-init.sh"; then
             sh "$cache/rustup-init.sh" -y --no-modify-path --profile minimal -c clippy -c rustfmt
         elif apt_update && [ -n "$(apt_candidate rustup)" ]; then
             apt_install rustup && rustup toolchain install stable --profile minimal -c clippy -c rustfmt && rustup default stable

@@ -44,7 +44,7 @@ class DidNotStart(Exception):
 class Server:
     """One `nestor serve` process on a free port.
 
-    `dbpath=None` means `--ephemeral`. `limits` maps resource.RLIMIT_* to soft limits of the child.
+    `dbpath=None` means `--ephemeral`. `limits` maps resource.RLIMIT_* to limits of the child, hard ones too.
     """
 
     def __init__(self, dbpath=None, *flags, limits=None, user=None, env=None, binary=BIN, port=0, cwd=None):
@@ -96,11 +96,10 @@ class Server:
                 return self
 
     def _restrict(self):
-        for which, soft in self.limits.items():
-            hard = resource.getrlimit(which)[1]
+        for which, limit in self.limits.items():
             if which == resource.RLIMIT_FSIZE:
                 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(which, (soft, hard))
+            resource.setrlimit(which, (limit, limit))
         if self.user is not None:
             os.setgroups([])
             os.setgid(self.user)

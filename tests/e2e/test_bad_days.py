@@ -308,7 +308,7 @@ def newer_format(dbpath):
 
 def test_too_many_open_files(start, tmp_path):
     """Connections beyond the limit wait or are closed; those that are open go on, and so does the server."""
-    server = start(tmp_path / "data", limits={resource.RLIMIT_NOFILE: 80}, env={"NESTOR_KEEP_NOFILE": "1"})
+    server = start(tmp_path / "data", limits={resource.RLIMIT_NOFILE: 80})
     with server.raw() as steady:
         assert steady.command(PING)["ok"] == 1.0
         crowd = []
@@ -367,7 +367,7 @@ def test_5000_idle_connections(start, tmp_path):
     if hard != resource.RLIM_INFINITY and hard < wanted + 500:
         pytest.skip(f"this machine allows {hard} open files")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted + 500), hard))
-    server = start(tmp_path / "data", limits={resource.RLIMIT_NOFILE: wanted + 500})
+    server = start(tmp_path / "data")
     before = rss_bytes(server.pid)
     idle = []
     try:
