@@ -13,6 +13,8 @@ pub struct Connection {
     pub id: i64,
     /// Address of the peer as printed in logs, empty for embedded use.
     pub peer: Str,
+    /// `host:port` the client reached this node at, which `hello` answers as its own name.
+    pub host: Str,
     /// What others may see of it (`currentOp`).
     pub slot: Arc<Slot>,
     /// When the running command first came to wait, if it is being run again after a park.
@@ -69,6 +71,7 @@ impl Connection {
         Self {
             id: slot.id,
             peer: peer.into(),
+            host: service.options.host.clone(),
             parked: None,
             _listed: Listed {
                 id: slot.id,

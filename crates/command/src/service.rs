@@ -4,6 +4,7 @@ use crate::connection::{Connection, Slot};
 use crate::context::{After, Context};
 use crate::dispatch::{self, Flags};
 use crate::generic::Generic;
+use crate::node::{Node, ProcessOptions};
 use crate::reply;
 use crate::request::{Outcome, Request};
 use nestor_exec::Interrupt;
@@ -20,6 +21,8 @@ pub struct ServiceOptions {
     pub replica_set: Option<Str>,
     /// `host:port` as clients reach it.
     pub host: Str,
+    /// The process around it.
+    pub process: ProcessOptions,
 }
 
 impl Default for ServiceOptions {
@@ -27,6 +30,7 @@ impl Default for ServiceOptions {
         Self {
             replica_set: Some("rs0".into()),
             host: "localhost:27017".into(),
+            process: ProcessOptions::default(),
         }
     }
 }
@@ -39,6 +43,8 @@ pub struct Service {
     pub connections: Arc<Connections>,
     /// When it started.
     pub started: Instant,
+    /// The process.
+    pub node: Node,
     opids: AtomicU32,
 }
 
@@ -80,6 +86,7 @@ impl Service {
     /// A service without data yet.
     pub fn new(options: ServiceOptions) -> Self {
         Self {
+            node: Node::new(options.process.clone()),
             options,
             connections: Arc::default(),
             started: Instant::now(),

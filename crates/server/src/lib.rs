@@ -1,5 +1,17 @@
 //! Nestor: a document database that MongoDB drivers and tools use unmodified.
+//!
+//! This crate is what stands around the database. The server: [`serve`] (a process from start to end),
+//! [`listener`] (accepting), [`connection`] (reading, running, answering), [`stream`], [`buffers`],
+//! [`sink`] (where log lines go), [`limits`]. Beside it [`client`], a small client of our own, and
+//! [`import`] and [`bench`], which use it.
 
 pub mod bench;
+pub mod buffers;
 pub mod client;
+pub mod connection;
 pub mod import;
+pub mod limits;
+pub mod listener;
+pub mod serve;
+pub mod sink;
+pub mod stream;

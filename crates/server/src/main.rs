@@ -1,2 +1,15 @@
 //! The `nestor` binary.
-fn main() {}
+
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match cli::run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("nestor: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -12,8 +12,6 @@ use nestor_model::{RawDoc, ValueRef};
 
 /// The server supports the (legacy) await-data option: always set in replies.
 const AWAIT_CAPABLE: i32 = 8;
-/// The reply is one error document.
-const QUERY_FAILURE: i32 = 2;
 
 /// A command sent as a query on `db.$cmd`.
 #[derive(Debug)]
@@ -57,18 +55,10 @@ impl<'a> OpQuery<'a> {
     }
 }
 
-/// Appends an OP_REPLY with one document.
-pub fn write_reply(
-    out: &mut Vec<u8>,
-    request_id: i32,
-    response_to: i32,
-    is_error: bool,
-    body: &[u8],
-    compressor: Option<Compressor>,
-) {
-    let flags = AWAIT_CAPABLE | if is_error { QUERY_FAILURE } else { 0 };
+/// Appends an OP_REPLY with one document, the reply to a command.
+pub fn write_reply(out: &mut Vec<u8>, request_id: i32, response_to: i32, body: &[u8], compressor: Option<Compressor>) {
     let mut content = Vec::with_capacity(20 + body.len());
-    content.extend_from_slice(&flags.to_le_bytes());
+    content.extend_from_slice(&AWAIT_CAPABLE.to_le_bytes());
     content.extend_from_slice(&[0; 12]);
     content.extend_from_slice(&1i32.to_le_bytes());
     content.extend_from_slice(body);

@@ -1,6 +1,8 @@
 //! The commands, one file each, in families. A family is a list of specs; [`ALL`] lists the families.
 
+pub mod diagnostic;
 pub mod ping;
+pub mod replication;
 
 use crate::dispatch::CommandSpec;
 
@@ -8,4 +10,4 @@ use crate::dispatch::CommandSpec;
 const BASIC: &[&CommandSpec] = &[&ping::SPEC];
 
 /// Every family.
-pub(crate) const ALL: &[&[&CommandSpec]] = &[BASIC];
+pub(crate) const ALL: &[&[&CommandSpec]] = &[BASIC, diagnostic::SPECS, replication::SPECS];

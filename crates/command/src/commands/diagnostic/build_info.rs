@@ -1,0 +1,58 @@
+//! `buildInfo`: the version. Clients choose what they may ask for by it, so it is the version of
+//! MongoDB whose behaviour this is; Nestor's own stands beside it.
+
+use crate::dispatch::{CommandSpec, Flags};
+use nestor_model::{RawWriter, ValueRef};
+
+/// Version of MongoDB that is spoken here.
+pub const VERSION: &str = "8.0.4";
+/// [`VERSION`] as numbers.
+pub const VERSION_ARRAY: [i32; 4] = [8, 0, 4, 0];
+/// `featureCompatibilityVersion`.
+pub const FEATURE_VERSION: &str = "8.0";
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "buildInfo",
+    aliases: &["buildinfo"],
+    flags: Flags::QUIET.and(Flags::API_V1),
+    help: "Says which version this is.",
+    run: |context, reply| {
+        BuildInfo::parse(context.body, context.sequences)?;
+        write(reply);
+        Ok(())
+    },
+};
+
+crate::args! {
+    struct BuildInfo: "buildInfo" command {}
+}
+
+/// Appends the fields of the reply.
+pub fn write(reply: &mut RawWriter) {
+    reply.append("version", VERSION);
+    reply.append("gitVersion", "nestor");
+    reply.begin_document("nestor");
+    reply.append("version", env!("CARGO_PKG_VERSION"));
+    reply.end();
+    reply.begin_array("modules");
+    reply.end();
+    reply.append("allocator", "system");
+    reply.append("javascriptEngine", "none");
+    reply.append("sysInfo", "deprecated");
+    reply.begin_array("versionArray");
+    for (i, part) in VERSION_ARRAY.into_iter().enumerate() {
+        reply.append_index(i, part);
+    }
+    reply.end();
+    reply.begin_document("buildEnvironment");
+    reply.append("target_arch", std::env::consts::ARCH);
+    reply.append("target_os", std::env::consts::OS);
+    reply.end();
+    reply.append("bits", usize::BITS as i32);
+    reply.append("debug", cfg!(debug_assertions));
+    reply.append("maxBsonObjectSize", nestor_model::raw::DOCUMENT_BYTES_MAX as i32);
+    reply.begin_array("storageEngines");
+    reply.append_index(0, ValueRef::String("nestor"));
+    reply.end();
+}

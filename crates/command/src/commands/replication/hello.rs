@@ -1,0 +1,257 @@
+//! `hello` and `isMaster`: who this node is. Also waits for that to change (awaitable hello), and
+//! takes the client's metadata and wishes for compression.
+//!
+//! Source: the manual's "hello"; driver specifications "Server Discovery and Monitoring", "MongoDB
+//! Handshake", "OP_COMPRESSED".
+
+use super::client_metadata;
+use crate::args::{StrictBool, wrong_type};
+use crate::context::Context;
+use crate::dispatch::{CommandSpec, Flags};
+use crate::request::Park;
+use nestor_model::{ObjectId, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail};
+use std::time::{Duration, Instant};
+
+/// Wire protocol version of MongoDB 8.0.
+pub const WIRE_VERSION_MAX: i32 = 25;
+/// `counter` of `topologyVersion`: how often the topology changed. A replica set of one never changes
+/// while it runs; MongoDB has come to 6 when such a set is ready.
+const TOPOLOGY_COUNTER: i64 = 6;
+/// Compressors that may be negotiated.
+const COMPRESSORS: [&str; 3] = ["snappy", "zstd", "zlib"];
+
+/// `hello`.
+pub const HELLO: CommandSpec = CommandSpec {
+    name: "hello",
+    aliases: &[],
+    flags: Flags::API_V1.and(Flags::QUIET).and(Flags::LEGACY),
+    help: "Says who this node is; may wait until that changes.",
+    run: |context, reply| run(context, reply, "isWritablePrimary"),
+};
+
+/// `isMaster`, the old name.
+pub const IS_MASTER: CommandSpec = CommandSpec {
+    name: "isMaster",
+    aliases: &["ismaster"],
+    flags: Flags::QUIET.and(Flags::LEGACY),
+    help: "Says who this node is; may wait until that changes. Use hello.",
+    run: |context, reply| run(context, reply, "ismaster"),
+};
+
+crate::args! {
+    struct Hello<'a>: "hello" command {
+        "forShell" => for_shell: Option<bool>,
+        "hostInfo" => host_info: Option<ValueRef<'a>>,
+        "saslSupportedMechs" => sasl_supported_mechs: Option<ValueRef<'a>>,
+        "speculativeAuthenticate" => speculative_authenticate: Option<RawDoc<'a>>,
+        "client" => client: Option<ValueRef<'a>>,
+        "topologyVersion" => topology_version: Option<RawDoc<'a>>,
+        "maxAwaitTimeMS" => max_await_time_ms: Option<i64>,
+        "compression" => compression: Option<Vec<&'a str>>,
+        "helloOk" => hello_ok: StrictBool,
+        "loadBalanced" => load_balanced: StrictBool,
+        "internalClient" => internal_client: Option<ValueRef<'a>>,
+    }
+}
+
+/// Arguments of hello. Drivers newer than the server announce what they can do in further ones, so
+/// those nobody knows are passed over.
+const KNOWN: [&str; 11] = [
+    "forShell",
+    "hostInfo",
+    "saslSupportedMechs",
+    "speculativeAuthenticate",
+    "client",
+    "topologyVersion",
+    "maxAwaitTimeMS",
+    "compression",
+    "helloOk",
+    "loadBalanced",
+    "internalClient",
+];
+
+fn only_known(body: RawDoc<'_>) -> RawDocBuf {
+    let mut writer = RawWriter::with_capacity(body.len());
+    for (i, element) in body.elements().enumerate() {
+        if i == 0 || KNOWN.contains(&element.name()) {
+            writer.append_element_bytes(element.as_bytes());
+        }
+    }
+    writer.into_doc()
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter, primary_field: &str) -> Result<()> {
+    let body = only_known(context.body);
+    let args = &Hello::parse(body.as_raw(), &[])?;
+    if let Some(mechs) = args.sasl_supported_mechs {
+        check_user_name(mechs)?;
+    }
+    if args.load_balanced.0 {
+        bail!(
+            354,
+            "The server is being accessed through a load balancer, but it is not configured for one"
+        );
+    }
+    if args.internal_client.is_some() {
+        bail!(
+            Unauthorized,
+            "Client must be a member of the set to be an internal client"
+        );
+    }
+    let awaited = awaited(args)?;
+    if let Some(client) = args.client {
+        client_metadata::set(context, client)?;
+    }
+    if let Some((process_id, counter, wait)) = awaited {
+        let is_known = process_id == context.service.node.process_id;
+        if is_known && counter > TOPOLOGY_COUNTER {
+            bail!(
+                31382,
+                "Received a topology version with counter: {counter} which is greater than the server topology version counter: {TOPOLOGY_COUNTER}"
+            );
+        }
+        let now = Instant::now();
+        let until = context.conn.parked.unwrap_or(now).checked_add(wait).unwrap_or(now);
+        if is_known && counter == TOPOLOGY_COUNTER && now < until {
+            context.after.park = Some(Park {
+                until,
+                on_commit: false,
+            });
+            return Ok(());
+        }
+        if context.exhaust_allowed {
+            context.after.exhaust = Some(next_request(context.body, context.service.node.process_id));
+        }
+    }
+    if args.hello_ok.0 {
+        reply.append("helloOk", true);
+    }
+    write_topology_version(reply, context.service.node.process_id);
+    write_self(context, reply, primary_field);
+    if let Some(asked) = &args.compression {
+        let agreed: Vec<&str> = asked
+            .iter()
+            .copied()
+            .filter(|name| COMPRESSORS.contains(name))
+            .collect();
+        if !agreed.is_empty() {
+            reply.begin_array("compression");
+            for (i, name) in agreed.into_iter().enumerate() {
+                reply.append_index(i, name);
+            }
+            reply.end();
+        }
+    }
+    Ok(())
+}
+
+/// `db.user`, as drivers ask which mechanisms a user has. There are no users, so none are named.
+fn check_user_name(value: ValueRef<'_>) -> Result<()> {
+    match value {
+        ValueRef::String(name) if name.contains('.') => Ok(()),
+        ValueRef::String(_) => bail!(BadValue, "UserName must contain a '.' separated database.user pair"),
+        ValueRef::Document(doc) => match (doc.get("user"), doc.get("db")) {
+            (Some(ValueRef::String(_)), Some(ValueRef::String(_))) => Ok(()),
+            _ => bail!(BadValue, "UserName must contain string fields 'user' and 'db'"),
+        },
+        other => Err(wrong_type("hello.saslSupportedMechs", other.bson_type(), "string")),
+    }
+}
+
+/// What an awaitable hello knows of the topology, and how long it is ready to wait for news.
+fn awaited(args: &Hello<'_>) -> Result<Option<(ObjectId, i64, Duration)>> {
+    let (version, wait_ms) = match (args.topology_version, args.max_await_time_ms) {
+        (None, None) => return Ok(None),
+        (Some(_), None) => bail!(
+            31368,
+            "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'"
+        ),
+        (None, Some(_)) => bail!(
+            31368,
+            "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'"
+        ),
+        (Some(version), Some(wait_ms)) => (version, wait_ms),
+    };
+    let Ok(wait_ms) = u64::try_from(wait_ms) else {
+        bail!(31373, "maxAwaitTimeMS must be a non-negative integer");
+    };
+    let process_id = match version.get("processId") {
+        Some(ValueRef::ObjectId(id)) => id,
+        Some(other) => return Err(wrong_type("TopologyVersion.processId", other.bson_type(), "objectId")),
+        None => bail!(
+            40414,
+            "BSON field 'TopologyVersion.processId' is missing but a required field"
+        ),
+    };
+    let counter = match version.get("counter") {
+        Some(ValueRef::Int64(counter)) => counter,
+        Some(other) => return Err(wrong_type("TopologyVersion.counter", other.bson_type(), "long")),
+        None => bail!(
+            40414,
+            "BSON field 'TopologyVersion.counter' is missing but a required field"
+        ),
+    };
+    if counter < 0 {
+        bail!(31372, "topologyVersion must have a non-negative counter");
+    }
+    Ok(Some((process_id, counter, Duration::from_millis(wait_ms))))
+}
+
+/// The request that goes on with an exhaust stream: the same, but it knows the present topology.
+fn next_request(body: RawDoc<'_>, process_id: ObjectId) -> RawDocBuf {
+    let mut writer = RawWriter::with_capacity(body.len());
+    for element in body.elements() {
+        if element.name() == "topologyVersion" {
+            write_topology_version(&mut writer, process_id);
+        } else if element.name() != "client" {
+            writer.append_element_bytes(element.as_bytes());
+        }
+    }
+    writer.into_doc()
+}
+
+/// Appends `topologyVersion`.
+pub fn write_topology_version(writer: &mut RawWriter, process_id: ObjectId) {
+    writer.begin_document("topologyVersion");
+    writer.append("processId", process_id);
+    writer.append("counter", TOPOLOGY_COUNTER);
+    writer.end();
+}
+
+fn write_self(context: &Context<'_>, reply: &mut RawWriter, primary_field: &str) {
+    let service = context.service;
+    let me = context.conn.host.as_str();
+    if let Some(set_name) = &service.options.replica_set {
+        reply.begin_array("hosts");
+        reply.append_index(0, me);
+        reply.end();
+        reply.append("setName", set_name.as_str());
+        reply.append("setVersion", 1);
+        reply.append(primary_field, true);
+        reply.append("secondary", false);
+        reply.append("primary", me);
+        reply.append("me", me);
+        reply.append("electionId", service.node.election_id);
+        reply.begin_document("lastWrite");
+        let last = service.last_time();
+        for (optime, date) in [("opTime", "lastWriteDate"), ("majorityOpTime", "majorityWriteDate")] {
+            reply.begin_document(optime);
+            reply.append("ts", last);
+            reply.append("t", 1i64);
+            reply.end();
+            reply.append(date, ValueRef::DateTime(i64::from(last.secs) * 1000));
+        }
+        reply.end();
+    } else {
+        reply.append(primary_field, true);
+    }
+    reply.append("maxBsonObjectSize", nestor_model::raw::DOCUMENT_BYTES_MAX as i32);
+    reply.append("maxMessageSizeBytes", 48_000_000);
+    reply.append("maxWriteBatchSize", 100_000);
+    reply.append("localTime", ValueRef::DateTime(crate::clock::now_ms()));
+    reply.append("logicalSessionTimeoutMinutes", 30);
+    reply.append("connectionId", i32::try_from(context.conn.id).unwrap_or(i32::MAX));
+    reply.append("minWireVersion", 0);
+    reply.append("maxWireVersion", WIRE_VERSION_MAX);
+    reply.append("readOnly", false);
+}

@@ -1,0 +1,130 @@
+//! The process around the database, as far as commands show or change it.
+
+use crate::counters::Counters;
+use crate::log::Log;
+use nestor_model::{Document, ObjectId, Str};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// What whoever starts the process tells about it. The default is that of a library user.
+#[derive(Clone, Debug, Default)]
+pub struct ProcessOptions {
+    /// The log.
+    pub log: Arc<Log>,
+    /// The command line.
+    pub argv: Vec<Str>,
+    /// The command line as `getCmdLineOpts` prints it.
+    pub parsed: Document,
+    /// Most connections at one time.
+    pub connections_max: u32,
+}
+
+/// The process.
+#[derive(Debug)]
+pub struct Node {
+    /// What it was started with.
+    pub options: ProcessOptions,
+    /// Counters.
+    pub counters: Counters,
+    /// The way to end it.
+    pub stop: Stop,
+    /// Identity of this run of the process, `processId` in `topologyVersion`.
+    pub process_id: ObjectId,
+    /// Identity of the election that made this node primary.
+    pub election_id: ObjectId,
+    /// When it started, in milliseconds since the Unix epoch.
+    pub started_ms: i64,
+}
+
+impl Node {
+    /// A process that starts now.
+    pub fn new(options: ProcessOptions) -> Self {
+        let started_ms = crate::clock::now_ms();
+        let mut election_id = [0; 12];
+        // As MongoDB makes them: the largest time, then the term. There is one term, the first.
+        election_id[0..4].copy_from_slice(&[0x7F, 0xFF, 0xFF, 0xFF]);
+        election_id[11] = 1;
+        Self {
+            options,
+            counters: Counters::default(),
+            stop: Stop::default(),
+            process_id: new_object_id(started_ms),
+            election_id: ObjectId(election_id),
+            started_ms,
+        }
+    }
+
+    /// The log.
+    pub fn log(&self) -> &Log {
+        &self.options.log
+    }
+}
+
+fn new_object_id(now_ms: i64) -> ObjectId {
+    let mut id = [0; 12];
+    id[0..4].copy_from_slice(&((now_ms.div_euclid(1000)) as u32).to_be_bytes());
+    // The standard library's hasher is seeded from the system's randomness.
+    let random = RandomState::new().build_hasher().finish();
+    id[4..12].copy_from_slice(&random.to_be_bytes());
+    ObjectId(id)
+}
+
+/// A request to end the process.
+#[derive(Default)]
+pub struct Stop {
+    requested: AtomicBool,
+    hook: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Stop {
+    /// Asks for the end. The second request does nothing more.
+    pub fn request(&self) {
+        self.requested.store(true, Ordering::Release);
+        let hook = crate::lock(&self.hook).take();
+        if let Some(hook) = hook {
+            hook();
+        }
+    }
+
+    /// True once the end was asked for.
+    pub fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Acquire)
+    }
+
+    /// Calls `hook` when the end is asked for. There is one hook; a library user sets none.
+    pub fn set_hook(&self, hook: impl FnOnce() + Send + 'static) {
+        *crate::lock(&self.hook) = Some(Box::new(hook));
+    }
+}
+
+impl std::fmt::Debug for Stop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Stop").field(&self.requested).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stopping_calls_its_hook_once() {
+        let stop = Stop::default();
+        let (told, hears) = std::sync::mpsc::channel();
+        stop.set_hook(move || told.send(()).expect("the receiver is there"));
+        assert!(!stop.is_requested());
+        stop.request();
+        stop.request();
+        assert!(stop.is_requested());
+        assert_eq!(hears.iter().count(), 1);
+    }
+
+    #[test]
+    fn processes_differ() {
+        let one = Node::new(ProcessOptions::default());
+        let two = Node::new(ProcessOptions::default());
+        assert_ne!(one.process_id, two.process_id);
+        assert_eq!(one.election_id, two.election_id);
+    }
+}

@@ -1,0 +1,177 @@
+//! The command line. Flags have mongod's names where they mean the same; unknown ones are refused.
+
+use clap::{Args, Parser, Subcommand};
+use nestor::bench::BenchArgs;
+use nestor::import::ImportArgs;
+use nestor::serve::{self, Bind, ServeOptions};
+use std::path::PathBuf;
+
+/// A document database that MongoDB drivers and tools use unmodified.
+#[derive(Parser)]
+#[command(name = "nestor", version, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the server
+    Serve(Box<Serve>),
+    /// Load a file into a collection
+    Import(Box<ImportArgs>),
+    /// Measure what operations cost
+    Bench(Box<BenchArgs>),
+}
+
+#[derive(Args)]
+struct Serve {
+    /// Directory of the data; made if it does not exist
+    #[arg(long, value_name = "DIR", default_value = "./data", conflicts_with = "ephemeral")]
+    dbpath: PathBuf,
+    /// Keep everything in memory and leave nothing behind
+    #[arg(long)]
+    ephemeral: bool,
+    /// Port to listen on; 0 takes a free one
+    #[arg(long, default_value_t = 27017)]
+    port: u16,
+    /// Addresses to listen on, separated by commas
+    #[arg(long = "bind_ip", value_name = "ADDRESSES", value_delimiter = ',')]
+    bind_ip: Vec<String>,
+    /// Listen on all addresses
+    #[arg(long = "bind_ip_all", conflicts_with = "bind_ip")]
+    bind_ip_all: bool,
+    /// Listen on IPv6 addresses too
+    #[arg(long)]
+    ipv6: bool,
+    /// File to log to instead of standard output
+    #[arg(long, value_name = "FILE")]
+    logpath: Option<PathBuf>,
+    /// Append to the log file instead of starting a new one
+    #[arg(long, requires = "logpath")]
+    logappend: bool,
+    /// Directory of the Unix socket
+    #[arg(long = "unixSocketPrefix", value_name = "DIR", conflicts_with = "nounixsocket")]
+    unix_socket_prefix: Option<PathBuf>,
+    /// Do not listen on a Unix socket
+    #[arg(long)]
+    nounixsocket: bool,
+    /// Most connections at one time
+    #[arg(long = "maxConns", value_name = "N", value_parser = clap::value_parser!(u32).range(5..))]
+    max_conns: Option<u32>,
+    /// Name of the replica set of one that this server is
+    #[arg(
+        long = "replSet",
+        value_name = "NAME",
+        default_value = "rs0",
+        conflicts_with = "standalone"
+    )]
+    repl_set: String,
+    /// Be a standalone server: no replica set, no sessions' retryable writes, no change streams
+    #[arg(long)]
+    standalone: bool,
+    /// Set a server parameter; may be given several times
+    #[arg(long = "setParameter", value_name = "NAME=VALUE")]
+    set_parameter: Vec<String>,
+    /// Log less
+    #[arg(long)]
+    quiet: bool,
+    /// Log more; up to -vvvvv
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Print the connection string as the first and only line of standard output; the log goes to standard error
+    #[arg(long)]
+    print_uri: bool,
+}
+
+/// Does what the command line says. An error is for people to read.
+pub fn run() -> Result<(), String> {
+    match Cli::parse().command {
+        Command::Serve(args) => serve::run(serve_options(*args)?),
+        Command::Import(args) => nestor::import::run(&args),
+        Command::Bench(args) => nestor::bench::run(&args),
+    }
+}
+
+fn serve_options(args: Serve) -> Result<ServeOptions, String> {
+    let bind = if args.bind_ip_all {
+        Bind::All
+    } else if args.bind_ip.is_empty() {
+        Bind::Local
+    } else {
+        Bind::Addresses(args.bind_ip)
+    };
+    let mut parameters = Vec::new();
+    for parameter in args.set_parameter {
+        let Some((name, value)) = parameter.split_once('=') else {
+            return Err(format!("--setParameter wants NAME=VALUE, not {parameter:?}"));
+        };
+        parameters.push((name.to_owned(), value.to_owned()));
+    }
+    let unix_socket_dir = match (args.nounixsocket, args.unix_socket_prefix) {
+        (true, _) => None,
+        (false, Some(dir)) => Some(dir),
+        // A throw-away server leaves nothing behind even when it is killed, unless told where.
+        (false, None) => (!args.ephemeral).then(|| PathBuf::from("/tmp")),
+    };
+    Ok(ServeOptions {
+        argv: std::env::args().collect(),
+        dbpath: (!args.ephemeral).then_some(args.dbpath),
+        port: args.port,
+        bind,
+        ipv6: args.ipv6,
+        logpath: args.logpath,
+        logappend: args.logappend,
+        unix_socket_dir,
+        max_connections: args.max_conns,
+        replica_set: (!args.standalone).then_some(args.repl_set),
+        parameters,
+        quiet: args.quiet,
+        verbosity: args.verbose.min(5),
+        print_uri: args.print_uri,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    fn parse(line: &str) -> Result<ServeOptions, String> {
+        match Cli::try_parse_from(line.split(' ')).map_err(|e| e.to_string())?.command {
+            Command::Serve(args) => serve_options(*args),
+            _ => Err("not serve".to_owned()),
+        }
+    }
+
+    #[test]
+    fn flags_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn defaults_are_safe() {
+        let options = parse("nestor serve").unwrap();
+        assert!(matches!(options.bind, Bind::Local));
+        assert_eq!(options.port, 27017);
+        assert_eq!(options.replica_set.as_deref(), Some("rs0"));
+        assert!(options.dbpath.is_some() && options.unix_socket_dir.is_some());
+        let options = parse("nestor serve --ephemeral --standalone --port 0").unwrap();
+        assert!(options.dbpath.is_none() && options.unix_socket_dir.is_none() && options.replica_set.is_none());
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for line in [
+            "nestor serve --fork",
+            "nestor serve --port 70000",
+            "nestor serve --maxConns 4",
+            "nestor serve --setParameter x",
+            "nestor serve --ephemeral --dbpath /x",
+            "nestor serve --bind_ip_all --bind_ip 127.0.0.1",
+            "nestor",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! One client connection: reads messages, runs them, writes the answers, in order.
+//!
+//! The usual operation costs one read and one write: whole messages are cut out of what one read
+//! brought, and the replies to all of them leave together. While a reply is being written nothing more
+//! is read, so a client that does not read its replies has at most one of them in memory, and holds
+//! neither a thread nor a lock.
+
+use crate::buffers;
+use crate::serve::Server;
+use crate::stream::Stream;
+use nestor_command::{Connection, Outcome, Request, Sequence};
+use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, RawWriter, doc};
+use nestor_wire::msg::{self, REPLY_PREFIX_BYTES};
+use nestor_wire::{Compressor, Content, Header, OpCode, WireError, message_length, query};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::watch;
+
+/// Replies to pipelined messages are sent once they are this large together.
+const FLUSH_BYTES: usize = 256 * 1024;
+/// A message that is not here yet gets memory for this much at a time, whatever length it claims.
+const GROWTH_BYTES: usize = 1024 * 1024;
+
+/// Why a connection ended.
+enum End {
+    /// The client closed it, or it broke.
+    Closed,
+    /// The server is stopping, or the command asked for it.
+    Asked,
+    /// The client sent bytes that are no message.
+    Malformed(&'static str),
+}
+
+/// Serves one connection to its end.
+pub async fn serve(server: Arc<Server>, mut stream: Stream, mut conn: Connection) {
+    let end = converse(&server, &mut stream, &mut conn).await;
+    let ctx = format!("conn{}", conn.id);
+    let attr = || doc! { "remote": conn.peer.clone(), "connectionId": conn.id };
+    if let End::Malformed(reason) = end {
+        let mut attr = attr();
+        attr.push("error", reason);
+        server.service.node.log().info(
+            "NETWORK",
+            22988,
+            &ctx,
+            "Error receiving request from client. Ending connection from remote",
+            attr,
+        );
+    }
+    server.closed();
+    if !server.quiet {
+        let mut attr = attr();
+        attr.push("connectionCount", server.open_connections() as i32);
+        server
+            .service
+            .node
+            .log()
+            .info("NETWORK", 22944, &ctx, "Connection ended", attr);
+    }
+}
+
+async fn converse(server: &Server, stream: &mut Stream, conn: &mut Connection) -> End {
+    let mut talk = Talk {
+        server,
+        conn,
+        next_request_id: 1,
+    };
+    loop {
+        let Ok(mut input) = stream.read_fresh().await else {
+            return End::Closed;
+        };
+        if input.is_empty() || server.is_draining() {
+            return if input.is_empty() { End::Closed } else { End::Asked };
+        }
+        let busy = server.begin_work();
+        let end = talk.consume(stream, &mut input).await;
+        drop(busy);
+        buffers::give_back(input);
+        if let Err(end) = end {
+            return end;
+        }
+    }
+}
+
+/// The state of a conversation that outlives a message.
+struct Talk<'a> {
+    server: &'a Server,
+    conn: &'a mut Connection,
+    next_request_id: i32,
+}
+
+/// What answering needs to know of the message.
+#[derive(Clone, Copy)]
+struct Envelope {
+    response_to: i32,
+    compressor: Option<Compressor>,
+    /// Came as OP_QUERY and is answered with OP_REPLY.
+    legacy: bool,
+    /// No answer is wanted.
+    silent: bool,
+}
+
+impl Talk<'_> {
+    /// Answers every message in `input`, reading on when it ends within one.
+    async fn consume(&mut self, stream: &mut Stream, input: &mut Vec<u8>) -> Result<(), End> {
+        let mut at = 0;
+        let mut out = Vec::new();
+        loop {
+            let rest = input.get(at..).unwrap_or_default();
+            let length = message_length(rest).map_err(malformed)?;
+            let whole = length.and_then(|length| Some((length, rest.get(..length)?)));
+            if let Some((length, message)) = whole {
+                self.server.count_request(length);
+                self.answer(stream, message, &mut out).await?;
+                at += length;
+                if out.len() < FLUSH_BYTES {
+                    continue;
+                }
+            }
+            self.flush(stream, &mut out).await?;
+            if whole.is_some() {
+                continue;
+            }
+            if at == input.len() {
+                return Ok(());
+            }
+            // A message has begun and not ended.
+            input.drain(..at);
+            at = 0;
+            let missing = length.unwrap_or(nestor_wire::HEADER_BYTES).saturating_sub(input.len());
+            input.reserve(missing.min(GROWTH_BYTES.max(input.len())));
+            match stream.read_more(input).await {
+                Ok(read) if read > 0 => {}
+                _ => return Err(End::Closed),
+            }
+        }
+    }
+
+    /// Sends `out`, and leaves it empty.
+    async fn flush(&mut self, stream: &mut Stream, out: &mut Vec<u8>) -> Result<(), End> {
+        if !out.is_empty() {
+            let bytes = std::mem::take(out);
+            let sent = stream.write_whole(&bytes).await;
+            self.server.count_reply(bytes.len());
+            buffers::give_back(bytes);
+            sent.map_err(|_| End::Closed)?;
+        }
+        Ok(())
+    }
+
+    /// Runs one message and appends its answer to `out`, or several of them for an exhaust stream.
+    async fn answer(&mut self, stream: &mut Stream, message: &[u8], out: &mut Vec<u8>) -> Result<(), End> {
+        let mut scratch = Vec::new();
+        let parsed = match nestor_wire::parse(message, &mut scratch) {
+            Ok(parsed) => parsed,
+            Err(WireError::Fatal(reason)) => return Err(End::Malformed(reason)),
+            Err(WireError::Answer(error)) => return self.answer_error(message, &error, out),
+        };
+        let mut envelope = Envelope {
+            response_to: parsed.header.request_id,
+            compressor: parsed.compressor,
+            legacy: false,
+            silent: false,
+        };
+        let (body, sequences, mut exhaust_allowed) = match parsed.content {
+            Content::Msg(msg) => {
+                envelope.silent = msg.is_unacknowledged();
+                let exhaust = msg.exhaust_allowed();
+                (msg.body, msg.sequences, exhaust)
+            }
+            Content::Query(query) => {
+                envelope.legacy = true;
+                (query.command, Vec::new(), false)
+            }
+        };
+        exhaust_allowed &= !envelope.silent;
+        let sequences: Vec<Sequence<'_>> = sequences
+            .into_iter()
+            .map(|sequence| Sequence {
+                name: sequence.name,
+                documents: sequence.docs,
+            })
+            .collect();
+        let mut next = self
+            .run_to_end(stream, body, &sequences, envelope, exhaust_allowed, out)
+            .await?;
+        while let Some(body) = next {
+            self.flush(stream, out).await?;
+            // Each reply of the stream answers the one before it.
+            envelope.response_to = self.next_request_id.wrapping_sub(1);
+            next = self.run_to_end(stream, body.as_raw(), &[], envelope, true, out).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs one command until it has an answer, and appends that to `out`. Returns the request that goes
+    /// on with an exhaust stream.
+    async fn run_to_end(
+        &mut self,
+        stream: &mut Stream,
+        body: RawDoc<'_>,
+        sequences: &[Sequence<'_>],
+        envelope: Envelope,
+        exhaust_allowed: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<RawDocBuf>, End> {
+        let mut commits = None;
+        let mut outcome = loop {
+            let outcome = self.run(body, sequences, envelope, exhaust_allowed, out);
+            let Some(park) = outcome.park else { break outcome };
+            buffers::give_back(outcome.reply);
+            if park.on_commit && commits.is_none() {
+                // Look once more after listening began: a commit may have slipped in before.
+                commits = Some(self.server.commits.subscribe());
+                continue;
+            }
+            self.flush(stream, out).await?;
+            self.wait_parked(stream, park.until, commits.as_mut()).await?;
+        };
+        let flags = if outcome.exhaust.is_some() {
+            msg::MORE_TO_COME
+        } else {
+            0
+        };
+        let close = outcome.close;
+        let next = outcome.exhaust.take();
+        if envelope.silent {
+            buffers::give_back(outcome.reply);
+        } else {
+            self.append_reply(outcome.reply, envelope, flags, out);
+        }
+        if close || self.server.is_draining() {
+            self.flush(stream, out).await?;
+            return Err(End::Asked);
+        }
+        Ok(next)
+    }
+
+    /// Runs a command once. The reply starts after [`REPLY_PREFIX_BYTES`] bytes of room.
+    fn run(
+        &mut self,
+        body: RawDoc<'_>,
+        sequences: &[Sequence<'_>],
+        envelope: Envelope,
+        exhaust_allowed: bool,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        let mut buffer = if out.is_empty() && out.capacity() > 0 {
+            std::mem::take(out)
+        } else {
+            buffers::take()
+        };
+        buffer.extend_from_slice(&[0; REPLY_PREFIX_BYTES]);
+        let request = Request {
+            body,
+            sequences,
+            legacy: envelope.legacy,
+            exhaust_allowed,
+            buffer,
+        };
+        let service = &self.server.service;
+        let conn = &mut *self.conn;
+        let run = AssertUnwindSafe(|| {
+            let may_be_long = body.iter().next().is_some_and(|(name, _)| service.may_be_long(name));
+            if may_be_long {
+                tokio::task::block_in_place(|| service.run(conn, request))
+            } else {
+                service.run(conn, request)
+            }
+        });
+        catch_unwind(run).unwrap_or_else(|panic| self.panicked(body, panic.as_ref()))
+    }
+
+    /// The answer to a command that panicked, which is a bug. The connection's own state is plain data
+    /// that the next command sets anew.
+    fn panicked(&self, body: RawDoc<'_>, panic: &(dyn std::any::Any + Send)) -> Outcome {
+        let what = panic
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+            .unwrap_or("unknown");
+        let command = body.iter().next().map_or("", |(name, _)| name);
+        self.server.service.node.log().error(
+            "COMMAND",
+            9_000_001,
+            &format!("conn{}", self.conn.id),
+            "A command panicked",
+            doc! { "command": command, "panic": what },
+        );
+        let error = Error::new(ErrorCode::InternalError, format!("internal error in command {command}"));
+        Outcome {
+            reply: error_reply(&error),
+            reply_at: REPLY_PREFIX_BYTES,
+            ..Outcome::default()
+        }
+    }
+
+    /// Waits until it is time to run a parked command again.
+    async fn wait_parked(
+        &self,
+        stream: &mut Stream,
+        until: Instant,
+        commits: Option<&mut watch::Receiver<()>>,
+    ) -> Result<(), End> {
+        let until = tokio::time::sleep_until(until.into());
+        let commit = async {
+            let commit = match commits {
+                Some(commits) => commits.changed().await.ok(),
+                None => None,
+            };
+            if commit.is_none() {
+                std::future::pending().await
+            }
+        };
+        // One that waits is no work that stopping has to wait for.
+        let _idle = self.server.pause_work();
+        tokio::select! {
+            () = until => Ok(()),
+            () = commit => Ok(()),
+            () = stream.closed() => Err(End::Closed),
+        }
+    }
+
+    /// Completes the reply that stands in `reply` after room for its prefix, and moves it to `out`.
+    fn append_reply(&mut self, mut reply: Vec<u8>, envelope: Envelope, flags: u32, out: &mut Vec<u8>) {
+        let request_id = self.next_request_id;
+        self.next_request_id = request_id.wrapping_add(1);
+        let body = reply.get(REPLY_PREFIX_BYTES..).unwrap_or_default();
+        let Envelope {
+            response_to,
+            compressor,
+            legacy,
+            ..
+        } = envelope;
+        if legacy {
+            query::write_reply(out, request_id, response_to, body, compressor);
+        } else if compressor.is_some() {
+            msg::write_reply(out, request_id, response_to, flags, body, compressor);
+        } else {
+            let prefix = msg::reply_prefix(request_id, response_to, flags, body.len());
+            if let Some(room) = reply.get_mut(..REPLY_PREFIX_BYTES) {
+                room.copy_from_slice(&prefix);
+            }
+            if out.is_empty() {
+                *out = reply;
+                return;
+            }
+            out.extend_from_slice(&reply);
+        }
+        buffers::give_back(reply);
+    }
+
+    /// Answers a message whose frame is sound and whose content is not.
+    fn answer_error(&mut self, message: &[u8], error: &Error, out: &mut Vec<u8>) -> Result<(), End> {
+        let header = Header::parse(message).map_err(malformed)?;
+        let flags = message.get(nestor_wire::HEADER_BYTES).copied().unwrap_or(0);
+        let envelope = Envelope {
+            response_to: header.request_id,
+            compressor: None,
+            legacy: header.op_code == OpCode::Query,
+            silent: header.op_code == OpCode::Msg && u32::from(flags) & msg::MORE_TO_COME != 0,
+        };
+        if !envelope.silent {
+            self.append_reply(error_reply(error), envelope, 0, out);
+        }
+        Ok(())
+    }
+}
+
+fn malformed(error: WireError) -> End {
+    match error {
+        WireError::Fatal(reason) => End::Malformed(reason),
+        WireError::Answer(_) => End::Malformed("malformed header"),
+    }
+}
+
+/// An error as a reply document, after room for the prefix.
+fn error_reply(error: &Error) -> Vec<u8> {
+    let mut buffer = buffers::take();
+    buffer.extend_from_slice(&[0; REPLY_PREFIX_BYTES]);
+    let mut writer = RawWriter::onto(buffer);
+    nestor_command::reply::write_error(&mut writer, error);
+    writer.finish()
+}

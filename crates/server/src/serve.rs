@@ -1,0 +1,354 @@
+//! A server process from start to end.
+
+use crate::limits;
+use crate::listener::{self, Listener};
+use crate::sink;
+use nestor_command::log::Log;
+use nestor_command::{ProcessOptions, Service, ServiceOptions};
+use nestor_model::{Document, doc};
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, watch};
+
+/// How long commands that run when the server stops may take to finish.
+const DRAIN_MAX: Duration = Duration::from_secs(10);
+/// Stack of the threads that run commands: documents nest 200 deep, expressions too.
+const STACK_BYTES: usize = 8 * 1024 * 1024;
+
+/// Addresses to listen on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bind {
+    /// 127.0.0.1, and ::1 with IPv6.
+    Local,
+    /// All there are.
+    All,
+    /// These; one with a slash is the path of a Unix socket.
+    Addresses(Vec<String>),
+}
+
+/// What `nestor serve` was told.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// The command line, for `getCmdLineOpts`.
+    pub argv: Vec<String>,
+    /// Directory of the data; `None` keeps everything in memory.
+    pub dbpath: Option<PathBuf>,
+    /// Port; 0 takes a free one.
+    pub port: u16,
+    /// Addresses.
+    pub bind: Bind,
+    /// IPv6 too.
+    pub ipv6: bool,
+    /// Log file; `None` logs to standard output.
+    pub logpath: Option<PathBuf>,
+    /// Append to the log file.
+    pub logappend: bool,
+    /// Directory of the Unix socket; `None` for no such socket.
+    pub unix_socket_dir: Option<PathBuf>,
+    /// Most connections, if limited.
+    pub max_connections: Option<u32>,
+    /// Replica set name; `None` for a standalone.
+    pub replica_set: Option<String>,
+    /// Server parameters, name and value.
+    pub parameters: Vec<(String, String)>,
+    /// Log no connections.
+    pub quiet: bool,
+    /// Debug level of the log, 0 to 5.
+    pub verbosity: u8,
+    /// Print the connection string to standard output.
+    pub print_uri: bool,
+}
+
+/// What all connections of a server share.
+pub struct Server {
+    /// The database.
+    pub service: Arc<Service>,
+    /// Changes with every commit.
+    pub commits: watch::Sender<()>,
+    /// Connections are not logged.
+    pub quiet: bool,
+    /// Most connections at one time.
+    pub connections_max: u32,
+    draining: AtomicBool,
+    /// Told when the last command under way is done.
+    idle: Notify,
+}
+
+/// Counts as work under way until it is dropped.
+pub struct Busy<'a>(&'a Server);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.work_done();
+    }
+}
+
+/// Does not count as work under way until it is dropped.
+pub struct Paused<'a>(&'a Server);
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        self.0.busy().fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+impl Server {
+    /// A server over `service`.
+    pub fn new(service: Arc<Service>, connections_max: u32, quiet: bool) -> Self {
+        Self {
+            service,
+            commits: watch::Sender::new(()),
+            quiet,
+            connections_max,
+            draining: AtomicBool::new(false),
+            idle: Notify::new(),
+        }
+    }
+
+    /// Takes a place for one more connection; `None` when there is none.
+    pub fn admit(&self) -> Option<i64> {
+        let counts = &self.service.node.counters.connections;
+        let open = counts.current.fetch_add(1, Ordering::AcqRel) + 1;
+        if open > i64::from(self.connections_max) {
+            counts.current.fetch_sub(1, Ordering::AcqRel);
+            counts.rejected.add(1);
+            return None;
+        }
+        Some(open)
+    }
+
+    /// Gives a place back.
+    pub fn closed(&self) {
+        self.service
+            .node
+            .counters
+            .connections
+            .current
+            .fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Connections now open.
+    pub fn open_connections(&self) -> i64 {
+        self.service.node.counters.connections.current.load(Ordering::Relaxed)
+    }
+
+    /// The server is stopping: finish what runs, start nothing.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    fn busy(&self) -> &AtomicI64 {
+        &self.service.node.counters.connections.active
+    }
+
+    /// Work begins.
+    pub fn begin_work(&self) -> Busy<'_> {
+        self.busy().fetch_add(1, Ordering::AcqRel);
+        Busy(self)
+    }
+
+    /// Work under way comes to wait for something.
+    pub fn pause_work(&self) -> Paused<'_> {
+        self.work_done();
+        Paused(self)
+    }
+
+    fn work_done(&self) {
+        if self.busy().fetch_sub(1, Ordering::AcqRel) == 1 && self.is_draining() {
+            self.idle.notify_one();
+        }
+    }
+
+    /// Counts a request of so many bytes.
+    pub fn count_request(&self, bytes: usize) {
+        let network = &self.service.node.counters.network;
+        network.requests.add(1);
+        network.bytes_in.add(bytes as u64);
+    }
+
+    /// Counts a reply of so many bytes.
+    pub fn count_reply(&self, bytes: usize) {
+        self.service.node.counters.network.bytes_out.add(bytes as u64);
+    }
+
+    /// Starts nothing more, and waits until what runs is done, at most [`DRAIN_MAX`].
+    async fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+        let end = tokio::time::Instant::now() + DRAIN_MAX;
+        while self.busy().load(Ordering::Acquire) > 0 {
+            if tokio::time::timeout_at(end, self.idle.notified()).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Runs a server until it is told to stop. An error is for people to read.
+pub fn run(options: ServeOptions) -> Result<(), String> {
+    let began = Instant::now();
+    let sink = match &options.logpath {
+        Some(path) => sink::file(path, options.logappend).map_err(|e| format!("log file {}: {e}", path.display()))?,
+        None => sink::standard(options.print_uri),
+    };
+    let log = Arc::new(Log::new(Some(sink), options.verbosity));
+    let connections_max = limits::connections_max(options.max_connections, limits::raise_open_files());
+
+    let bound = listener::bind(&options)?;
+    let port = bound.port;
+    log.info(
+        "CONTROL",
+        4_615_611,
+        "initandlisten",
+        "Nestor starting",
+        doc! {
+            "pid": std::process::id() as i32,
+            "port": i32::from(port),
+            "dbPath": options.dbpath.as_ref().map_or("(in memory)".to_owned(), |path| path.display().to_string()),
+            "version": env!("CARGO_PKG_VERSION"),
+        },
+    );
+    let host = format!("127.0.0.1:{port}");
+    let service = Arc::new(Service::new(ServiceOptions {
+        replica_set: options.replica_set.as_deref().map(Into::into),
+        host: host.as_str().into(),
+        process: ProcessOptions {
+            log: log.clone(),
+            argv: options.argv.iter().map(|arg| arg.as_str().into()).collect(),
+            parsed: parsed_options(&options, port),
+            connections_max,
+        },
+    }));
+    let server = Arc::new(Server::new(service, connections_max, options.quiet));
+
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("nestor-worker")
+        .thread_stack_size(STACK_BYTES)
+        .build()
+        .map_err(|e| format!("cannot start threads: {e}"))?;
+    let result = runtime.block_on(async {
+        for listener in bound.listeners {
+            let address = listener.address();
+            log.info(
+                "NETWORK",
+                23015,
+                "listener",
+                "Listening on",
+                doc! { "address": address },
+            );
+            tokio::spawn(listener::accept_all(server.clone(), Listener::into_async(listener)?));
+        }
+        log.info(
+            "NETWORK",
+            23016,
+            "listener",
+            "Waiting for connections",
+            doc! { "port": i32::from(port), "ssl": "off", "startMs": began.elapsed().as_millis() as i64 },
+        );
+        if options.print_uri {
+            let mut out = std::io::stdout().lock();
+            // Nobody reading it is no reason not to serve.
+            let _ = writeln!(out, "{}", uri(&bound.addresses, port)).and_then(|()| out.flush());
+        }
+        let why = wait_for_stop(&server).await?;
+        log.info(
+            "CONTROL",
+            23377,
+            "SignalHandler",
+            "Shutting down",
+            doc! { "reason": why },
+        );
+        server.drain().await;
+        Ok(())
+    });
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    for path in &bound.unix_paths {
+        // It may be gone already; that is what is wanted.
+        let _ = std::fs::remove_file(path);
+    }
+    log.info("CONTROL", 23138, "SignalHandler", "Shut down", doc! { "exitCode": 0 });
+    result
+}
+
+/// The options as `getCmdLineOpts` prints them: the shape of mongod's configuration file.
+fn parsed_options(options: &ServeOptions, port: u16) -> Document {
+    let mut net = doc! { "port": i32::from(port) };
+    match &options.bind {
+        Bind::Local => {}
+        Bind::All => net.push("bindIpAll", true),
+        Bind::Addresses(addresses) => net.push("bindIp", addresses.join(",")),
+    }
+    if options.ipv6 {
+        net.push("ipv6", true);
+    }
+    if let Some(max) = options.max_connections {
+        net.push("maxIncomingConnections", max as i32);
+    }
+    let mut parsed = doc! { "net": net };
+    if let Some(name) = &options.replica_set {
+        parsed.push("replication", doc! { "replSet": name.as_str() });
+    }
+    if !options.parameters.is_empty() {
+        let mut set = Document::new();
+        for (name, value) in &options.parameters {
+            set.push(name.as_str(), value.as_str());
+        }
+        parsed.push("setParameter", set);
+    }
+    if let Some(path) = &options.dbpath {
+        parsed.push("storage", doc! { "dbPath": path.display().to_string() });
+    }
+    if let Some(path) = &options.logpath {
+        parsed.push(
+            "systemLog",
+            doc! { "destination": "file", "path": path.display().to_string(), "logAppend": options.logappend },
+        );
+    }
+    parsed
+}
+
+async fn wait_for_stop(server: &Server) -> Result<&'static str, String> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let handler = |kind| signal(kind).map_err(|e| format!("cannot handle signals: {e}"));
+    let mut interrupt = handler(SignalKind::interrupt())?;
+    let mut terminate = handler(SignalKind::terminate())?;
+    let stop = Arc::new(Notify::new());
+    let told = stop.clone();
+    server.service.node.stop.set_hook(move || told.notify_one());
+    Ok(tokio::select! {
+        _ = interrupt.recv() => "SIGINT",
+        _ = terminate.recv() => "SIGTERM",
+        () = stop.notified() => "shutdown command",
+    })
+}
+
+/// The connection string of a server: its first address that a client here can reach.
+fn uri(addresses: &[SocketAddr], port: u16) -> String {
+    let host = match addresses.first() {
+        Some(address) if address.ip().is_unspecified() => "127.0.0.1".to_owned(),
+        Some(SocketAddr::V6(address)) => format!("[{}]", address.ip()),
+        Some(SocketAddr::V4(address)) => address.ip().to_string(),
+        None => "127.0.0.1".to_owned(),
+    };
+    format!("mongodb://{host}:{port}/?directConnection=true")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris_are_reachable() {
+        for (address, expected) in [
+            ("127.0.0.1:5", "mongodb://127.0.0.1:5/?directConnection=true"),
+            ("0.0.0.0:5", "mongodb://127.0.0.1:5/?directConnection=true"),
+            ("[::1]:5", "mongodb://[::1]:5/?directConnection=true"),
+        ] {
+            assert_eq!(uri(&[address.parse().unwrap()], 5), expected);
+        }
+    }
+}

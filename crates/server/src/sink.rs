@@ -1,0 +1,120 @@
+//! Where log lines go: a file, a pipe, or a person at a terminal.
+
+use nestor_command::log::{Entry, Severity, Sink};
+use nestor_model::extjson::{self, Form};
+use nestor_model::{ValueRef, date};
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal as _, Write};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// JSON lines into a file; an existing one is appended to or, as mongod does, moved aside first.
+pub fn file(path: &Path, append: bool) -> io::Result<Sink> {
+    if !append && path.exists() {
+        let now = date::format_iso(now_ms()).replace(['.', ':', 'Z'], "-");
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(format!(".{}", now.trim_end_matches('-')));
+        std::fs::rename(path, aside)?;
+    }
+    let file = OpenOptions::new().append(true).create(true).open(path)?;
+    Ok(json_lines(file))
+}
+
+/// Standard output, or standard error when standard output is taken: readable text for a terminal,
+/// JSON lines for anything else.
+pub fn standard(stdout_is_taken: bool) -> Sink {
+    if stdout_is_taken {
+        let is_terminal = io::stderr().is_terminal();
+        stream(io::stderr(), is_terminal)
+    } else {
+        let is_terminal = io::stdout().is_terminal();
+        stream(io::stdout(), is_terminal)
+    }
+}
+
+fn stream(out: impl Write + Send + 'static, is_terminal: bool) -> Sink {
+    if is_terminal { text_lines(out) } else { json_lines(out) }
+}
+
+/// One write per line, so that lines of several threads do not mix and a crash loses none. A log that
+/// cannot be written is no reason to stop serving.
+fn json_lines(out: impl Write + Send + 'static) -> Sink {
+    let out = Mutex::new((out, Vec::new()));
+    Box::new(move |_, _, line| {
+        let mut guard = out.lock().unwrap_or_else(PoisonError::into_inner);
+        let (out, buffer) = &mut *guard;
+        buffer.clear();
+        buffer.extend_from_slice(line.as_bytes());
+        buffer.push(b'\n');
+        let _ = out.write_all(buffer).and_then(|()| out.flush());
+    })
+}
+
+fn text_lines(out: impl Write + Send + 'static) -> Sink {
+    let out = Mutex::new(out);
+    Box::new(move |entry, now_ms, _| {
+        let line = text_line(entry, now_ms);
+        let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+    })
+}
+
+/// `12:00:00.123 network    connection accepted  remote=127.0.0.1:5`
+fn text_line(entry: &Entry<'_>, now_ms: i64) -> String {
+    use std::fmt::Write as _;
+    let time = date::Civil::from_ms(now_ms);
+    let mark = match entry.severity {
+        Severity::Info | Severity::Debug(_) => "",
+        Severity::Warning => "warning: ",
+        Severity::Error => "error: ",
+        Severity::Fatal => "fatal: ",
+    };
+    // Writing to a String cannot fail.
+    let mut line = String::with_capacity(120);
+    let _ = write!(
+        line,
+        "{:02}:{:02}:{:02}.{:03} {:<9} {mark}{}",
+        time.hour,
+        time.minute,
+        time.second,
+        time.millisecond,
+        entry.component.to_lowercase(),
+        entry.msg
+    );
+    for (name, value) in entry.attr.iter() {
+        let _ = write!(line, "  {name}=");
+        match value {
+            ValueRef::String(text) if !text.contains([' ', '\n', '\r', '\x1b']) => line.push_str(text),
+            other => extjson::print(other, Form::Relaxed, &mut line),
+        }
+    }
+    line.push('\n');
+    line
+}
+
+fn now_ms() -> i64 {
+    nestor_command::clock::now_ms()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nestor_model::doc;
+
+    #[test]
+    fn text_for_people() {
+        let attr = doc! { "remote": "127.0.0.1:5", "why": "two words", "n": 3 };
+        let entry = Entry {
+            severity: Severity::Warning,
+            component: "NETWORK",
+            id: 1,
+            ctx: "listener",
+            msg: "Something is odd",
+            attr: attr.as_ref(),
+        };
+        assert_eq!(
+            text_line(&entry, 1_000),
+            "00:00:01.000 network   warning: Something is odd  remote=127.0.0.1:5  why=\"two words\"  n=3\n"
+        );
+    }
+}
