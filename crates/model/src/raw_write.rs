@@ -97,6 +97,11 @@ impl RawWriter {
         self.begin_document(IndexName::new(index).as_str());
     }
 
+    /// Opens an array as array element `index`.
+    pub fn begin_array_at(&mut self, index: usize) {
+        self.begin_array(IndexName::new(index).as_str());
+    }
+
     /// Closes the innermost open document or array.
     pub fn end(&mut self) {
         self.bytes.push(0);

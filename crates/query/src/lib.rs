@@ -1,15 +1,19 @@
 //! MQL as typed trees: parse, normalize, and evaluate on one document.
 //!
 //! Reading order: [`env`] (what evaluation sees), [`expr`] (aggregation expressions),
-//! [`regex`], [`matcher`] (filters).
+//! [`regex`], [`matcher`] (filters), [`projection`], [`update`].
 
+pub mod accumulator;
 pub mod env;
 pub mod expr;
 pub mod keys;
 pub mod matcher;
+pub mod projection;
 pub mod regex;
 pub mod sort;
+pub mod update;
 
 pub use env::{DocMeta, Env, OpContext, Scope, Val};
 pub use expr::Expr;
 pub use matcher::{MatchDetails, MatchExpr};
+pub use projection::Projection;

@@ -2,6 +2,7 @@
 
 use super::Expr;
 use crate::env::Scope;
+use nestor_model::number::Num;
 use nestor_model::{Error, ErrorCode, Result, ValueRef};
 
 /// The arguments of an operator that takes an object. `fields` are the names with the code that says
@@ -66,17 +67,7 @@ pub(crate) fn parse_optional(value: ValueRef<'_>, scope: &mut Scope) -> Result<E
 
 /// A number that is a whole one in the range of `i64`; `None` for other numbers and other types.
 pub(crate) fn whole_number(value: ValueRef<'_>) -> Option<i64> {
-    match value {
-        ValueRef::Int32(v) => Some(i64::from(v)),
-        ValueRef::Int64(v) => Some(v),
-        ValueRef::Double(v)
-            if v.trunc() == v && (-9.223_372_036_854_775_8e18..9.223_372_036_854_775_8e18).contains(&v) =>
-        {
-            Some(v as i64)
-        }
-        ValueRef::Decimal128(v) => v.to_i64_exact(),
-        _ => None,
-    }
+    Num::from_ref(value).and_then(Num::to_i64_exact)
 }
 
 /// A whole number in the range of `i32`.

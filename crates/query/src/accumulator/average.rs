@@ -1,0 +1,44 @@
+//! `$avg`.
+
+use super::Sum;
+use nestor_model::{Decimal128, Value, ValueRef};
+
+/// The mean of the numbers: a double, or a decimal if any was; null without numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Average {
+    sum: Sum,
+    count: u64,
+}
+
+impl Average {
+    /// Adds a number; other values are left out.
+    pub fn add(&mut self, value: ValueRef<'_>) {
+        if value.is_number() {
+            self.sum.add(value);
+            self.count += 1;
+        }
+    }
+
+    /// Takes a number back out, as [`Sum::remove`].
+    pub fn remove(&mut self, value: ValueRef<'_>) -> bool {
+        if !value.is_number() {
+            return true;
+        }
+        let removed = self.sum.remove(value);
+        if removed {
+            self.count -= 1;
+        }
+        removed
+    }
+
+    /// The mean.
+    pub fn result(&self) -> Value {
+        if self.count == 0 {
+            return Value::Null;
+        }
+        if self.sum.is_decimal() {
+            return Value::Decimal128(self.sum.decimal_total().div(Decimal128::from_i64(self.count as i64)));
+        }
+        Value::Double(self.sum.double_total() / self.count as f64)
+    }
+}

@@ -1,0 +1,143 @@
+//! `$sum`.
+
+use nestor_model::{Decimal128, Value, ValueRef};
+
+/// A sum that keeps integers exact, doubles compensated, and decimals decimal; everything else is left out.
+#[derive(Clone, Debug, Default)]
+pub struct Sum {
+    /// Exact: a thousand million longs fit.
+    integers: i128,
+    doubles: DoubleDouble,
+    /// Counts of the types seen, so that removing can narrow the result again.
+    longs: u64,
+    double_count: u64,
+    decimals: u64,
+    decimal: Option<Decimal128>,
+}
+
+impl Sum {
+    /// Adds a number; other values are left out.
+    pub fn add(&mut self, value: ValueRef<'_>) {
+        match value {
+            ValueRef::Int32(v) => self.integers += i128::from(v),
+            ValueRef::Int64(v) => {
+                self.integers += i128::from(v);
+                self.longs += 1;
+            }
+            ValueRef::Double(v) => {
+                self.doubles.add(v);
+                self.double_count += 1;
+            }
+            ValueRef::Decimal128(v) => {
+                self.decimal = Some(self.decimal.map_or(v, |sum| sum.add(v)));
+                self.decimals += 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes a number back out. False for what cannot be undone: decimals (rounding) and infinities.
+    pub fn remove(&mut self, value: ValueRef<'_>) -> bool {
+        match value {
+            ValueRef::Int32(v) => self.integers -= i128::from(v),
+            ValueRef::Int64(v) => {
+                self.integers -= i128::from(v);
+                self.longs -= 1;
+            }
+            ValueRef::Double(v) => {
+                if !v.is_finite() || !self.doubles.sum.is_finite() {
+                    return false;
+                }
+                self.doubles.add(-v);
+                self.double_count -= 1;
+                if self.double_count == 0 {
+                    self.doubles = DoubleDouble::default();
+                }
+            }
+            ValueRef::Decimal128(_) => return false,
+            _ => {}
+        }
+        true
+    }
+
+    /// int if all were int and it fits, long if it fits, else double; decimal if any was.
+    pub fn result(&self) -> Value {
+        if self.decimals > 0 {
+            return Value::Decimal128(self.decimal_total());
+        }
+        if self.double_count > 0 {
+            return Value::Double(self.double_total());
+        }
+        match (i32::try_from(self.integers), i64::try_from(self.integers)) {
+            (Ok(v), _) if self.longs == 0 => Value::Int32(v),
+            (_, Ok(v)) => Value::Int64(v),
+            _ => Value::Double(self.integers as f64),
+        }
+    }
+
+    /// The total as a double.
+    pub(super) fn double_total(&self) -> f64 {
+        let mut total = self.doubles;
+        total.add_integer(self.integers);
+        total.value()
+    }
+
+    /// The total as a decimal.
+    pub(super) fn decimal_total(&self) -> Decimal128 {
+        let mut total = self.decimal.unwrap_or(Decimal128::ZERO);
+        if self.integers != 0 {
+            let integers = match i64::try_from(self.integers) {
+                Ok(v) => Decimal128::from_i64(v),
+                Err(_) => Decimal128::from_f64_exact(self.integers as f64),
+            };
+            total = total.add(integers);
+        }
+        if self.double_count > 0 {
+            total = total.add(Decimal128::from_f64(self.doubles.value()));
+        }
+        total
+    }
+
+    /// True when a decimal was added.
+    pub(super) fn is_decimal(&self) -> bool {
+        self.decimals > 0
+    }
+}
+
+/// A sum of doubles with the rounding errors kept beside it (Knuth's two-sum).
+#[derive(Clone, Copy, Debug, Default)]
+struct DoubleDouble {
+    sum: f64,
+    error: f64,
+    /// Infinities and NaN, which would poison the error term.
+    special: Option<f64>,
+}
+
+impl DoubleDouble {
+    fn add(&mut self, v: f64) {
+        if !v.is_finite() {
+            self.special = Some(self.special.map_or(v, |s| s + v));
+            return;
+        }
+        let sum = self.sum + v;
+        let back = sum - self.sum;
+        self.error += (self.sum - (sum - back)) + (v - back);
+        self.sum = sum;
+    }
+
+    fn add_integer(&mut self, v: i128) {
+        // Two halves that doubles hold exactly.
+        let high = (v >> 32) << 32;
+        self.add(high as f64);
+        self.add((v - high) as f64);
+    }
+
+    fn value(self) -> f64 {
+        match self.special {
+            Some(special) => special,
+            // Once the sum itself overflowed its error term is not a number.
+            None if self.sum.is_finite() => self.sum + self.error,
+            None => self.sum,
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! `{$max: {a: value}}`: sets a field when the operand is greater in BSON order than what is there.
+
+use super::{Effect, Existing, Modifier, Site};
+use crate::update::operand::{Encoded, Operand};
+use nestor_model::{Result, ValueRef, compare};
+use std::cmp::Ordering;
+
+#[derive(Debug)]
+pub(super) struct Max(Operand);
+
+impl Max {
+    pub fn new(value: ValueRef<'_>) -> Self {
+        Self(Operand::new(value))
+    }
+}
+
+impl Modifier for Max {
+    fn existing<'u>(&'u self, at: &Existing<'u>, _: &Site<'_, 'u>) -> Result<Effect<'u>> {
+        Ok(match compare(self.0.value(), at.value) {
+            Ordering::Greater => Effect::Replace(self.0.encoded()),
+            _ => Effect::Keep,
+        })
+    }
+
+    fn missing<'u>(&'u self, _: &Site<'_, 'u>) -> Result<Option<Encoded<'u>>> {
+        Ok(Some(self.0.encoded()))
+    }
+}
