@@ -1,8 +1,9 @@
 //! A changed document as a list of edits of its bytes.
 //!
-//! Invariants: edits do not overlap; those at one offset stand in the order they were made; every
-//! container whose size changes has an edit of its length field, but for the outermost document, whose
-//! length [`Patch::build`] writes.
+//! Invariants: edits do not overlap; every container whose size changes has an edit of its length field,
+//! but for the outermost document, whose length [`Patch::build`] writes. Several edits may stand at one
+//! offset: the new value of an element that was null (no bytes), then what happens to the next element
+//! or what is appended, in the order made.
 
 use super::operand::Bytes;
 use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, RawWriter, Result, raw::DOCUMENT_BYTES_MAX};
@@ -10,6 +11,8 @@ use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, RawWriter, Result, raw::
 #[derive(Debug)]
 struct Edit<'u> {
     at: usize,
+    /// False for a value put where there were no bytes, which belongs to the element before `at`.
+    after: bool,
     remove: usize,
     insert: Bytes<'u>,
 }
@@ -23,7 +26,22 @@ pub(crate) struct Patch<'u> {
 impl<'u> Patch<'u> {
     /// Replaces `remove` bytes at `at`.
     pub fn edit(&mut self, at: usize, remove: usize, insert: Bytes<'u>) {
-        self.edits.push(Edit { at, remove, insert });
+        self.edits.push(Edit {
+            at,
+            after: remove > 0,
+            remove,
+            insert,
+        });
+    }
+
+    /// Adds elements at the end of a container, before its closing zero, which is at `at`.
+    pub fn append(&mut self, at: usize, elements: Vec<u8>) {
+        self.edits.push(Edit {
+            at,
+            after: true,
+            remove: 0,
+            insert: elements.into(),
+        });
     }
 
     /// Writes a new length into the container that starts at `at`.
@@ -47,7 +65,7 @@ impl<'u> Patch<'u> {
         if size > DOCUMENT_BYTES_MAX as i64 {
             return Err(too_large());
         }
-        self.edits.sort_by_key(|e| e.at);
+        self.edits.sort_by_key(|e| (e.at, e.after));
         let mut writer = RawWriter::with_capacity(size as usize);
         let mut at = 4;
         for edit in &self.edits {

@@ -167,7 +167,7 @@ impl<'u> Walk<'u> {
                         push_element(&mut element, value.kind, target.name, value.bytes.as_slice());
                         diff.insert(&element);
                         delta += element.len() as i64;
-                        self.patch.edit(base + raw.len() - 1, 0, element.into());
+                        self.patch.append(base + raw.len() - 1, element);
                     }
                 }
             }
@@ -228,7 +228,7 @@ impl<'u> Walk<'u> {
         }
         if !appended.is_empty() {
             delta += appended.len() as i64;
-            self.patch.edit(base + raw.len() - 1, 0, appended.into());
+            self.patch.append(base + raw.len() - 1, appended);
         }
         Ok(Changed {
             delta,
@@ -337,7 +337,7 @@ impl<'u> Walk<'u> {
                 let Some(diff) = diff.finish() else { return Ok(0) };
                 let delta = added.len() as i64;
                 self.patch.length(value_at, old as i64 + delta);
-                self.patch.edit(value_at + old - 1, 0, added.into());
+                self.patch.append(value_at + old - 1, added);
                 report(Change::Sub(diff));
                 Ok(delta)
             }

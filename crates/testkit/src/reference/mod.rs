@@ -1,0 +1,4 @@
+//! Reference evaluators: the plainest code that gives the right answer, on owned values, without plans,
+//! bytes or caches.
+
+pub mod update;
