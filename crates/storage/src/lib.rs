@@ -1,3 +1,38 @@
 //! The storage engine: journal, memtable, base B-tree, snapshots, catalog, recovery.
+//!
+//! ```text
+//! reading   Snapshot or WriteSet (both a View): get, cursor, catalog
+//!             private overlay > active memtable > frozen memtable > base
+//! writing   WriteSet -> Engine::commit -> conflict check, optime, journal, memtable, published
+//! later     checkpoint: frozen memtable -> base; journal segments stay as the oplog
+//! ```
+//!
+//! Only this crate knows how keys are encoded and how anything is laid out on disk. It does not know what a query, an
+//! index key of a document or a command is: callers compute keys and values, the store keeps them.
+//!
+//! Reading order: [`ids`], [`bytes`], [`record`], [`keys`] (order-preserving keys), [`catalog`], [`snapshot`],
+//! [`cursor`], [`write_set`], [`engine`], `memtable`, [`error`].
 
 pub mod base;
+pub mod bytes;
+pub mod catalog;
+pub mod clock;
+pub mod cursor;
+pub mod engine;
+pub mod error;
+pub mod ids;
+pub mod keys;
+mod memtable;
+pub mod record;
+mod sequencer;
+pub mod snapshot;
+pub mod write_set;
+
+pub use bytes::Bytes;
+pub use catalog::{Catalog, Collection, CollectionKind, Database, Index};
+pub use cursor::Cursor;
+pub use engine::{Engine, EngineOptions};
+pub use error::{Result, StorageError};
+pub use ids::{CollectionId, IndexId, Lsn, TreeId};
+pub use snapshot::{Snapshot, View};
+pub use write_set::{Commit, Savepoint, WriteSet};

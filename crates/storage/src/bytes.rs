@@ -1,0 +1,179 @@
+//! Keys and values as cheap owned handles.
+
+use nestor_model::{RawDoc, RawDocBuf};
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Longest byte string kept without an allocation. With the length and the variant this makes 24 bytes, the size the
+/// other variants need anyway; record ids, index keys of one ObjectId and most type bits fit.
+const INLINE_MAX: usize = 22;
+
+/// An immutable byte string: a key or a value. Cloning copies at most 22 bytes or adds one reference.
+/// Ordered, compared and hashed as the bytes it holds.
+#[derive(Clone)]
+pub struct Bytes(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Inline { len: u8, bytes: [u8; INLINE_MAX] },
+    Shared(Arc<[u8]>),
+}
+
+impl Bytes {
+    /// No bytes.
+    pub const EMPTY: Bytes = Bytes(Repr::Inline {
+        len: 0,
+        bytes: [0; INLINE_MAX],
+    });
+
+    /// A copy of `bytes`.
+    pub fn copy_from(bytes: &[u8]) -> Self {
+        if bytes.len() <= INLINE_MAX {
+            let mut inline = [0; INLINE_MAX];
+            inline[..bytes.len()].copy_from_slice(bytes);
+            Self(Repr::Inline {
+                len: bytes.len() as u8,
+                bytes: inline,
+            })
+        } else {
+            Self(Repr::Shared(bytes.into()))
+        }
+    }
+
+    /// The bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        match &self.0 {
+            Repr::Inline { len, bytes } => &bytes[..usize::from(*len)],
+            Repr::Shared(bytes) => bytes,
+        }
+    }
+
+    /// The value of a record tree as the document it is. See [`crate::record`] for why nothing is checked again.
+    pub fn document(&self) -> RawDoc<'_> {
+        crate::record::document(self.as_slice())
+    }
+
+    /// Memory this takes, in bytes, handle included.
+    pub(crate) fn footprint(&self) -> usize {
+        size_of::<Self>()
+            + match &self.0 {
+                Repr::Inline { .. } => 0,
+                Repr::Shared(bytes) => bytes.len() + 16,
+            }
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl Borrow<[u8]> for Bytes {
+    fn borrow(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl PartialEq for Bytes {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+impl Eq for Bytes {}
+
+impl PartialOrd for Bytes {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Bytes {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_slice().cmp(other.as_slice())
+    }
+}
+
+impl Hash for Bytes {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_slice().hash(state);
+    }
+}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+impl From<&[u8]> for Bytes {
+    fn from(bytes: &[u8]) -> Self {
+        Self::copy_from(bytes)
+    }
+}
+
+impl<const N: usize> From<[u8; N]> for Bytes {
+    fn from(bytes: [u8; N]) -> Self {
+        Self::copy_from(&bytes)
+    }
+}
+
+impl<const N: usize> From<&[u8; N]> for Bytes {
+    fn from(bytes: &[u8; N]) -> Self {
+        Self::copy_from(bytes)
+    }
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        if bytes.len() <= INLINE_MAX {
+            Self::copy_from(&bytes)
+        } else {
+            Self(Repr::Shared(bytes.into()))
+        }
+    }
+}
+
+impl From<Arc<[u8]>> for Bytes {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        Self(Repr::Shared(bytes))
+    }
+}
+
+impl From<RawDocBuf> for Bytes {
+    fn from(doc: RawDocBuf) -> Self {
+        Self(Repr::Shared(doc.into_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_and_long_look_alike() {
+        assert_eq!(size_of::<Bytes>(), 24);
+        assert_eq!(size_of::<Option<Bytes>>(), 24);
+        for len in [0, 1, 22, 23, 500] {
+            let plain: Vec<u8> = (0..len).map(|i| i as u8).collect();
+            for bytes in [
+                Bytes::from(plain.clone()),
+                Bytes::copy_from(&plain),
+                Arc::<[u8]>::from(plain.clone()).into(),
+            ] {
+                assert_eq!(&*bytes, plain.as_slice());
+            }
+        }
+        assert!(Bytes::from([2u8; 30]) > Bytes::from([1u8]));
+    }
+}

@@ -1,0 +1,170 @@
+//! Collections, views and indexes as the catalog knows them.
+
+use super::state::CollectionState;
+use crate::{CollectionId, IndexId, StorageError, TreeId};
+use nestor_model::{DocRef, Document, Namespace, RawDocBuf, RecordId, Str, ValueRef};
+use std::sync::Arc;
+
+/// Whether there are records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CollectionKind {
+    /// Has records and indexes.
+    Collection,
+    /// Has a pipeline (`viewOn`, `pipeline` of the options) and nothing else.
+    View,
+}
+
+/// A collection or view. Immutable: a change makes a new one with the same id.
+#[derive(Clone, Debug)]
+pub struct Collection {
+    /// Identity, kept through renames.
+    pub id: CollectionId,
+    /// Where it is.
+    pub ns: Namespace,
+    /// Collection or view.
+    pub kind: CollectionKind,
+    /// Its UUID (views have one too, but MongoDB does not show it).
+    pub uuid: [u8; 16],
+    /// The options it was created with, as listCollections shows them (`capped`, `size`, `validator`, `viewOn`,
+    /// `clusteredIndex`, ...).
+    pub options: Document,
+    /// Its records: record key to document.
+    pub records: TreeId,
+    /// Its indexes in order of creation, `_id_` first.
+    pub indexes: Vec<Arc<Index>>,
+    /// Counts and record id allocator.
+    pub state: Arc<CollectionState>,
+}
+
+impl Collection {
+    /// True for a view.
+    pub fn is_view(&self) -> bool {
+        self.kind == CollectionKind::View
+    }
+
+    /// True for a capped collection.
+    pub fn is_capped(&self) -> bool {
+        self.options.get("capped").is_some_and(ValueRef::truthy)
+    }
+
+    /// True for a clustered collection: its record key is the encoded `_id`, and it has no `_id_` index.
+    pub fn is_clustered(&self) -> bool {
+        self.options.get("clusteredIndex").is_some_and(ValueRef::truthy)
+    }
+
+    /// The index of that name.
+    pub fn index(&self, name: &str) -> Option<&Arc<Index>> {
+        self.indexes.iter().find(|index| index.name == name)
+    }
+
+    /// The index of that id.
+    pub fn index_by_id(&self, id: IndexId) -> Option<&Arc<Index>> {
+        self.indexes.iter().find(|index| index.id == id)
+    }
+
+    /// The index on `_id`; a clustered collection and a view have none.
+    pub fn id_index(&self) -> Option<&Arc<Index>> {
+        self.index("_id_")
+    }
+
+    /// The next record id, never given before.
+    pub fn allocate_record_id(&self) -> RecordId {
+        self.state.allocate_record_id()
+    }
+}
+
+/// An index. Immutable, as its collection.
+#[derive(Clone, Debug)]
+pub struct Index {
+    /// Identity.
+    pub id: IndexId,
+    /// Its name, unique within the collection.
+    pub name: Str,
+    /// The specification as listIndexes shows it: `v`, `key`, `name` and the options given.
+    pub spec: RawDocBuf,
+    /// `key` of the specification.
+    pub key_pattern: Document,
+    /// Its entries.
+    pub tree: TreeId,
+    /// No two documents may have the same key. Always true of `_id_`.
+    pub unique: bool,
+    /// Documents without any of the fields have no entry.
+    pub sparse: bool,
+    /// The planner may not use it.
+    pub hidden: bool,
+    /// Only documents that match have entries.
+    pub partial_filter: Option<Document>,
+    /// Documents expire that many seconds after the date in the key.
+    pub expire_after_secs: Option<i64>,
+    /// Collation of string keys, as given.
+    pub collation: Option<Document>,
+    /// Per key part, in order: bit `i` is set when the path's component `i` has held an array, so that a document may
+    /// have several entries. Bits are never cleared.
+    pub multikey: Vec<u64>,
+    /// False while it is being built: writes maintain it, reads do not use it.
+    pub ready: bool,
+}
+
+impl Index {
+    /// Reads a specification. What the key parts and options mean and whether they go together is checked where the
+    /// index is created.
+    pub(crate) fn from_spec(
+        id: IndexId,
+        tree: TreeId,
+        spec: RawDocBuf,
+        multikey: Vec<u64>,
+        ready: bool,
+    ) -> Result<Self, StorageError> {
+        let doc = DocRef::Raw(spec.as_raw());
+        let bad = |what: &str| StorageError::Undecodable(format!("index specification without {what}: {spec:?}"));
+        let name: Str = doc
+            .get("name")
+            .and_then(ValueRef::as_str)
+            .ok_or_else(|| bad("name"))?
+            .into();
+        let key_pattern = doc
+            .get("key")
+            .and_then(ValueRef::as_document)
+            .ok_or_else(|| bad("key"))?
+            .to_document();
+        let document = |field: &str| doc.get(field).and_then(ValueRef::as_document).map(DocRef::to_document);
+        let flag = |field: &str| doc.get(field).is_some_and(ValueRef::truthy);
+        let mut multikey = multikey;
+        multikey.resize(key_pattern.len(), 0);
+        Ok(Self {
+            id,
+            tree,
+            unique: name == "_id_" || flag("unique"),
+            sparse: flag("sparse"),
+            hidden: flag("hidden"),
+            partial_filter: document("partialFilterExpression"),
+            expire_after_secs: doc.get("expireAfterSeconds").and_then(whole_number),
+            collation: document("collation"),
+            name,
+            key_pattern,
+            multikey,
+            ready,
+            spec,
+        })
+    }
+
+    /// Whether any document may have several entries.
+    pub fn is_multikey(&self) -> bool {
+        self.multikey.iter().any(|bits| *bits != 0)
+    }
+
+    /// Whether this is the index on `_id` that every collection has.
+    pub fn is_id(&self) -> bool {
+        self.name == "_id_"
+    }
+}
+
+fn whole_number(value: ValueRef<'_>) -> Option<i64> {
+    match value {
+        ValueRef::Int32(v) => Some(i64::from(v)),
+        ValueRef::Int64(v) => Some(v),
+        ValueRef::Double(v) => Some(v as i64),
+        ValueRef::Decimal128(v) => Some(v.to_f64() as i64),
+        _ => None,
+    }
+}

@@ -1,0 +1,274 @@
+//! Catalog changes, as part of a write set.
+
+use super::entry;
+use super::names;
+use super::{Catalog, Collection, CollectionKind, CollectionState, Index};
+use crate::{CollectionId, IndexId, Result, StorageError, TreeId, WriteSet};
+use nestor_model::{Document, ErrorCode, Namespace, RawDocBuf, ValueRef, doc};
+use std::sync::Arc;
+
+impl WriteSet {
+    /// Makes a collection, or a view if the options have `viewOn`. A collection that is not clustered gets its `_id_`
+    /// index. The UUID is the caller's to draw. Whether the options make sense is the caller's to check.
+    ///
+    /// Errors: `InvalidNamespace`, `NamespaceExists`, `DatabaseDifferCase`.
+    pub fn create_collection(&mut self, ns: &Namespace, uuid: [u8; 16], options: Document) -> Result<Arc<Collection>> {
+        names::check_new_collection(ns)?;
+        self.check_free(ns)?;
+        self.catalog.check_case(&ns.db)?;
+        let id = self.ids.allocate();
+        let mut collection = Collection {
+            id: CollectionId(id),
+            ns: ns.clone(),
+            kind: CollectionKind::Collection,
+            uuid,
+            options,
+            records: TreeId(id),
+            indexes: Vec::new(),
+            state: Arc::new(CollectionState::new(0, 0, 1)),
+        };
+        if collection
+            .options
+            .get("viewOn")
+            .is_some_and(|v| matches!(v, ValueRef::String(_)))
+        {
+            collection.kind = CollectionKind::View;
+        } else if !collection.is_clustered() {
+            let spec = doc! { "v": 2, "key": doc! { "_id": 1 }, "name": "_id_" }.to_raw();
+            collection.indexes.push(Arc::new(self.new_index(spec, true)?));
+        }
+        Ok(self.put_collection(collection))
+    }
+
+    /// Drops a collection or view with all its records and indexes. Returns what it was.
+    ///
+    /// Errors: `NamespaceNotFound`.
+    pub fn drop_collection(&mut self, ns: &Namespace) -> Result<Arc<Collection>> {
+        let collection = self.existing(ns)?;
+        self.change(TreeId::CATALOG, entry::collection_key(ns), None);
+        Arc::make_mut(&mut self.catalog).remove(ns);
+        self.drop_trees(&collection);
+        Ok(collection)
+    }
+
+    /// Moves a collection to another namespace, also of another database; its id, UUID and contents stay. What is at
+    /// `to` is dropped if `drop_target`.
+    ///
+    /// Errors: `NamespaceNotFound`, `NamespaceExists`, `InvalidNamespace`, `IllegalOperation` when both are the same,
+    /// `DatabaseDifferCase`.
+    pub fn rename_collection(
+        &mut self,
+        from: &Namespace,
+        to: &Namespace,
+        drop_target: bool,
+    ) -> Result<Arc<Collection>> {
+        names::check_new_collection(to)?;
+        let mut collection = (*self.existing(from)?).clone();
+        if from == to {
+            return Err(StorageError::catalog(
+                ErrorCode::IllegalOperation,
+                "Can't rename a collection to itself",
+            ));
+        }
+        if self.catalog.get(to).is_some() {
+            if !drop_target {
+                return Err(StorageError::catalog(
+                    ErrorCode::NamespaceExists,
+                    "target namespace exists",
+                ));
+            }
+            self.drop_collection(to)?;
+        }
+        self.catalog.check_case(&to.db)?;
+        self.change(TreeId::CATALOG, entry::collection_key(from), None);
+        Arc::make_mut(&mut self.catalog).remove(from);
+        collection.ns = to.clone();
+        Ok(self.put_collection(collection))
+    }
+
+    /// Adds an index with no entries. The specification needs `key` and `name`; whether it is valid and how it relates
+    /// to the collection's other indexes is the caller's to check. `ready` is false for one whose entries are yet to
+    /// come: see [`Index::ready`].
+    ///
+    /// Errors: `NamespaceNotFound`, `IndexAlreadyExists` for a name in use.
+    pub fn create_index(&mut self, id: CollectionId, spec: RawDocBuf, ready: bool) -> Result<Arc<Index>> {
+        let mut collection = self.existing_by_id(id)?;
+        let index = Arc::new(self.new_index(spec, ready)?);
+        if collection.index(&index.name).is_some() {
+            return Err(StorageError::catalog(
+                ErrorCode::IndexAlreadyExists,
+                format!("index {} exists already", index.name),
+            ));
+        }
+        collection.indexes.push(index.clone());
+        self.put_collection(collection);
+        Ok(index)
+    }
+
+    /// Drops an index and its entries.
+    ///
+    /// Errors: `NamespaceNotFound`, `IndexNotFound`.
+    pub fn drop_index(&mut self, id: CollectionId, index: IndexId) -> Result<Arc<Index>> {
+        let mut collection = self.existing_by_id(id)?;
+        let at = position(&collection, index)?;
+        let dropped = collection.indexes.remove(at);
+        self.dropped.push(dropped.tree);
+        self.put_collection(collection);
+        Ok(dropped)
+    }
+
+    /// Lets reads use an index whose entries are complete.
+    ///
+    /// Errors: `NamespaceNotFound`, `IndexNotFound`.
+    pub fn set_index_ready(&mut self, id: CollectionId, index: IndexId) -> Result<()> {
+        self.change_index(id, index, |index| {
+            index.ready = true;
+            Ok(())
+        })
+    }
+
+    /// Notes path components that hold arrays: `multikey[i]` belongs to key part `i`, see [`Index::multikey`]. Does
+    /// nothing if all are known, so it may be called for every document.
+    ///
+    /// Errors: `NamespaceNotFound`, `IndexNotFound`.
+    pub fn set_multikey(&mut self, id: CollectionId, index: IndexId, multikey: &[u64]) -> Result<()> {
+        let known = self
+            .catalog
+            .by_id(id)
+            .and_then(|c| c.index_by_id(index))
+            .is_some_and(|index| index.multikey.iter().zip(multikey).all(|(old, new)| old | new == *old));
+        if known {
+            return Ok(());
+        }
+        self.change_index(id, index, |index| {
+            for (bits, new) in index.multikey.iter_mut().zip(multikey) {
+                *bits |= new;
+            }
+            Ok(())
+        })
+    }
+
+    /// Replaces an index's specification (`collMod` changes `hidden` and `expireAfterSeconds`). Name and key must stay.
+    ///
+    /// Errors: `NamespaceNotFound`, `IndexNotFound`.
+    pub fn set_index_spec(&mut self, id: CollectionId, index: IndexId, spec: RawDocBuf) -> Result<()> {
+        self.change_index(id, index, |index| {
+            *index = Index::from_spec(index.id, index.tree, spec, index.multikey.clone(), index.ready)?;
+            Ok(())
+        })
+    }
+
+    /// Replaces a collection's or view's options.
+    ///
+    /// Errors: `NamespaceNotFound`.
+    pub fn set_options(&mut self, id: CollectionId, options: Document) -> Result<Arc<Collection>> {
+        let mut collection = self.existing_by_id(id)?;
+        collection.options = options;
+        Ok(self.put_collection(collection))
+    }
+
+    fn new_index(&self, spec: RawDocBuf, ready: bool) -> Result<Index> {
+        let id = self.ids.allocate();
+        Index::from_spec(IndexId(id), TreeId(id), spec, Vec::new(), ready)
+    }
+
+    fn change_index(
+        &mut self,
+        id: CollectionId,
+        index: IndexId,
+        change: impl FnOnce(&mut Index) -> Result<()>,
+    ) -> Result<()> {
+        let mut collection = self.existing_by_id(id)?;
+        let at = position(&collection, index)?;
+        let mut index = (*collection.indexes[at]).clone();
+        change(&mut index)?;
+        collection.indexes[at] = Arc::new(index);
+        self.put_collection(collection);
+        Ok(())
+    }
+
+    fn put_collection(&mut self, collection: Collection) -> Arc<Collection> {
+        let value = entry::encode(&collection);
+        self.change(
+            TreeId::CATALOG,
+            entry::collection_key(&collection.ns),
+            Some(value.into()),
+        );
+        let collection = Arc::new(collection);
+        Arc::make_mut(&mut self.catalog).put(collection.clone());
+        collection
+    }
+
+    fn drop_trees(&mut self, collection: &Collection) {
+        if !collection.is_view() {
+            self.dropped.push(collection.records);
+        }
+        self.dropped.extend(collection.indexes.iter().map(|index| index.tree));
+        self.counts.retain(|change| change.id != collection.id);
+    }
+
+    fn check_free(&self, ns: &Namespace) -> Result<()> {
+        let Some(found) = self.catalog.get(ns) else {
+            return Ok(());
+        };
+        let what = if found.is_view() { "view" } else { "collection" };
+        Err(StorageError::catalog(
+            ErrorCode::NamespaceExists,
+            format!("{what} already exists. NS: {ns}"),
+        ))
+    }
+
+    fn existing(&self, ns: &Namespace) -> Result<Arc<Collection>> {
+        self.catalog
+            .get(ns)
+            .cloned()
+            .ok_or_else(|| StorageError::catalog(ErrorCode::NamespaceNotFound, format!("ns not found: {ns}")))
+    }
+
+    fn existing_by_id(&self, id: CollectionId) -> Result<Collection> {
+        match self.catalog.by_id(id) {
+            Some(collection) => Ok((**collection).clone()),
+            None => Err(StorageError::catalog(
+                ErrorCode::NamespaceNotFound,
+                "collection dropped",
+            )),
+        }
+    }
+
+    /// What this write set makes of the catalog: the collection (or nothing) at each namespace it touched.
+    pub(crate) fn catalog_changes(&self) -> Vec<(Namespace, Option<Arc<Collection>>)> {
+        let Some(overlay) = self.trees.get(&TreeId::CATALOG) else {
+            return Vec::new();
+        };
+        overlay
+            .keys()
+            .filter_map(|key| entry::collection_ns(key))
+            .map(|ns| {
+                let now = self.catalog.get(&ns).cloned();
+                (ns, now)
+            })
+            .collect()
+    }
+}
+
+/// `catalog` with `changes` made: removals first, so that a rename ends where it goes to.
+pub(crate) fn apply_changes(catalog: &mut Catalog, changes: Vec<(Namespace, Option<Arc<Collection>>)>) {
+    for (ns, now) in &changes {
+        if now.is_none() {
+            catalog.remove(ns);
+        }
+    }
+    for (_, now) in changes {
+        if let Some(collection) = now {
+            catalog.put(collection);
+        }
+    }
+}
+
+fn position(collection: &Collection, index: IndexId) -> Result<usize> {
+    collection
+        .indexes
+        .iter()
+        .position(|i| i.id == index)
+        .ok_or_else(|| StorageError::catalog(ErrorCode::IndexNotFound, "index not found"))
+}

@@ -1,0 +1,69 @@
+//! What changes with every write, and so is not part of the immutable catalog: counts and the record id allocator.
+
+use nestor_model::RecordId;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// Shared by all versions of one collection's catalog entry. Counts change when a commit is published and survive
+/// crashes exactly; the allocator only promises never to give an id twice.
+#[derive(Debug)]
+pub struct CollectionState {
+    documents: AtomicI64,
+    bytes: AtomicI64,
+    next_record: AtomicU64,
+    last_write: AtomicU64,
+}
+
+impl CollectionState {
+    pub(crate) fn new(documents: i64, bytes: i64, next_record: u64) -> Self {
+        Self {
+            documents: AtomicI64::new(documents),
+            bytes: AtomicI64::new(bytes),
+            next_record: AtomicU64::new(next_record.max(1)),
+            last_write: AtomicU64::new(0),
+        }
+    }
+
+    /// Documents of all published commits.
+    pub fn documents(&self) -> i64 {
+        self.documents.load(Ordering::Relaxed)
+    }
+
+    /// Their size in bytes.
+    pub fn bytes(&self) -> i64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The next record id, never given before.
+    pub fn allocate_record_id(&self) -> RecordId {
+        self.allocate_record_ids(1)
+    }
+
+    /// The first of `count` consecutive record ids, never given before.
+    pub fn allocate_record_ids(&self, count: u64) -> RecordId {
+        RecordId(self.next_record.fetch_add(count, Ordering::Relaxed))
+    }
+
+    /// The id that would be given next.
+    pub(crate) fn next_record(&self) -> u64 {
+        self.next_record.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add(&self, documents: i64, bytes: i64) {
+        self.documents.fetch_add(documents, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Sequence number of the last commit (of this process) that required the collection; 0 for none.
+    pub(crate) fn last_write(&self) -> u64 {
+        self.last_write.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn note_write(&self, seq: u64) {
+        self.last_write.fetch_max(seq, Ordering::AcqRel);
+    }
+
+    /// Notes that `id` is in use.
+    pub(crate) fn raise_record(&self, id: u64) {
+        self.next_record.fetch_max(id.saturating_add(1), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,300 @@
+use super::*;
+use crate::{Bytes, Cursor, TreeId, View};
+use nestor_model::{Document, ErrorCode, Namespace, RawDocBuf, Timestamp, doc};
+
+const T: TreeId = TreeId(900);
+
+fn engine() -> Engine {
+    Engine::ephemeral(EngineOptions::at_time(100))
+}
+
+fn put(engine: &Engine, key: &str, value: &str) -> Commit {
+    let mut ws = engine.begin();
+    ws.put(T, key.as_bytes(), value.as_bytes());
+    engine.commit(ws).unwrap()
+}
+
+fn text(view: &dyn View) -> String {
+    let mut cursor = view.cursor(T);
+    let mut out = Vec::new();
+    let mut more = cursor.first().unwrap();
+    while more {
+        out.push(show(&cursor));
+        more = cursor.next().unwrap();
+    }
+    let mut back = Vec::new();
+    let mut more = cursor.last().unwrap();
+    while more {
+        back.push(show(&cursor));
+        more = cursor.prev().unwrap();
+    }
+    back.reverse();
+    assert_eq!(out, back);
+    out.join(" ")
+}
+
+fn show(cursor: &Cursor) -> String {
+    let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+    format!("{}={}", text(cursor.key()), text(cursor.value().unwrap()))
+}
+
+fn noop(n: i32) -> RawDocBuf {
+    doc! { "ts": Timestamp::default(), "op": "n", "o": doc! { "n": n } }.to_raw()
+}
+
+#[test]
+fn snapshots_stay_as_they_are() {
+    let engine = engine();
+    put(&engine, "a", "1");
+    let old = engine.snapshot();
+    put(&engine, "a", "2");
+    put(&engine, "b", "2");
+    let mut ws = engine.begin();
+    ws.delete(T, b"a");
+    ws.put(T, b"c", b"3");
+    assert_eq!(text(&ws), "b=2 c=3");
+    assert_eq!(text(&engine.snapshot()), "a=2 b=2");
+    engine.commit(ws).unwrap();
+    assert_eq!(text(&old), "a=1");
+    assert_eq!(text(&engine.snapshot()), "b=2 c=3");
+    assert_eq!(old.get(T, b"a").unwrap(), Some(Bytes::from(b"1")));
+    assert_eq!(engine.snapshot().get(T, b"a").unwrap(), None);
+}
+
+#[test]
+fn first_writer_wins() {
+    let engine = engine();
+    let conflict = |result: Result<Commit>| assert!(matches!(result, Err(StorageError::WriteConflict)), "{result:?}");
+    let (mut one, mut two) = (engine.begin(), engine.begin());
+    one.put(T, b"k", b"1");
+    two.put(T, b"k", b"2");
+    two.put(T, b"other", b"2");
+    engine.commit(one).unwrap();
+    conflict(engine.commit(two));
+    assert_eq!(text(&engine.snapshot()), "k=1");
+    // What was only read does not conflict unless the write set says that it relies on it.
+    let (mut reads, mut relies) = (engine.begin(), engine.begin());
+    put(&engine, "k", "3");
+    reads.put(T, b"x", b"1");
+    relies.put(T, b"y", b"1");
+    relies.check_unchanged(T, b"k");
+    engine.commit(reads).unwrap();
+    conflict(engine.commit(relies));
+}
+
+#[test]
+fn optimes_ascend_by_one_for_each_oplog_entry() {
+    let engine = engine();
+    let ts = |inc| Timestamp { secs: 100, inc };
+    assert_eq!(put(&engine, "a", "1").optime, ts(1));
+    let mut ws = engine.begin();
+    ws.oplog(noop(1)).unwrap();
+    ws.oplog(noop(2)).unwrap();
+    ws.oplog(noop(3)).unwrap();
+    let commit = engine.commit(ws).unwrap();
+    assert_eq!((commit.optime, commit.lsn), (ts(4), Lsn(2)));
+    engine.advance_clock(Timestamp { secs: 500, inc: 9 });
+    assert_eq!(put(&engine, "a", "1").optime, Timestamp { secs: 500, inc: 10 });
+    assert!(engine.begin().oplog(doc! { "op": "n" }.to_raw()).is_err());
+    // A write set without changes commits without a trace.
+    assert_eq!(engine.commit(engine.begin()).unwrap().lsn, Lsn(3));
+}
+
+#[test]
+fn savepoints_take_back_keys_counts_and_catalog() {
+    let engine = engine();
+    let ns = Namespace::new("db", "c");
+    let mut ws = engine.begin();
+    let c = ws.create_collection(&ns, [1; 16], Document::new()).unwrap();
+    ws.put(T, b"a", b"1");
+    let outer = ws.savepoint();
+    ws.put(T, b"a", b"2");
+    ws.put(T, b"b", b"2");
+    ws.add_count(c.id, 2, 20);
+    let inner = ws.savepoint();
+    ws.delete(T, b"a");
+    ws.create_collection(&Namespace::new("db", "d"), [2; 16], Document::new())
+        .unwrap();
+    ws.rollback_to(inner);
+    assert_eq!(text(&ws), "a=2 b=2");
+    assert_eq!(ws.counts(&c), (2, 20));
+    let inner = ws.savepoint();
+    ws.put(T, b"c", b"3");
+    ws.release(inner);
+    assert_eq!(text(&ws), "a=2 b=2 c=3");
+    ws.rollback_to(outer);
+    assert_eq!(text(&ws), "a=1");
+    assert_eq!(ws.counts(&c), (0, 0));
+    engine.commit(ws).unwrap();
+    let catalog = engine.snapshot().catalog().clone();
+    assert!(catalog.get(&ns).is_some() && catalog.collection("db", "d").is_none());
+}
+
+#[test]
+fn an_open_cursor_does_not_see_later_changes_of_its_write_set() {
+    let engine = engine();
+    put(&engine, "a", "1");
+    let mut ws = engine.begin();
+    ws.put(T, b"b", b"1");
+    let mut cursor = ws.cursor(T);
+    assert!(cursor.first().unwrap());
+    ws.put(T, b"b", b"2");
+    ws.put(T, b"c", b"2");
+    assert!(cursor.next().unwrap());
+    assert_eq!(show(&cursor), "b=1");
+    assert!(!cursor.next().unwrap());
+    assert_eq!(text(&ws), "a=1 b=2 c=2");
+}
+
+#[test]
+fn catalog_changes_are_atomic_and_conflict() {
+    let engine = engine();
+    let code = |e: StorageError| e.code();
+    let (a, b) = (Namespace::new("db", "a"), Namespace::new("db", "b"));
+    let mut ws = engine.begin();
+    let made = ws.create_collection(&a, [1; 16], doc! { "capped": true }).unwrap();
+    assert_eq!(ws.catalog().get(&a).unwrap().id, made.id);
+    assert!(engine.snapshot().catalog().get(&a).is_none());
+    let again = ws.create_collection(&a, [1; 16], Document::new());
+    assert_eq!(again.map(|_| ()).map_err(code), Err(ErrorCode::NamespaceExists));
+    let mut rival = engine.begin();
+    rival.create_collection(&a, [2; 16], Document::new()).unwrap();
+    engine.commit(ws).unwrap();
+    assert!(matches!(engine.commit(rival), Err(StorageError::WriteConflict)));
+
+    // A writer to the collection loses against a change of its entry, and only then.
+    let mut writer = engine.begin();
+    writer.require_collection(made.id);
+    writer.put(made.records, 1u64.to_be_bytes(), b"doc");
+    let mut other = engine.begin();
+    other.create_collection(&b, [3; 16], Document::new()).unwrap();
+    engine.commit(other).unwrap();
+    engine.commit(writer).unwrap();
+    let mut writer = engine.begin();
+    writer.require_collection(made.id);
+    writer.put(made.records, 2u64.to_be_bytes(), b"doc");
+    let mut ddl = engine.begin();
+    let spec = doc! { "v": 2, "key": doc! { "x": 1 }, "name": "x_1" }.to_raw();
+    let index = ddl.create_index(made.id, spec.clone(), true).unwrap();
+    ddl.set_multikey(made.id, index.id, &[1]).unwrap();
+    assert_eq!(
+        ddl.create_index(made.id, spec, true).map(|_| ()).map_err(code),
+        Err(ErrorCode::IndexAlreadyExists)
+    );
+    engine.commit(ddl).unwrap();
+    assert!(matches!(engine.commit(writer), Err(StorageError::WriteConflict)));
+    let catalog = engine.snapshot().catalog().clone();
+    assert!(catalog.get(&a).unwrap().index("x_1").unwrap().is_multikey());
+    assert_eq!(catalog.get(&a).unwrap().id_index().unwrap().key_pattern.len(), 1);
+
+    // An index built in one go loses against any writer.
+    let mut build = engine.begin();
+    build.require_unwritten(made.id);
+    build.drop_index(made.id, index.id).unwrap();
+    let mut writer = engine.begin();
+    writer.require_collection(made.id);
+    writer.put(made.records, 3u64.to_be_bytes(), b"doc");
+    engine.commit(writer).unwrap();
+    assert!(matches!(engine.commit(build), Err(StorageError::WriteConflict)));
+
+    let mut ws = engine.begin();
+    let exists = ws.rename_collection(&a, &b, false).map(|_| ()).map_err(code);
+    assert_eq!(exists, Err(ErrorCode::NamespaceExists));
+    ws.rename_collection(&a, &b, true).unwrap();
+    engine.commit(ws).unwrap();
+    let catalog = engine.snapshot().catalog().clone();
+    assert_eq!(catalog.get(&b).unwrap().id, made.id);
+    assert_eq!(catalog.by_id(made.id).unwrap().ns, b);
+    assert!(catalog.get(&a).is_none());
+    let mut ws = engine.begin();
+    let gone = ws.drop_collection(&a).map(|_| ()).map_err(code);
+    assert_eq!(gone, Err(ErrorCode::NamespaceNotFound));
+    ws.drop_collection(&b).unwrap();
+    let case = Namespace::new("DB", "a");
+    ws.create_collection(&case, [4; 16], Document::new()).unwrap();
+    engine.commit(ws).unwrap();
+    let mut ws = engine.begin();
+    let differs = ws
+        .create_collection(&a, [5; 16], Document::new())
+        .map(|_| ())
+        .map_err(code);
+    assert_eq!(differs, Err(ErrorCode::DatabaseDifferCase));
+}
+
+#[test]
+fn counts_are_those_of_commits() {
+    let engine = engine();
+    let mut ws = engine.begin();
+    let c = ws
+        .create_collection(&Namespace::new("db", "c"), [1; 16], Document::new())
+        .unwrap();
+    ws.add_count(c.id, 3, 300);
+    drop(ws);
+    let mut ws = engine.begin();
+    let c = ws
+        .create_collection(&Namespace::new("db", "c"), [1; 16], Document::new())
+        .unwrap();
+    ws.add_count(c.id, 1, 100);
+    engine.commit(ws).unwrap();
+    let mut ws = engine.begin();
+    ws.add_count(c.id, 1, 50);
+    assert_eq!(ws.counts(&c), (2, 150));
+    engine.commit(ws).unwrap();
+    let now = engine.snapshot().catalog().by_id(c.id).unwrap().clone();
+    assert_eq!((now.state.documents(), now.state.bytes()), (2, 150));
+    assert_eq!(now.allocate_record_id().0, 1);
+    assert_eq!(now.state.allocate_record_ids(5).0, 2);
+    assert_eq!(now.allocate_record_id().0, 7);
+}
+
+#[test]
+fn many_writers_lose_nothing() {
+    let engine = engine();
+    std::thread::scope(|scope| {
+        for thread in 0..4u8 {
+            let engine = &engine;
+            scope.spawn(move || {
+                for i in 0..200u8 {
+                    // Everyone increments one counter and writes a key of its own, in one commit.
+                    loop {
+                        let mut ws = engine.begin();
+                        let old = ws
+                            .get(T, b"n")
+                            .unwrap()
+                            .map_or(0, |v| u32::from_be_bytes((*v).try_into().unwrap()));
+                        ws.put(T, b"n", (old + 1).to_be_bytes());
+                        ws.put(T, [thread, i], b"");
+                        match engine.commit(ws) {
+                            Ok(_) => break,
+                            Err(StorageError::WriteConflict) => {}
+                            Err(e) => panic!("{e}"),
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let n = engine.snapshot().get(T, b"n").unwrap().unwrap();
+    assert_eq!(*n, 800u32.to_be_bytes());
+    assert_eq!(engine.last_lsn(), Lsn(800));
+    let mut cursor = engine.snapshot().cursor(T);
+    let mut count = 0;
+    let mut more = cursor.first().unwrap();
+    while more {
+        count += 1;
+        more = cursor.next().unwrap();
+    }
+    assert_eq!(count, 801);
+}
+
+#[test]
+fn waiting_for_a_commit() {
+    let engine = engine();
+    let seen = engine.last_lsn();
+    assert!(!engine.wait_for_commit(seen, Instant::now()));
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| engine.wait_for_commit(seen, Instant::now() + Duration::from_secs(60)));
+        put(&engine, "a", "1");
+        assert!(waiter.join().unwrap());
+    });
+}

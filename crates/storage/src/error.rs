@@ -1,0 +1,149 @@
+//! What can go wrong in the store.
+
+use nestor_model::{Error, ErrorCode};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Result with a [`StorageError`].
+pub type Result<T, E = StorageError> = std::result::Result<T, E>;
+
+/// Why the store could not do what it was asked.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StorageError {
+    /// Another commit wrote a key of this write set, or changed what it relies on, after its snapshot. Nothing was
+    /// written; trying again on a fresh snapshot may succeed.
+    #[error("write conflict: another operation changed the same document, index key or catalog entry")]
+    WriteConflict,
+    /// No space left for the journal or the base. Nothing of the commit was kept; later ones succeed once there is space.
+    #[error("no space left on device while writing {}", file.display())]
+    OutOfDiskSpace {
+        /// The file that could not grow.
+        file: PathBuf,
+    },
+    /// The operating system refused.
+    #[error("{operation} {}: {message}", file.display())]
+    Io {
+        /// What was tried: `open`, `read`, `write`, `sync`, ...
+        operation: &'static str,
+        /// The file or directory.
+        file: PathBuf,
+        /// What the operating system said.
+        message: String,
+        /// Its kind.
+        kind: io::ErrorKind,
+    },
+    /// A file does not hold what was written to it.
+    #[error("{} is corrupt at byte {offset}: {reason}", file.display())]
+    Corrupt {
+        /// The file.
+        file: PathBuf,
+        /// Byte offset in the file.
+        offset: u64,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// The data directory was written by a later version of Nestor.
+    #[error("{} has format version {found}, this version reads up to {supported}", file.display())]
+    NewerFormat {
+        /// The file that says so.
+        file: PathBuf,
+        /// Version found.
+        found: u32,
+        /// Newest version this build reads.
+        supported: u32,
+    },
+    /// Another process has the directory open.
+    #[error("the data directory {} is in use by another process", dir.display())]
+    DirectoryInUse {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// A write or sync failed before, so what is on disk is unknown. Reads go on, writes are refused until restart.
+    #[error("writes are refused after a failure of the disk: {0}")]
+    ReadOnlyAfterFailure(String),
+    /// The engine is closed.
+    #[error("the storage engine is closed")]
+    Closed,
+    /// A rule of the catalog: a name that exists already, does not exist or is not allowed.
+    #[error("{message}")]
+    Catalog {
+        /// MongoDB's code for it.
+        code: ErrorCode,
+        /// Text for the client.
+        message: String,
+    },
+    /// Stored bytes that passed their checksum but do not mean anything: an index key or catalog entry.
+    #[error("stored bytes do not decode: {0}")]
+    Undecodable(String),
+    /// Oplog entries before the oldest retained one were asked for.
+    #[error("the oplog no longer holds entries that old")]
+    OplogHistoryLost,
+}
+
+impl StorageError {
+    /// MongoDB's code.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::WriteConflict => ErrorCode::WriteConflict,
+            Self::OutOfDiskSpace { .. } => ErrorCode::OutOfDiskSpace,
+            Self::Io { operation, kind, .. } => match (operation, kind) {
+                (_, io::ErrorKind::StorageFull) => ErrorCode::OutOfDiskSpace,
+                (&"open" | &"create", _) => ErrorCode::FileOpenFailed,
+                (&"write" | &"sync", _) => ErrorCode::LogWriteFailed,
+                _ => ErrorCode::FileStreamFailed,
+            },
+            Self::Corrupt { .. } | Self::Undecodable(_) => ErrorCode::DataCorruptionDetected,
+            Self::NewerFormat { .. } => ErrorCode::UnsupportedFormat,
+            Self::DirectoryInUse { .. } => ErrorCode::DBPathInUse,
+            Self::ReadOnlyAfterFailure(_) => ErrorCode::LogWriteFailed,
+            Self::Closed => ErrorCode::ShutdownInProgress,
+            Self::Catalog { code, .. } => *code,
+            Self::OplogHistoryLost => ErrorCode::OplogQueryMinTsMissing,
+        }
+    }
+
+    /// An I/O error on `file`; full disks get their own variant.
+    pub(crate) fn io(operation: &'static str, file: &Path, source: &io::Error) -> Self {
+        if is_full(source) {
+            return Self::OutOfDiskSpace { file: file.to_owned() };
+        }
+        Self::Io {
+            operation,
+            file: file.to_owned(),
+            message: source.to_string(),
+            kind: source.kind(),
+        }
+    }
+
+    pub(crate) fn catalog(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self::Catalog {
+            code,
+            message: message.into(),
+        }
+    }
+}
+
+/// Whether the operating system ran out of space or quota.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+impl From<StorageError> for Error {
+    fn from(error: StorageError) -> Self {
+        Error::new(error.code(), error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_mongodbs() {
+        let full = StorageError::io("write", Path::new("j"), &io::Error::from(io::ErrorKind::StorageFull));
+        assert_eq!(full.code(), ErrorCode::OutOfDiskSpace);
+        assert_eq!(StorageError::WriteConflict.code().number(), 112);
+        let client = Error::from(StorageError::catalog(ErrorCode::NamespaceExists, "there"));
+        assert_eq!((client.code(), client.message()), (ErrorCode::NamespaceExists, "there"));
+    }
+}

@@ -1,0 +1,264 @@
+//! One tree's part of a memtable.
+
+use super::Live;
+use crate::Bytes;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Entries inserted before readers get a chance.
+const INSERT_RUN: usize = 64;
+/// Entries looked at before the writer gets a chance, however few of them the snapshot sees.
+const SCAN_RUN: usize = 1024;
+/// Versions of a key from which on it is worth knowing every open snapshot, not only the oldest.
+const VERSIONS_MANY: usize = 8;
+/// What an entry costs beside key and value: its place in a tree node that is two thirds full.
+const ENTRY_OVERHEAD: usize = 32;
+
+/// A key and its value at a snapshot; `None` is a tombstone.
+pub(crate) type Entry = (Bytes, Option<Bytes>);
+
+/// An ordered map from keys to versions.
+pub(crate) struct Table {
+    map: RwLock<BTreeMap<Bytes, Versions>>,
+    /// Sequence number of the first commit in here: older snapshots need not look.
+    first: AtomicU64,
+}
+
+struct Version {
+    seq: u64,
+    value: Option<Bytes>,
+}
+
+/// The versions of a key. `older` descends from the one before `newest`.
+struct Versions {
+    newest: Version,
+    older: Vec<Version>,
+}
+
+impl Versions {
+    fn at(&self, seq: u64) -> Option<&Option<Bytes>> {
+        if self.newest.seq <= seq {
+            return Some(&self.newest.value);
+        }
+        self.older.iter().find(|v| v.seq <= seq).map(|v| &v.value)
+    }
+
+    /// Puts a version on top and drops those that no open snapshot reads. Returns the change in bytes.
+    fn push(&mut self, seq: u64, value: Option<Bytes>, live: &Live<'_>) -> isize {
+        debug_assert!(self.newest.seq <= seq, "the sequencer inserts in order");
+        let mut change = cost(&value);
+        let old = std::mem::replace(&mut self.newest, Version { seq, value });
+        if old.seq == seq {
+            return change - cost(&old.value);
+        }
+        self.older.insert(0, old);
+        // What the oldest snapshot reads is needed; what lies below it is not.
+        if let Some(needed) = self.older.iter().position(|v| v.seq <= live.oldest) {
+            change -= self.older.drain(needed + 1..).map(|v| cost(&v.value)).sum::<isize>();
+        }
+        if self.older.len() > VERSIONS_MANY {
+            let snapshots = (live.all)();
+            let mut above = seq;
+            self.older.retain(|version| {
+                // Needed if some snapshot lies from this version up to the next newer one.
+                let from = snapshots.partition_point(|s| *s < version.seq);
+                let needed = snapshots.get(from).is_some_and(|s| *s < above);
+                above = version.seq;
+                if !needed {
+                    change -= cost(&version.value);
+                }
+                needed
+            });
+        }
+        change
+    }
+}
+
+fn cost(value: &Option<Bytes>) -> isize {
+    (size_of::<Version>() + value.as_ref().map_or(0, |v| v.footprint() - size_of::<Bytes>())) as isize
+}
+
+impl Table {
+    pub(super) fn new(first: u64) -> Self {
+        Self {
+            map: RwLock::default(),
+            first: AtomicU64::new(first),
+        }
+    }
+
+    /// Whether a snapshot at `seq` can see anything in here.
+    pub(crate) fn concerns(&self, seq: u64) -> bool {
+        self.first.load(Ordering::Relaxed) <= seq
+    }
+
+    pub(super) fn get(&self, key: &[u8], at: u64) -> Option<Option<Bytes>> {
+        let map = self.map.read().expect("no holder of the lock panics");
+        map.get(key)?.at(at).cloned()
+    }
+
+    pub(super) fn newest_of(&self, key: &[u8]) -> u64 {
+        let map = self.map.read().expect("no holder of the lock panics");
+        map.get(key).map_or(0, |versions| versions.newest.seq)
+    }
+
+    /// Returns the change in bytes. `note` is told each key before it can be seen.
+    pub(super) fn insert<'a>(
+        &self,
+        seq: u64,
+        mut changes: impl ExactSizeIterator<Item = (&'a Bytes, &'a Option<Bytes>)>,
+        live: &Live<'_>,
+        note: impl Fn(&[u8]),
+    ) -> isize {
+        let mut added = 0;
+        while changes.len() > 0 {
+            let mut map = self.map.write().expect("no holder of the lock panics");
+            for (key, value) in changes.by_ref().take(INSERT_RUN) {
+                note(key);
+                match map.entry(key.clone()) {
+                    std::collections::btree_map::Entry::Occupied(mut entry) => {
+                        added += entry.get_mut().push(seq, value.clone(), live);
+                    }
+                    std::collections::btree_map::Entry::Vacant(entry) => {
+                        added += (key.footprint() + ENTRY_OVERHEAD) as isize + cost(value);
+                        entry.insert(Versions {
+                            newest: Version {
+                                seq,
+                                value: value.clone(),
+                            },
+                            older: Vec::new(),
+                        });
+                    }
+                }
+            }
+        }
+        added
+    }
+
+    /// Appends to `out` up to `limit` entries visible at `at`, from `from` on, ascending. Returns true when there are
+    /// no more.
+    pub(crate) fn ascending(&self, from: Bound<&[u8]>, at: u64, limit: usize, out: &mut Vec<Entry>) -> bool {
+        let mut resume: Option<Bytes> = None;
+        loop {
+            let from = resume.as_deref().map_or(from, Bound::Excluded);
+            let map = self.map.read().expect("no holder of the lock panics");
+            let mut looked = 0;
+            let mut last = None;
+            for (key, versions) in map.range::<[u8], _>((from, Bound::Unbounded)) {
+                if let Some(value) = versions.at(at) {
+                    out.push((key.clone(), value.clone()));
+                    if out.len() >= limit {
+                        return false;
+                    }
+                }
+                looked += 1;
+                if looked == SCAN_RUN {
+                    last = Some(key.clone());
+                    break;
+                }
+            }
+            match last {
+                Some(key) => resume = Some(key),
+                None => return true,
+            }
+        }
+    }
+
+    /// As [`Table::ascending`], from `from` down.
+    pub(crate) fn descending(&self, from: Bound<&[u8]>, at: u64, limit: usize, out: &mut Vec<Entry>) -> bool {
+        let mut resume: Option<Bytes> = None;
+        loop {
+            let from = resume.as_deref().map_or(from, Bound::Excluded);
+            let map = self.map.read().expect("no holder of the lock panics");
+            let mut looked = 0;
+            let mut last = None;
+            for (key, versions) in map.range::<[u8], _>((Bound::Unbounded, from)).rev() {
+                if let Some(value) = versions.at(at) {
+                    out.push((key.clone(), value.clone()));
+                    if out.len() >= limit {
+                        return false;
+                    }
+                }
+                looked += 1;
+                if looked == SCAN_RUN {
+                    last = Some(key.clone());
+                    break;
+                }
+            }
+            match last {
+                Some(key) => resume = Some(key),
+                None => return true,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn insert(table: &Table, seq: u64, entries: &[(&str, Option<&str>)], open: &[u64]) -> isize {
+        let entries: Vec<(Bytes, Option<Bytes>)> = entries
+            .iter()
+            .map(|(k, v)| (k.as_bytes().into(), v.map(|v| v.as_bytes().into())))
+            .collect();
+        let all = || open.to_vec();
+        let live = Live {
+            oldest: open.first().copied().unwrap_or(seq - 1),
+            all: &all,
+        };
+        table.insert(seq, entries.iter().map(|(k, v)| (k, v)), &live, |_| {})
+    }
+
+    fn text(table: &Table, at: u64) -> String {
+        let mut out = Vec::new();
+        assert!(table.ascending(Bound::Unbounded, at, 100, &mut out));
+        let mut back = Vec::new();
+        assert!(table.descending(Bound::Unbounded, at, 100, &mut back));
+        back.reverse();
+        assert_eq!(out, back);
+        let show = |b: &Bytes| String::from_utf8_lossy(b).into_owned();
+        out.iter()
+            .map(|(k, v)| format!("{}={} ", show(k), v.as_ref().map_or("-".into(), show)))
+            .collect()
+    }
+
+    #[test]
+    fn snapshots_see_their_version() {
+        let table = Table::new(1);
+        insert(&table, 1, &[("a", Some("1")), ("c", Some("1"))], &[0, 1, 2, 3]);
+        insert(&table, 2, &[("a", Some("2")), ("b", Some("2"))], &[0, 1, 2, 3]);
+        insert(&table, 3, &[("a", None)], &[0, 1, 2, 3]);
+        assert_eq!(text(&table, 0), "");
+        assert_eq!(text(&table, 1), "a=1 c=1 ");
+        assert_eq!(text(&table, 2), "a=2 b=2 c=1 ");
+        assert_eq!(text(&table, 9), "a=- b=2 c=1 ");
+        assert_eq!(table.newest_of(b"a"), 3);
+    }
+
+    #[test]
+    fn versions_nobody_reads_go_and_bytes_balance() {
+        let table = Table::new(1);
+        let long = "x".repeat(100);
+        let mut bytes = 0;
+        for seq in 1..=100 {
+            // Snapshots 20 and 50 stay open; the one before each commit is always open.
+            let mut open: Vec<u64> = [20, 50].into_iter().filter(|s| *s < seq).collect();
+            open.push(seq - 1);
+            open.dedup();
+            bytes += insert(&table, seq, &[("k", Some(&long))], &open);
+        }
+        let map = table.map.read().unwrap();
+        let versions = map.values().next().unwrap();
+        assert!(versions.older.len() <= VERSIONS_MANY + 1, "{}", versions.older.len());
+        assert!(versions.at(20).is_some());
+        let kept: isize = versions.older.iter().map(|v| cost(&v.value)).sum();
+        let key = (Bytes::from(b"k").footprint() + ENTRY_OVERHEAD) as isize;
+        assert_eq!(bytes, kept + cost(&versions.newest.value) + key);
+        for seq in [20, 50] {
+            let seen = versions.older.iter().find(|v| v.seq <= seq).unwrap();
+            assert_eq!(seen.seq, seq);
+        }
+    }
+}

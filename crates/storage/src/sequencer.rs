@@ -1,0 +1,247 @@
+//! The sequencer: one commit after the other.
+//!
+//! For each commit of a group, in order: first-writer-wins check, sequence number, optime. Then the whole group goes to
+//! the journal with one write, into the memtable, and is published at once. There are no holes: a number is used only
+//! when the journal took the group, and a snapshot shows all commits up to its number.
+
+use crate::catalog::{Catalog, ddl};
+use crate::clock::{self, Clock};
+use crate::memtable::{Live, Memtable};
+use crate::snapshot::{Layers, Published, Snapshot};
+use crate::{Bytes, Commit, Lsn, Result, StorageError, TreeId, WriteSet};
+use nestor_model::Timestamp;
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Weak};
+
+/// Merged memtables kept so that write sets with older snapshots can be checked against them. A writer that is older
+/// than all of them gets a write conflict.
+const RETAINED_MAX: usize = 4;
+
+/// What only the holder of the sequencer's lock touches.
+pub(crate) struct Sequencer {
+    clock: Clock,
+    /// Optimes are given from here on: at least the last one given, and any cluster time heard of.
+    last_time: Timestamp,
+    current: Arc<Published>,
+    /// Published states that may still be held, oldest first.
+    live: VecDeque<(u64, Weak<Published>)>,
+    /// Length of `live` at which it is worth looking for dead entries in its middle.
+    live_sweep: usize,
+    /// Memtables merged into the base already, oldest first.
+    retained: VecDeque<Arc<Memtable>>,
+    /// Snapshots older than this cannot be checked any more.
+    checkable_from: u64,
+}
+
+/// A commit that passed its checks.
+pub(crate) struct Accepted {
+    pub(crate) ws: WriteSet,
+    pub(crate) seq: u64,
+    /// Optime of the first oplog entry.
+    pub(crate) first: Timestamp,
+    pub(crate) commit: Commit,
+}
+
+/// The state after the commits accepted so far, before it is published.
+pub(crate) struct Group {
+    pub(crate) accepted: Vec<Accepted>,
+    seq: u64,
+    time: Timestamp,
+    catalog: Arc<Catalog>,
+    written: HashSet<(TreeId, Bytes)>,
+}
+
+impl Sequencer {
+    pub(crate) fn new(clock: Clock, current: Arc<Published>) -> Self {
+        Self {
+            clock,
+            last_time: current.optime,
+            checkable_from: current.seq,
+            current,
+            live: VecDeque::new(),
+            live_sweep: 64,
+            retained: VecDeque::new(),
+        }
+    }
+
+    /// The published state.
+    pub(crate) fn current(&self) -> &Arc<Published> {
+        &self.current
+    }
+
+    /// Optimes given from now on are after `heard`.
+    pub(crate) fn advance_clock(&mut self, heard: Timestamp) {
+        self.last_time = self.last_time.max(heard);
+    }
+
+    pub(crate) fn begin_group(&self) -> Group {
+        Group {
+            accepted: Vec::new(),
+            seq: self.current.seq,
+            time: self.last_time,
+            catalog: self.current.catalog.clone(),
+            written: HashSet::new(),
+        }
+    }
+
+    /// Checks a write set against everything committed after its snapshot and the group so far, and gives it its number
+    /// and optime. `more` says that others of the group follow.
+    pub(crate) fn accept(&self, group: &mut Group, ws: WriteSet, more: bool) -> Result<()> {
+        self.check(group, &ws)?;
+        let seq = group.seq + 1;
+        let count = u32::try_from(ws.oplog.len().max(1)).unwrap_or(u32::MAX);
+        let first = clock::next_optime(group.time, (self.clock)(), count);
+        let last = Timestamp {
+            secs: first.secs,
+            inc: first.inc.saturating_add(count - 1),
+        };
+        let changes = ws.catalog_changes();
+        if !changes.is_empty() {
+            ddl::apply_changes(Arc::make_mut(&mut group.catalog), changes);
+        }
+        for collection in &ws.required {
+            collection.state.note_write(seq);
+        }
+        if more {
+            for (tree, overlay) in ws.kept_trees() {
+                group.written.extend(overlay.keys().map(|key| (tree, key.clone())));
+            }
+        }
+        (group.seq, group.time) = (seq, last);
+        group.accepted.push(Accepted {
+            ws,
+            seq,
+            first,
+            commit: Commit {
+                optime: last,
+                lsn: Lsn(seq),
+            },
+        });
+        Ok(())
+    }
+
+    fn check(&self, group: &Group, ws: &WriteSet) -> Result<()> {
+        let seen = ws.snapshot.state.seq;
+        if seen == group.seq {
+            return Ok(());
+        }
+        if seen < self.checkable_from {
+            return Err(StorageError::WriteConflict);
+        }
+        if !Arc::ptr_eq(&ws.snapshot.state.catalog, &group.catalog) {
+            for collection in &ws.required {
+                let now = group.catalog.by_id(collection.id);
+                if !now.is_some_and(|now| Arc::ptr_eq(now, collection)) {
+                    return Err(StorageError::WriteConflict);
+                }
+            }
+        }
+        if ws.unwritten.iter().any(|state| state.last_write() > seen) {
+            return Err(StorageError::WriteConflict);
+        }
+        let keys = || {
+            let unchanged = ws.unchanged.iter().map(|(tree, key)| (*tree, key));
+            let written = ws
+                .kept_trees()
+                .flat_map(|(tree, map)| map.keys().map(move |key| (tree, key)));
+            unchanged.chain(written)
+        };
+        let newer = self
+            .current
+            .layers
+            .memtables()
+            .chain(&self.retained)
+            .filter(|m| m.newest() > seen);
+        for memtable in newer {
+            if keys().any(|(tree, key)| memtable.newest_of(tree, key) > seen) {
+                return Err(StorageError::WriteConflict);
+            }
+        }
+        if !group.written.is_empty() && keys().any(|(tree, key)| group.written.contains(&(tree, key.clone()))) {
+            return Err(StorageError::WriteConflict);
+        }
+        Ok(())
+    }
+
+    /// Puts a group that the journal took into the memtable. Returns the state to publish.
+    pub(crate) fn apply(&mut self, group: Group) -> Arc<Published> {
+        let oldest = self.oldest_live();
+        let all = || {
+            let mut seqs: Vec<u64> = self
+                .live
+                .iter()
+                .filter(|(_, s)| s.strong_count() > 0)
+                .map(|(s, _)| *s)
+                .collect();
+            seqs.push(self.current.seq);
+            seqs
+        };
+        let live = Live { oldest, all: &all };
+        let active = &self.current.layers.active;
+        for accepted in &group.accepted {
+            for (tree, overlay) in accepted.ws.kept_trees() {
+                active.insert(tree, accepted.seq, overlay.iter(), &live);
+            }
+            for tree in &accepted.ws.dropped {
+                active.drop_tree(*tree);
+            }
+            active.note_commit(accepted.seq);
+            for change in &accepted.ws.counts {
+                change.state.add(change.documents, change.bytes);
+            }
+        }
+        self.last_time = group.time;
+        let next = Arc::new(Published {
+            seq: group.seq,
+            optime: group.time,
+            layers: self.current.layers.clone(),
+            catalog: group.catalog,
+        });
+        self.replace(next.clone());
+        next
+    }
+
+    /// Makes `next` the current state.
+    fn replace(&mut self, next: Arc<Published>) {
+        let old = std::mem::replace(&mut self.current, next);
+        self.live.push_back((old.seq, Arc::downgrade(&old)));
+    }
+
+    /// Sequence number of the oldest state anybody holds.
+    fn oldest_live(&mut self) -> u64 {
+        while self.live.front().is_some_and(|(_, state)| state.strong_count() == 0) {
+            self.live.pop_front();
+        }
+        if self.live.len() > self.live_sweep {
+            self.live.retain(|(_, state)| state.strong_count() > 0);
+            self.live_sweep = self.live.len() * 2 + 64;
+        }
+        self.live.front().map_or(self.current.seq, |(seq, _)| *seq)
+    }
+}
+
+impl Group {
+    /// True when nothing passed its checks.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.accepted.is_empty()
+    }
+}
+
+/// The first published state of a store without anything in its memtable.
+pub(crate) fn first_state(seq: u64, optime: Timestamp, catalog: Catalog) -> Arc<Published> {
+    Arc::new(Published {
+        seq,
+        optime,
+        layers: Arc::new(Layers {
+            active: Arc::new(Memtable::new()),
+            frozen: None,
+        }),
+        catalog: Arc::new(catalog),
+    })
+}
+
+impl From<Arc<Published>> for Snapshot {
+    fn from(state: Arc<Published>) -> Self {
+        Snapshot { state }
+    }
+}

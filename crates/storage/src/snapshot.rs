@@ -1,0 +1,91 @@
+//! Snapshots: what all reading goes through.
+
+use crate::catalog::Catalog;
+use crate::cursor::{Cursor, Layer, Source};
+use crate::memtable::Memtable;
+use crate::{Bytes, Lsn, Result, TreeId};
+use nestor_model::Timestamp;
+use std::sync::Arc;
+
+/// What a [`Snapshot`] and a [`crate::WriteSet`] have in common: everything that reads is written over this.
+pub trait View {
+    /// The value of `key` in `tree`.
+    fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>>;
+
+    /// A cursor over `tree`, not yet positioned. It keeps what it needs alive and does not see later changes.
+    fn cursor(&self, tree: TreeId) -> Cursor;
+
+    /// What exists.
+    fn catalog(&self) -> &Arc<Catalog>;
+}
+
+/// The layers below a write set.
+pub(crate) struct Layers {
+    pub(crate) active: Arc<Memtable>,
+    pub(crate) frozen: Option<Arc<Memtable>>,
+}
+
+impl Layers {
+    /// The memtables, newest first.
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        std::iter::once(&self.active).chain(&self.frozen)
+    }
+}
+
+/// One published state of everything. Commits replace it; snapshots hold on to it.
+pub(crate) struct Published {
+    pub(crate) seq: u64,
+    pub(crate) optime: Timestamp,
+    pub(crate) layers: Arc<Layers>,
+    pub(crate) catalog: Arc<Catalog>,
+}
+
+/// One moment of the store: all commits up to one, and none after. Cheap to take and to clone; old versions and
+/// replaced pages stay for as long as it is held, so don't hold it for long without need.
+#[derive(Clone)]
+pub struct Snapshot {
+    pub(crate) state: Arc<Published>,
+}
+
+impl Snapshot {
+    /// The last commit it shows.
+    pub fn lsn(&self) -> Lsn {
+        Lsn(self.state.seq)
+    }
+
+    /// The optime of the last commit it shows.
+    pub fn optime(&self) -> Timestamp {
+        self.state.optime
+    }
+
+    pub(crate) fn layers_of(&self, tree: TreeId, layers: &mut Vec<Layer>) {
+        for memtable in self.state.layers.memtables() {
+            if let Some(table) = memtable.table(tree)
+                && table.concerns(self.state.seq)
+            {
+                layers.push(Layer::new(Source::Table(table, self.state.seq)));
+            }
+        }
+    }
+}
+
+impl View for Snapshot {
+    fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>> {
+        for memtable in self.state.layers.memtables() {
+            if let Some(found) = memtable.get(tree, key, self.state.seq) {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    fn cursor(&self, tree: TreeId) -> Cursor {
+        let mut layers = Vec::new();
+        self.layers_of(tree, &mut layers);
+        Cursor::new(layers)
+    }
+
+    fn catalog(&self) -> &Arc<Catalog> {
+        &self.state.catalog
+    }
+}

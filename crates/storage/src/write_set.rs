@@ -1,0 +1,309 @@
+//! Write sets: private changes on top of a snapshot, committed as one.
+
+use crate::catalog::{Catalog, Collection, CollectionState};
+use crate::cursor::{Cursor, Layer, Overlay, Source};
+use crate::snapshot::{Snapshot, View};
+use crate::{Bytes, CollectionId, Result, StorageError, TreeId};
+use nestor_model::{RawDocBuf, Timestamp, ValueRef};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Numbers for new collections, trees and indexes. Numbers are skipped when a write set is dropped, never reused.
+#[derive(Debug)]
+pub(crate) struct Ids {
+    next: AtomicU32,
+}
+
+impl Ids {
+    pub(crate) fn new(next: u32) -> Self {
+        // 0 is the catalog's tree.
+        Self {
+            next: AtomicU32::new(next.max(1)),
+        }
+    }
+
+    pub(crate) fn allocate(&self) -> u32 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn next(&self) -> u32 {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn raise(&self, used: u32) {
+        self.next.fetch_max(used.saturating_add(1), Ordering::Relaxed);
+    }
+}
+
+/// An oplog entry waiting for its optime.
+#[derive(Clone)]
+pub(crate) struct PendingEntry {
+    pub(crate) bytes: RawDocBuf,
+    /// Offset of the eight bytes of `ts`.
+    pub(crate) ts_at: usize,
+}
+
+/// A change of a collection's counts.
+#[derive(Clone)]
+pub(crate) struct CountChange {
+    pub(crate) id: CollectionId,
+    pub(crate) state: Arc<CollectionState>,
+    pub(crate) documents: i64,
+    pub(crate) bytes: i64,
+}
+
+/// Everything a commit does: keys put and deleted in any trees, catalog changes, counts, oplog entries. Reading through
+/// it ([`View`]) shows its own changes on top of its snapshot. Dropping it leaves no trace.
+pub struct WriteSet {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) ids: Arc<Ids>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) trees: BTreeMap<TreeId, Arc<Overlay>>,
+    pub(crate) dropped: Vec<TreeId>,
+    pub(crate) unchanged: Vec<(TreeId, Bytes)>,
+    pub(crate) required: Vec<Arc<Collection>>,
+    pub(crate) unwritten: Vec<Arc<CollectionState>>,
+    pub(crate) oplog: Vec<PendingEntry>,
+    pub(crate) counts: Vec<CountChange>,
+    undo: Vec<Undo>,
+    savepoints: usize,
+}
+
+/// How one key was before a change, for savepoints: `None` if the write set had nothing on it.
+struct Undo {
+    tree: TreeId,
+    key: Bytes,
+    before: Option<Option<Bytes>>,
+}
+
+/// A state of a write set to come back to. See [`WriteSet::savepoint`].
+pub struct Savepoint {
+    undo: usize,
+    dropped: usize,
+    unchanged: usize,
+    required: usize,
+    unwritten: usize,
+    oplog: usize,
+    counts: Vec<CountChange>,
+    catalog: Arc<Catalog>,
+}
+
+impl WriteSet {
+    pub(crate) fn new(snapshot: Snapshot, ids: Arc<Ids>) -> Self {
+        Self {
+            catalog: snapshot.state.catalog.clone(),
+            snapshot,
+            ids,
+            trees: BTreeMap::new(),
+            dropped: Vec::new(),
+            unchanged: Vec::new(),
+            required: Vec::new(),
+            unwritten: Vec::new(),
+            oplog: Vec::new(),
+            counts: Vec::new(),
+            undo: Vec::new(),
+            savepoints: 0,
+        }
+    }
+
+    /// The snapshot below.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// True when a commit would do nothing.
+    pub fn is_empty(&self) -> bool {
+        self.trees.is_empty() && self.oplog.is_empty() && self.counts.is_empty() && self.dropped.is_empty()
+    }
+
+    /// Sets `key` to `value`. Not for record trees: see [`WriteSet::put_document`].
+    pub fn put(&mut self, tree: TreeId, key: impl Into<Bytes>, value: impl Into<Bytes>) {
+        self.change(tree, key.into(), Some(value.into()));
+    }
+
+    /// Sets a record.
+    pub fn put_document(&mut self, records: TreeId, key: impl Into<Bytes>, document: RawDocBuf) {
+        self.change(records, key.into(), Some(document.into()));
+    }
+
+    /// Removes `key`; it need not exist.
+    pub fn delete(&mut self, tree: TreeId, key: impl Into<Bytes>) {
+        self.change(tree, key.into(), None);
+    }
+
+    /// The commit will conflict if `key` was written after this write set's snapshot.
+    pub fn check_unchanged(&mut self, tree: TreeId, key: impl Into<Bytes>) {
+        self.unchanged.push((tree, key.into()));
+    }
+
+    /// The commit will conflict if the collection's catalog entry (its name, options or indexes) changed after this
+    /// write set's snapshot. Every write to a collection says so, once is enough.
+    pub fn require_collection(&mut self, id: CollectionId) {
+        if self.required.iter().any(|c| c.id == id) {
+            return;
+        }
+        // A collection this write set made is nobody else's to change.
+        if let Some(collection) = self.snapshot.state.catalog.by_id(id) {
+            self.required.push(collection.clone());
+        }
+    }
+
+    /// The commit will conflict if anything that required this collection committed after this write set's snapshot:
+    /// for building an index in one go.
+    pub fn require_unwritten(&mut self, id: CollectionId) {
+        if let Some(collection) = self.snapshot.state.catalog.by_id(id) {
+            self.unwritten.push(collection.state.clone());
+        }
+    }
+
+    /// Adds to a collection's number of documents and their size in bytes.
+    pub fn add_count(&mut self, id: CollectionId, documents: i64, bytes: i64) {
+        if let Some(change) = self.counts.iter_mut().find(|c| c.id == id) {
+            change.documents += documents;
+            change.bytes += bytes;
+            return;
+        }
+        if let Some(collection) = self.catalog.by_id(id) {
+            self.counts.push(CountChange {
+                id,
+                state: collection.state.clone(),
+                documents,
+                bytes,
+            });
+        }
+    }
+
+    /// Number of documents and their size as this write set sees them: committed counts and its own changes.
+    pub fn counts(&self, collection: &Collection) -> (i64, i64) {
+        let own = self.counts.iter().find(|c| c.id == collection.id);
+        let (documents, bytes) = own.map_or((0, 0), |c| (c.documents, c.bytes));
+        (
+            collection.state.documents() + documents,
+            collection.state.bytes() + bytes,
+        )
+    }
+
+    /// Adds an oplog entry in MongoDB's format. It needs a top-level `ts` of type timestamp, whose value is replaced by
+    /// the optime at commit; entries get consecutive ones in the order added.
+    pub fn oplog(&mut self, entry: RawDocBuf) -> Result<()> {
+        let ts = entry.as_raw().elements().find_map(|element| {
+            let is_ts = element.name() == "ts" && matches!(element.value(), ValueRef::Timestamp(_));
+            is_ts.then(|| element.offset() + element.as_bytes().len() - element.value_bytes().len())
+        });
+        let ts_at = ts.ok_or_else(|| StorageError::Undecodable("oplog entry without ts".into()))?;
+        self.oplog.push(PendingEntry { bytes: entry, ts_at });
+        Ok(())
+    }
+
+    /// Marks the present state. Give it back with [`WriteSet::rollback_to`] or [`WriteSet::release`], the last one first.
+    pub fn savepoint(&mut self) -> Savepoint {
+        self.savepoints += 1;
+        Savepoint {
+            undo: self.undo.len(),
+            dropped: self.dropped.len(),
+            unchanged: self.unchanged.len(),
+            required: self.required.len(),
+            unwritten: self.unwritten.len(),
+            oplog: self.oplog.len(),
+            counts: self.counts.clone(),
+            catalog: self.catalog.clone(),
+        }
+    }
+
+    /// Takes back everything since the savepoint.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) {
+        while self.undo.len() > savepoint.undo {
+            let Some(undo) = self.undo.pop() else { break };
+            let Some(overlay) = self.trees.get_mut(&undo.tree) else {
+                continue;
+            };
+            let overlay = Arc::make_mut(overlay);
+            match undo.before {
+                Some(before) => {
+                    overlay.insert(undo.key, before);
+                }
+                None => {
+                    overlay.remove(&undo.key);
+                }
+            }
+            if overlay.is_empty() {
+                self.trees.remove(&undo.tree);
+            }
+        }
+        self.dropped.truncate(savepoint.dropped);
+        self.unchanged.truncate(savepoint.unchanged);
+        self.required.truncate(savepoint.required);
+        self.unwritten.truncate(savepoint.unwritten);
+        self.oplog.truncate(savepoint.oplog);
+        self.counts = savepoint.counts;
+        self.catalog = savepoint.catalog;
+        self.leave_savepoint();
+    }
+
+    /// Keeps everything since the savepoint.
+    pub fn release(&mut self, savepoint: Savepoint) {
+        debug_assert!(
+            savepoint.undo <= self.undo.len(),
+            "savepoints are given back in reverse order"
+        );
+        self.leave_savepoint();
+    }
+
+    fn leave_savepoint(&mut self) {
+        self.savepoints = self.savepoints.saturating_sub(1);
+        if self.savepoints == 0 {
+            self.undo.clear();
+        }
+    }
+
+    pub(crate) fn change(&mut self, tree: TreeId, key: Bytes, value: Option<Bytes>) {
+        // An open cursor shares the map: it keeps the state it was opened on, and the first change after that copies.
+        let overlay = Arc::make_mut(self.trees.entry(tree).or_default());
+        if self.savepoints == 0 {
+            overlay.insert(key, value);
+        } else {
+            let before = overlay.insert(key.clone(), value);
+            self.undo.push(Undo { tree, key, before });
+        }
+    }
+
+    /// The trees that keep their changes, ascending: not those that this write set dropped.
+    pub(crate) fn kept_trees(&self) -> impl Iterator<Item = (TreeId, &Overlay)> {
+        self.trees
+            .iter()
+            .filter(|(tree, _)| !self.dropped.contains(tree))
+            .map(|(tree, overlay)| (*tree, overlay.as_ref()))
+    }
+}
+
+impl View for WriteSet {
+    fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>> {
+        if let Some(value) = self.trees.get(&tree).and_then(|overlay| overlay.get(key)) {
+            return Ok(value.clone());
+        }
+        self.snapshot.get(tree, key)
+    }
+
+    fn cursor(&self, tree: TreeId) -> Cursor {
+        let mut layers = Vec::new();
+        if let Some(overlay) = self.trees.get(&tree) {
+            layers.push(Layer::new(Source::Overlay(overlay.clone())));
+        }
+        self.snapshot.layers_of(tree, &mut layers);
+        Cursor::new(layers)
+    }
+
+    fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+}
+
+/// What a successful commit got.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Commit {
+    /// The optime of its last oplog entry (or of the commit, when it had none): operationTime of the reply.
+    pub optime: Timestamp,
+    /// What to wait for if it must be durable.
+    pub lsn: crate::Lsn,
+}
