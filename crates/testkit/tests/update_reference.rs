@@ -12,9 +12,12 @@ const STEPS: [&str; 14] = [
 ];
 
 fn path(random: &mut Random) -> String {
+    if random.one_in(2) {
+        return plain_path(random);
+    }
     let mut path = (*random.pick(&["a", "b", "c", "d", "0", "1", "_id"])).to_owned();
     let mut positional = false;
-    for _ in 0..random.below(4) {
+    for _ in 0..random.below(3) {
         let step = *random.pick(&STEPS);
         if step == "$" && positional {
             continue;
@@ -55,7 +58,7 @@ fn operand(random: &mut Random, operator: &str) -> Value {
 
 fn update(random: &mut Random) -> Document {
     let mut update = Document::new();
-    for _ in 0..1 + random.below(3) {
+    for _ in 0..1 + random.below(2) {
         let operator = *random.pick(&[
             "$set",
             "$set",
