@@ -9,7 +9,7 @@
 //! is neither decoded nor encoded, only copied. An `$inc` costs a scan for its field and one copy of the
 //! document.
 //!
-//! Reading order: `path`, `tree`, `operators`, `walk`, `patch`, `diff`; then `replace`, `upsert`.
+//! Reading order: `path`, `tree`, `operators`, `walk`, `patch`, `diff`; then `replace`, `pipeline`, `upsert`.
 
 mod array_filters;
 pub mod diff;
@@ -18,6 +18,7 @@ mod operand;
 mod operators;
 mod patch;
 mod path;
+mod pipeline;
 mod predicate;
 mod replace;
 #[cfg(test)]
@@ -36,6 +37,7 @@ use crate::env::{OpContext, Scope};
 use array_filters::ArrayFilters;
 use modifiers::Modifiers;
 use nestor_model::{RawDoc, RawDocBuf, Result, Str, Timestamp, ValueRef, bail, values_equal};
+use pipeline::Pipeline;
 use replace::Replacement;
 
 /// A compiled update.
@@ -48,6 +50,7 @@ pub struct Update {
 enum Kind {
     Modifiers(Modifiers),
     Replacement(Replacement),
+    Pipeline(Pipeline),
 }
 
 /// What the command says about an update beside the update itself.
@@ -55,6 +58,8 @@ enum Kind {
 pub struct UpdateOptions<'a> {
     /// `arrayFilters`, as given.
     pub array_filters: Option<nestor_model::ArrayRef<'a>>,
+    /// `c`: variables of a pipeline.
+    pub constants: Option<nestor_model::DocRef<'a>>,
     /// `multi: true`.
     pub multi: bool,
 }
@@ -85,7 +90,21 @@ impl Update {
     /// fields, a replacement with `multi`; those of operators, paths, array filters and stages.
     pub fn parse(update: ValueRef<'_>, options: UpdateOptions<'_>, scope: &mut Scope) -> Result<Self> {
         let doc = match update {
+            ValueRef::Document(_) if options.constants.is_some() => {
+                bail!(51198, "Constant values may only be specified for pipeline updates")
+            }
             ValueRef::Document(doc) => doc,
+            ValueRef::Array(_) if options.array_filters.is_some() => {
+                bail!(
+                    FailedToParse,
+                    "arrayFilters may not be specified for pipeline-syle updates"
+                )
+            }
+            ValueRef::Array(stages) => {
+                return Ok(Self {
+                    kind: Kind::Pipeline(Pipeline::parse(stages, options.constants, scope)?),
+                });
+            }
             _ => bail!(FailedToParse, "Update argument must be either an object or an array"),
         };
         let filters = match options.array_filters {
@@ -123,7 +142,7 @@ impl Update {
     pub fn needs_position(&self) -> bool {
         match &self.kind {
             Kind::Modifiers(modifiers) => modifiers.needs_position(),
-            Kind::Replacement(_) => false,
+            Kind::Replacement(_) | Kind::Pipeline(_) => false,
         }
     }
 
@@ -132,6 +151,7 @@ impl Update {
         match &self.kind {
             Kind::Modifiers(modifiers) => modifiers.touched(),
             Kind::Replacement(_) => &Touched::All,
+            Kind::Pipeline(pipeline) => pipeline.touched(),
         }
     }
 
@@ -158,8 +178,21 @@ impl Update {
                 }))
             }
             Kind::Replacement(replacement) => {
-                let doc = replacement.apply(doc, clock(op), false)?;
-                Ok(Applied::Changed(Changed { doc, diff: None }))
+                let new = replacement.apply(doc, clock(op), false)?;
+                // Without an `_id` of its own a replacement always counts as a change, as in MongoDB.
+                if replacement.has_id() && new.as_bytes() == doc.as_bytes() {
+                    return Ok(Applied::NoChange);
+                }
+                Ok(Applied::Changed(Changed { doc: new, diff: None }))
+            }
+            Kind::Pipeline(pipeline) => {
+                let new = pipeline.apply(doc, op)?;
+                let Some(diff) = diff::compute(doc, new.as_raw()) else {
+                    return Ok(Applied::NoChange);
+                };
+                // A diff that is not smaller than the document is no help.
+                let diff = (diff.as_bytes().len() < new.as_bytes().len()).then_some(diff);
+                Ok(Applied::Changed(Changed { doc: new, diff }))
             }
         }
     }

@@ -17,6 +17,11 @@ impl Replacement {
         Ok(Self { doc: doc.to_raw() })
     }
 
+    /// True when it brings an `_id`.
+    pub fn has_id(&self) -> bool {
+        self.doc.as_raw().get("_id").is_some()
+    }
+
     /// The new document: `_id` of the old one first, when it has one, then the replacement's fields.
     ///
     /// Errors: 66 (ImmutableField) when the replacement has another `_id`; 52 for `$` names unless

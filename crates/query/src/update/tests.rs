@@ -17,7 +17,7 @@ fn apply_filtered(
     let filters: Value = filters.into_iter().map(Value::from).collect::<Vec<_>>().into();
     let options = UpdateOptions {
         array_filters: filters.as_array().map(nestor_model::Array::as_ref),
-        multi: false,
+        ..UpdateOptions::default()
     };
     let update = Update::parse((&update).into(), options, &mut Scope::new())?;
     let before = before.to_raw();
@@ -156,6 +156,54 @@ fn replacements_keep_the_id() {
         doc! {"a": 1, "_id": 8}, doc! {"_id": 7} => "66";
         doc! {"a": 1, "$b": 1}, doc! {"_id": 7} => "52";
         doc! {}, doc! {"_id": 7, "a": 1} => r#"{"_id": 7}"#;
+    }
+}
+
+#[test]
+fn pipelines() {
+    let run = |stages: Vec<Document>, before: Document, constants: Option<Document>| {
+        let stages: Value = stages.into_iter().map(Value::from).collect::<Vec<_>>().into();
+        let options = UpdateOptions {
+            constants: constants.as_ref().map(Document::as_ref),
+            ..UpdateOptions::default()
+        };
+        let before = before.to_raw();
+        let applied = Update::parse(stages.as_ref(), options, &mut Scope::new())
+            .and_then(|u| u.apply(before.as_raw(), None, &OpContext::default()));
+        text(applied.map(|applied| match applied {
+            Applied::NoChange => None,
+            Applied::Changed(changed) => Some(changed.doc.into()),
+        }))
+    };
+    let before = || doc! {"_id": 1, "a": 2, "b": doc! {"c": 3}};
+    let cases = [
+        (
+            vec![doc! {"$set": doc! {"d": "$a", "b.e": 1}}],
+            r#"{"_id": 1, "a": 2, "b": {"c": 3, "e": 1}, "d": 2}"#,
+        ),
+        (
+            vec![doc! {"$unset": "b.c"}, doc! {"$project": doc! {"b": 1}}],
+            r#"{"_id": 1, "b": {}}"#,
+        ),
+        (vec![doc! {"$replaceWith": "$b"}], r#"{"_id": 1, "c": 3}"#),
+        (
+            vec![doc! {"$replaceRoot": doc! {"newRoot": doc! {"x": "$$k"}}}],
+            r#"{"_id": 1, "x": 7}"#,
+        ),
+        (vec![doc! {"$set": doc! {"a": 2}}], "no change"),
+        (vec![], "no change"),
+        (vec![doc! {"$set": doc! {"_id": 2}}], "66"),
+        (vec![doc! {"$replaceWith": "$a"}], "40228"),
+        (vec![doc! {"$match": doc! {}}], "72"),
+        (vec![doc! {"$nosuch": doc! {}}], "40324"),
+        (vec![doc! {"$set": doc! {}, "$unset": "a"}], "40323"),
+    ];
+    for (stages, expected) in cases {
+        assert_eq!(
+            run(stages.clone(), before(), Some(doc! {"k": 7})),
+            expected,
+            "{stages:?}"
+        );
     }
 }
 

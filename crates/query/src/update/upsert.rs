@@ -30,7 +30,7 @@ impl Update {
             Kind::Modifiers(modifiers) => match modifiers.walk(base.as_raw(), None, op, true)? {
                 None => base.clone(),
                 Some(walked) => {
-                    let made = walked.patch.build(base.as_raw(), walked.delta).map_err(|e| resize(e))?;
+                    let made = walked.patch.build(base.as_raw(), walked.delta).map_err(resize)?;
                     if let Some(id) = base.as_raw().get("_id") {
                         match made.as_raw().get("_id") {
                             Some(now) if values_equal(id, now) => {}
@@ -41,6 +41,7 @@ impl Update {
                 }
             },
             Kind::Replacement(replacement) => replacement.apply(base.as_raw(), clock(op), true)?,
+            Kind::Pipeline(pipeline) => pipeline.apply(base.as_raw(), op)?,
         };
         let made = with_id_first(made.as_raw(), op)?;
         if made.as_bytes().len() > DOCUMENT_BYTES_MAX {
