@@ -128,6 +128,12 @@ class Server:
         return self.address[1]
 
     @property
+    def set_uri(self):
+        """The URI that makes a driver look for the primary of the replica set."""
+        host, port = self.address
+        return f"mongodb://{host}:{port}/?replicaSet=rs0"
+
+    @property
     def is_running(self):
         return self.process is not None and self.process.poll() is None
 
@@ -155,9 +161,10 @@ class Server:
 
     # -- clients ------------------------------------------------------------------------------
 
-    def client(self, **options):
+    def client(self, uri=None, **options):
+        """A pymongo client, closed with the server; by default through the URI the server printed."""
         options = {"serverSelectionTimeoutMS": 20_000, **options}
-        client = pymongo.MongoClient(self.uri, **options)
+        client = pymongo.MongoClient(uri or self.uri, **options)
         self._clients.append(client)
         return client
 

@@ -31,18 +31,18 @@ def test_hello_is_a_primary_of_one(server, client):
 
 
 def test_server_selection_as_replica_set(server):
-    client = server.client(replicaSet="rs0")
+    client = server.client(server.set_uri)
     assert client.admin.command("ping")["ok"] == 1.0
     assert client.topology_description.topology_type_name == "ReplicaSetWithPrimary"
     assert client.primary == server.address
-    wrong = server.client(replicaSet="another", serverSelectionTimeoutMS=500)
+    wrong = server.client(server.set_uri.replace("rs0", "another"), serverSelectionTimeoutMS=500)
     with pytest.raises(ServerSelectionTimeoutError):
         wrong.admin.command("ping")
 
 
 def test_read_preferences_reach_the_only_node(server):
     for mode in ("primary", "primaryPreferred", "secondaryPreferred", "nearest"):
-        assert server.client(readPreference=mode).admin.command("ping")["ok"] == 1.0
+        assert server.client(server.set_uri, readPreference=mode).admin.command("ping")["ok"] == 1.0
 
 
 def test_standalone(start):
