@@ -65,7 +65,7 @@ impl Target {
         let reply = self
             .client
             .command_with(command.as_raw(), section, &batch.section)
-            .map_err(|e| format!("after {} documents: {e}", self.written))?;
+            .map_err(|e| e.to_string())?;
         let reply = reply.as_raw();
         if let Some(failed) = reply.get("writeConcernError").and_then(ValueRef::as_document) {
             return Err(format!("write concern error: {failed:?}"));
@@ -115,7 +115,10 @@ impl Target {
                 "{name} was not made; {} documents are in {} until the next try",
                 self.written, self.collection
             ),
-            None => format!("{} documents before it are in {}", self.written, self.collection),
+            None => format!(
+                "{} documents before it are in {}.{}",
+                self.written, self.database, self.collection
+            ),
         }
     }
 
