@@ -11,6 +11,7 @@ pub mod matcher;
 pub mod projection;
 pub mod regex;
 pub mod sort;
+pub mod stage;
 pub mod update;
 
 pub use env::{DocMeta, Env, OpContext, Scope, Val};

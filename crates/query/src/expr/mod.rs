@@ -17,7 +17,7 @@ mod path;
 
 pub use deps::Deps;
 pub use families::compare::Comparison;
-pub(crate) use path::validate_path;
+pub(crate) use path::{check_field_name, validate_path};
 
 use crate::env::{Env, OpContext, Val, Var};
 use nestor_model::value::EMPTY_DOC;

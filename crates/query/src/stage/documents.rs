@@ -1,0 +1,16 @@
+//! `$documents`: documents given in the pipeline itself.
+
+use super::{ParseContext, Stage};
+use crate::Expr;
+use nestor_model::{Result, ValueRef};
+
+/// An expression that must give an array of documents; checked when it is evaluated.
+pub(super) fn parse(
+    _: &'static str,
+    value: ValueRef<'_>,
+    context: &mut ParseContext<'_>,
+    out: &mut Vec<Stage>,
+) -> Result<()> {
+    out.push(Stage::Documents(Expr::parse(value, context.scope)?));
+    Ok(())
+}

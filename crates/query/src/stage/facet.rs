@@ -1,0 +1,48 @@
+//! `$facet`: several pipelines over the same documents.
+
+use super::{ParseContext, Pipeline, Place, Stage};
+use crate::expr::check_field_name;
+use nestor_model::{Error, Result, Str, ValueRef};
+
+/// A parsed `$facet`.
+#[derive(Debug)]
+pub struct Facet {
+    /// Output field and pipeline, in order; at least one.
+    pub pipelines: Vec<(Str, Pipeline)>,
+}
+
+/// `{name: pipeline, ...}`. Errors: 40169 no document or empty, 40170 no array, 40171 no stage document,
+/// those of field names, and of the pipelines.
+pub(super) fn parse(
+    _: &'static str,
+    value: ValueRef<'_>,
+    context: &mut ParseContext<'_>,
+    out: &mut Vec<Stage>,
+) -> Result<()> {
+    let doc = match value {
+        ValueRef::Document(doc) if !doc.is_empty() => doc,
+        _ => {
+            return Err(Error::location(
+                40169,
+                "the $facet specification must be a non-empty object",
+            ));
+        }
+    };
+    let mut pipelines = Vec::new();
+    for (name, value) in doc {
+        check_field_name(name)?;
+        let ValueRef::Array(stages) = value else {
+            return Err(Error::location(
+                40170,
+                format!(
+                    "arguments to $facet must be arrays, {name} is type {}",
+                    value.bson_type().alias()
+                ),
+            ));
+        };
+        let namespace = context.namespace.clone();
+        pipelines.push((Str::from(name), context.nested(stages, Place::Facet, namespace)?));
+    }
+    out.push(Stage::Facet(Facet { pipelines }));
+    Ok(())
+}

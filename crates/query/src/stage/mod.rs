@@ -1,0 +1,490 @@
+//! Aggregation stages: a pipeline parsed into typed trees. Running them is `exec`'s business.
+//!
+//! ```text
+//! [{$match: ..}, {$group: ..}] ──Pipeline::parse──► Pipeline { stages: [Stage::Match, Stage::Group] }
+//! ```
+//!
+//! Each stage has a row in [`TABLE`]: its name, its parser, and where it may stand. Position rules are
+//! checked for the whole pipeline after its stages parsed, so that a stage's own errors come first, as
+//! MongoDB reports them. Source: manual, "Aggregation Stages".
+
+mod args;
+mod bucket;
+mod bucket_auto;
+mod documents;
+mod facet;
+mod graph_lookup;
+mod group;
+mod lookup;
+mod merge;
+mod out;
+mod redact;
+mod replace_root;
+mod simple;
+mod sources;
+mod union_with;
+mod unwind;
+
+pub use bucket_auto::{BucketAuto, Granularity};
+pub use facet::Facet;
+pub use graph_lookup::GraphLookup;
+pub use group::{Group, GroupField};
+pub use lookup::{Lookup, LookupJoin};
+pub use merge::{Merge, WhenMatched, WhenNotMatched};
+pub use out::Out;
+pub use redact::{Redact, redact};
+pub use sources::SourceStage;
+pub use union_with::UnionWith;
+pub use unwind::Unwind;
+
+use crate::matcher::MatchExpr;
+use crate::projection::Projection;
+use crate::sort::SortSpec;
+use crate::{Expr, Scope};
+use nestor_model::{ArrayRef, Error, ErrorCode, Namespace, Result, ValueRef};
+
+/// Most stages in one pipeline.
+const STAGES_MAX: usize = 1000;
+/// Deepest nesting of pipelines in stages.
+const PIPELINE_DEPTH_MAX: usize = 20;
+
+/// A parsed pipeline.
+#[derive(Debug, Default)]
+pub struct Pipeline {
+    /// In order; may be empty.
+    pub stages: Vec<Stage>,
+}
+
+/// One stage.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub enum Stage {
+    Match(Box<MatchExpr>),
+    /// `$project`, `$addFields`, `$set` and `$unset`, by the name it was written with.
+    Project {
+        name: &'static str,
+        projection: Box<Projection>,
+    },
+    Sort(SortSpec),
+    /// Positive.
+    Limit(u64),
+    Skip(u64),
+    /// `$sample`, by its size.
+    Sample(u64),
+    Unwind(Unwind),
+    /// `$replaceRoot` and `$replaceWith`.
+    ReplaceRoot(Expr),
+    Redact(Redact),
+    Group(Box<Group>),
+    BucketAuto(Box<BucketAuto>),
+    Facet(Facet),
+    Lookup(Box<Lookup>),
+    GraphLookup(Box<GraphLookup>),
+    UnionWith(Box<UnionWith>),
+    /// An expression without a document that gives an array of documents.
+    Documents(Expr),
+    Out(Box<Out>),
+    Merge(Box<Merge>),
+    /// A stage that makes documents of the server's own state.
+    Source(SourceStage),
+}
+
+/// Where a pipeline stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// The aggregate command.
+    Top,
+    /// Inside `$facet`.
+    Facet,
+    /// The pipeline of `$lookup`.
+    Lookup,
+    /// The pipeline of `$unionWith`.
+    UnionWith,
+    /// The definition of a view.
+    View,
+}
+
+/// What parsing needs to know beside the text.
+pub struct ParseContext<'a> {
+    /// Variables in scope.
+    pub scope: &'a mut Scope,
+    /// The namespace aggregated; the collection is empty for `aggregate: 1`.
+    pub namespace: Namespace,
+    /// Where the pipeline stands.
+    pub place: Place,
+    depth: usize,
+}
+
+impl<'a> ParseContext<'a> {
+    /// For the aggregate command.
+    pub fn new(scope: &'a mut Scope, namespace: Namespace, place: Place) -> Self {
+        Self {
+            scope,
+            namespace,
+            place,
+            depth: 0,
+        }
+    }
+
+    /// Parses a pipeline inside a stage.
+    fn nested(&mut self, pipeline: ArrayRef<'_>, place: Place, namespace: Namespace) -> Result<Pipeline> {
+        if self.depth >= PIPELINE_DEPTH_MAX {
+            return Err(Error::new(
+                ErrorCode::MaxSubPipelineDepthExceeded,
+                format!("maximum number of nested sub-pipelines exceeded: {PIPELINE_DEPTH_MAX}"),
+            ));
+        }
+        let mut inner = ParseContext {
+            scope: self.scope,
+            namespace,
+            place,
+            depth: self.depth + 1,
+        };
+        Pipeline::parse(pipeline, &mut inner)
+    }
+}
+
+type Parser = fn(&'static str, ValueRef<'_>, &mut ParseContext<'_>, &mut Vec<Stage>) -> Result<()>;
+
+/// What a stage is and where it may stand.
+struct StageDef {
+    name: &'static str,
+    parse: Parser,
+    rules: Rules,
+}
+
+/// Where a stage may stand.
+#[derive(Clone, Copy, Default)]
+struct Rules {
+    first: bool,
+    last: bool,
+    not_in_facet: bool,
+    not_in_lookup: bool,
+    not_in_union: bool,
+    /// Needs `aggregate: 1` (true) or a collection (false).
+    collectionless: Option<bool>,
+}
+
+const ANYWHERE: Rules = Rules {
+    first: false,
+    last: false,
+    not_in_facet: false,
+    not_in_lookup: false,
+    not_in_union: false,
+    collectionless: None,
+};
+/// Reads the server's state: only as the first stage, never inside `$facet`.
+const FIRST: Rules = Rules {
+    first: true,
+    not_in_facet: true,
+    ..ANYWHERE
+};
+/// Writes: only as the last stage of the command's own pipeline.
+const LAST: Rules = Rules {
+    last: true,
+    not_in_facet: true,
+    not_in_lookup: true,
+    not_in_union: true,
+    ..ANYWHERE
+};
+
+const fn def(name: &'static str, parse: Parser, rules: Rules) -> StageDef {
+    StageDef { name, parse, rules }
+}
+
+static TABLE: &[StageDef] = &[
+    def("$match", simple::parse_match, ANYWHERE),
+    def("$project", simple::parse_projection, ANYWHERE),
+    def("$addFields", simple::parse_projection, ANYWHERE),
+    def("$set", simple::parse_projection, ANYWHERE),
+    def("$unset", simple::parse_projection, ANYWHERE),
+    def("$sort", simple::parse_sort, ANYWHERE),
+    def("$limit", simple::parse_limit, ANYWHERE),
+    def("$skip", simple::parse_skip, ANYWHERE),
+    def("$count", simple::parse_count, ANYWHERE),
+    def("$sample", simple::parse_sample, ANYWHERE),
+    def("$unwind", unwind::parse, ANYWHERE),
+    def("$replaceRoot", replace_root::parse_root, ANYWHERE),
+    def("$replaceWith", replace_root::parse_with, ANYWHERE),
+    def("$redact", redact::parse, ANYWHERE),
+    def("$group", group::parse, ANYWHERE),
+    def("$sortByCount", group::parse_sort_by_count, ANYWHERE),
+    def("$bucket", bucket::parse, ANYWHERE),
+    def("$bucketAuto", bucket_auto::parse, ANYWHERE),
+    def(
+        "$facet",
+        facet::parse,
+        Rules {
+            not_in_facet: true,
+            ..ANYWHERE
+        },
+    ),
+    def("$lookup", lookup::parse, ANYWHERE),
+    def("$graphLookup", graph_lookup::parse, ANYWHERE),
+    def("$unionWith", union_with::parse, ANYWHERE),
+    def(
+        "$documents",
+        documents::parse,
+        Rules {
+            collectionless: Some(true),
+            ..FIRST
+        },
+    ),
+    def("$out", out::parse, LAST),
+    def("$merge", merge::parse, LAST),
+    def(
+        "$collStats",
+        sources::parse,
+        Rules {
+            collectionless: Some(false),
+            ..FIRST
+        },
+    ),
+    def(
+        "$indexStats",
+        sources::parse,
+        Rules {
+            collectionless: Some(false),
+            ..FIRST
+        },
+    ),
+    def(
+        "$planCacheStats",
+        sources::parse,
+        Rules {
+            collectionless: Some(false),
+            ..FIRST
+        },
+    ),
+    def(
+        "$currentOp",
+        sources::parse,
+        Rules {
+            collectionless: Some(true),
+            not_in_union: true,
+            not_in_lookup: true,
+            ..FIRST
+        },
+    ),
+    def("$listSessions", sources::parse, FIRST),
+    def(
+        "$listLocalSessions",
+        sources::parse,
+        Rules {
+            collectionless: Some(true),
+            not_in_union: true,
+            not_in_lookup: true,
+            ..FIRST
+        },
+    ),
+    def("$listCatalog", sources::parse, FIRST),
+    def(
+        "$listClusterCatalog",
+        sources::parse,
+        Rules {
+            collectionless: Some(true),
+            ..FIRST
+        },
+    ),
+    def(
+        "$listSampledQueries",
+        sources::parse,
+        Rules {
+            collectionless: Some(true),
+            ..FIRST
+        },
+    ),
+    def(
+        "$querySettings",
+        sources::parse,
+        Rules {
+            collectionless: Some(true),
+            ..FIRST
+        },
+    ),
+    def(
+        "$queryStats",
+        sources::parse,
+        Rules {
+            collectionless: Some(true),
+            ..FIRST
+        },
+    ),
+    def(
+        "$shardedDataDistribution",
+        sources::parse,
+        Rules {
+            collectionless: Some(true),
+            ..FIRST
+        },
+    ),
+    def("$listSearchIndexes", sources::parse, FIRST),
+    def("$search", sources::parse, FIRST),
+    def("$searchMeta", sources::parse, FIRST),
+    def("$searchBeta", sources::parse, FIRST),
+    def("$vectorSearch", sources::parse, FIRST),
+    def("$rankFusion", sources::parse, FIRST),
+    def("$scoreFusion", sources::parse, FIRST),
+    def("$geoNear", sources::parse, FIRST),
+    def(
+        "$changeStream",
+        sources::parse,
+        Rules {
+            not_in_lookup: true,
+            not_in_union: true,
+            ..FIRST
+        },
+    ),
+    def(
+        "$changeStreamSplitLargeEvent",
+        sources::parse,
+        Rules {
+            not_in_facet: true,
+            ..ANYWHERE
+        },
+    ),
+];
+
+/// Names of all stages that are parsed.
+pub fn stage_names() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|def| def.name)
+}
+
+impl Pipeline {
+    /// Parses a pipeline and checks where its stages stand.
+    ///
+    /// Errors: 14 a stage that is no document, 40323 a stage of several fields, 40324 an unknown stage,
+    /// 40602 a stage that must be first, 40601 one that must be last, 40600, 51047, 31441 stages not
+    /// allowed inside others, 7749501 too many stages, 232 pipelines nested too deep, 73 a stage on the
+    /// wrong kind of namespace, and each stage's own.
+    pub fn parse(pipeline: ArrayRef<'_>, context: &mut ParseContext<'_>) -> Result<Self> {
+        let mut stages = Vec::new();
+        let mut placed: Vec<&StageDef> = Vec::new();
+        for item in pipeline {
+            if placed.len() >= STAGES_MAX {
+                return Err(Error::location(
+                    7_749_501,
+                    format!("pipeline length must be no longer than {STAGES_MAX} stages"),
+                ));
+            }
+            let ValueRef::Document(doc) = item else {
+                return Err(match context.place {
+                    Place::Facet => Error::location(40171, "elements of the arrays in a $facet spec must be objects"),
+                    _ => Error::type_mismatch("each element of the 'pipeline' array must be an object"),
+                });
+            };
+            let mut fields = doc.iter();
+            let (Some((name, value)), None) = (fields.next(), fields.next()) else {
+                return Err(Error::location(
+                    40323,
+                    "a pipeline stage specification object must contain exactly one field",
+                ));
+            };
+            let Some(def) = TABLE.iter().find(|def| def.name == name) else {
+                return Err(Error::location(
+                    40324,
+                    format!("Unrecognized pipeline stage name: '{name}'"),
+                ));
+            };
+            check_nesting(def, context.place)?;
+            (def.parse)(def.name, value, context, &mut stages)?;
+            placed.push(def);
+        }
+        check_positions(&placed, context)?;
+        Ok(Self { stages })
+    }
+
+    /// The namespaces that stages read or write beside the pipeline's own.
+    pub fn involved_namespaces(&self, found: &mut Vec<Namespace>) {
+        for stage in &self.stages {
+            match stage {
+                Stage::Lookup(lookup) => {
+                    found.extend(lookup.from.clone());
+                    lookup.pipeline.involved_namespaces(found);
+                }
+                Stage::GraphLookup(graph) => found.push(graph.from.clone()),
+                Stage::UnionWith(union) => {
+                    found.extend(union.coll.clone());
+                    union.pipeline.involved_namespaces(found);
+                }
+                Stage::Facet(facet) => facet.pipelines.iter().for_each(|(_, p)| p.involved_namespaces(found)),
+                Stage::Out(out) => found.push(out.target.clone()),
+                Stage::Merge(merge) => found.push(merge.into.clone()),
+                _ => {}
+            }
+        }
+    }
+
+    /// True when the pipeline ends in `$out` or `$merge`.
+    pub fn writes(&self) -> bool {
+        matches!(self.stages.last(), Some(Stage::Out(_) | Stage::Merge(_)))
+    }
+}
+
+fn check_nesting(def: &StageDef, place: Place) -> Result<()> {
+    match place {
+        Place::Facet if def.rules.not_in_facet => Err(Error::location(
+            40600,
+            format!("{} is not allowed to be used within a $facet stage", def.name),
+        )),
+        Place::Lookup if def.rules.not_in_lookup => Err(Error::location(
+            51047,
+            format!("{} is not allowed within a $lookup's sub-pipeline", def.name),
+        )),
+        Place::UnionWith if def.rules.not_in_union => Err(Error::location(
+            31441,
+            format!("{} is not allowed within a $unionWith's sub-pipeline", def.name),
+        )),
+        Place::View if def.rules.last || def.name == "$changeStream" => Err(Error::new(
+            ErrorCode::OptionNotSupportedOnView,
+            format!("the aggregation stage {} cannot be used in a view definition", def.name),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn check_positions(placed: &[&StageDef], context: &ParseContext<'_>) -> Result<()> {
+    let on_database = context.namespace.coll.is_empty();
+    for (at, def) in placed.iter().enumerate() {
+        if def.rules.first && at > 0 {
+            return Err(Error::location(
+                40602,
+                format!("{} is only valid as the first stage in a pipeline", def.name),
+            ));
+        }
+        if def.rules.last && at + 1 < placed.len() {
+            return Err(Error::location(
+                40601,
+                format!("{} can only be the final stage in the pipeline", def.name),
+            ));
+        }
+    }
+    let Some(first) = placed.first() else {
+        return Ok(());
+    };
+    // Inside $lookup and $unionWith a missing collection is what $documents asks for.
+    match first.rules.collectionless {
+        Some(true) if !on_database => Err(Error::new(
+            ErrorCode::InvalidNamespace,
+            format!(
+                "{} must be run against the database with {{aggregate: 1}}, not a collection",
+                first.name
+            ),
+        )),
+        Some(false) if on_database => Err(Error::new(
+            ErrorCode::InvalidNamespace,
+            format!("{} must be run against a collection", first.name),
+        )),
+        None if on_database && context.place == Place::Top && !first.rules.first => Err(Error::new(
+            ErrorCode::InvalidNamespace,
+            format!(
+                "{{aggregate: 1}} is not valid for '{}'; a collection is required",
+                first.name
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
