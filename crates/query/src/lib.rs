@@ -1,7 +1,7 @@
 //! MQL as typed trees: parse, normalize, and evaluate on one document.
 //!
 //! Reading order: [`env`] (what evaluation sees), [`expr`] (aggregation expressions),
-//! [`regex`], [`matcher`] (filters), [`projection`], [`update`].
+//! [`regex`], [`matcher`] (filters), [`schema`], [`projection`], [`update`].
 
 pub mod accumulator;
 pub mod env;
@@ -10,6 +10,7 @@ pub mod keys;
 pub mod matcher;
 pub mod projection;
 pub mod regex;
+pub mod schema;
 pub mod sort;
 pub mod stage;
 pub mod update;

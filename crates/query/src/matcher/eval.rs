@@ -2,7 +2,7 @@
 
 use super::{Leaf, MatchExpr, walk};
 use crate::env::{Env, OpContext};
-use nestor_model::{ArrayRef, DocRef, PathPart, Result, ValueRef};
+use nestor_model::{ArrayRef, DocRef, Document, PathPart, Result, ValueRef};
 
 /// What a successful match tells about where it happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,6 +96,15 @@ impl<'m, 'a> Eval<'m, 'a> {
                 Root::Doc(doc) => test.expr.eval_bool(&mut Env::new(doc, self.op))?,
                 // Parsing refuses $expr wherever the root is no document.
                 Root::Field(..) | Root::Array(_) => false,
+            },
+            MatchExpr::JsonSchema(schema) => match self.root {
+                Root::Doc(doc) => schema.matches(ValueRef::Document(doc))?,
+                Root::Array(items) => schema.matches(ValueRef::Array(items))?,
+                Root::Field(name, value) => {
+                    let mut doc = Document::new();
+                    doc.push(name, value);
+                    schema.matches(ValueRef::Document(doc.as_ref()))?
+                }
             },
             MatchExpr::SampleRate(rate) => self.op.random_f64() < *rate,
         })

@@ -21,6 +21,7 @@ mod types;
 
 pub use bits::{BitOp, BitTest};
 pub use eval::MatchDetails;
+pub use parse::Context;
 pub use predicate::{InSet, ModTest};
 pub use types::TypeSet;
 
@@ -29,6 +30,7 @@ pub(crate) use path::{Leaves, walk};
 
 use crate::expr::Expr;
 use crate::regex::Regex;
+use crate::schema::Schema;
 use nestor_model::{Path, Value};
 use std::cmp::Ordering;
 use std::fmt;
@@ -53,6 +55,8 @@ pub enum MatchExpr {
     Leaf(Leaf),
     /// `$expr`.
     Expr(Arc<ExprTest>),
+    /// `$jsonSchema`.
+    JsonSchema(Arc<Schema>),
     /// `$sampleRate`: a random share of the documents, in [0, 1].
     SampleRate(f64),
 }

@@ -176,6 +176,7 @@ fn rank(expr: &MatchExpr) -> u8 {
         MatchExpr::Not(_) => 15,
         MatchExpr::Nor(_) => 16,
         MatchExpr::Expr(_) => 18,
+        MatchExpr::JsonSchema(_) => 19,
         MatchExpr::SampleRate(_) => 20,
         MatchExpr::AlwaysTrue | MatchExpr::AlwaysFalse => 21,
     }

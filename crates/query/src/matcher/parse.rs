@@ -3,15 +3,30 @@
 use super::{CollatorRef, ExprTest, MatchExpr};
 use crate::env::Scope;
 use crate::expr::Expr;
-use nestor_model::{DocRef, Error, ErrorCode, Path, Result, ValueRef, bail};
+use crate::schema::Schema;
+use nestor_model::{DocRef, Path, Result, ValueRef, bail};
 use std::sync::Arc;
 
 /// What parsing a filter needs to know.
 pub(super) struct Parser<'s> {
     pub(super) scope: &'s mut Scope,
     pub(super) collator: Option<CollatorRef>,
+    pub(super) context: Context,
     /// False inside `$elemMatch`, where operators on the whole document are refused.
     pub(super) at_top: bool,
+}
+
+/// Where a filter stands: which operators it may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Context {
+    /// find, count, delete, update, findAndModify.
+    Find,
+    /// `$match` and other places inside pipelines: no `$near` (5626500).
+    Pipeline,
+    /// A collection's validator: no `$near` (5626500), `$text`, `$where` (2).
+    Validator,
+    /// Conditions on an element (`$pull`, `arrayFilters`): nothing on the whole document.
+    Element,
 }
 
 impl MatchExpr {
@@ -20,28 +35,28 @@ impl MatchExpr {
     /// # Errors
     /// 2 (BadValue) for most faults; 9, 14, 51074, 51075, 51091, 51108 as MongoDB for some operands.
     pub fn parse(filter: DocRef<'_>, scope: &mut Scope) -> Result<Self> {
-        Self::parse_with(filter, scope, None)
+        Self::parse_with(filter, scope, Context::Find, None)
     }
 
-    /// Parses a filter whose strings compare by `collator`.
-    pub fn parse_with(filter: DocRef<'_>, scope: &mut Scope, collator: Option<CollatorRef>) -> Result<Self> {
+    /// Parses a filter whose strings compare by `collator`, with the operators that `context` allows.
+    pub fn parse_with(
+        filter: DocRef<'_>,
+        scope: &mut Scope,
+        context: Context,
+        collator: Option<CollatorRef>,
+    ) -> Result<Self> {
         Parser {
             scope,
             collator,
-            at_top: true,
+            context,
+            at_top: context != Context::Element,
         }
         .document(filter)
     }
 
-    /// Parses conditions on an element (`$pull`, `arrayFilters`): operators on the whole document
-    /// (`$expr`, `$where`, `$text`, `$jsonSchema`) are refused.
+    /// Parses conditions on an element: [`Context::Element`].
     pub fn parse_for_element(filter: DocRef<'_>, scope: &mut Scope, collator: Option<CollatorRef>) -> Result<Self> {
-        Parser {
-            scope,
-            collator,
-            at_top: false,
-        }
-        .document(filter)
+        Self::parse_with(filter, scope, Context::Element, collator)
     }
 }
 
@@ -77,7 +92,11 @@ impl Parser<'_> {
                 MatchExpr::AlwaysFalse
             }
             "sampleRate" => sample_rate(value)?,
-            "where" | "expr" | "text" | "jsonSchema" => self.whole_document(operator, value)?,
+            "where" | "expr" | "text" => self.whole_document(operator, value)?,
+            "jsonSchema" => match value {
+                ValueRef::Document(schema) => MatchExpr::JsonSchema(Arc::new(Schema::parse(schema)?)),
+                _ => bail!(TypeMismatch, "$jsonSchema must be an object"),
+            },
             _ => bail!(BadValue, "unknown top level operator: ${operator}"),
         }))
     }
@@ -85,17 +104,12 @@ impl Parser<'_> {
     /// Operators that read the whole document.
     fn whole_document(&mut self, operator: &str, value: ValueRef<'_>) -> Result<MatchExpr> {
         if !self.at_top {
-            let code = if operator == "jsonSchema" {
-                ErrorCode::FailedToParse
-            } else {
-                ErrorCode::BadValue
-            };
-            return Err(Error::new(
-                code,
-                format!("${operator} can only be applied to the top-level document"),
-            ));
+            bail!(BadValue, "${operator} can only be applied to the top-level document");
         }
         match operator {
+            "where" | "text" if self.context == Context::Validator => {
+                bail!(BadValue, "${operator} is not allowed in a collection validator")
+            }
             "where" => bail!(BadValue, "$where needs JavaScript, which this server does not run"),
             "expr" => {
                 let test = ExprTest {

@@ -1,6 +1,6 @@
 //! Parsing conditions on one field: implicit equality and field operators.
 
-use super::parse::{Parser, and};
+use super::parse::{Context, Parser, and};
 use super::predicate::truncated;
 use super::{BitOp, BitTest, CompareOp, InSet, MatchExpr, ModTest, Predicate, TypeSet};
 use crate::regex::Regex;
@@ -93,6 +93,12 @@ impl Parser<'_> {
             "$bitsAnySet" => leaf(Predicate::Bits(BitTest::parse(BitOp::AnySet, value)?)),
             "$bitsAllClear" => leaf(Predicate::Bits(BitTest::parse(BitOp::AllClear, value)?)),
             "$bitsAnyClear" => leaf(Predicate::Bits(BitTest::parse(BitOp::AnyClear, value)?)),
+            "$near" | "$nearSphere" | "$geoNear" if self.context != Context::Find => {
+                bail!(
+                    5626500,
+                    "$geoNear, $near, and $nearSphere are not allowed in this context"
+                )
+            }
             "$geoWithin" | "$within" | "$geoIntersects" | "$near" | "$nearSphere" | "$geoNear" => {
                 bail!(NotImplemented, "{name} is not supported yet")
             }

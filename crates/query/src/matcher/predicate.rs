@@ -273,6 +273,7 @@ impl MatchExpr {
             MatchExpr::Leaf(leaf) => leaf.predicate.test(value, op, &mut None)?,
             // Parsing refuses $expr inside $elemMatch.
             MatchExpr::Expr(_) => false,
+            MatchExpr::JsonSchema(schema) => schema.matches(value)?,
             MatchExpr::SampleRate(rate) => op.random_f64() < *rate,
         })
     }

@@ -26,6 +26,7 @@ impl MatchExpr {
                 out
             }
             Self::Expr(test) => doc! { "$expr": test.source.clone() },
+            Self::JsonSchema(schema) => doc! { "$jsonSchema": schema.source().clone() },
             Self::SampleRate(rate) => doc! { "$sampleRate": *rate },
         }
     }

@@ -3,7 +3,7 @@
 use super::{Child, Compute, Mode, Node, Policy, Projection, Slice};
 use crate::env::Scope;
 use crate::expr::{Expr, validate_path};
-use crate::matcher::{CollatorRef, MatchExpr, Predicate};
+use crate::matcher::{CollatorRef, Context, MatchExpr, Predicate};
 use nestor_model::{DocRef, Document, Error, Path, Result, Str, ValueRef, bail};
 
 /// What the fields seen so far made of the specification.
@@ -241,7 +241,7 @@ impl Parser<'_> {
         condition.push("$elemMatch", operand.to_value());
         let mut filter = Document::new();
         filter.push(path, condition);
-        let parsed = MatchExpr::parse_with(filter.as_ref(), self.scope, self.collator.clone())?;
+        let parsed = MatchExpr::parse_with(filter.as_ref(), self.scope, Context::Find, self.collator.clone())?;
         let MatchExpr::Leaf(leaf) = parsed else {
             bail!(BadValue, "elemMatch: invalid argument");
         };

@@ -1,0 +1,289 @@
+//! Parsing `$jsonSchema`.
+
+use super::{Additional, Bound, Dependency, Items, Schema};
+use crate::matcher::{TypeSet, whole_number};
+use crate::regex::Regex;
+use crate::schema::eval::equal_unordered;
+use nestor_model::{ArrayRef, BsonType, DocRef, Error, Result, Str, ValueRef, bail};
+
+impl Schema {
+    /// Parses a schema.
+    ///
+    /// # Errors
+    /// 14 for an operand of the wrong type; 9 for unknown keywords, unsupported ones, and operands out of
+    /// range; 2 for unknown type names, empty `allOf` and its like, and malformed patterns.
+    pub fn parse(doc: DocRef<'_>) -> Result<Self> {
+        let mut schema = Self {
+            source: doc.to_document(),
+            ..Self::default()
+        };
+        for (i, (keyword, value)) in doc.iter().enumerate() {
+            if doc.iter().take(i).any(|(earlier, _)| earlier == keyword) {
+                bail!(FailedToParse, "duplicate $jsonSchema keyword: {keyword}");
+            }
+            schema.keyword(keyword, value)?;
+        }
+        if doc.get("type").is_some() && doc.get("bsonType").is_some() {
+            bail!(
+                FailedToParse,
+                "cannot specify both $jsonSchema keywords 'type' and 'bsonType'"
+            );
+        }
+        for (exclusive, bound) in [
+            ("exclusiveMinimum", &mut schema.minimum),
+            ("exclusiveMaximum", &mut schema.maximum),
+        ] {
+            let Some(value) = doc.get(exclusive) else { continue };
+            let Some(bound) = bound else {
+                bail!(
+                    FailedToParse,
+                    "$jsonSchema keyword '{exclusive}' needs the keyword it modifies"
+                );
+            };
+            bound.exclusive = value.truthy();
+        }
+        Ok(schema)
+    }
+
+    fn keyword(&mut self, keyword: &str, value: ValueRef<'_>) -> Result<()> {
+        match keyword {
+            "title" => self.title = Some(string(keyword, value)?),
+            "description" => self.description = Some(string(keyword, value)?),
+            "bsonType" => self.types = Some(types(keyword, value, TypeSet::alias)?),
+            "type" => self.types = Some(types(keyword, value, json_type)?),
+            "enum" => {
+                let items = array(keyword, value)?;
+                if items.is_empty() {
+                    bail!(FailedToParse, "$jsonSchema keyword 'enum' cannot be an empty array");
+                }
+                let values: Vec<_> = items.iter().collect();
+                for (i, v) in values.iter().enumerate() {
+                    if values[..i].iter().any(|earlier| equal_unordered(*earlier, *v)) {
+                        bail!(
+                            FailedToParse,
+                            "$jsonSchema keyword 'enum' array cannot contain duplicate values"
+                        );
+                    }
+                }
+                self.allowed = Some(values.into_iter().map(ValueRef::to_value).collect());
+            }
+            "minimum" => self.minimum = Some(bound(keyword, value)?),
+            "maximum" => self.maximum = Some(bound(keyword, value)?),
+            "exclusiveMinimum" | "exclusiveMaximum" => {
+                boolean(keyword, value)?;
+            }
+            "multipleOf" => {
+                let limit = bound(keyword, value)?.value;
+                let positive = nestor_model::compare(&limit, &nestor_model::Value::Int32(0)).is_gt();
+                let finite = nestor_model::number::Num::from_ref(value).is_some_and(|n| n.is_finite());
+                if !positive || !finite {
+                    bail!(
+                        FailedToParse,
+                        "$jsonSchema keyword 'multipleOf' must have a positive value"
+                    );
+                }
+                self.multiple_of = Some(limit);
+            }
+            "minLength" => self.min_length = Some(count(keyword, value)?),
+            "maxLength" => self.max_length = Some(count(keyword, value)?),
+            "pattern" => {
+                let pattern = string(keyword, value)?;
+                self.pattern = Some(Regex::new(&pattern, "")?);
+            }
+            "minItems" => self.min_items = Some(count(keyword, value)?),
+            "maxItems" => self.max_items = Some(count(keyword, value)?),
+            "uniqueItems" => self.unique_items = boolean(keyword, value)?,
+            "items" => {
+                self.items = Some(match value {
+                    ValueRef::Array(items) => Items::ByPosition(schemas(keyword, items)?),
+                    _ => Items::Each(Box::new(sub_schema(keyword, value)?)),
+                });
+            }
+            "additionalItems" => self.additional_items = Some(additional(keyword, value)?),
+            "required" => self.required = names(keyword, array(keyword, value)?)?,
+            "properties" => self.properties = by_name(keyword, value)?,
+            "patternProperties" => {
+                for (pattern, schema) in by_name(keyword, value)? {
+                    let regex = Regex::new(&pattern, "").map_err(|e| {
+                        Error::bad_value(format!(
+                            "invalid regular expression '{pattern}' in $jsonSchema: {}",
+                            e.message()
+                        ))
+                    })?;
+                    self.pattern_properties.push((regex, schema));
+                }
+            }
+            "additionalProperties" => self.additional_properties = Some(additional(keyword, value)?),
+            "minProperties" => self.min_properties = Some(count(keyword, value)?),
+            "maxProperties" => self.max_properties = Some(count(keyword, value)?),
+            "dependencies" => {
+                for (name, demand) in object(keyword, value)? {
+                    let demand = match demand {
+                        ValueRef::Array(items) => Dependency::Properties(names(keyword, items)?),
+                        other => Dependency::Schema(sub_schema(keyword, other)?),
+                    };
+                    self.dependencies.push((name.into(), demand));
+                }
+            }
+            "allOf" => self.all_of = some_schemas(keyword, value)?,
+            "anyOf" => self.any_of = some_schemas(keyword, value)?,
+            "oneOf" => self.one_of = some_schemas(keyword, value)?,
+            "not" => self.not = Some(Box::new(sub_schema(keyword, value)?)),
+            "$ref" | "$schema" | "default" | "definitions" | "format" | "id" | "encrypt" | "encryptMetadata" => {
+                bail!(
+                    FailedToParse,
+                    "$jsonSchema keyword '{keyword}' is not currently supported"
+                )
+            }
+            _ => bail!(FailedToParse, "unknown $jsonSchema keyword: {keyword}"),
+        }
+        Ok(())
+    }
+}
+
+fn wrong(keyword: &str, wanted: &str, value: ValueRef<'_>) -> Error {
+    let found = value.bson_type().alias();
+    Error::type_mismatch(format!(
+        "$jsonSchema keyword '{keyword}' must be {wanted}, but found {found}"
+    ))
+}
+
+fn string(keyword: &str, value: ValueRef<'_>) -> Result<Str> {
+    value
+        .as_str()
+        .map(Str::from)
+        .ok_or_else(|| wrong(keyword, "a string", value))
+}
+
+fn array<'a>(keyword: &str, value: ValueRef<'a>) -> Result<ArrayRef<'a>> {
+    value.as_array().ok_or_else(|| wrong(keyword, "an array", value))
+}
+
+fn object<'a>(keyword: &str, value: ValueRef<'a>) -> Result<DocRef<'a>> {
+    value.as_document().ok_or_else(|| wrong(keyword, "an object", value))
+}
+
+fn boolean(keyword: &str, value: ValueRef<'_>) -> Result<bool> {
+    match value {
+        ValueRef::Bool(v) => Ok(v),
+        _ => Err(wrong(keyword, "a boolean", value)),
+    }
+}
+
+fn bound(keyword: &str, value: ValueRef<'_>) -> Result<Bound> {
+    if !value.is_number() {
+        return Err(wrong(keyword, "a number", value));
+    }
+    Ok(Bound {
+        value: value.to_value(),
+        exclusive: false,
+    })
+}
+
+fn count(keyword: &str, value: ValueRef<'_>) -> Result<u64> {
+    match whole_number(value).map(u64::try_from) {
+        Some(Ok(n)) => Ok(n),
+        _ => bail!(
+            FailedToParse,
+            "$jsonSchema keyword '{keyword}' must be a whole number that is not negative, but found {value:?}"
+        ),
+    }
+}
+
+fn sub_schema(keyword: &str, value: ValueRef<'_>) -> Result<Schema> {
+    Schema::parse(object(keyword, value)?)
+}
+
+fn schemas(keyword: &str, items: ArrayRef<'_>) -> Result<Vec<Schema>> {
+    items.iter().map(|item| sub_schema(keyword, item)).collect()
+}
+
+fn some_schemas(keyword: &str, value: ValueRef<'_>) -> Result<Vec<Schema>> {
+    let items = array(keyword, value)?;
+    if items.is_empty() {
+        bail!(BadValue, "$jsonSchema keyword '{keyword}' must be a non-empty array");
+    }
+    schemas(keyword, items)
+}
+
+fn by_name(keyword: &str, value: ValueRef<'_>) -> Result<Vec<(Str, Schema)>> {
+    object(keyword, value)?
+        .iter()
+        .map(|(name, schema)| Ok((name.into(), sub_schema(keyword, schema)?)))
+        .collect()
+}
+
+fn additional(keyword: &str, value: ValueRef<'_>) -> Result<Additional> {
+    match value {
+        ValueRef::Bool(allowed) => Ok(Additional::Allowed(allowed)),
+        ValueRef::Document(doc) => Ok(Additional::Schema(Box::new(Schema::parse(doc)?))),
+        _ => Err(wrong(keyword, "an object or a boolean", value)),
+    }
+}
+
+fn names(keyword: &str, items: ArrayRef<'_>) -> Result<Vec<Str>> {
+    let mut out: Vec<Str> = Vec::new();
+    for item in items {
+        let name = string(keyword, item)?;
+        if out.contains(&name) {
+            bail!(
+                FailedToParse,
+                "$jsonSchema keyword '{keyword}' array cannot contain duplicate values"
+            );
+        }
+        out.push(name);
+    }
+    if out.is_empty() {
+        bail!(
+            FailedToParse,
+            "$jsonSchema keyword '{keyword}' cannot be an empty array"
+        );
+    }
+    Ok(out)
+}
+
+fn types(keyword: &str, value: ValueRef<'_>, by_name: impl Fn(&str) -> Option<TypeSet>) -> Result<TypeSet> {
+    let one = |value: ValueRef<'_>| -> Result<TypeSet> {
+        let name = value
+            .as_str()
+            .ok_or_else(|| wrong(keyword, "a string or an array of strings", value))?;
+        if keyword == "type" && name == "integer" {
+            bail!(FailedToParse, "$jsonSchema type 'integer' is not currently supported");
+        }
+        by_name(name).ok_or_else(|| Error::bad_value(format!("unknown type name alias: {name}")))
+    };
+    let ValueRef::Array(items) = value else {
+        return one(value);
+    };
+    let mut set = TypeSet::default();
+    let mut seen = Vec::new();
+    for item in items {
+        set.extend(one(item)?);
+        if seen.contains(&item.as_str()) {
+            bail!(
+                FailedToParse,
+                "$jsonSchema keyword '{keyword}' has duplicate value {item:?}"
+            );
+        }
+        seen.push(item.as_str());
+    }
+    if set.is_empty() {
+        bail!(
+            FailedToParse,
+            "$jsonSchema keyword '{keyword}' must name at least one type"
+        );
+    }
+    Ok(set)
+}
+
+fn json_type(name: &str) -> Option<TypeSet> {
+    Some(match name {
+        "number" => TypeSet::numbers(),
+        "boolean" => TypeSet::of(&[BsonType::Bool]),
+        "object" => TypeSet::of(&[BsonType::Object]),
+        "array" => TypeSet::of(&[BsonType::Array]),
+        "string" => TypeSet::of(&[BsonType::String]),
+        "null" => TypeSet::of(&[BsonType::Null]),
+        _ => return None,
+    })
+}
