@@ -13,6 +13,7 @@ use super::operand::{close, index_name, open, push_element};
 use super::walk::Change;
 use nestor_model::raw::RawElement;
 use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail};
+use std::collections::{HashMap, HashSet};
 
 /// Diff of one document, being collected.
 #[derive(Default)]
@@ -154,8 +155,9 @@ fn document_diff(old: RawDoc<'_>, new: RawDoc<'_>) -> Option<Vec<u8>> {
     for element in &after[done..] {
         diff.insert(element.as_bytes());
     }
+    let again: HashSet<&str> = after[done..].iter().map(RawElement::name).collect();
     for (element, kept) in before.iter().zip(kept) {
-        if !kept && !after[done..].iter().any(|a| a.name() == element.name()) {
+        if !kept && !again.contains(element.name()) {
             push_element(&mut diff.deleted, 0x08, element.name(), &[0]);
         }
     }
@@ -254,25 +256,29 @@ fn apply_document(out: &mut Vec<u8>, doc: RawDoc<'_>, diff: RawDoc<'_>) -> Resul
     let (Some(deleted), Some(updated), Some(inserted)) = (section("d"), section("u"), section("i")) else {
         return Err(malformed("a section is not a document"));
     };
+    let gone: HashSet<&str> = deleted.iter().chain(inserted).map(|(name, _)| name).collect();
+    let mut updates: HashMap<&str, RawElement<'_>> = updated.elements().map(|e| (e.name(), e)).collect();
+    let nested: HashMap<&str, RawElement<'_>> = diff
+        .elements()
+        .filter(|e| e.kind() == 0x03)
+        .filter_map(|e| e.name().strip_prefix('s').map(|name| (name, e)))
+        .collect();
     let start = open(out);
     for element in doc.elements() {
         let name = element.name();
-        if deleted.get(name).is_some() || inserted.get(name).is_some() {
+        if gone.contains(name) {
             continue;
         }
-        if let Some(new) = updated.elements().find(|e| e.name() == name) {
+        if let Some(new) = updates.remove(name) {
             out.extend_from_slice(new.as_bytes());
             continue;
         }
-        let nested = diff
-            .elements()
-            .find(|e| e.name().strip_prefix('s') == Some(name) && e.kind() == 0x03);
-        match nested.as_ref().and_then(raw_container) {
+        match nested.get(name).and_then(raw_container) {
             Some(nested) => apply_nested(out, name, &element, nested)?,
             None => out.extend_from_slice(element.as_bytes()),
         }
     }
-    for element in updated.elements().filter(|e| doc.get(e.name()).is_none()) {
+    for element in updated.elements().filter(|e| updates.contains_key(e.name())) {
         out.extend_from_slice(element.as_bytes());
     }
     for element in inserted.elements() {

@@ -51,6 +51,34 @@ impl<'u> Patch<'u> {
         self.edit(at, 4, Bytes::Small(bytes, 4));
     }
 
+    /// Number of edits so far.
+    pub fn len(&self) -> usize {
+        self.edits.len()
+    }
+
+    /// The container that starts at `base`, with the edits from number `from` on, all of which lie in it.
+    /// `delta` is the change of its size.
+    pub fn render(&self, from: usize, container: RawDoc<'_>, base: usize, delta: i64) -> Vec<u8> {
+        let old = container.as_bytes();
+        let mut edits: Vec<&Edit<'_>> = self.edits[from..].iter().collect();
+        edits.sort_by_key(|e| (e.at, e.after));
+        let length = old.len() as i64 + delta;
+        let mut out = Vec::with_capacity(length.max(0) as usize);
+        out.extend_from_slice(&(length as i32).to_le_bytes());
+        let mut at = 4;
+        for edit in edits {
+            let start = edit.at - base;
+            if start >= at {
+                out.extend_from_slice(&old[at..start]);
+                out.extend_from_slice(edit.insert.as_slice());
+                at = start + edit.remove;
+            }
+        }
+        out.extend_from_slice(&old[at..]);
+        debug_assert_eq!(out.len() as i64, length, "delta sums up the edits");
+        out
+    }
+
     /// True when nothing changes.
     pub fn is_empty(&self) -> bool {
         self.edits.is_empty()

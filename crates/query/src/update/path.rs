@@ -1,6 +1,7 @@
 //! The paths of update operators: dotted names with `$`, `$[]` and `$[identifier]`.
 
 use super::touched::is_position;
+use nestor_model::raw::DEPTH_MAX;
 use nestor_model::{PathPart, Result, Str, bail};
 use std::cmp::Ordering;
 
@@ -26,12 +27,17 @@ pub(crate) struct UpdatePath {
 
 impl UpdatePath {
     /// Parses a path. Errors: 56 (EmptyFieldName) for empty components, 2 (BadValue) for a positional
-    /// operator in first place or more than one `$`.
+    /// operator in first place or more than one `$`; 15 (Overflow) for more components than a document
+    /// has levels.
     pub fn parse(text: &str) -> Result<Self> {
         if text.is_empty() {
             bail!(EmptyFieldName, "an empty update path is not valid");
         }
-        let mut steps = Vec::new();
+        let count = text.split('.').count();
+        if count > DEPTH_MAX {
+            bail!(Overflow, "an update path has {count} components, more than {DEPTH_MAX}");
+        }
+        let mut steps = Vec::with_capacity(count);
         let mut positional = 0;
         for (i, part) in text.split('.').enumerate() {
             if part.is_empty() {
@@ -114,16 +120,20 @@ impl Step {
     }
 }
 
-/// The order in which the fields of one level are visited and new ones appended: two names of digits
-/// compare as numbers, all else as text. Source: manual, "Update Operators Process Document Fields in
+/// The order in which the fields of one level are visited and new ones appended: names of digits first,
+/// as numbers, then all else as text. Source: manual, "Update Operators Process Document Fields in
 /// Order" (since 5.0).
 pub(crate) fn compare_names(a: &str, b: &str) -> Ordering {
     let digits = |s: &str| !s.is_empty() && s.bytes().all(|c| c.is_ascii_digit());
-    if digits(a) && digits(b) {
-        let (x, y) = (a.trim_start_matches('0'), b.trim_start_matches('0'));
-        return x.len().cmp(&y.len()).then_with(|| x.cmp(y)).then_with(|| a.cmp(b));
+    match (digits(a), digits(b)) {
+        (true, true) => {
+            let (x, y) = (a.trim_start_matches('0'), b.trim_start_matches('0'));
+            x.len().cmp(&y.len()).then_with(|| x.cmp(y)).then_with(|| a.cmp(b))
+        }
+        (true, false) => Ordering::Less,
+        (false, true) => Ordering::Greater,
+        (false, false) => a.cmp(b),
     }
-    a.cmp(b)
 }
 
 #[cfg(test)]

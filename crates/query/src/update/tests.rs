@@ -149,6 +149,48 @@ fn positions_meet() {
     assert_eq!(text(filtered), r#"{"a": [{"x": 1, "y": 1}, {"x": 9, "y": 1}]}"#);
 }
 
+/// What the oplog says, in the forms change streams are used to.
+#[test]
+fn diffs() {
+    let diff = |update: Document, before: Document| {
+        let update = Update::parse((&update).into(), UpdateOptions::default(), &mut Scope::new()).expect("valid");
+        match update.apply(before.to_raw().as_raw(), None, &OpContext::default()) {
+            Ok(Applied::Changed(changed)) => format!("{:?}", changed.diff.expect("operators make diffs")),
+            other => panic!("{other:?}"),
+        }
+    };
+    let cases = [
+        (
+            doc! {"$set": doc! {"n": 2, "x.y": 1}, "$unset": doc! {"gone": ""}, "$inc": doc! {"new": 1}},
+            doc! {"n": 1, "gone": 1, "x": doc! {}},
+            r#"{"$v": 2, "diff": {"d": {"gone": false}, "u": {"n": 2}, "i": {"new": 1}, "sx": {"i": {"y": 1}}}}"#,
+        ),
+        (
+            doc! {"$push": doc! {"a": 3}},
+            doc! {"a": ints(&[1])},
+            r#"{"$v": 2, "diff": {"sa": {"a": true, "u1": 3}}}"#,
+        ),
+        (
+            doc! {"$addToSet": doc! {"a": 3}},
+            doc! {"a": ints(&[1])},
+            r#"{"$v": 2, "diff": {"u": {"a": [1, 3]}}}"#,
+        ),
+        (
+            doc! {"$inc": doc! {"a.$[].n": 1}},
+            doc! {"a": vec![Value::from(doc! {"n": 1})]},
+            r#"{"$v": 2, "diff": {"sa": {"a": true, "s0": {"u": {"n": 2}}}}}"#,
+        ),
+        (
+            doc! {"$inc": doc! {"a.$[].n": 1}},
+            doc! {"a": vec![Value::from(doc! {"n": 1}), doc! {}.into()]},
+            r#"{"$v": 2, "diff": {"u": {"a": [{"n": 2}, {"n": 1}]}}}"#,
+        ),
+    ];
+    for (update, before, expected) in cases {
+        assert_eq!(diff(update.clone(), before), expected, "{update:?}");
+    }
+}
+
 #[test]
 fn replacements_keep_the_id() {
     table! {

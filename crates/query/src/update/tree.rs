@@ -15,6 +15,9 @@
 use super::operators::Modifier;
 use super::path::{Step, UpdatePath, compare_names};
 use nestor_model::{ErrorCode, PathPart, Result};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// One node of the tree.
 #[derive(Debug)]
@@ -30,10 +33,26 @@ pub(crate) enum Node {
 /// Fields below a node.
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
-    /// In the order of [`compare_names`], without duplicates.
-    pub named: Vec<(PathPart, Node)>,
+    /// By name, in the order of [`compare_names`].
+    pub named: BTreeMap<Name, Node>,
     /// What `$` leads to.
     pub positional: Option<Box<Node>>,
+}
+
+/// A field name that orders as [`compare_names`] says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Name(pub PathPart);
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare_names(&self.0.name, &other.0.name)
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 /// Which elements of an array.
@@ -79,14 +98,10 @@ fn insert_field(
     filter: &mut dyn FnMut(&str) -> Result<usize>,
 ) -> Result<()> {
     match &path.steps[at] {
-        Step::Field(part) => match fields
-            .named
-            .binary_search_by(|(p, _)| compare_names(&p.name, &part.name))
-        {
-            Ok(found) => descend(&mut fields.named[found].1, path, at, leaf, filter),
-            Err(gap) => {
-                let node = grow(path, at, leaf, filter)?;
-                fields.named.insert(gap, (part.clone(), node));
+        Step::Field(part) => match fields.named.entry(Name(part.clone())) {
+            Entry::Occupied(mut found) => descend(found.get_mut(), path, at, leaf, filter),
+            Entry::Vacant(gap) => {
+                gap.insert(grow(path, at, leaf, filter)?);
                 Ok(())
             }
         },
@@ -153,11 +168,11 @@ fn grow(
     for step in path.steps[at + 1..].iter().rev() {
         node = match step {
             Step::Field(part) => Node::Fields(Fields {
-                named: vec![(part.clone(), node)],
+                named: BTreeMap::from([(Name(part.clone()), node)]),
                 positional: None,
             }),
             Step::Positional => Node::Fields(Fields {
-                named: Vec::new(),
+                named: BTreeMap::new(),
                 positional: Some(Box::new(node)),
             }),
             Step::All => Node::Elements(vec![(Selector::All, node)]),

@@ -23,8 +23,9 @@ impl Update {
     pub fn upsert_document(&self, filter: DocRef<'_>, op: &OpContext) -> Result<RawDocBuf> {
         let mut equalities = Vec::new();
         let only_id = matches!(self.kind, Kind::Replacement(_));
-        collect(filter, only_id, &mut equalities)?;
-        equalities.sort_by(|a, b| a.path.cmp(&b.path));
+        collect(filter, only_id, &mut equalities);
+        equalities.sort_by(|a, b| a.path.split('.').cmp(b.path.split('.')));
+        check(&equalities)?;
         let base = document(&equalities)?;
         let made = match &self.kind {
             Kind::Modifiers(modifiers) => match modifiers.walk(base.as_raw(), None, op, true)? {
@@ -52,52 +53,50 @@ impl Update {
 }
 
 /// Collects what `filter` demands to be equal: fields, `$and`, `$or` of one branch.
-fn collect(filter: DocRef<'_>, only_id: bool, out: &mut Vec<Equality>) -> Result<()> {
+fn collect(filter: DocRef<'_>, only_id: bool, out: &mut Vec<Equality>) {
     for (name, value) in filter {
         match (name, value) {
             ("$and", ValueRef::Array(branches)) => {
                 for branch in branches.iter().filter_map(ValueRef::as_document) {
-                    collect(branch, only_id, out)?;
+                    collect(branch, only_id, out);
                 }
             }
             ("$or", ValueRef::Array(branches)) if branches.len() == 1 => {
                 for branch in branches.iter().filter_map(ValueRef::as_document) {
-                    collect(branch, only_id, out)?;
+                    collect(branch, only_id, out);
                 }
             }
             (name, _) if name.starts_with('$') => {}
             (name, value) => {
                 if !only_id || name == "_id" || name.starts_with("_id.") {
-                    field(name, value, out)?;
+                    field(name, value, out);
                 }
             }
         }
     }
-    Ok(())
 }
 
-fn field(path: &str, value: ValueRef<'_>, out: &mut Vec<Equality>) -> Result<()> {
+fn field(path: &str, value: ValueRef<'_>, out: &mut Vec<Equality>) {
     match value {
         ValueRef::Document(doc) if is_operators(doc) => {
             for (operator, operand) in doc {
                 match (operator, operand) {
-                    ("$eq", operand) => add(path, operand, out)?,
+                    ("$eq", operand) => add(path, operand, out),
                     ("$in", ValueRef::Array(items)) if items.len() == 1 => {
                         for item in items.iter().filter(|v| is_exact(*v)) {
-                            add(path, item, out)?;
+                            add(path, item, out);
                         }
                     }
                     ("$all", ValueRef::Array(items)) => {
                         for item in items.iter().filter(|v| is_exact(*v)) {
-                            add(path, item, out)?;
+                            add(path, item, out);
                         }
                     }
                     _ => {}
                 }
             }
-            Ok(())
         }
-        ValueRef::Regex { .. } => Ok(()),
+        ValueRef::Regex { .. } => {}
         value => add(path, value, out),
     }
 }
@@ -117,26 +116,31 @@ fn is_operators(doc: DocRef<'_>) -> bool {
         .is_some_and(|(name, _)| name.starts_with('$') && !matches!(name, "$ref" | "$id" | "$db"))
 }
 
-fn add(path: &str, value: ValueRef<'_>, out: &mut Vec<Equality>) -> Result<()> {
-    for other in out.iter() {
-        if other.path == path {
-            bail!(
-                NotExactValueField,
-                "cannot infer query fields to set, path '{path}' is matched twice"
-            );
-        }
-        if is_ancestor(&other.path, path) || is_ancestor(path, &other.path) {
-            bail!(
-                NotExactValueField,
-                "cannot infer query fields to set, both paths '{path}' and '{}' are matched",
-                other.path
-            );
-        }
-    }
+fn add(path: &str, value: ValueRef<'_>, out: &mut Vec<Equality>) {
     out.push(Equality {
         path: path.into(),
         value: value.to_value(),
     });
+}
+
+/// No path twice and none below another. In the order of components a path is followed by one below it,
+/// if there is any.
+fn check(equalities: &[Equality]) -> Result<()> {
+    for pair in equalities.windows(2) {
+        let (a, b) = (&pair[0].path, &pair[1].path);
+        if a == b {
+            bail!(
+                NotExactValueField,
+                "cannot infer query fields to set, path '{a}' is matched twice"
+            );
+        }
+        if is_ancestor(a, b) {
+            bail!(
+                NotExactValueField,
+                "cannot infer query fields to set, both paths '{a}' and '{b}' are matched"
+            );
+        }
+    }
     Ok(())
 }
 
@@ -157,32 +161,20 @@ fn document(equalities: &[Equality]) -> Result<RawDocBuf> {
 }
 
 fn level(out: &mut Vec<u8>, fields: &[(&str, &Value)], depth: usize) -> Result<()> {
-    let mut done: Vec<&str> = Vec::new();
-    for (path, value) in fields {
-        let (head, rest) = path.split_once('.').map_or((*path, None), |(h, r)| (h, Some(r)));
-        if rest.is_none() {
-            if depth + depth_of(value.as_ref()) > DEPTH_MAX {
-                bail!(Overflow, "document exceeds maximum nested object depth: {DEPTH_MAX}");
-            }
-            let encoded = super::operand::Encoded::new(*value);
-            push_element(out, encoded.kind, head, encoded.bytes.as_slice());
-            continue;
-        }
-        if done.contains(&head) {
-            continue;
-        }
-        done.push(head);
-        if depth >= DEPTH_MAX {
+    let head = |path: &str| path.split('.').next().map_or(0, str::len);
+    for group in fields.chunk_by(|(a, _), (b, _)| a[..head(a)] == b[..head(b)]) {
+        let (path, value) = group[0];
+        let name = &path[..head(path)];
+        if depth + depth_of(value.as_ref()) > DEPTH_MAX {
             bail!(Overflow, "document exceeds maximum nested object depth: {DEPTH_MAX}");
         }
-        let below: Vec<(&str, &Value)> = fields
-            .iter()
-            .filter_map(|(path, value)| match path.split_once('.') {
-                Some((h, rest)) if h == head => Some((rest, *value)),
-                _ => None,
-            })
-            .collect();
-        push_element(out, 0x03, head, &[]);
+        if name.len() == path.len() {
+            let encoded = super::operand::Encoded::new(value);
+            push_element(out, encoded.kind, name, encoded.bytes.as_slice());
+            continue;
+        }
+        let below: Vec<(&str, &Value)> = group.iter().map(|(path, v)| (&path[name.len() + 1..], *v)).collect();
+        push_element(out, 0x03, name, &[]);
         let start = open(out);
         level(out, &below, depth + 1)?;
         close(out, start);

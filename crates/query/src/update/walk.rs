@@ -8,13 +8,16 @@ use super::diff::{ArrayDiff, DocDiff};
 use super::operand::{Bytes, Encoded, close, open, push_element};
 use super::operators::{Effect, Existing, Site};
 use super::patch::Patch;
-use super::tree::{Fields, Node, Nodes, NodesKind, Selector, any_leaf};
+use super::tree::{Fields, Name, Node, Nodes, NodesKind, Selector, any_leaf};
 use crate::env::OpContext;
 use nestor_model::raw::{DEPTH_MAX, RawElement};
 use nestor_model::{ArrayRef, DocRef, Error, ErrorCode, RawDoc, Result, ValueRef, bail};
+use std::collections::HashMap;
 
 /// Most nulls that may be filled in before a new array element.
 const BACKFILL_MAX: usize = 1_500_000;
+/// Up to this many names are looked for one by one.
+const LINEAR_MAX: usize = 12;
 
 /// What operators may look at besides the value they stand on.
 pub(crate) struct Context<'u> {
@@ -38,6 +41,8 @@ struct Changed {
     delta: i64,
     /// The container's diff; `None` when nothing changed.
     diff: Option<Vec<u8>>,
+    /// Elements changed by `$[]` or `$[identifier]`.
+    elements: usize,
 }
 
 /// A field of one level that the tree names.
@@ -138,9 +143,19 @@ impl<'u> Walk<'u> {
     ) -> Result<Changed> {
         let mut found: Vec<Option<RawElement<'u>>> = vec![None; targets.len()];
         let mut left = targets.len();
+        let index: HashMap<&str, usize> = if left > LINEAR_MAX {
+            targets.iter().enumerate().map(|(i, t)| (t.name, i)).collect()
+        } else {
+            HashMap::new()
+        };
         for element in raw.elements() {
             let name = element.name();
-            if let Some(i) = targets.iter().position(|t| t.name == name) {
+            let target = if index.is_empty() {
+                targets.iter().position(|t| t.name == name)
+            } else {
+                index.get(name).copied()
+            };
+            if let Some(i) = target {
                 if found[i].is_none() {
                     found[i] = Some(element);
                     left -= 1;
@@ -176,21 +191,25 @@ impl<'u> Walk<'u> {
         Ok(Changed {
             delta,
             diff: diff.finish(),
+            elements: 0,
         })
     }
 
     fn array_fields(&mut self, raw: RawDoc<'u>, base: usize, targets: &[Target<'u>], depth: usize) -> Result<Changed> {
-        let last = targets.iter().filter_map(|t| t.index).max();
         let mut found: Vec<Option<RawElement<'u>>> = vec![None; targets.len()];
+        // Indexes ascend, as targets are in the order of names.
+        let mut wanted = targets
+            .iter()
+            .enumerate()
+            .filter_map(|(at, t)| t.index.map(|i| (at, i as usize)))
+            .peekable();
         let mut count = 0usize;
         for (i, element) in raw.elements().enumerate() {
             count = i + 1;
-            for (target, slot) in targets.iter().zip(&mut found) {
-                if target.index.is_some_and(|index| index as usize == i) {
-                    *slot = Some(element);
-                }
+            if let Some((at, _)) = wanted.next_if(|(_, index)| *index == i) {
+                found[at] = Some(element);
             }
-            if last.is_some_and(|last| last as usize == i) {
+            if wanted.peek().is_none() {
                 break;
             }
         }
@@ -233,12 +252,14 @@ impl<'u> Walk<'u> {
         Ok(Changed {
             delta,
             diff: diff.finish(),
+            elements: 0,
         })
     }
 
     fn elements(&mut self, raw: RawDoc<'u>, base: usize, nodes: &Nodes<'u>, depth: usize) -> Result<Changed> {
         let mut diff = ArrayDiff::default();
         let mut delta = 0;
+        let mut changed = 0;
         for (i, element) in raw.elements().enumerate() {
             let mut chosen: Option<Nodes<'u>> = None;
             for node in nodes.iter() {
@@ -258,7 +279,8 @@ impl<'u> Walk<'u> {
             if let Some(chosen) = chosen {
                 self.path.push(element.name());
                 delta += self.existing(element, base, true, &chosen, depth, &mut |change| {
-                    diff.change(i, change)
+                    changed += 1;
+                    diff.change(i, change);
                 })?;
                 self.path.pop();
             }
@@ -266,6 +288,7 @@ impl<'u> Walk<'u> {
         Ok(Changed {
             delta,
             diff: diff.finish(),
+            elements: changed,
         })
     }
 
@@ -293,9 +316,16 @@ impl<'u> Walk<'u> {
                         return Ok(0);
                     }
                 };
+                let edits = self.patch.len();
                 let changed = self.container(raw, value_at, is_array, nodes, depth + 1)?;
-                if let Some(diff) = changed.diff {
-                    report(Change::Sub(diff));
+                match changed.diff {
+                    // Several elements changed at once are logged as the whole array.
+                    Some(_) if changed.elements > 1 => {
+                        let bytes = self.patch.render(edits, raw, value_at, changed.delta);
+                        report(Change::Update(&Encoded::container(0x04, 0, bytes)));
+                    }
+                    Some(diff) => report(Change::Sub(diff)),
+                    None => {}
                 }
                 return Ok(changed.delta);
             }
@@ -324,7 +354,8 @@ impl<'u> Walk<'u> {
                 self.check_name(element.name())?;
                 self.replace(&element, start, value_at, value, depth, report)
             }
-            Effect::Append { from, values } => {
+            Effect::Append { from, values, whole } => {
+                let edits = self.patch.len();
                 let old = element.value_bytes().len();
                 let mut added = Vec::new();
                 let mut diff = ArrayDiff::default();
@@ -338,7 +369,13 @@ impl<'u> Walk<'u> {
                 let delta = added.len() as i64;
                 self.patch.length(value_at, old as i64 + delta);
                 self.patch.append(value_at + old - 1, added);
-                report(Change::Sub(diff));
+                match element.value() {
+                    ValueRef::Array(ArrayRef::Raw(raw)) if whole => {
+                        let bytes = self.patch.render(edits, raw, value_at, delta);
+                        report(Change::Update(&Encoded::container(0x04, 0, bytes)));
+                    }
+                    _ => report(Change::Sub(diff)),
+                }
                 Ok(delta)
             }
         }
@@ -406,13 +443,13 @@ impl<'u> Walk<'u> {
                 continue;
             };
             if targets.is_empty() {
-                targets.extend(named.iter().map(|(part, node)| Target {
+                targets.extend(named.iter().map(|(Name(part), node)| Target {
                     name: &part.name,
                     index: part.index,
                     nodes: Nodes::one(node),
                 }));
             } else {
-                for (part, node) in named {
+                for (Name(part), node) in named {
                     merge(&mut targets, &part.name, part.index, node);
                 }
             }

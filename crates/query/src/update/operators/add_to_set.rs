@@ -91,7 +91,11 @@ impl Modifier for AddToSet {
         Ok(if values.is_empty() {
             Effect::Keep
         } else {
-            Effect::Append { from, values }
+            Effect::Append {
+                from,
+                values,
+                whole: true,
+            }
         })
     }
 

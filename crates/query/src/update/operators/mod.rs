@@ -69,8 +69,13 @@ pub(crate) enum Effect<'u> {
     Keep,
     /// Another value in its place.
     Replace(Encoded<'u>),
-    /// The array grows at its end; `from` is its length so far.
-    Append { from: usize, values: Vec<Encoded<'u>> },
+    /// The array grows at its end; `from` is its length so far. `whole`: logged as the whole array, not
+    /// as the elements added.
+    Append {
+        from: usize,
+        values: Vec<Encoded<'u>>,
+        whole: bool,
+    },
     /// The field goes. An array element becomes null.
     Remove,
 }

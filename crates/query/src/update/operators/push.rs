@@ -101,7 +101,11 @@ impl Modifier for Push {
             return Ok(if values.is_empty() {
                 Effect::Keep
             } else {
-                Effect::Append { from, values }
+                Effect::Append {
+                    from,
+                    values,
+                    whole: false,
+                }
             });
         }
         let items = self.arrange(raw.elements().map(Item::from).collect());
