@@ -30,7 +30,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-use self::tree::page::Page;
+use self::tree::frame::Page;
 
 /// Result of a base operation.
 pub type Result<T> = std::result::Result<T, BaseError>;
@@ -319,7 +319,7 @@ impl BaseBytes {
     /// `len` bytes of `page` from `start`.
     pub(crate) fn new(page: Arc<Page>, start: u32, len: u32) -> BaseBytes {
         debug_assert!(
-            start as usize + len as usize <= page.bytes.len(),
+            start as usize + len as usize <= page.bytes().len(),
             "a value lies inside its page"
         );
         BaseBytes { page, start, len }
@@ -327,7 +327,7 @@ impl BaseBytes {
 
     /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
-        &self.page.bytes[self.start as usize..][..self.len as usize]
+        &self.page.bytes()[self.start as usize..][..self.len as usize]
     }
 }
 
@@ -351,7 +351,7 @@ impl From<Vec<u8>> for BaseBytes {
     fn from(bytes: Vec<u8>) -> BaseBytes {
         let len = u32::try_from(bytes.len()).expect("values are far shorter than 4 GiB");
         BaseBytes {
-            page: Arc::new(Page::raw(bytes.into_boxed_slice())),
+            page: Page::raw(bytes.into_boxed_slice()),
             start: 0,
             len,
         }

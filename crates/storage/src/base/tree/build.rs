@@ -7,10 +7,11 @@
 use std::sync::Arc;
 
 use super::super::Result;
+use super::frame::Page;
 use super::node::{Inner, Kids, Resident};
 use super::out::Out;
 use super::page::{
-    HEADER, Kind, NARROW_MAX, NodeRef, Page, REF_BYTES, common_prefix, head_of, put_header, put_u32, put_varint, seal,
+    HEADER, Kind, NARROW_MAX, NodeRef, REF_BYTES, common_prefix, head_of, put_header, put_u32, put_varint, seal,
     varint_len,
 };
 use super::space::Space;
@@ -304,22 +305,17 @@ impl Builder {
         );
         let wide = bytes.len() > NARROW_MAX;
         let stride = if wide { 8 } else { 6 };
-        let mut slot = HEADER;
-        if self.level > 0 {
-            for item in &self.items[from..to] {
-                if let Some((node, _)) = &item.child {
-                    node.encode(&mut bytes[slot..][..REF_BYTES]);
-                }
-                slot += REF_BYTES;
-            }
-        }
         let keys = self.first_key(from)..to;
-        let mut at = slot + keys.len() * stride;
         if !keys.is_empty() {
-            bytes[at..][..prefix_len].copy_from_slice(&self.key(keys.start)[..prefix_len]);
+            bytes[HEADER..][..prefix_len].copy_from_slice(&self.key(keys.start)[..prefix_len]);
         }
         put_u32(bytes, 20, prefix_len as u32);
-        at += prefix_len;
+        let mut slot = HEADER + prefix_len;
+        let mut at = slot + keys.len() * stride;
+        for (node, _) in self.items[from..to].iter().filter_map(|item| item.child.as_ref()) {
+            node.encode(&mut bytes[at..][..REF_BYTES]);
+            at += REF_BYTES;
+        }
         for i in keys {
             let item = &self.items[i];
             let suffix = &self.key(i)[prefix_len..];
@@ -343,12 +339,18 @@ impl Builder {
 
     /// What of a new node stays in memory: leaves that replace cached ones, and interior nodes with anything below them.
     fn resident(&mut self, bytes: &[u8], from: usize, to: usize, page: u32, store: &Store) -> Result<Resident> {
-        let parse = |bytes: &[u8]| Page::node(bytes.into(), self.level).map_err(|reason| store.corrupt(page, reason));
+        let parse = || {
+            let fill = |copy: &mut [u8]| {
+                copy.copy_from_slice(bytes);
+                Ok(())
+            };
+            Page::node(bytes.len(), self.level, fill, |reason| store.corrupt(page, reason))
+        };
         if self.level == 0 {
             if self.warm == 0 {
                 return Ok(Resident::Nothing);
             }
-            let leaf = Arc::new(parse(bytes)?);
+            let leaf = parse()?;
             leaf.touch();
             self.warm -= 1;
             store.cache.hold_leaf(page, leaf.clone());
@@ -363,10 +365,7 @@ impl Builder {
             return Ok(Resident::Nothing);
         }
         let kids = Kids::taking(residents().cloned(), self.level - 1);
-        Ok(Resident::Inner(Arc::new(Inner {
-            page: parse(bytes)?,
-            kids,
-        })))
+        Ok(Resident::Inner(Arc::new(Inner { page: parse()?, kids })))
     }
 
     /// Drops the first `count` items.

@@ -1,17 +1,19 @@
-//! Which leaves and overflow values stay in memory: at most so many bytes, chosen by second chance.
+//! Which leaves and overflow values stay in memory: at most so many bytes, chosen by the clock algorithm.
 //!
 //! The cache owns pages but is not asked for leaves: those are reached through their parents' weak references, so a hit
-//! takes no lock here. A page enters cold; each further access makes it warmer, up to three; the queue's front is dropped
-//! when cold and sent to the back one degree colder otherwise. So a scan, which touches each leaf once, pushes out its own
-//! leaves before those that are read again and again.
+//! takes no lock here. A page enters cold; each further access makes it warmer, up to three. When room is needed, a hand
+//! goes round over the places, drops cold pages and makes the others colder. A new page takes a place the hand has just
+//! left. So a scan, which touches each leaf once, pushes out its own leaves before those that are read again and again.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::page::{OverflowRef, Page};
+use super::frame::Page;
+use super::page::OverflowRef;
 
 const SHARDS: usize = 8;
-/// Pages looked at per insertion; then the front goes, however warm. Bounds the time a shard is locked.
+/// Places looked at per insertion; then the next page goes, however warm. Bounds the time a shard is locked.
 const LOOKS_MAX: usize = 64;
 /// Memory of a cached page beside its bytes.
 const PAGE_OVERHEAD: usize = 96;
@@ -23,7 +25,9 @@ pub(crate) struct Cache {
 
 #[derive(Default)]
 struct Shard {
-    queue: VecDeque<Held>,
+    places: Vec<Option<Held>>,
+    vacant: Vec<u32>,
+    hand: usize,
     /// Overflow values by first page. The checksum tells a value from an earlier one in the same place.
     values: HashMap<u32, (u32, Arc<Page>)>,
     bytes: usize,
@@ -43,7 +47,7 @@ impl Cache {
         }
     }
 
-    fn shard(&self, number: u32) -> std::sync::MutexGuard<'_, Shard> {
+    fn shard(&self, number: u32) -> MutexGuard<'_, Shard> {
         self.shards[number as usize % SHARDS]
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -51,14 +55,26 @@ impl Cache {
 
     /// Keeps a leaf that begins at page `number`.
     pub(crate) fn hold_leaf(&self, number: u32, leaf: Arc<Page>) {
-        let mut shard = self.shard(number);
-        shard.hold(
+        self.shard(number).hold(
             Held {
                 page: leaf,
                 value: None,
             },
             self.shard_bytes_max,
         );
+    }
+
+    /// Lets go of a leaf that begins at page `number`: the current tree does not have it any more.
+    pub(crate) fn drop_leaf(&self, number: u32, leaf: &Arc<Page>) {
+        let mut shard = self.shard(number);
+        let place = leaf.place.load(Relaxed) as usize;
+        if shard
+            .places
+            .get(place)
+            .is_some_and(|held| held.as_ref().is_some_and(|held| Arc::ptr_eq(&held.page, leaf)))
+        {
+            shard.vacate(place);
+        }
     }
 
     /// The value at `at`, if it is in memory.
@@ -73,7 +89,7 @@ impl Cache {
 
     /// Keeps an overflow value, unless it is so long that it would push out a large part of everything else.
     pub(crate) fn hold_value(&self, at: &OverflowRef, page: &Arc<Page>) {
-        if page.bytes.len() > self.shard_bytes_max / 4 {
+        if page.bytes().len() > self.shard_bytes_max / 4 {
             return;
         }
         let mut shard = self.shard(at.page);
@@ -99,24 +115,37 @@ impl Cache {
 
 impl Shard {
     fn hold(&mut self, held: Held, bytes_max: usize) {
-        self.bytes += held.page.bytes.len() + PAGE_OVERHEAD;
-        self.queue.push_back(held);
+        self.bytes += held.page.bytes().len() + PAGE_OVERHEAD;
+        self.make_room(bytes_max);
+        let place = self.vacant.pop().map_or(self.places.len(), |place| place as usize);
+        if place == self.places.len() {
+            self.places.push(None);
+        }
+        held.page.place.store(place as u32, Relaxed);
+        self.places[place] = Some(held);
+    }
+
+    fn make_room(&mut self, bytes_max: usize) {
         let mut looks = 0;
-        while self.bytes > bytes_max {
-            let Some(front) = self.queue.pop_front() else {
-                break;
-            };
-            looks += 1;
-            if looks <= LOOKS_MAX && front.page.cool() {
-                self.queue.push_back(front);
-                continue;
+        while self.bytes > bytes_max && self.vacant.len() < self.places.len() {
+            self.hand = (self.hand + 1) % self.places.len();
+            if let Some(held) = &self.places[self.hand] {
+                looks += 1;
+                if looks > LOOKS_MAX || !held.page.cool() {
+                    self.vacate(self.hand);
+                }
             }
-            self.bytes -= front.page.bytes.len() + PAGE_OVERHEAD;
-            if let Some((number, crc)) = front.value
-                && self.values.get(&number).is_some_and(|(held, _)| *held == crc)
-            {
-                self.values.remove(&number);
-            }
+        }
+    }
+
+    fn vacate(&mut self, place: usize) {
+        let Some(held) = self.places[place].take() else { return };
+        self.vacant.push(place as u32);
+        self.bytes -= held.page.bytes().len() + PAGE_OVERHEAD;
+        if let Some((number, crc)) = held.value
+            && self.values.get(&number).is_some_and(|(held, _)| *held == crc)
+        {
+            self.values.remove(&number);
         }
     }
 }
@@ -126,7 +155,7 @@ mod tests {
     use super::*;
 
     fn page(bytes: usize) -> Arc<Page> {
-        Arc::new(Page::raw(vec![0; bytes].into_boxed_slice()))
+        Page::raw(vec![0; bytes].into_boxed_slice())
     }
 
     #[test]
@@ -182,5 +211,17 @@ mod tests {
         assert!(cache.bytes() <= 10_000);
         cache.hold_value(&at, &page(9_000));
         assert!(cache.value(&at).is_none(), "too long to be worth its place");
+    }
+
+    #[test]
+    fn a_leaf_that_is_let_go_makes_room() {
+        let cache = Cache::new(SHARDS * 10_000);
+        let leaves: Vec<_> = (0..5).map(|_| page(1_000)).collect();
+        leaves.iter().for_each(|leaf| cache.hold_leaf(3, leaf.clone()));
+        cache.drop_leaf(3, &leaves[2]);
+        cache.drop_leaf(3, &leaves[2]);
+        assert_eq!(cache.bytes(), 4 * (1_000 + PAGE_OVERHEAD));
+        assert_eq!(Arc::strong_count(&leaves[2]), 1);
+        assert_eq!(Arc::strong_count(&leaves[4]), 2);
     }
 }

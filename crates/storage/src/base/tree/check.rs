@@ -1,8 +1,9 @@
 //! Reading everything: every page of the file is used exactly once or free, and everything in it is as it should be.
 
 use super::super::{CheckReport, Result};
+use super::frame::Page;
 use super::meta::Meta;
-use super::page::{HEADER, Kind, NodeRef, Page, ValueAt};
+use super::page::{HEADER, Kind, NodeRef, ValueAt};
 use super::space::Extent;
 use super::store::Store;
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::super::{BaseBytes, BaseCursor, Result};
 use super::DEPTH_MAX;
-use super::page::{OverflowRef, Page, ValueAt};
+use super::frame::Page;
+use super::page::{OverflowRef, ValueAt};
 use super::version::Version;
 
 /// Holds the leaf it is in and, for the levels above, only the index of the child taken: nodes above are found again from
@@ -250,7 +251,7 @@ impl BaseCursor for TreeCursor {
     fn value(&self) -> Result<&[u8]> {
         match &self.leaf {
             Some(leaf) if self.valid => match &self.overflow {
-                None => Ok(&leaf.bytes[self.value_start as usize..][..self.value_len as usize]),
+                None => Ok(&leaf.bytes()[self.value_start as usize..][..self.value_len as usize]),
                 Some(at) => self.load(at).map(BaseBytes::as_slice),
             },
             _ => Ok(&[]),

@@ -7,14 +7,15 @@
 //! them holds too little for a page, the subtree is taken apart as well and its first leaf merges with what is there.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::super::{ApplyStats, BaseError, Change, ChangeSource, KeyRange, Result, check_change};
 use super::DEPTH_MAX;
 use super::build::{Builder, Made};
+use super::frame::Page;
 use super::node::{Kids, Resident};
 use super::out::Out;
-use super::page::{HEADER, NodeRef, OverflowRef, Page, ValueAt, put_u32, put_varint, varint_len};
+use super::page::{HEADER, NodeRef, OverflowRef, ValueAt, put_u32, put_varint, varint_len};
 use super::space::Space;
 use super::store::Store;
 
@@ -30,6 +31,8 @@ pub(crate) struct Merger<'a, 's> {
     /// Key of the last change, to notice changes that don't ascend.
     last_change: Option<Vec<u8>>,
     key: Vec<u8>,
+    /// Leaves in memory that the new tree does not have.
+    stale: StaleLeaves,
     stats: ApplyStats,
 }
 
@@ -54,8 +57,17 @@ impl<'t> Place<'t> {
     }
 }
 
-/// The root of the new tree: the node, its level, and what is in memory of it.
-pub(crate) type Root = Option<(Made, u8)>;
+/// Leaves in memory by their page.
+pub(crate) type StaleLeaves = Vec<(u32, Weak<Page>)>;
+
+/// What a merge made. Some of it may still be in the buffer of `out`.
+pub(crate) struct Merged<'a> {
+    /// The root of the new tree, with what is in memory of it, and its level; `None` for the empty tree.
+    pub root: Option<(Made, u8)>,
+    pub out: Out<'a>,
+    pub stale: StaleLeaves,
+    pub stats: ApplyStats,
+}
 
 impl<'a, 's> Merger<'a, 's> {
     pub(crate) fn new(store: &'a Store, space: &'s mut Space, deletions: &'a [KeyRange<'a>]) -> Merger<'a, 's> {
@@ -67,18 +79,18 @@ impl<'a, 's> Merger<'a, 's> {
             deletions,
             last_change: None,
             key: Vec::new(),
+            stale: Vec::new(),
             stats: ApplyStats::default(),
         }
     }
 
-    /// Merges `changes` into the tree of `root`, all of whose memory is below `kids`, and writes the new tree. Some of it
-    /// may still be in the buffer that is returned.
+    /// Merges `changes` into the tree of `root`, all of whose memory is below `kids`, and writes the new tree.
     pub(crate) fn run(
         mut self,
         kids: &Kids,
         root: Option<(NodeRef, u8)>,
         changes: &mut dyn ChangeSource,
-    ) -> Result<(Root, Out<'a>, ApplyStats)> {
+    ) -> Result<Merged<'a>> {
         match root {
             Some((node, level)) => self.node(
                 Place {
@@ -94,7 +106,12 @@ impl<'a, 's> Merger<'a, 's> {
             None => self.additions(&[], None, changes)?,
         }
         let root = self.finish()?;
-        Ok((root, self.out, self.stats))
+        Ok(Merged {
+            root,
+            out: self.out,
+            stale: self.stale,
+            stats: self.stats,
+        })
     }
 
     fn node(&mut self, place: Place<'_>, changes: &mut dyn ChangeSource) -> Result<()> {
@@ -308,7 +325,7 @@ impl<'a, 's> Merger<'a, 's> {
     fn peek_leaf(&self, place: &Place<'_>) -> Result<Arc<Page>> {
         match place.kids.leaf(place.index) {
             Some(leaf) => Ok(leaf),
-            None => Ok(Arc::new(self.store.read_node(place.node, 0)?)),
+            None => Ok(self.store.read_node(place.node, 0)?),
         }
     }
 
@@ -319,7 +336,7 @@ impl<'a, 's> Merger<'a, 's> {
         if let Some(leaf) = place.kids.leaf(place.index) {
             // Two, since one leaf may become two.
             self.builders[0].keep_warm(2);
-            leaf.chill();
+            self.stale.push((place.node.page, Arc::downgrade(&leaf)));
         }
     }
 
@@ -391,7 +408,7 @@ impl<'a, 's> Merger<'a, 's> {
             leaf.key_into(i, &mut key);
             match leaf.value(i) {
                 ValueAt::Inline { start, len } => {
-                    self.push_inline(&key, &leaf.bytes[start as usize..][..len as usize])?;
+                    self.push_inline(&key, &leaf.bytes()[start as usize..][..len as usize])?;
                 }
                 ValueAt::Overflow(at) => self.push_reference(&key, at)?,
             }
@@ -421,14 +438,14 @@ impl<'a, 's> Merger<'a, 's> {
             }
         }
         if let Some(leaf) = place.kids.leaf(place.index) {
-            leaf.chill();
+            self.stale.push((place.node.page, Arc::downgrade(&leaf)));
         }
         self.free(place.node);
         Ok(())
     }
 
     /// Closes everything, level by level, up to the only node of the topmost.
-    fn finish(&mut self) -> Result<Root> {
+    fn finish(&mut self) -> Result<Option<(Made, u8)>> {
         let mut level = 0;
         loop {
             let above_is_empty = self.builders[usize::from(level) + 1..].iter().all(Builder::is_empty);

@@ -64,7 +64,7 @@
 //! Example: page 7, 300 pages, with overflow: `07 00 00 00  2c 01 00 01  …`. The checksum makes each tree vouch for its
 //! pages: a stale page that is sound by itself (a write that never happened) is found as well as a damaged one.
 //!
-//! **Leaf**: header, slots, prefix, cells. **Interior node**: header, node references of the children, slots, prefix,
+//! **Leaf**: header, prefix, slots, cells. **Interior node**: header, prefix, slots, node references of the children,
 //! cells; key `i` separates child `i` from child `i + 1`: it is greater than all keys below the first and not greater
 //! than those below the second, and as short as that allows.
 //!
@@ -107,11 +107,12 @@ mod cache;
 mod check;
 mod cursor;
 mod file;
+pub(crate) mod frame;
 mod merge;
 mod meta;
 mod node;
 mod out;
-pub(crate) mod page;
+mod page;
 mod space;
 mod store;
 mod transaction;
@@ -183,6 +184,8 @@ struct Writer {
     next_txn: u64,
     /// Whether meta page 1 is not known to be as page 0 is.
     mirror_is_stale: bool,
+    /// Leaves in memory that the state just committed does not have.
+    stale: merge::StaleLeaves,
 }
 
 impl Tree {
@@ -256,6 +259,7 @@ impl Tree {
             space: None,
             versions: VecDeque::from([(version.txn, Arc::downgrade(&version))]),
             mirror_is_stale,
+            stale: Vec::new(),
         };
         if !options.read_only {
             writer.mend_mirror(&store)?;

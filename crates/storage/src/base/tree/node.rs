@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use super::page::Page;
+use super::frame::Page;
 
 /// Children of one interior node, or the root as the only child of its version. Filled as they are asked for.
 #[derive(Debug)]
@@ -23,6 +23,11 @@ pub(crate) enum Resident {
     Nothing,
     Leaf(Weak<Page>),
     Inner(Arc<Inner>),
+}
+
+/// A weak reference to nothing. It allocates nothing; the array is only there to have a size.
+fn no_leaf() -> Weak<Page> {
+    Weak::<Page<[u8; 0]>>::new()
 }
 
 impl Resident {
@@ -48,7 +53,7 @@ impl Kids {
                 residents
                     .map(|resident| match resident {
                         Resident::Leaf(leaf) => Mutex::new(leaf),
-                        _ => Mutex::new(Weak::new()),
+                        _ => Mutex::new(no_leaf()),
                     })
                     .collect(),
             )
@@ -111,13 +116,13 @@ impl Kids {
 /// An interior node in memory.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub(crate) page: Page,
+    pub(crate) page: Arc<Page>,
     pub(crate) kids: Kids,
 }
 
 impl Inner {
     /// A node of `level` (at least 1) of which no child is loaded.
-    pub(crate) fn new(page: Page, level: u8) -> Inner {
+    pub(crate) fn new(page: Arc<Page>, level: u8) -> Inner {
         let kids = Kids::empty(page.children(), level - 1);
         Inner { page, kids }
     }

@@ -1,11 +1,4 @@
-//! Pages as bytes: header, references, the key directory that leaf and interior nodes share. The layout is specified in
-//! the [module documentation](super); this file is the only one that knows the offsets of nodes.
-//!
-//! A [`Page`] in memory is immutable and has been verified: its checksum, and that every offset in it stays inside, so
-//! that the accessors need no error path.
-
-use std::cmp::Ordering;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+//! Pages as bytes: header, references, numbers. The layout is specified in the [module documentation](super).
 
 /// Bytes of the header of every extent but the meta pages.
 pub(crate) const HEADER: usize = 32;
@@ -13,8 +6,6 @@ pub(crate) const HEADER: usize = 32;
 pub(crate) const REF_BYTES: usize = 20;
 /// Extents longer than this have wide slots, because an offset in them may not fit 16 bits.
 pub(crate) const NARROW_MAX: usize = 1 << 16;
-/// Most accesses that [`Page::touch`] remembers.
-const HEAT_MAX: u8 = 3;
 
 /// What an extent holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,242 +79,6 @@ pub(crate) enum ValueAt {
     Overflow(OverflowRef),
 }
 
-/// Where the key directory of a node is.
-#[derive(Debug, Clone, Copy, Default)]
-struct Directory {
-    slots_at: u32,
-    /// Number of keys.
-    count: u32,
-    prefix_at: u32,
-    prefix_len: u32,
-    /// Bytes per slot.
-    stride: u32,
-}
-
-/// A verified extent in memory, or any bytes that a value handle points into.
-#[derive(Debug, Default)]
-pub(crate) struct Page {
-    pub(crate) bytes: Box<[u8]>,
-    directory: Directory,
-    heat: AtomicU8,
-}
-
-impl Page {
-    /// Bytes that are not a node.
-    pub(crate) fn raw(bytes: Box<[u8]>) -> Page {
-        Page {
-            bytes,
-            ..Page::default()
-        }
-    }
-
-    /// Remembers one access, for the cache.
-    pub(crate) fn touch(&self) {
-        let heat = self.heat.load(Relaxed);
-        if heat < HEAT_MAX {
-            self.heat.store(heat + 1, Relaxed);
-        }
-    }
-
-    /// Forgets one access; `false` if there was none left.
-    pub(crate) fn cool(&self) -> bool {
-        let heat = self.heat.load(Relaxed);
-        self.heat.store(heat.saturating_sub(1), Relaxed);
-        heat > 0
-    }
-
-    /// Makes the page the first to go: nothing current refers to it.
-    pub(crate) fn chill(&self) {
-        self.heat.store(0, Relaxed);
-    }
-
-    /// Number of keys: entries of a leaf, separators of an interior node.
-    #[inline]
-    pub(crate) fn count(&self) -> usize {
-        self.directory.count as usize
-    }
-
-    /// Number of children of an interior node.
-    pub(crate) fn children(&self) -> usize {
-        self.count() + 1
-    }
-
-    /// Reference to child `i` of an interior node.
-    pub(crate) fn child(&self, i: usize) -> NodeRef {
-        NodeRef::decode(&self.bytes[HEADER + i * REF_BYTES..][..REF_BYTES])
-    }
-
-    /// Entries in the subtree of child `i`.
-    pub(crate) fn child_entries(&self, i: usize) -> u64 {
-        self.child(i).entries
-    }
-
-    /// Bytes in use.
-    pub(crate) fn used(&self) -> usize {
-        get_u32(&self.bytes, 24) as usize
-    }
-
-    /// What all keys of the node begin with.
-    #[inline]
-    pub(crate) fn prefix(&self) -> &[u8] {
-        &self.bytes[self.directory.prefix_at as usize..][..self.directory.prefix_len as usize]
-    }
-
-    #[inline]
-    fn head(&self, i: usize) -> u32 {
-        get_u32(
-            &self.bytes,
-            self.directory.slots_at as usize + i * self.directory.stride as usize,
-        )
-    }
-
-    #[inline]
-    fn cell(&self, i: usize) -> usize {
-        let at = self.directory.slots_at as usize + i * self.directory.stride as usize + 4;
-        if self.directory.stride == 6 {
-            usize::from(u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]))
-        } else {
-            get_u32(&self.bytes, at) as usize
-        }
-    }
-
-    /// Length of the suffix of key `i` and the rest of it behind its head.
-    #[inline]
-    fn suffix(&self, i: usize) -> (usize, &[u8]) {
-        let (len, at) = get_varint(&self.bytes, self.cell(i));
-        (len as usize, &self.bytes[at..][..(len as usize).saturating_sub(4)])
-    }
-
-    /// Replaces what `key` holds behind the prefix by the suffix of key `i`. `key` begins with the prefix.
-    #[inline]
-    pub(crate) fn suffix_into(&self, i: usize, key: &mut Vec<u8>) {
-        let (len, rest) = self.suffix(i);
-        key.truncate(self.directory.prefix_len as usize);
-        let head = self.head(i).to_be_bytes();
-        key.extend_from_slice(&head[..len.min(4)]);
-        key.extend_from_slice(rest);
-    }
-
-    /// Replaces `key` by key `i`.
-    pub(crate) fn key_into(&self, i: usize, key: &mut Vec<u8>) {
-        key.clear();
-        key.extend_from_slice(self.prefix());
-        self.suffix_into(i, key);
-    }
-
-    /// Where the value of entry `i` of a leaf is.
-    #[inline]
-    pub(crate) fn value(&self, i: usize) -> ValueAt {
-        let (suffix, at) = get_varint(&self.bytes, self.cell(i));
-        let (word, at) = get_varint(&self.bytes, at + (suffix as usize).saturating_sub(4));
-        let len = word >> 1;
-        if word & 1 == 0 {
-            ValueAt::Inline { start: at as u32, len }
-        } else {
-            ValueAt::Overflow(OverflowRef {
-                page: get_u32(&self.bytes, at),
-                crc: get_u32(&self.bytes, at + 4),
-                len,
-            })
-        }
-    }
-
-    /// Index of the first key `>= key`, and whether it is equal.
-    #[inline]
-    pub(crate) fn search(&self, key: &[u8]) -> (usize, bool) {
-        let count = self.count();
-        let prefix = self.prefix();
-        let Some(suffix) = key.strip_prefix(prefix) else {
-            return if key < prefix { (0, false) } else { (count, false) };
-        };
-        let head = head_of(suffix);
-        let rest = suffix.get(4..).unwrap_or(&[]);
-        let stride = self.directory.stride as usize;
-        let slots = &self.bytes[self.directory.slots_at as usize..][..count * stride];
-        let (mut low, mut high) = (0, count);
-        while low < high {
-            let middle = (low + high) / 2;
-            let at = get_u32(slots, middle * stride);
-            let order = match at.cmp(&head) {
-                Ordering::Equal => {
-                    let (len, at_rest) = self.suffix(middle);
-                    at_rest.cmp(rest).then(len.cmp(&suffix.len()))
-                }
-                order => order,
-            };
-            match order {
-                Ordering::Less => low = middle + 1,
-                Ordering::Equal => return (middle, true),
-                Ordering::Greater => high = middle,
-            }
-        }
-        (low, false)
-    }
-
-    /// Index of the child of an interior node whose range holds `key`.
-    #[inline]
-    pub(crate) fn child_of(&self, key: &[u8]) -> usize {
-        let (at, exact) = self.search(key);
-        at + usize::from(exact)
-    }
-
-    /// Takes the bytes of a node whose checksum, number and kind have been verified, and verifies the rest.
-    pub(crate) fn node(bytes: Box<[u8]>, level: u8) -> Result<Page, String> {
-        let len = bytes.len();
-        if bytes[9] != level {
-            return Err(format!("node of level {} where level {level} belongs", bytes[9]));
-        }
-        let stride = if len > NARROW_MAX { 8 } else { 6 };
-        let items = get_u32(&bytes, 16);
-        if items == 0 {
-            return Err("node without entries".into());
-        }
-        let (count, refs) = if level == 0 {
-            (items, 0)
-        } else {
-            (items - 1, items as usize)
-        };
-        let slots_at = HEADER + refs.saturating_mul(REF_BYTES);
-        let prefix_at = slots_at.saturating_add((count as usize).saturating_mul(stride));
-        let prefix_len = get_u32(&bytes, 20);
-        let used = get_u32(&bytes, 24) as usize;
-        if used > len || prefix_at.saturating_add(prefix_len as usize) > used {
-            return Err("key directory reaches beyond the node".into());
-        }
-        let page = Page {
-            directory: Directory {
-                slots_at: slots_at as u32,
-                count,
-                prefix_at: prefix_at as u32,
-                prefix_len,
-                stride: stride as u32,
-            },
-            bytes,
-            heat: AtomicU8::new(0),
-        };
-        for i in 0..count as usize {
-            if !page.cell_is_inside(i, level, used) {
-                return Err(format!("cell {i} reaches beyond the node"));
-            }
-        }
-        Ok(page)
-    }
-
-    fn cell_is_inside(&self, i: usize, level: u8, used: usize) -> bool {
-        let inside = || -> Option<bool> {
-            let (suffix, at) = checked_varint(&self.bytes[..used], self.cell(i))?;
-            let at = at.checked_add((suffix as usize).saturating_sub(4))?;
-            if level > 0 {
-                return Some(at <= used);
-            }
-            let (word, at) = checked_varint(&self.bytes[..used], at)?;
-            let len = if word & 1 == 0 { (word >> 1) as usize } else { 8 };
-            Some(at.checked_add(len)? <= used)
-        };
-        inside().unwrap_or(false)
-    }
-}
-
 /// First four bytes of a suffix as a number that orders like them; missing bytes count as zero.
 #[inline]
 pub(crate) fn head_of(suffix: &[u8]) -> u32 {
@@ -390,7 +145,7 @@ pub(crate) fn put_u32(bytes: &mut [u8], at: usize, value: u32) {
 
 /// A number in groups of seven bits, lowest first; all groups but the last have the top bit set.
 #[inline]
-fn get_varint(bytes: &[u8], mut at: usize) -> (u32, usize) {
+pub(crate) fn get_varint(bytes: &[u8], mut at: usize) -> (u32, usize) {
     let mut value = u32::from(bytes[at]);
     at += 1;
     if value < 0x80 {
@@ -410,7 +165,7 @@ fn get_varint(bytes: &[u8], mut at: usize) -> (u32, usize) {
 }
 
 /// Like [`get_varint`], for bytes that are not known to hold one.
-fn checked_varint(bytes: &[u8], at: usize) -> Option<(u32, usize)> {
+pub(crate) fn checked_varint(bytes: &[u8], at: usize) -> Option<(u32, usize)> {
     let end = (0..5).find(|i| bytes.get(at + i).is_some_and(|byte| *byte < 0x80))?;
     Some(get_varint(&bytes[..at + end + 1], at))
 }

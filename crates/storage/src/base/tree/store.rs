@@ -6,8 +6,9 @@ use std::{io, path::Path};
 use super::super::{BaseBytes, BaseError, Result};
 use super::cache::Cache;
 use super::file::PageFile;
+use super::frame::Page;
 use super::node::{Inner, Kids};
-use super::page::{HEADER, Kind, NodeRef, OverflowRef, Page, ValueAt, get_u32, verify};
+use super::page::{HEADER, Kind, NodeRef, OverflowRef, ValueAt, get_u32, verify};
 
 /// The file, and what of it is in memory.
 pub(crate) struct Store {
@@ -48,27 +49,34 @@ impl Store {
     /// Reads an extent and verifies checksum, number and kind.
     pub(crate) fn read_extent(&self, page: u32, pages: u32, kind: Kind, crc: u32) -> Result<Box<[u8]>> {
         let mut bytes = vec![0; pages as usize * self.page_bytes].into_boxed_slice();
+        self.fill_extent(&mut bytes, page, kind, crc)?;
+        Ok(bytes)
+    }
+
+    fn fill_extent(&self, bytes: &mut [u8], page: u32, kind: Kind, crc: u32) -> Result<()> {
         self.file
-            .read_at(&mut bytes, self.offset(page))
+            .read_at(bytes, self.offset(page))
             .map_err(|error| match error.kind() {
                 io::ErrorKind::UnexpectedEof => self.corrupt(page, "the file ends before this page does"),
                 _ => self.io("read")(error),
             })?;
-        verify(&bytes, page, kind, crc).map_err(|reason| self.corrupt(page, reason))?;
-        if get_u32(&bytes, 12) != pages {
+        verify(bytes, page, kind, crc).map_err(|reason| self.corrupt(page, reason))?;
+        let pages = bytes.len() / self.page_bytes;
+        if get_u32(bytes, 12) as usize != pages {
             return Err(self.corrupt(
                 page,
-                format!("extent of {} pages where {pages} belong", get_u32(&bytes, 12)),
+                format!("extent of {} pages where {pages} belong", get_u32(bytes, 12)),
             ));
         }
-        Ok(bytes)
+        Ok(())
     }
 
     /// Reads a node of `level`, 0 for a leaf.
-    pub(crate) fn read_node(&self, node: NodeRef, level: u8) -> Result<Page> {
+    pub(crate) fn read_node(&self, node: NodeRef, level: u8) -> Result<Arc<Page>> {
         let kind = if level == 0 { Kind::Leaf } else { Kind::Interior };
-        let bytes = self.read_extent(node.page, node.pages, kind, node.crc)?;
-        Page::node(bytes, level).map_err(|reason| self.corrupt(node.page, reason))
+        let fill = |bytes: &mut [u8]| self.fill_extent(bytes, node.page, kind, node.crc);
+        let len = node.pages as usize * self.page_bytes;
+        Page::node(len, level, fill, |reason| self.corrupt(node.page, reason))
     }
 
     /// Interior child `i` of `kids`, which `node` refers to. `level` is the child's, at least 1.
@@ -94,7 +102,7 @@ impl Store {
             return Ok(leaf);
         }
         let node = node();
-        let leaf = Arc::new(self.read_node(node, 0)?);
+        let leaf = self.read_node(node, 0)?;
         self.cache.hold_leaf(node.page, leaf.clone());
         kids.set_leaf(i, &leaf);
         Ok(leaf)
@@ -105,7 +113,7 @@ impl Store {
         let page = match self.cache.value(at) {
             Some(page) => page,
             None => {
-                let page = Arc::new(Page::raw(self.read_overflow(at)?));
+                let page = Page::raw(self.read_overflow(at)?);
                 self.cache.hold_value(at, &page);
                 page
             }

@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use super::super::{ApplyStats, BaseError, ChangeSource, KeyRange, Result, check_deletions};
 use super::Writer;
+use super::build::Made;
 use super::check::free_list;
-use super::merge::{Merger, Root};
+use super::merge::{Merged, Merger, StaleLeaves};
 use super::meta::{Meta, USER_META_AT};
 use super::node::{Kids, Resident};
 use super::out::Out;
@@ -68,7 +69,12 @@ impl Writer {
         space.roll_back();
         space.release(oldest);
         let written = write(store, space, base, &self.meta, (deletions, changes, user), txn);
-        let (meta, root, stats) = match written {
+        let Written {
+            meta,
+            root,
+            stale,
+            stats,
+        } = match written {
             Ok(written) => written,
             Err(error) => {
                 space.roll_back();
@@ -96,11 +102,17 @@ impl Writer {
         });
         self.versions.push_back((txn, Arc::downgrade(&version)));
         self.meta = meta;
+        self.stale = stale;
         Ok((version, stats))
     }
 
     /// Step 4, behind the switch to the new state.
     pub(crate) fn settle(&mut self, store: &Store) {
+        for (page, leaf) in std::mem::take(&mut self.stale) {
+            if let Some(leaf) = leaf.upgrade() {
+                store.cache.drop_leaf(page, &leaf);
+            }
+        }
         self.mirror_is_stale = write_meta(store, &self.meta, 1).is_err();
         if !self.mirror_is_stale {
             cut(store, self.meta.page_count);
@@ -119,6 +131,14 @@ impl Writer {
     }
 }
 
+/// A state that is in the file but for its meta pages.
+struct Written {
+    meta: Meta,
+    root: Option<(Made, u8)>,
+    stale: StaleLeaves,
+    stats: ApplyStats,
+}
+
 /// Step 2.
 fn write(
     store: &Store,
@@ -127,8 +147,13 @@ fn write(
     before: &Meta,
     (deletions, changes, user): Input<'_, '_>,
     txn: u64,
-) -> Result<(Meta, Root, ApplyStats)> {
-    let (root, mut out, mut stats) = Merger::new(store, space, deletions).run(&base.kids, base.root, changes)?;
+) -> Result<Written> {
+    let Merged {
+        root,
+        mut out,
+        stale,
+        mut stats,
+    } = Merger::new(store, space, deletions).run(&base.kids, base.root, changes)?;
     if let Some((page, pages, _)) = before.free_list {
         space.free(page, pages);
     }
@@ -145,7 +170,12 @@ fn write(
         free_list,
         user: user.to_vec(),
     };
-    Ok((meta, root, stats))
+    Ok(Written {
+        meta,
+        root,
+        stale,
+        stats,
+    })
 }
 
 fn write_free_list(store: &Store, space: &mut Space, out: &mut Out<'_>) -> Result<Option<(u32, u32, u32)>> {

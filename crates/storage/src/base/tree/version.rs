@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::super::{BaseBytes, BaseCursor, BaseSnapshot, Result};
 use super::cursor::TreeCursor;
+use super::frame::Page;
 use super::node::{Inner, Kids};
-use super::page::{NodeRef, Page};
+use super::page::NodeRef;
 use super::store::Store;
 
 pub(crate) struct Version {

@@ -1,0 +1,297 @@
+//! A page in memory: immutable and verified, its checksum as well as that every offset in it stays inside, so that the
+//! accessors need no error path. Only this file and [`build`](super::build) know the offsets of nodes.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
+
+use super::page::{
+    HEADER, NARROW_MAX, NodeRef, OverflowRef, REF_BYTES, ValueAt, checked_varint, get_u32, get_varint, head_of,
+};
+
+/// Most accesses that [`Page::touch`] remembers.
+const HEAT_MAX: u8 = 3;
+
+/// Where the key directory of a node is. The prefix is behind the header, then come the slots.
+#[derive(Debug, Clone, Copy, Default)]
+struct Directory {
+    slots_at: u32,
+    /// Number of keys.
+    count: u32,
+    prefix_len: u32,
+    /// Where the references to children are, in an interior node.
+    refs_at: u32,
+    /// Bytes per slot.
+    stride: u32,
+}
+
+/// A verified extent, or any bytes that a value handle points into.
+///
+/// Pages of the usual sizes are one piece of memory with what is known about them and their reference count, because the
+/// cost of a lookup in a large tree is the number of places in memory it touches. That makes `B` an array when a page is
+/// made and a slice for everyone else.
+#[derive(Debug)]
+pub(crate) struct Page<B: ?Sized = [u8]> {
+    directory: Directory,
+    /// Where the cache has the page.
+    pub(crate) place: AtomicU32,
+    heat: AtomicU8,
+    /// The bytes, when they are not one page.
+    long: Option<Box<[u8]>>,
+    own: B,
+}
+
+impl<const N: usize> Page<[u8; N]> {
+    fn zeroed() -> Arc<Page> {
+        Arc::new(Page::around(None, [0; N]))
+    }
+}
+
+impl<B> Page<B> {
+    fn around(long: Option<Box<[u8]>>, own: B) -> Page<B> {
+        Page {
+            directory: Directory::default(),
+            place: AtomicU32::new(u32::MAX),
+            heat: AtomicU8::new(0),
+            long,
+            own,
+        }
+    }
+}
+
+impl Page {
+    /// Bytes that are not a node.
+    pub(crate) fn raw(bytes: Box<[u8]>) -> Arc<Page> {
+        Arc::new(Page::around(Some(bytes), []))
+    }
+
+    /// A node of `len` bytes. `fill` is handed them zeroed and leaves there an extent whose checksum, number and kind are
+    /// right; the rest is verified here.
+    pub(crate) fn node<E>(
+        len: usize,
+        level: u8,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+        corrupt: impl FnOnce(String) -> E,
+    ) -> Result<Arc<Page>, E> {
+        let mut page = match len {
+            512 => Page::<[u8; 512]>::zeroed(),
+            1024 => Page::<[u8; 1024]>::zeroed(),
+            2048 => Page::<[u8; 2048]>::zeroed(),
+            4096 => Page::<[u8; 4096]>::zeroed(),
+            8192 => Page::<[u8; 8192]>::zeroed(),
+            16_384 => Page::<[u8; 16_384]>::zeroed(),
+            _ => Page::raw(vec![0; len].into_boxed_slice()),
+        };
+        let new = Arc::get_mut(&mut page).expect("nobody else has the page yet");
+        fill(match &mut new.long {
+            Some(long) => long,
+            None => &mut new.own,
+        })?;
+        new.read_directory(level).map_err(corrupt)?;
+        Ok(page)
+    }
+
+    /// The bytes of the extent.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match &self.long {
+            None => &self.own,
+            Some(long) => long,
+        }
+    }
+
+    /// Remembers one access, for the cache.
+    pub(crate) fn touch(&self) {
+        let heat = self.heat.load(Relaxed);
+        if heat < HEAT_MAX {
+            self.heat.store(heat + 1, Relaxed);
+        }
+    }
+
+    /// Forgets one access; `false` if there was none left.
+    pub(crate) fn cool(&self) -> bool {
+        let heat = self.heat.load(Relaxed);
+        self.heat.store(heat.saturating_sub(1), Relaxed);
+        heat > 0
+    }
+
+    /// Number of keys: entries of a leaf, separators of an interior node.
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.directory.count as usize
+    }
+
+    /// Number of children of an interior node.
+    pub(crate) fn children(&self) -> usize {
+        self.count() + 1
+    }
+
+    /// Reference to child `i` of an interior node.
+    pub(crate) fn child(&self, i: usize) -> NodeRef {
+        NodeRef::decode(&self.bytes()[self.directory.refs_at as usize + i * REF_BYTES..][..REF_BYTES])
+    }
+
+    /// Entries in the subtree of child `i`.
+    pub(crate) fn child_entries(&self, i: usize) -> u64 {
+        self.child(i).entries
+    }
+
+    /// Bytes in use.
+    pub(crate) fn used(&self) -> usize {
+        get_u32(self.bytes(), 24) as usize
+    }
+
+    /// What all keys of the node begin with.
+    #[inline]
+    pub(crate) fn prefix(&self) -> &[u8] {
+        &self.bytes()[HEADER..][..self.directory.prefix_len as usize]
+    }
+
+    #[inline]
+    fn head(&self, i: usize) -> u32 {
+        get_u32(
+            self.bytes(),
+            self.directory.slots_at as usize + i * self.directory.stride as usize,
+        )
+    }
+
+    #[inline]
+    fn cell(&self, i: usize) -> usize {
+        let at = self.directory.slots_at as usize + i * self.directory.stride as usize + 4;
+        if self.directory.stride == 6 {
+            usize::from(u16::from_le_bytes([self.bytes()[at], self.bytes()[at + 1]]))
+        } else {
+            get_u32(self.bytes(), at) as usize
+        }
+    }
+
+    /// Length of the suffix of key `i` and the rest of it behind its head.
+    #[inline]
+    fn suffix(&self, i: usize) -> (usize, &[u8]) {
+        let (len, at) = get_varint(self.bytes(), self.cell(i));
+        (len as usize, &self.bytes()[at..][..(len as usize).saturating_sub(4)])
+    }
+
+    /// Replaces what `key` holds behind the prefix by the suffix of key `i`. `key` begins with the prefix.
+    #[inline]
+    pub(crate) fn suffix_into(&self, i: usize, key: &mut Vec<u8>) {
+        let (len, rest) = self.suffix(i);
+        key.truncate(self.directory.prefix_len as usize);
+        let head = self.head(i).to_be_bytes();
+        key.extend_from_slice(&head[..len.min(4)]);
+        key.extend_from_slice(rest);
+    }
+
+    /// Replaces `key` by key `i`.
+    pub(crate) fn key_into(&self, i: usize, key: &mut Vec<u8>) {
+        key.clear();
+        key.extend_from_slice(self.prefix());
+        self.suffix_into(i, key);
+    }
+
+    /// Where the value of entry `i` of a leaf is.
+    #[inline]
+    pub(crate) fn value(&self, i: usize) -> ValueAt {
+        let (suffix, at) = get_varint(self.bytes(), self.cell(i));
+        let (word, at) = get_varint(self.bytes(), at + (suffix as usize).saturating_sub(4));
+        let len = word >> 1;
+        if word & 1 == 0 {
+            ValueAt::Inline { start: at as u32, len }
+        } else {
+            ValueAt::Overflow(OverflowRef {
+                page: get_u32(self.bytes(), at),
+                crc: get_u32(self.bytes(), at + 4),
+                len,
+            })
+        }
+    }
+
+    /// Index of the first key `>= key`, and whether it is equal.
+    #[inline]
+    pub(crate) fn search(&self, key: &[u8]) -> (usize, bool) {
+        let count = self.count();
+        let prefix = self.prefix();
+        let Some(suffix) = key.strip_prefix(prefix) else {
+            return if key < prefix { (0, false) } else { (count, false) };
+        };
+        let head = head_of(suffix);
+        let rest = suffix.get(4..).unwrap_or(&[]);
+        let stride = self.directory.stride as usize;
+        let slots = &self.bytes()[self.directory.slots_at as usize..][..count * stride];
+        let (mut low, mut high) = (0, count);
+        while low < high {
+            let middle = (low + high) / 2;
+            let at = get_u32(slots, middle * stride);
+            let order = match at.cmp(&head) {
+                Ordering::Equal => {
+                    let (len, at_rest) = self.suffix(middle);
+                    at_rest.cmp(rest).then(len.cmp(&suffix.len()))
+                }
+                order => order,
+            };
+            match order {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return (middle, true),
+                Ordering::Greater => high = middle,
+            }
+        }
+        (low, false)
+    }
+
+    /// Index of the child of an interior node whose range holds `key`.
+    #[inline]
+    pub(crate) fn child_of(&self, key: &[u8]) -> usize {
+        let (at, exact) = self.search(key);
+        at + usize::from(exact)
+    }
+
+    /// Reads where things are, and verifies that they are inside.
+    fn read_directory(&mut self, level: u8) -> Result<(), String> {
+        let bytes = self.bytes();
+        if bytes[9] != level {
+            return Err(format!("node of level {} where level {level} belongs", bytes[9]));
+        }
+        let stride = if bytes.len() > NARROW_MAX { 8 } else { 6 };
+        let items = get_u32(bytes, 16);
+        if items == 0 {
+            return Err("node without entries".into());
+        }
+        let (count, refs) = if level == 0 {
+            (items, 0)
+        } else {
+            (items - 1, items as usize)
+        };
+        let prefix_len = get_u32(bytes, 20);
+        let slots_at = HEADER.saturating_add(prefix_len as usize);
+        let refs_at = slots_at.saturating_add((count as usize).saturating_mul(stride));
+        let used = get_u32(bytes, 24) as usize;
+        if used > bytes.len() || refs_at.saturating_add(refs.saturating_mul(REF_BYTES)) > used {
+            return Err("key directory reaches beyond the node".into());
+        }
+        self.directory = Directory {
+            slots_at: slots_at as u32,
+            count,
+            prefix_len,
+            refs_at: refs_at as u32,
+            stride: stride as u32,
+        };
+        match (0..count as usize).find(|i| !self.cell_is_inside(*i, level, used)) {
+            Some(i) => Err(format!("cell {i} reaches beyond the node")),
+            None => Ok(()),
+        }
+    }
+
+    fn cell_is_inside(&self, i: usize, level: u8, used: usize) -> bool {
+        let inside = || -> Option<bool> {
+            let (suffix, at) = checked_varint(&self.bytes()[..used], self.cell(i))?;
+            let at = at.checked_add((suffix as usize).saturating_sub(4))?;
+            if level > 0 {
+                return Some(at <= used);
+            }
+            let (word, at) = checked_varint(&self.bytes()[..used], at)?;
+            let len = if word & 1 == 0 { (word >> 1) as usize } else { 8 };
+            Some(at.checked_add(len)? <= used)
+        };
+        inside().unwrap_or(false)
+    }
+}
