@@ -21,8 +21,14 @@ impl MatchExpr {
                         Some(predicate) => predicate,
                         None => return Self::AlwaysFalse,
                     },
-                    Predicate::ElemMatchObject(inner) => Predicate::ElemMatchObject(Box::new(inner.normalize())),
-                    Predicate::ElemMatchValue(inner) => Predicate::ElemMatchValue(Box::new(inner.normalize())),
+                    Predicate::ElemMatchObject(inner) => match inner.normalize() {
+                        Self::AlwaysFalse => return Self::AlwaysFalse,
+                        inner => Predicate::ElemMatchObject(Box::new(inner)),
+                    },
+                    Predicate::ElemMatchValue(inner) => match inner.normalize() {
+                        Self::AlwaysFalse => return Self::AlwaysFalse,
+                        inner => Predicate::ElemMatchValue(Box::new(inner)),
+                    },
                     other => other,
                 };
                 Self::leaf(leaf.path, predicate)

@@ -196,9 +196,9 @@ impl Parser<'_> {
             bail!(BadValue, "$elemMatch needs an Object");
         };
         let outer = std::mem::replace(&mut self.at_top, false);
-        // Logical operators come first in an object $elemMatch; any other operator is on the value.
-        let logical = matches!(doc.iter().next(), Some(("$and" | "$or" | "$nor" | "$where", _)));
-        let predicate = if is_operator_document(doc, true) && !logical {
+        // An operator that stands without a path makes it an object $elemMatch; any other is on the value.
+        let pathless = doc.iter().next().is_some_and(|(name, _)| is_pathless_operator(name));
+        let predicate = if is_operator_document(doc, true) && !pathless {
             let mut children = Vec::new();
             self.operators(&Path::new(""), doc, &mut children)
                 .map(|()| Predicate::ElemMatchValue(Box::new(and(children))))
@@ -292,6 +292,23 @@ fn modulus(value: ValueRef<'_>) -> Result<ModTest> {
         bail!(BadValue, "divisor cannot be 0");
     }
     Ok(ModTest { divisor, remainder })
+}
+
+fn is_pathless_operator(name: &str) -> bool {
+    matches!(
+        name,
+        "$and"
+            | "$or"
+            | "$nor"
+            | "$where"
+            | "$expr"
+            | "$text"
+            | "$jsonSchema"
+            | "$comment"
+            | "$sampleRate"
+            | "$alwaysTrue"
+            | "$alwaysFalse"
+    )
 }
 
 fn is_field_operator(name: &str) -> bool {

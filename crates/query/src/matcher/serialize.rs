@@ -13,12 +13,12 @@ impl MatchExpr {
             Self::Or(children) => doc! { "$or": list(children) },
             Self::Nor(children) => doc! { "$nor": list(children) },
             Self::Not(child) => match child.on_one_path() {
-                Some((path, operators)) => {
+                Some((path, operators)) if !matches!(**child, Self::AlwaysTrue | Self::AlwaysFalse) => {
                     let mut out = Document::new();
                     out.push(path, doc! { "$not": operators });
                     out
                 }
-                None => doc! { "$nor": list(std::slice::from_ref(&**child)) },
+                _ => doc! { "$nor": list(std::slice::from_ref(&**child)) },
             },
             Self::Leaf(leaf) => {
                 let mut out = Document::new();
@@ -31,7 +31,7 @@ impl MatchExpr {
         }
     }
 
-    /// The operators of conditions that are all on one path, if their names differ.
+    /// The operators of conditions that are all on one path.
     fn on_one_path(&self) -> Option<(&str, Document)> {
         match self {
             Self::Leaf(leaf) => Some((leaf.path.as_str(), leaf.predicate.serialize())),
@@ -47,15 +47,16 @@ impl MatchExpr {
                     if *common != path {
                         return None;
                     }
+                    // An operator may come twice; parsing reads each.
                     for (name, value) in operators.iter() {
-                        if out.get(name).is_some() {
-                            return None;
-                        }
                         out.push(name, value);
                     }
                 }
                 all
             }
+            // Within an $elemMatch on values, where constants have no operator of their own.
+            Self::AlwaysFalse => Some(("", doc! { "$in": Vec::new() })),
+            Self::AlwaysTrue => Some(("", doc! { "$nin": Vec::new() })),
             _ => None,
         }
     }
@@ -103,11 +104,10 @@ impl Predicate {
             Self::Bits(test) => out.push(test.op().name(), test.positions_value()),
             Self::ElemMatchObject(inner) => out.push("$elemMatch", inner.serialize()),
             Self::ElemMatchValue(inner) => {
-                let operators = match inner.on_one_path() {
-                    Some((_, operators)) => operators,
-                    // Two conditions of one operator cannot share a document.
-                    None => inner.serialize(),
-                };
+                // Parsing puts nothing but conditions on the element there.
+                let operators = inner
+                    .on_one_path()
+                    .map_or_else(|| inner.serialize(), |(_, operators)| operators);
                 out.push("$elemMatch", operators);
             }
         }
