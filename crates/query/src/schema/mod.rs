@@ -5,7 +5,7 @@
 //! "Specify JSON Schema Validation"; JSON Schema draft 4, validation.
 //!
 //! Reading order: this file (a parsed [`Schema`]), `parse`, `eval`, [`explain`] (which rules failed and
-//! why), [`failure`] (the same for query expressions, and error 121 as a whole).
+//! why), [`failure`] (the same for query expressions, and error 121 as a whole), [`Validator`] (a collection's).
 
 mod eval;
 pub mod explain;
@@ -13,8 +13,10 @@ pub mod failure;
 mod parse;
 #[cfg(test)]
 mod tests;
+mod validator;
 
 pub use failure::validation_error;
+pub use validator::{ValidationAction, Validator, Verdict, check_action, check_level};
 
 use crate::matcher::TypeSet;
 use crate::regex::Regex;

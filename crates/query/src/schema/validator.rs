@@ -1,0 +1,184 @@
+//! The validator of a collection: which documents may be stored.
+//!
+//! | level | an insert | an update of a matching document | an update of one that does not match |
+//! |---|---|---|---|
+//! | `strict` | checked | checked | checked |
+//! | `moderate` | checked | checked | free |
+//! | `off` | free | free | free |
+//!
+//! Source: manual, "Schema Validation".
+
+use super::validation_error;
+use crate::env::{OpContext, Scope};
+use crate::matcher::{Context, MatchExpr};
+use nestor_model::{DocRef, Error, Result, ValueRef, bail};
+
+/// `validator`, `validationLevel` and `validationAction` of a collection, compiled.
+#[derive(Clone, Debug)]
+pub struct Validator {
+    expr: MatchExpr,
+    moderate: bool,
+    action: ValidationAction,
+}
+
+/// What happens to a document that does not match.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ValidationAction {
+    /// It is refused.
+    Error,
+    /// It is stored and logged.
+    Warn,
+    /// It is refused and logged.
+    ErrorAndLog,
+}
+
+/// What a validator says of a document.
+#[derive(Debug)]
+pub enum Verdict {
+    /// It may be stored.
+    Pass,
+    /// It may be stored, but this is to be logged.
+    Warn(Error),
+    /// It may not be stored.
+    Refuse {
+        /// 121 (DocumentValidationFailure).
+        error: Error,
+        /// The error is to be logged too.
+        log: bool,
+    },
+}
+
+impl Validator {
+    /// Compiles the validator among a collection's options; `None` when nothing is checked.
+    ///
+    /// Errors: those of [`Validator::parse`], [`check_level`] and [`check_action`].
+    pub fn from_options(options: DocRef<'_>) -> Result<Option<Self>> {
+        let Some(ValueRef::Document(filter)) = options.get("validator") else {
+            return Ok(None);
+        };
+        let level = options
+            .get("validationLevel")
+            .and_then(ValueRef::as_str)
+            .unwrap_or("strict");
+        let action = options
+            .get("validationAction")
+            .and_then(ValueRef::as_str)
+            .unwrap_or("error");
+        check_level(level)?;
+        let action = check_action(action)?;
+        if level == "off" || filter.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            expr: Self::parse(filter)?,
+            moderate: level == "moderate",
+            action,
+        }))
+    }
+
+    /// Parses a validator.
+    ///
+    /// Errors: 2 (BadValue) for `$where` and `$text`; 5626500 for `$near` and its like; those of match
+    /// expressions.
+    pub fn parse(filter: DocRef<'_>) -> Result<MatchExpr> {
+        MatchExpr::parse_with(filter, &mut Scope::new(), Context::Validator, None)
+    }
+
+    /// Judges `new`, which is inserted or takes the place of `old`. Errors: those of evaluation, other
+    /// than of `new` itself.
+    pub fn check(&self, new: DocRef<'_>, old: Option<DocRef<'_>>, op: &OpContext) -> Result<Verdict> {
+        if self.expr.matches(new, op)? {
+            return Ok(Verdict::Pass);
+        }
+        if let Some(old) = old {
+            if self.moderate && !self.expr.matches(old, op)? {
+                return Ok(Verdict::Pass);
+            }
+        }
+        let error = validation_error(&self.expr, new, op);
+        Ok(match self.action {
+            ValidationAction::Error => Verdict::Refuse { error, log: false },
+            ValidationAction::ErrorAndLog => Verdict::Refuse { error, log: true },
+            ValidationAction::Warn => Verdict::Warn(error),
+        })
+    }
+}
+
+/// Checks a `validationLevel`. Errors: 2 (BadValue).
+pub fn check_level(level: &str) -> Result<()> {
+    match level {
+        "off" | "moderate" | "strict" => Ok(()),
+        _ => bail!(
+            BadValue,
+            "Enumeration value '{level}' for field 'validationLevel' is not a valid value."
+        ),
+    }
+}
+
+/// Checks a `validationAction`. Errors: 2 (BadValue).
+pub fn check_action(action: &str) -> Result<ValidationAction> {
+    match action {
+        "error" => Ok(ValidationAction::Error),
+        "warn" => Ok(ValidationAction::Warn),
+        "errorAndLog" => Ok(ValidationAction::ErrorAndLog),
+        _ => bail!(
+            BadValue,
+            "Enumeration value '{action}' for field 'validationAction' is not a valid value."
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nestor_model::{Document, doc};
+
+    fn verdict(options: Document, new: Document, old: Option<Document>) -> &'static str {
+        let op = OpContext::default();
+        let validator = Validator::from_options(options.as_ref()).expect("valid options");
+        let Some(validator) = validator else { return "unchecked" };
+        match validator.check(new.as_ref(), old.as_ref().map(Document::as_ref), &op) {
+            Ok(Verdict::Pass) => "pass",
+            Ok(Verdict::Warn(_)) => "warn",
+            Ok(Verdict::Refuse { error, log }) => {
+                assert_eq!(error.code().number(), 121);
+                if log { "refuse and log" } else { "refuse" }
+            }
+            Err(e) => panic!("{e}"),
+        }
+    }
+
+    #[test]
+    fn levels_and_actions() {
+        let options = |level: &str, action: &str| {
+            doc! {"validator": doc! {"a": 1}, "validationLevel": level, "validationAction": action}
+        };
+        let (good, bad) = (|| doc! {"a": 1}, || doc! {"a": 2});
+        assert_eq!(verdict(doc! {}, bad(), None), "unchecked");
+        assert_eq!(verdict(doc! {"validator": doc! {}}, bad(), None), "unchecked");
+        assert_eq!(verdict(doc! {"validator": doc! {"a": 1}}, bad(), None), "refuse");
+        assert_eq!(verdict(options("strict", "error"), good(), None), "pass");
+        assert_eq!(verdict(options("strict", "error"), bad(), Some(bad())), "refuse");
+        assert_eq!(verdict(options("moderate", "error"), bad(), Some(bad())), "pass");
+        assert_eq!(verdict(options("moderate", "error"), bad(), Some(good())), "refuse");
+        assert_eq!(verdict(options("moderate", "error"), bad(), None), "refuse");
+        assert_eq!(verdict(options("off", "error"), bad(), None), "unchecked");
+        assert_eq!(verdict(options("strict", "warn"), bad(), None), "warn");
+        assert_eq!(verdict(options("strict", "errorAndLog"), bad(), None), "refuse and log");
+    }
+
+    #[test]
+    fn refused_validators() {
+        let near = || doc! {"$near": nestor_model::Value::Array(Default::default())};
+        let cases = [
+            (doc! {"$where": "true"}, 2),
+            (doc! {"$text": doc! {"$search": "x"}}, 2),
+            (doc! {"a": near()}, 5_626_500),
+            (doc! {"$nope": 1}, 2),
+        ];
+        for (filter, code) in cases {
+            let error = Validator::parse(filter.as_ref()).expect_err("refused");
+            assert_eq!(error.code().number(), code, "{filter:?}");
+        }
+    }
+}
