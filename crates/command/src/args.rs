@@ -297,6 +297,23 @@ impl<'a> Arg<'a> for Vec<i64> {
     }
 }
 
+/// An array of 32-bit integers (statement ids).
+impl<'a> Arg<'a> for Vec<i32> {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        let ValueRef::Array(array) = value else {
+            return absent_or(at, value, "array").map(|_| None);
+        };
+        let mut out = Vec::new();
+        for (i, item) in array.iter().enumerate() {
+            match item {
+                ValueRef::Int32(v) => out.push(v),
+                other => return Err(wrong_type(format_args!("{at}.{i}"), other.bson_type(), "int")),
+            }
+        }
+        Ok(Some(out))
+    }
+}
+
 /// A UUID: binary of subtype 4 and 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uuid(pub [u8; 16]);

@@ -42,6 +42,12 @@ impl Flags {
     /// May be sent as OP_QUERY.
     pub const LEGACY: Flags = Flags(1024);
 
+    /// `maxTimeMS` means something of the command's own, not a limit on its work.
+    pub const OWN_TIME: Flags = Flags(2048);
+
+    /// Takes a readConcern other than local as the first command of a transaction only.
+    pub const TXN_READ_CONCERN: Flags = Flags(4096);
+
     /// Both sets.
     pub const fn and(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)

@@ -5,7 +5,7 @@ use crate::dispatch::{CommandSpec, Flags};
 use crate::read_concern::ReadConcern;
 use crate::write_concern::WriteConcern;
 use nestor_model::value::DocRef;
-use nestor_model::{Error, ErrorCode, RawDoc, Result, Timestamp, ValueRef, bail};
+use nestor_model::{Binary, Document, Error, ErrorCode, RawDoc, Result, Timestamp, ValueRef, bail, doc};
 
 /// The arguments.
 #[derive(Clone, Debug, Default)]
@@ -24,8 +24,8 @@ pub struct Generic<'a> {
     pub read_concern: ReadConcern,
     /// `writeConcern`, if given.
     pub write_concern: Option<WriteConcern>,
-    /// `maxTimeMS`, 0 for no limit.
-    pub max_time_ms: u32,
+    /// `maxTimeMS`; 0 is no limit, as is none, but `getMore` tells them apart.
+    pub max_time_ms: Option<u32>,
     /// `comment`.
     pub comment: Option<ValueRef<'a>>,
     /// `$clusterTime.clusterTime`.
@@ -210,7 +210,8 @@ impl<'a> Generic<'a> {
         if self.write_concern.is_some() && !spec.flags.has(Flags::WRITE_CONCERN) {
             bail!(InvalidOptions, "Command {} does not support writeConcern", spec.name);
         }
-        if !self.read_concern.is_local() && !spec.flags.has(Flags::READ_CONCERN) {
+        let in_transaction = self.in_transaction && spec.flags.has(Flags::TXN_READ_CONCERN);
+        if !self.read_concern.is_local() && !in_transaction && !spec.flags.has(Flags::READ_CONCERN) {
             bail!(
                 InvalidOptions,
                 "Command {} does not support {{ readConcern: {{ level: \"{}\", provenance: \"clientSupplied\" }} }} :: caused by :: read concern not supported",
@@ -231,6 +232,20 @@ fn txn_number(value: ValueRef<'_>, at: At<'_>) -> Result<Option<i64>> {
 }
 
 impl Lsid {
+    /// The session's identity as the oplog stores it: with the owner's digest, of nobody on a server without users.
+    pub fn to_document(self) -> Document {
+        // SHA-256 of the empty text: the owner is the user without a name.
+        const NOBODY: [u8; 32] = [
+            0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae,
+            0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
+        ];
+        let uid = Binary {
+            subtype: 0,
+            bytes: NOBODY.as_slice().into(),
+        };
+        doc! { "id": self.id.to_value(), "uid": uid }
+    }
+
     /// Reads `{id: UUID}`; null counts as absent.
     pub fn parse(value: ValueRef<'_>, at: At<'_>) -> Result<Option<Self>> {
         let doc = match value {
@@ -264,9 +279,9 @@ impl Lsid {
 }
 
 /// `maxTimeMS`: a whole number from 0 to the largest 32-bit integer; null is no limit.
-pub fn max_time_ms(value: ValueRef<'_>, name: &str) -> Result<u32> {
+pub fn max_time_ms(value: ValueRef<'_>, name: &str) -> Result<Option<u32>> {
     let number = match value {
-        ValueRef::Null | ValueRef::Undefined => return Ok(0),
+        ValueRef::Null | ValueRef::Undefined => return Ok(None),
         ValueRef::Double(v) if v.fract() != 0.0 || !v.is_finite() => None,
         ValueRef::Decimal128(v) => v.to_i64_exact(),
         other => match safe_i64(other) {
@@ -276,7 +291,7 @@ pub fn max_time_ms(value: ValueRef<'_>, name: &str) -> Result<u32> {
     };
     match number {
         None => bail!(FailedToParse, "{name} has non-integral value"),
-        Some(v) if (0..=i64::from(i32::MAX)).contains(&v) => Ok(v as u32),
+        Some(v) if (0..=i64::from(i32::MAX)).contains(&v) => Ok(Some(v as u32)),
         Some(v) => bail!(BadValue, "{v} value for {name} is out of range [0, {}]", i32::MAX),
     }
 }

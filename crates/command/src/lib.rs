@@ -7,20 +7,26 @@
 //! Only this crate turns an error into a reply. It knows no framing and no sockets.
 
 pub mod args;
+pub mod batch;
 pub mod clock;
 pub mod commands;
 pub mod connection;
 pub mod context;
 pub mod counters;
+pub mod cursors;
 pub mod dispatch;
 pub mod generic;
 pub mod log;
 pub mod names;
 pub mod node;
+pub mod read;
 pub mod read_concern;
 pub mod reply;
 pub mod request;
 pub mod service;
+pub mod sessions;
+pub mod validate;
+pub mod write;
 pub mod write_concern;
 
 pub use connection::Connection;

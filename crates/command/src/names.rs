@@ -17,6 +17,14 @@ pub fn check_database(db: &str) -> Result<()> {
     Ok(())
 }
 
+/// Checks the namespace that `getMore` and `killCursors` name: that of a cursor, which need not be a collection's.
+pub fn cursor_namespace(db: &str, coll: &str) -> Result<Namespace> {
+    if coll.is_empty() {
+        bail!(InvalidNamespace, "Invalid namespace specified '{db}.'");
+    }
+    collection(db, coll)
+}
+
 /// Checks the collection that a command names and joins it to its database.
 pub fn collection(db: &str, coll: &str) -> Result<Namespace> {
     if coll.is_empty() || coll.starts_with('.') || coll.bytes().any(|b| b == 0) {

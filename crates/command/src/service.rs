@@ -2,15 +2,20 @@
 
 use crate::connection::{Connection, Slot};
 use crate::context::{After, Context};
+use crate::cursors::Cursors;
 use crate::dispatch::{self, Flags};
 use crate::generic::Generic;
 use crate::node::{Node, ProcessOptions};
 use crate::reply;
 use crate::request::{Outcome, Request};
+use crate::sessions::Sessions;
 use nestor_exec::Interrupt;
 use nestor_model::{RawWriter, Result, Str, Timestamp, bail};
+use nestor_storage::Engine;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -45,6 +50,15 @@ pub struct Service {
     pub started: Instant,
     /// The process.
     pub node: Node,
+    /// The store.
+    pub engine: Engine,
+    /// Open cursors.
+    pub cursors: Cursors,
+    /// Logical sessions.
+    pub sessions: Sessions,
+    /// Where blocking operators spill.
+    pub spill_dir: PathBuf,
+    random: AtomicU64,
     opids: AtomicU32,
 }
 
@@ -83,9 +97,15 @@ impl Connections {
 }
 
 impl Service {
-    /// A service without data yet.
-    pub fn new(options: ServiceOptions) -> Self {
+    /// A service over a store.
+    pub fn new(options: ServiceOptions, engine: Engine) -> Self {
+        let seed = random_seed();
         Self {
+            engine,
+            cursors: Cursors::new(seed),
+            sessions: Sessions::default(),
+            spill_dir: std::env::temp_dir().join("nestor-spill"),
+            random: AtomicU64::new(seed.rotate_left(32)),
             node: Node::new(options.process.clone()),
             options,
             connections: Arc::default(),
@@ -179,8 +199,10 @@ impl Service {
                 body,
                 started,
             );
-            let deadline =
-                (generic.max_time_ms > 0).then(|| started + Duration::from_millis(generic.max_time_ms.into()));
+            let deadline = generic
+                .max_time_ms
+                .filter(|ms| *ms > 0 && !spec.flags.has(Flags::OWN_TIME))
+                .map(|ms| started + Duration::from_millis(ms.into()));
             let mut context = Context {
                 service: self,
                 interrupt: Interrupt::new(conn.slot.kill.clone(), deadline),
@@ -201,18 +223,66 @@ impl Service {
         (result, after)
     }
 
-    /// The newest cluster time there is.
+    /// The newest cluster time there is: that of the last commit.
     pub fn last_time(&self) -> Timestamp {
-        Timestamp {
-            secs: crate::clock::now_ms().div_euclid(1000) as u32,
-            inc: 1,
+        let last = self.engine.last_optime();
+        if last == Timestamp::default() {
+            // Nothing was ever written. Drivers take a zero time for none at all.
+            return Timestamp {
+                secs: crate::clock::now_ms().div_euclid(1000) as u32,
+                inc: 1,
+            };
         }
+        last
+    }
+
+    /// The next number of a sequence that nobody outside can guess from ids of earlier runs; not for secrets.
+    pub fn random(&self) -> u64 {
+        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mut z = self.random.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A random UUID (version 4).
+    pub fn new_uuid(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.random().to_be_bytes());
+        bytes[8..].copy_from_slice(&self.random().to_be_bytes());
+        bytes[6] = (bytes[6] & 0x0F) | 0x40;
+        bytes[8] = (bytes[8] & 0x3F) | 0x80;
+        bytes
+    }
+
+    /// Waits until `time` has been reached. A client knows only times that this node gave or that it was told by
+    /// another member; the latter are reached by writing nothing at a later time, so one tries once.
+    ///
+    /// Errors: 50 when the command's time is over, 2 for a time that nobody gave.
+    pub fn await_time(&self, time: Timestamp, interrupt: &Interrupt) -> Result<()> {
+        if time <= self.last_time() {
+            return Ok(());
+        }
+        interrupt.check()?;
+        bail!(
+            InvalidOptions,
+            "readConcern afterClusterTime value must not be greater than the current clusterTime. Requested clusterTime: {{ ts: Timestamp({}, {}) }}; current clusterTime: {{ ts: Timestamp({}, {}) }}",
+            time.secs,
+            time.inc,
+            self.last_time().secs,
+            self.last_time().inc
+        )
     }
 
     /// True when `name` is a command that may take long or wait for the disk.
     pub fn may_be_long(&self, name: &str) -> bool {
         dispatch::lookup(name).is_some_and(|spec| spec.flags.has(Flags::LONG))
     }
+}
+
+/// A number from the operating system's randomness, by way of the standard library's hash keys.
+fn random_seed() -> u64 {
+    RandomState::new().hash_one(std::process::id())
 }
 
 impl Slot {

@@ -1,5 +1,25 @@
 //! Runs plan trees on a snapshot; writes with index upkeep.
+//!
+//! Reading order: [`operator`] (the contract), [`batch`] (what operators see while they run), [`row`] (what
+//! they pass up), [`ops`] (the operators), [`build`] (from a plan to operators), [`point`] (lookups without a
+//! plan), [`write`] (insert, update, delete), [`keys`] (bytes of index and sort keys), [`interrupt`], [`spill`].
+//!
+//! It does not know commands, sessions or replies.
 
-mod interrupt;
+pub mod batch;
+mod build;
+pub mod interrupt;
+pub mod keys;
+pub mod operator;
+pub mod ops;
+pub mod point;
+pub mod row;
+pub mod spill;
+pub mod text;
+pub mod write;
 
+pub use batch::Batch;
+pub use build::build;
 pub use interrupt::{Interrupt, KillSwitch};
+pub use operator::{BoxOperator, Counters, Operator, Step};
+pub use row::{Row, RowDoc};

@@ -6,6 +6,7 @@ use crate::sink;
 use nestor_command::log::Log;
 use nestor_command::{ProcessOptions, Service, ServiceOptions};
 use nestor_model::{Document, doc};
+use nestor_storage::{Engine, EngineOptions};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -212,7 +213,8 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
         },
     );
     let host = format!("127.0.0.1:{port}");
-    let service = Arc::new(Service::new(ServiceOptions {
+    let engine = Engine::ephemeral(EngineOptions::new(Arc::new(wall_secs)));
+    let service_options = ServiceOptions {
         replica_set: options.replica_set.as_deref().map(Into::into),
         host: host.as_str().into(),
         process: ProcessOptions {
@@ -221,7 +223,8 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
             parsed: parsed_options(&options, port),
             connections_max,
         },
-    }));
+    };
+    let service = Arc::new(Service::new(service_options, engine));
     let server = Arc::new(Server::new(service, connections_max, options.quiet));
 
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -272,6 +275,13 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
     }
     log.info("CONTROL", 23138, "SignalHandler", "Shut down", doc! { "exitCode": 0 });
     result
+}
+
+/// The wall clock in seconds, for optimes.
+fn wall_secs() -> u32 {
+    nestor_command::clock::now_ms()
+        .div_euclid(1000)
+        .clamp(0, i64::from(u32::MAX)) as u32
 }
 
 /// The options as `getCmdLineOpts` prints them: the shape of mongod's configuration file.

@@ -2,7 +2,9 @@
 
 pub mod diagnostic;
 pub mod ping;
+pub mod query;
 pub mod replication;
+pub mod write;
 
 use crate::dispatch::CommandSpec;
 
@@ -10,4 +12,4 @@ use crate::dispatch::CommandSpec;
 const BASIC: &[&CommandSpec] = &[&ping::SPEC];
 
 /// Every family.
-pub(crate) const ALL: &[&[&CommandSpec]] = &[BASIC, diagnostic::SPECS, replication::SPECS];
+pub(crate) const ALL: &[&[&CommandSpec]] = &[BASIC, diagnostic::SPECS, replication::SPECS, query::SPECS, write::SPECS];

@@ -1,0 +1,180 @@
+//! Cursor replies: the first batch, and the ones after it.
+
+use crate::Context;
+use crate::cursors::ClientCursor;
+use nestor_exec::{Batch, BoxOperator, Row, Step};
+use nestor_model::{Namespace, RawWriter, Result, raw};
+use nestor_query::env::OpContext;
+use nestor_storage::{CollectionId, Snapshot, View};
+use std::time::Instant;
+
+/// Documents in a first batch when the client does not say.
+pub const FIRST_BATCH: u64 = 101;
+/// Bytes of documents in one batch: as many as one document may have.
+pub const BATCH_BYTES_MAX: usize = raw::DOCUMENT_BYTES_MAX;
+
+/// How filling a batch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The batch is full; there may be more.
+    Full,
+    /// The plan has no more rows now.
+    Eof,
+}
+
+/// Pulls rows into the open array of `reply` until `count_max` documents or 16 MiB are there.
+/// A row too many is left in `pending`.
+pub fn fill(
+    root: &mut BoxOperator,
+    pending: &mut Option<Row>,
+    batch: &mut Batch<'_>,
+    reply: &mut RawWriter,
+    count_max: u64,
+) -> Result<(u64, End)> {
+    let start = reply.len();
+    let mut count = 0u64;
+    while count < count_max {
+        let row = match pending.take() {
+            Some(row) => row,
+            None => match root.next(batch)? {
+                Step::Row(row) => row,
+                Step::Eof => return Ok((count, End::Eof)),
+                // Nobody limits the budget of a client's batch.
+                Step::Pause => continue,
+            },
+        };
+        let before = reply.len();
+        if count > 0 {
+            if let Some(len) = row.doc.byte_len() {
+                if before - start + len > BATCH_BYTES_MAX {
+                    *pending = Some(row);
+                    return Ok((count, End::Full));
+                }
+            }
+        }
+        row.doc.append_to(reply, count as usize);
+        count += 1;
+        if reply.len() - start >= BATCH_BYTES_MAX {
+            break;
+        }
+    }
+    let end = if pending.is_none() && root.is_done() {
+        End::Eof
+    } else {
+        End::Full
+    };
+    Ok((count, end))
+}
+
+/// What the command that opens a cursor knows about it.
+pub struct Opening {
+    /// Namespace of the reply and of later `getMore`s.
+    pub ns: Namespace,
+    /// The collection read, if any.
+    pub collection: Option<CollectionId>,
+    /// The plan.
+    pub root: BoxOperator,
+    /// Time, variables, randomness.
+    pub op: OpContext,
+    /// Documents in the first batch; `None` for the default.
+    pub batch_size: Option<u64>,
+    /// Close after the first batch whatever is left.
+    pub single_batch: bool,
+    /// Stays open at the end of data.
+    pub tailable: bool,
+    /// Waits at the end of data.
+    pub await_data: bool,
+    /// Never times out while idle.
+    pub no_timeout: bool,
+    /// Blocking operators may spill.
+    pub disk_use: bool,
+    /// Read this very state in later batches too.
+    pub pinned: Option<Snapshot>,
+}
+
+impl Opening {
+    /// A cursor over a plan without a collection.
+    pub fn of_values(ns: Namespace, root: BoxOperator, op: OpContext) -> Self {
+        Self {
+            ns,
+            collection: None,
+            root,
+            op,
+            batch_size: None,
+            single_batch: false,
+            tailable: false,
+            await_data: false,
+            no_timeout: false,
+            disk_use: true,
+            pinned: None,
+        }
+    }
+}
+
+/// Runs the first batch and writes `cursor: {firstBatch, id, ns}`.
+pub fn first(context: &mut Context<'_>, view: &dyn View, mut opening: Opening, reply: &mut RawWriter) -> Result<()> {
+    reply.begin_document("cursor");
+    reply.begin_array("firstBatch");
+    let mut pending = None;
+    let count_max = opening.batch_size.unwrap_or(FIRST_BATCH);
+    let (count, end) = {
+        let mut batch = crate::read::batch(context, view, &opening.op, opening.disk_use);
+        fill(&mut opening.root, &mut pending, &mut batch, reply, count_max)?
+    };
+    reply.end();
+    let keep = match end {
+        End::Full => !opening.single_batch,
+        // A tailable cursor without any position is dead at once, as in MongoDB.
+        End::Eof => opening.tailable && !opening.single_batch && opening.root.counters().docs_examined > 0,
+    };
+    let ns = opening.ns.clone();
+    let id = if keep {
+        register(context, opening, pending, count)?
+    } else {
+        0
+    };
+    reply.append("id", id);
+    reply.append("ns", ns.to_string().as_str());
+    reply.end();
+    Ok(())
+}
+
+fn register(context: &mut Context<'_>, mut opening: Opening, pending: Option<Row>, returned: u64) -> Result<i64> {
+    opening.root.save();
+    let now = Instant::now();
+    let time_left = context
+        .interrupt
+        .deadline()
+        .map(|deadline| deadline.saturating_duration_since(now));
+    context.service.cursors.open(Box::new(ClientCursor {
+        id: 0,
+        ns: opening.ns,
+        lsid: context.generic.lsid,
+        txn_number: context.generic.txn_number.filter(|_| context.generic.in_transaction),
+        collection: opening.collection,
+        root: opening.root,
+        pending,
+        op: opening.op,
+        snapshot: opening.pinned,
+        tailable: opening.tailable,
+        await_data: opening.await_data,
+        no_timeout: opening.no_timeout,
+        disk_use: opening.disk_use,
+        originating: context.body.to_buf(),
+        created: now,
+        last_used: now,
+        time_left,
+        returned,
+        batches: 1,
+    }))
+}
+
+/// Writes an exhausted cursor without documents.
+pub fn empty(ns: &Namespace, reply: &mut RawWriter) {
+    reply.begin_document("cursor");
+    reply.begin_array("firstBatch");
+    reply.end();
+    reply.append("id", 0i64);
+    reply.append("ns", ns.to_string().as_str());
+    reply.end();
+}

@@ -1,0 +1,229 @@
+//! `find`: documents of a collection by filter, sorted, projected, in batches.
+//!
+//! A filter that is one `_id` and nothing else takes the express path: parse, two gets, copy.
+
+use crate::Context;
+use crate::args::{NonNegative, StrictBool};
+use crate::batch::{self, Opening};
+use crate::dispatch::{CommandSpec, Flags};
+use crate::read::{self, Target};
+use crate::read_concern::Level;
+use nestor_exec::{build, point};
+use nestor_model::{BsonType, DocRef, RawDoc, RawWriter, Result, ValueRef, bail};
+use nestor_planner::{FindQuery, plan_find};
+use nestor_query::env::Scope;
+use nestor_query::projection::{Policy, Projection};
+use nestor_query::sort::SortSpec;
+use nestor_storage::{Collection, View};
+use std::sync::Arc;
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "find",
+    aliases: &[],
+    flags: Flags::API_V1.and(Flags::TXN).and(Flags::LONG).and(Flags::READ_CONCERN),
+    help: "Documents that match a filter.",
+    run,
+};
+
+crate::args! {
+    /// Arguments of `find`.
+    pub struct FindArgs<'a>: "find" command {
+        "find" => target: Target<'a>,
+        "filter" => filter: Option<RawDoc<'a>>,
+        "sort" => sort: Option<RawDoc<'a>>,
+        "projection" => projection: Option<RawDoc<'a>>,
+        "hint" => hint: Option<ValueRef<'a>>,
+        "skip" => skip: Option<NonNegative>,
+        "limit" => limit: Option<NonNegative>,
+        "batchSize" => batch_size: Option<NonNegative>,
+        "singleBatch" => single_batch: bool,
+        "max" => max: Option<RawDoc<'a>>,
+        "min" => min: Option<RawDoc<'a>>,
+        "returnKey" => return_key: bool,
+        "showRecordId" => show_record_id: bool,
+        "tailable" => tailable: bool,
+        "oplogReplay" => oplog_replay: bool,
+        "noCursorTimeout" => no_cursor_timeout: bool,
+        "awaitData" => await_data: bool,
+        "allowPartialResults" => allow_partial_results: bool,
+        "collation" => collation: Option<RawDoc<'a>>,
+        "allowDiskUse" => allow_disk_use: Option<StrictBool>,
+        "let" => variables: Option<RawDoc<'a>>,
+        "includeQueryStatsMetrics" => include_query_stats_metrics: bool,
+        "querySettings" => query_settings: Option<RawDoc<'a>>,
+    }
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = FindArgs::parse(context.body, context.sequences)?;
+    check(&args)?;
+    let snapshot = context.read_snapshot()?;
+    let ns = context.namespace(&snapshot, args.target)?;
+    let collection = snapshot.catalog().get(&ns).cloned();
+    if let Some(collection) = &collection {
+        if let Some(id) = express_id(&args, collection) {
+            return express(&snapshot, collection, id, reply);
+        }
+    }
+    let (op, mut scope) = context.operation(args.variables)?;
+    let query = parse(&args, collection.as_deref(), &mut scope)?;
+    let root = match &collection {
+        Some(collection) => {
+            if collection.is_view() {
+                bail!(CommandNotSupportedOnView, "find on view {ns} is not supported yet");
+            }
+            check_tailable(&args, collection)?;
+            build(&plan_find(&query), collection)?
+        }
+        None => {
+            batch::empty(&ns, reply);
+            return Ok(());
+        }
+    };
+    let opening = Opening {
+        collection: collection.map(|c| c.id),
+        ns,
+        root,
+        op,
+        batch_size: args.batch_size.map(|n| n.0 as u64),
+        single_batch: args.single_batch,
+        tailable: args.tailable,
+        await_data: args.await_data,
+        no_timeout: args.no_cursor_timeout,
+        disk_use: args.allow_disk_use.is_none_or(|b| b.0),
+        pinned: (context.generic.read_concern.level() == Level::Snapshot).then(|| snapshot.clone()),
+    };
+    batch::first(context, &snapshot, opening, reply)
+}
+
+fn check(args: &FindArgs<'_>) -> Result<()> {
+    if args.await_data && !args.tailable {
+        bail!(FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'");
+    }
+    if args.tailable && args.single_batch {
+        bail!(
+            FailedToParse,
+            "Cannot use tailable option with the 'singleBatch' option"
+        );
+    }
+    if args.tailable {
+        if let Some(sort) = args.sort.filter(|sort| !sort.is_empty()) {
+            if read::natural(DocRef::Raw(sort))? != Some(true) {
+                bail!(
+                    BadValue,
+                    "cannot use tailable option with a sort other than {{$natural: 1}}"
+                );
+            }
+        }
+    }
+    if args.min.is_some_and(|d| !d.is_empty()) || args.max.is_some_and(|d| !d.is_empty()) {
+        if args.hint.is_none() {
+            bail!(
+                51173,
+                "When using min()/max() a hint of which index to use must be provided"
+            );
+        }
+        bail!(NotImplemented, "min and max are not supported");
+    }
+    if args.return_key {
+        bail!(NotImplemented, "returnKey is not supported");
+    }
+    if args.show_record_id {
+        bail!(NotImplemented, "showRecordId is not supported");
+    }
+    if args.query_settings.is_some() {
+        bail!(NotImplemented, "querySettings are not supported");
+    }
+    read::refuse_collation(args.collation)
+}
+
+fn check_tailable(args: &FindArgs<'_>, collection: &Collection) -> Result<()> {
+    if args.tailable && !collection.is_capped() {
+        bail!(
+            BadValue,
+            "error processing query: tailable cursor requested on non capped collection: {}",
+            collection.ns
+        );
+    }
+    Ok(())
+}
+
+fn parse(args: &FindArgs<'_>, collection: Option<&Collection>, scope: &mut Scope) -> Result<FindQuery> {
+    let filter = read::parse_filter(args.filter, scope)?;
+    let mut query = FindQuery::all(filter);
+    query.natural = read::check_hint(args.hint, collection)?;
+    if let Some(sort) = args.sort.filter(|sort| !sort.is_empty()) {
+        match read::natural(DocRef::Raw(sort))? {
+            Some(forward) => {
+                if sort.iter().count() > 1 {
+                    bail!(
+                        BadValue,
+                        "$natural sort cannot be set to a value other than -1 or 1 with other fields"
+                    );
+                }
+                query.natural = Some(forward);
+            }
+            None => query.sort = Some(Arc::new(SortSpec::parse(DocRef::Raw(sort))?)),
+        }
+    }
+    if let Some(projection) = args.projection.filter(|p| !p.is_empty()) {
+        query.projection = Some(Arc::new(Projection::parse(
+            DocRef::Raw(projection),
+            scope,
+            Policy::Find,
+        )?));
+    }
+    query.skip = args.skip.map_or(0, |n| n.0 as u64);
+    query.limit = args.limit.map(|n| n.0 as u64).filter(|n| *n > 0);
+    query.tailable = args.tailable;
+    Ok(query)
+}
+
+/// The `_id`, when the command asks for one document by `_id` and for nothing that needs a plan.
+fn express_id<'a>(args: &FindArgs<'a>, collection: &Collection) -> Option<ValueRef<'a>> {
+    let plain = args.sort.is_none()
+        && args.projection.is_none()
+        && args.hint.is_none()
+        && args.skip.is_none_or(|n| n.0 == 0)
+        && args.batch_size.is_none_or(|n| n.0 > 1)
+        && args.variables.is_none()
+        && !args.show_record_id
+        && !args.tailable
+        && !collection.is_view();
+    if !plain {
+        return None;
+    }
+    let mut fields = args.filter?.iter();
+    let (Some(("_id", id)), None) = (fields.next(), fields.next()) else {
+        return None;
+    };
+    let simple = match id {
+        // Operators, and database references, are for the parser.
+        ValueRef::Document(doc) => doc.iter().next().is_none_or(|(name, _)| !name.starts_with('$')),
+        other => !matches!(
+            other.bson_type(),
+            BsonType::Array | BsonType::Regex | BsonType::Undefined | BsonType::Null
+        ),
+    };
+    simple.then_some(id)
+}
+
+fn express(view: &dyn View, collection: &Collection, id: ValueRef<'_>, reply: &mut RawWriter) -> Result<()> {
+    reply.begin_document("cursor");
+    reply.begin_array("firstBatch");
+    if let Some((_, bytes)) = point::by_id(view, collection, id)? {
+        reply.append_raw("0", bytes.document());
+    }
+    reply.end();
+    reply.append("id", 0i64);
+    append_ns(reply, collection);
+    reply.end();
+    Ok(())
+}
+
+/// Appends the namespace without a heap allocation for names of ordinary length.
+fn append_ns(reply: &mut RawWriter, collection: &Collection) {
+    let ns = nestor_model::Str::from_iter([collection.ns.db.as_str(), ".", collection.ns.coll.as_str()]);
+    reply.append("ns", ns.as_str());
+}

@@ -1,0 +1,136 @@
+//! `getMore`: the next batch of a cursor.
+
+use crate::Context;
+use crate::args::{Long, NonNegative};
+use crate::batch::{self, End};
+use crate::cursors::ClientCursor;
+use crate::dispatch::{CommandSpec, Flags};
+use crate::names;
+use crate::request::Park;
+use nestor_exec::{Batch, Interrupt};
+use nestor_model::{RawDoc, RawWriter, Result, bail};
+use nestor_storage::View;
+use std::time::{Duration, Instant};
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "getMore",
+    aliases: &[],
+    flags: Flags::API_V1.and(Flags::TXN).and(Flags::LONG).and(Flags::OWN_TIME),
+    help: "The next batch of a cursor.",
+    run,
+};
+
+/// How long an awaitData cursor waits when the client does not say.
+const AWAIT_DEFAULT: Duration = Duration::from_secs(1);
+
+crate::args! {
+    /// Arguments of `getMore`.
+    pub struct GetMoreArgs<'a>: "getMore" command {
+        "getMore" => id: Long,
+        "collection" => coll: &'a str,
+        "batchSize" => batch_size: Option<NonNegative>,
+        "term" => term: Option<i64>,
+        "lastKnownCommittedOpTime" => last_known: Option<RawDoc<'a>>,
+        "includeQueryStatsMetrics" => include_query_stats_metrics: bool,
+    }
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = GetMoreArgs::parse(context.body, context.sequences)?;
+    let ns = names::cursor_namespace(context.db(), args.coll)?;
+    let kill = context.conn.slot.kill.clone();
+    let txn_number = context.generic.txn_number.filter(|_| context.generic.in_transaction);
+    let mut cursor = context
+        .service
+        .cursors
+        .take(args.id.0, &ns, context.generic.lsid, txn_number, &kill)?;
+    if context.generic.max_time_ms.is_some() && !cursor.await_data {
+        context.service.cursors.give_back(cursor)?;
+        bail!(
+            BadValue,
+            "cannot set maxTimeMS on getMore command for a non-awaitData cursor"
+        );
+    }
+    let result = next_batch(context, &args, &mut cursor, reply);
+    let cursors = &context.service.cursors;
+    match result {
+        Ok(true) => {
+            cursor.root.save();
+            cursors.give_back(cursor)
+        }
+        Ok(false) => {
+            cursors.close(args.id.0);
+            Ok(())
+        }
+        Err(error) => {
+            cursors.close(args.id.0);
+            Err(error)
+        }
+    }
+}
+
+/// Writes the batch; `false` when the cursor is exhausted.
+fn next_batch(
+    context: &mut Context<'_>,
+    args: &GetMoreArgs<'_>,
+    cursor: &mut ClientCursor,
+    reply: &mut RawWriter,
+) -> Result<bool> {
+    let snapshot = match &cursor.snapshot {
+        Some(pinned) => pinned.clone(),
+        None => context.service.engine.snapshot(),
+    };
+    if let Some(id) = cursor.collection {
+        let there = snapshot.catalog().by_id(id).is_some_and(|now| now.ns == cursor.ns);
+        if !there {
+            bail!(
+                QueryPlanKilled,
+                "collection dropped or renamed: {} while its cursor was open",
+                cursor.ns
+            );
+        }
+    }
+    reply.begin_document("cursor");
+    reply.begin_array("nextBatch");
+    let started = Instant::now();
+    let count_max = args
+        .batch_size
+        .map_or(u64::MAX, |n| if n.0 == 0 { u64::MAX } else { n.0 as u64 });
+    let (count, end) = {
+        // maxTimeMS of the opening command limits the work of all batches together; that of an awaitData
+        // getMore limits the waiting only.
+        let deadline = cursor.time_left.map(|left| started + left);
+        let interrupt = Interrupt::new(context.conn.slot.kill.clone(), deadline);
+        let dir = cursor.disk_use.then_some(context.service.spill_dir.as_path());
+        let mut batch = Batch::new(&snapshot, &cursor.op, &interrupt).with_spill_dir(dir);
+        batch::fill(&mut cursor.root, &mut cursor.pending, &mut batch, reply, count_max)?
+    };
+    reply.end();
+    if let Some(left) = &mut cursor.time_left {
+        *left = left.saturating_sub(started.elapsed());
+    }
+    cursor.returned += count;
+    cursor.batches += 1;
+    let keep = end == End::Full || cursor.tailable;
+    reply.append("id", if keep { cursor.id } else { 0 });
+    reply.append("ns", cursor.ns.to_string().as_str());
+    reply.end();
+    if count == 0 && end == End::Eof && cursor.tailable && cursor.await_data {
+        park(context);
+    }
+    Ok(keep)
+}
+
+/// Nothing there yet: asks to be run again when something commits, until the time to wait is over.
+fn park(context: &mut Context<'_>) {
+    let wait = match context.generic.max_time_ms {
+        Some(ms) => Duration::from_millis(ms.into()),
+        None => AWAIT_DEFAULT,
+    };
+    let since = context.conn.parked.unwrap_or_else(Instant::now);
+    let until = since + wait;
+    if Instant::now() < until {
+        context.after.park = Some(Park { until, on_commit: true });
+    }
+}

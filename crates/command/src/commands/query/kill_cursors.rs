@@ -1,0 +1,45 @@
+//! `killCursors`: closes cursors.
+
+use crate::Context;
+use crate::args::CollectionName;
+use crate::dispatch::{CommandSpec, Flags};
+use crate::names;
+use nestor_model::{RawWriter, Result};
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "killCursors",
+    aliases: &[],
+    flags: Flags::API_V1.and(Flags::TXN),
+    help: "Closes cursors by id.",
+    run,
+};
+
+crate::args! {
+    /// Arguments of `killCursors`.
+    pub struct KillCursorsArgs<'a>: "killCursors" command {
+        "killCursors" => coll: CollectionName<'a>,
+        "cursors" => cursors: Vec<i64>,
+    }
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = KillCursorsArgs::parse(context.body, context.sequences)?;
+    let ns = names::cursor_namespace(context.db(), args.coll.0)?;
+    let (killed, not_found): (Vec<i64>, Vec<i64>) = args
+        .cursors
+        .into_iter()
+        .partition(|id| context.service.cursors.kill(*id, Some(&ns)));
+    let mut list = |name: &str, ids: &[i64]| {
+        reply.begin_array(name);
+        for (i, id) in ids.iter().enumerate() {
+            reply.append_index(i, *id);
+        }
+        reply.end();
+    };
+    list("cursorsKilled", &killed);
+    list("cursorsNotFound", &not_found);
+    list("cursorsAlive", &[]);
+    list("cursorsUnknown", &[]);
+    Ok(())
+}

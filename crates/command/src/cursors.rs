@@ -1,0 +1,346 @@
+//! Open cursors between `find` or `aggregate` and the `getMore`s that follow.
+//!
+//! A cursor is idle in the registry or checked out by the one operation that uses it. Killing an idle
+//! cursor removes it; killing one that is in use stops its operation, which then does not put it back.
+//! Idle cursors hold no snapshot, only positions and what blocking operators have collected.
+
+use crate::generic::Lsid;
+use crate::lock;
+use nestor_exec::{BoxOperator, KillSwitch, Row};
+use nestor_model::{Error, ErrorCode, Namespace, RawDocBuf, Result, bail};
+use nestor_query::env::OpContext;
+use nestor_storage::{CollectionId, Snapshot};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// An idle cursor lives that long (`cursorTimeoutMillis`).
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
+/// Most cursors open at one time; beyond it opening one fails.
+pub const CURSORS_MAX: usize = 100_000;
+/// Most bytes that idle cursors may hold together in blocking operators.
+pub const IDLE_BYTES_MAX: usize = 1 << 30;
+
+/// An open cursor.
+pub struct ClientCursor {
+    /// Its id, never 0.
+    pub id: i64,
+    /// Namespace that `getMore` has to name.
+    pub ns: Namespace,
+    /// The session that opened it; only that one may use it.
+    pub lsid: Option<Lsid>,
+    /// The transaction that opened it.
+    pub txn_number: Option<i64>,
+    /// The collection it reads; it dies when that is dropped or renamed.
+    pub collection: Option<CollectionId>,
+    /// The running plan.
+    pub root: BoxOperator,
+    /// A row that did not fit into the last batch.
+    pub pending: Option<Row>,
+    /// Time, variables and randomness of the operation that opened it.
+    pub op: OpContext,
+    /// Read this state in every batch (read concern snapshot, blocking plans), not the newest.
+    pub snapshot: Option<Snapshot>,
+    /// Stays open at the end of the data.
+    pub tailable: bool,
+    /// Waits at the end of the data for a while.
+    pub await_data: bool,
+    /// Idle for ever.
+    pub no_timeout: bool,
+    /// Whether blocking operators may spill to disk.
+    pub disk_use: bool,
+    /// The command that opened it.
+    pub originating: RawDocBuf,
+    /// When it was opened.
+    pub created: Instant,
+    /// When it was last used.
+    pub last_used: Instant,
+    /// Work time left of the `maxTimeMS` of the command that opened it.
+    pub time_left: Option<Duration>,
+    /// Rows returned so far.
+    pub returned: u64,
+    /// Batches returned so far.
+    pub batches: u64,
+}
+
+enum Entry {
+    Idle(Box<ClientCursor>),
+    InUse(InUse),
+}
+
+/// What is known of a cursor while an operation has it.
+struct InUse {
+    ns: Namespace,
+    lsid: Option<Lsid>,
+    kill: Arc<KillSwitch>,
+    killed: bool,
+}
+
+/// What others may see of an idle cursor.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct CursorSummary {
+    pub id: i64,
+    pub ns: Namespace,
+    pub lsid: Option<Lsid>,
+    pub created: Instant,
+    pub last_used: Instant,
+    pub tailable: bool,
+    pub await_data: bool,
+    pub no_timeout: bool,
+    pub returned: u64,
+    pub batches: u64,
+    pub originating: RawDocBuf,
+}
+
+/// The open cursors of a service.
+#[derive(Default)]
+pub struct Cursors {
+    open: Mutex<HashMap<i64, Entry>>,
+    /// State of the generator of ids.
+    seed: AtomicU64,
+    timed_out: AtomicU64,
+    opened: AtomicU64,
+    last_sweep: Mutex<Option<Instant>>,
+}
+
+impl Cursors {
+    /// A registry whose ids start from `seed`. Ids are spread over the whole range, so that a client cannot
+    /// hit another's cursor by counting.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed: AtomicU64::new(seed),
+            ..Self::default()
+        }
+    }
+
+    fn next_id(&self) -> i64 {
+        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mut z = self.seed.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        // Positive, as drivers expect.
+        ((z ^ (z >> 31)) >> 1).max(1) as i64
+    }
+
+    /// Registers an idle cursor and returns its id.
+    pub fn open(&self, mut cursor: Box<ClientCursor>) -> Result<i64> {
+        self.sweep();
+        let mut open = lock(&self.open);
+        if open.len() >= CURSORS_MAX {
+            bail!(ExceededMemoryLimit, "too many open cursors: {}", open.len());
+        }
+        let mut id = self.next_id();
+        while open.contains_key(&id) {
+            id = self.next_id();
+        }
+        cursor.id = id;
+        cursor.last_used = Instant::now();
+        open.insert(id, Entry::Idle(cursor));
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        Ok(id)
+    }
+
+    /// Takes a cursor for a `getMore` of that namespace and session. It stays listed as in use until
+    /// [`Cursors::give_back`] or [`Cursors::close`].
+    ///
+    /// Errors: 43 unknown, 13 another namespace, 50738 another session, 20 in use.
+    pub fn take(
+        &self,
+        id: i64,
+        ns: &Namespace,
+        lsid: Option<Lsid>,
+        txn_number: Option<i64>,
+        kill: &Arc<KillSwitch>,
+    ) -> Result<Box<ClientCursor>> {
+        let mut open = lock(&self.open);
+        let not_found = || Error::new(ErrorCode::CursorNotFound, format!("cursor id {id} not found"));
+        let entry = open.get_mut(&id).ok_or_else(not_found)?;
+        let cursor = match entry {
+            Entry::Idle(cursor) => cursor,
+            Entry::InUse(_) => bail!(CursorInUse, "cursor id {id} is already in use"),
+        };
+        if cursor.ns != *ns {
+            bail!(
+                Unauthorized,
+                "Requested getMore on namespace '{ns}', but cursor belongs to a different namespace {}",
+                cursor.ns
+            );
+        }
+        check_session(cursor, lsid, txn_number)?;
+        let in_use = Entry::InUse(InUse {
+            ns: cursor.ns.clone(),
+            lsid: cursor.lsid,
+            kill: kill.clone(),
+            killed: false,
+        });
+        match std::mem::replace(entry, in_use) {
+            Entry::Idle(cursor) => Ok(cursor),
+            Entry::InUse(_) => Err(not_found()),
+        }
+    }
+
+    /// Makes a taken cursor idle again, or drops it if it was killed meanwhile: then the error 237.
+    pub fn give_back(&self, mut cursor: Box<ClientCursor>) -> Result<()> {
+        let mut open = lock(&self.open);
+        let id = cursor.id;
+        match open.get_mut(&id) {
+            Some(Entry::InUse(in_use)) if !in_use.killed => {
+                cursor.last_used = Instant::now();
+                open.insert(id, Entry::Idle(cursor));
+                Ok(())
+            }
+            _ => {
+                open.remove(&id);
+                bail!(CursorKilled, "cursor id {id} was killed")
+            }
+        }
+    }
+
+    /// Forgets a taken cursor: it is exhausted or failed.
+    pub fn close(&self, id: i64) {
+        lock(&self.open).remove(&id);
+    }
+
+    /// Kills a cursor of that namespace; `false` when there is none.
+    pub fn kill(&self, id: i64, ns: Option<&Namespace>) -> bool {
+        let mut open = lock(&self.open);
+        let Some(entry) = open.get_mut(&id) else { return false };
+        let owner = match entry {
+            Entry::Idle(cursor) => &cursor.ns,
+            Entry::InUse(in_use) => &in_use.ns,
+        };
+        if ns.is_some_and(|ns| ns != owner) {
+            return false;
+        }
+        match entry {
+            Entry::InUse(in_use) => {
+                in_use.killed = true;
+                in_use.kill.kill(ErrorCode::CursorKilled);
+            }
+            Entry::Idle(_) => {
+                open.remove(&id);
+            }
+        }
+        true
+    }
+
+    /// Kills every cursor that `which` names by its session.
+    pub fn kill_sessions(&self, which: impl Fn(&Lsid) -> bool) -> usize {
+        let ids: Vec<i64> = lock(&self.open)
+            .iter()
+            .filter(|(_, entry)| match entry {
+                Entry::Idle(cursor) => cursor.lsid.as_ref().is_some_and(&which),
+                Entry::InUse(in_use) => in_use.lsid.as_ref().is_some_and(&which),
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        ids.iter().filter(|id| self.kill(**id, None)).count()
+    }
+
+    /// Kills the cursors that a transaction opened.
+    pub fn kill_transaction(&self, lsid: Lsid, txn_number: i64) {
+        lock(&self.open).retain(|_, entry| match entry {
+            Entry::Idle(cursor) => !(cursor.lsid == Some(lsid) && cursor.txn_number == Some(txn_number)),
+            Entry::InUse(_) => true,
+        });
+    }
+
+    /// Drops cursors that were idle for too long. Called when cursors are opened and by the server's clock.
+    pub fn sweep(&self) {
+        let now = Instant::now();
+        {
+            let mut last = lock(&self.last_sweep);
+            if last.is_some_and(|last| now.duration_since(last) < Duration::from_secs(4)) {
+                return;
+            }
+            *last = Some(now);
+        }
+        let mut open = lock(&self.open);
+        let before = open.len();
+        let mut held = 0usize;
+        open.retain(|_, entry| match entry {
+            Entry::Idle(cursor) => {
+                held = held.saturating_add(cursor.root.memory());
+                (cursor.no_timeout || now.duration_since(cursor.last_used) < IDLE_TIMEOUT)
+                    && (held <= IDLE_BYTES_MAX || cursor.root.memory() == 0)
+            }
+            Entry::InUse(_) => true,
+        });
+        self.timed_out
+            .fetch_add((before - open.len()) as u64, Ordering::Relaxed);
+    }
+
+    /// Number of open cursors, and of those idle for ever, and of those in use.
+    pub fn counts(&self) -> (usize, usize, usize) {
+        let open = lock(&self.open);
+        let no_timeout = open
+            .values()
+            .filter(|entry| matches!(entry, Entry::Idle(cursor) if cursor.no_timeout))
+            .count();
+        let in_use = open.values().filter(|entry| matches!(entry, Entry::InUse(_))).count();
+        (open.len(), no_timeout, in_use)
+    }
+
+    /// Cursors that timed out, and that were opened, since the start.
+    pub fn totals(&self) -> (u64, u64) {
+        (
+            self.timed_out.load(Ordering::Relaxed),
+            self.opened.load(Ordering::Relaxed),
+        )
+    }
+
+    /// The idle cursors.
+    pub fn idle(&self) -> Vec<CursorSummary> {
+        let open = lock(&self.open);
+        let summary = |entry: &Entry| match entry {
+            Entry::Idle(cursor) => Some(CursorSummary {
+                id: cursor.id,
+                ns: cursor.ns.clone(),
+                lsid: cursor.lsid,
+                created: cursor.created,
+                last_used: cursor.last_used,
+                tailable: cursor.tailable,
+                await_data: cursor.await_data,
+                no_timeout: cursor.no_timeout,
+                returned: cursor.returned,
+                batches: cursor.batches,
+                originating: cursor.originating.clone(),
+            }),
+            Entry::InUse(_) => None,
+        };
+        open.values().filter_map(summary).collect()
+    }
+}
+
+fn check_session(cursor: &ClientCursor, lsid: Option<Lsid>, txn_number: Option<i64>) -> Result<()> {
+    let id = cursor.id;
+    match (cursor.lsid, lsid) {
+        (a, b) if a == b => {}
+        (None, Some(given)) => bail!(
+            50736,
+            "Cannot run getMore on cursor {id}, which was not created in a session, in session {}",
+            given.id
+        ),
+        (Some(own), None) => bail!(
+            50738,
+            "Cannot run getMore on cursor {id}, which was created in session {}, without an lsid",
+            own.id
+        ),
+        (Some(own), Some(given)) => bail!(
+            50738,
+            "Cannot run getMore on cursor {id}, which was created in session {}, in session {}",
+            own.id,
+            given.id
+        ),
+        (None, None) => {}
+    }
+    if cursor.txn_number != txn_number {
+        bail!(
+            50739,
+            "Cannot run getMore on cursor {id}, which was created in another transaction"
+        );
+    }
+    Ok(())
+}

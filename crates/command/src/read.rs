@@ -1,0 +1,175 @@
+//! What commands that read have in common.
+
+use crate::Context;
+use crate::args::{Arg, At};
+use crate::names;
+use crate::read_concern::Level;
+use nestor_exec::Batch;
+use nestor_model::value::EMPTY_DOC;
+use nestor_model::{DocRef, ErrorCode, Namespace, RawDoc, Result, ValueRef, bail};
+use nestor_query::env::{Env, OpContext, Scope, check_user_variable};
+use nestor_query::{Expr, matcher::MatchExpr};
+use nestor_storage::{Collection, Snapshot, View};
+use std::sync::Arc;
+
+/// The collection that a command names: by name, or by UUID.
+#[derive(Clone, Copy, Debug)]
+pub enum Target<'a> {
+    /// By name.
+    Name(&'a str),
+    /// By UUID.
+    Uuid([u8; 16]),
+}
+
+impl<'a> Arg<'a> for Target<'a> {
+    fn parse(value: ValueRef<'a>, _: At<'_>) -> Result<Option<Self>> {
+        match value {
+            ValueRef::String(name) => Ok(Some(Self::Name(name))),
+            ValueRef::Binary { subtype: 4, bytes } => match bytes.try_into() {
+                Ok(bytes) => Ok(Some(Self::Uuid(bytes))),
+                Err(_) => bail!(InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype"),
+            },
+            other => bail!(
+                InvalidNamespace,
+                "collection name has invalid type {}",
+                other.bson_type().alias()
+            ),
+        }
+    }
+}
+
+impl Context<'_> {
+    /// A fresh snapshot to read from, once what the read concern demands is there.
+    pub fn read_snapshot(&self) -> Result<Snapshot> {
+        let concern = &self.generic.read_concern;
+        if self.service.options.replica_set.is_none()
+            && matches!(concern.level(), Level::Snapshot | Level::Linearizable)
+        {
+            bail!(
+                NotAReplicaSet,
+                "node needs to be a replica set member to use readConcern: {}",
+                concern.level_name()
+            );
+        }
+        if let Some(after) = concern.after_cluster_time {
+            self.service.await_time(after, &self.interrupt)?;
+        }
+        Ok(self.service.engine.snapshot())
+    }
+
+    /// The namespace that `target` stands for in the command's database.
+    pub fn namespace(&self, view: &dyn View, target: Target<'_>) -> Result<Namespace> {
+        match target {
+            Target::Name(name) => names::collection(self.db(), name),
+            Target::Uuid(uuid) => match view.catalog().by_uuid(&uuid) {
+                Some(found) if found.ns.db == self.db() => Ok(found.ns.clone()),
+                _ => bail!(
+                    NamespaceNotFound,
+                    "Unable to resolve UUID {} to a collection of database {}",
+                    crate::args::Uuid(uuid),
+                    self.db()
+                ),
+            },
+        }
+    }
+
+    /// Time, randomness and the values of `let` for this operation, and the scope in which its expressions parse.
+    pub fn operation(&self, variables: Option<RawDoc<'_>>) -> Result<(OpContext, Scope)> {
+        let mut op = OpContext::new(crate::clock::now_ms(), self.service.last_time(), self.service.random());
+        let Some(variables) = variables else {
+            return Ok((op, Scope::new()));
+        };
+        let mut names = Vec::new();
+        let mut values = Vec::new();
+        for (name, value) in variables.iter() {
+            check_user_variable(name)?;
+            let expr = Expr::parse(value, &mut Scope::new())?;
+            values.push(expr.eval(&mut Env::new(EMPTY_DOC, &op))?);
+            names.push(name);
+        }
+        op.vars = values;
+        Ok((op, Scope::with_vars(names)))
+    }
+}
+
+/// Parses a filter into its normal form.
+pub fn parse_filter(filter: Option<RawDoc<'_>>, scope: &mut Scope) -> Result<Arc<MatchExpr>> {
+    let filter = filter.map_or(EMPTY_DOC, DocRef::Raw);
+    Ok(Arc::new(MatchExpr::parse(filter, scope)?.normalize()))
+}
+
+/// Refuses a collation that would change results: all but simple.
+pub fn refuse_collation(collation: Option<RawDoc<'_>>) -> Result<()> {
+    let Some(collation) = collation else { return Ok(()) };
+    if collation.is_empty() {
+        return Ok(());
+    }
+    match collation.get("locale") {
+        Some(ValueRef::String("simple")) => Ok(()),
+        Some(ValueRef::String(locale)) => bail!(NotImplemented, "collation with locale '{locale}' is not supported"),
+        Some(other) => bail!(
+            TypeMismatch,
+            "BSON field 'collation.locale' is the wrong type '{}', expected type 'string'",
+            other.bson_type().alias()
+        ),
+        None => bail!(40414, "BSON field 'collation.locale' is missing but a required field"),
+    }
+}
+
+/// The order in which records are to be read, when a hint or sort names `$natural`.
+pub fn natural(spec: DocRef<'_>) -> Result<Option<bool>> {
+    let Some(direction) = spec.get("$natural") else {
+        return Ok(None);
+    };
+    match crate::args::safe_i64(direction) {
+        Some(1) => Ok(Some(true)),
+        Some(-1) => Ok(Some(false)),
+        _ => bail!(BadValue, "$natural hint must be 1 or -1"),
+    }
+}
+
+/// Checks that a hint names something that exists; `Some` when it is `$natural`.
+pub fn check_hint(hint: Option<ValueRef<'_>>, collection: Option<&Collection>) -> Result<Option<bool>> {
+    let unknown = || {
+        nestor_model::Error::new(
+            ErrorCode::BadValue,
+            "error processing query: planner returned error :: caused by :: hint provided does not correspond to an existing index",
+        )
+    };
+    match hint {
+        None | Some(ValueRef::Null | ValueRef::Undefined) => Ok(None),
+        Some(ValueRef::String(name)) => match collection {
+            Some(c) if c.index(name).is_none() => Err(unknown()),
+            _ => Ok(None),
+        },
+        Some(ValueRef::Document(doc)) if doc.is_empty() => Ok(None),
+        Some(ValueRef::Document(doc)) => {
+            if let Some(forward) = natural(doc)? {
+                if doc.iter().count() > 1 {
+                    bail!(BadValue, "$natural hint must be the only field");
+                }
+                return Ok(Some(forward));
+            }
+            let same = |c: &Collection| {
+                c.indexes
+                    .iter()
+                    .any(|index| nestor_model::values_equal(&index.key_pattern, doc))
+            };
+            match collection {
+                Some(c) if !same(c) => Err(unknown()),
+                _ => Ok(None),
+            }
+        }
+        Some(other) => bail!(
+            FailedToParse,
+            "Hint must be a string or an object, found {}",
+            other.bson_type().alias()
+        ),
+    }
+}
+
+/// A batch over `view` for this command.
+pub fn batch<'v>(context: &'v Context<'_>, view: &'v dyn View, op: &'v OpContext, disk_use: bool) -> Batch<'v> {
+    let dir = disk_use.then_some(context.service.spill_dir.as_path());
+    Batch::new(view, op, &context.interrupt).with_spill_dir(dir)
+}

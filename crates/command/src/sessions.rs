@@ -1,0 +1,164 @@
+//! Logical sessions: when they were last used, and what their retryable writes did.
+//!
+//! A session remembers the statements of its newest transaction number only, as MongoDB does: a client
+//! retries a command before it sends the next one.
+
+use crate::generic::Lsid;
+use crate::lock;
+use nestor_model::{Document, Result, Value, bail};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// A session that was not used for so long is forgotten (`localLogicalSessionTimeoutMinutes`).
+pub const TIMEOUT: Duration = Duration::from_secs(30 * 60);
+/// Most sessions kept at one time.
+pub const SESSIONS_MAX: usize = 1_000_000;
+
+/// What a statement of a retryable write did, so that a retry gets the same answer.
+#[derive(Clone, Debug, Default)]
+pub struct StatementResult {
+    /// Documents matched, inserted or deleted.
+    pub n: i64,
+    /// Documents changed.
+    pub n_modified: i64,
+    /// `_id` of the document an upsert inserted.
+    pub upserted: Option<Value>,
+    /// The document that findAndModify returned; null when it returned none.
+    pub value: Option<Document>,
+}
+
+/// State of one session. Whoever runs a write under a transaction number holds its lock meanwhile.
+#[derive(Debug, Default)]
+pub struct Session {
+    /// Newest transaction number seen.
+    pub txn_number: Option<i64>,
+    /// Results of its retryable statements.
+    pub statements: HashMap<i32, StatementResult>,
+}
+
+impl Session {
+    /// Begins or goes on with the retryable write `txn_number`.
+    ///
+    /// Errors: 225 when a newer one was seen.
+    pub fn retryable(&mut self, lsid: Lsid, txn_number: i64) -> Result<()> {
+        match self.txn_number {
+            Some(newest) if txn_number < newest => bail!(
+                TransactionTooOld,
+                "Retryable write with txnNumber {txn_number} is prohibited on session {} because a newer retryable write with txnNumber {newest} has already started on this session.",
+                lsid.id
+            ),
+            Some(newest) if txn_number == newest => Ok(()),
+            _ => {
+                self.txn_number = Some(txn_number);
+                self.statements.clear();
+                Ok(())
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    state: Arc<Mutex<Session>>,
+    last_used: Instant,
+}
+
+/// The sessions of a service.
+#[derive(Debug, Default)]
+pub struct Sessions {
+    known: Mutex<HashMap<Lsid, Entry>>,
+}
+
+impl Sessions {
+    /// Notes that a session was used and returns its state, making it if needed.
+    ///
+    /// Errors: 261 when there are too many.
+    pub fn touch(&self, lsid: Lsid) -> Result<Arc<Mutex<Session>>> {
+        let now = Instant::now();
+        let mut known = lock(&self.known);
+        if let Some(entry) = known.get_mut(&lsid) {
+            entry.last_used = now;
+            return Ok(entry.state.clone());
+        }
+        if known.len() >= SESSIONS_MAX {
+            known.retain(|_, entry| now.duration_since(entry.last_used) < TIMEOUT);
+            if known.len() >= SESSIONS_MAX {
+                bail!(
+                    TooManyLogicalSessions,
+                    "cannot add session into the cache: too many sessions"
+                );
+            }
+        }
+        let state = Arc::<Mutex<Session>>::default();
+        known.insert(
+            lsid,
+            Entry {
+                state: state.clone(),
+                last_used: now,
+            },
+        );
+        Ok(state)
+    }
+
+    /// Forgets a session; `false` if it was not known.
+    pub fn end(&self, lsid: Lsid) -> bool {
+        lock(&self.known).remove(&lsid).is_some()
+    }
+
+    /// Forgets sessions that were not used for too long; returns them.
+    pub fn sweep(&self) -> Vec<Lsid> {
+        let now = Instant::now();
+        let mut known = lock(&self.known);
+        let gone: Vec<Lsid> = known
+            .iter()
+            .filter(|(_, entry)| now.duration_since(entry.last_used) >= TIMEOUT)
+            .map(|(lsid, _)| *lsid)
+            .collect();
+        gone.iter().for_each(|lsid| {
+            known.remove(lsid);
+        });
+        gone
+    }
+
+    /// The known sessions, and how long ago each was used.
+    pub fn all(&self) -> Vec<(Lsid, Duration)> {
+        let now = Instant::now();
+        let known = lock(&self.known);
+        known
+            .iter()
+            .map(|(lsid, entry)| (*lsid, now.duration_since(entry.last_used)))
+            .collect()
+    }
+
+    /// Number of known sessions.
+    pub fn len(&self) -> usize {
+        lock(&self.known).len()
+    }
+
+    /// True when none is known.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Uuid;
+
+    #[test]
+    fn a_newer_number_forgets_and_an_older_one_is_refused() {
+        let lsid = Lsid { id: Uuid([1; 16]) };
+        let sessions = Sessions::default();
+        let state = sessions.touch(lsid).expect("room");
+        let mut session = lock(&state);
+        session.retryable(lsid, 5).expect("first");
+        session.statements.insert(0, StatementResult::default());
+        session.retryable(lsid, 5).expect("retry");
+        assert_eq!(session.statements.len(), 1);
+        session.retryable(lsid, 6).expect("newer");
+        assert!(session.statements.is_empty());
+        assert_eq!(session.retryable(lsid, 5).expect_err("older").code().number(), 225);
+    }
+}

@@ -1,0 +1,383 @@
+//! What commands that write have in common: the write set and its commit, retries, write errors and
+//! write concern.
+
+pub mod delete;
+pub mod insert;
+pub mod prepare;
+pub mod target;
+pub mod update;
+
+use crate::Context;
+use crate::lock;
+use crate::request::Wait;
+use crate::sessions::{Session, StatementResult};
+use crate::write_concern::{Acknowledgement, WriteConcern};
+use nestor_exec::write::oplog::Origin;
+use nestor_exec::write::with_retry;
+use nestor_model::{Document, Error, ErrorCode, Namespace, RawWriter, Result, Timestamp, Value, bail, doc};
+use nestor_storage::{Collection, Lsn, View, WriteSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Most statements of one write command.
+pub const STATEMENTS_MAX: usize = 100_000;
+
+/// A failed statement.
+#[derive(Debug)]
+pub struct WriteError {
+    /// Position of the statement in the command.
+    pub index: usize,
+    /// Why.
+    pub error: Error,
+}
+
+/// What a write command has done so far.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Failed statements.
+    pub errors: Vec<WriteError>,
+    /// Last commit: its journal position and optime.
+    pub last: Option<(Lsn, Timestamp)>,
+    /// Statement ids answered from memory.
+    pub retried: Vec<i32>,
+}
+
+impl Context<'_> {
+    /// Who writes, for the oplog; `None` for databases whose writes are not logged.
+    pub fn origin(&self, db: &str) -> Option<Origin> {
+        if db == "local" {
+            return None;
+        }
+        let session = match (self.generic.lsid, self.generic.txn_number) {
+            (Some(lsid), Some(number)) => Some((lsid.to_document().to_raw(), number)),
+            _ => None,
+        };
+        Some(Origin { session })
+    }
+
+    /// Runs `work` on a fresh write set and commits it, again after write conflicts. Everything or nothing.
+    pub fn atomically<T>(
+        &self,
+        progress: &mut Progress,
+        mut work: impl FnMut(&mut WriteSet) -> Result<T>,
+    ) -> Result<T> {
+        let engine = &self.service.engine;
+        with_retry(&self.interrupt, || {
+            let mut ws = engine.begin();
+            let out = work(&mut ws)?;
+            if !ws.is_empty() {
+                let commit = engine.commit(ws)?;
+                progress.last = Some((commit.lsn, commit.optime));
+            }
+            Ok(out)
+        })
+    }
+
+    /// The session's state for a retryable write; `None` when the command is not one.
+    pub fn retry_session(&self) -> Result<Option<Arc<Mutex<Session>>>> {
+        let (Some(lsid), Some(_)) = (self.generic.lsid, self.generic.txn_number) else {
+            return Ok(None);
+        };
+        if self.service.options.replica_set.is_none() {
+            bail!(
+                IllegalOperation,
+                "Transaction numbers are only allowed on a replica set member or mongos"
+            );
+        }
+        Ok(Some(self.service.sessions.touch(lsid)?))
+    }
+
+    /// Finishes a write command's reply: write errors, write concern, times.
+    pub fn finish_write(&mut self, progress: Progress, reply: &mut RawWriter) -> Result<()> {
+        if let Some((_, optime)) = progress.last {
+            self.after.operation_time = Some(optime);
+        }
+        append_write_errors(&progress.errors, reply);
+        if !progress.retried.is_empty() {
+            reply.begin_array("retriedStmtIds");
+            for (i, id) in progress.retried.iter().enumerate() {
+                reply.append_index(i, *id);
+            }
+            reply.end();
+        }
+        self.finish_concern(progress.last, reply)
+    }
+
+    /// Applies the write concern to what was committed last: sets the wait, or appends a `writeConcernError`.
+    pub fn finish_concern(&mut self, last: Option<(Lsn, Timestamp)>, reply: &mut RawWriter) -> Result<()> {
+        let replica_set = self.service.options.replica_set.is_some();
+        let concern = self.generic.write_concern.clone();
+        let given = concern.is_some();
+        let concern = concern.unwrap_or_else(|| implicit_concern(replica_set));
+        if let Some((lsn, optime)) = last {
+            if replica_set {
+                reply.append("electionId", election_id());
+                reply.begin_document("opTime");
+                reply.append("ts", optime);
+                reply.append("t", nestor_exec::write::oplog::TERM);
+                reply.end();
+            }
+            if concern.waits_for_journal() {
+                self.after.wait = Some(Wait {
+                    lsn: lsn.0,
+                    timeout: concern.timeout,
+                });
+            }
+        }
+        if given && replica_set {
+            if let Some((code, message)) = unsatisfiable(&concern) {
+                append_concern_error(reply, code, &message, &concern);
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses write concerns that a node of this kind never accepts.
+    pub fn check_write_concern(&self) -> Result<()> {
+        let Some(concern) = &self.generic.write_concern else {
+            return Ok(());
+        };
+        if self.service.options.replica_set.is_some() {
+            return Ok(());
+        }
+        match &concern.w {
+            Acknowledgement::Nodes(n) if *n > 1 => {
+                bail!(BadValue, "cannot use 'w' > 1 when a host is not replicated")
+            }
+            Acknowledgement::Mode(mode) => bail!(
+                BadValue,
+                "cannot use non-majority 'w' mode {mode} when a host is not a member of a replica set"
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The write concern of a client that gives none: majority on a replica set, `w: 1` on a standalone.
+pub fn implicit_concern(replica_set: bool) -> WriteConcern {
+    WriteConcern {
+        w: if replica_set {
+            Acknowledgement::Majority
+        } else {
+            Acknowledgement::Nodes(1)
+        },
+        ..WriteConcern::default()
+    }
+}
+
+/// Why one node can never satisfy a write concern, if so.
+fn unsatisfiable(concern: &WriteConcern) -> Option<(ErrorCode, String)> {
+    match &concern.w {
+        Acknowledgement::Nodes(n) if *n > 1 => Some((
+            ErrorCode::UnsatisfiableWriteConcern,
+            "Not enough data-bearing nodes".to_owned(),
+        )),
+        Acknowledgement::Mode(mode) => Some((
+            ErrorCode::UnknownReplWriteConcern,
+            format!("No write concern mode named '{mode}' found in replica set configuration"),
+        )),
+        Acknowledgement::Tags => Some((
+            ErrorCode::UnsatisfiableWriteConcern,
+            "Not enough data-bearing nodes match the tags".to_owned(),
+        )),
+        _ => None,
+    }
+}
+
+fn append_concern_error(reply: &mut RawWriter, code: ErrorCode, message: &str, concern: &WriteConcern) {
+    let w = match &concern.w {
+        Acknowledgement::Nodes(n) => Value::Int32(*n as i32),
+        Acknowledgement::Majority => "majority".into(),
+        Acknowledgement::Mode(mode) => mode.clone().into(),
+        Acknowledgement::Tags => Value::Document(Document::new()),
+    };
+    let wtimeout = concern.timeout.map_or(0, |t| t.as_millis() as i32);
+    let error = doc! {
+        "code": code.number(),
+        "codeName": code.name(),
+        "errmsg": message,
+        "errInfo": doc! {
+            "writeConcern": doc! { "w": w, "wtimeout": wtimeout, "provenance": "clientSupplied" },
+        },
+    };
+    reply.append("writeConcernError", &error);
+}
+
+/// The election this node has won once and for all.
+pub fn election_id() -> nestor_model::ObjectId {
+    nestor_model::ObjectId([0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1])
+}
+
+fn append_write_errors(errors: &[WriteError], reply: &mut RawWriter) {
+    if errors.is_empty() {
+        return;
+    }
+    reply.begin_array("writeErrors");
+    for (i, failed) in errors.iter().enumerate() {
+        reply.begin_document_at(i);
+        reply.append("index", failed.index as i32);
+        append_error(&failed.error, reply);
+        reply.end();
+    }
+    reply.end();
+}
+
+/// Appends `code`, the extra fields and `errmsg` of an error within a reply.
+pub fn append_error(error: &Error, reply: &mut RawWriter) {
+    reply.append("code", error.code().number());
+    if let Some(extra) = error.extra() {
+        for (name, value) in extra.iter() {
+            reply.append(name, value);
+        }
+    }
+    reply.append("errmsg", error.message());
+}
+
+/// The collection to write to, made if it does not exist. Refuses views.
+pub fn writable(
+    ws: &mut WriteSet,
+    ns: &Namespace,
+    context: &Context<'_>,
+    uuid: &mut Option<[u8; 16]>,
+) -> Result<Arc<Collection>> {
+    if let Some(found) = ws.catalog().get(ns).cloned() {
+        check_writable(&found)?;
+        return Ok(found);
+    }
+    // The same UUID however often the write set is tried.
+    let uuid = *uuid.get_or_insert_with(|| context.service.new_uuid());
+    let collection = ws.create_collection(ns, uuid, Document::new())?;
+    if let Some(origin) = context.origin(&ns.db) {
+        let entry = Origin::default().command(
+            &ns.db,
+            Some(uuid),
+            &doc! {
+                "create": ns.coll.clone(),
+                "idIndex": doc! { "v": 2, "key": doc! { "_id": 1 }, "name": "_id_" },
+            },
+            crate::clock::now_ms(),
+        );
+        drop(origin);
+        ws.oplog(entry)?;
+    }
+    Ok(collection)
+}
+
+/// Refuses what cannot be written to.
+pub fn check_writable(collection: &Collection) -> Result<()> {
+    if collection.is_view() {
+        bail!(
+            CommandNotSupportedOnView,
+            "Namespace {} is a view, not a collection",
+            collection.ns
+        );
+    }
+    Ok(())
+}
+
+/// Refuses namespaces that commands may not write to.
+pub fn check_namespace(ns: &Namespace) -> Result<()> {
+    if ns.db == "local" && ns.coll.starts_with("oplog.") {
+        bail!(InvalidNamespace, "cannot write to {ns}");
+    }
+    nestor_storage::catalog::names::check_new_collection(ns)?;
+    Ok(())
+}
+
+/// Refuses an empty or overlong list of statements.
+pub fn check_count(command: &str, field: &str, count: usize) -> Result<()> {
+    if !(1..=STATEMENTS_MAX).contains(&count) {
+        bail!(
+            InvalidLength,
+            "Write batch sizes must be between 1 and {STATEMENTS_MAX}. Got {count} operations in '{command}.{field}'."
+        );
+    }
+    Ok(())
+}
+
+/// Refuses statement ids that do not go with the statements.
+pub fn check_statement_ids(single: bool, ids: Option<&[i32]>, count: usize) -> Result<()> {
+    match ids {
+        Some(_) if single => bail!(InvalidOptions, "Cannot specify both stmtId and stmtIds"),
+        Some(ids) if ids.len() != count => bail!(
+            InvalidLength,
+            "Number of statement ids must match the number of batch entries. Got {} statement ids but {count} operations.",
+            ids.len()
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Checks `collectionUUID`, if given, against what is at `ns`. Error 361 says where the collection is, if anywhere.
+pub fn check_uuid(context: &Context<'_>, ns: &Namespace, uuid: Option<crate::args::Uuid>) -> Result<()> {
+    let Some(uuid) = uuid else { return Ok(()) };
+    let snapshot = context.service.engine.snapshot();
+    let catalog = snapshot.catalog();
+    if catalog.get(ns).is_some_and(|c| c.uuid == uuid.0) {
+        return Ok(());
+    }
+    let actual = catalog
+        .by_uuid(&uuid.0)
+        .filter(|c| c.ns.db == ns.db)
+        .map_or(Value::Null, |c| c.ns.coll.clone().into());
+    Err(Error::new(
+        ErrorCode::CollectionUUIDMismatch,
+        "Collection UUID does not match that specified",
+    )
+    .with_extra(doc! {
+        "db": ns.db.clone(),
+        "collectionUUID": uuid.to_value(),
+        "expectedCollection": ns.coll.clone(),
+        "actualCollection": actual,
+    }))
+}
+
+/// Appends a count: an int, or a long when it does not fit.
+pub fn append_count(reply: &mut RawWriter, name: &str, count: i64) {
+    match i32::try_from(count) {
+        Ok(small) => reply.append(name, small),
+        Err(_) => reply.append(name, count),
+    }
+}
+
+/// Statement ids of a retryable write: `stmtIds`, or `stmtId` counting up, or 0 counting up.
+pub fn statement_id(stmt_id: Option<i32>, stmt_ids: Option<&[i32]>, index: usize) -> i32 {
+    match (stmt_ids, stmt_id) {
+        (Some(ids), _) => ids.get(index).copied().unwrap_or(index as i32),
+        (None, base) => base.unwrap_or(0).saturating_add(index as i32),
+    }
+}
+
+/// The retryable state of a command while it runs: locked, so that a retry sent meanwhile waits.
+pub struct Retryable<'s> {
+    session: Option<MutexGuard<'s, Session>>,
+}
+
+impl<'s> Retryable<'s> {
+    /// Begins or goes on with the command's transaction number.
+    pub fn begin(context: &Context<'_>, session: Option<&'s Arc<Mutex<Session>>>) -> Result<Self> {
+        let (Some(session), Some(lsid), Some(number)) = (session, context.generic.lsid, context.generic.txn_number)
+        else {
+            return Ok(Self { session: None });
+        };
+        let mut session = lock(session);
+        session.retryable(lsid, number)?;
+        Ok(Self { session: Some(session) })
+    }
+
+    /// True when the command has a transaction number.
+    pub fn is_on(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// What the statement did before, if it was executed before.
+    pub fn executed(&self, stmt_id: i32) -> Option<&StatementResult> {
+        self.session.as_ref()?.statements.get(&stmt_id)
+    }
+
+    /// Remembers what a statement did.
+    pub fn remember(&mut self, stmt_id: i32, result: StatementResult) {
+        if let Some(session) = &mut self.session {
+            session.statements.insert(stmt_id, result);
+        }
+    }
+}

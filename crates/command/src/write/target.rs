@@ -1,0 +1,80 @@
+//! Finding the documents that an update or delete is about.
+
+use crate::Context;
+use crate::read;
+use nestor_exec::{Batch, BoxOperator, Step, build};
+use nestor_model::{RawDoc, Result};
+use nestor_planner::{FindQuery, plan_find};
+use nestor_query::env::{OpContext, Scope};
+use nestor_query::matcher::MatchExpr;
+use nestor_query::sort::SortSpec;
+use nestor_storage::{Bytes, Collection, View};
+use std::sync::Arc;
+
+/// Which documents, in which order.
+#[derive(Clone)]
+pub struct Selection {
+    /// The condition.
+    pub filter: Arc<MatchExpr>,
+    /// The order, for the first one to be well-defined.
+    pub sort: Option<Arc<SortSpec>>,
+    /// `$natural` hint.
+    pub natural: Option<bool>,
+}
+
+impl Selection {
+    /// Parses the `q` of a statement.
+    pub fn parse(q: Option<RawDoc<'_>>, sort: Option<RawDoc<'_>>, scope: &mut Scope) -> Result<Self> {
+        let sort = match sort.filter(|sort| !sort.is_empty()) {
+            Some(sort) => Some(Arc::new(SortSpec::parse(nestor_model::DocRef::Raw(sort))?)),
+            None => None,
+        };
+        Ok(Self {
+            filter: read::parse_filter(q, scope)?,
+            sort,
+            natural: None,
+        })
+    }
+
+    /// The plan that finds them in `collection`; at most `limit`.
+    pub fn plan(&self, collection: &Arc<Collection>, limit: Option<u64>) -> Result<BoxOperator> {
+        let mut query = FindQuery::all(self.filter.clone());
+        query.sort = self.sort.clone();
+        query.natural = self.natural;
+        query.limit = limit;
+        build(&plan_find(&query), collection)
+    }
+
+    /// The first one: its record key and bytes.
+    pub fn first(
+        &self,
+        context: &Context<'_>,
+        view: &dyn View,
+        collection: &Arc<Collection>,
+        op: &OpContext,
+    ) -> Result<Option<(Bytes, Bytes)>> {
+        let mut root = self.plan(collection, Some(1))?;
+        let mut batch = read::batch(context, view, op, true);
+        next(&mut root, &mut batch)
+    }
+}
+
+/// The next stored document of a plan over a collection.
+pub fn next(root: &mut BoxOperator, batch: &mut Batch<'_>) -> Result<Option<(Bytes, Bytes)>> {
+    loop {
+        match root.next(batch)? {
+            Step::Row(row) => {
+                // Rows that went through a file are bytes without a handle into the store.
+                let bytes = match row.doc {
+                    nestor_exec::RowDoc::Stored(bytes) => bytes,
+                    other => Bytes::from(other.to_raw()),
+                };
+                if let Some(record) = row.record {
+                    return Ok(Some((record, bytes)));
+                }
+            }
+            Step::Pause => {}
+            Step::Eof => return Ok(None),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Updating what a filter selects, and upserts.
+
+use super::target::{self, Selection};
+use super::{Progress, check_writable, prepare, writable};
+use crate::Context;
+use crate::read;
+use crate::validate::Validator;
+use nestor_exec::write::{Changed, Writer};
+use nestor_model::{DocRef, Namespace, RawDoc, RawDocBuf, Result, Value, bail};
+use nestor_query::env::OpContext;
+use nestor_query::update::{Applied, Update};
+use nestor_storage::{Bytes, View};
+
+/// Documents per commit of an update of many.
+const GROUP_MAX: usize = 1_000;
+
+/// One update, compiled.
+pub struct UpdateStatement<'a> {
+    /// Which documents.
+    pub selection: Selection,
+    /// The filter as the client wrote it, for upserts.
+    pub q: DocRef<'a>,
+    /// What to do.
+    pub update: Update,
+    /// Insert a document when none matches.
+    pub upsert: bool,
+    /// Do not apply the collection's validator.
+    pub bypass_validation: bool,
+    /// Id for the oplog of a retryable write.
+    pub stmt_id: Option<i32>,
+}
+
+/// What an update did.
+#[derive(Clone, Debug, Default)]
+pub struct Updated {
+    /// Documents that matched.
+    pub matched: i64,
+    /// Documents that changed.
+    pub modified: i64,
+    /// `_id` of the inserted document.
+    pub upserted: Option<Value>,
+    /// The document before (of an update of one).
+    pub old: Option<RawDocBuf>,
+    /// The document after (of an update of one).
+    pub new: Option<RawDocBuf>,
+}
+
+/// Updates the first selected document, or upserts.
+pub fn update_one(
+    context: &Context<'_>,
+    ns: &Namespace,
+    statement: &UpdateStatement<'_>,
+    op: &OpContext,
+    progress: &mut Progress,
+) -> Result<Updated> {
+    let mut uuid = None;
+    context.atomically(progress, |ws| {
+        if let Some(collection) = ws.catalog().get(ns).cloned() {
+            check_writable(&collection)?;
+            if let Some((record, old)) = statement.selection.first(context, ws, &collection, op)? {
+                let validator = Validator::of(&collection, statement.bypass_validation)?;
+                let origin = context.origin(&ns.db);
+                let mut writer = Writer::new(ws, collection, op, origin)?;
+                return change(&mut writer, statement, validator.as_ref(), &record, &old);
+            }
+        }
+        if !statement.upsert {
+            return Ok(Updated::default());
+        }
+        let collection = writable(ws, ns, context, &mut uuid)?;
+        let doc = statement.update.upsert_document(statement.q, op)?;
+        let doc = prepare::for_insert(doc.as_raw(), op)?;
+        if let Some(validator) = Validator::of(&collection, statement.bypass_validation)? {
+            validator.check(doc.as_raw(), op)?;
+        }
+        let origin = context.origin(&ns.db);
+        Writer::new(ws, collection, op, origin)?.insert(doc.clone(), statement.stmt_id)?;
+        let id = doc.as_raw().get("_id").map_or(Value::Null, |id| id.to_value());
+        Ok(Updated {
+            upserted: Some(id),
+            new: Some(doc),
+            ..Updated::default()
+        })
+    })
+}
+
+/// Applies the update to one record.
+fn change(
+    writer: &mut Writer<'_>,
+    statement: &UpdateStatement<'_>,
+    validator: Option<&Validator>,
+    record: &Bytes,
+    old: &Bytes,
+) -> Result<Updated> {
+    let before: RawDoc<'_> = old.document();
+    let position = if statement.update.needs_position() {
+        match statement
+            .selection
+            .filter
+            .matches_with_position(before.as_doc(), writer.op)?
+        {
+            Some(details) => details.position,
+            None => None,
+        }
+    } else {
+        None
+    };
+    let mut out = Updated {
+        matched: 1,
+        old: Some(before.to_buf()),
+        ..Updated::default()
+    };
+    match statement.update.apply(before, position, writer.op)? {
+        Applied::NoChange => out.new = out.old.clone(),
+        Applied::Changed(changed) => {
+            if let Some(validator) = validator {
+                validator.check_update(before, changed.doc.as_raw(), writer.op)?;
+            }
+            if writer.collection.is_capped() && changed.doc.as_bytes().len() != before.len() {
+                check_capped_size(writer, before.len(), changed.doc.as_bytes().len())?;
+            }
+            out.modified = 1;
+            out.new = Some(changed.doc.clone());
+            writer.update(
+                record,
+                before,
+                Changed {
+                    doc: changed.doc,
+                    diff: changed.diff.as_ref().map(RawDocBuf::as_raw),
+                    touched: statement.update.touched(),
+                },
+                statement.stmt_id,
+            )?;
+        }
+    }
+    Ok(out)
+}
+
+/// Documents of capped collections may change their size since MongoDB 5.0, but not beyond the whole.
+fn check_capped_size(writer: &Writer<'_>, before: usize, after: usize) -> Result<()> {
+    let (bytes_max, _) = nestor_exec::write::capped::limits(&writer.collection);
+    if after > before && after as i64 > bytes_max {
+        bail!(
+            DocTooLargeForCapped,
+            "document of {after} bytes does not fit the capped collection of {bytes_max}"
+        );
+    }
+    Ok(())
+}
+
+/// Updates all selected documents, in groups with a commit each, or upserts.
+pub fn update_many(
+    context: &Context<'_>,
+    ns: &Namespace,
+    statement: &UpdateStatement<'_>,
+    op: &OpContext,
+    progress: &mut Progress,
+) -> Result<Updated> {
+    let snapshot = context.service.engine.snapshot();
+    let Some(collection) = snapshot.catalog().get(ns).cloned() else {
+        return update_one(context, ns, statement, op, progress);
+    };
+    check_writable(&collection)?;
+    let mut root = statement.selection.plan(&collection, None)?;
+    // What is read is the state at the start, so no document is met twice however the updates move it.
+    let mut batch = read::batch(context, &snapshot, op, true);
+    let mut total = Updated::default();
+    loop {
+        let mut group: Vec<(Bytes, Bytes)> = Vec::new();
+        while group.len() < GROUP_MAX {
+            match target::next(&mut root, &mut batch)? {
+                Some(found) => group.push(found),
+                None => break,
+            }
+        }
+        if group.is_empty() {
+            break;
+        }
+        let (matched, modified) = context.atomically(progress, |ws| {
+            let Some(collection) = ws.catalog().by_id(collection.id).cloned() else {
+                return Ok((0, 0));
+            };
+            let validator = Validator::of(&collection, statement.bypass_validation)?;
+            let records = collection.records;
+            let origin = context.origin(&ns.db);
+            let mut writer = Writer::new(ws, collection, op, origin)?;
+            let (mut matched, mut modified) = (0, 0);
+            for (record, seen) in &group {
+                let Some(now) = writer.ws.get(records, record)? else {
+                    continue;
+                };
+                if now != *seen && !statement.selection.filter.matches(now.document().as_doc(), op)? {
+                    continue;
+                }
+                let one = change(&mut writer, statement, validator.as_ref(), record, &now)?;
+                matched += one.matched;
+                modified += one.modified;
+            }
+            Ok((matched, modified))
+        })?;
+        total.matched += matched;
+        total.modified += modified;
+    }
+    if total.matched == 0 && statement.upsert {
+        return update_one(context, ns, statement, op, progress);
+    }
+    Ok(total)
+}

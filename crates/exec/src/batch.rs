@@ -1,0 +1,75 @@
+//! What operators see while one batch is made.
+
+use crate::interrupt::Interrupt;
+use nestor_model::Result;
+use nestor_query::env::OpContext;
+use nestor_storage::View;
+use std::path::Path;
+
+/// Bytes a blocking operator may hold before it spills or fails (`internalQueryMaxBlockingSortMemoryUsageBytes`).
+pub const BLOCKING_MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+/// Work units between two looks at the interrupt.
+const CHECK_EVERY: u64 = 128;
+
+/// One batch: the state read from, and how much work may be done for it.
+pub struct Batch<'v> {
+    /// What is read: a snapshot, or a write set on top of one.
+    pub view: &'v dyn View,
+    /// Time, variables, randomness of the operation.
+    pub op: &'v OpContext,
+    /// When to stop.
+    pub interrupt: &'v Interrupt,
+    /// Where blocking operators may spill; `None` forbids it (`allowDiskUse: false`).
+    pub spill_dir: Option<&'v Path>,
+    /// Bytes each blocking operator may hold in memory.
+    pub memory_bytes_max: usize,
+    budget: u64,
+}
+
+impl<'v> Batch<'v> {
+    /// A batch with unlimited work.
+    pub fn new(view: &'v dyn View, op: &'v OpContext, interrupt: &'v Interrupt) -> Self {
+        Self {
+            view,
+            op,
+            interrupt,
+            spill_dir: None,
+            memory_bytes_max: BLOCKING_MEMORY_BYTES_MAX,
+            budget: u64::MAX,
+        }
+    }
+
+    /// Lets blocking operators spill to files in `dir`.
+    #[must_use]
+    pub fn with_spill_dir(mut self, dir: Option<&'v Path>) -> Self {
+        self.spill_dir = dir;
+        self
+    }
+
+    /// Limits the work to `budget` units; afterwards operators pause.
+    #[must_use]
+    pub fn with_budget(mut self, budget: u64) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Takes one unit of work; `false` when the budget is used up and the operator has to pause. An error when
+    /// the operation was killed or its time is over.
+    #[inline]
+    pub fn spend(&mut self) -> Result<bool> {
+        if self.budget == 0 {
+            return Ok(false);
+        }
+        self.budget -= 1;
+        if self.budget % CHECK_EVERY == 0 {
+            self.interrupt.check()?;
+        }
+        Ok(true)
+    }
+
+    /// Work units left.
+    pub fn budget(&self) -> u64 {
+        self.budget
+    }
+}

@@ -1,0 +1,83 @@
+//! The contract of operators.
+//!
+//! A plan runs as a tree of operators; the consumer pulls rows from the root. Each pull comes with a
+//! [`Batch`], which lasts for one reply and says what is read. Between batches [`Operator::save`] makes an
+//! operator let go of its storage cursor and keep only its position, so that it can wait in the cursor
+//! registry without holding a snapshot, and go on with a newer one.
+//!
+//! # Legal calls
+//! - [`Operator::next`] any number of times. After [`Step::Eof`] it answers `Eof` again, except that a
+//!   tailable scan may find more.
+//! - [`Step::Pause`] means that the batch's budget is used up: everything is kept, call again with more
+//!   budget.
+//! - After an error the tree must not be used again.
+//! - [`Operator::save`] between two batches; the next call may come with another batch and view.
+
+use crate::batch::Batch;
+use crate::row::Row;
+use nestor_model::{Document, Result};
+
+/// What a pull brings.
+#[derive(Debug)]
+pub enum Step {
+    /// A row.
+    Row(Row),
+    /// No row yet: the work budget of the batch is used up.
+    Pause,
+    /// No more rows.
+    Eof,
+}
+
+/// Counters that every operator keeps for explain and the profiler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Units of work: rows or keys looked at.
+    pub works: u64,
+    /// Rows passed up.
+    pub advanced: u64,
+    /// Records read from storage.
+    pub docs_examined: u64,
+    /// Index keys read.
+    pub keys_examined: u64,
+    /// Repositionings of an index cursor.
+    pub seeks: u64,
+    /// True once it answered `Eof`.
+    pub is_eof: bool,
+}
+
+/// A node of a running plan.
+pub trait Operator: Send {
+    /// The next row; see the module for what is legal.
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step>;
+
+    /// True when it is known without another pull that no row will come: a limit that is reached closes its
+    /// cursor in the same reply.
+    fn is_done(&self) -> bool {
+        false
+    }
+
+    /// Lets go of storage cursors, keeps the position.
+    fn save(&mut self);
+
+    /// Name of the stage as explain prints it.
+    fn stage(&self) -> &'static str;
+
+    /// Its counters.
+    fn counters(&self) -> &Counters;
+
+    /// Fields of its own that explain's `executionStats` shows.
+    fn explain_fields(&self, _out: &mut Document) {}
+
+    /// What it pulls from, in the order of explain's `inputStage(s)`.
+    fn inputs(&self) -> Vec<&dyn Operator> {
+        Vec::new()
+    }
+
+    /// Rows it holds in memory, in bytes.
+    fn memory(&self) -> usize {
+        0
+    }
+}
+
+/// An operator in a tree.
+pub type BoxOperator = Box<dyn Operator>;

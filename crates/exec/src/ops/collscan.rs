@@ -1,0 +1,129 @@
+//! COLLSCAN: every record in the order of record keys.
+
+use crate::batch::Batch;
+use crate::operator::{Counters, Operator, Step};
+use crate::row::Row;
+use nestor_model::{Document, Error, ErrorCode, Result};
+use nestor_query::matcher::MatchExpr;
+use nestor_storage::{Bytes, Cursor, TreeId, record};
+use std::sync::Arc;
+
+/// Scans the records of a collection.
+///
+/// The position is the key of the last record looked at. Going on after [`Operator::save`] starts behind
+/// it whether or not that record still exists; a tailable scan of a capped collection, however, fails with
+/// `CappedPositionLost` (136) when its record was removed, because more may have been removed with it.
+pub struct CollScan {
+    records: TreeId,
+    filter: Option<Arc<MatchExpr>>,
+    forward: bool,
+    tailable: bool,
+    cursor: Option<Cursor>,
+    position: Option<Bytes>,
+    counters: Counters,
+}
+
+impl CollScan {
+    /// A scan of `records`.
+    pub fn new(records: TreeId, plan: &nestor_planner::plan::CollScan) -> Self {
+        Self {
+            records,
+            filter: plan.filter.clone(),
+            forward: plan.forward,
+            tailable: plan.tailable,
+            cursor: None,
+            position: None,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Moves to the next record; `false` at the end.
+    fn advance(&mut self, batch: &Batch<'_>) -> Result<bool> {
+        if let Some(cursor) = &mut self.cursor {
+            return Ok(if self.forward { cursor.next()? } else { cursor.prev()? });
+        }
+        let mut cursor = batch.view.cursor(self.records);
+        let found = match &self.position {
+            None if self.forward => cursor.first()?,
+            None => cursor.last()?,
+            Some(key) => {
+                let found = if self.forward {
+                    cursor.seek(key)?
+                } else {
+                    cursor.seek_back(key)?
+                };
+                let there = found && cursor.key() == key.as_slice();
+                if self.tailable && !there {
+                    return Err(Error::new(
+                        ErrorCode::CappedPositionLost,
+                        "CollectionScan died due to position in capped collection being deleted",
+                    ));
+                }
+                match (there, self.forward) {
+                    (false, _) => found,
+                    (true, true) => cursor.next()?,
+                    (true, false) => cursor.prev()?,
+                }
+            }
+        };
+        if found || !self.tailable {
+            self.cursor = Some(cursor);
+        }
+        Ok(found)
+    }
+}
+
+impl Operator for CollScan {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        if self.counters.is_eof && !self.tailable {
+            return Ok(Step::Eof);
+        }
+        loop {
+            if !batch.spend()? {
+                return Ok(Step::Pause);
+            }
+            self.counters.works += 1;
+            if !self.advance(batch)? {
+                self.counters.is_eof = true;
+                self.cursor = None;
+                return Ok(Step::Eof);
+            }
+            let Some(cursor) = &self.cursor else {
+                return Ok(Step::Eof);
+            };
+            self.counters.docs_examined += 1;
+            if let Some(filter) = &self.filter {
+                let doc = record::document(cursor.value()?);
+                if !filter.matches(doc.as_doc(), batch.op)? {
+                    continue;
+                }
+            }
+            self.counters.advanced += 1;
+            return Ok(Step::Row(Row::stored(
+                Bytes::copy_from(cursor.key()),
+                cursor.value_bytes()?,
+            )));
+        }
+    }
+
+    fn save(&mut self) {
+        if let Some(cursor) = self.cursor.take() {
+            if cursor.is_valid() {
+                self.position = Some(Bytes::copy_from(cursor.key()));
+            }
+        }
+    }
+
+    fn stage(&self) -> &'static str {
+        "COLLSCAN"
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn explain_fields(&self, out: &mut Document) {
+        out.push("direction", if self.forward { "forward" } else { "backward" });
+        out.push("docsExamined", self.counters.docs_examined as i64);
+    }
+}

@@ -1,0 +1,67 @@
+//! COUNT: rows become their number.
+
+use crate::batch::Batch;
+use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::row::Row;
+use nestor_model::{Document, Result, Str, Value};
+
+/// One row `{field: number of rows}`, or none when there were no rows (as `$count`).
+pub struct Count {
+    input: BoxOperator,
+    field: Str,
+    rows: u64,
+    counters: Counters,
+}
+
+impl Count {
+    /// Counts the rows of `input`.
+    pub fn new(input: BoxOperator, field: Str) -> Self {
+        Self {
+            input,
+            field,
+            rows: 0,
+            counters: Counters::default(),
+        }
+    }
+}
+
+impl Operator for Count {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        if self.counters.is_eof {
+            return Ok(Step::Eof);
+        }
+        loop {
+            self.counters.works += 1;
+            match self.input.next(batch)? {
+                Step::Row(_) => self.rows += 1,
+                Step::Pause => return Ok(Step::Pause),
+                Step::Eof => break,
+            }
+        }
+        self.counters.is_eof = true;
+        if self.rows == 0 {
+            return Ok(Step::Eof);
+        }
+        self.counters.advanced += 1;
+        let count = match i32::try_from(self.rows) {
+            Ok(small) => Value::Int32(small),
+            Err(_) => Value::Int64(self.rows as i64),
+        };
+        let mut doc = Document::new();
+        doc.push(self.field.clone(), count);
+        Ok(Step::Row(Row::computed(doc)))
+    }
+
+    fn save(&mut self) {
+        self.input.save();
+    }
+    fn stage(&self) -> &'static str {
+        "COUNT"
+    }
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+    fn inputs(&self) -> Vec<&dyn Operator> {
+        vec![&*self.input]
+    }
+}

@@ -1,0 +1,246 @@
+//! SORT: all rows in order, or the first of them.
+//!
+//! Each row gets its sort key as order-preserving bytes, so comparing is comparing memory. With a limit a
+//! heap keeps the best rows only (top-k). Without, rows are collected and sorted; beyond the memory limit
+//! sorted runs go to temporary files ([`run`]) and are merged at the end. Rows with equal keys keep the
+//! order they came in.
+
+mod run;
+
+use crate::batch::Batch;
+use crate::keys::SortKeys;
+use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::row::Row;
+use nestor_model::{Array, Document, Error, ErrorCode, Result, Value, ValueRef};
+use nestor_query::sort::SortSpec;
+use run::{Merge, RunWriter};
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+/// Bytes that a row takes besides its key and document.
+const ROW_OVERHEAD: usize = size_of::<Sortable>() + 32;
+
+/// A row with its sort key.
+pub(crate) struct Sortable {
+    pub(crate) key: Vec<u8>,
+    /// Order of arrival; breaks ties.
+    pub(crate) arrival: u64,
+    pub(crate) row: Row,
+}
+
+impl Sortable {
+    fn bytes(&self) -> usize {
+        ROW_OVERHEAD + self.key.len() + self.row.doc.byte_len().unwrap_or(512)
+    }
+}
+
+impl PartialEq for Sortable {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl Eq for Sortable {}
+impl PartialOrd for Sortable {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Sortable {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key.cmp(&other.key).then(self.arrival.cmp(&other.arrival))
+    }
+}
+
+enum State {
+    /// Pulling input; without a limit the rows are in no order yet, with one they form a heap.
+    Collect {
+        rows: Vec<Sortable>,
+        heap: BinaryHeap<Sortable>,
+    },
+    /// Giving rows; the last one is next.
+    Memory(Vec<Sortable>),
+    /// Giving rows out of files.
+    Files(Merge),
+}
+
+/// Sorts its input.
+pub struct Sort {
+    input: BoxOperator,
+    spec: Arc<SortSpec>,
+    keys: SortKeys,
+    limit: Option<u64>,
+    keep_key: bool,
+    state: State,
+    arrivals: u64,
+    held: usize,
+    runs: Vec<RunWriter>,
+    spilled_bytes: u64,
+    counters: Counters,
+}
+
+impl Sort {
+    /// Sorts `input` by `spec`; only the first `limit` rows are wanted. `keep_key` attaches sort keys to rows.
+    pub fn new(input: BoxOperator, spec: Arc<SortSpec>, limit: Option<u64>, keep_key: bool) -> Self {
+        Self {
+            input,
+            keys: SortKeys::new(&spec),
+            spec,
+            limit: limit.filter(|limit| *limit > 0),
+            keep_key,
+            state: State::Collect {
+                rows: Vec::new(),
+                heap: BinaryHeap::new(),
+            },
+            arrivals: 0,
+            held: 0,
+            runs: Vec::new(),
+            spilled_bytes: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Takes one row into the collection.
+    fn add(&mut self, mut row: Row, batch: &Batch<'_>) -> Result<()> {
+        let mut key = Vec::new();
+        let mut parts: Vec<ValueRef<'_>> = Vec::with_capacity(self.spec.parts().len());
+        self.spec.key(row.doc.as_doc(), row.meta.as_deref(), &mut parts)?;
+        self.keys.encode(&parts, &mut key);
+        let sort_key = self
+            .keep_key
+            .then(|| parts.iter().map(|part| part.to_value()).collect::<Array>());
+        if let Some(sort_key) = sort_key {
+            row.meta.get_or_insert_default().sort_key = Some(Value::Array(sort_key));
+        }
+        let item = Sortable {
+            key,
+            arrival: self.arrivals,
+            row,
+        };
+        self.arrivals += 1;
+        let State::Collect { rows, heap } = &mut self.state else {
+            return Ok(());
+        };
+        self.held += item.bytes();
+        match self.limit {
+            Some(limit) if (heap.len() as u64) < limit => heap.push(item),
+            Some(_) => {
+                // A later row with the key of the worst does not replace it.
+                let better = heap.peek().is_some_and(|worst| item < *worst);
+                let out = if better { heap.pop() } else { None };
+                match out {
+                    Some(worst) => {
+                        self.held -= worst.bytes();
+                        heap.push(item);
+                    }
+                    None => self.held -= item.bytes(),
+                }
+            }
+            None => rows.push(item),
+        }
+        if self.held > batch.memory_bytes_max {
+            self.spill(batch)?;
+        }
+        Ok(())
+    }
+
+    fn spill(&mut self, batch: &Batch<'_>) -> Result<()> {
+        let Some(dir) = batch.spill_dir else {
+            return Err(Error::new(
+                ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
+                format!(
+                    "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
+                    batch.memory_bytes_max
+                ),
+            ));
+        };
+        let State::Collect { rows, heap } = &mut self.state else {
+            return Ok(());
+        };
+        let mut rows = std::mem::take(rows);
+        rows.extend(std::mem::take(heap));
+        rows.sort_unstable();
+        let run = RunWriter::write(dir, &rows)?;
+        self.spilled_bytes += run.bytes();
+        self.runs.push(run);
+        self.held = 0;
+        Ok(())
+    }
+
+    /// All input is in: brings it in order.
+    fn finish(&mut self) -> Result<()> {
+        let State::Collect { rows, heap } = &mut self.state else {
+            return Ok(());
+        };
+        let mut rows = std::mem::take(rows);
+        rows.extend(std::mem::take(heap));
+        rows.sort_unstable();
+        self.state = if self.runs.is_empty() {
+            rows.reverse();
+            State::Memory(rows)
+        } else {
+            State::Files(Merge::new(std::mem::take(&mut self.runs), rows)?)
+        };
+        Ok(())
+    }
+}
+
+impl Operator for Sort {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        while let State::Collect { .. } = self.state {
+            self.counters.works += 1;
+            match self.input.next(batch)? {
+                Step::Row(row) => self.add(row, batch)?,
+                Step::Pause => return Ok(Step::Pause),
+                Step::Eof => self.finish()?,
+            }
+        }
+        self.counters.works += 1;
+        if self.limit.is_some_and(|limit| self.counters.advanced >= limit) {
+            self.counters.is_eof = true;
+            return Ok(Step::Eof);
+        }
+        let next = match &mut self.state {
+            State::Memory(rows) => rows.pop(),
+            State::Files(merge) => merge.next()?,
+            State::Collect { .. } => None,
+        };
+        match next {
+            Some(item) => {
+                self.counters.advanced += 1;
+                Ok(Step::Row(item.row))
+            }
+            None => {
+                self.counters.is_eof = true;
+                Ok(Step::Eof)
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        matches!(&self.state, State::Memory(rows) if rows.is_empty())
+    }
+
+    fn save(&mut self) {
+        self.input.save();
+    }
+    fn stage(&self) -> &'static str {
+        "SORT"
+    }
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn explain_fields(&self, out: &mut Document) {
+        out.push("totalDataSizeSorted", (self.held as u64 + self.spilled_bytes) as i64);
+        out.push("usedDisk", self.spilled_bytes > 0);
+        out.push("spilledBytes", self.spilled_bytes as i64);
+    }
+
+    fn inputs(&self) -> Vec<&dyn Operator> {
+        vec![&*self.input]
+    }
+
+    fn memory(&self) -> usize {
+        self.held
+    }
+}

@@ -1,0 +1,236 @@
+//! Sorted runs in temporary files, and their merge.
+//!
+//! ```text
+//! run    entry*
+//! entry  u32 key length | key | u64 arrival | u8 flags | [u8 length | record key] | [u32 length | metadata] | document
+//! flags  1 record key follows, 2 metadata follows; all integers little-endian
+//! ```
+//!
+//! The files are removed from their directory as soon as they are open, so nothing is left behind whatever
+//! happens to the process.
+
+use super::Sortable;
+use crate::row::{Row, RowDoc};
+use crate::spill;
+use nestor_model::{Document, Error, ErrorCode, RawDocBuf, Result, Value};
+use nestor_query::env::DocMeta;
+use nestor_storage::Bytes;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+const HAS_RECORD: u8 = 1;
+const HAS_META: u8 = 2;
+
+/// A run that was written.
+pub(super) struct RunWriter {
+    file: File,
+    bytes: u64,
+    entries: u64,
+}
+
+impl RunWriter {
+    /// Writes `rows`, which are in order.
+    pub(super) fn write(dir: &Path, rows: &[Sortable]) -> Result<Self> {
+        let mut out = BufWriter::with_capacity(1 << 16, spill::temporary_file(dir)?);
+        let mut bytes = 0u64;
+        for item in rows {
+            bytes += write_entry(&mut out, item).map_err(spill::io_error)?;
+        }
+        let mut file = out.into_inner().map_err(|e| spill::io_error(e.into_error()))?;
+        file.seek(SeekFrom::Start(0)).map_err(spill::io_error)?;
+        Ok(Self {
+            file,
+            bytes,
+            entries: rows.len() as u64,
+        })
+    }
+
+    /// Bytes in the file.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+fn write_entry(out: &mut impl Write, item: &Sortable) -> std::io::Result<u64> {
+    let doc = item.row.doc.to_raw();
+    let meta = item.row.meta.as_deref().map(|meta| meta_document(meta).to_raw());
+    let mut head = Vec::with_capacity(item.key.len() + 64);
+    head.extend_from_slice(&(item.key.len() as u32).to_le_bytes());
+    head.extend_from_slice(&item.key);
+    head.extend_from_slice(&item.arrival.to_le_bytes());
+    let flag = |on: bool, bit: u8| if on { bit } else { 0 };
+    head.push(flag(item.row.record.is_some(), HAS_RECORD) | flag(meta.is_some(), HAS_META));
+    if let Some(record) = &item.row.record {
+        head.extend_from_slice(&(record.len() as u32).to_le_bytes());
+        head.extend_from_slice(record);
+    }
+    if let Some(meta) = &meta {
+        head.extend_from_slice(meta.as_bytes());
+    }
+    out.write_all(&head)?;
+    out.write_all(doc.as_bytes())?;
+    Ok((head.len() + doc.as_bytes().len()) as u64)
+}
+
+/// Metadata as a document; only what stages below a sort attach.
+fn meta_document(meta: &DocMeta) -> Document {
+    let mut doc = Document::new();
+    doc.push("t", meta.text_score);
+    doc.push("s", meta.search_score);
+    doc.push("d", meta.geo_distance);
+    doc.push("p", meta.geo_point.clone());
+    doc.push("r", meta.rand_val);
+    doc.push("i", meta.record_id.map(|id| id as i64));
+    doc.push("x", meta.index_key.clone());
+    doc.push("k", meta.sort_key.clone());
+    doc.push("h", meta.highlights.clone());
+    doc
+}
+
+fn meta_of(doc: &Document) -> DocMeta {
+    let number = |name: &str| match doc.get(name) {
+        Some(nestor_model::ValueRef::Double(v)) => Some(v),
+        _ => None,
+    };
+    let value = |name: &str| doc.get(name).map(|v| v.to_value());
+    DocMeta {
+        text_score: number("t"),
+        search_score: number("s"),
+        geo_distance: number("d"),
+        geo_point: value("p"),
+        rand_val: number("r"),
+        record_id: match doc.get("i") {
+            Some(nestor_model::ValueRef::Int64(v)) => Some(v as u64),
+            _ => None,
+        },
+        index_key: match value("x") {
+            Some(Value::Document(key)) => Some(key),
+            _ => None,
+        },
+        sort_key: value("k"),
+        highlights: value("h"),
+    }
+}
+
+struct RunReader {
+    input: BufReader<File>,
+    left: u64,
+}
+
+impl RunReader {
+    fn next(&mut self) -> Result<Option<Sortable>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        self.read().map(Some)
+    }
+
+    fn read(&mut self) -> Result<Sortable> {
+        let key_len = self.u32()? as usize;
+        let key = self.bytes(key_len)?;
+        let arrival = {
+            let mut word = [0; 8];
+            self.input.read_exact(&mut word).map_err(spill::io_error)?;
+            u64::from_le_bytes(word)
+        };
+        let mut flags = [0];
+        self.input.read_exact(&mut flags).map_err(spill::io_error)?;
+        let record = if flags[0] & HAS_RECORD != 0 {
+            let len = self.u32()? as usize;
+            Some(Bytes::from(self.bytes(len)?))
+        } else {
+            None
+        };
+        let meta = if flags[0] & HAS_META != 0 {
+            Some(Box::new(meta_of(&self.document()?.into())))
+        } else {
+            None
+        };
+        let doc = RowDoc::Raw(self.document()?);
+        Ok(Sortable {
+            key,
+            arrival,
+            row: Row { doc, record, meta },
+        })
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        let mut word = [0; 4];
+        self.input.read_exact(&mut word).map_err(spill::io_error)?;
+        Ok(u32::from_le_bytes(word))
+    }
+
+    fn bytes(&mut self, len: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        self.input.read_exact(&mut bytes).map_err(spill::io_error)?;
+        Ok(bytes)
+    }
+
+    fn document(&mut self) -> Result<RawDocBuf> {
+        let len = self.u32()?;
+        let mut bytes = len.to_le_bytes().to_vec();
+        bytes.resize((len as usize).max(4), 0);
+        self.input.read_exact(&mut bytes[4..]).map_err(spill::io_error)?;
+        RawDocBuf::validate(bytes).map_err(|e| {
+            Error::new(
+                ErrorCode::DataCorruptionDetected,
+                format!("spilled row does not decode: {e}"),
+            )
+        })
+    }
+}
+
+/// Merges runs and what is still in memory.
+pub(super) struct Merge {
+    readers: Vec<RunReader>,
+    /// In order, last first.
+    memory: Vec<Sortable>,
+    /// The next item of each source and the source; `readers.len()` is memory.
+    heads: BinaryHeap<Reverse<(Sortable, usize)>>,
+}
+
+impl Merge {
+    /// `memory` is in order.
+    pub(super) fn new(runs: Vec<RunWriter>, mut memory: Vec<Sortable>) -> Result<Self> {
+        memory.reverse();
+        let mut merge = Self {
+            readers: runs
+                .into_iter()
+                .map(|run| RunReader {
+                    input: BufReader::with_capacity(1 << 16, run.file),
+                    left: run.entries,
+                })
+                .collect(),
+            memory,
+            heads: BinaryHeap::new(),
+        };
+        for source in 0..=merge.readers.len() {
+            merge.refill(source)?;
+        }
+        Ok(merge)
+    }
+
+    /// The next row.
+    pub(super) fn next(&mut self) -> Result<Option<Sortable>> {
+        let Some(Reverse((item, source))) = self.heads.pop() else {
+            return Ok(None);
+        };
+        self.refill(source)?;
+        Ok(Some(item))
+    }
+
+    fn refill(&mut self, source: usize) -> Result<()> {
+        let item = match self.readers.get_mut(source) {
+            Some(reader) => reader.next()?,
+            None => self.memory.pop(),
+        };
+        if let Some(item) = item {
+            self.heads.push(Reverse((item, source)));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,231 @@
+//! Index entries of documents.
+//!
+//! In a unique index two documents with one key meet at one entry, so that first-writer-wins on keys also
+//! catches duplicates that are written at the same time.
+
+use super::Writer;
+use crate::keys::{self, KeyEncoder};
+use nestor_model::{DocRef, Document, Error, ErrorCode, Path, Result, Value, ValueRef, doc};
+use nestor_query::env::{OpContext, Scope};
+use nestor_query::keys::{KeyPaths, MultikeyPaths};
+use nestor_query::matcher::MatchExpr;
+use nestor_query::update::Touched;
+use nestor_storage::{Bytes, Collection, Index, View};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// An index, ready to make keys.
+pub struct IndexWriter {
+    /// The index.
+    pub index: Arc<Index>,
+    /// How its keys are encoded.
+    pub encoder: KeyEncoder,
+    paths: KeyPaths,
+    partial: Option<MatchExpr>,
+    is_id: bool,
+}
+
+/// Entries of one document in one index: the encoded key and the type bits that restore its values.
+pub type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+
+impl IndexWriter {
+    /// The writers of all indexes of a collection.
+    pub fn all(collection: &Collection) -> Result<Vec<Self>> {
+        collection
+            .indexes
+            .iter()
+            .map(|index| Self::new(collection, index))
+            .collect()
+    }
+
+    /// A writer of one index.
+    pub fn new(collection: &Collection, index: &Arc<Index>) -> Result<Self> {
+        let paths = KeyPaths::new(index.key_pattern.iter().map(|(name, _)| Path::new(name)));
+        let partial = match &index.partial_filter {
+            Some(filter) => Some(MatchExpr::parse(filter.as_ref(), &mut Scope::new())?),
+            None => None,
+        };
+        Ok(Self {
+            paths,
+            encoder: KeyEncoder::new(collection, index),
+            partial,
+            is_id: index.is_id(),
+            index: index.clone(),
+        })
+    }
+
+    /// The entries that `doc` has, and the paths that ran through arrays.
+    ///
+    /// Errors: 171 and others of making keys.
+    pub fn entries(&self, doc: DocRef<'_>, op: &OpContext) -> Result<(Entries, MultikeyPaths)> {
+        let mut entries = Entries::new();
+        if let Some(partial) = &self.partial {
+            if !partial.matches(doc, op)? {
+                return Ok((entries, MultikeyPaths::default()));
+            }
+        }
+        let sparse = self.index.sparse;
+        let multikey = self.paths.for_each_key(doc, &mut |values: &[ValueRef<'_>]| {
+            if !(sparse && values.iter().all(|v| v.is_missing())) {
+                let (key, type_bits) = self.encoder.encode(values);
+                entries.insert(key, type_bits);
+            }
+            Ok(())
+        })?;
+        Ok((entries, multikey))
+    }
+
+    /// Whether a change of these paths can change the entries.
+    fn is_touched_by(&self, touched: &Touched) -> bool {
+        self.partial.is_some() || self.paths.paths().iter().any(|path| touched.affects(path))
+    }
+}
+
+impl Writer<'_> {
+    /// Adds the entries of a new document. Error 11000 when a unique index has one of its keys.
+    pub(super) fn add_entries(&mut self, doc: DocRef<'_>, record: &Bytes) -> Result<()> {
+        let indexes = self.indexes.clone();
+        for writer in indexes.iter() {
+            self.add_entries_of(writer, doc, record)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the entries of a document to one index.
+    pub fn add_entries_of(&mut self, writer: &IndexWriter, doc: DocRef<'_>, record: &Bytes) -> Result<()> {
+        if writer.is_id {
+            let id = doc.get("_id").unwrap_or(ValueRef::Null);
+            return keys::with_id_key(id, |key, type_bits| self.put_entry(writer, key, type_bits, record, doc));
+        }
+        let (entries, multikey) = writer.entries(doc, self.op)?;
+        for (key, type_bits) in &entries {
+            self.put_entry(writer, key, type_bits, record, doc)?;
+        }
+        self.note_multikey(writer, &multikey)
+    }
+
+    /// Removes the entries of a document.
+    pub(super) fn remove_entries(&mut self, doc: DocRef<'_>, record: &Bytes) -> Result<()> {
+        let indexes = self.indexes.clone();
+        for writer in indexes.iter() {
+            if writer.is_id {
+                let id = doc.get("_id").unwrap_or(ValueRef::Null);
+                keys::with_id_key(id, |key, _| self.delete_entry(writer, key, record));
+                continue;
+            }
+            let (entries, _) = writer.entries(doc, self.op)?;
+            for key in entries.keys() {
+                self.delete_entry(writer, key, record);
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces the entries that differ between two versions of a document with the same `_id`. Indexes that
+    /// `touched` does not reach are not looked at.
+    pub(super) fn change_entries(
+        &mut self,
+        old: DocRef<'_>,
+        new: DocRef<'_>,
+        record: &Bytes,
+        touched: &Touched,
+    ) -> Result<()> {
+        let indexes = self.indexes.clone();
+        for writer in indexes.iter() {
+            if !writer.is_touched_by(touched) {
+                continue;
+            }
+            let (before, _) = writer.entries(old, self.op)?;
+            let (after, multikey) = writer.entries(new, self.op)?;
+            for key in before.keys().filter(|key| !after.contains_key(*key)) {
+                self.delete_entry(writer, key, record);
+            }
+            for (key, type_bits) in &after {
+                // The same key with other type bits (1 became 1.0) is written anew.
+                if before.get(key) != Some(type_bits) {
+                    self.put_entry(writer, key, type_bits, record, new)?;
+                }
+            }
+            self.note_multikey(writer, &multikey)?;
+        }
+        Ok(())
+    }
+
+    fn put_entry(
+        &mut self,
+        writer: &IndexWriter,
+        key: &[u8],
+        type_bits: &[u8],
+        record: &Bytes,
+        doc: DocRef<'_>,
+    ) -> Result<()> {
+        let tree = writer.index.tree;
+        let (entry_key, value) = writer.encoder.format.entry(key, type_bits, record);
+        if writer.index.unique {
+            if let Some(there) = self.ws.get(tree, &entry_key)? {
+                if writer.encoder.format.split(&entry_key, &there)?.record != record.as_slice() {
+                    return Err(duplicate_key(&self.collection, writer, key, doc));
+                }
+            }
+        }
+        self.ws.put(tree, entry_key, value);
+        self.keys_inserted += 1;
+        Ok(())
+    }
+
+    fn delete_entry(&mut self, writer: &IndexWriter, key: &[u8], record: &Bytes) {
+        let (entry_key, _) = writer.encoder.format.entry(key, &[], record);
+        self.ws.delete(writer.index.tree, entry_key);
+        self.keys_deleted += 1;
+    }
+
+    /// Records in the catalog that paths ran through arrays; does nothing when that is known.
+    fn note_multikey(&mut self, writer: &IndexWriter, found: &MultikeyPaths) -> Result<()> {
+        if found.is_multikey() {
+            self.ws
+                .set_multikey(self.collection.id, writer.index.id, &found.components)?;
+        }
+        Ok(())
+    }
+}
+
+/// The error 11000 for a document that has `key` in an index where it is taken.
+pub fn duplicate_key(collection: &Collection, writer: &IndexWriter, key: &[u8], doc: DocRef<'_>) -> Error {
+    let mut values = Document::new();
+    let mut found = false;
+    // Makes the document's keys again to find the values of this one; they were made before, so it cannot fail.
+    let _ = writer.paths.for_each_key(doc, &mut |row: &[ValueRef<'_>]| {
+        if !found && writer.encoder.encode(row).0 == key {
+            found = true;
+            for ((name, _), value) in writer.index.key_pattern.iter().zip(row) {
+                values.push(
+                    name,
+                    if value.is_missing() {
+                        Value::Null
+                    } else {
+                        value.to_value()
+                    },
+                );
+            }
+        }
+        Ok(())
+    });
+    duplicate(collection, &writer.index.name, writer.index.key_pattern.clone(), values)
+}
+
+/// The error 11000 of a clustered collection, whose `_id` is the record key.
+pub(super) fn duplicate_id(collection: &Collection, id: ValueRef<'_>) -> Error {
+    duplicate(collection, "_id_", doc! { "_id": 1 }, doc! { "_id": id.to_value() })
+}
+
+fn duplicate(collection: &Collection, index: &str, pattern: Document, values: Document) -> Error {
+    Error::new(
+        ErrorCode::DuplicateKey,
+        format!(
+            "E11000 duplicate key error collection: {} index: {index} dup key: {}",
+            collection.ns,
+            crate::text::shell(values.as_ref())
+        ),
+    )
+    .with_extra(doc! { "keyPattern": pattern, "keyValue": values })
+}

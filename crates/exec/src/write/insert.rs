@@ -1,0 +1,37 @@
+//! Inserting a document.
+
+use super::{Writer, capped};
+use crate::keys;
+use nestor_model::{RawDocBuf, Result, ValueRef};
+use nestor_storage::{Bytes, View, record};
+
+impl Writer<'_> {
+    /// Inserts a document that has its `_id` first already. Returns its record key.
+    ///
+    /// Errors: 11000 for a duplicate in a unique index, 171 and others of making keys, 10334 when it does not
+    /// fit a capped collection.
+    pub fn insert(&mut self, doc: RawDocBuf, stmt_id: Option<i32>) -> Result<Bytes> {
+        let id = doc.as_raw().get("_id").unwrap_or(ValueRef::Null);
+        let record = if self.collection.is_clustered() {
+            let key = keys::id_key(id);
+            if self.ws.get(self.collection.records, &key)?.is_some() {
+                return Err(super::entries::duplicate_id(&self.collection, id));
+            }
+            key
+        } else {
+            Bytes::from(record::record_key(self.collection.allocate_record_id()))
+        };
+        self.add_entries(doc.as_raw().as_doc(), &record)?;
+        let bytes = doc.as_bytes().len() as i64;
+        if let Some(origin) = &self.origin {
+            let entry = origin.insert(&self.collection, doc.as_raw(), stmt_id, self.op.now_ms);
+            self.ws.oplog(entry)?;
+        }
+        self.ws.put_document(self.collection.records, record.clone(), doc);
+        self.ws.add_count(self.collection.id, 1, bytes);
+        if self.collection.is_capped() {
+            capped::trim(self)?;
+        }
+        Ok(record)
+    }
+}

@@ -1,0 +1,65 @@
+//! Writes of single documents: record, index entries, counts and oplog entry in one write set.
+//!
+//! Reading order: [`Writer`] (what all writes share), [`insert`], [`update`], [`delete`], `entries` (index
+//! upkeep), [`oplog`] (the entries), [`capped`].
+//!
+//! Nothing here commits. A failed write may have changed part of the write set: the caller takes a
+//! savepoint before, or drops the write set.
+
+pub mod capped;
+mod delete;
+mod entries;
+mod insert;
+pub mod oplog;
+mod retry;
+mod update;
+
+pub use entries::{IndexWriter, duplicate_key};
+pub use retry::with_retry;
+pub use update::Changed;
+
+use nestor_model::Result;
+use nestor_query::env::OpContext;
+use nestor_storage::{Collection, WriteSet};
+use oplog::Origin;
+use std::sync::Arc;
+
+/// Writes to one collection through one write set.
+pub struct Writer<'w> {
+    /// Where the changes go.
+    pub ws: &'w mut WriteSet,
+    /// The collection.
+    pub collection: Arc<Collection>,
+    /// Its indexes, ready to make keys; one per index of the collection, in its order.
+    pub indexes: Arc<Vec<IndexWriter>>,
+    /// Time of the operation.
+    pub op: &'w OpContext,
+    /// Who writes, for the oplog; `None` leaves no oplog entry (collections of database `local`).
+    pub origin: Option<Origin>,
+    /// Index entries added by this writer.
+    pub keys_inserted: u64,
+    /// Index entries removed by this writer.
+    pub keys_deleted: u64,
+}
+
+impl<'w> Writer<'w> {
+    /// A writer to `collection`. The commit conflicts when the collection's catalog entry changes meanwhile.
+    pub fn new(
+        ws: &'w mut WriteSet,
+        collection: Arc<Collection>,
+        op: &'w OpContext,
+        origin: Option<Origin>,
+    ) -> Result<Self> {
+        let indexes = Arc::new(IndexWriter::all(&collection)?);
+        ws.require_collection(collection.id);
+        Ok(Self {
+            ws,
+            indexes,
+            collection,
+            op,
+            origin,
+            keys_inserted: 0,
+            keys_deleted: 0,
+        })
+    }
+}

@@ -1,0 +1,142 @@
+//! Oplog entries in MongoDB's format.
+//!
+//! ```text
+//! {lsid, txnNumber, op, ns, ui, o, o2, stmtId, ts, t, v: 2, wall}
+//! op  i insert   o the document            o2 {_id}
+//!     u update   o new version, or {$v: 2, diff}   o2 {_id}
+//!     d delete   o {_id}
+//!     c command  o {create: ...}, {drop: ...}, ...   ns db.$cmd
+//!     n nothing  o {msg}
+//! ```
+//!
+//! `ts` is written as zero here and set at commit. `t`, the term, is 1: a node alone never holds another election.
+
+use nestor_model::{Binary, Document, RawDoc, RawDocBuf, RawWriter, Timestamp, Value, ValueRef};
+use nestor_storage::Collection;
+
+/// The term of a node that is alone.
+pub const TERM: i64 = 1;
+
+/// Who writes.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// Session and transaction number of a retryable write: the `lsid` document (`{id, uid}`) and `txnNumber`.
+    pub session: Option<(RawDocBuf, i64)>,
+}
+
+impl Origin {
+    fn begin(&self, op: &str, capacity: usize) -> RawWriter {
+        let mut writer = RawWriter::with_capacity(capacity);
+        if let Some((lsid, txn_number)) = &self.session {
+            writer.append_raw("lsid", lsid.as_raw());
+            writer.append("txnNumber", *txn_number);
+        }
+        writer.append("op", op);
+        writer
+    }
+
+    fn end(&self, mut writer: RawWriter, stmt_id: Option<i32>, now_ms: i64) -> RawDocBuf {
+        if let Some(stmt_id) = stmt_id.filter(|_| self.session.is_some()) {
+            writer.append("stmtId", stmt_id);
+        }
+        writer.append("ts", Timestamp::default());
+        writer.append("t", TERM);
+        writer.append("v", 2i64);
+        writer.append("wall", ValueRef::DateTime(now_ms));
+        writer.into_doc()
+    }
+
+    fn target(writer: &mut RawWriter, collection: &Collection) {
+        use std::fmt::Write as _;
+        let mut ns = String::with_capacity(64);
+        // Writing into a string cannot fail.
+        let _ = write!(ns, "{}", collection.ns);
+        writer.append("ns", ns.as_str());
+        writer.append(
+            "ui",
+            ValueRef::Binary {
+                subtype: 4,
+                bytes: &collection.uuid,
+            },
+        );
+    }
+
+    /// An insert.
+    pub fn insert(&self, collection: &Collection, doc: RawDoc<'_>, stmt_id: Option<i32>, now_ms: i64) -> RawDocBuf {
+        let mut writer = self.begin("i", doc.len() + 256);
+        Self::target(&mut writer, collection);
+        writer.append_raw("o", doc);
+        writer.begin_document("o2");
+        writer.append("_id", doc.get("_id").unwrap_or(ValueRef::Missing));
+        writer.end();
+        self.end(writer, stmt_id, now_ms)
+    }
+
+    /// An update; `change` is the new version or a `$v: 2` diff.
+    pub fn update(
+        &self,
+        collection: &Collection,
+        change: RawDoc<'_>,
+        id: ValueRef<'_>,
+        stmt_id: Option<i32>,
+        now_ms: i64,
+    ) -> RawDocBuf {
+        let mut writer = self.begin("u", change.len() + 256);
+        Self::target(&mut writer, collection);
+        writer.append_raw("o", change);
+        writer.begin_document("o2");
+        writer.append("_id", id);
+        writer.end();
+        self.end(writer, stmt_id, now_ms)
+    }
+
+    /// A delete.
+    pub fn delete(&self, collection: &Collection, id: ValueRef<'_>, stmt_id: Option<i32>, now_ms: i64) -> RawDocBuf {
+        let mut writer = self.begin("d", 256);
+        Self::target(&mut writer, collection);
+        writer.begin_document("o");
+        writer.append("_id", id);
+        writer.end();
+        self.end(writer, stmt_id, now_ms)
+    }
+
+    /// A command on a database, such as `create`; `uuid` is the collection's.
+    pub fn command(&self, db: &str, uuid: Option<[u8; 16]>, command: &Document, now_ms: i64) -> RawDocBuf {
+        self.command_with(db, uuid, command, None, now_ms)
+    }
+
+    /// A command with `o2`, what it replaced.
+    pub fn command_with(
+        &self,
+        db: &str,
+        uuid: Option<[u8; 16]>,
+        command: &Document,
+        before: Option<&Document>,
+        now_ms: i64,
+    ) -> RawDocBuf {
+        let mut writer = self.begin("c", 256);
+        writer.append("ns", format!("{db}.$cmd").as_str());
+        if let Some(uuid) = uuid {
+            let ui = Value::Binary(Binary {
+                subtype: 4,
+                bytes: uuid.as_slice().into(),
+            });
+            writer.append("ui", &ui);
+        }
+        writer.append("o", command);
+        if let Some(before) = before {
+            writer.append("o2", before);
+        }
+        self.end(writer, None, now_ms)
+    }
+
+    /// An entry that changes nothing and only has a time.
+    pub fn noop(&self, message: &str, now_ms: i64) -> RawDocBuf {
+        let mut writer = self.begin("n", 128);
+        writer.append("ns", "");
+        writer.begin_document("o");
+        writer.append("msg", message);
+        writer.end();
+        self.end(writer, None, now_ms)
+    }
+}

@@ -1,0 +1,59 @@
+//! Replacing a document by a newer version of itself.
+
+use super::Writer;
+use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, Result, ValueRef, raw};
+use nestor_query::update::Touched;
+use nestor_storage::Bytes;
+
+/// What changed, for index upkeep and the oplog.
+pub struct Changed<'c> {
+    /// The new version.
+    pub doc: RawDocBuf,
+    /// `o` of the oplog entry: a `$v: 2` diff, or `None` for the whole new version.
+    pub diff: Option<RawDoc<'c>>,
+    /// Paths that may have changed.
+    pub touched: &'c Touched,
+}
+
+impl Writer<'_> {
+    /// Replaces `old`, the record at `record`, by its new version. The caller has made sure that `_id` is the same.
+    ///
+    /// Errors: 11000, those of making keys, and `BSONObjectTooLarge`.
+    pub fn update(
+        &mut self,
+        record: &Bytes,
+        old: RawDoc<'_>,
+        changed: Changed<'_>,
+        stmt_id: Option<i32>,
+    ) -> Result<()> {
+        let new = changed.doc.as_raw();
+        if new.len() > raw::DOCUMENT_BYTES_MAX {
+            return Err(Error::new(
+                ErrorCode::BSONObjectTooLarge,
+                format!(
+                    "Resulting document after update is larger than {}",
+                    raw::DOCUMENT_BYTES_MAX
+                ),
+            ));
+        }
+        self.change_entries(old.as_doc(), new.as_doc(), record, changed.touched)?;
+        let grown = new.len() as i64 - old.len() as i64;
+        if let Some(origin) = &self.origin {
+            let id = old.get("_id").unwrap_or(ValueRef::Null);
+            let entry = origin.update(
+                &self.collection,
+                changed.diff.unwrap_or(new),
+                id,
+                stmt_id,
+                self.op.now_ms,
+            );
+            self.ws.oplog(entry)?;
+        }
+        self.ws
+            .put_document(self.collection.records, record.clone(), changed.doc);
+        if grown != 0 {
+            self.ws.add_count(self.collection.id, 0, grown);
+        }
+        Ok(())
+    }
+}

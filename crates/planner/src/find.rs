@@ -1,0 +1,143 @@
+//! From a find query to its plan.
+
+use crate::plan::{CollScan, IdLookup, PlanNode};
+use nestor_model::{BsonType, Value};
+use nestor_query::expr::Deps;
+use nestor_query::matcher::{CompareOp, MatchExpr, Predicate};
+use nestor_query::projection::Projection;
+use nestor_query::sort::SortSpec;
+use std::sync::Arc;
+
+/// What a find asks for, parsed.
+#[derive(Clone, Debug)]
+pub struct FindQuery {
+    /// The condition, normalized.
+    pub filter: Arc<MatchExpr>,
+    /// The order of results.
+    pub sort: Option<Arc<SortSpec>>,
+    /// `$natural` as sort or hint: `true` forwards. Demands a collection scan.
+    pub natural: Option<bool>,
+    /// What becomes of each result.
+    pub projection: Option<Arc<Projection>>,
+    /// Results to leave out.
+    pub skip: u64,
+    /// Results to give at most.
+    pub limit: Option<u64>,
+    /// Wait for more at the end.
+    pub tailable: bool,
+}
+
+impl FindQuery {
+    /// Every document that matches.
+    pub fn all(filter: Arc<MatchExpr>) -> Self {
+        Self {
+            filter,
+            sort: None,
+            natural: None,
+            projection: None,
+            skip: 0,
+            limit: None,
+            tailable: false,
+        }
+    }
+}
+
+/// Plans a find over an existing collection.
+pub fn plan_find(query: &FindQuery) -> PlanNode {
+    let mut node = access(query);
+    if let Some(spec) = &query.sort {
+        let limit = query.limit.map(|limit| limit.saturating_add(query.skip));
+        let keep_key = query.projection.as_ref().is_some_and(|p| reads_sort_key(p));
+        node = PlanNode::Sort {
+            input: Box::new(node),
+            spec: spec.clone(),
+            limit,
+            keep_key,
+        };
+    }
+    if query.skip > 0 {
+        node = PlanNode::Skip {
+            input: Box::new(node),
+            skip: query.skip,
+        };
+    }
+    if let Some(limit) = query.limit {
+        node = PlanNode::Limit {
+            input: Box::new(node),
+            limit,
+        };
+    }
+    if let Some(projection) = &query.projection {
+        node = PlanNode::Project {
+            input: Box::new(node),
+            projection: projection.clone(),
+            positional: projection.needs_match_details().then(|| query.filter.clone()),
+        };
+    }
+    node
+}
+
+/// Whether a projection has `{$meta: "sortKey"}`.
+fn reads_sort_key(projection: &Projection) -> bool {
+    let mut deps = Deps::default();
+    projection.dependencies(&mut deps);
+    deps.metadata.contains("sortKey")
+}
+
+/// How the matching records are found.
+fn access(query: &FindQuery) -> PlanNode {
+    if query.natural.is_none() && !query.tailable {
+        if matches!(*query.filter, MatchExpr::AlwaysFalse) {
+            return PlanNode::Eof;
+        }
+        if let Some(lookup) = id_lookup(&query.filter) {
+            return PlanNode::IdLookup(lookup);
+        }
+    }
+    PlanNode::CollScan(CollScan {
+        filter: residual(&query.filter),
+        forward: query.natural.unwrap_or(true),
+        tailable: query.tailable,
+    })
+}
+
+fn residual(filter: &Arc<MatchExpr>) -> Option<Arc<MatchExpr>> {
+    (!matches!(**filter, MatchExpr::AlwaysTrue)).then(|| filter.clone())
+}
+
+/// The lookup when the filter demands one exact `_id`, alone or among other conditions.
+pub fn id_lookup(filter: &Arc<MatchExpr>) -> Option<IdLookup> {
+    match &**filter {
+        MatchExpr::And(children) => {
+            let at = children.iter().position(|child| exact_id(child).is_some())?;
+            Some(IdLookup {
+                id: exact_id(&children[at])?.clone(),
+                filter: Some(filter.clone()),
+            })
+        }
+        single => Some(IdLookup {
+            id: exact_id(single)?.clone(),
+            filter: None,
+        }),
+    }
+}
+
+/// The `_id` that an equality demands. An `_id` is never an array or a regular expression, so equality with
+/// one of those needs a scan to find that nothing matches (or, for an array, that no element does).
+fn exact_id(expr: &MatchExpr) -> Option<&Value> {
+    let MatchExpr::Leaf(leaf) = expr else { return None };
+    let Predicate::Compare {
+        op: CompareOp::Eq,
+        value,
+        collator: None,
+    } = &leaf.predicate
+    else {
+        return None;
+    };
+    let exact = leaf.path.as_str() == "_id"
+        && !matches!(
+            value.bson_type(),
+            BsonType::Array | BsonType::Regex | BsonType::Null | BsonType::Undefined | BsonType::Missing
+        );
+    exact.then_some(value)
+}
