@@ -232,7 +232,8 @@ pub trait Base: Send + Sync {
     ///
     /// One `apply` runs at a time; a second waits. When it returns `Ok`, the new state is durable and new snapshots
     /// show it. When it returns an error, the state before is intact, durable and current, and a later `apply` may
-    /// succeed. Memory use does not grow with the number of changes.
+    /// succeed. (When the last write of a transaction or its sync failed, no one can tell whether it reached the disk: then a
+    /// restart before the next `apply` that succeeds may also find the state after.) Memory use does not grow with the number of changes.
     ///
     /// `meta` has a limit of a few kilobytes (page size less 128 bytes for the tree).
     fn apply(&self, deletions: &[KeyRange<'_>], changes: &mut dyn ChangeSource, meta: &[u8]) -> Result<ApplyStats>;

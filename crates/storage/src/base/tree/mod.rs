@@ -121,7 +121,6 @@ mod version;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -179,11 +178,9 @@ struct Writer {
     /// Read from the free list at the first `apply`.
     space: Option<Space>,
     /// Versions that may still be in use, oldest first.
-    versions: VecDeque<(u64, Weak<Version>)>,
-    /// Number of the next transaction.
-    next_txn: u64,
-    /// Whether meta page 1 is not known to be as page 0 is.
-    mirror_is_stale: bool,
+    versions: Vec<(u64, Weak<Version>)>,
+    /// Whether one of the meta pages may name another state.
+    meta_is_stale: bool,
     /// Leaves in memory that the state just committed does not have.
     stale: merge::StaleLeaves,
 }
@@ -212,26 +209,16 @@ impl Tree {
         Tree::open_file(Box::new(file), &name, options)
     }
 
-    /// Opens the tree in `file`, or makes one there if it is empty. `name` is for messages.
+    /// Opens the tree in `file`, which [`empty_file`] began. `name` is for messages.
     pub fn open_file(file: Box<dyn PageFile>, name: &Path, options: TreeOptions) -> Result<Tree> {
-        assert!(
-            PAGE_BYTES.contains(&options.page_bytes),
-            "the page size is a power of two from 512 to 65,536"
-        );
         let mut store = Store {
             file,
             path: name.into(),
             page_bytes: options.page_bytes,
             cache: Cache::new(options.cache_bytes_max),
         };
-        let mut len = store.file.len().map_err(store.io("open"))?;
-        if len == 0 && !options.read_only {
-            let empty = empty_file(options.page_bytes);
-            store.file.write_at(&empty, 0).map_err(store.io("create"))?;
-            store.sync()?;
-            len = empty.len() as u64;
-        }
-        let (meta, mirror_is_stale) = read_meta(&store, len)?;
+        let len = store.file.len().map_err(store.io("open"))?;
+        let (meta, meta_is_stale) = read_meta(&store, len)?;
         store.page_bytes = meta.page_bytes;
         if len < store.offset(meta.page_count) {
             let reason = format!(
@@ -254,15 +241,14 @@ impl Tree {
             meta: meta.user.clone(),
         });
         let mut writer = Writer {
-            next_txn: meta.txn + 1,
             meta,
             space: None,
-            versions: VecDeque::from([(version.txn, Arc::downgrade(&version))]),
-            mirror_is_stale,
+            versions: vec![(version.txn, Arc::downgrade(&version))],
+            meta_is_stale,
             stale: Vec::new(),
         };
         if !options.read_only {
-            writer.mend_mirror(&store)?;
+            writer.mend_meta(&store)?;
         }
         Ok(Tree {
             store,
@@ -318,8 +304,9 @@ impl Base for Tree {
     }
 }
 
-/// The two meta pages of an empty tree.
-fn empty_file(page_bytes: usize) -> Vec<u8> {
+/// The file of an empty tree with pages of `page_bytes`: a power of two from 512 to 65,536.
+pub fn empty_file(page_bytes: usize) -> Vec<u8> {
+    assert!(PAGE_BYTES.contains(&page_bytes), "a page size of the format");
     let meta = Meta {
         page_bytes,
         txn: 0,

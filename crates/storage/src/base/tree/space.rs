@@ -1,13 +1,16 @@
 //! Which pages of the file are free: the runs that may be written now, and those that snapshots still need.
 //!
 //! ```text
-//! page_count                 pages of the file; those beyond are made by extending it
-//! runs                       free and needed by no one: allocated from
-//! pending[i] = (txn, runs)   freed by commit txn, so states before txn use them
-//! freed, allocated           the transaction under way
+//! page_count         pages of the file; those beyond are made by extending it
+//! runs               free and needed by no one: allocated from
+//! pending[(b, f)]    born in commit b, freed by commit f: the states b, …, f − 1 use them
+//! freed, allocated   the transaction under way
+//! born               commits in which pages were born since the oldest state in use; others are older
 //! ```
+//!
+//! So a state that is held for long keeps its own pages, not all that were born and freed after it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
 use super::super::{BaseError, Result};
@@ -22,9 +25,13 @@ pub(crate) struct Space {
     by_len: BTreeSet<(u32, u32)>,
     /// Run that single pages are being taken from; not in `runs`.
     current: Extent,
-    pending: VecDeque<(u64, Vec<Extent>)>,
+    pending: BTreeMap<(u64, u64), Vec<Extent>>,
+    /// Pages and commit by first page.
+    born: BTreeMap<u32, (u32, u64)>,
     freed: Vec<Extent>,
     allocated: Vec<Extent>,
+    /// What failed transactions allocated that a restart may find committed.
+    in_doubt: Vec<Extent>,
     /// `page_count` before the transaction.
     page_count_before: u32,
 }
@@ -47,14 +54,18 @@ impl Space {
         self.page_count
     }
 
-    /// Makes allocatable what was freed by commits up to `txn`: the oldest state in use is that of `txn`.
-    pub(crate) fn release(&mut self, txn: u64) {
-        while let Some((freed_by, _)) = self.pending.front()
-            && *freed_by <= txn
-        {
-            for run in self.pending.pop_front().map(|(_, runs)| runs).unwrap_or_default() {
+    /// Makes allocatable what none of the states in use needs. `in_use` are their commits, ascending, the current last.
+    pub(crate) fn release(&mut self, in_use: &[u64]) {
+        let is_needed = |(born, freed): (u64, u64)| in_use.iter().any(|txn| (born..freed).contains(txn));
+        let unneeded: Vec<_> = self.pending.keys().copied().filter(|span| !is_needed(*span)).collect();
+        for span in unneeded {
+            for run in self.pending.remove(&span).unwrap_or_default() {
                 self.add(run);
             }
+        }
+        if in_use.len() <= 1 {
+            // When a page was born matters only to states older than it.
+            self.born.clear();
         }
     }
 
@@ -130,13 +141,13 @@ impl Space {
 
     /// Number of runs that [`all_free`](Space::all_free) will return at most.
     pub(crate) fn runs_max(&self) -> usize {
-        self.runs.len() + 1 + self.freed.len() + self.pending.iter().map(|(_, runs)| runs.len()).sum::<usize>()
+        self.runs.len() + 1 + self.freed.len() + self.pending.values().map(Vec::len).sum::<usize>()
     }
 
     /// All that is free once the transaction under way is committed, ascending, neighbours joined.
     pub(crate) fn all_free(&self) -> Vec<Extent> {
         let mut all: Vec<Extent> = self.runs.iter().map(|(start, len)| (*start, *len)).collect();
-        all.extend(self.pending.iter().flat_map(|(_, runs)| runs));
+        all.extend(self.pending.values().flatten());
         all.extend(&self.freed);
         all.extend((self.current.1 > 0).then_some(self.current));
         all.sort_unstable();
@@ -153,10 +164,44 @@ impl Space {
     /// The transaction `txn` is committed.
     pub(crate) fn commit(&mut self, txn: u64) {
         self.return_current();
-        self.allocated.clear();
         self.page_count_before = self.page_count;
-        let freed = mem::take(&mut self.freed);
-        self.pending.push_back((txn, freed));
+        for run in mem::take(&mut self.freed) {
+            self.retire(run, txn);
+        }
+        for (start, len) in mem::take(&mut self.allocated) {
+            self.born.insert(start, (len, txn));
+        }
+    }
+
+    /// Moves pages that commit `freed` freed to `pending`, by when they were born.
+    fn retire(&mut self, (mut start, len): Extent, freed: u64) {
+        let end = start + len;
+        while start < end {
+            let known = self
+                .born
+                .range(..=start)
+                .next_back()
+                .map(|(first, (len, txn))| (*first, first + len, *txn));
+            let (next, born) = match known {
+                Some((first, born_end, txn)) if start < born_end => {
+                    self.born.remove(&first);
+                    let next = born_end.min(end);
+                    if first < start {
+                        self.born.insert(first, (start - first, txn));
+                    }
+                    if next < born_end {
+                        self.born.insert(next, (born_end - next, txn));
+                    }
+                    (next, txn)
+                }
+                _ => (self.born.range(start..end).next().map_or(end, |(first, _)| *first), 0),
+            };
+            self.pending
+                .entry((born, freed))
+                .or_default()
+                .push((start, next - start));
+            start = next;
+        }
     }
 
     /// The transaction failed and nothing of it can be in the file: its pages are free again.
@@ -170,15 +215,20 @@ impl Space {
         self.page_count = self.page_count_before;
     }
 
-    /// The transaction failed, but a reader after a crash may find it committed: its pages stay untouched until another
-    /// commit, `next_txn` or later, has replaced it.
-    pub(crate) fn set_aside(&mut self, next_txn: u64) {
+    /// The transaction failed, but a restart may find it committed: its pages stay untouched until that is ruled out.
+    pub(crate) fn set_aside(&mut self) {
         self.return_current();
         self.freed.clear();
-        let allocated = mem::take(&mut self.allocated);
         self.take_back_trimmed();
         self.page_count_before = self.page_count;
-        self.pending.push_back((next_txn, allocated));
+        self.in_doubt.append(&mut self.allocated);
+    }
+
+    /// The meta pages are known to name the current state: what was set aside is free.
+    pub(crate) fn rule_out(&mut self) {
+        for run in mem::take(&mut self.in_doubt) {
+            self.add(run);
+        }
     }
 
     /// Adds the pages of the former end that the transaction trimmed and did not allocate again.
@@ -272,11 +322,27 @@ mod tests {
         let mut space = Space::new(10, []);
         space.free(4, 2);
         space.commit(7);
-        space.release(6);
+        space.release(&[6, 7]);
         assert_eq!(space.allocate(1).ok(), Some(10), "a state before 7 is still in use");
         space.commit(8);
-        space.release(7);
+        space.release(&[7, 8]);
         assert_eq!(space.allocate(2).ok(), Some(4));
+    }
+
+    #[test]
+    fn what_was_born_after_a_held_snapshot_does_not_wait_for_it() {
+        let mut space = Space::new(10, []);
+        space.release(&[3, 4]);
+        assert_eq!(space.allocate(4).ok(), Some(10));
+        space.commit(5);
+        space.free(8, 5);
+        space.commit(6);
+        space.release(&[3, 6]);
+        assert_eq!(space.allocate(4).ok(), Some(14), "state 3 has pages 8 and 9");
+        assert_eq!(space.allocate(3).ok(), Some(10), "but none of those born in 5");
+        space.commit(7);
+        space.release(&[7]);
+        assert_eq!(space.allocate(2).ok(), Some(8));
     }
 
     #[test]
@@ -302,14 +368,14 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_a_commit_in_doubt_are_used_only_after_the_next() {
+    fn pages_of_a_commit_in_doubt_are_used_only_when_it_is_ruled_out() {
         let mut space = Space::new(10, []);
         assert_eq!(space.allocate(2).ok(), Some(10));
-        space.set_aside(9);
-        space.release(8);
+        space.set_aside();
+        space.release(&[7]);
         assert_eq!(space.allocate(1).ok(), Some(12));
-        space.commit(9);
-        space.release(9);
+        space.roll_back();
+        space.rule_out();
         assert_eq!(space.allocate(1).ok(), Some(10));
     }
 }

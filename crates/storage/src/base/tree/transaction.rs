@@ -6,8 +6,8 @@
 //! 4. Show it to new snapshots. Write meta page 1. Sync.
 //!
 //! A failure in 1 or 2 leaves only free pages changed. A failure in 3 leaves open which state a restart would find, so the
-//! pages of both are left alone until a later transaction has replaced page 0. A failure in 4 is made good at the next
-//! transaction, before it writes anything.
+//! pages of both are left alone. The next transaction begins with writing both meta pages again, which rules the failed
+//! one out; so is a failure in 4 made good.
 
 use std::sync::Arc;
 
@@ -28,14 +28,16 @@ use super::version::Version;
 pub(crate) type Input<'i, 'c> = (&'i [KeyRange<'i>], &'c mut dyn ChangeSource, &'i [u8]);
 
 impl Writer {
-    /// Makes meta page 1 as page 0 is, if it may not be.
-    pub(crate) fn mend_mirror(&mut self, store: &Store) -> Result<()> {
-        if self.mirror_is_stale {
-            // Page 0 may be the damaged one.
+    /// Makes both meta pages name the current state, if one may not.
+    pub(crate) fn mend_meta(&mut self, store: &Store) -> Result<()> {
+        if self.meta_is_stale {
             for slot in [1, 0] {
                 write_meta(store, &self.meta, slot)?;
             }
-            self.mirror_is_stale = false;
+            self.meta_is_stale = false;
+            if let Some(space) = &mut self.space {
+                space.rule_out();
+            }
         }
         Ok(())
     }
@@ -56,9 +58,9 @@ impl Writer {
                 max: user_max,
             });
         }
-        self.mend_mirror(store)?;
-        let oldest = self.oldest_in_use(base.txn);
-        let txn = self.next_txn;
+        self.mend_meta(store)?;
+        let in_use = self.in_use();
+        let txn = self.meta.txn + 1;
         let space = match &mut self.space {
             Some(space) => space,
             None => self
@@ -67,7 +69,7 @@ impl Writer {
         };
         // Nothing is to be rolled back unless the transaction before panicked.
         space.roll_back();
-        space.release(oldest);
+        space.release(&in_use);
         let written = write(store, space, base, &self.meta, (deletions, changes, user), txn);
         let Written {
             meta,
@@ -83,12 +85,11 @@ impl Writer {
             }
         };
         if let Err(error) = write_meta(store, &meta, 0) {
-            self.next_txn = txn + 2;
-            space.set_aside(txn + 2);
+            space.set_aside();
+            self.meta_is_stale = true;
             return Err(error);
         }
         space.commit(txn);
-        self.next_txn = txn + 1;
         let (level, resident) = match root {
             Some((made, level)) => (level, made.resident),
             None => (0, Resident::Nothing),
@@ -100,7 +101,7 @@ impl Writer {
             kids: Kids::taking(std::iter::once(resident), level),
             meta: user.to_vec(),
         });
-        self.versions.push_back((txn, Arc::downgrade(&version)));
+        self.versions.push((txn, Arc::downgrade(&version)));
         self.meta = meta;
         self.stale = stale;
         Ok((version, stats))
@@ -113,21 +114,16 @@ impl Writer {
                 store.cache.drop_leaf(page, &leaf);
             }
         }
-        self.mirror_is_stale = write_meta(store, &self.meta, 1).is_err();
-        if !self.mirror_is_stale {
+        self.meta_is_stale = write_meta(store, &self.meta, 1).is_err();
+        if !self.meta_is_stale {
             cut(store, self.meta.page_count);
         }
     }
 
-    /// Transaction of the oldest state that someone holds; the current one is held always.
-    fn oldest_in_use(&mut self, current: u64) -> u64 {
-        while let Some((txn, version)) = self.versions.front() {
-            if version.strong_count() > 0 {
-                return *txn;
-            }
-            self.versions.pop_front();
-        }
-        current
+    /// Commits of the states that someone holds, ascending; the current one is always held.
+    fn in_use(&mut self) -> Vec<u64> {
+        self.versions.retain(|(_, version)| version.strong_count() > 0);
+        self.versions.iter().map(|(txn, _)| *txn).collect()
     }
 }
 

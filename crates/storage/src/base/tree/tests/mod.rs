@@ -1,18 +1,27 @@
 //! The tree against the model, and on bad days.
 
+mod bad_bytes;
+mod bad_days;
+mod disk;
 mod model;
+mod shape;
 
 use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::super::{ApplyStats, Base, BaseSnapshot, Change, KeyRange, Result, changes};
+use super::{Tree, TreeOptions, empty_file};
+use disk::Disk;
 
 /// Numbers that look random and are the same in every run (xorshift64*).
-pub(super) struct Random(u64);
+struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Random {
+    fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -20,15 +29,89 @@ impl Random {
     }
 
     /// A number below `end`.
-    pub(super) fn below(&mut self, end: usize) -> usize {
+    fn below(&mut self, end: usize) -> usize {
         (self.next() >> 16) as usize % end
     }
 
     /// Whether an event of this probability happens.
-    pub(super) fn percent(&mut self, percent: usize) -> bool {
+    fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 }
 
 /// Changes by key, as `apply` wants them.
-pub(super) type Batch = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+type Batch = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+/// What a state holds.
+type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+
+const SMALL: TreeOptions = TreeOptions {
+    cache_bytes_max: 1 << 20,
+    read_only: false,
+    page_bytes: 512,
+};
+
+fn empty_disk() -> Disk {
+    Disk::with(empty_file(SMALL.page_bytes))
+}
+
+fn open(disk: &Disk, options: TreeOptions) -> Result<Tree> {
+    Tree::open_file(Box::new(disk.clone()), Path::new("base"), options)
+}
+
+fn apply(tree: &Tree, batch: &Batch, meta: &[u8]) -> Result<ApplyStats> {
+    tree.apply(
+        &[],
+        &mut changes(batch.iter().map(|(key, value)| Change {
+            key,
+            value: value.as_deref(),
+        })),
+        meta,
+    )
+}
+
+fn delete_range(tree: &Tree, start: &[u8], end: Option<&[u8]>) -> Result<ApplyStats> {
+    tree.apply(&[KeyRange { start, end }], &mut changes([]), b"")
+}
+
+/// Everything that a cursor finds; each entry is also asked for by its key.
+fn read_all(snapshot: &std::sync::Arc<dyn BaseSnapshot>) -> Result<Entries> {
+    let mut entries = Entries::new();
+    let mut cursor = snapshot.clone().cursor();
+    let mut more = cursor.first()?;
+    while more {
+        let value = cursor.value()?.to_vec();
+        assert_eq!(snapshot.get(cursor.key())?.as_deref(), Some(&value[..]));
+        entries.insert(cursor.key().to_vec(), value);
+        more = cursor.next()?;
+    }
+    Ok(entries)
+}
+
+/// What a state becomes.
+fn with(entries: &Entries, batch: &Batch) -> Entries {
+    let mut entries = entries.clone();
+    for (key, value) in batch {
+        match value {
+            Some(value) => drop(entries.insert(key.clone(), value.clone())),
+            None => drop(entries.remove(key)),
+        }
+    }
+    entries
+}
+
+/// A batch of `len` changes to a thousand keys: a third removes, one in twenty has a value outside its leaf.
+fn some_changes(random: &mut Random, len: usize) -> Batch {
+    (0..len)
+        .map(|_| {
+            let key = format!("key {:03}", random.below(1_000)).into_bytes();
+            let len = if random.percent(5) {
+                300 + random.below(1_500)
+            } else {
+                random.below(80)
+            };
+            let byte = random.next() as u8;
+            (key, (!random.percent(33)).then(|| vec![byte; len]))
+        })
+        .collect()
+}

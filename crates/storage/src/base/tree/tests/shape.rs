@@ -1,0 +1,283 @@
+//! What transactions make of the tree: its bytes, its fill, what they read and write, and what they refuse.
+
+use super::super::super::{Base, BaseError, Change, KEY_BYTES_MAX, KeyRange, VALUE_BYTES_MAX, changes};
+use super::{Batch, Random, SMALL, TreeOptions, apply, delete_range, empty_disk, open, read_all, some_changes};
+
+fn rows(numbers: impl IntoIterator<Item = u32>, len: usize) -> Batch {
+    numbers
+        .into_iter()
+        .map(|number| (number.to_be_bytes().to_vec(), Some(vec![number as u8; len])))
+        .collect()
+}
+
+/// Share of the leaves' bytes that is in use, in percent.
+fn fill(tree: &super::Tree) -> u64 {
+    let report = tree.check().expect("sound");
+    100 * report.leaf_bytes_used / (report.leaves * u64::from(report.page_bytes))
+}
+
+#[test]
+fn the_example_of_the_format() {
+    let disk = empty_disk();
+    let tree = open(&disk, SMALL).expect("sound");
+    let batch = Batch::from([
+        (b"apple".to_vec(), Some(b"1".to_vec())),
+        (b"apricot".to_vec(), Some(b"22".to_vec())),
+    ]);
+    apply(&tree, &batch, b"").expect("applied");
+    let leaf = &disk.bytes()[2 * 512..3 * 512];
+    let header = [
+        &[2, 0, 0, 0][..], // first page
+        &[2, 0, 0, 0],     // leaf, level 0
+        &[1, 0, 0, 0],     // pages
+        &[2, 0, 0, 0],     // entries
+        &[2, 0, 0, 0],     // length of the prefix
+        &[54, 0, 0, 0],    // bytes in use
+        &[0, 0, 0, 0],
+    ];
+    assert_eq!(leaf[4..32], header.concat());
+    assert_eq!(&leaf[32..34], b"ap");
+    assert_eq!(
+        leaf[34..40],
+        [0x00, 0x65, 0x6c, 0x70, 46, 0],
+        "ple and a zero, and the first cell"
+    );
+    assert_eq!(
+        leaf[40..46],
+        [0x6f, 0x63, 0x69, 0x72, 49, 0],
+        "rico, and the second cell"
+    );
+    assert_eq!(leaf[46..54], [3, 2, b'1', 5, b't', 4, b'2', b'2']);
+    assert_eq!(leaf[54..], [0; 458]);
+}
+
+#[test]
+fn rows_appended_make_full_pages() {
+    let tree = open(&empty_disk(), SMALL).expect("sound");
+    for start in (0..20_000).step_by(500) {
+        apply(&tree, &rows(start..start + 500, 20), b"").expect("applied");
+    }
+    assert!(fill(&tree) >= 95, "{} %", fill(&tree));
+    // Also in the middle, as for each of several collections.
+    for start in (0..4_000).step_by(200) {
+        let batch: Batch = (start..start + 200u32)
+            .map(|number| ([&[0, 0, 40, 0][..], &number.to_be_bytes()].concat(), Some(vec![1; 20])))
+            .collect();
+        apply(&tree, &batch, b"").expect("applied");
+    }
+    assert!(fill(&tree) >= 90, "{} %", fill(&tree));
+}
+
+#[test]
+fn leaves_that_become_nearly_empty_merge() {
+    let tree = open(&empty_disk(), SMALL).expect("sound");
+    apply(&tree, &rows(0..10_000, 20), b"").expect("applied");
+    let mut random = Random::new(3);
+    for _ in 0..40 {
+        let batch: Batch = (0..800)
+            .map(|_| ((random.below(10_000) as u32).to_be_bytes().to_vec(), None))
+            .collect();
+        apply(&tree, &batch, b"").expect("applied");
+    }
+    let report = tree.check().expect("sound");
+    assert!(report.entries < 1_000, "{report:?}");
+    assert!(fill(&tree) >= 45, "{} %", fill(&tree));
+}
+
+#[test]
+fn random_insertions_keep_pages_well_filled() {
+    let tree = open(&empty_disk(), SMALL).expect("sound");
+    let mut random = Random::new(4);
+    for _ in 0..100 {
+        apply(&tree, &rows((0..100).map(|_| random.next() as u32), 20), b"").expect("applied");
+    }
+    assert!(fill(&tree) >= 62, "{} %", fill(&tree));
+}
+
+#[test]
+fn one_change_rewrites_one_path() {
+    let tree = open(&empty_disk(), SMALL).expect("sound");
+    apply(&tree, &rows(0..20_000, 20), b"").expect("applied");
+    let depth = u64::from(tree.check().expect("sound").depth);
+    let stats = apply(&tree, &rows([9_000], 20), b"").expect("applied");
+    assert_eq!(
+        (stats.replaced, stats.leaves_written, stats.interiors_written),
+        (1, 1, depth - 1)
+    );
+    assert!(stats.bytes_written < 20 * 512, "{stats:?}");
+}
+
+#[test]
+fn removing_what_is_not_there_rewrites_no_leaf() {
+    let tree = open(&empty_disk(), SMALL).expect("sound");
+    apply(&tree, &rows((0..5_000).map(|number| 2 * number), 20), b"").expect("applied");
+    let batch: Batch = (0..500u32)
+        .map(|number| ((20 * number + 1).to_be_bytes().to_vec(), None))
+        .collect();
+    let stats = apply(&tree, &batch, b"").expect("applied");
+    assert_eq!((stats.removed, stats.leaves_written), (0, 0));
+}
+
+#[test]
+fn a_deleted_range_is_dropped_without_reading_its_leaves() {
+    for (len, reads_leaves) in [(20, false), (300, true)] {
+        let disk = empty_disk();
+        let tree = open(&disk, SMALL).expect("sound");
+        apply(&tree, &rows(0..10_000, len), b"").expect("applied");
+        let before = tree.check().expect("sound");
+        drop(tree);
+        let tree = open(&disk, SMALL).expect("sound");
+        let reads = disk.counts().0;
+        let stats = delete_range(&tree, &100u32.to_be_bytes(), Some(&9_900u32.to_be_bytes())).expect("applied");
+        let reads = (disk.counts().0 - reads) as u64;
+        assert_eq!(stats.range_removed, 9_800);
+        // Leaves are read where they refer to values outside, whose space is to be freed.
+        assert_eq!(reads > before.leaves / 2, reads_leaves, "{reads} reads for {before:?}");
+        assert!(
+            reads_leaves || reads <= before.interiors + 8,
+            "{reads} reads for {before:?}"
+        );
+        let report = tree.check().expect("sound");
+        assert_eq!(
+            (report.entries, report.overflow_values),
+            (200, if reads_leaves { 200 } else { 0 })
+        );
+        assert_eq!(tree.snapshot().entries(), 200);
+    }
+}
+
+#[test]
+fn the_file_shrinks_when_its_end_is_free() {
+    let disk = empty_disk();
+    let tree = open(&disk, SMALL).expect("sound");
+    apply(&tree, &rows(0..10_000, 20), b"").expect("applied");
+    let full = tree.file_bytes();
+    delete_range(&tree, &[], None).expect("applied");
+    for _ in 0..2 {
+        apply(&tree, &Batch::new(), b"").expect("applied");
+    }
+    assert!(
+        tree.file_bytes() < full / 100,
+        "{full} bytes became {}",
+        tree.file_bytes()
+    );
+    assert_eq!(tree.file_bytes() as usize, disk.bytes().len());
+    assert_eq!(tree.check().expect("sound").depth, 0);
+}
+
+#[test]
+fn space_is_used_again_unless_a_snapshot_needs_it() {
+    let tree = open(&empty_disk(), SMALL).expect("sound");
+    apply(&tree, &rows(0..2_000, 20), b"").expect("applied");
+    let replace_all = |times: usize| {
+        for _ in 0..times {
+            apply(&tree, &rows(0..2_000, 20), b"").expect("applied");
+        }
+        tree.file_bytes()
+    };
+    let twice = replace_all(2);
+    assert!(replace_all(10) <= twice + twice / 20, "{twice}");
+    let held = tree.snapshot();
+    let with_one = replace_all(10);
+    assert!(
+        with_one <= 2 * twice,
+        "one old state takes its own space, not that of all between: {twice}, {with_one}"
+    );
+    assert_eq!(read_all(&held).expect("sound").len(), 2_000);
+}
+
+#[test]
+fn long_keys_and_values_come_back() {
+    let disk = empty_disk();
+    let tree = open(
+        &disk,
+        TreeOptions {
+            page_bytes: 8192,
+            ..SMALL
+        },
+    )
+    .expect("sound");
+    let key = |byte: u8| [&vec![b'x'; 64 << 10][..], &[byte]].concat();
+    let mut batch: Batch = (0..9)
+        .map(|byte| (key(byte), Some(vec![byte; 3_000 * usize::from(byte)])))
+        .collect();
+    batch.insert(b"long".to_vec(), Some(vec![42; VALUE_BYTES_MAX]));
+    batch.insert(vec![b'y'; 1 << 20], Some(Vec::new()));
+    apply(&tree, &batch, b"").expect("applied");
+    let expected = batch
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .collect();
+    assert_eq!(read_all(&tree.snapshot()).expect("sound"), expected);
+    tree.check().expect("sound");
+    let again = open(&disk, SMALL).expect("sound");
+    assert_eq!(read_all(&again.snapshot()).expect("sound"), expected);
+}
+
+#[test]
+fn what_is_refused_changes_nothing() {
+    let disk = empty_disk();
+    let tree = open(&disk, SMALL).expect("sound");
+    let mut random = Random::new(1);
+    apply(&tree, &some_changes(&mut random, 300), b"meta").expect("applied");
+    let before = read_all(&tree.snapshot()).expect("sound");
+    let (long_key, long_value) = (vec![0; KEY_BYTES_MAX + 1], vec![0; VALUE_BYTES_MAX + 1]);
+    let put = |key, value| Change {
+        key,
+        value: Some(value),
+    };
+    let twice = [put(&b"key 100"[..], &b"1"[..]), put(b"key 100", b"2")];
+    let backwards = [put(&b"key 500"[..], &b"1"[..]), put(b"key 100", b"2")];
+    for wrong in [
+        &twice[..],
+        &backwards,
+        &[put(&long_key, b"")],
+        &[put(b"key", &long_value)],
+    ] {
+        let error = tree
+            .apply(&[], &mut changes(wrong.iter().copied()), b"")
+            .expect_err("refused");
+        assert!(
+            matches!(error, BaseError::Unordered { .. } | BaseError::TooLarge { .. }),
+            "{error}"
+        );
+    }
+    let range = |start, end| KeyRange { start, end: Some(end) };
+    for wrong in [
+        [range(&b"key 1"[..], &b"key 3"[..]), range(b"key 2", b"key 4")],
+        [range(b"key 5", b"key 6"), range(b"key 2", b"key 4")],
+        [range(b"key 4", b"key 2"), range(b"key 5", b"key 6")],
+    ] {
+        let error = tree.apply(&wrong, &mut changes([]), b"").expect_err("refused");
+        assert!(matches!(error, BaseError::Unordered { .. }), "{error}");
+    }
+    let error = apply(&tree, &Batch::new(), &[0; 512 - 127]).expect_err("refused");
+    assert!(
+        matches!(
+            error,
+            BaseError::TooLarge {
+                what: "metadata",
+                max: 384,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let reader = open(
+        &disk,
+        TreeOptions {
+            read_only: true,
+            ..SMALL
+        },
+    )
+    .expect("sound");
+    assert!(matches!(
+        apply(&reader, &Batch::new(), b""),
+        Err(BaseError::ReadOnly { .. })
+    ));
+    assert_eq!(read_all(&tree.snapshot()).expect("sound"), before);
+    assert_eq!(reader.snapshot().meta(), b"meta");
+    tree.check().expect("sound");
+    apply(&tree, &some_changes(&mut random, 300), b"meta").expect("applied");
+    tree.check().expect("sound");
+}
