@@ -1,0 +1,214 @@
+//! Golden cases: a text file of commands and what they answer, run in order against a fresh database.
+//!
+//! ```text
+//! # A comment says why the case is there and where the expected answer comes from.
+//! seed people
+//! {_id: 1, tags: ["a", "b"]}
+//!
+//! run {find: "people", filter: {tags: "a"}}
+//! ----
+//! {_id: 1, tags: ["a", "b"]}
+//! ```
+//!
+//! `seed NAME` replaces the collection by the documents that follow. `run` sends a command (which may take
+//! several lines) to the database `test`. The answer stands after `----`: the documents of a cursor, all
+//! batches together; else the reply without `ok`, times and messages, `ok` if nothing is left; or
+//! `error CodeName(code)` and what the error carries besides. An empty line ends a block. With
+//! `NESTOR_BLESS=1` in the environment the answers are written into the file instead of compared.
+
+use crate::shell;
+use nestor_command::{Connection, Request, Service, ServiceOptions};
+use nestor_model::{Array, Document, ErrorCode, RawDoc, Value, ValueRef, doc};
+use nestor_storage::{Engine, EngineOptions};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Runs every case of a file.
+///
+/// # Errors
+/// The first case that answers differently, or what is wrong with the file.
+pub fn run_file(path: &Path) -> Result<(), String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let actual = answer(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+    if actual == text {
+        return Ok(());
+    }
+    if std::env::var_os("NESTOR_BLESS").is_some() {
+        return std::fs::write(path, actual).map_err(|e| format!("{}: {e}", path.display()));
+    }
+    Err(format!("{}\n{}", path.display(), first_difference(&text, &actual)))
+}
+
+/// The file's text with the answers as they are.
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn answer(text: &str) -> Result<String, String> {
+    let mut database = Database::new();
+    let mut out = String::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        writeln!(out, "{line}").expect("strings take everything");
+        if let Some(collection) = line.strip_prefix("seed ") {
+            let mut docs = Vec::new();
+            while let Some(line) = lines.next_if(|l| !l.trim().is_empty()) {
+                writeln!(out, "{line}").expect("strings take everything");
+                if !line.starts_with('#') {
+                    docs.push(Value::Document(
+                        shell::document(line).map_err(|e| format!("{line}: {e}"))?,
+                    ));
+                }
+            }
+            database.seed(collection.trim(), docs)?;
+        } else if let Some(command) = line.strip_prefix("run ") {
+            let mut command = command.to_owned();
+            while let Some(line) = lines.next_if(|l| !l.trim().is_empty() && *l != "----") {
+                writeln!(out, "{line}").expect("strings take everything");
+                command.push_str(line);
+            }
+            // The old answer gives way to the new one.
+            while lines.next_if(|l| !l.trim().is_empty()).is_some() {}
+            let command = shell::document(&command).map_err(|e| format!("{command}: {e}"))?;
+            out.push_str("----\n");
+            out.push_str(&database.show(&command));
+        } else if !line.trim().is_empty() && !line.starts_with('#') {
+            return Err(format!("a block starts with #, seed or run: {line}"));
+        }
+    }
+    Ok(out)
+}
+
+fn first_difference(expected: &str, actual: &str) -> String {
+    let mut command = "";
+    for (number, (want, got)) in expected.lines().zip(actual.lines()).enumerate() {
+        if want.starts_with("run ") || want.starts_with("seed ") {
+            command = want;
+        }
+        if want != got {
+            return format!(
+                "line {}, after: {command}\n  expected: {want}\n  answered: {got}",
+                number + 1
+            );
+        }
+    }
+    let (want, got) = (expected.lines().count(), actual.lines().count());
+    format!("after: {command}\n  expected {want} lines, answered {got}")
+}
+
+struct Database {
+    service: Service,
+    connection: Connection,
+}
+
+impl Database {
+    fn new() -> Self {
+        let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
+        let service = Service::new(ServiceOptions::default(), engine);
+        let connection = Connection::new(&service, "golden");
+        Self { service, connection }
+    }
+
+    fn command(&mut self, command: &Document) -> Document {
+        let mut command = command.clone();
+        if command.get("$db").is_none() {
+            command.push("$db", "test");
+        }
+        let raw = command.to_raw();
+        let outcome = self.service.run(&mut self.connection, Request::new(raw.as_raw()));
+        let reply = RawDoc::validate(&outcome.reply).expect("a reply is BSON");
+        Document::from(reply.to_buf())
+    }
+
+    fn seed(&mut self, collection: &str, docs: Vec<Value>) -> Result<(), String> {
+        self.command(&doc! { "drop": collection });
+        if docs.is_empty() {
+            return Ok(());
+        }
+        let documents: Array = docs.into_iter().collect();
+        let reply = self.command(&doc! { "insert": collection, "documents": documents });
+        let failed = reply.get("writeErrors").is_some() || !reply.get("ok").is_some_and(ValueRef::truthy);
+        if failed {
+            Err(format!("seed {collection}: {reply:?}"))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn show(&mut self, command: &Document) -> String {
+        let mut reply = self.command(command);
+        let mut out = String::new();
+        let mut line = |text: String| writeln!(out, "{text}").expect("strings take everything");
+        if !reply.get("ok").is_some_and(ValueRef::truthy) {
+            line(error(&reply));
+            return out;
+        }
+        let Some(ValueRef::Document(cursor)) = reply.get("cursor") else {
+            let rest = without(&reply, &["ok", "$clusterTime", "operationTime"]);
+            line(if rest.is_empty() {
+                "ok".into()
+            } else {
+                shell::print(&Value::Document(plain(&rest)))
+            });
+            return out;
+        };
+        let mut batch = cursor.get("firstBatch").map(ValueRef::to_value);
+        let mut id = cursor.get("id").map(ValueRef::to_value);
+        let collection = cursor.get("ns").and_then(ValueRef::as_str).unwrap_or_default();
+        let collection = collection.split_once('.').map_or("", |(_, name)| name).to_owned();
+        loop {
+            if let Some(Value::Array(items)) = &batch {
+                items.iter().for_each(|item| line(shell::print(item)));
+            }
+            let open = match &id {
+                Some(Value::Int64(n)) if *n != 0 => *n,
+                _ => break,
+            };
+            reply = self.command(&doc! { "getMore": open, "collection": collection.as_str() });
+            let Some(ValueRef::Document(cursor)) = reply.get("cursor") else {
+                line(error(&reply));
+                break;
+            };
+            batch = cursor.get("nextBatch").map(ValueRef::to_value);
+            id = cursor.get("id").map(ValueRef::to_value);
+        }
+        out
+    }
+}
+
+fn error(reply: &Document) -> String {
+    let code = match reply.get("code") {
+        Some(ValueRef::Int32(code)) => ErrorCode::location(code),
+        _ => return format!("no code in {reply:?}"),
+    };
+    let rest = without(
+        reply,
+        &["ok", "code", "codeName", "errmsg", "$clusterTime", "operationTime"],
+    );
+    let rest = if rest.is_empty() {
+        String::new()
+    } else {
+        format!(" {}", shell::print(&Value::Document(rest)))
+    };
+    format!("error {code}{rest}")
+}
+
+fn without(doc: &Document, names: &[&str]) -> Document {
+    let kept = doc.iter().filter(|(name, _)| !names.contains(name));
+    kept.map(|(name, value)| (name.into(), value.to_value())).collect()
+}
+
+/// Write errors without their messages, which may change.
+fn plain(reply: &Document) -> Document {
+    let errors = match reply.get("writeErrors") {
+        Some(ValueRef::Array(errors)) => errors,
+        _ => return reply.clone(),
+    };
+    let errors: Array = errors
+        .iter()
+        .filter_map(ValueRef::as_document)
+        .map(|e| Value::Document(without(&e.to_document(), &["errmsg"])))
+        .collect();
+    let mut out = reply.clone();
+    out.set("writeErrors", errors);
+    out
+}
