@@ -423,14 +423,6 @@ impl<'a> Env<'a> {
         self.locals.get(slot).unwrap_or(&MISSING)
     }
 
-    /// Takes the value of a local, leaving missing.
-    pub(crate) fn take(&mut self, slot: usize) -> Val<'a> {
-        match self.locals.get_mut(slot) {
-            Some(value) => std::mem::replace(value, Val::MISSING),
-            None => Val::MISSING,
-        }
-    }
-
     /// The order that comparison expressions use.
     pub fn compare(&self, a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
         nestor_model::compare(a, b)

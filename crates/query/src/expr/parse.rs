@@ -1,6 +1,7 @@
 //! From BSON to [`Expr`]: literals, paths, variables, objects, arrays, and the table of operators.
 
-use super::families::FAMILIES;
+use super::families::{FAMILIES, date};
+use super::families::string::check_literal;
 use super::path::{FieldPath, check_field_name, validate_path};
 use super::{EvalFn, Expr, Node};
 use crate::env::{Scope, check_variable_reference};
@@ -53,6 +54,7 @@ impl OpDef {
 static OPERATORS: LazyLock<HashMap<&'static str, &'static OpDef>> = LazyLock::new(|| {
     FAMILIES
         .iter()
+        .chain(&date::TABLES)
         .flat_map(|family| family.iter())
         .map(|op| (op.name, op))
         .collect()
@@ -69,7 +71,10 @@ impl Expr {
                 let items: Vec<Expr> = items.iter().map(|v| Expr::parse(v, scope)).collect::<Result<_>>()?;
                 Expr::array_of(items)
             }),
-            literal => Ok(Expr::constant_of(literal.to_value())),
+            literal => {
+                check_literal(literal)?;
+                Ok(Expr::constant_of(literal.to_value()))
+            }
         }
     }
 

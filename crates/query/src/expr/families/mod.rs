@@ -6,18 +6,27 @@ pub(crate) mod arithmetic;
 pub(crate) mod array;
 pub(crate) mod array_loop;
 pub(crate) mod array_shape;
+pub(crate) mod binary;
 pub(crate) mod boolean;
 pub(crate) mod compare;
 pub(crate) mod conditional;
+pub(crate) mod convert;
+pub(crate) mod date;
 pub(crate) mod meta;
+pub(crate) mod object;
 pub(crate) mod power;
+pub(crate) mod regex;
 pub(crate) mod rounding;
+pub(crate) mod set;
 pub(crate) mod sort_by;
+pub(crate) mod string;
+pub(crate) mod substring;
+pub(crate) mod text;
 pub(crate) mod trigonometry;
 pub(crate) mod types;
 pub(crate) mod variables;
 
-/// All operators.
+/// All operators but those of dates, which are in [`date::TABLES`].
 pub(crate) const FAMILIES: &[&[OpDef]] = &[
     arithmetic::OPERATORS,
     array::OPERATORS,
@@ -26,9 +35,15 @@ pub(crate) const FAMILIES: &[&[OpDef]] = &[
     boolean::OPERATORS,
     compare::OPERATORS,
     conditional::OPERATORS,
+    convert::OPERATORS,
     meta::OPERATORS,
+    object::OPERATORS,
     power::OPERATORS,
+    regex::OPERATORS,
     rounding::OPERATORS,
+    set::OPERATORS,
+    string::OPERATORS,
+    substring::OPERATORS,
     trigonometry::OPERATORS,
     types::OPERATORS,
     variables::OPERATORS,
