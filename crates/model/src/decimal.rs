@@ -209,7 +209,12 @@ impl Decimal128 {
                     DecimalFlags::default(),
                 ));
             }
-            "nan" => return Some((Self::NAN, DecimalFlags::default())),
+            "nan" => {
+                return Some((
+                    if negative { Self::NAN.negate() } else { Self::NAN },
+                    DecimalFlags::default(),
+                ));
+            }
             _ => {}
         }
         if !is_decimal_literal(unsigned) {

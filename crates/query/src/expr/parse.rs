@@ -1,7 +1,7 @@
 //! From BSON to [`Expr`]: literals, paths, variables, objects, arrays, and the table of operators.
 
-use super::families::{FAMILIES, date};
 use super::families::string::check_literal;
+use super::families::{FAMILIES, date};
 use super::path::{FieldPath, check_field_name, validate_path};
 use super::{EvalFn, Expr, Node};
 use crate::env::{Scope, check_variable_reference};

@@ -72,7 +72,10 @@ fn parse_hex(text: &str) -> Option<Vec<u8>> {
     if text.len() % 2 != 0 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
     }
-    (0..text.len()).step_by(2).map(|i| u8::from_str_radix(text.get(i..i + 2)?, 16).ok()).collect()
+    (0..text.len())
+        .step_by(2)
+        .map(|i| u8::from_str_radix(text.get(i..i + 2)?, 16).ok())
+        .collect()
 }
 
 fn parse_uuid(text: &str) -> Option<Vec<u8>> {
@@ -89,7 +92,9 @@ pub(crate) fn to_binary(value: ValueRef<'_>, target: &Target) -> Result<Value> {
     let bytes = match value {
         ValueRef::Binary { subtype: own, bytes } if own == subtype => bytes.to_vec(),
         ValueRef::Binary { .. } => {
-            return Err(failed("conversions between different BinData subtypes are not supported"));
+            return Err(failed(
+                "conversions between different BinData subtypes are not supported",
+            ));
         }
         ValueRef::String(text) => return from_text(text, target),
         ValueRef::Int32(v) => ordered(v.to_le_bytes(), target),
@@ -102,7 +107,11 @@ pub(crate) fn to_binary(value: ValueRef<'_>, target: &Target) -> Result<Value> {
             )));
         }
     };
-    Ok(Binary { subtype, bytes: bytes.into() }.into())
+    Ok(Binary {
+        subtype,
+        bytes: bytes.into(),
+    }
+    .into())
 }
 
 fn ordered<const N: usize>(mut bytes: [u8; N], target: &Target) -> Vec<u8> {
@@ -115,7 +124,9 @@ fn ordered<const N: usize>(mut bytes: [u8; N], target: &Target) -> Vec<u8> {
 fn from_text(text: &str, target: &Target) -> Result<Value> {
     let format = target.format.unwrap_or(Format::Auto);
     if (target.subtype == 4) != (format == Format::Uuid) {
-        return Err(failed("the format 'uuid' and the BinData subtype 4 only go together in $convert"));
+        return Err(failed(
+            "the format 'uuid' and the BinData subtype 4 only go together in $convert",
+        ));
     }
     let bytes = match format {
         Format::Base64 => STANDARD.decode(text).ok(),
@@ -131,14 +142,19 @@ fn from_text(text: &str, target: &Target) -> Result<Value> {
             bytes: bytes.into(),
         }
         .into()),
-        None => Err(failed(format!("input string is not in the format {format:?} in $convert"))),
+        None => Err(failed(format!(
+            "input string is not in the format {format:?} in $convert"
+        ))),
     }
 }
 
 /// A whole number of 1, 2, 4 or 8 bytes, at most `widest`.
 pub(crate) fn to_whole(bytes: &[u8], big_endian: bool, widest: usize) -> Result<i64> {
     if !matches!(bytes.len(), 1 | 2 | 4 | 8) || bytes.len() > widest {
-        return Err(failed(format!("BinData of {} bytes is no whole number of the target type", bytes.len())));
+        return Err(failed(format!(
+            "BinData of {} bytes is no whole number of the target type",
+            bytes.len()
+        )));
     }
     let mut wide = [0u8; 8];
     for (i, slot) in wide.iter_mut().enumerate() {
@@ -155,7 +171,11 @@ pub(crate) fn to_whole(bytes: &[u8], big_endian: bool, widest: usize) -> Result<
 /// A float of 4 or a double of 8 bytes.
 pub(crate) fn to_double(bytes: &[u8], big_endian: bool) -> Result<f64> {
     if let Ok(bytes) = <[u8; 4]>::try_from(bytes) {
-        return Ok(f64::from(if big_endian { f32::from_be_bytes(bytes) } else { f32::from_le_bytes(bytes) }));
+        return Ok(f64::from(if big_endian {
+            f32::from_be_bytes(bytes)
+        } else {
+            f32::from_le_bytes(bytes)
+        }));
     }
     match <[u8; 8]>::try_from(bytes) {
         Ok(bytes) if big_endian => Ok(f64::from_be_bytes(bytes)),

@@ -4,7 +4,7 @@
 //! around it. What cannot be converted is error 241.
 
 use super::binary::{self, Format};
-use super::date::from_string;
+use super::date::{from_string, object_id_ms};
 use super::string::check_size;
 use super::text::double_shortest;
 use crate::env::{Env, Scope, Val};
@@ -61,7 +61,10 @@ fn failed(message: impl Into<String>) -> Error {
 fn parse_short(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Result<Expr> {
     let args: Box<[Expr]> = match value {
         ValueRef::Array(items) if items.len() != 1 => {
-            return Err(error(50723, format!("{name} requires a single argument, got {}", items.len())));
+            return Err(error(
+                50723,
+                format!("{name} requires a single argument, got {}", items.len()),
+            ));
         }
         _ => parse_list(name, value, 1, 1, scope)?,
     };
@@ -132,7 +135,9 @@ fn parse_convert(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> 
         args[1] = to.pop().unwrap_or(Expr::ABSENT);
         // The type itself may not be null in this form, which is told from a plain null here.
         if args[1].constant().is_some_and(|v| v.as_ref().is_nullish()) {
-            return Err(Error::failed_to_parse("$convert's 'to.type' must be a string or a number"));
+            return Err(Error::failed_to_parse(
+                "$convert's 'to.type' must be a string or a number",
+            ));
         }
     }
     args.push(subtype);
@@ -143,7 +148,11 @@ fn convert<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let input = args[0].eval_ref(env)?;
     let to = args[1].eval_ref(env)?;
     if input.is_nullish() {
-        return if args[3].is_absent() { Ok(Val::NULL) } else { args[3].eval_ref(env) };
+        return if args[3].is_absent() {
+            Ok(Val::NULL)
+        } else {
+            args[3].eval_ref(env)
+        };
     }
     if to.is_nullish() {
         return Ok(Val::NULL);
@@ -162,20 +171,26 @@ fn convert<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         other => {
             return Err(error(
                 9_130_001,
-                format!("$convert requires 'byteOrder' to be a string, found {}", other.bson_type().alias()),
+                format!(
+                    "$convert requires 'byteOrder' to be a string, found {}",
+                    other.bson_type().alias()
+                ),
             ));
         }
     };
     let format = args[4].eval_ref(env)?;
     target.format = match format.as_ref() {
-        ValueRef::String(name) => Some(
-            Format::parse(name).ok_or_else(|| error(4_341_125, format!("$convert: unknown format '{name}'")))?,
-        ),
+        ValueRef::String(name) => {
+            Some(Format::parse(name).ok_or_else(|| error(4_341_125, format!("$convert: unknown format '{name}'")))?)
+        }
         other if other.is_nullish() => None,
         other => {
             return Err(error(
                 4_341_114,
-                format!("$convert requires 'format' to be a string, found {}", other.bson_type().alias()),
+                format!(
+                    "$convert requires 'format' to be a string, found {}",
+                    other.bson_type().alias()
+                ),
             ));
         }
     };
@@ -189,10 +204,15 @@ fn convert<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         },
     };
     let between = (input.as_ref().bson_type(), target.kind);
-    if matches!(between, (BsonType::String, BsonType::BinData) | (BsonType::BinData, BsonType::String))
-        && target.format.is_none()
+    if matches!(
+        between,
+        (BsonType::String, BsonType::BinData) | (BsonType::BinData, BsonType::String)
+    ) && target.format.is_none()
     {
-        return Err(error(4_341_115, "$convert between strings and BinData requires 'format'"));
+        return Err(error(
+            4_341_115,
+            "$convert between strings and BinData requires 'format'",
+        ));
     }
     match to_type(input.as_ref(), &target) {
         Ok(value) => Ok(value.into()),
@@ -252,7 +272,10 @@ fn subtype_of(value: ValueRef<'_>) -> Result<u8> {
     if !value.is_number() {
         return Err(error(
             4_341_108,
-            format!("$convert's 'subtype' argument must be a number, but is {}", value.bson_type().alias()),
+            format!(
+                "$convert's 'subtype' argument must be a number, but is {}",
+                value.bson_type().alias()
+            ),
         ));
     }
     match whole_number(value) {
@@ -292,7 +315,11 @@ pub(crate) fn to_type(value: ValueRef<'_>, target: &Target) -> Result<Value> {
 }
 
 fn unsupported(from: BsonType, to: BsonType) -> Error {
-    failed(format!("unsupported conversion from {} to {} in $convert", from.alias(), to.alias()))
+    failed(format!(
+        "unsupported conversion from {} to {} in $convert",
+        from.alias(),
+        to.alias()
+    ))
 }
 
 fn to_bool(value: ValueRef<'_>) -> bool {
@@ -309,7 +336,8 @@ fn no_number(text: &str) -> Error {
 
 /// Whether a text is in the plain form of decimal numbers: no blanks, no hexadecimal, no words but the given.
 fn is_plain_number(text: &str) -> bool {
-    text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'))
+    text.bytes()
+        .all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'))
         && text.bytes().any(|b| b.is_ascii_digit())
 }
 
@@ -322,7 +350,9 @@ fn to_double(value: ValueRef<'_>, target: &Target) -> Result<f64> {
         ValueRef::Decimal128(v) => {
             let double = v.to_f64();
             if double.is_infinite() && v.is_finite() {
-                return Err(failed(format!("conversion would overflow target type in $convert: {v}")));
+                return Err(failed(format!(
+                    "conversion would overflow target type in $convert: {v}"
+                )));
             }
             double
         }
@@ -340,19 +370,49 @@ fn parse_double(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     match unsigned.to_ascii_lowercase().as_str() {
         "nan" => Some(f64::NAN),
-        "inf" | "infinity" => Some(if text.starts_with('-') { f64::NEG_INFINITY } else { f64::INFINITY }),
+        "inf" | "infinity" => Some(if text.starts_with('-') {
+            f64::NEG_INFINITY
+        } else {
+            f64::INFINITY
+        }),
+        hex if hex.starts_with("0x") => parse_hex_double(&hex[2..]).map(|v| if text.starts_with('-') { -v } else { v }),
         _ if is_plain_number(text) => {
             let v: f64 = text.parse().ok()?;
             // What is too large or too small is an error, not infinity or zero.
-            let zero_digits = unsigned.split(['e', 'E']).next().is_some_and(|m| m.bytes().all(|b| !(b'1'..=b'9').contains(&b)));
+            let zero_digits = unsigned
+                .split(['e', 'E'])
+                .next()
+                .is_some_and(|m| m.bytes().all(|b| !(b'1'..=b'9').contains(&b)));
             (v.is_finite() && (v != 0.0 || zero_digits)).then_some(v)
         }
         _ => None,
     }
 }
 
+/// `1.8p1`: hexadecimal digits with an optional point and an optional power of two.
+fn parse_hex_double(text: &str) -> Option<f64> {
+    let (mantissa, exponent) = match text.split_once('p') {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let mut value = 0.0f64;
+    for digit in whole.chars().chain(fraction.chars()) {
+        value = value * 16.0 + f64::from(digit.to_digit(16)?);
+    }
+    let exponent = exponent.checked_sub(i32::try_from(fraction.len()).ok()?.checked_mul(4)?)?;
+    let value = value * 2f64.powi(exponent);
+    value.is_finite().then_some(value)
+}
+
 fn whole_in_base(text: &str, base: u32) -> Result<i64> {
-    let digits = text.strip_prefix('-').or_else(|| text.strip_prefix('+')).unwrap_or(text);
+    let digits = text
+        .strip_prefix('-')
+        .or_else(|| text.strip_prefix('+'))
+        .unwrap_or(text);
     let digits = match base {
         16 => digits.strip_prefix("0x").unwrap_or(digits),
         8 => digits.strip_prefix("0o").unwrap_or(digits),
@@ -408,13 +468,12 @@ fn to_date(value: ValueRef<'_>) -> Result<i64> {
         ValueRef::DateTime(ms) | ValueRef::Int64(ms) => ms,
         ValueRef::Double(v) => nestor_model::number::f64_to_i64_exact(v.trunc()).ok_or_else(out_of_range)?,
         ValueRef::Decimal128(v) => v.to_i64_truncated().ok_or_else(out_of_range)?,
-        ValueRef::ObjectId(id) => i64::from(id.timestamp_secs()) * 1000,
+        ValueRef::ObjectId(id) => object_id_ms(id),
         ValueRef::Timestamp(ts) => i64::from(ts.secs) * 1000,
         ValueRef::String(text) => from_string::parse(text, None)?,
         other => return Err(unsupported(other.bson_type(), BsonType::Date)),
     })
 }
-
 
 fn to_string(value: ValueRef<'_>, target: &Target) -> Result<String> {
     let in_base = |v: i64| {
@@ -444,9 +503,13 @@ fn to_string(value: ValueRef<'_>, target: &Target) -> Result<String> {
         ValueRef::ObjectId(v) => v.to_string(),
         ValueRef::DateTime(ms) => format_iso(ms),
         ValueRef::String(text) => text.to_owned(),
-        ValueRef::Binary { bytes, subtype } => {
-            binary::to_text(&Binary { subtype, bytes: bytes.into() }, target.format.unwrap_or(Format::Auto))?
-        }
+        ValueRef::Binary { bytes, subtype } => binary::to_text(
+            &Binary {
+                subtype,
+                bytes: bytes.into(),
+            },
+            target.format.unwrap_or(Format::Auto),
+        )?,
         ValueRef::Array(_) | ValueRef::Document(_) => extjson::to_string(value, extjson::Form::Relaxed),
         other => return Err(unsupported(other.bson_type(), target.kind)),
     };
@@ -461,7 +524,11 @@ fn from_json(value: ValueRef<'_>, kind: BsonType) -> Result<Value> {
     };
     match extjson::parse(text) {
         Ok(parsed) if parsed.bson_type() == kind => Ok(parsed),
-        Ok(parsed) => Err(failed(format!("input doesn't represent {}: it is {}", kind.alias(), parsed.bson_type().alias()))),
+        Ok(parsed) => Err(failed(format!(
+            "input doesn't represent {}: it is {}",
+            kind.alias(),
+            parsed.bson_type().alias()
+        ))),
         Err(e) => Err(failed(format!("failed to parse JSON in $convert: {e}"))),
     }
 }
@@ -484,7 +551,8 @@ mod tests {
                 (r#"{"$toLong": "$m"}"#, "Long(1)"),
                 (r#"{"$toLong": "$n"}"#, "null"),
                 (r#"{"$toDouble": "1e3"}"#, "1000.0"),
-                (r#"{"$toDouble": "0x1"}"#, "error 241"),
+                (r#"{"$toDouble": "0x1.8p1"}"#, "3.0"),
+                (r#"{"$toDouble": "0xp0"}"#, "error 241"),
                 (r#"{"$toDouble": "1e400"}"#, "error 241"),
                 (r#"{"$toDecimal": "1.50"}"#, "Decimal(1.50)"),
                 (r#"{"$toBool": ""}"#, "true"),
@@ -494,15 +562,24 @@ mod tests {
                 (r#"{"$toString": {"$toDate": 0.0}}"#, r#""1970-01-01T00:00:00.000Z""#),
                 (r#"{"$toObjectId": "xyz"}"#, "error 241"),
                 (r#"{"$toInt": [1, 2]}"#, "error 50723"),
-                (r#"{"$convert": {"input": "x", "to": "int", "onError": "bad"}}"#, r#""bad""#),
+                (
+                    r#"{"$convert": {"input": "x", "to": "int", "onError": "bad"}}"#,
+                    r#""bad""#,
+                ),
                 (r#"{"$convert": {"input": "$n", "to": "int", "onNull": 7}}"#, "7"),
                 (r#"{"$convert": {"input": 1, "to": "integer"}}"#, "error 2"),
                 (r#"{"$convert": {"input": 1, "to": 99}}"#, "error 9"),
                 (r#"{"$convert": {"input": "ff", "to": "int", "base": 16}}"#, "255"),
                 (r#"{"$convert": {"input": 10, "to": "string", "base": 2}}"#, r#""1010""#),
-                (r#"{"$convert": {"input": 42, "to": "binData", "byteOrder": "big"}}"#, "BinData(0, 0000002a)"),
+                (
+                    r#"{"$convert": {"input": 42, "to": "binData", "byteOrder": "big"}}"#,
+                    "BinData(0, 0000002a)",
+                ),
                 (r#"{"$convert": {"input": "hi", "to": "binData"}}"#, "error 4341115"),
-                (r#"{"$convert": {"input": "hi", "to": {"type": "binData", "subtype": 10}, "format": "utf8"}}"#, "error 4341107"),
+                (
+                    r#"{"$convert": {"input": "hi", "to": {"type": "binData", "subtype": 10}, "format": "utf8"}}"#,
+                    "error 4341107",
+                ),
                 (r#"{"$toArray": "[1, {\"a\": 2}]"}"#, r#"[1, {"a": 2}]"#),
                 (r#"{"$toObject": "[1]"}"#, "error 241"),
             ],

@@ -44,7 +44,10 @@ fn field_name(value: ValueRef<'_>) -> Result<&str> {
         ValueRef::String(name) => Ok(name),
         other => Err(error(
             3_041_704,
-            format!("$getField requires 'field' to evaluate to type String, but got {}", other.bson_type().alias()),
+            format!(
+                "$getField requires 'field' to evaluate to type String, but got {}",
+                other.bson_type().alias()
+            ),
         )),
     }
 }
@@ -67,8 +70,11 @@ fn get_field<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
 /// Arguments: name (a constant), input, value. `$unsetField` sets the value to missing.
 fn parse_set_field(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Result<Expr> {
     let unset = name == "$unsetField";
-    let with_value: &[(&'static str, Option<i32>)] =
-        &[("field", Some(4_161_102)), ("value", Some(4_161_103)), ("input", Some(4_161_109))];
+    let with_value: &[(&'static str, Option<i32>)] = &[
+        ("field", Some(4_161_102)),
+        ("value", Some(4_161_103)),
+        ("input", Some(4_161_109)),
+    ];
     let without_value = [with_value[0], with_value[2]];
     let args = Named {
         not_object: 4_161_100,
@@ -94,16 +100,27 @@ fn parse_set_field(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -
     };
     match field.constant().filter(|_| !built) {
         Some(Value::String(text)) if text.contains('\0') => {
-            return Err(error(9_534_700, format!("{name}: a field name cannot contain a null byte")));
+            return Err(error(
+                9_534_700,
+                format!("{name}: a field name cannot contain a null byte"),
+            ));
         }
         Some(Value::String(_)) => {}
         Some(other) => {
             return Err(error(
                 4_161_107,
-                format!("{name} requires 'field' to evaluate to type String, but got {}", other.bson_type().alias()),
+                format!(
+                    "{name} requires 'field' to evaluate to type String, but got {}",
+                    other.bson_type().alias()
+                ),
             ));
         }
-        None => return Err(error(4_161_106, format!("{name} requires 'field' to evaluate to a constant"))),
+        None => {
+            return Err(error(
+                4_161_106,
+                format!("{name} requires 'field' to evaluate to a constant"),
+            ));
+        }
     }
     let (value, input) = match args[..] {
         [_, value, input] => (Expr::parse(value, scope)?, Expr::parse(input, scope)?),
@@ -126,7 +143,10 @@ fn set_field<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         other => {
             return Err(error(
                 4_161_105,
-                format!("$setField requires 'input' to evaluate to type Object, but got {}", other.bson_type().alias()),
+                format!(
+                    "$setField requires 'input' to evaluate to type Object, but got {}",
+                    other.bson_type().alias()
+                ),
             ));
         }
     };
@@ -158,7 +178,10 @@ fn merge_one(into: &mut Vec<(Str, Value)>, value: ValueRef<'_>) -> Result<()> {
         other => {
             return Err(error(
                 40400,
-                format!("$mergeObjects requires object inputs, but input {other:?} is of type {}", other.bson_type().alias()),
+                format!(
+                    "$mergeObjects requires object inputs, but input {other:?} is of type {}",
+                    other.bson_type().alias()
+                ),
             ));
         }
     }
@@ -192,12 +215,30 @@ mod tests {
                 (r#"{"$getField": {"field": "x", "input": "$n"}}"#, "null"),
                 (r#"{"$getField": {"field": "x", "input": "$a"}}"#, "missing"),
                 (r#"{"$getField": {"field": 5, "input": "$o"}}"#, "error 3041704"),
-                (r#"{"$setField": {"field": "x.y", "input": "$o", "value": "$a"}}"#, r#"{"a.b": 2, "$c": 3, "x.y": 1}"#),
-                (r#"{"$setField": {"field": "a.b", "input": "$o", "value": "$$REMOVE"}}"#, r#"{"$c": 3}"#),
-                (r#"{"$unsetField": {"field": {"$literal": "$c"}, "input": "$o"}}"#, r#"{"a.b": 2}"#),
-                (r#"{"$setField": {"field": "$a", "input": "$o", "value": 1}}"#, "error 4161108"),
-                (r#"{"$setField": {"field": "a", "input": "$a", "value": 1}}"#, "error 4161105"),
-                (r#"{"$mergeObjects": [{"a": 1, "b": 2}, null, {"a": 3, "c": 4}]}"#, r#"{"a": 3, "b": 2, "c": 4}"#),
+                (
+                    r#"{"$setField": {"field": "x.y", "input": "$o", "value": "$a"}}"#,
+                    r#"{"a.b": 2, "$c": 3, "x.y": 1}"#,
+                ),
+                (
+                    r#"{"$setField": {"field": "a.b", "input": "$o", "value": "$$REMOVE"}}"#,
+                    r#"{"$c": 3}"#,
+                ),
+                (
+                    r#"{"$unsetField": {"field": {"$literal": "$c"}, "input": "$o"}}"#,
+                    r#"{"a.b": 2}"#,
+                ),
+                (
+                    r#"{"$setField": {"field": "$a", "input": "$o", "value": 1}}"#,
+                    "error 4161108",
+                ),
+                (
+                    r#"{"$setField": {"field": "a", "input": "$a", "value": 1}}"#,
+                    "error 4161105",
+                ),
+                (
+                    r#"{"$mergeObjects": [{"a": 1, "b": 2}, null, {"a": 3, "c": 4}]}"#,
+                    r#"{"a": 3, "b": 2, "c": 4}"#,
+                ),
                 (r#"{"$mergeObjects": "$a"}"#, "error 40400"),
                 (r#"{"$mergeObjects": [[{"a": 1}, {"b": 2}]]}"#, r#"{"a": 1, "b": 2}"#),
             ],

@@ -72,7 +72,10 @@ fn compile(op: &str, pattern: ValueRef<'_>, options: ValueRef<'_>) -> Result<Opt
         other if other.is_nullish() => None,
         other => {
             let kind = other.bson_type().alias();
-            return Err(error(51106, format!("{op} requires 'options' to be a string, found {kind}")));
+            return Err(error(
+                51106,
+                format!("{op} requires 'options' to be a string, found {kind}"),
+            ));
         }
     };
     if given.is_some_and(|text| text.contains('\0')) {
@@ -84,7 +87,10 @@ fn compile(op: &str, pattern: ValueRef<'_>, options: ValueRef<'_>) -> Result<Opt
             // Letters of a regex value that mean nothing are ignored.
             own = options.chars().filter(|c| "imsxu".contains(*c)).collect();
             if !own.is_empty() && given.is_some() {
-                return Err(error(51107, format!("{op}: options given both in 'regex' and in 'options'")));
+                return Err(error(
+                    51107,
+                    format!("{op}: options given both in 'regex' and in 'options'"),
+                ));
             }
             (pattern, given.unwrap_or(&own))
         }
@@ -92,19 +98,27 @@ fn compile(op: &str, pattern: ValueRef<'_>, options: ValueRef<'_>) -> Result<Opt
         other if other.is_nullish() => return Ok(None),
         other => {
             let kind = other.bson_type().alias();
-            return Err(error(51105, format!("{op} requires 'regex' to be a string or a regex, found {kind}")));
+            return Err(error(
+                51105,
+                format!("{op} requires 'regex' to be a string or a regex, found {kind}"),
+            ));
         }
     };
     if text.contains('\0') {
         return Err(error(51109, format!("{op}: the pattern cannot contain a null byte")));
     }
     if text.len() > PATTERN_BYTES_MAX {
-        return Err(error(51111, format!("invalid regex in {op}: longer than {PATTERN_BYTES_MAX} bytes")));
+        return Err(error(
+            51111,
+            format!("invalid regex in {op}: longer than {PATTERN_BYTES_MAX} bytes"),
+        ));
     }
-    Regex::new(text, options).map(Some).map_err(|e| match e.code().number() {
-        51091 => error(51111, format!("invalid regex in {op}: {}", e.message())),
-        _ => e,
-    })
+    Regex::new(text, options)
+        .map(Some)
+        .map_err(|e| match e.code().number() {
+            51091 => error(51111, format!("invalid regex in {op}: {}", e.message())),
+            _ => e,
+        })
 }
 
 impl Operator for RegexOperator {
@@ -125,7 +139,10 @@ impl Operator for RegexOperator {
             other if other.is_nullish() => None,
             other => {
                 let kind = other.bson_type().alias();
-                return Err(error(51104, format!("{} needs 'input' to be a string, found {kind}", self.name)));
+                return Err(error(
+                    51104,
+                    format!("{} needs 'input' to be a string, found {kind}", self.name),
+                ));
             }
         };
         let (Some(text), Some(regex)) = (text, regex) else {
@@ -166,7 +183,10 @@ fn find_all(regex: &Regex, text: &str) -> Result<Vec<Value>> {
         let (doc, at, size) = found(text, &groups, counted_to, index);
         bytes += size;
         if bytes > 4 * RESULT_BYTES_MAX {
-            return Err(Error::location(51151, "$regexFindAll: the result takes too much memory"));
+            return Err(Error::location(
+                51151,
+                "$regexFindAll: the result takes too much memory",
+            ));
         }
         out.push(Value::Document(doc));
         let Some(Some((start, end))) = groups.first().copied() else {
@@ -204,7 +224,11 @@ fn found(text: &str, groups: &[Option<(usize, usize)>], counted_to: usize, index
             text.map_or(Value::Null, Value::from)
         })
         .collect();
-    (doc! { "match": whole, "idx": at as i32, "captures": captures }, at, size)
+    (
+        doc! { "match": whole, "idx": at as i32, "captures": captures },
+        at,
+        size,
+    )
 }
 
 #[cfg(test)]
@@ -216,9 +240,15 @@ mod tests {
         check(
             r#"{"s": "né 12 x34", "n": null, "p": "\\d+"}"#,
             &[
-                (r#"{"$regexMatch": {"input": "$s", "regex": "X3", "options": "i"}}"#, "true"),
+                (
+                    r#"{"$regexMatch": {"input": "$s", "regex": "X3", "options": "i"}}"#,
+                    "true",
+                ),
                 (r#"{"$regexMatch": {"input": "$n", "regex": "X"}}"#, "false"),
-                (r#"{"$regexFind": {"input": "$s", "regex": "$p"}}"#, r#"{"match": "12", "idx": 3, "captures": []}"#),
+                (
+                    r#"{"$regexFind": {"input": "$s", "regex": "$p"}}"#,
+                    r#"{"match": "12", "idx": 3, "captures": []}"#,
+                ),
                 (
                     r#"{"$regexFind": {"input": "$s", "regex": "(z)?(\\d)"}}"#,
                     r#"{"match": "1", "idx": 3, "captures": [null, "1"]}"#,
@@ -232,7 +262,10 @@ mod tests {
                     r#"[{"match": "", "idx": 0, "captures": []}]"#,
                 ),
                 (r#"{"$regexFind": {"input": "$s", "regex": "("}}"#, "error 51111"),
-                (r#"{"$regexFind": {"input": "$s", "regex": "a", "options": "z"}}"#, "error 51108"),
+                (
+                    r#"{"$regexFind": {"input": "$s", "regex": "a", "options": "z"}}"#,
+                    "error 51108",
+                ),
                 (r#"{"$regexFind": {"input": 1, "regex": null}}"#, "error 51104"),
             ],
         );

@@ -19,7 +19,13 @@ pub(crate) const OPERATORS: &[OpDef] = &[
 ];
 
 fn not_array(code: i32, op: &str, value: &Val<'_>) -> Error {
-    error(code, format!("all operands of {op} must be arrays, one is of type: {}", value.as_ref().bson_type().alias()))
+    error(
+        code,
+        format!(
+            "all operands of {op} must be arrays, one is of type: {}",
+            value.as_ref().bson_type().alias()
+        ),
+    )
 }
 
 fn key(item: Val<'_>) -> Key {
@@ -37,7 +43,11 @@ fn parse_elements_true(name: &'static str, value: ValueRef<'_>, scope: &mut Scop
     // A literal that is no array is refused before evaluation.
     Expr::call_of(
         name,
-        if name == "$allElementsTrue" { all_elements_true } else { any_element_true },
+        if name == "$allElementsTrue" {
+            all_elements_true
+        } else {
+            any_element_true
+        },
         args,
     )
 }
@@ -85,7 +95,10 @@ fn set_difference<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
 fn parse_set_equals(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Result<Expr> {
     let args = parse_list(name, value, 0, usize::MAX, scope)?;
     if args.len() < 2 {
-        return Err(error(17045, format!("$setEquals needs at least two arguments had: {}", args.len())));
+        return Err(error(
+            17045,
+            format!("$setEquals needs at least two arguments had: {}", args.len()),
+        ));
     }
     for arg in &args {
         if let Some(value) = arg.constant()

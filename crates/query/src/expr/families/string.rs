@@ -29,7 +29,10 @@ fn alias(v: ValueRef<'_>) -> &'static str {
 /// The error when a string reaches the size of the largest document.
 pub(crate) fn check_size(bytes: usize) -> Result<()> {
     if bytes >= RESULT_BYTES_MAX {
-        return Err(error(16493, format!("string of {bytes} bytes exceeds the limit of {RESULT_BYTES_MAX}")));
+        return Err(error(
+            16493,
+            format!("string of {bytes} bytes exceeds the limit of {RESULT_BYTES_MAX}"),
+        ));
     }
     Ok(())
 }
@@ -41,7 +44,12 @@ fn concat<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         match value.as_ref() {
             ValueRef::String(text) => out.push_str(text),
             other if other.is_nullish() => return Ok(Val::NULL),
-            other => return Err(error(16702, format!("$concat only supports strings, not {}", alias(other)))),
+            other => {
+                return Err(error(
+                    16702,
+                    format!("$concat only supports strings, not {}", alias(other)),
+                ));
+            }
         }
         check_size(out.len())?;
     }
@@ -52,7 +60,10 @@ fn str_len_bytes<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let value = args[0].eval_ref(env)?;
     match value.as_ref() {
         ValueRef::String(text) => Ok((text.len() as i32).into()),
-        other => Err(error(34473, format!("$strLenBytes requires a string argument, found: {}", alias(other)))),
+        other => Err(error(
+            34473,
+            format!("$strLenBytes requires a string argument, found: {}", alias(other)),
+        )),
     }
 }
 
@@ -60,7 +71,10 @@ fn str_len_cp<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let value = args[0].eval_ref(env)?;
     match value.as_ref() {
         ValueRef::String(text) => Ok((text.chars().count() as i32).into()),
-        other => Err(error(34471, format!("$strLenCP requires a string argument, found: {}", alias(other)))),
+        other => Err(error(
+            34471,
+            format!("$strLenCP requires a string argument, found: {}", alias(other)),
+        )),
     }
 }
 
@@ -93,13 +107,19 @@ fn split<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let ValueRef::String(text) = input.as_ref() else {
         return Err(error(
             40085,
-            format!("$split requires a string as its first argument, found: {}", alias(input.as_ref())),
+            format!(
+                "$split requires a string as its first argument, found: {}",
+                alias(input.as_ref())
+            ),
         ));
     };
     let ValueRef::String(separator) = separator.as_ref() else {
         return Err(error(
             10_503_900,
-            format!("$split requires a string as its second argument, found: {}", alias(separator.as_ref())),
+            format!(
+                "$split requires a string as its second argument, found: {}",
+                alias(separator.as_ref())
+            ),
         ));
     };
     if separator.is_empty() {
@@ -118,7 +138,11 @@ fn parse_replace(
     let args = Named {
         not_object: 51751,
         unknown: 51750,
-        fields: &[("input", Some(51749)), ("find", Some(51748)), ("replacement", Some(51747))],
+        fields: &[
+            ("input", Some(51749)),
+            ("find", Some(51748)),
+            ("replacement", Some(51747)),
+        ],
     }
     .parse(name, value, scope)?;
     Expr::call_of(name, eval, args)
@@ -126,7 +150,9 @@ fn parse_replace(
 
 fn parse_replace_one(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Result<Expr> {
     parse_replace(name, value, scope, |args, env| {
-        replace(args, env, "$replaceOne", |text, find, with| text.replacen(find, with, 1))
+        replace(args, env, "$replaceOne", |text, find, with| {
+            text.replacen(find, with, 1)
+        })
     })
 }
 
@@ -151,7 +177,10 @@ fn replace<'a>(
             ValueRef::String(_) => {}
             other if other.is_nullish() => null = true,
             other => {
-                return Err(error(code, format!("{op} requires that '{argument}' be a string, found: {}", alias(other))));
+                return Err(error(
+                    code,
+                    format!("{op} requires that '{argument}' be a string, found: {}", alias(other)),
+                ));
             }
         }
         *slot = value;
@@ -199,7 +228,10 @@ fn parse_trim(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Res
 
 /// What is trimmed when no characters are given: the documented whitespace.
 fn is_whitespace(c: char) -> bool {
-    matches!(c, '\0' | ' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r' | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}')
+    matches!(
+        c,
+        '\0' | ' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r' | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}'
+    )
 }
 
 fn trim<'a>(args: &'a [Expr], env: &mut Env<'a>, op: &str, cut: TrimFn) -> Result<Val<'a>> {
@@ -208,7 +240,10 @@ fn trim<'a>(args: &'a [Expr], env: &mut Env<'a>, op: &str, cut: TrimFn) -> Resul
         return Ok(Val::NULL);
     }
     let ValueRef::String(text) = input.as_ref() else {
-        return Err(error(50699, format!("{op} requires its input to be a string, got {}", alias(input.as_ref()))));
+        return Err(error(
+            50699,
+            format!("{op} requires its input to be a string, got {}", alias(input.as_ref())),
+        ));
     };
     if args[1].is_absent() {
         return Ok(cut(text, &is_whitespace).into());
@@ -217,7 +252,10 @@ fn trim<'a>(args: &'a [Expr], env: &mut Env<'a>, op: &str, cut: TrimFn) -> Resul
     match chars.as_ref() {
         ValueRef::String(chars) => Ok(cut(text, &|c| chars.contains(c)).into()),
         other if other.is_nullish() => Ok(Val::NULL),
-        other => Err(error(50700, format!("{op} requires 'chars' to be a string, got {}", alias(other)))),
+        other => Err(error(
+            50700,
+            format!("{op} requires 'chars' to be a string, got {}", alias(other)),
+        )),
     }
 }
 
@@ -250,9 +288,18 @@ mod tests {
                 (r#"{"$strcasecmp": ["a", "B"]}"#, "-1"),
                 (r#"{"$split": ["a-b-", "-"]}"#, r#"["a", "b", ""]"#),
                 (r#"{"$split": ["a", ""]}"#, "error 40087"),
-                (r#"{"$replaceOne": {"input": "aa", "find": "a", "replacement": "b"}}"#, r#""ba""#),
-                (r#"{"$replaceAll": {"input": "ab", "find": "", "replacement": "-"}}"#, r#""-a-b-""#),
-                (r#"{"$replaceAll": {"input": 1, "find": null, "replacement": ""}}"#, "error 10503904"),
+                (
+                    r#"{"$replaceOne": {"input": "aa", "find": "a", "replacement": "b"}}"#,
+                    r#""ba""#,
+                ),
+                (
+                    r#"{"$replaceAll": {"input": "ab", "find": "", "replacement": "-"}}"#,
+                    r#""-a-b-""#,
+                ),
+                (
+                    r#"{"$replaceAll": {"input": 1, "find": null, "replacement": ""}}"#,
+                    "error 10503904",
+                ),
                 (r#"{"$trim": {"input": " \u0000a b\n"}}"#, r#""a b""#),
                 (r#"{"$ltrim": {"input": "xxaxx", "chars": "x"}}"#, r#""axx""#),
                 (r#"{"$rtrim": {"input": 5}}"#, "error 50699"),

@@ -27,8 +27,13 @@ fn position<'a>(arg: Option<&'a Expr>, env: &mut Env<'a>, op: &str, default: usi
     };
     let value = arg.eval_ref(env)?;
     match whole_i32(value.as_ref()) {
-        None => Err(error(40096, format!("{op} requires an integral position, found {}", alias(value.as_ref())))),
-        Some(n) => usize::try_from(n).map_err(|_| error(40097, format!("{op} requires a nonnegative position, found {n}"))),
+        None => Err(error(
+            40096,
+            format!("{op} requires an integral position, found {}", alias(value.as_ref())),
+        )),
+        Some(n) => {
+            usize::try_from(n).map_err(|_| error(40097, format!("{op} requires a nonnegative position, found {n}")))
+        }
     }
 }
 
@@ -40,20 +45,29 @@ fn index_of_bytes<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let ValueRef::String(text) = input.as_ref() else {
         return Err(error(
             40091,
-            format!("$indexOfBytes requires a string as the first argument, found: {}", alias(input.as_ref())),
+            format!(
+                "$indexOfBytes requires a string as the first argument, found: {}",
+                alias(input.as_ref())
+            ),
         ));
     };
     let sought = args[1].eval_ref(env)?;
     let ValueRef::String(sought) = sought.as_ref() else {
         return Err(error(
             40092,
-            format!("$indexOfBytes requires a string as the second argument, found: {}", alias(sought.as_ref())),
+            format!(
+                "$indexOfBytes requires a string as the second argument, found: {}",
+                alias(sought.as_ref())
+            ),
         ));
     };
     let from = position(args.get(2), env, "$indexOfBytes", 0)?;
     let to = position(args.get(3), env, "$indexOfBytes", text.len())?.min(text.len());
     // Bytes, not text: positions may lie within a character.
-    let found = text.as_bytes().get(from..to).and_then(|part| find_bytes(part, sought.as_bytes()));
+    let found = text
+        .as_bytes()
+        .get(from..to)
+        .and_then(|part| find_bytes(part, sought.as_bytes()));
     Ok(found.map_or(-1, |at| (at + from) as i32).into())
 }
 
@@ -79,14 +93,20 @@ fn index_of_cp<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let ValueRef::String(text) = input.as_ref() else {
         return Err(error(
             40093,
-            format!("$indexOfCP requires a string as the first argument, found: {}", alias(input.as_ref())),
+            format!(
+                "$indexOfCP requires a string as the first argument, found: {}",
+                alias(input.as_ref())
+            ),
         ));
     };
     let sought = args[1].eval_ref(env)?;
     let ValueRef::String(sought) = sought.as_ref() else {
         return Err(error(
             40094,
-            format!("$indexOfCP requires a string as the second argument, found: {}", alias(sought.as_ref())),
+            format!(
+                "$indexOfCP requires a string as the second argument, found: {}",
+                alias(sought.as_ref())
+            ),
         ));
     };
     let from = position(args.get(2), env, "$indexOfCP", 0)?;
@@ -95,7 +115,9 @@ fn index_of_cp<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         return Ok((-1).into());
     };
     let found = text.get(start..end).and_then(|part| part.find(sought));
-    Ok(found.map_or(-1, |at| (text[start..start + at].chars().count() + from) as i32).into())
+    Ok(found
+        .map_or(-1, |at| (text[start..start + at].chars().count() + from) as i32)
+        .into())
 }
 
 /// The byte at which code point `index` starts; the end for the index after the last; `None` beyond.
@@ -129,31 +151,46 @@ fn substr_bytes<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     if !start.as_ref().is_number() {
         return Err(error(
             16034,
-            format!("$substrBytes: starting index must be a numeric type (is {})", alias(start.as_ref())),
+            format!(
+                "$substrBytes: starting index must be a numeric type (is {})",
+                alias(start.as_ref())
+            ),
         ));
     }
     if !length.as_ref().is_number() {
         return Err(error(
             16035,
-            format!("$substrBytes: length must be a numeric type (is {})", alias(length.as_ref())),
+            format!(
+                "$substrBytes: length must be a numeric type (is {})",
+                alias(length.as_ref())
+            ),
         ));
     }
     let start = to_long(start.as_ref())?;
     let length = to_long(length.as_ref())?;
     let Ok(start) = usize::try_from(start) else {
-        return Err(error(50752, format!("$substrBytes: starting index must be non-negative (got: {start})")));
+        return Err(error(
+            50752,
+            format!("$substrBytes: starting index must be non-negative (got: {start})"),
+        ));
     };
     if start >= text.len() {
         return Ok("".into());
     }
     if !text.is_char_boundary(start) {
-        return Err(error(28656, "$substrBytes: invalid range, starting index is a UTF-8 continuation byte"));
+        return Err(error(
+            28656,
+            "$substrBytes: invalid range, starting index is a UTF-8 continuation byte",
+        ));
     }
     // A negative length means the rest.
     let end = usize::try_from(length).map_or(text.len(), |length| start.saturating_add(length).min(text.len()));
     match text.get(start..end) {
         Some(part) => Ok(part.into()),
-        None => Err(error(28657, "$substrBytes: invalid range, ending index is in the middle of a UTF-8 character")),
+        None => Err(error(
+            28657,
+            "$substrBytes: invalid range, ending index is in the middle of a UTF-8 character",
+        )),
     }
 }
 
@@ -165,10 +202,17 @@ fn substr_cp<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let number = |value: &Val<'_>, what: &str, type_code: i32, whole_code: i32| {
         if !value.as_ref().is_number() {
             let kind = alias(value.as_ref());
-            return Err(error(type_code, format!("$substrCP: {what} must be a numeric type (is {kind})")));
+            return Err(error(
+                type_code,
+                format!("$substrCP: {what} must be a numeric type (is {kind})"),
+            ));
         }
-        whole_i32(value.as_ref())
-            .ok_or_else(|| error(whole_code, format!("$substrCP: {what} cannot be represented as a 32-bit integer")))
+        whole_i32(value.as_ref()).ok_or_else(|| {
+            error(
+                whole_code,
+                format!("$substrCP: {what} cannot be represented as a 32-bit integer"),
+            )
+        })
     };
     let start = number(&start, "starting index", 34450, 34451)?;
     let length = number(&length, "length", 34452, 34453)?;
@@ -176,7 +220,10 @@ fn substr_cp<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         return Err(error(34454, "$substrCP: length must be a nonnegative integer"));
     };
     let Ok(start) = usize::try_from(start) else {
-        return Err(error(34455, "$substrCP: the starting index must be a nonnegative integer"));
+        return Err(error(
+            34455,
+            "$substrCP: the starting index must be a nonnegative integer",
+        ));
     };
     let Some(from) = byte_of(&text, start) else {
         return Ok("".into());

@@ -77,7 +77,16 @@ pub(crate) fn coerce(value: ValueRef<'_>) -> Result<Cow<'_, str>> {
         ValueRef::Timestamp(ts) => {
             let c = Civil::from_ms(i64::from(ts.secs) * 1000);
             let month = MONTHS[(c.month as usize).saturating_sub(1) % 12];
-            format!("{} {:>2} {:02}:{:02}:{:02}:{}", &month[..3], c.day, c.hour, c.minute, c.second, ts.inc).into()
+            format!(
+                "{} {:>2} {:02}:{:02}:{:02}:{}",
+                &month[..3],
+                c.day,
+                c.hour,
+                c.minute,
+                c.second,
+                ts.inc
+            )
+            .into()
         }
         other if other.is_nullish() => "".into(),
         other => {

@@ -8,8 +8,10 @@ use crate::expr::args::{Named, error, whole_number};
 use crate::expr::parse::OpDef;
 use nestor_model::{Error, Result, ValueRef};
 
-pub(crate) const OPERATORS: &[OpDef] =
-    &[OpDef::custom("$dateAdd", parse_add), OpDef::custom("$dateSubtract", parse_add)];
+pub(crate) const OPERATORS: &[OpDef] = &[
+    OpDef::custom("$dateAdd", parse_add),
+    OpDef::custom("$dateSubtract", parse_add),
+];
 
 /// Arguments: start date, unit, amount, time zone.
 fn parse_add(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Result<Expr> {
@@ -29,7 +31,10 @@ fn parse_add(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Resu
         && subtract
         && whole_number(amount.as_ref()) == Some(i64::MIN)
     {
-        return Err(error(6_045_000, format!("invalid {name} 'amount' parameter value: it cannot be negated")));
+        return Err(error(
+            6_045_000,
+            format!("invalid {name} 'amount' parameter value: it cannot be negated"),
+        ));
     }
     Expr::call_of(
         name,
@@ -55,13 +60,19 @@ fn date_add<'a>(args: &'a [Expr], env: &mut Env<'a>, op: &str, subtract: bool) -
     let Some(start) = instant(start.as_ref()) else {
         return Err(error(
             5_166_403,
-            format!("{op} requires startDate to be convertible to a date, found {}", start.as_ref().bson_type().alias()),
+            format!(
+                "{op} requires startDate to be convertible to a date, found {}",
+                start.as_ref().bson_type().alias()
+            ),
         ));
     };
     let ValueRef::String(name) = unit.as_ref() else {
         return Err(error(
             5_166_404,
-            format!("{op} requires 'unit' to be a string, but got {}", unit.as_ref().bson_type().alias()),
+            format!(
+                "{op} requires 'unit' to be a string, but got {}",
+                unit.as_ref().bson_type().alias()
+            ),
         ));
     };
     let Some(unit) = Unit::parse(name) else {
@@ -73,7 +84,12 @@ fn date_add<'a>(args: &'a [Expr], env: &mut Env<'a>, op: &str, subtract: bool) -
     let amount = match (subtract, amount.checked_neg()) {
         (false, _) => amount,
         (true, Some(amount)) => amount,
-        (true, None) => return Err(error(6_045_000, format!("invalid {op} 'amount' parameter value: {amount}"))),
+        (true, None) => {
+            return Err(error(
+                6_045_000,
+                format!("invalid {op} 'amount' parameter value: {amount}"),
+            ));
+        }
     };
     // More units than the range of dates has are refused before the sum is made.
     let limit = match unit.months() {
@@ -81,7 +97,10 @@ fn date_add<'a>(args: &'a [Expr], env: &mut Env<'a>, op: &str, subtract: bool) -
         None => i64::MAX / unit.ms().unwrap_or(1),
     };
     if amount > limit || amount < -limit {
-        return Err(error(5_976_500, format!("invalid {op} 'amount' parameter value: {amount} {name}")));
+        return Err(error(
+            5_976_500,
+            format!("invalid {op} 'amount' parameter value: {amount} {name}"),
+        ));
     }
     match add(start, unit, amount, &zone) {
         Some(ms) => Ok(Val::Ref(ValueRef::DateTime(ms))),
@@ -112,10 +131,22 @@ mod tests {
                     r#"{"$eq": [{"$dateSubtract": {"startDate": "$d", "unit": "hour", "amount": 12}}, {"$toDate": "2024-01-31"}]}"#,
                     "true",
                 ),
-                (r#"{"$dateAdd": {"startDate": "$d", "unit": "$n", "amount": 1}}"#, "null"),
-                (r#"{"$dateAdd": {"startDate": "$d", "unit": "fortnight", "amount": 1}}"#, "error 9"),
-                (r#"{"$dateAdd": {"startDate": "$d", "unit": "day", "amount": 1.5}}"#, "error 5166405"),
-                (r#"{"$dateAdd": {"startDate": 1, "unit": "day", "amount": 1}}"#, "error 5166403"),
+                (
+                    r#"{"$dateAdd": {"startDate": "$d", "unit": "$n", "amount": 1}}"#,
+                    "null",
+                ),
+                (
+                    r#"{"$dateAdd": {"startDate": "$d", "unit": "fortnight", "amount": 1}}"#,
+                    "error 9",
+                ),
+                (
+                    r#"{"$dateAdd": {"startDate": "$d", "unit": "day", "amount": 1.5}}"#,
+                    "error 5166405",
+                ),
+                (
+                    r#"{"$dateAdd": {"startDate": 1, "unit": "day", "amount": 1}}"#,
+                    "error 5166403",
+                ),
                 (r#"{"$dateAdd": {"startDate": "$d", "unit": "day"}}"#, "error 5166402"),
             ],
         );

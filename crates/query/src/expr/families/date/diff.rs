@@ -32,7 +32,13 @@ fn parse_diff(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Res
 /// A unit given as an argument. Errors: 5439013 no string, 9 no unit.
 pub(super) fn unit_of(op: &str, value: ValueRef<'_>) -> Result<Unit> {
     let ValueRef::String(name) = value else {
-        return Err(error(5_439_013, format!("{op} requires 'unit' to be a string, but got {}", value.bson_type().alias())));
+        return Err(error(
+            5_439_013,
+            format!(
+                "{op} requires 'unit' to be a string, but got {}",
+                value.bson_type().alias()
+            ),
+        ));
     };
     Unit::parse(name).ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {name}")))
 }
@@ -51,7 +57,10 @@ pub(super) fn start_of_week<'a>(op: &str, arg: &'a Expr, unit: Unit, env: &mut E
         other if other.is_nullish() => Ok(None),
         other => Err(error(
             5_439_015,
-            format!("{op} requires 'startOfWeek' to be a string, but got {}", other.bson_type().alias()),
+            format!(
+                "{op} requires 'startOfWeek' to be a string, but got {}",
+                other.bson_type().alias()
+            ),
         )),
     }
 }
@@ -70,7 +79,10 @@ fn date_diff<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let date = |value: &Val<'_>, which: &str| {
         instant(value.as_ref()).ok_or_else(|| {
             let kind = value.as_ref().bson_type().alias();
-            error(5_166_307, format!("$dateDiff requires '{which}' to be a date, but got {kind}"))
+            error(
+                5_166_307,
+                format!("$dateDiff requires '{which}' to be a date, but got {kind}"),
+            )
         })
     };
     let unit = unit_of("$dateDiff", unit.as_ref())?;
@@ -129,14 +141,30 @@ mod tests {
             ("2020-03-31T00:00:00Z", "2020-04-01T00:00:00Z", "quarter", utc, 1),
             ("2021-01-23T00:00:00Z", "2021-01-24T00:00:00Z", "week", utc, 1),
             ("2021-01-24T00:00:00Z", "2021-01-30T23:00:00Z", "week", utc, 0),
-            ("2021-01-01T23:00:00Z", "2021-01-02T01:00:00Z", "day", "America/New_York", 0),
+            (
+                "2021-01-01T23:00:00Z",
+                "2021-01-02T01:00:00Z",
+                "day",
+                "America/New_York",
+                0,
+            ),
             ("2021-01-01T00:59:59Z", "2021-01-01T01:00:00Z", "hour", utc, 1),
-            ("2021-11-07T05:30:00Z", "2021-11-07T06:30:00Z", "hour", "America/New_York", 1),
+            (
+                "2021-11-07T05:30:00Z",
+                "2021-11-07T06:30:00Z",
+                "hour",
+                "America/New_York",
+                1,
+            ),
             ("2021-01-01T00:00:00Z", "2021-01-01T00:01:01Z", "second", utc, 61),
         ] {
             let ms = |text| parse_iso(text).expect("a date");
             let (zone, unit) = (Zone::parse(zone).expect("a zone"), Unit::parse(unit).expect("a unit"));
-            assert_eq!(difference(ms(start), ms(end), unit, &zone, 0), Some(expected), "{start} {end} {unit:?}");
+            assert_eq!(
+                difference(ms(start), ms(end), unit, &zone, 0),
+                Some(expected),
+                "{start} {end} {unit:?}"
+            );
         }
     }
 }

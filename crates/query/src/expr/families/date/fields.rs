@@ -37,7 +37,10 @@ fn parse_field(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Re
         ValueRef::Array(items) => {
             let mut items = items.iter();
             let (Some(item), None) = (items.next(), items.next()) else {
-                return Err(error(40536, format!("{name} accepts exactly one argument if given an array")));
+                return Err(error(
+                    40536,
+                    format!("{name} accepts exactly one argument if given an array"),
+                ));
             };
             Box::new([Expr::parse(item, scope)?, Expr::ABSENT])
         }
@@ -93,7 +96,10 @@ fn read<'a>(args: &'a [Expr], env: &mut Env<'a>, part: fn(i64) -> Value) -> Resu
         None if date.is_nullish() => Ok(Val::NULL),
         None => Err(error(
             16006,
-            format!("can't convert from BSON type {} to Date", date.as_ref().bson_type().alias()),
+            format!(
+                "can't convert from BSON type {} to Date",
+                date.as_ref().bson_type().alias()
+            ),
         )),
     }
 }

@@ -22,7 +22,12 @@ fn parse_to_string(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -
     let args = Named {
         not_object: 18629,
         unknown: 18534,
-        fields: &[("date", Some(18628)), ("format", None), ("timezone", None), ("onNull", None)],
+        fields: &[
+            ("date", Some(18628)),
+            ("format", None),
+            ("timezone", None),
+            ("onNull", None),
+        ],
     }
     .parse(name, value, scope)?;
     // A constant format is checked before any document is read.
@@ -39,7 +44,10 @@ fn parse_to_string(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -
 fn format_type(value: ValueRef<'_>) -> nestor_model::Error {
     error(
         18533,
-        format!("$dateToString requires that 'format' be a string, found: {}", value.bson_type().alias()),
+        format!(
+            "$dateToString requires that 'format' be a string, found: {}",
+            value.bson_type().alias()
+        ),
     )
 }
 
@@ -48,7 +56,11 @@ fn to_string<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let zone = zone_of(&args[2], env)?;
     let date = args[0].eval_ref(env)?;
     if date.is_nullish() {
-        return if args[3].is_absent() { Ok(Val::NULL) } else { args[3].eval_ref(env) };
+        return if args[3].is_absent() {
+            Ok(Val::NULL)
+        } else {
+            args[3].eval_ref(env)
+        };
     }
     let Some(zone) = zone else {
         return Ok(Val::NULL);
@@ -63,7 +75,10 @@ fn to_string<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let Some(ms) = instant(date.as_ref()) else {
         return Err(error(
             16006,
-            format!("can't convert from BSON type {} to Date", date.as_ref().bson_type().alias()),
+            format!(
+                "can't convert from BSON type {} to Date",
+                date.as_ref().bson_type().alias()
+            ),
         ));
     };
     print(ms, &zone, format).map(Val::from)
@@ -77,7 +92,10 @@ pub(crate) fn print(ms: i64, zone: &Zone, format: &str) -> Result<String> {
     let mut out = String::with_capacity(format.len() + 16);
     let four = |year: i64, out: &mut String| {
         if !(0..=9999).contains(&year) {
-            return Err(error(18537, format!("$dateToString is only defined on year 0-9999, tried to use year {year}")));
+            return Err(error(
+                18537,
+                format!("$dateToString is only defined on year 0-9999, tried to use year {year}"),
+            ));
         }
         let _ = write!(out, "{year:04}");
         Ok(())

@@ -42,7 +42,10 @@ fn parse_from_string(name: &'static str, value: ValueRef<'_>, scope: &mut Scope)
 fn format_type(value: ValueRef<'_>) -> Error {
     error(
         40684,
-        format!("$dateFromString requires that 'format' be a string, found: {}", value.bson_type().alias()),
+        format!(
+            "$dateFromString requires that 'format' be a string, found: {}",
+            value.bson_type().alias()
+        ),
     )
 }
 
@@ -62,16 +65,22 @@ fn from_string<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     };
     let parsed = match (text.as_ref(), format.as_ref()) {
         (other, _) if other.is_nullish() => {
-            return if args[4].is_absent() { Ok(Val::NULL) } else { args[4].eval_ref(env) };
+            return if args[4].is_absent() {
+                Ok(Val::NULL)
+            } else {
+                args[4].eval_ref(env)
+            };
         }
         (_, other) if !other.is_nullish() && other.as_str().is_none() => return Err(format_type(other)),
         (ValueRef::String(text), format) => {
             let Some(zone) = zone else {
                 return Ok(Val::NULL);
             };
+            // UTC is as good as no zone: the text may have one of its own.
+            let zone = (given_zone && !zone.is_utc()).then_some(zone);
             match format.as_str() {
-                Some(format) => parse_with(text, format, given_zone.then_some(zone)),
-                None if args[1].is_absent() => parse(text, given_zone.then_some(zone)),
+                Some(format) => parse_with(text, format, zone),
+                None if args[1].is_absent() => parse(text, zone),
                 None => return Ok(Val::NULL),
             }
         }
@@ -131,7 +140,9 @@ impl Fields {
             + self.millisecond.unwrap_or(0);
         let zone = match (self.zone, zone) {
             (Some(_), Some(_)) => {
-                return Some(Err(failure("you cannot pass in a date/time string with time zone information together with a timezone argument")));
+                return Some(Err(failure(
+                    "you cannot pass in a date/time string with time zone information together with a timezone argument",
+                )));
             }
             (own, given) => own.or(given).unwrap_or(Zone::UTC),
         };
@@ -246,7 +257,11 @@ fn read_field(reader: &mut Reader<'_>, letter: char, fields: &mut Fields) -> Opt
         'b' | 'B' => fields.month = Some(month_of(reader.letters())?),
         'z' => fields.zone = Some(read_zone(reader)?),
         _ => {
-            let sign = if reader.eat("-") { -1 } else { i64::from(reader.eat("+")) };
+            let sign = if reader.eat("-") {
+                -1
+            } else {
+                i64::from(reader.eat("+"))
+            };
             let minutes = reader.number(1, 3)?;
             if sign == 0 {
                 return None;
@@ -398,8 +413,11 @@ fn read_seconds(reader: &mut Reader<'_>, fields: &mut Fields) -> Option<()> {
     let seconds = reader.number(1, 12)?;
     let c = Civil::from_ms(if negative { -seconds } else { seconds } * 1000);
     (fields.year, fields.month, fields.day) = (Some(c.year), Some(c.month), Some(c.day));
-    (fields.hour, fields.minute, fields.second) =
-        (Some(i64::from(c.hour)), Some(i64::from(c.minute)), Some(i64::from(c.second)));
+    (fields.hour, fields.minute, fields.second) = (
+        Some(i64::from(c.hour)),
+        Some(i64::from(c.minute)),
+        Some(i64::from(c.second)),
+    );
     fields.zone = Some(Zone::UTC);
     Some(())
 }
@@ -491,7 +509,9 @@ fn read_digits(reader: &mut Reader<'_>, fields: &mut Fields) -> Option<()> {
 fn read_year(reader: &mut Reader<'_>) -> Option<i64> {
     match reader.digits() {
         4 => reader.number(4, 4),
-        2 => reader.number(2, 2).map(|year| if year < 70 { 2000 + year } else { 1900 + year }),
+        2 => reader
+            .number(2, 2)
+            .map(|year| if year < 70 { 2000 + year } else { 1900 + year }),
         _ => None,
     }
 }
@@ -538,7 +558,12 @@ fn read_fraction(reader: &mut Reader<'_>, fields: &mut Fields) -> Option<()> {
     // Digits beyond milliseconds are cut off.
     let mut ms = 0;
     for i in 0..3 {
-        let digit = reader.rest.as_bytes().get(i).filter(|_| i < count).map_or(0, |b| i64::from(b - b'0'));
+        let digit = reader
+            .rest
+            .as_bytes()
+            .get(i)
+            .filter(|_| i < count)
+            .map_or(0, |b| i64::from(b - b'0'));
         ms = ms * 10 + digit;
     }
     reader.rest = &reader.rest[count..];
@@ -602,7 +627,17 @@ mod tests {
         ] {
             assert_eq!(shown(parse(text, None)), expected, "{text}");
         }
-        for bad in ["", "x", "2017", "2017-02", "2017-13-01", "2017-02-30", "12:10", "2017-02-08T25:00", "2017-02-08X"] {
+        for bad in [
+            "",
+            "x",
+            "2017",
+            "2017-02",
+            "2017-13-01",
+            "2017-02-30",
+            "12:10",
+            "2017-02-08T25:00",
+            "2017-02-08X",
+        ] {
             assert_eq!(shown(parse(bad, None)), "error 241", "{bad}");
         }
         let zone = || Some(Zone::Fixed(3_600_000));

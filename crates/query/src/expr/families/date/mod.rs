@@ -4,7 +4,7 @@
 use crate::env::{Env, Val};
 use crate::expr::Expr;
 use crate::expr::parse::OpDef;
-use nestor_model::{Result, ValueRef};
+use nestor_model::{ObjectId, Result, ValueRef};
 
 mod add;
 mod diff;
@@ -35,9 +35,14 @@ pub(crate) fn instant(value: ValueRef<'_>) -> Option<i64> {
     match value {
         ValueRef::DateTime(ms) => Some(ms),
         ValueRef::Timestamp(ts) => Some(i64::from(ts.secs) * 1000),
-        ValueRef::ObjectId(id) => Some(i64::from(id.timestamp_secs()) * 1000),
+        ValueRef::ObjectId(id) => Some(object_id_ms(id)),
         _ => None,
     }
+}
+
+/// The date of an object id, whose seconds are signed here.
+pub(crate) fn object_id_ms(id: ObjectId) -> i64 {
+    i64::from(id.timestamp_secs() as i32) * 1000
 }
 
 /// The zone that an optional argument gives; `None` for null. Errors: 40517 no string, 40485 no zone.
@@ -55,7 +60,10 @@ fn zone_value(value: &Val<'_>) -> Result<Option<Zone>> {
         other if other.is_nullish() => Ok(None),
         other => Err(crate::expr::args::error(
             40517,
-            format!("timezone must evaluate to a string, found {}", other.bson_type().alias()),
+            format!(
+                "timezone must evaluate to a string, found {}",
+                other.bson_type().alias()
+            ),
         )),
     }
 }

@@ -39,13 +39,22 @@ fn parse_from_parts(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) 
     .parse(name, value, scope)?;
     let given = |i: usize| !args[i].is_absent();
     if !given(0) && !given(3) {
-        return Err(error(40516, "$dateFromParts requires either 'year' or 'isoWeekYear' to be present"));
+        return Err(error(
+            40516,
+            "$dateFromParts requires either 'year' or 'isoWeekYear' to be present",
+        ));
     }
     if given(0) && (given(3) || given(4) || given(5)) {
-        return Err(error(40489, "$dateFromParts does not allow mixing natural dates with ISO dates"));
+        return Err(error(
+            40489,
+            "$dateFromParts does not allow mixing natural dates with ISO dates",
+        ));
     }
     if given(3) && (given(0) || given(1) || given(2)) {
-        return Err(error(40525, "$dateFromParts does not allow mixing ISO dates with natural dates"));
+        return Err(error(
+            40525,
+            "$dateFromParts does not allow mixing ISO dates with natural dates",
+        ));
     }
     Expr::call_of(name, from_parts, args)
 }
@@ -72,13 +81,22 @@ fn from_parts<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
             whole_i32(value.as_ref()).map(i64::from)
         };
         let Some(number) = number else {
-            return Err(error(40515, format!("'{name}' must evaluate to an integer, found {value:?}")));
+            return Err(error(
+                40515,
+                format!("'{name}' must evaluate to an integer, found {value:?}"),
+            ));
         };
         if matches!(i, 0 | 3) && !(1..=9999).contains(&number) {
-            return Err(error(40523, format!("'{name}' must evaluate to an integer in the range 1 to 9999, found {number}")));
+            return Err(error(
+                40523,
+                format!("'{name}' must evaluate to an integer in the range 1 to 9999, found {number}"),
+            ));
         }
         if !matches!(i, 0 | 3 | 8 | 9) && !(-32_768..=32_767).contains(&number) {
-            return Err(error(31034, format!("'{name}' must evaluate to a value in the range [-32768, 32767]; found {number}")));
+            return Err(error(
+                31034,
+                format!("'{name}' must evaluate to a value in the range [-32768, 32767]; found {number}"),
+            ));
         }
         *part = number;
     }
@@ -128,7 +146,10 @@ fn to_parts<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         _ if args[2].is_absent() => false,
         other if other.is_nullish() => return Ok(Val::NULL),
         other => {
-            return Err(error(40521, format!("iso8601 must evaluate to a bool, found {}", other.bson_type().alias())));
+            return Err(error(
+                40521,
+                format!("iso8601 must evaluate to a bool, found {}", other.bson_type().alias()),
+            ));
         }
     };
     let ms = match instant(date.as_ref()) {
@@ -137,7 +158,10 @@ fn to_parts<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         None => {
             return Err(error(
                 16006,
-                format!("can't convert from BSON type {} to Date", date.as_ref().bson_type().alias()),
+                format!(
+                    "can't convert from BSON type {} to Date",
+                    date.as_ref().bson_type().alias()
+                ),
             ));
         }
     };
@@ -173,8 +197,14 @@ mod tests {
                     r#"{"$dateToParts": {"date": "$d", "iso8601": true}}"#,
                     r#"{"isoWeekYear": 2024, "isoWeek": 10, "isoDayOfWeek": 7, "hour": 7, "minute": 30, "second": 45, "millisecond": 123}"#,
                 ),
-                (r#"{"$eq": [{"$dateFromParts": {"year": 2024, "month": 14, "day": 0}}, {"$toDate": "2025-01-31"}]}"#, "true"),
-                (r#"{"$eq": [{"$dateFromParts": {"isoWeekYear": 2020}}, {"$toDate": "2019-12-30"}]}"#, "true"),
+                (
+                    r#"{"$eq": [{"$dateFromParts": {"year": 2024, "month": 14, "day": 0}}, {"$toDate": "2025-01-31"}]}"#,
+                    "true",
+                ),
+                (
+                    r#"{"$eq": [{"$dateFromParts": {"isoWeekYear": 2020}}, {"$toDate": "2019-12-30"}]}"#,
+                    "true",
+                ),
                 (r#"{"$dateFromParts": {"year": 0}}"#, "error 40523"),
                 (r#"{"$dateFromParts": {"year": 2000, "isoWeek": 1}}"#, "error 40489"),
                 (r#"{"$dateFromParts": {"month": 1}}"#, "error 40516"),

@@ -24,7 +24,12 @@ pub(crate) fn split<'f>(format: &'f str, letters: &str) -> Result<Vec<Piece<'f>>
             None => return Err(error(18535, "unmatched '%' at end of format string")),
             Some('%') => pieces.push(Piece::Text(&rest[at..at + 1])),
             Some(letter) if letters.contains(letter) => pieces.push(Piece::Field(letter)),
-            Some(letter) => return Err(error(18536, format!("invalid format character '%{letter}' in format string"))),
+            Some(letter) => {
+                return Err(error(
+                    18536,
+                    format!("invalid format character '%{letter}' in format string"),
+                ));
+            }
         }
         rest = chars.as_str();
     }
@@ -41,7 +46,10 @@ mod tests {
     #[test]
     fn pieces() {
         let pieces = split("a%Y%%b", "Y").expect("valid");
-        assert_eq!(pieces, [Piece::Text("a"), Piece::Field('Y'), Piece::Text("%"), Piece::Text("b")]);
+        assert_eq!(
+            pieces,
+            [Piece::Text("a"), Piece::Field('Y'), Piece::Text("%"), Piece::Text("b")]
+        );
         assert_eq!(split("%", "Y").expect_err("lone").code().number(), 18535);
         assert_eq!(split("%é", "Y").expect_err("unknown").code().number(), 18536);
     }

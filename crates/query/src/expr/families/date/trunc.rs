@@ -51,17 +51,28 @@ fn date_trunc<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     };
     let Some(ms) = instant(date.as_ref()) else {
         return Err(error(
-            5_439_012,
-            format!("$dateTrunc requires 'date' to be a date, but got {}", date.as_ref().bson_type().alias()),
+            5_166_307,
+            format!(
+                "$dateTrunc requires 'date' to be a date, but got {}",
+                date.as_ref().bson_type().alias()
+            ),
         ));
     };
     let unit = unit_of("$dateTrunc", unit.as_ref())?;
     let size = match size {
         None => 1,
         Some(size) => match whole_number(size.as_ref()) {
-            None => return Err(error(5_439_017, format!("$dateTrunc requires 'binSize' to be a whole number, got {size:?}"))),
+            None => {
+                return Err(error(
+                    5_439_017,
+                    format!("$dateTrunc requires 'binSize' to be a whole number, got {size:?}"),
+                ));
+            }
             Some(size) if size <= 0 => {
-                return Err(error(5_439_018, format!("$dateTrunc requires 'binSize' to be above 0, but got {size}")));
+                return Err(error(
+                    5_439_018,
+                    format!("$dateTrunc requires 'binSize' to be above 0, but got {size}"),
+                ));
             }
             Some(size) => size,
         },
@@ -69,6 +80,11 @@ fn date_trunc<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let Some(first_day) = start_of_week("$dateTrunc", &args[4], unit, env)? else {
         return Ok(Val::NULL);
     };
+    // MongoDB lets a null start of week count for any unit unless the date is constant.
+    if unit != Unit::Week && args[0].constant().is_none() && !args[4].is_absent() && args[4].eval_ref(env)?.is_nullish()
+    {
+        return Ok(Val::NULL);
+    }
     truncate(ms, unit, size, &zone, first_day).map(|ms| Val::Ref(ValueRef::DateTime(ms)))
 }
 
@@ -78,7 +94,11 @@ const REFERENCE_YEAR: i64 = 2000;
 pub(crate) fn truncate(ms: i64, unit: Unit, size: i64, zone: &Zone, first_day: u32) -> Result<i64> {
     let too_large = |code: i32| move || error(code, "$dateTrunc: 'binSize' is too large");
     if unit.is_clock() {
-        let bin = unit.ms().unwrap_or(1).checked_mul(size).ok_or_else(too_large(5_439_002))?;
+        let bin = unit
+            .ms()
+            .unwrap_or(1)
+            .checked_mul(size)
+            .ok_or_else(too_large(5_439_002))?;
         // Bins begin at the local start of 2000.
         let reference = days_from_civil(REFERENCE_YEAR, 1, 1) * DAY_MS;
         let reference = zone.from_local(reference).unwrap_or(reference);
@@ -91,7 +111,10 @@ pub(crate) fn truncate(ms: i64, unit: Unit, size: i64, zone: &Zone, first_day: u
     }
     let local = zone.to_local(ms);
     if let Some(months) = unit.months() {
-        let bin = months.checked_mul(size).filter(|n| *n <= 12 * 600_000_000).ok_or_else(too_large(5_439_006))?;
+        let bin = months
+            .checked_mul(size)
+            .filter(|n| *n <= 12 * 600_000_000)
+            .ok_or_else(too_large(5_439_006))?;
         let c = Civil::from_ms(local);
         let number = (c.year - REFERENCE_YEAR) * 12 + i64::from(c.month) - 1;
         let start = number.div_euclid(bin) * bin;
@@ -104,14 +127,21 @@ pub(crate) fn truncate(ms: i64, unit: Unit, size: i64, zone: &Zone, first_day: u
             second: 0,
             millisecond: 0,
         };
-        return first.to_ms().and_then(|local| zone.from_local(local)).ok_or_else(too_large(5_439_006));
+        return first
+            .to_ms()
+            .and_then(|local| zone.from_local(local))
+            .ok_or_else(too_large(5_439_006));
     }
     let (day, reference, bin) = if unit == Unit::Week {
         // The first start of a week on or after the reference day.
         let reference = week_start((days_from_civil(REFERENCE_YEAR, 1, 1) + 6) * DAY_MS, first_day);
         (local.div_euclid(DAY_MS), reference, size.checked_mul(7))
     } else {
-        (local.div_euclid(DAY_MS), days_from_civil(REFERENCE_YEAR, 1, 1), Some(size))
+        (
+            local.div_euclid(DAY_MS),
+            days_from_civil(REFERENCE_YEAR, 1, 1),
+            Some(size),
+        )
     };
     let bin = bin.ok_or_else(too_large(5_439_005))?;
     (day - reference)
@@ -137,11 +167,39 @@ mod tests {
             ("2021-03-20T11:30:05Z", "year", 5, "UTC", 0, "2020-01-01T00:00:00.000Z"),
             ("1999-03-20T11:30:05Z", "year", 5, "UTC", 0, "1995-01-01T00:00:00.000Z"),
             ("2021-03-20T11:30:05Z", "week", 1, "UTC", 0, "2021-03-14T00:00:00.000Z"),
-            ("2021-03-20T11:30:05Z", "week", 2, "America/Los_Angeles", 1, "2021-03-15T07:00:00.000Z"),
-            ("2021-03-20T11:30:05Z", "day", 1, "Asia/Kolkata", 0, "2021-03-19T18:30:00.000Z"),
+            (
+                "2021-03-20T11:30:05Z",
+                "week",
+                2,
+                "America/Los_Angeles",
+                1,
+                "2021-03-15T07:00:00.000Z",
+            ),
+            (
+                "2021-03-20T11:30:05Z",
+                "day",
+                1,
+                "Asia/Kolkata",
+                0,
+                "2021-03-19T18:30:00.000Z",
+            ),
             ("2021-03-20T11:30:05Z", "hour", 2, "UTC", 0, "2021-03-20T10:00:00.000Z"),
-            ("2021-03-20T11:30:05Z", "hour", 1, "Asia/Kolkata", 0, "2021-03-20T11:30:00.000Z"),
-            ("2021-03-20T11:30:05Z", "second", 10, "UTC", 0, "2021-03-20T11:30:00.000Z"),
+            (
+                "2021-03-20T11:30:05Z",
+                "hour",
+                1,
+                "Asia/Kolkata",
+                0,
+                "2021-03-20T11:30:00.000Z",
+            ),
+            (
+                "2021-03-20T11:30:05Z",
+                "second",
+                10,
+                "UTC",
+                0,
+                "2021-03-20T11:30:00.000Z",
+            ),
         ] {
             let (zone, unit) = (Zone::parse(zone).expect("a zone"), Unit::parse(unit).expect("a unit"));
             let start = truncate(parse_iso(date).expect("a date"), unit, size, &zone, first_day).expect("in range");

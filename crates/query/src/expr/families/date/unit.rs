@@ -79,7 +79,11 @@ pub(crate) fn add(ms: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> 
 
 fn add_months(local: i64, months: i64) -> Option<i64> {
     let mut c = Civil::from_ms(local);
-    let total = c.year.checked_mul(12)?.checked_add(i64::from(c.month) - 1)?.checked_add(months)?;
+    let total = c
+        .year
+        .checked_mul(12)?
+        .checked_add(i64::from(c.month) - 1)?
+        .checked_add(months)?;
     c.year = total.div_euclid(12);
     if c.year.abs() > 300_000_000 {
         return None;
@@ -91,9 +95,19 @@ fn add_months(local: i64, months: i64) -> Option<i64> {
 
 /// Days of the week by name or three letters, in any case: 0 for Sunday.
 pub(crate) fn parse_weekday(name: &str) -> Option<u32> {
-    const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
+    const DAYS: [&str; 7] = [
+        "sunday",
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+    ];
     let name = name.to_ascii_lowercase();
-    DAYS.iter().position(|day| name == *day || name == day[..3]).map(|at| at as u32)
+    DAYS.iter()
+        .position(|day| name == *day || name == day[..3])
+        .map(|at| at as u32)
 }
 
 /// Days since the epoch of the last `start` day of the week at or before a local time.

@@ -3,8 +3,8 @@
 use crate::expr::args::error;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
-use nestor_model::date::{Civil, DAY_MS, days_from_civil};
 use nestor_model::Result;
+use nestor_model::date::{Civil, DAY_MS, days_from_civil};
 
 /// A time zone.
 #[derive(Clone, Debug)]
@@ -46,7 +46,9 @@ impl Zone {
             return Ok(Self::UTC);
         }
         if text.starts_with(['+', '-']) {
-            return parse_offset(text).map(|minutes| Zone::Fixed(minutes * 60_000)).ok_or_else(unknown);
+            return parse_offset(text)
+                .map(|minutes| Zone::Fixed(minutes * 60_000))
+                .ok_or_else(unknown);
         }
         if text.is_empty() || text.len() > 64 {
             return Err(unknown());
@@ -118,7 +120,12 @@ fn parse_offset(text: &str) -> Option<i64> {
         5 => digits.split_once(':').filter(|(hours, _)| hours.len() == 2)?,
         _ => return None,
     };
-    let number = |s: &str| s.bytes().all(|b| b.is_ascii_digit()).then(|| s.parse::<i64>().ok()).flatten();
+    let number = |s: &str| {
+        s.bytes()
+            .all(|b| b.is_ascii_digit())
+            .then(|| s.parse::<i64>().ok())
+            .flatten()
+    };
     Some(sign * (number(hours)? * 60 + number(minutes)?))
 }
 
@@ -158,7 +165,13 @@ mod tests {
 
     #[test]
     fn offsets() {
-        for (text, minutes) in [("+05:30", 330), ("-0800", -480), ("+03", 180), ("+99:99", 6039), ("-05:70", -370)] {
+        for (text, minutes) in [
+            ("+05:30", 330),
+            ("-0800", -480),
+            ("+03", 180),
+            ("+99:99", 6039),
+            ("-05:70", -370),
+        ] {
             assert_eq!(parse_offset(text), Some(minutes), "{text}");
         }
         for bad in ["+", "+5", "+100:00", "+05:3", "+0a", "+05-30", "+1:300"] {
@@ -174,8 +187,14 @@ mod tests {
     fn gaps_and_folds() {
         let zone = Zone::parse("America/New_York").expect("known");
         // 02:30 does not exist on that day, 01:30 happens twice.
-        assert_eq!(zone.from_local(ms("2024-03-10T02:30:00Z")), Some(ms("2024-03-10T07:30:00Z")));
-        assert_eq!(zone.from_local(ms("2024-11-03T01:30:00Z")), Some(ms("2024-11-03T05:30:00Z")));
+        assert_eq!(
+            zone.from_local(ms("2024-03-10T02:30:00Z")),
+            Some(ms("2024-03-10T07:30:00Z"))
+        );
+        assert_eq!(
+            zone.from_local(ms("2024-11-03T01:30:00Z")),
+            Some(ms("2024-11-03T05:30:00Z"))
+        );
         assert_eq!(zone.to_local(ms("2024-07-01T12:00:00Z")), ms("2024-07-01T08:00:00Z"));
         // Far outside of the range of civil years.
         let far = i64::MAX / 2;
