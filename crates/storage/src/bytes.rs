@@ -1,5 +1,6 @@
 //! Keys and values as cheap owned handles.
 
+use crate::base::BaseBytes;
 use nestor_model::{RawDoc, RawDocBuf};
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -19,8 +20,13 @@ pub struct Bytes(Repr);
 
 #[derive(Clone)]
 enum Repr {
-    Inline { len: u8, bytes: [u8; INLINE_MAX] },
+    Inline {
+        len: u8,
+        bytes: [u8; INLINE_MAX],
+    },
     Shared(Arc<[u8]>),
+    /// Keeps a page of the base in memory.
+    Page(BaseBytes),
 }
 
 impl Bytes {
@@ -49,6 +55,15 @@ impl Bytes {
         match &self.0 {
             Repr::Inline { len, bytes } => &bytes[..usize::from(*len)],
             Repr::Shared(bytes) => bytes,
+            Repr::Page(bytes) => bytes.as_slice(),
+        }
+    }
+
+    /// The same bytes without a page behind them: for what is kept for long.
+    pub(crate) fn detached(self) -> Self {
+        match &self.0 {
+            Repr::Page(bytes) => Self::copy_from(bytes),
+            _ => self,
         }
     }
 
@@ -63,6 +78,7 @@ impl Bytes {
             + match &self.0 {
                 Repr::Inline { .. } => 0,
                 Repr::Shared(bytes) => bytes.len() + 16,
+                Repr::Page(_) => 0,
             }
     }
 }
@@ -141,6 +157,12 @@ impl From<Vec<u8>> for Bytes {
         } else {
             Self(Repr::Shared(bytes.into()))
         }
+    }
+}
+
+impl From<BaseBytes> for Bytes {
+    fn from(bytes: BaseBytes) -> Self {
+        Self(Repr::Page(bytes))
     }
 }
 

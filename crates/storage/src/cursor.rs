@@ -4,8 +4,10 @@
 //! what lies below. Layers without a table for the tree are left out when the cursor is made, and each of the others
 //! reads runs of entries ahead, so that an upper layer with nothing in range costs one search for a whole scan.
 
+use crate::base::{BaseCursor, BaseSnapshot};
 use crate::memtable::{Entry, Table};
-use crate::{Bytes, Result};
+use crate::snapshot::with_base_key;
+use crate::{Bytes, Result, TreeId};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -24,6 +26,7 @@ const RUN_MAX: usize = 128;
 /// the write set after it was opened.
 pub struct Cursor {
     layers: Vec<Layer>,
+    base: Option<BaseSide>,
     forward: bool,
     at: At,
 }
@@ -32,12 +35,14 @@ pub struct Cursor {
 enum At {
     Nothing,
     Layer(usize),
+    Base,
 }
 
 impl Cursor {
-    pub(crate) fn new(layers: Vec<Layer>) -> Self {
+    pub(crate) fn new(layers: Vec<Layer>, base: Option<BaseSide>) -> Self {
         Self {
             layers,
+            base,
             forward: true,
             at: At::Nothing,
         }
@@ -45,20 +50,20 @@ impl Cursor {
 
     /// Moves to the first entry with a key `>= key`; `false` if there is none.
     pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        self.at = At::Nothing;
         self.forward = true;
         for layer in &mut self.layers {
             layer.seek(key);
+        }
+        if let Some(base) = &mut self.base {
+            base.seek(key)?;
         }
         self.settle()
     }
 
     /// Moves to the last entry with a key `<= key`; `false` if there is none.
     pub fn seek_back(&mut self, key: &[u8]) -> Result<bool> {
-        self.forward = false;
-        for layer in &mut self.layers {
-            layer.seek_back(Bound::Included(key));
-        }
-        self.settle()
+        self.seek_down(Bound::Included(key))
     }
 
     /// Moves to the first entry.
@@ -68,14 +73,23 @@ impl Cursor {
 
     /// Moves to the last entry.
     pub fn last(&mut self) -> Result<bool> {
+        self.seek_down(Bound::Unbounded)
+    }
+
+    fn seek_down(&mut self, from: Bound<&[u8]>) -> Result<bool> {
+        self.at = At::Nothing;
         self.forward = false;
         for layer in &mut self.layers {
-            layer.seek_back(Bound::Unbounded);
+            layer.seek_back(from);
+        }
+        if let Some(base) = &mut self.base {
+            base.seek_back(from)?;
         }
         self.settle()
     }
 
     /// Moves to the next entry; `false` at the end.
+    #[allow(clippy::should_implement_trait)] // It lends, and it may fail.
     pub fn next(&mut self) -> Result<bool> {
         self.step(true)
     }
@@ -95,6 +109,7 @@ impl Cursor {
         match self.at {
             At::Nothing => &[],
             At::Layer(i) => self.layers[i].current().map_or(&[], |(key, _)| key),
+            At::Base => self.base.as_ref().and_then(BaseSide::current).unwrap_or_default(),
         }
     }
 
@@ -106,6 +121,10 @@ impl Cursor {
                 .current()
                 .and_then(|(_, value)| value.as_deref())
                 .unwrap_or_default(),
+            At::Base => match self.base_cursor() {
+                Some(cursor) => cursor.value()?,
+                None => &[],
+            },
         })
     }
 
@@ -117,7 +136,15 @@ impl Cursor {
                 .current()
                 .and_then(|(_, value)| value.clone())
                 .unwrap_or(Bytes::EMPTY),
+            At::Base => match self.base_cursor() {
+                Some(cursor) => cursor.value_bytes()?.into(),
+                None => Bytes::EMPTY,
+            },
         })
+    }
+
+    fn base_cursor(&self) -> Option<&dyn BaseCursor> {
+        self.base.as_ref()?.cursor.as_deref()
     }
 
     fn step(&mut self, forward: bool) -> Result<bool> {
@@ -133,15 +160,21 @@ impl Cursor {
                 self.seek_back(&key)?;
             }
         }
-        self.pass_current();
+        self.pass_current()?;
         self.settle()
     }
 
     /// Moves every source that is at the current key past it.
-    fn pass_current(&mut self) {
-        let At::Layer(winner) = self.at else { return };
+    fn pass_current(&mut self) -> Result<()> {
+        let forward = self.forward;
+        let winner = match std::mem::replace(&mut self.at, At::Nothing) {
+            At::Nothing => return Ok(()),
+            // A layer with the same key would have won.
+            At::Base => return self.base.as_mut().map_or(Ok(()), |base| base.advance(forward)),
+            At::Layer(winner) => winner,
+        };
         let Some((key, _)) = self.layers[winner].current() else {
-            return;
+            return Ok(());
         };
         let key = key.clone();
         for layer in &mut self.layers {
@@ -149,33 +182,127 @@ impl Cursor {
                 layer.advance();
             }
         }
+        match &mut self.base {
+            Some(base) if base.current() == Some(key.as_slice()) => base.advance(forward),
+            _ => Ok(()),
+        }
     }
 
     /// Chooses the nearest key among the sources, skipping what is deleted.
     fn settle(&mut self) -> Result<bool> {
         loop {
-            let mut best: Option<usize> = None;
+            let base = self.base.as_ref().and_then(BaseSide::current);
+            let mut best: Option<(usize, &Bytes, bool)> = None;
             for (i, layer) in self.layers.iter().enumerate() {
-                let Some((key, _)) = layer.current() else { continue };
-                let nearer = match best.and_then(|b| self.layers[b].current()) {
+                let Some((key, value)) = layer.current() else { continue };
+                let nearer = match best {
                     None => true,
-                    Some((other, _)) if self.forward => key < other,
-                    Some((other, _)) => key > other,
+                    Some((_, other, _)) if self.forward => key < other,
+                    Some((_, other, _)) => key > other,
                 };
                 if nearer {
-                    best = Some(i);
+                    best = Some((i, key, value.is_some()));
                 }
             }
-            let Some(best) = best else {
-                self.at = At::Nothing;
-                return Ok(false);
+            let below = match (&best, base) {
+                (None, None) => {
+                    self.at = At::Nothing;
+                    return Ok(false);
+                }
+                (None, Some(_)) => true,
+                (Some(_), None) => false,
+                (Some((_, key, _)), Some(base)) if self.forward => base < key.as_slice(),
+                (Some((_, key, _)), Some(base)) => base > key.as_slice(),
             };
-            self.at = At::Layer(best);
-            if self.layers[best].current().is_some_and(|(_, value)| value.is_some()) {
-                return Ok(true);
+            match best {
+                Some((i, _, there)) if !below => {
+                    self.at = At::Layer(i);
+                    if there {
+                        return Ok(true);
+                    }
+                    self.pass_current()?;
+                }
+                _ => {
+                    self.at = At::Base;
+                    return Ok(true);
+                }
             }
-            self.pass_current();
         }
+    }
+}
+
+/// The base's part of a cursor: its cursor, kept within one tree.
+pub(crate) struct BaseSide {
+    snapshot: Arc<dyn BaseSnapshot>,
+    tree: TreeId,
+    cursor: Option<Box<dyn BaseCursor>>,
+    inside: bool,
+}
+
+/// Bytes of a tree in the base's keys.
+const PREFIX: usize = 4;
+
+impl BaseSide {
+    pub(crate) fn new(snapshot: Arc<dyn BaseSnapshot>, tree: TreeId) -> Self {
+        Self {
+            snapshot,
+            tree,
+            cursor: None,
+            inside: false,
+        }
+    }
+
+    /// The key at the current position, if it is in the tree.
+    fn current(&self) -> Option<&[u8]> {
+        match &self.cursor {
+            Some(cursor) if self.inside => Some(&cursor.key()[PREFIX..]),
+            _ => None,
+        }
+    }
+
+    fn positioned(&mut self, found: bool) {
+        let prefix = self.tree.0.to_be_bytes();
+        self.inside = found && self.cursor.as_ref().is_some_and(|c| c.key().starts_with(&prefix));
+    }
+
+    fn cursor(&mut self) -> &mut dyn BaseCursor {
+        self.cursor
+            .get_or_insert_with(|| self.snapshot.clone().cursor())
+            .as_mut()
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.inside = false;
+        let tree = self.tree;
+        let cursor = self.cursor();
+        let found = with_base_key(tree, key, |key| cursor.seek(key))?;
+        self.positioned(found);
+        Ok(())
+    }
+
+    fn seek_back(&mut self, from: Bound<&[u8]>) -> Result<()> {
+        self.inside = false;
+        let tree = self.tree;
+        let cursor = self.cursor();
+        let found = match (from, tree.0.checked_add(1)) {
+            (Bound::Included(key) | Bound::Excluded(key), _) => with_base_key(tree, key, |key| cursor.seek_back(key))?,
+            (Bound::Unbounded, None) => cursor.last()?,
+            (Bound::Unbounded, Some(next)) => {
+                // The empty key of the next tree is the one key that is not below it.
+                let next = next.to_be_bytes();
+                cursor.seek_back(&next)? && (cursor.key() != next || cursor.prev()?)
+            }
+        };
+        self.positioned(found);
+        Ok(())
+    }
+
+    fn advance(&mut self, forward: bool) -> Result<()> {
+        self.inside = false;
+        let Some(cursor) = &mut self.cursor else { return Ok(()) };
+        let found = if forward { cursor.next()? } else { cursor.prev()? };
+        self.positioned(found);
+        Ok(())
     }
 }
 

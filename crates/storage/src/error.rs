@@ -1,5 +1,6 @@
 //! What can go wrong in the store.
 
+use crate::base::BaseError;
 use nestor_model::{Error, ErrorCode};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -126,6 +127,33 @@ impl StorageError {
 /// Whether the operating system ran out of space or quota.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+impl From<BaseError> for StorageError {
+    fn from(error: BaseError) -> Self {
+        match error {
+            BaseError::Io {
+                file,
+                operation,
+                source,
+            } => Self::io(operation, &file, &source),
+            BaseError::Sync { file, source } => {
+                Self::ReadOnlyAfterFailure(format!("sync {}: {source}", file.display()))
+            }
+            BaseError::Corrupt { file, offset, reason } => Self::Corrupt {
+                file: file.to_path_buf(),
+                offset,
+                reason,
+            },
+            BaseError::NewerFormat { file, found, supported } => Self::NewerFormat {
+                file: file.to_path_buf(),
+                found,
+                supported,
+            },
+            // Sizes are bounded by the journal's limits, order by the memtable, and the engine opens for writing.
+            other => Self::Undecodable(other.to_string()),
+        }
+    }
 }
 
 impl From<StorageError> for Error {

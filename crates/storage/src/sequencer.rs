@@ -4,10 +4,12 @@
 //! the journal with one write, into the memtable, and is published at once. There are no holes: a number is used only
 //! when the journal took the group, and a snapshot shows all commits up to its number.
 
+use crate::base::BaseSnapshot;
 use crate::catalog::{Catalog, ddl};
 use crate::clock::{self, Clock};
+use crate::engine::Prepared;
 use crate::memtable::{Live, Memtable};
-use crate::snapshot::{Layers, Published, Snapshot};
+use crate::snapshot::{Layers, Published};
 use crate::{Bytes, Commit, Lsn, Result, StorageError, TreeId, WriteSet};
 use nestor_model::Timestamp;
 use std::collections::{HashSet, VecDeque};
@@ -35,7 +37,7 @@ pub(crate) struct Sequencer {
 
 /// A commit that passed its checks.
 pub(crate) struct Accepted {
-    pub(crate) ws: WriteSet,
+    pub(crate) prepared: Prepared,
     pub(crate) seq: u64,
     /// Optime of the first oplog entry.
     pub(crate) first: Timestamp,
@@ -86,8 +88,9 @@ impl Sequencer {
 
     /// Checks a write set against everything committed after its snapshot and the group so far, and gives it its number
     /// and optime. `more` says that others of the group follow.
-    pub(crate) fn accept(&self, group: &mut Group, ws: WriteSet, more: bool) -> Result<()> {
-        self.check(group, &ws)?;
+    pub(crate) fn accept(&self, group: &mut Group, prepared: Prepared, more: bool) -> Result<()> {
+        let ws = &prepared.ws;
+        self.check(group, ws)?;
         let seq = group.seq + 1;
         let count = u32::try_from(ws.oplog.len().max(1)).unwrap_or(u32::MAX);
         let first = clock::next_optime(group.time, (self.clock)(), count);
@@ -109,7 +112,7 @@ impl Sequencer {
         }
         (group.seq, group.time) = (seq, last);
         group.accepted.push(Accepted {
-            ws,
+            prepared,
             seq,
             first,
             commit: Commit {
@@ -163,8 +166,9 @@ impl Sequencer {
         Ok(())
     }
 
-    /// Puts a group that the journal took into the memtable. Returns the state to publish.
-    pub(crate) fn apply(&mut self, group: Group) -> Arc<Published> {
+    /// Puts a group that the journal took into the memtable. Returns the state to publish, and the commits for the caller
+    /// to drop when nobody waits.
+    pub(crate) fn apply(&mut self, group: Group) -> (Arc<Published>, Vec<Accepted>) {
         let oldest = self.oldest_live();
         let all = || {
             let mut seqs: Vec<u64> = self
@@ -179,18 +183,21 @@ impl Sequencer {
         let live = Live { oldest, all: &all };
         let active = &self.current.layers.active;
         for accepted in &group.accepted {
-            for (tree, overlay) in accepted.ws.kept_trees() {
+            for (tree, overlay) in accepted.prepared.ws.kept_trees() {
                 active.insert(tree, accepted.seq, overlay.iter(), &live);
             }
-            for tree in &accepted.ws.dropped {
+            for tree in &accepted.prepared.ws.dropped {
                 active.drop_tree(*tree);
             }
             active.note_commit(accepted.seq);
-            for change in &accepted.ws.counts {
+            for change in &accepted.prepared.ws.counts {
                 change.state.add(change.documents, change.bytes);
             }
         }
-        self.last_time = group.time;
+        self.last_time = self.last_time.max(group.time);
+        if !self.retained.is_empty() {
+            self.trim_retained();
+        }
         let next = Arc::new(Published {
             seq: group.seq,
             optime: group.time,
@@ -198,7 +205,56 @@ impl Sequencer {
             catalog: group.catalog,
         });
         self.replace(next.clone());
+        (next, group.accepted)
+    }
+
+    /// Puts a new memtable on top; the one before is merged into the base by the caller.
+    pub(crate) fn freeze(&mut self) -> Arc<Published> {
+        let layers = &self.current.layers;
+        debug_assert!(layers.frozen.is_none(), "one memtable is merged at a time");
+        let next = Layers {
+            active: Arc::new(Memtable::new()),
+            frozen: Some(layers.active.clone()),
+            base: layers.base.clone(),
+        };
+        self.replace_layers(next)
+    }
+
+    /// The frozen memtable is in `base`.
+    pub(crate) fn merged(&mut self, base: Arc<dyn BaseSnapshot>) -> Arc<Published> {
+        let layers = &self.current.layers;
+        self.retained.extend(layers.frozen.clone());
+        let next = Layers {
+            active: layers.active.clone(),
+            frozen: None,
+            base: Some(base),
+        };
+        let next = self.replace_layers(next);
+        self.trim_retained();
         next
+    }
+
+    fn replace_layers(&mut self, layers: Layers) -> Arc<Published> {
+        let next = Arc::new(Published {
+            seq: self.current.seq,
+            optime: self.current.optime,
+            layers: Arc::new(layers),
+            catalog: self.current.catalog.clone(),
+        });
+        self.replace(next.clone());
+        next
+    }
+
+    /// Forgets merged memtables that no open snapshot is older than, and those too many.
+    fn trim_retained(&mut self) {
+        let oldest = self.oldest_live();
+        while let Some(front) = self.retained.front() {
+            if front.newest() > oldest && self.retained.len() <= RETAINED_MAX {
+                break;
+            }
+            self.checkable_from = self.checkable_from.max(front.newest());
+            self.retained.pop_front();
+        }
     }
 
     /// Makes `next` the current state.
@@ -217,31 +273,5 @@ impl Sequencer {
             self.live_sweep = self.live.len() * 2 + 64;
         }
         self.live.front().map_or(self.current.seq, |(seq, _)| *seq)
-    }
-}
-
-impl Group {
-    /// True when nothing passed its checks.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.accepted.is_empty()
-    }
-}
-
-/// The first published state of a store without anything in its memtable.
-pub(crate) fn first_state(seq: u64, optime: Timestamp, catalog: Catalog) -> Arc<Published> {
-    Arc::new(Published {
-        seq,
-        optime,
-        layers: Arc::new(Layers {
-            active: Arc::new(Memtable::new()),
-            frozen: None,
-        }),
-        catalog: Arc::new(catalog),
-    })
-}
-
-impl From<Arc<Published>> for Snapshot {
-    fn from(state: Arc<Published>) -> Self {
-        Snapshot { state }
     }
 }

@@ -1,7 +1,8 @@
 //! Snapshots: what all reading goes through.
 
+use crate::base::BaseSnapshot;
 use crate::catalog::Catalog;
-use crate::cursor::{Cursor, Layer, Source};
+use crate::cursor::{BaseSide, Cursor, Layer, Source};
 use crate::memtable::Memtable;
 use crate::{Bytes, Lsn, Result, TreeId};
 use nestor_model::Timestamp;
@@ -23,6 +24,8 @@ pub trait View {
 pub(crate) struct Layers {
     pub(crate) active: Arc<Memtable>,
     pub(crate) frozen: Option<Arc<Memtable>>,
+    /// `None` for a store that lives in memory.
+    pub(crate) base: Option<Arc<dyn BaseSnapshot>>,
 }
 
 impl Layers {
@@ -67,6 +70,24 @@ impl Snapshot {
             }
         }
     }
+
+    pub(crate) fn base_side(&self, tree: TreeId) -> Option<BaseSide> {
+        let base = self.state.layers.base.as_ref()?;
+        Some(BaseSide::new(base.clone(), tree))
+    }
+}
+
+/// Calls `with` with the base's key of `key` in `tree`: the tree, big-endian, and the key.
+pub(crate) fn with_base_key<R>(tree: TreeId, key: &[u8], with: impl FnOnce(&[u8]) -> R) -> R {
+    const SHORT: usize = 60;
+    let prefix = tree.0.to_be_bytes();
+    if key.len() <= SHORT {
+        let mut buffer = [0; SHORT + 4];
+        buffer[..4].copy_from_slice(&prefix);
+        buffer[4..4 + key.len()].copy_from_slice(key);
+        return with(&buffer[..4 + key.len()]);
+    }
+    with(&[&prefix, key].concat())
 }
 
 impl View for Snapshot {
@@ -76,13 +97,17 @@ impl View for Snapshot {
                 return Ok(found);
             }
         }
-        Ok(None)
+        let Some(base) = &self.state.layers.base else {
+            return Ok(None);
+        };
+        let found = with_base_key(tree, key, |key| base.get(key))?;
+        Ok(found.map(Bytes::from))
     }
 
     fn cursor(&self, tree: TreeId) -> Cursor {
         let mut layers = Vec::new();
         self.layers_of(tree, &mut layers);
-        Cursor::new(layers)
+        Cursor::new(layers, self.base_side(tree))
     }
 
     fn catalog(&self) -> &Arc<Catalog> {

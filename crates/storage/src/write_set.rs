@@ -119,17 +119,17 @@ impl WriteSet {
 
     /// Sets `key` to `value`. Not for record trees: see [`WriteSet::put_document`].
     pub fn put(&mut self, tree: TreeId, key: impl Into<Bytes>, value: impl Into<Bytes>) {
-        self.change(tree, key.into(), Some(value.into()));
+        self.change(tree, key.into().detached(), Some(value.into().detached()));
     }
 
     /// Sets a record.
     pub fn put_document(&mut self, records: TreeId, key: impl Into<Bytes>, document: RawDocBuf) {
-        self.change(records, key.into(), Some(document.into()));
+        self.change(records, key.into().detached(), Some(document.into()));
     }
 
     /// Removes `key`; it need not exist.
     pub fn delete(&mut self, tree: TreeId, key: impl Into<Bytes>) {
-        self.change(tree, key.into(), None);
+        self.change(tree, key.into().detached(), None);
     }
 
     /// The commit will conflict if `key` was written after this write set's snapshot.
@@ -291,7 +291,7 @@ impl View for WriteSet {
             layers.push(Layer::new(Source::Overlay(overlay.clone())));
         }
         self.snapshot.layers_of(tree, &mut layers);
-        Cursor::new(layers)
+        Cursor::new(layers, self.snapshot.base_side(tree))
     }
 
     fn catalog(&self) -> &Arc<Catalog> {

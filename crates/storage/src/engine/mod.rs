@@ -1,56 +1,74 @@
-//! The engine: opening, committing, snapshots.
+//! The engine: opening, committing, snapshots, durability.
+//!
+//! - [`directory`]: the data directory, its lock and version.
+//! - [`recovery`]: start-up from base and journal.
+//! - [`checkpoint`]: the memtable goes into the base.
+//! - [`commits`]: who wants to know of commits.
 
+mod checkpoint;
+mod commits;
+mod directory;
+mod options;
+mod recovery;
+
+pub use commits::Subscription;
+pub use options::{EngineOptions, EngineStats};
+
+use crate::base::Base;
+use crate::base::tree::{Tree, TreeOptions};
 use crate::catalog::Catalog;
-use crate::clock::Clock;
-use crate::sequencer::{self, Sequencer};
-use crate::snapshot::{Published, Snapshot};
+use crate::journal::{Journal, frame, recover};
+use crate::memtable::Memtable;
+use crate::oplog::{MemoryOplog, Oplog, OplogCursor};
+use crate::sequencer::Sequencer;
+use crate::snapshot::{Layers, Published, Snapshot};
 use crate::write_set::{Commit, Ids, WriteSet};
 use crate::{Lsn, Result, StorageError};
+use checkpoint::Checkpointer;
+use commits::Commits;
+use directory::Directory;
 use nestor_model::Timestamp;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, RwLock};
-use std::time::{Duration, Instant};
-
-/// How an engine behaves.
-#[derive(Clone)]
-pub struct EngineOptions {
-    /// The wall clock: seconds since the Unix epoch.
-    pub clock: Clock,
-    /// Size in bytes at which a memtable is merged into the base.
-    pub memtable_bytes_max: usize,
-    /// Size in bytes to which the oplog is kept.
-    pub oplog_bytes_max: u64,
-}
-
-impl EngineOptions {
-    /// The defaults, with that clock.
-    pub fn new(clock: Clock) -> Self {
-        Self {
-            clock,
-            memtable_bytes_max: 64 << 20,
-            oplog_bytes_max: 512 << 20,
-        }
-    }
-
-    /// For tests: a clock that stands still at `secs`.
-    pub fn at_time(secs: u32) -> Self {
-        Self::new(Arc::new(move || secs))
-    }
-}
+use recovery::Recovery;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 /// A store. Clones share it; it closes when the last one is dropped.
 #[derive(Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
+    _guard: Arc<Guard>,
 }
 
 struct Inner {
+    options: EngineOptions,
     ids: Arc<Ids>,
     published: RwLock<Arc<Published>>,
-    /// Write sets waiting for their turn.
-    queue: Mutex<Vec<(WriteSet, Arc<Ticket>)>>,
+    /// Commits waiting for their turn.
+    queue: Mutex<Vec<(Prepared, Arc<Ticket>)>>,
     sequencer: Mutex<Sequencer>,
     commits: Commits,
+    /// `None` for a store that lives in memory.
+    store: Option<Store>,
+    oplog: Oplog,
+    checkpointer: Checkpointer,
+    /// The active memtable is over its size, and a checkpoint was asked for.
+    large: AtomicBool,
+    closed: AtomicBool,
+}
+
+/// What a store has on disk.
+struct Store {
+    base: Arc<dyn Base>,
+    journal: Arc<Journal>,
+}
+
+/// A write set and its frame for the journal (empty if there is none).
+pub(crate) struct Prepared {
+    pub(crate) ws: WriteSet,
+    pub(crate) frame: Vec<u8>,
 }
 
 /// Where a commit's result is left by whoever did it.
@@ -59,32 +77,118 @@ struct Ticket {
     result: Mutex<Option<Result<Commit>>>,
 }
 
-/// Who wants to know of commits.
-#[derive(Default)]
-struct Commits {
-    waiting: AtomicUsize,
-    lock: Mutex<()>,
-    changed: Condvar,
+/// Closes the engine when the last handle goes, and holds what belongs to the open directory.
+struct Guard {
+    inner: Arc<Inner>,
+    running: Mutex<Option<Running>>,
+}
+
+struct Running {
+    threads: Vec<JoinHandle<()>>,
+    _directory: Directory,
 }
 
 impl Engine {
+    /// Opens the store in a directory, making it if there is none, and recovers what was committed.
+    ///
+    /// Errors: [`StorageError::DirectoryInUse`], [`StorageError::NewerFormat`], [`StorageError::Corrupt`],
+    /// [`StorageError::Io`].
+    pub fn open(dir: &Path, options: EngineOptions) -> Result<Engine> {
+        let directory = Directory::open(dir)?;
+        let tree = TreeOptions {
+            cache_bytes_max: options.base_cache_bytes_max,
+            ..TreeOptions::default()
+        };
+        let base: Arc<dyn Base> = Arc::new(Tree::open(&directory.base(), tree)?);
+        let snapshot = base.snapshot();
+        let (mut state, meta) = Recovery::from_base(&snapshot)?;
+        let checkpoint = meta.map(|m| (m.seq, m.optime, m.position));
+        let journal = recover::open(&directory.journal(), options.journal.clone(), checkpoint, |frame| {
+            state.replay(frame)
+        })?;
+        if state.memtable.newest() > 0 {
+            tracing::info!(
+                commits = state.seq - meta.map_or(0, |m| m.seq),
+                bytes = state.memtable.bytes(),
+                "replayed the journal"
+            );
+        }
+        let journal = Arc::new(journal);
+        let store = Store {
+            base,
+            journal: journal.clone(),
+        };
+        let layers = Layers {
+            active: Arc::new(state.memtable),
+            frozen: None,
+            base: Some(snapshot),
+        };
+        let first = Published {
+            seq: state.seq,
+            optime: state.optime,
+            layers: Arc::new(layers),
+            catalog: Arc::new(state.catalog),
+        };
+        let inner = Arc::new(Inner::new(
+            options,
+            state.ids,
+            first,
+            Some(store),
+            Oplog::Journal(journal.clone()),
+        ));
+        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            thread::Builder::new()
+                .name(name.into())
+                .spawn(work)
+                .map_err(|e| StorageError::io("start a thread for", dir, &e))
+        };
+        let worker = inner.clone();
+        let threads = vec![
+            spawn("journal-sync", Box::new(move || journal.syncer.run()))?,
+            spawn("checkpoint", Box::new(move || worker.checkpointer.run(&worker)))?,
+        ];
+        Ok(Engine::with(
+            inner,
+            Some(Running {
+                threads,
+                _directory: directory,
+            }),
+        ))
+    }
+
     /// A store that lives in memory and leaves no trace.
     pub fn ephemeral(options: EngineOptions) -> Engine {
-        let state = sequencer::first_state(0, Timestamp::default(), Catalog::default());
+        let layers = Layers {
+            active: Arc::new(Memtable::new()),
+            frozen: None,
+            base: None,
+        };
+        let first = Published {
+            seq: 0,
+            optime: Timestamp::default(),
+            layers: Arc::new(layers),
+            catalog: Arc::new(Catalog::default()),
+        };
+        let oplog = Oplog::Memory(Arc::new(MemoryOplog::new(options.ephemeral_oplog_bytes_max)));
+        let inner = Inner::new(options, Ids::new(1), first, None, oplog);
+        Engine::with(Arc::new(inner), None)
+    }
+
+    fn with(inner: Arc<Inner>, running: Option<Running>) -> Engine {
         Engine {
-            inner: Arc::new(Inner {
-                ids: Arc::new(Ids::new(1)),
-                published: RwLock::new(state.clone()),
-                queue: Mutex::default(),
-                sequencer: Mutex::new(Sequencer::new(options.clock.clone(), state)),
-                commits: Commits::default(),
+            _guard: Arc::new(Guard {
+                inner: inner.clone(),
+                running: Mutex::new(running),
             }),
+            inner,
         }
     }
 
     /// The present moment: all commits published so far.
     pub fn snapshot(&self) -> Snapshot {
-        self.inner.current().into()
+        Snapshot {
+            state: self.inner.current(),
+        }
     }
 
     /// An empty write set on a fresh snapshot.
@@ -99,6 +203,9 @@ impl Engine {
 
     /// Commits a write set: all of it or, on error, nothing. When this returns, snapshots show it; it is durable once
     /// the engine says so of its [`Lsn`]. An empty write set commits at the present moment and leaves no trace.
+    ///
+    /// Errors: [`StorageError::WriteConflict`], [`StorageError::OutOfDiskSpace`],
+    /// [`StorageError::ReadOnlyAfterFailure`], [`StorageError::Closed`], `TransactionTooLarge`.
     pub fn commit(&self, ws: WriteSet) -> Result<Commit> {
         let inner = &*self.inner;
         if ws.is_empty() {
@@ -108,13 +215,23 @@ impl Engine {
                 lsn: Lsn(state.seq),
             });
         }
+        if inner.closed.load(Ordering::Acquire) {
+            return Err(StorageError::Closed);
+        }
+        inner.make_room()?;
+        let frame = match &inner.store {
+            Some(_) => frame::prepare(&ws)?,
+            None => Vec::new(),
+        };
+        let prepared = Prepared { ws, frame };
         if let Ok(mut sequencer) = inner.sequencer.try_lock() {
-            return inner.run(&mut sequencer, Some(ws)).unwrap_or(Err(StorageError::Closed));
+            let result = inner.run(&mut sequencer, Some(prepared));
+            return result.unwrap_or(Err(StorageError::Closed));
         }
         let ticket = Arc::new(Ticket::default());
-        let entry = (ws, ticket.clone());
+        let entry = (prepared, ticket.clone());
         inner.queue.lock().expect("no holder of the lock panics").push(entry);
-        let mut sequencer = inner.sequencer.lock().expect("no holder of the lock panics");
+        let mut sequencer = inner.lock_sequencer();
         // Whoever held the lock may have done it meanwhile.
         if let Some(result) = ticket.take() {
             return result;
@@ -135,63 +252,219 @@ impl Engine {
 
     /// Takes notice of a cluster time: optimes given from now on are after it.
     pub fn advance_clock(&self, heard: Timestamp) {
-        let mut sequencer = self.inner.sequencer.lock().expect("no holder of the lock panics");
-        sequencer.advance_clock(heard);
+        self.inner.lock_sequencer().advance_clock(heard);
+    }
+
+    /// Whether a commit would survive a crash of the machine. Always, for a store that lives in memory.
+    pub fn is_durable(&self, lsn: Lsn) -> bool {
+        match &self.inner.store {
+            Some(store) => store.journal.syncer.durable() >= lsn.0,
+            None => true,
+        }
+    }
+
+    /// Waits until a commit is durable; whoever waits at the same time shares the sync.
+    ///
+    /// Errors: [`StorageError::ReadOnlyAfterFailure`]: whether it will survive is unknown.
+    pub fn wait_durable(&self, lsn: Lsn) -> Result<()> {
+        match &self.inner.store {
+            Some(store) => store.journal.syncer.wait(lsn.0),
+            None => Ok(()),
+        }
+    }
+
+    /// Calls `done` as soon as a commit is durable, or it cannot be known: maybe at once, on this thread, else on the
+    /// thread that syncs. It should only pass the news on.
+    pub fn on_durable(&self, lsn: Lsn, done: impl FnOnce(Result<()>) + Send + 'static) {
+        match &self.inner.store {
+            Some(store) => store.journal.syncer.on_durable(lsn.0, Box::new(done)),
+            None => done(Ok(())),
+        }
+    }
+
+    /// The optime up to which everything is durable.
+    pub fn durable_optime(&self) -> Timestamp {
+        match &self.inner.store {
+            Some(store) => store.journal.syncer.durable_optime(),
+            None => self.last_optime(),
+        }
+    }
+
+    /// Reads oplog entries after `after`.
+    pub fn oplog_cursor(&self, after: Timestamp) -> OplogCursor {
+        OplogCursor::new(self.clone(), self.inner.oplog.clone(), after)
+    }
+
+    /// The optimes of the first and last oplog entry that are kept; `None` if there is none.
+    pub fn oplog_range(&self) -> Result<Option<(Timestamp, Timestamp)>> {
+        self.oplog_cursor(Timestamp::default()).range()
     }
 
     /// Waits until something is committed after `seen` or until the deadline. True if something was.
     pub fn wait_for_commit(&self, seen: Lsn, deadline: Instant) -> bool {
-        let commits = &self.inner.commits;
-        commits.waiting.fetch_add(1, Ordering::SeqCst);
-        let mut guard = commits.lock.lock().expect("no holder of the lock panics");
-        let found = loop {
-            if self.last_lsn() > seen {
-                break true;
+        self.inner.commits.wait(deadline, || self.last_lsn() > seen)
+    }
+
+    /// Calls `notify` after every commit (or group of them) until the subscription is dropped. It runs on the thread
+    /// that commits, while no other commit can go on: it should only pass the news on.
+    pub fn subscribe(&self, notify: impl Fn(Lsn) + Send + Sync + 'static) -> Subscription {
+        self.inner.commits.subscribe(Arc::new(notify))
+    }
+
+    /// Merges everything committed so far into the base, and returns when that is durable.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.inner.checkpoint()
+    }
+
+    /// Closes the store: a checkpoint, so that the next start has nothing to replay, and no commits any more. Reading
+    /// from snapshots goes on. Dropping the last handle does the same and ignores errors.
+    pub fn close(&self) -> Result<()> {
+        self._guard.close()
+    }
+
+    /// Sizes and counters.
+    pub fn stats(&self) -> EngineStats {
+        let layers = &self.inner.current().layers;
+        let store = self.inner.store.as_ref();
+        EngineStats {
+            memtable_bytes: layers.memtables().map(|m| m.bytes() as u64).sum(),
+            journal_bytes: store.map_or(0, |s| s.journal.bytes()),
+            base_bytes: store.map_or(0, |s| s.base.file_bytes()),
+        }
+    }
+
+    /// For tests: stops as a crash would, without a checkpoint. What was appended to the journal stays.
+    #[cfg(test)]
+    fn crash(self) {
+        if let Some(running) = self._guard.running.lock().unwrap().take() {
+            self.inner.closed.store(true, Ordering::Release);
+            self.inner.checkpointer.stop();
+            if let Some(store) = &self.inner.store {
+                store.journal.syncer.stop();
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left == Duration::ZERO {
-                break false;
-            }
-            let waited = commits.changed.wait_timeout(guard, left);
-            guard = waited.expect("no holder of the lock panics").0;
-        };
-        drop(guard);
-        commits.waiting.fetch_sub(1, Ordering::SeqCst);
-        found
+            running.threads.into_iter().for_each(|t| t.join().unwrap());
+        }
     }
 }
 
 impl Inner {
+    fn new(options: EngineOptions, ids: Ids, first: Published, store: Option<Store>, oplog: Oplog) -> Self {
+        let first = Arc::new(first);
+        Self {
+            sequencer: Mutex::new(Sequencer::new(options.clock.clone(), first.clone())),
+            options,
+            ids: Arc::new(ids),
+            published: RwLock::new(first),
+            queue: Mutex::default(),
+            commits: Commits::default(),
+            store,
+            oplog,
+            checkpointer: Checkpointer::default(),
+            large: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        }
+    }
+
     fn current(&self) -> Arc<Published> {
         self.published.read().expect("no holder of the lock panics").clone()
     }
 
-    /// Commits `own` and everything in the queue as one group. Returns the result of `own`.
-    fn run(&self, sequencer: &mut Sequencer, own: Option<WriteSet>) -> Option<Result<Commit>> {
+    fn lock_sequencer(&self) -> MutexGuard<'_, Sequencer> {
+        self.sequencer.lock().expect("no holder of the lock panics")
+    }
+
+    /// Shows `next` to new snapshots. Returns what they saw before.
+    fn publish(&self, next: Arc<Published>) -> Arc<Published> {
+        let mut published = self.published.write().expect("no holder of the lock panics");
+        std::mem::replace(&mut *published, next)
+    }
+
+    /// Asks for a checkpoint when the memtable is large, and slows down when that does not keep up.
+    fn make_room(&self) -> Result<()> {
+        if self.store.is_none() {
+            return Ok(());
+        }
+        let state = self.current();
+        let bytes = state.layers.active.bytes();
+        if bytes < self.options.memtable_bytes_max {
+            return Ok(());
+        }
+        if !self.large.swap(true, Ordering::AcqRel) {
+            self.checkpointer.request();
+        }
+        if state.layers.frozen.is_none() {
+            return Ok(());
+        }
+        drop(state);
+        self.checkpointer.hold_back(bytes, self.options.memtable_bytes_max)
+    }
+
+    /// Commits everything in the queue and `own` as one group. Returns the result of `own`.
+    fn run(&self, sequencer: &mut Sequencer, own: Option<Prepared>) -> Option<Result<Commit>> {
         let queue = std::mem::take(&mut *self.queue.lock().expect("no holder of the lock panics"));
         let mut group = sequencer.begin_group();
         let mut left = queue.len() + usize::from(own.is_some());
         let mut own_result = None;
         let mut tickets = Vec::with_capacity(left);
-        let members = queue.into_iter().map(|(ws, ticket)| (ws, Some(ticket)));
-        for (ws, ticket) in members.chain(own.map(|ws| (ws, None))) {
+        let members = queue.into_iter().map(|(prepared, ticket)| (prepared, Some(ticket)));
+        for (prepared, ticket) in members.chain(own.map(|prepared| (prepared, None))) {
             left -= 1;
-            match sequencer.accept(&mut group, ws, left > 0) {
+            match sequencer.accept(&mut group, prepared, left > 0) {
                 Ok(()) => tickets.push(ticket),
                 Err(error) => leave(ticket, Err(error), &mut own_result),
             }
         }
-        if group.is_empty() {
+        if group.accepted.is_empty() {
+            return own_result;
+        }
+        if let Err(error) = self.log(sequencer, &mut group) {
+            for ticket in tickets {
+                leave(ticket, Err(error.clone()), &mut own_result);
+            }
             return own_result;
         }
         let results: Vec<Commit> = group.accepted.iter().map(|a| a.commit).collect();
-        let next = sequencer.apply(group);
-        *self.published.write().expect("no holder of the lock panics") = next;
+        let (next, done) = sequencer.apply(group);
+        let lsn = Lsn(next.seq);
+        let old = self.publish(next);
         for (ticket, commit) in tickets.into_iter().zip(results) {
             leave(ticket, Ok(commit), &mut own_result);
         }
-        self.commits.announce();
+        self.commits.announce(lsn);
+        drop((old, done));
         own_result
+    }
+
+    /// Writes a group to the journal, or to the oplog in memory.
+    fn log(&self, sequencer: &Sequencer, group: &mut crate::sequencer::Group) -> Result<()> {
+        let journal = match &self.oplog {
+            Oplog::Journal(journal) => journal,
+            Oplog::Memory(memory) => {
+                for accepted in &group.accepted {
+                    memory.push(&accepted.prepared.ws.oplog, accepted.seq, accepted.first);
+                }
+                return Ok(());
+            }
+        };
+        let durable = journal.syncer.durable();
+        let first_seq = group.accepted.first().map_or(0, |a| a.seq);
+        let (mut last_seq, mut last_optime) = (first_seq, Timestamp::default());
+        for accepted in &mut group.accepted {
+            let Prepared { ws, frame } = &mut accepted.prepared;
+            (last_seq, last_optime) = (accepted.seq, accepted.commit.optime);
+            frame::seal(frame, ws, last_seq, accepted.first, last_optime, durable);
+        }
+        let joined: Vec<u8>;
+        let frames = match group.accepted.as_slice() {
+            [one] => &one.prepared.frame,
+            many => {
+                let frames: Vec<&[u8]> = many.iter().map(|a| a.prepared.frame.as_slice()).collect();
+                joined = frames.concat();
+                &joined
+            }
+        };
+        let before = sequencer.current().optime;
+        journal.append(frames, (first_seq, last_seq), before, last_optime)
     }
 }
 
@@ -209,14 +482,41 @@ impl Ticket {
     }
 }
 
-impl Commits {
-    fn announce(&self) {
-        if self.waiting.load(Ordering::SeqCst) > 0 {
-            drop(self.lock.lock().expect("no holder of the lock panics"));
-            self.changed.notify_all();
+impl Guard {
+    fn close(&self) -> Result<()> {
+        let Some(running) = self.running.lock().expect("no holder of the lock panics").take() else {
+            return Ok(());
+        };
+        let inner = &self.inner;
+        inner.closed.store(true, Ordering::Release);
+        // Commits that were under way when the flag was set are in the memtable once the lock is free.
+        drop(inner.lock_sequencer());
+        let result = inner.checkpoint();
+        inner.checkpointer.stop();
+        if let Some(store) = &inner.store {
+            store.journal.syncer.stop();
+        }
+        for thread in running.threads {
+            // A callback may have dropped the last handle: a thread does not wait for itself.
+            if thread.thread().id() != thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+        result
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::error!(%error, "the checkpoint at closing failed; the next start replays the journal");
         }
     }
 }
 
+#[cfg(test)]
+mod model_tests;
+#[cfg(test)]
+mod recovery_tests;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 use super::*;
 use crate::{Bytes, Cursor, TreeId, View};
 use nestor_model::{Document, ErrorCode, Namespace, RawDocBuf, Timestamp, doc};
+use std::time::Duration;
 
 const T: TreeId = TreeId(900);
 

@@ -18,7 +18,7 @@
 mod filter;
 mod table;
 
-pub(crate) use table::{Entry, Table};
+pub(crate) use table::{Entry, NewestEntries, Table};
 
 use crate::{Bytes, TreeId};
 use filter::Filter;

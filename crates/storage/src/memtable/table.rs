@@ -4,8 +4,8 @@ use super::Live;
 use crate::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{RwLock, RwLockReadGuard};
 
 /// Entries inserted before readers get a chance.
 const INSERT_RUN: usize = 64;
@@ -191,6 +191,24 @@ impl Table {
                 None => return true,
             }
         }
+    }
+
+    /// The table, locked against writes: for merging a frozen one.
+    pub(crate) fn read(&self) -> ReadTable<'_> {
+        ReadTable(self.map.read().expect("no holder of the lock panics"))
+    }
+}
+
+/// A table that is not being written.
+pub(crate) struct ReadTable<'a>(RwLockReadGuard<'a, BTreeMap<Bytes, Versions>>);
+
+/// The entries of a table at their newest version, ascending.
+pub(crate) type NewestEntries<'a> = Box<dyn Iterator<Item = (&'a Bytes, &'a Option<Bytes>)> + 'a>;
+
+impl ReadTable<'_> {
+    /// Every key with its newest value.
+    pub(crate) fn newest(&self) -> NewestEntries<'_> {
+        Box::new(self.0.iter().map(|(key, versions)| (key, &versions.newest.value)))
     }
 }
 

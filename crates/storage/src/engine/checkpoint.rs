@@ -1,0 +1,283 @@
+//! Checkpoints: the memtable goes into the base, in the background.
+//!
+//! ```text
+//! freeze    under the sequencer's lock: a new active memtable; counts, ids, optime and the journal's place are noted
+//! sync      the journal is made durable up to there, so that the base never knows more than the journal
+//! apply     one durable transaction of the base; readers and writers go on meanwhile
+//! publish   the base's new state replaces frozen memtable and old base
+//! free      journal segments beyond the oplog's size are removed
+//! ```
+//!
+//! A crash between any two of them leaves a state that start-up understands: until `apply` is durable the base's
+//! metadata names the old place, and everything since is replayed.
+
+use super::recovery::Meta;
+use super::{Inner, Store};
+use crate::base::{Base, Change, ChangeSource, KeyRange};
+use crate::catalog::entry;
+use crate::memtable::{Memtable, NewestEntries};
+use crate::{Bytes, CollectionId, Result, StorageError, TreeId};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+/// How long to wait after a checkpoint failed before the next try.
+const RETRY: Duration = Duration::from_secs(1);
+/// Longest and shortest delay of a commit while the checkpoint lags behind.
+const DELAY_MAX: Duration = Duration::from_millis(20);
+const DELAY_MIN: Duration = Duration::from_micros(200);
+
+/// The background thread's side.
+#[derive(Default)]
+pub(super) struct Checkpointer {
+    /// A memtable frozen by a checkpoint that is under way or failed, and what was noted when it was.
+    frozen: Mutex<Option<Frozen>>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    wanted: bool,
+    stop: bool,
+    failed: Option<StorageError>,
+    done: u64,
+}
+
+/// What a checkpoint writes.
+struct Frozen {
+    memtable: Arc<Memtable>,
+    meta: Meta,
+    /// Entries of the catalog's tree that only checkpoints write, ascending.
+    numbers: BTreeMap<CollectionId, Option<[u8; 24]>>,
+}
+
+impl Checkpointer {
+    /// Asks for a checkpoint.
+    pub(super) fn request(&self) {
+        let mut state = self.state.lock().expect("no holder of the lock panics");
+        if !state.wanted {
+            state.wanted = true;
+            self.changed.notify_all();
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        self.state.lock().expect("no holder of the lock panics").stop = true;
+        self.changed.notify_all();
+    }
+
+    /// The background thread.
+    pub(super) fn run(&self, inner: &Inner) {
+        loop {
+            let mut state = self.state.lock().expect("no holder of the lock panics");
+            while !state.wanted && !state.stop {
+                state = self.changed.wait(state).expect("no holder of the lock panics");
+            }
+            if state.stop {
+                return;
+            }
+            state.wanted = false;
+            drop(state);
+            if let Err(error) = inner.checkpoint() {
+                tracing::error!(%error, "a checkpoint failed; the journal keeps what it would have written");
+                let mut state = self.state.lock().expect("no holder of the lock panics");
+                state.wanted = true;
+                let stopped = |s: &mut State| !s.stop;
+                let waited = self.changed.wait_timeout_while(state, RETRY, stopped);
+                drop(waited.expect("no holder of the lock panics"));
+            }
+        }
+    }
+
+    fn finish(&self, result: &Result<()>) {
+        let mut state = self.state.lock().expect("no holder of the lock panics");
+        state.failed = result.as_ref().err().cloned();
+        state.done += 1;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Holds a writer back while the active memtable is over its size and the frozen one still being merged: a little
+    /// more the fuller it is, and at twice the size until the checkpoint is done.
+    pub(super) fn hold_back(&self, bytes: usize, bytes_max: usize) -> Result<()> {
+        let over = bytes.saturating_sub(bytes_max);
+        if over < bytes_max {
+            let share = over as f64 / bytes_max as f64;
+            let delay = DELAY_MAX.mul_f64(share * share).max(DELAY_MIN);
+            let state = self.state.lock().expect("no holder of the lock panics");
+            let done = state.done;
+            let waited = self.changed.wait_timeout_while(state, delay, |s| s.done == done);
+            drop(waited.expect("no holder of the lock panics"));
+            return Ok(());
+        }
+        let state = self.state.lock().expect("no holder of the lock panics");
+        let done = state.done;
+        if let Some(error) = &state.failed {
+            return Err(error.clone());
+        }
+        let waited = self.changed.wait_while(state, |s| s.done == done && !s.stop);
+        drop(waited.expect("no holder of the lock panics"));
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Merges everything committed so far into the base. Does nothing for a store that lives in memory.
+    pub(super) fn checkpoint(&self) -> Result<()> {
+        let Some(store) = &self.store else { return Ok(()) };
+        let mut frozen = self.checkpointer.frozen.lock().expect("no holder of the lock panics");
+        // One that was left over by a failure first, then what came since.
+        let mut result = self.merge_frozen(store, &mut frozen);
+        if result.is_ok() {
+            *frozen = self.freeze(store);
+            result = self.merge_frozen(store, &mut frozen);
+        }
+        drop(frozen);
+        self.checkpointer.finish(&result);
+        result
+    }
+
+    /// Freezes the active memtable, unless it is empty.
+    fn freeze(&self, store: &Store) -> Option<Frozen> {
+        let mut sequencer = self.lock_sequencer();
+        let current = sequencer.current().clone();
+        let memtable = current.layers.active.clone();
+        if memtable.newest() == 0 {
+            return None;
+        }
+        let mut numbers: BTreeMap<CollectionId, Option<[u8; 24]>> = BTreeMap::new();
+        for tree in memtable.dropped_trees() {
+            numbers.insert(CollectionId(tree.0), None);
+        }
+        for collection in current.catalog.collections() {
+            let state = &collection.state;
+            let value = entry::encode_numbers(state.documents(), state.bytes(), state.next_record());
+            numbers.insert(collection.id, Some(value));
+        }
+        let meta = Meta {
+            next_id: self.ids.next(),
+            seq: current.seq,
+            optime: current.optime,
+            position: store.journal.position(),
+        };
+        let next = sequencer.freeze();
+        self.publish(next);
+        Some(Frozen {
+            memtable,
+            meta,
+            numbers,
+        })
+    }
+
+    fn merge_frozen(&self, store: &Store, slot: &mut Option<Frozen>) -> Result<()> {
+        let Some(frozen) = slot else { return Ok(()) };
+        store.journal.syncer.wait(frozen.meta.seq)?;
+        if let Err(error) = apply(&*store.base, frozen) {
+            let error = StorageError::from(error);
+            // What a failed sync left on disk is unknown.
+            return Err(match error {
+                StorageError::ReadOnlyAfterFailure(_) => store.journal.syncer.fail(&error),
+                other => other,
+            });
+        }
+        let next = self.lock_sequencer().merged(store.base.snapshot());
+        let old = self.publish(next);
+        let position = frozen.meta.position;
+        tracing::debug!(seq = frozen.meta.seq, bytes = frozen.memtable.bytes(), "checkpoint");
+        *slot = None;
+        drop(old);
+        self.large.store(false, Ordering::Release);
+        store.journal.retain(self.options.oplog_bytes_max, position);
+        Ok(())
+    }
+}
+
+fn apply(base: &dyn Base, frozen: &Frozen) -> Result<(), crate::base::BaseError> {
+    let dropped = frozen.memtable.dropped_trees();
+    let bounds: Vec<([u8; 4], Option<[u8; 4]>)> = dropped
+        .iter()
+        .map(|tree| (tree.0.to_be_bytes(), tree.0.checked_add(1).map(u32::to_be_bytes)))
+        .collect();
+    let deletions: Vec<KeyRange<'_>> = bounds
+        .iter()
+        .map(|(start, end)| KeyRange {
+            start,
+            end: end.as_ref().map(|e| e.as_slice()),
+        })
+        .collect();
+    let tables = frozen.memtable.tables();
+    let guards: Vec<_> = tables
+        .iter()
+        .filter(|(tree, _)| dropped.binary_search(tree).is_err())
+        .map(|(tree, table)| (*tree, table.read()))
+        .collect();
+    let numbers: Vec<(Bytes, Option<Bytes>)> = frozen
+        .numbers
+        .iter()
+        .map(|(id, value)| (entry::numbers_key(*id), value.map(Bytes::from)))
+        .collect();
+    // The catalog's own entries sort before the numbers.
+    let catalog = guards.iter().find(|(tree, _)| *tree == TreeId::CATALOG);
+    let numbers: NewestEntries<'_> = Box::new(numbers.iter().map(|(key, value)| (key, value)));
+    let first: NewestEntries<'_> = match catalog {
+        Some((_, table)) => Box::new(table.newest().chain(numbers)),
+        None => numbers,
+    };
+    let rest = guards.iter().filter(|(tree, _)| *tree != TreeId::CATALOG);
+    let rest = rest.map(|(tree, table)| (*tree, table.newest()));
+    let mut source = Merged::new(std::iter::once((TreeId::CATALOG, first)).chain(rest));
+    base.apply(&deletions, &mut source, &frozen.meta.encode())?;
+    Ok(())
+}
+
+/// The entries of several tables as changes of the base.
+struct Merged<'a, I> {
+    tables: I,
+    tree: TreeId,
+    entries: Option<NewestEntries<'a>>,
+    key: Vec<u8>,
+    value: Option<&'a [u8]>,
+    done: bool,
+}
+
+impl<'a, I: Iterator<Item = (TreeId, NewestEntries<'a>)>> Merged<'a, I> {
+    fn new(tables: I) -> Self {
+        let mut merged = Self {
+            tables,
+            tree: TreeId::CATALOG,
+            entries: None,
+            key: Vec::new(),
+            value: None,
+            done: false,
+        };
+        merged.advance();
+        merged
+    }
+}
+
+impl<'a, I: Iterator<Item = (TreeId, NewestEntries<'a>)>> ChangeSource for Merged<'a, I> {
+    fn current(&self) -> Option<Change<'_>> {
+        (!self.done).then_some(Change {
+            key: &self.key,
+            value: self.value,
+        })
+    }
+
+    fn advance(&mut self) {
+        while !self.done {
+            if let Some((key, value)) = self.entries.as_mut().and_then(|entries| entries.next()) {
+                self.key.clear();
+                self.key.extend_from_slice(&self.tree.0.to_be_bytes());
+                self.key.extend_from_slice(key);
+                self.value = value.as_deref();
+                return;
+            }
+            match self.tables.next() {
+                Some((tree, entries)) => (self.tree, self.entries) = (tree, Some(entries)),
+                None => self.done = true,
+            }
+        }
+    }
+}

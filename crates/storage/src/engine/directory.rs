@@ -1,0 +1,107 @@
+//! The data directory.
+//!
+//! ```text
+//! nestor.format     `nestor 1`: the version of what is here as a whole
+//! nestor.lock       locked by the process that has the directory open
+//! base.nestor       the base B-tree
+//! journal/          the segments
+//! ```
+
+use crate::StorageError;
+use crate::error::Result;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+const VERSION: u32 = 1;
+
+/// A data directory that this process has locked.
+pub(crate) struct Directory {
+    pub(crate) path: PathBuf,
+    /// The lock goes with the file.
+    _lock: File,
+}
+
+impl Directory {
+    /// Makes the directory if needed, locks it and checks its version.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        fs::create_dir_all(path).map_err(|e| StorageError::io("create", path, &e))?;
+        let lock_path = path.join("nestor.lock");
+        let lock = File::options()
+            .create(true)
+            .write(true)
+            .truncate(false)
+            .open(&lock_path)
+            .map_err(|e| StorageError::io("open", &lock_path, &e))?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(StorageError::DirectoryInUse { dir: path.to_owned() });
+            }
+            Err(error) => return Err(StorageError::io("lock", &lock_path, &error.into())),
+        }
+        let directory = Self {
+            path: path.to_owned(),
+            _lock: lock,
+        };
+        directory.check_format()?;
+        let journal = directory.journal();
+        fs::create_dir_all(&journal).map_err(|e| StorageError::io("create", &journal, &e))?;
+        Ok(directory)
+    }
+
+    pub(crate) fn base(&self) -> PathBuf {
+        self.path.join("base.nestor")
+    }
+
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.path.join("journal")
+    }
+
+    /// Checks the version file, or writes it in a new directory.
+    fn check_format(&self) -> Result<()> {
+        let path = self.path.join("nestor.format");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                if self.base().exists() {
+                    return Err(StorageError::Corrupt {
+                        file: path,
+                        offset: 0,
+                        reason: "the version file is missing".into(),
+                    });
+                }
+                return self.write_format(&path);
+            }
+            Err(error) => return Err(StorageError::io("open", &path, &error)),
+        };
+        match text
+            .trim_end()
+            .strip_prefix("nestor ")
+            .and_then(|v| v.parse::<u32>().ok())
+        {
+            Some(VERSION) => Ok(()),
+            Some(found) if found > VERSION => Err(StorageError::NewerFormat {
+                file: path,
+                found,
+                supported: VERSION,
+            }),
+            _ => Err(StorageError::Corrupt {
+                file: path,
+                offset: 0,
+                reason: "not a version of Nestor's data directory".into(),
+            }),
+        }
+    }
+
+    fn write_format(&self, path: &Path) -> Result<()> {
+        let new = self.path.join("nestor.format.new");
+        let write = || {
+            fs::write(&new, format!("nestor {VERSION}\n"))?;
+            File::open(&new)?.sync_all()?;
+            fs::rename(&new, path)?;
+            File::open(&self.path)?.sync_all()
+        };
+        write().map_err(|e| StorageError::io("create", path, &e))
+    }
+}

@@ -1,0 +1,51 @@
+//! How an engine behaves, and what it says about itself.
+
+use crate::clock::Clock;
+use crate::journal::JournalOptions;
+use std::sync::Arc;
+
+/// How an engine behaves.
+#[derive(Clone)]
+pub struct EngineOptions {
+    /// The wall clock: seconds since the Unix epoch.
+    pub clock: Clock,
+    /// Size in bytes at which a memtable is merged into the base.
+    pub memtable_bytes_max: usize,
+    /// Size in bytes to which journal segments are kept as the oplog. What recovery needs is kept in any case.
+    pub oplog_bytes_max: u64,
+    /// Size in bytes to which a store that lives in memory keeps its oplog.
+    pub ephemeral_oplog_bytes_max: u64,
+    /// Memory in bytes for leaf pages of the base.
+    pub base_cache_bytes_max: usize,
+    pub(crate) journal: JournalOptions,
+}
+
+impl EngineOptions {
+    /// The defaults, with that clock.
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            memtable_bytes_max: 64 << 20,
+            oplog_bytes_max: 512 << 20,
+            ephemeral_oplog_bytes_max: 32 << 20,
+            base_cache_bytes_max: 256 << 20,
+            journal: JournalOptions::new(),
+        }
+    }
+
+    /// For tests: a clock that stands still at `secs`.
+    pub fn at_time(secs: u32) -> Self {
+        Self::new(Arc::new(move || secs))
+    }
+}
+
+/// Sizes and counters of an engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EngineStats {
+    /// Memory taken by what is not in the base yet, in bytes, about.
+    pub memtable_bytes: u64,
+    /// Size of all journal segments.
+    pub journal_bytes: u64,
+    /// Size of the base's file.
+    pub base_bytes: u64,
+}

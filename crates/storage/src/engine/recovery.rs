@@ -1,0 +1,219 @@
+//! Start-up: the state of base and journal together.
+
+use crate::base::BaseSnapshot;
+use crate::catalog::{Catalog, CollectionState, entry};
+use crate::cursor::{BaseSide, Cursor};
+use crate::journal::Position;
+use crate::journal::frame::{Frame, Op};
+use crate::memtable::{Live, Memtable};
+use crate::write_set::Ids;
+use crate::{Bytes, CollectionId, Result, StorageError, TreeId};
+use nestor_model::Timestamp;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// What a checkpoint writes beside the data: the metadata blob of the base.
+///
+/// ```text
+/// 0   4  version: 1
+/// 4   4  next id of a tree, collection or index
+/// 8   8  sequence number of the last commit in the base
+/// 16  8  its optime
+/// 24  8  place behind it in the journal: first sequence number of the segment
+/// 32  8  ... and offset in it
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Meta {
+    pub(crate) next_id: u32,
+    pub(crate) seq: u64,
+    pub(crate) optime: Timestamp,
+    pub(crate) position: Position,
+}
+
+const META_BYTES: usize = 40;
+const META_VERSION: u32 = 1;
+
+impl Meta {
+    pub(crate) fn encode(&self) -> [u8; META_BYTES] {
+        let mut out = [0; META_BYTES];
+        out[..4].copy_from_slice(&META_VERSION.to_le_bytes());
+        out[4..8].copy_from_slice(&self.next_id.to_le_bytes());
+        out[8..16].copy_from_slice(&self.seq.to_le_bytes());
+        out[16..24].copy_from_slice(&self.optime.to_u64().to_le_bytes());
+        out[24..32].copy_from_slice(&self.position.segment.to_le_bytes());
+        out[32..].copy_from_slice(&self.position.offset.to_le_bytes());
+        out
+    }
+
+    /// `None` for the empty blob of a base without a checkpoint.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Option<Self>> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let bytes: &[u8; META_BYTES] = bytes
+            .try_into()
+            .map_err(|_| StorageError::Undecodable("checkpoint metadata has a wrong length".into()))?;
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        if word(0) as u32 != META_VERSION {
+            return Err(StorageError::Undecodable(
+                "checkpoint metadata has an unknown version".into(),
+            ));
+        }
+        Ok(Some(Self {
+            next_id: (word(0) >> 32) as u32,
+            seq: word(8),
+            optime: Timestamp::from_u64(word(16)),
+            position: Position {
+                segment: word(24),
+                offset: word(32),
+            },
+        }))
+    }
+}
+
+/// The state being put together.
+pub(crate) struct Recovery {
+    pub(crate) catalog: Catalog,
+    pub(crate) memtable: Memtable,
+    pub(crate) ids: Ids,
+    pub(crate) seq: u64,
+    pub(crate) optime: Timestamp,
+    /// Of every collection seen, dropped ones included.
+    states: HashMap<CollectionId, Arc<CollectionState>>,
+}
+
+impl Recovery {
+    /// The state in the base.
+    pub(crate) fn from_base(base: &Arc<dyn BaseSnapshot>) -> Result<(Self, Option<Meta>)> {
+        let meta = Meta::decode(base.meta())?;
+        let start = meta.unwrap_or_default();
+        let mut recovery = Self {
+            catalog: Catalog::default(),
+            memtable: Memtable::new(),
+            ids: Ids::new(start.next_id),
+            seq: start.seq,
+            optime: start.optime,
+            states: HashMap::new(),
+        };
+        let mut entries: Vec<(Bytes, Bytes)> = Vec::new();
+        let mut cursor = Cursor::new(Vec::new(), Some(BaseSide::new(base.clone(), TreeId::CATALOG)));
+        let mut more = cursor.first()?;
+        while more {
+            entries.push((cursor.key().into(), cursor.value_bytes()?));
+            more = cursor.next()?;
+        }
+        for (key, value) in &entries {
+            if let Some(id) = entry::numbers_collection(key) {
+                let (documents, bytes, next) = entry::decode_numbers(value)
+                    .ok_or_else(|| StorageError::Undecodable("counts of a collection".into()))?;
+                let state = CollectionState::new(documents, bytes, next);
+                recovery.states.insert(id, Arc::new(state));
+            }
+        }
+        for (key, value) in &entries {
+            recovery.catalog_entry(key, Some(value))?;
+        }
+        Ok((recovery, meta))
+    }
+
+    fn state(&mut self, id: CollectionId) -> Arc<CollectionState> {
+        let new = || Arc::new(CollectionState::new(0, 0, 1));
+        self.states.entry(id).or_insert_with(new).clone()
+    }
+
+    fn catalog_entry(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        let Some(ns) = entry::collection_ns(key) else {
+            return Ok(());
+        };
+        let Some(value) = value else {
+            self.catalog.remove(&ns);
+            return Ok(());
+        };
+        let id = entry::id_of(value).ok_or_else(|| StorageError::Undecodable(format!("catalog entry of {ns}")))?;
+        let collection = entry::decode(ns, value, self.state(id))?;
+        self.ids.raise(id.0);
+        self.ids.raise(collection.records.0);
+        for index in &collection.indexes {
+            self.ids.raise(index.id.0);
+            self.ids.raise(index.tree.0);
+        }
+        self.catalog.put(Arc::new(collection));
+        Ok(())
+    }
+
+    /// Repeats a commit.
+    pub(crate) fn replay(&mut self, frame: &Frame<'_>) -> Result<()> {
+        let seq = frame.seq();
+        let mut trees: BTreeMap<TreeId, Vec<(Bytes, Option<Bytes>)>> = BTreeMap::new();
+        for op in frame.ops() {
+            match op.map_err(|e| StorageError::Undecodable(e.0.into()))? {
+                Op::Put { tree, key, value } => {
+                    // Record trees have the number of their collection.
+                    if let (Some(state), Some(id)) =
+                        (self.states.get(&CollectionId(tree.0)), crate::record::record_id(key))
+                    {
+                        state.raise_record(id.0);
+                    }
+                    trees.entry(tree).or_default().push((key.into(), Some(value.into())));
+                }
+                Op::Delete { tree, key } => trees.entry(tree).or_default().push((key.into(), None)),
+                Op::DropTree(tree) => {
+                    self.ids.raise(tree.0);
+                    self.memtable.drop_tree(tree);
+                }
+                Op::Count {
+                    collection,
+                    documents,
+                    bytes,
+                } => self.state(collection).add(documents, bytes),
+            }
+        }
+        if let Some(changes) = trees.get(&TreeId::CATALOG) {
+            // Removals first: a rename removes one name and puts another.
+            let (gone, put): (Vec<_>, Vec<_>) = changes.iter().partition(|(_, value)| value.is_none());
+            for (key, value) in gone.into_iter().chain(put) {
+                self.catalog_entry(key, value.as_deref())?;
+            }
+            // A collection made and filled by one commit.
+            for (tree, changes) in &trees {
+                if let Some(state) = self.states.get(&CollectionId(tree.0)) {
+                    let ids = changes.iter().filter_map(|(key, _)| crate::record::record_id(key));
+                    ids.for_each(|id| state.raise_record(id.0));
+                }
+            }
+        }
+        let live = Live {
+            oldest: seq,
+            all: &Vec::new,
+        };
+        for (tree, changes) in &trees {
+            self.memtable
+                .insert(*tree, seq, changes.iter().map(|(k, v)| (k, v)), &live);
+        }
+        self.memtable.note_commit(seq);
+        (self.seq, self.optime) = (seq, frame.optime());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meta_round_trips() {
+        let meta = Meta {
+            next_id: 7,
+            seq: 1 << 40,
+            optime: Timestamp { secs: 3, inc: 4 },
+            position: Position {
+                segment: 9,
+                offset: 1 << 33,
+            },
+        };
+        assert_eq!(Meta::decode(&meta.encode()).unwrap(), Some(meta));
+        assert_eq!(Meta::decode(&[]).unwrap(), None);
+        assert!(Meta::decode(&[1; 39]).is_err());
+        assert!(Meta::decode(&[2; 40]).is_err());
+    }
+}

@@ -1,0 +1,607 @@
+//! Bad days: crashes, torn and damaged files, full disks, failing syncs.
+
+use super::*;
+use crate::base::tree::PageFile;
+use crate::journal::JournalOptions;
+use crate::journal::segment::HEADER_BYTES;
+use crate::{TreeId, View};
+use nestor_model::{Document, ErrorCode, Namespace, doc};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::time::Duration;
+use tempfile::TempDir;
+
+const T: TreeId = TreeId(900);
+
+fn options() -> EngineOptions {
+    EngineOptions::at_time(100)
+}
+
+fn open(dir: &Path) -> Result<Engine> {
+    Engine::open(dir, options())
+}
+
+fn put(engine: &Engine, key: &str) -> Result<Commit> {
+    let mut ws = engine.begin();
+    ws.put(T, key.as_bytes(), b"value");
+    ws.oplog(doc! { "ts": Timestamp::default(), "op": "n", "o": doc! { "key": key } }.to_raw())?;
+    engine.commit(ws)
+}
+
+fn keys(engine: &Engine) -> String {
+    let mut cursor = engine.snapshot().cursor(T);
+    let mut out = String::new();
+    let mut more = cursor.first().unwrap();
+    while more {
+        out.push_str(&String::from_utf8_lossy(cursor.key()));
+        more = cursor.next().unwrap();
+    }
+    out
+}
+
+fn oplog(engine: &Engine, after: Timestamp) -> String {
+    let mut cursor = engine.oplog_cursor(after);
+    let mut out = String::new();
+    while let Some(entry) = cursor.next().unwrap() {
+        let doc = Document::from(entry);
+        let o = doc.get("o").and_then(|o| o.as_document()).unwrap();
+        out.push_str(o.get("key").and_then(|k| k.as_str()).unwrap());
+    }
+    out
+}
+
+fn segments(dir: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<_> = fs::read_dir(dir.join("journal"))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    found.sort();
+    found
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// A directory with commits `a`, `b` and `c` after a crash; with `synced`, each was durable before the next.
+fn crashed(synced: bool) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path()).unwrap();
+    for key in ["a", "b", "c"] {
+        let commit = put(&engine, key).unwrap();
+        if synced {
+            engine.wait_durable(commit.lsn).unwrap();
+        }
+    }
+    engine.crash();
+    dir
+}
+
+#[test]
+fn everything_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let ns = Namespace::new("db", "c");
+    for clean in [false, true, false] {
+        let engine = open(dir.path()).unwrap();
+        let before = keys(&engine);
+        let next = before.len() as u64;
+        let mut ws = engine.begin();
+        let c = match ws.catalog().get(&ns).cloned() {
+            Some(c) => c,
+            None => ws.create_collection(&ns, [7; 16], doc! { "capped": true }).unwrap(),
+        };
+        assert_eq!(c.state.documents(), next as i64);
+        assert_eq!(c.allocate_record_id().0, next + 1);
+        ws.put_document(
+            c.records,
+            crate::record::record_key(nestor_model::RecordId(next + 1)),
+            doc! { "x": 1 }.to_raw(),
+        );
+        ws.add_count(c.id, 1, 10);
+        ws.put(T, [b'a' + next as u8], b"v");
+        let commit = engine.commit(ws).unwrap();
+        assert_eq!(
+            commit.optime,
+            Timestamp {
+                secs: 100,
+                inc: next as u32 + 1
+            }
+        );
+        if clean {
+            engine.close().unwrap();
+            assert!(matches!(put(&engine, "z"), Err(StorageError::Closed)));
+        } else {
+            engine.crash();
+        }
+    }
+    let engine = open(dir.path()).unwrap();
+    assert_eq!(keys(&engine), "abc");
+    let c = engine.snapshot().catalog().get(&ns).unwrap().clone();
+    assert_eq!((c.state.documents(), c.state.bytes(), c.uuid), (3, 30, [7; 16]));
+    let record = engine.snapshot().get(c.records, &3u64.to_be_bytes()).unwrap().unwrap();
+    assert_eq!(format!("{:?}", record.document()), r#"{"x": 1}"#);
+}
+
+#[test]
+fn a_torn_tail_is_cut_off_at_every_byte() {
+    let dir = crashed(true);
+    let journal = &segments(dir.path())[0];
+    let whole = fs::read(journal).unwrap();
+    let frame = (whole.len() - HEADER_BYTES) / 3;
+    let start = whole.len() - frame;
+    for cut in start..whole.len() {
+        fs::write(journal, &whole[..cut]).unwrap();
+        let engine = open(dir.path()).unwrap();
+        assert_eq!(keys(&engine), "ab", "cut at {cut}");
+        assert_eq!(engine.last_optime(), Timestamp { secs: 100, inc: 2 });
+        assert_eq!(oplog(&engine, Timestamp::default()), "ab");
+        // It goes on where the last whole frame ended.
+        assert_eq!(put(&engine, "d").unwrap().lsn, Lsn(3));
+        engine.crash();
+        let engine = open(dir.path()).unwrap();
+        assert_eq!(keys(&engine), "abd");
+        engine.crash();
+    }
+    // The same with the tail's bytes wrong instead of missing.
+    for at in start..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x40;
+        fs::write(journal, &bytes).unwrap();
+        let engine = open(dir.path()).unwrap();
+        assert_eq!(keys(&engine), "ab", "flip at {at}");
+        engine.crash();
+    }
+}
+
+#[test]
+fn damage_before_durable_frames_is_refused_with_its_place() {
+    let dir = crashed(true);
+    let journal = &segments(dir.path())[0];
+    let whole = fs::read(journal).unwrap();
+    let frame = (whole.len() - HEADER_BYTES) / 3;
+    for nth in [0, 1] {
+        let start = HEADER_BYTES + nth * frame;
+        // The third frame says that the second was durable, the second that the first was.
+        for at in start..start + frame {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            fs::write(journal, &bytes).unwrap();
+            match open(dir.path()).map(|_| ()) {
+                Err(StorageError::Corrupt { file, offset, .. }) => {
+                    assert_eq!((&file, offset), (journal, start as u64), "flip at {at}");
+                }
+                other => panic!("flip at {at}: {other:?}"),
+            }
+            assert_eq!(fs::read(journal).unwrap(), bytes, "nothing is changed");
+        }
+    }
+    let mut bytes = whole.clone();
+    bytes[20] ^= 1;
+    fs::write(journal, &bytes).unwrap();
+    let refused = open(dir.path()).map(|_| ()).map_err(|e| e.code());
+    assert_eq!(refused, Err(ErrorCode::DataCorruptionDetected));
+}
+
+#[test]
+fn an_unsynced_tail_may_have_holes() {
+    // A disk may write a later frame and lose an earlier one, when neither was synced.
+    let dir = crashed(false);
+    let journal = &segments(dir.path())[0];
+    let mut bytes = fs::read(journal).unwrap();
+    let frame = (bytes.len() - HEADER_BYTES) / 3;
+    bytes[HEADER_BYTES + frame + 5] ^= 1;
+    fs::write(journal, &bytes).unwrap();
+    assert_eq!(keys(&open(dir.path()).unwrap()), "a");
+}
+
+#[test]
+fn a_crash_between_the_steps_of_a_checkpoint() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options();
+    options.journal.segment_bytes = 300;
+    options.oplog_bytes_max = 0;
+    let open = |dir: &Path| Engine::open(dir, options.clone()).unwrap();
+    let engine = open(dir.path());
+    let ns = |n: &str| Namespace::new("db", n);
+    let mut ws = engine.begin();
+    let gone = ws.create_collection(&ns("gone"), [1; 16], Document::new()).unwrap();
+    let kept = ws.create_collection(&ns("kept"), [2; 16], Document::new()).unwrap();
+    ws.put(gone.records, b"1", b"x");
+    ws.put(kept.records, b"1", b"x");
+    engine.commit(ws).unwrap();
+    engine.checkpoint().unwrap();
+    for key in ["a", "b", "c", "d", "e"] {
+        put(&engine, key).unwrap();
+    }
+    let mut ws = engine.begin();
+    ws.drop_collection(&ns("gone")).unwrap();
+    ws.rename_collection(&ns("kept"), &ns("renamed"), false).unwrap();
+    ws.add_count(kept.id, 5, 50);
+    ws.delete(T, b"c");
+    engine.commit(ws).unwrap();
+    let before = tempfile::tempdir().unwrap();
+    copy(dir.path(), before.path());
+    engine.checkpoint().unwrap();
+    let after = tempfile::tempdir().unwrap();
+    copy(dir.path(), after.path());
+    assert!(segments(after.path()).len() < segments(before.path()).len());
+    engine.crash();
+    // The base was written, but the segments were not removed yet.
+    let between = tempfile::tempdir().unwrap();
+    copy(before.path(), between.path());
+    fs::copy(after.path().join("base.nestor"), between.path().join("base.nestor")).unwrap();
+    for (name, image) in [("before", before), ("between", between), ("after", after)] {
+        for again in 0..2 {
+            let engine = open(image.path());
+            assert_eq!(keys(&engine), "abde", "{name} {again}");
+            let snapshot = engine.snapshot();
+            assert!(snapshot.catalog().get(&ns("gone")).is_none() && snapshot.catalog().get(&ns("kept")).is_none());
+            let c = snapshot.catalog().get(&ns("renamed")).unwrap();
+            assert_eq!(
+                (c.id, c.state.documents(), c.state.bytes()),
+                (kept.id, 5, 50),
+                "{name} {again}"
+            );
+            assert_eq!(snapshot.get(kept.records, b"1").unwrap().as_deref(), Some(&b"x"[..]));
+            engine.checkpoint().unwrap();
+            // A dropped collection's contents are removed, and its id is not used again.
+            assert_eq!(engine.snapshot().get(gone.records, b"1").unwrap(), None);
+            let mut ws = engine.begin();
+            let new = ws.create_collection(&ns("new"), [3; 16], Document::new()).unwrap();
+            assert!(new.id > kept.id && new.indexes[0].tree > kept.indexes[0].tree);
+            engine.crash();
+        }
+    }
+}
+
+#[test]
+fn ids_are_not_used_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let ns = Namespace::new("db", "c");
+    let mut last = 0;
+    for checkpoint in [false, true, false] {
+        let engine = open(dir.path()).unwrap();
+        let mut ws = engine.begin();
+        let c = ws.create_collection(&ns, [1; 16], Document::new()).unwrap();
+        assert!(c.id.0 > last);
+        last = c.indexes[0].tree.0;
+        engine.commit(ws).unwrap();
+        let mut ws = engine.begin();
+        ws.drop_collection(&ns).unwrap();
+        engine.commit(ws).unwrap();
+        if checkpoint {
+            engine.checkpoint().unwrap();
+        }
+        engine.crash();
+    }
+}
+
+#[test]
+fn the_directory_is_locked_and_has_a_version() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path()).unwrap();
+    let second = open(dir.path()).map(|_| ()).unwrap_err();
+    assert!(matches!(second, StorageError::DirectoryInUse { .. }));
+    assert_eq!(second.code(), ErrorCode::DBPathInUse);
+    drop(engine);
+    drop(open(dir.path()).unwrap());
+    let format = dir.path().join("nestor.format");
+    fs::write(&format, "nestor 2\n").unwrap();
+    let newer = open(dir.path()).map(|_| ());
+    assert!(
+        matches!(newer, Err(StorageError::NewerFormat { found: 2, .. })),
+        "{newer:?}"
+    );
+    fs::write(&format, "something else").unwrap();
+    assert!(matches!(
+        open(dir.path()).map(|_| ()),
+        Err(StorageError::Corrupt { .. })
+    ));
+    fs::remove_file(&format).unwrap();
+    assert!(matches!(
+        open(dir.path()).map(|_| ()),
+        Err(StorageError::Corrupt { .. })
+    ));
+}
+
+#[test]
+fn a_missing_journal_is_not_taken_for_an_empty_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path()).unwrap();
+    put(&engine, "a").unwrap();
+    engine.close().unwrap();
+    drop(engine);
+    fs::remove_file(&segments(dir.path())[0]).unwrap();
+    assert!(matches!(
+        open(dir.path()).map(|_| ()),
+        Err(StorageError::Corrupt { .. })
+    ));
+}
+
+#[test]
+fn the_oplog_is_kept_to_its_size_and_reads_both_ways() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options();
+    options.journal.segment_bytes = 300;
+    options.oplog_bytes_max = 1000;
+    let engine = Engine::open(dir.path(), options.clone()).unwrap();
+    let letters: Vec<String> = ('a'..='z').map(String::from).collect();
+    for key in &letters {
+        put(&engine, key).unwrap();
+    }
+    assert_eq!(
+        oplog(&engine, Timestamp::default()),
+        letters.concat(),
+        "nothing goes before a checkpoint"
+    );
+    let mut behind = engine.oplog_cursor(Timestamp::default());
+    behind.next().unwrap();
+    engine.checkpoint().unwrap();
+    // A cursor that is in a segment reads it to its end; then history is missing.
+    let bytes = engine.stats().journal_bytes;
+    assert!(bytes < 1500, "{bytes} bytes");
+    let lost = engine.oplog_cursor(Timestamp::default()).next();
+    assert!(matches!(lost, Err(StorageError::OplogHistoryLost)));
+    let (first, last) = engine.oplog_range().unwrap().unwrap();
+    assert_eq!(last, Timestamp { secs: 100, inc: 26 });
+    assert!(first > Timestamp { secs: 100, inc: 10 }, "{first:?}");
+    let at = |inc| Timestamp { secs: 100, inc };
+    assert_eq!(oplog(&engine, at(22)), "wxyz");
+    let mut cursor = engine.oplog_cursor(at(u32::MAX));
+    let mut back = String::new();
+    while let Some(entry) = cursor.prev().unwrap() {
+        let doc = Document::from(entry);
+        let o = doc.get("o").and_then(|o| o.as_document()).unwrap();
+        back.push_str(o.get("key").and_then(|k| k.as_str()).unwrap());
+    }
+    let kept: String = letters[first.inc as usize - 1..]
+        .iter()
+        .rev()
+        .map(String::as_str)
+        .collect();
+    assert_eq!(back, kept);
+    // A cursor at the end goes on when more comes, over segments and restarts.
+    let mut tail = engine.oplog_cursor(last);
+    assert!(tail.next().unwrap().is_none());
+    for key in ["A", "B", "C", "D"] {
+        put(&engine, key).unwrap();
+    }
+    let count = std::iter::from_fn(|| tail.next().unwrap()).count();
+    assert_eq!((count, tail.position()), (4, at(30)));
+    drop((tail, cursor, behind));
+    engine.crash();
+    let engine = Engine::open(dir.path(), options).unwrap();
+    assert_eq!(oplog(&engine, at(24)), "yzABCD");
+    assert_eq!(oplog(&engine, at(30)), "");
+}
+
+/// A segment file on a disk that can be full or broken.
+struct Faulty {
+    file: fs::File,
+    disk: Arc<Disk>,
+}
+
+#[derive(Default)]
+struct Disk {
+    /// Bytes that still fit.
+    free: AtomicI64,
+    broken_writes: AtomicBool,
+    broken_syncs: AtomicBool,
+    syncs: AtomicU64,
+}
+
+impl PageFile for Faulty {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        PageFile::read_at(&self.file, buffer, offset)
+    }
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if self.disk.broken_writes.load(Ordering::SeqCst) {
+            return Err(io::Error::other("the disk is broken"));
+        }
+        let free = self.disk.free.fetch_sub(bytes.len() as i64, Ordering::SeqCst);
+        if free < bytes.len() as i64 {
+            // A full disk takes the first part.
+            let fits = usize::try_from(free).unwrap_or(0).min(bytes.len());
+            self.disk.free.store(0, Ordering::SeqCst);
+            PageFile::write_at(&self.file, &bytes[..fits], offset)?;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        PageFile::write_at(&self.file, bytes, offset)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.disk.syncs.fetch_add(1, Ordering::SeqCst);
+        if self.disk.broken_syncs.load(Ordering::SeqCst) {
+            return Err(io::Error::other("the disk is broken"));
+        }
+        PageFile::sync(&self.file)
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        PageFile::set_len(&self.file, len)
+    }
+    fn len(&self) -> io::Result<u64> {
+        PageFile::len(&self.file)
+    }
+}
+
+fn faulty(free: i64) -> (Arc<Disk>, EngineOptions) {
+    let disk = Arc::new(Disk::default());
+    disk.free.store(free, Ordering::SeqCst);
+    let mut options = options();
+    let shared = disk.clone();
+    options.journal = JournalOptions {
+        open: Arc::new(move |path, create| {
+            let file = fs::File::options()
+                .read(true)
+                .write(true)
+                .create(create)
+                .truncate(create)
+                .open(path)?;
+            let disk = shared.clone();
+            Ok(Box::new(Faulty { file, disk }))
+        }),
+        ..JournalOptions::new()
+    };
+    (disk, options)
+}
+
+#[test]
+fn a_full_disk_fails_commits_cleanly_until_there_is_space() {
+    let dir = tempfile::tempdir().unwrap();
+    let (disk, options) = faulty(600);
+    let engine = Engine::open(dir.path(), options.clone()).unwrap();
+    let mut done = String::new();
+    for key in ["a", "b", "c", "d", "e", "f"] {
+        match put(&engine, key) {
+            Ok(_) => done.push_str(key),
+            Err(error) => assert_eq!(error.code(), ErrorCode::OutOfDiskSpace),
+        }
+    }
+    assert!(!done.is_empty() && done.len() < 6, "{done}");
+    assert_eq!(keys(&engine), done);
+    disk.free.store(1_000_000, Ordering::SeqCst);
+    let commit = put(&engine, "g").unwrap();
+    assert_eq!(commit.lsn.0, done.len() as u64 + 1, "no number is lost");
+    engine.wait_durable(commit.lsn).unwrap();
+    done.push('g');
+    assert_eq!(oplog(&engine, Timestamp::default()), done);
+    engine.crash();
+    let engine = Engine::open(dir.path(), options).unwrap();
+    assert_eq!(
+        (keys(&engine), oplog(&engine, Timestamp::default())),
+        (done.clone(), done)
+    );
+}
+
+#[test]
+fn after_a_failed_write_or_sync_only_reads_go_on() {
+    for sync in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let (disk, options) = faulty(1_000_000);
+        let engine = Engine::open(dir.path(), options).unwrap();
+        let commit = put(&engine, "a").unwrap();
+        engine.wait_durable(commit.lsn).unwrap();
+        if sync {
+            disk.broken_syncs.store(true, Ordering::SeqCst);
+            let commit = put(&engine, "b").unwrap();
+            let (send, receive) = std::sync::mpsc::channel();
+            engine.on_durable(commit.lsn, move |result| send.send(result).unwrap());
+            let waited = engine.wait_durable(commit.lsn);
+            assert!(matches!(waited, Err(StorageError::ReadOnlyAfterFailure(_))));
+            assert!(receive.recv().unwrap().is_err());
+        } else {
+            disk.broken_writes.store(true, Ordering::SeqCst);
+        }
+        disk.broken_writes.store(!sync, Ordering::SeqCst);
+        for _ in 0..2 {
+            let refused = put(&engine, "c");
+            assert!(
+                matches!(refused, Err(StorageError::ReadOnlyAfterFailure(_))),
+                "{refused:?}"
+            );
+            disk.broken_writes.store(false, Ordering::SeqCst);
+            disk.broken_syncs.store(false, Ordering::SeqCst);
+        }
+        assert_eq!(keys(&engine), if sync { "ab" } else { "a" });
+        assert!(engine.is_durable(commit.lsn));
+        assert!(engine.checkpoint().is_err() == sync);
+    }
+}
+
+#[test]
+fn waiters_share_syncs_and_nobody_is_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let (disk, options) = faulty(i64::MAX);
+    let engine = Engine::open(dir.path(), options).unwrap();
+    let before = disk.syncs.load(Ordering::SeqCst);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let engine = &engine;
+            scope.spawn(move || {
+                for i in 0..20 {
+                    let commit = put(engine, &format!("{thread}-{i} ")).unwrap();
+                    engine.wait_durable(commit.lsn).unwrap();
+                    assert!(engine.is_durable(commit.lsn));
+                }
+            });
+        }
+    });
+    let syncs = disk.syncs.load(Ordering::SeqCst) - before;
+    assert!((1..=160).contains(&syncs), "{syncs}");
+    // Without anyone waiting, the thread syncs by itself.
+    let commit = put(&engine, "x").unwrap();
+    let (send, receive) = std::sync::mpsc::channel();
+    engine.on_durable(commit.lsn, move |result| send.send(result).unwrap());
+    receive.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
+    let commit = put(&engine, "y").unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !engine.is_durable(commit.lsn) {
+        assert!(Instant::now() < deadline);
+        thread::yield_now();
+    }
+    assert_eq!(engine.durable_optime(), commit.optime);
+}
+
+#[test]
+fn a_damaged_base_is_refused_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path()).unwrap();
+    put(&engine, "a").unwrap();
+    engine.close().unwrap();
+    drop(engine);
+    let path = dir.path().join("base.nestor");
+    let mut bytes = fs::read(&path).unwrap();
+    // Behind the two meta pages.
+    for byte in bytes.iter_mut().skip(2 * 8192).step_by(64) {
+        *byte ^= 1;
+    }
+    fs::write(&path, &bytes).unwrap();
+    let refused = open(dir.path()).map(|engine| engine.snapshot().get(T, b"a").map(|_| ()));
+    match refused {
+        Err(StorageError::Corrupt { file, .. }) | Ok(Err(StorageError::Corrupt { file, .. })) => assert_eq!(file, path),
+        other => panic!("{:?}", other.map(|r| r.map(|_| ()))),
+    }
+}
+
+#[test]
+fn writers_that_outrun_the_checkpoint_lose_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options();
+    options.memtable_bytes_max = 50_000;
+    let engine = Engine::open(dir.path(), options.clone()).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..3u8 {
+            let engine = &engine;
+            scope.spawn(move || {
+                for i in 0..500u32 {
+                    let mut ws = engine.begin();
+                    ws.put(T, [&[thread][..], &i.to_be_bytes()].concat(), vec![thread; 300]);
+                    engine.commit(ws).unwrap();
+                }
+            });
+        }
+    });
+    let count = |engine: &Engine| {
+        let mut cursor = engine.snapshot().cursor(T);
+        let mut count = usize::from(cursor.first().unwrap());
+        while cursor.next().unwrap() {
+            count += 1;
+        }
+        count
+    };
+    assert_eq!(count(&engine), 1500);
+    let stats = engine.stats();
+    assert!(stats.base_bytes > 100_000, "{stats:?}");
+    engine.crash();
+    assert_eq!(count(&Engine::open(dir.path(), options).unwrap()), 1500);
+}

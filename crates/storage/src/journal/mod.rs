@@ -1,0 +1,175 @@
+//! The journal: every commit, in order, in segment files. It is also the oplog.
+//!
+//! A commit is one [`frame`]; frames lie in [`segment`] files, one after the other, with ascending sequence numbers and no
+//! holes. One writer (the sequencer) appends; [`sync`] makes durable; [`recover`] reads the tail at start-up. Segments
+//! older than the last checkpoint are kept as the oplog up to a total size.
+
+pub(crate) mod frame;
+pub(crate) mod recover;
+pub(crate) mod segment;
+pub(crate) mod sync;
+
+use crate::base::tree::PageFile;
+use crate::error::is_full;
+use crate::{Result, StorageError};
+use nestor_model::Timestamp;
+use segment::{OpenFile, Segment};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, RwLock};
+use sync::Syncer;
+
+/// A place in the journal: the segment (by its first sequence number) and the offset in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Position {
+    pub(crate) segment: u64,
+    pub(crate) offset: u64,
+}
+
+/// How a journal behaves.
+#[derive(Clone)]
+pub(crate) struct JournalOptions {
+    /// A segment that has reached this size is followed by a new one.
+    pub(crate) segment_bytes: u64,
+    pub(crate) open: Arc<OpenFile>,
+}
+
+impl JournalOptions {
+    pub(crate) fn new() -> Self {
+        Self {
+            segment_bytes: 32 << 20,
+            open: Arc::new(open_file),
+        }
+    }
+}
+
+/// The files of a real journal.
+fn open_file(path: &Path, create: bool) -> std::io::Result<Box<dyn PageFile>> {
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create(create)
+        .truncate(create)
+        .open(path)?;
+    Ok(Box::new(file))
+}
+
+pub(crate) struct Journal {
+    dir: PathBuf,
+    options: JournalOptions,
+    /// Oldest first; never empty. Appends go to the last.
+    segments: RwLock<Vec<Arc<Segment>>>,
+    /// Held while appending; the sequencer is alone anyway.
+    append: Mutex<()>,
+    pub(crate) syncer: Syncer,
+}
+
+impl Journal {
+    /// A journal of existing segments, all durable, whose last frame has that number and optime.
+    pub(crate) fn new(
+        dir: &Path,
+        options: JournalOptions,
+        segments: Vec<Arc<Segment>>,
+        last: (u64, Timestamp),
+    ) -> Self {
+        let syncer = Syncer::new(dir.to_owned(), last.0, last.1);
+        if let Some(last) = segments.last() {
+            syncer.add_segment(last.clone());
+        }
+        Self {
+            dir: dir.to_owned(),
+            options,
+            segments: RwLock::new(segments),
+            append: Mutex::default(),
+            syncer,
+        }
+    }
+
+    /// The segments, oldest first.
+    pub(crate) fn segments(&self) -> Vec<Arc<Segment>> {
+        self.segments.read().expect("no holder of the lock panics").clone()
+    }
+
+    fn current(&self) -> Arc<Segment> {
+        let segments = self.segments.read().expect("no holder of the lock panics");
+        segments.last().expect("a journal has at least one segment").clone()
+    }
+
+    /// Where the next frame goes.
+    pub(crate) fn position(&self) -> Position {
+        let current = self.current();
+        Position {
+            segment: current.first_seq,
+            offset: current.len(),
+        }
+    }
+
+    /// Total size in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.segments().iter().map(|s| s.len()).sum()
+    }
+
+    /// Appends whole frames with one write. On error nothing of them stays: if the disk is full, later appends may
+    /// succeed; after any other failure none will.
+    ///
+    /// `seqs` are the first and last sequence number in them, `before` and `last` the optimes of the last commit before
+    /// them and of the last one of them.
+    pub(crate) fn append(&self, frames: &[u8], seqs: (u64, u64), before: Timestamp, last: Timestamp) -> Result<()> {
+        let _guard = self.append.lock().expect("no holder of the lock panics");
+        if let Some(failure) = self.syncer.failure() {
+            return Err(failure);
+        }
+        let mut segment = self.current();
+        if segment.len() >= self.options.segment_bytes {
+            segment = self.rotate(seqs.0, before)?;
+        }
+        let at = segment.len();
+        if let Err(error) = segment.file.write_at(frames, at) {
+            return Err(self.take_back(&segment, at, &error));
+        }
+        segment.set_len(at + frames.len() as u64);
+        self.syncer.appended(seqs.1, last);
+        Ok(())
+    }
+
+    fn rotate(&self, first_seq: u64, before: Timestamp) -> Result<Arc<Segment>> {
+        let segment = Segment::create(&self.dir, first_seq, before, &*self.options.open)?;
+        let segment = Arc::new(segment);
+        self.syncer.add_segment(segment.clone());
+        let mut segments = self.segments.write().expect("no holder of the lock panics");
+        segments.push(segment.clone());
+        Ok(segment)
+    }
+
+    /// After a failed write at `at`: a full disk is no harm if the part written is cut off again.
+    fn take_back(&self, segment: &Segment, at: u64, error: &std::io::Error) -> StorageError {
+        let failure = StorageError::io("write", &segment.path, error);
+        if is_full(error) {
+            match segment.file.set_len(at) {
+                Ok(()) => return failure,
+                Err(error) => return self.syncer.fail(&StorageError::io("truncate", &segment.path, &error)),
+            }
+        }
+        self.syncer.fail(&failure)
+    }
+
+    /// Removes the oldest segments beyond `bytes_max`, as long as they lie before `needed`.
+    pub(crate) fn retain(&self, bytes_max: u64, needed: Position) {
+        let mut removed = Vec::new();
+        {
+            let mut segments = self.segments.write().expect("no holder of the lock panics");
+            let mut total: u64 = segments.iter().map(|s| s.len()).sum();
+            while segments.len() > 1 && segments[0].first_seq < needed.segment && total > bytes_max {
+                let oldest = segments.remove(0);
+                total -= oldest.len();
+                removed.push(oldest);
+            }
+        }
+        for segment in removed {
+            // Readers that are in it keep the open file. What cannot be removed now is at the next start.
+            if let Err(error) = std::fs::remove_file(&segment.path) {
+                tracing::warn!(path = %segment.path.display(), %error, "an old journal segment cannot be removed");
+            }
+        }
+    }
+}

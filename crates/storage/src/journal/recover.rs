@@ -1,0 +1,181 @@
+//! Reading the journal at start-up.
+//!
+//! From the place the last checkpoint names, frames are replayed as long as they are sound and their numbers follow each
+//! other. Where that ends, there are two cases. If a later sound frame says that the number missing here was durable
+//! when it was written, bytes that were on disk are damaged: that is refused, naming file and offset. Otherwise this is
+//! the tail of what was not synced when the machine stopped (a disk may write the pages of a tail in any order, so whole
+//! frames may follow): it is cut off.
+
+use super::frame::{self, Frame};
+use super::segment::{self, Segment};
+use super::{Journal, JournalOptions, Position};
+use crate::{Result, StorageError};
+use nestor_model::Timestamp;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Opens the journal in `dir` and hands every frame after the checkpoint to `replay`. `checkpoint` is the last sequence
+/// number and optime in the base and the place behind them; `None` if there was no checkpoint.
+pub(crate) fn open(
+    dir: &Path,
+    options: JournalOptions,
+    checkpoint: Option<(u64, Timestamp, Position)>,
+    mut replay: impl FnMut(&Frame<'_>) -> Result<()>,
+) -> Result<Journal> {
+    let (mut last_seq, mut last_optime) = checkpoint.map_or((0, Timestamp::default()), |(seq, ts, _)| (seq, ts));
+    let mut segments = open_segments(dir, &options)?;
+    let start = checkpoint.map(|(_, _, position)| position);
+    if segments.is_empty() && start.is_none() {
+        segments.push(Arc::new(Segment::create(dir, 1, last_optime, &*options.open)?));
+    }
+    let mut at = match start {
+        None => 0,
+        Some(start) => segments
+            .iter()
+            .position(|s| s.first_seq == start.segment && s.len() >= start.offset)
+            .ok_or_else(|| StorageError::Corrupt {
+                file: dir.join(segment::file_name(start.segment)),
+                offset: start.offset,
+                reason: "the journal ends before the last checkpoint".into(),
+            })?,
+    };
+    let first = segments.get(at).map_or(1, |s| s.first_seq);
+    if start.is_none() && first != 1 {
+        return Err(StorageError::Corrupt {
+            file: dir.join(segment::file_name(1)),
+            offset: 0,
+            reason: "the first segment of the journal is missing".into(),
+        });
+    }
+    let mut offset = start.map_or(segment::HEADER_BYTES as u64, |p| p.offset);
+    while let Some(segment) = segments.get(at).cloned() {
+        if at > 0 && start.is_none_or(|p| p.segment != segment.first_seq) && segment.first_seq != last_seq + 1 {
+            // The end of the segment before is missing.
+            cut(
+                &segments,
+                at - 1,
+                segments[at - 1].len(),
+                last_seq,
+                "frames are missing",
+            )?;
+            segments.truncate(at);
+            break;
+        }
+        let mut bytes = vec![0; (segment.len() - offset) as usize];
+        segment.read(&mut bytes, offset)?;
+        let mut done = 0;
+        let unsound = loop {
+            if done == bytes.len() {
+                break None;
+            }
+            let frame = match Frame::read(&bytes[done..]) {
+                Ok(frame) if frame.seq() == last_seq + 1 => frame,
+                Ok(_) => break Some("frame has a wrong number"),
+                Err(unsound) => break Some(unsound.0),
+            };
+            replay(&frame).map_err(|e| place_error(e, &segment, offset + done as u64))?;
+            (last_seq, last_optime) = (frame.seq(), frame.optime());
+            done += frame.len();
+        };
+        let end = offset + done as u64;
+        if let Some(reason) = unsound {
+            cut(&segments, at, end, last_seq, reason)?;
+            segments.truncate(at + 1);
+            break;
+        }
+        at += 1;
+        offset = segment::HEADER_BYTES as u64;
+    }
+    for gone in files(dir)?
+        .into_iter()
+        .filter(|seq| segments.iter().all(|s| s.first_seq != *seq))
+    {
+        let path = dir.join(segment::file_name(gone));
+        std::fs::remove_file(&path).map_err(|e| StorageError::io("remove", &path, &e))?;
+    }
+    if let Some(last) = segments.last() {
+        // What was replayed counts as durable from now on.
+        last.file.sync().map_err(|e| StorageError::io("sync", &last.path, &e))?;
+    }
+    Ok(Journal::new(dir, options, segments, (last_seq, last_optime)))
+}
+
+/// Sequence numbers of the segment files in `dir`, ascending.
+fn files(dir: &Path) -> Result<Vec<u64>> {
+    let entries = std::fs::read_dir(dir).map_err(|e| StorageError::io("open", dir, &e))?;
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|e| StorageError::io("open", dir, &e))?;
+        found.extend(entry.file_name().to_str().and_then(segment::parse_name));
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// All segments with a whole header, oldest first. Only the last may lack one: it was being created.
+pub(crate) fn open_segments(dir: &Path, options: &JournalOptions) -> Result<Vec<Arc<Segment>>> {
+    let names = files(dir)?;
+    let mut segments = Vec::new();
+    for (i, first_seq) in names.iter().enumerate() {
+        match Segment::open(dir, *first_seq, &*options.open)? {
+            Some(segment) => segments.push(Arc::new(segment)),
+            None if i + 1 == names.len() => {}
+            None => {
+                return Err(StorageError::Corrupt {
+                    file: dir.join(segment::file_name(*first_seq)),
+                    offset: 0,
+                    reason: "segment has no header".into(),
+                });
+            }
+        }
+    }
+    Ok(segments)
+}
+
+/// Ends the journal at `offset` of segment `at`, behind frame `last_seq`, unless something was durable from there on.
+fn cut(segments: &[Arc<Segment>], at: usize, offset: u64, last_seq: u64, reason: &str) -> Result<()> {
+    let segment = &segments[at];
+    let mut lost = 0;
+    for later in &segments[at..] {
+        let from = if Arc::ptr_eq(later, segment) {
+            offset
+        } else {
+            segment::HEADER_BYTES as u64
+        };
+        let mut bytes = vec![0; later.len().saturating_sub(from) as usize];
+        later.read(&mut bytes, from)?;
+        lost += bytes.len();
+        if was_durable(&bytes, last_seq + 1) {
+            return Err(segment.corrupt(offset, reason));
+        }
+    }
+    tracing::warn!(
+        path = %segment.path.display(),
+        offset,
+        bytes = lost,
+        reason,
+        "the journal ends in an incomplete write, which is cut off"
+    );
+    segment
+        .file
+        .set_len(offset)
+        .map_err(|e| StorageError::io("truncate", &segment.path, &e))?;
+    segment.set_len(offset);
+    Ok(())
+}
+
+/// Whether some sound frame in `bytes` says that `seq` was durable when it was written.
+fn was_durable(bytes: &[u8], seq: u64) -> bool {
+    (0..bytes.len())
+        .step_by(frame::ALIGN)
+        .filter(|at| frame::length(&bytes[*at..]).is_ok())
+        .any(|at| Frame::read(&bytes[at..]).is_ok_and(|frame| frame.seq() > seq && frame.durable() >= seq))
+}
+
+/// Adds the place to errors about the meaning of a frame.
+fn place_error(error: StorageError, segment: &Segment, offset: u64) -> StorageError {
+    match error {
+        StorageError::Undecodable(reason) => segment.corrupt(offset, &reason),
+        other => other,
+    }
+}

@@ -1,0 +1,240 @@
+//! Segments: the files of the journal.
+//!
+//! A segment is named `<sequence number of its first frame, 16 hexadecimal digits>.journal`.
+//!
+//! | offset | size | meaning |
+//! |---|---|---|
+//! | 0 | 8 | `NestorJL` |
+//! | 8 | 4 | format version: 1 |
+//! | 12 | 4 | crc32c of the other 28 bytes of the header |
+//! | 16 | 8 | sequence number of the first frame |
+//! | 24 | 8 | optime of the last commit before it; 0 if there is none |
+//! | 32 | | frames, one after the other |
+//!
+//! Example: the first segment of a journal begins
+//!
+//! ```text
+//! 4e 65 73 74 6f 72 4a 4c  01 00 00 00  07 5c 4a 40  01 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00
+//! ```
+
+use super::frame;
+use crate::base::tree::PageFile;
+use crate::{Result, StorageError};
+use nestor_model::Timestamp;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub(crate) const HEADER_BYTES: usize = 32;
+const MAGIC: &[u8; 8] = b"NestorJL";
+const VERSION: u32 = 1;
+/// Bytes between the frames whose places a segment remembers.
+const INDEX_BYTES: u64 = 64 << 10;
+
+/// Opens the file of a segment; the flag says to create it, empty.
+pub(crate) type OpenFile = dyn Fn(&Path, bool) -> std::io::Result<Box<dyn PageFile>> + Send + Sync;
+
+/// One file of the journal.
+pub(crate) struct Segment {
+    pub(crate) path: PathBuf,
+    pub(crate) first_seq: u64,
+    /// Optime of the last commit before this segment.
+    pub(crate) optime_before: Timestamp,
+    pub(crate) file: Box<dyn PageFile>,
+    /// Bytes of header and whole frames.
+    len: AtomicU64,
+    index: Mutex<Index>,
+}
+
+/// Places of some frames: `(optime before the frame, offset)`, ascending, as far as looked at.
+#[derive(Default)]
+struct Index {
+    places: Vec<(Timestamp, u64)>,
+    upto: u64,
+    last: Timestamp,
+}
+
+/// A segment's file name.
+pub(crate) fn file_name(first_seq: u64) -> String {
+    format!("{first_seq:016x}.journal")
+}
+
+/// The sequence number in a file name; `None` for other files.
+pub(crate) fn parse_name(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".journal")?;
+    if digits.len() != 16 {
+        return None;
+    }
+    u64::from_str_radix(digits, 16).ok()
+}
+
+fn encode_header(first_seq: u64, optime_before: Timestamp) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..8].copy_from_slice(MAGIC);
+    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    header[16..24].copy_from_slice(&first_seq.to_le_bytes());
+    header[24..].copy_from_slice(&optime_before.to_u64().to_le_bytes());
+    let crc = header_crc(&header);
+    header[12..16].copy_from_slice(&crc.to_le_bytes());
+    header
+}
+
+fn header_crc(header: &[u8; HEADER_BYTES]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&header[..12]), &header[16..])
+}
+
+impl Segment {
+    /// Makes an empty segment. A file that could not be finished is removed.
+    pub(crate) fn create(dir: &Path, first_seq: u64, optime_before: Timestamp, open: &OpenFile) -> Result<Self> {
+        let path = dir.join(file_name(first_seq));
+        let file = open(&path, true).map_err(|e| StorageError::io("create", &path, &e))?;
+        if let Err(error) = file.write_at(&encode_header(first_seq, optime_before), 0) {
+            // Best effort: a header that is cut off is recognized at the next start anyway.
+            let _ = std::fs::remove_file(&path);
+            return Err(StorageError::io("write", &path, &error));
+        }
+        Ok(Self {
+            path,
+            first_seq,
+            optime_before,
+            file,
+            len: AtomicU64::new(HEADER_BYTES as u64),
+            index: Mutex::default(),
+        })
+    }
+
+    /// Opens an existing segment. `Ok(None)` if its header was never written completely. `len` is set to the length of
+    /// the file.
+    pub(crate) fn open(dir: &Path, first_seq: u64, open: &OpenFile) -> Result<Option<Self>> {
+        let path = dir.join(file_name(first_seq));
+        let file = open(&path, false).map_err(|e| StorageError::io("open", &path, &e))?;
+        let len = file.len().map_err(|e| StorageError::io("open", &path, &e))?;
+        if len < HEADER_BYTES as u64 {
+            return Ok(None);
+        }
+        let mut header = [0; HEADER_BYTES];
+        file.read_at(&mut header, 0)
+            .map_err(|e| StorageError::io("read", &path, &e))?;
+        if header == [0; HEADER_BYTES] {
+            return Ok(None);
+        }
+        let corrupt = |offset, reason: &str| StorageError::Corrupt {
+            file: path.clone(),
+            offset,
+            reason: reason.into(),
+        };
+        if &header[..8] != MAGIC {
+            return Err(corrupt(0, "not a journal segment"));
+        }
+        let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
+        let version = word(8) as u32;
+        if version > VERSION {
+            return Err(StorageError::NewerFormat {
+                file: path,
+                found: version,
+                supported: VERSION,
+            });
+        }
+        if (word(8) >> 32) as u32 != header_crc(&header) {
+            return Err(corrupt(12, "segment header checksum does not match"));
+        }
+        if word(16) != first_seq {
+            return Err(corrupt(16, "segment header does not fit the file name"));
+        }
+        Ok(Some(Self {
+            optime_before: Timestamp::from_u64(word(24)),
+            path,
+            first_seq,
+            file,
+            len: AtomicU64::new(len),
+            index: Mutex::default(),
+        }))
+    }
+
+    /// Bytes of header and whole frames.
+    pub(crate) fn len(&self) -> u64 {
+        self.len.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_len(&self, len: u64) {
+        self.len.store(len, Ordering::Release);
+    }
+
+    pub(crate) fn corrupt(&self, offset: u64, reason: &str) -> StorageError {
+        StorageError::Corrupt {
+            file: self.path.clone(),
+            offset,
+            reason: reason.into(),
+        }
+    }
+
+    /// Reads `buffer.len()` bytes at `offset`.
+    pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        self.file
+            .read_at(buffer, offset)
+            .map_err(|e| StorageError::io("read", &self.path, &e))
+    }
+
+    /// Reads the header of the frame at `offset` and returns it with the frame's length; `None` at the end.
+    pub(crate) fn header(&self, offset: u64) -> Result<Option<([u8; frame::HEADER_BYTES], u64)>> {
+        if offset >= self.len() {
+            return Ok(None);
+        }
+        let mut header = [0; frame::HEADER_BYTES];
+        self.read(&mut header, offset)?;
+        let length = frame::length(&header).map_err(|e| self.corrupt(offset, e.0))?;
+        Ok(Some((header, length as u64)))
+    }
+
+    /// An offset of a frame such that all frames before it have optimes `<= after`; not far from the last such one.
+    pub(crate) fn place(&self, after: Timestamp) -> Result<u64> {
+        let mut index = self.index.lock().expect("no holder of the lock panics");
+        if index.upto == 0 {
+            index.upto = HEADER_BYTES as u64;
+            index.last = self.optime_before;
+        }
+        while index.last <= after {
+            let offset = index.upto;
+            let due = index.places.last().is_none_or(|(_, at)| offset - at >= INDEX_BYTES);
+            let Some((header, length)) = self.header(offset)? else {
+                break;
+            };
+            if due {
+                let before = index.last;
+                index.places.push((before, offset));
+            }
+            index.last = frame::optime(&header);
+            index.upto = offset + length;
+        }
+        let at = index.places.partition_point(|(before, _)| *before <= after);
+        Ok(match at.checked_sub(1) {
+            Some(at) => index.places[at].1,
+            None => HEADER_BYTES as u64,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_example() {
+        let text: Vec<String> = encode_header(1, Timestamp::default())
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect();
+        assert_eq!(
+            text.join(" "),
+            "4e 65 73 74 6f 72 4a 4c 01 00 00 00 07 5c 4a 40 01 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00"
+        );
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!(parse_name(&file_name(0xABC)), Some(0xABC));
+        for other in ["abc.journal", "0000000000000001.tmp", "zzzzzzzzzzzzzzzz.journal"] {
+            assert_eq!(parse_name(other), None, "{other}");
+        }
+    }
+}

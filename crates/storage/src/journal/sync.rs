@@ -1,0 +1,248 @@
+//! Durability: one sync for everyone who waits.
+//!
+//! Whoever has to wait and finds nobody syncing syncs for all that was appended so far (the leader); those who come
+//! meanwhile wait, and one of them leads the next sync. A thread does the same at most every [`LAG`] when nobody waits,
+//! and at once for those who left a callback.
+
+use super::segment::Segment;
+use crate::{Result, StorageError};
+use nestor_model::Timestamp;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// How long an append may wait for its sync when nobody waits for it.
+pub(crate) const LAG: Duration = Duration::from_millis(100);
+
+/// Called once with the outcome.
+pub(crate) type Callback = Box<dyn FnOnce(Result<()>) + Send>;
+
+pub(crate) struct Syncer {
+    dir: PathBuf,
+    /// Last sequence number appended.
+    appended: AtomicU64,
+    /// Optimes of the last commits appended and durable.
+    optimes: Mutex<Optimes>,
+    /// Last sequence number known to be on disk.
+    durable: AtomicU64,
+    /// The background thread sleeps until something is appended.
+    idle: AtomicBool,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Segments with bytes that may not be on disk, oldest first; the last one is being appended to.
+    unsynced: Mutex<Vec<Arc<Segment>>>,
+    /// A segment was created or removed since the directory was synced.
+    dir_changed: AtomicBool,
+}
+
+#[derive(Default)]
+struct Optimes {
+    appended: (u64, Timestamp),
+    durable: Timestamp,
+}
+
+#[derive(Default)]
+struct State {
+    syncing: bool,
+    stop: bool,
+    failed: Option<StorageError>,
+    callbacks: Vec<(u64, Callback)>,
+}
+
+impl Syncer {
+    pub(crate) fn new(dir: PathBuf, durable: u64, optime: Timestamp) -> Self {
+        Self {
+            dir,
+            appended: AtomicU64::new(durable),
+            durable: AtomicU64::new(durable),
+            optimes: Mutex::new(Optimes {
+                appended: (durable, optime),
+                durable: optime,
+            }),
+            idle: AtomicBool::new(false),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            unsynced: Mutex::default(),
+            dir_changed: AtomicBool::new(true),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder of the lock panics")
+    }
+
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
+    }
+
+    /// The failure after which nothing is written any more.
+    pub(crate) fn failure(&self) -> Option<StorageError> {
+        self.state().failed.clone()
+    }
+
+    /// Notes a failure: what is on disk is unknown from now on. Everyone who waits is told.
+    pub(crate) fn fail(&self, error: &StorageError) -> StorageError {
+        let mut state = self.state();
+        let failure = state
+            .failed
+            .get_or_insert_with(|| {
+                tracing::error!(%error, "the journal failed; writes are refused from now on");
+                match error {
+                    StorageError::ReadOnlyAfterFailure(_) => error.clone(),
+                    other => StorageError::ReadOnlyAfterFailure(other.to_string()),
+                }
+            })
+            .clone();
+        let callbacks = std::mem::take(&mut state.callbacks);
+        drop(state);
+        self.changed.notify_all();
+        for (_, callback) in callbacks {
+            callback(Err(failure.clone()));
+        }
+        failure
+    }
+
+    /// A new segment is appended to from now on.
+    pub(crate) fn add_segment(&self, segment: Arc<Segment>) {
+        self.unsynced
+            .lock()
+            .expect("no holder of the lock panics")
+            .push(segment);
+        self.dir_changed.store(true, Ordering::Release);
+    }
+
+    /// Optime of the last commit known to be on disk.
+    pub(crate) fn durable_optime(&self) -> Timestamp {
+        self.optimes.lock().expect("no holder of the lock panics").durable
+    }
+
+    /// Everything up to `seq` was appended.
+    pub(crate) fn appended(&self, seq: u64, optime: Timestamp) {
+        self.optimes.lock().expect("no holder of the lock panics").appended = (seq, optime);
+        self.appended.store(seq, Ordering::Release);
+        if self.idle.swap(false, Ordering::AcqRel) {
+            drop(self.state());
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until everything up to `seq` is on disk, syncing if nobody does.
+    pub(crate) fn wait(&self, seq: u64) -> Result<()> {
+        let mut state = self.state();
+        loop {
+            // What is durable stays so, whatever failed later.
+            if self.durable() >= seq {
+                return Ok(());
+            }
+            if let Some(failure) = &state.failed {
+                return Err(failure.clone());
+            }
+            if state.syncing {
+                state = self.changed.wait(state).expect("no holder of the lock panics");
+            } else {
+                state.syncing = true;
+                drop(state);
+                self.sync();
+                state = self.state();
+            }
+        }
+    }
+
+    /// Calls back once everything up to `seq` is on disk, maybe at once.
+    pub(crate) fn on_durable(&self, seq: u64, callback: Callback) {
+        let mut state = self.state();
+        let now = if self.durable() >= seq {
+            Ok(())
+        } else if let Some(failure) = &state.failed {
+            Err(failure.clone())
+        } else {
+            state.callbacks.push((seq, callback));
+            drop(state);
+            self.idle.store(false, Ordering::Release);
+            self.changed.notify_all();
+            return;
+        };
+        drop(state);
+        callback(now);
+    }
+
+    /// One sync of everything appended so far. The caller has set `syncing`; this clears it.
+    fn sync(&self) {
+        // In this order: what was appended up to here lies in segments that are listed by now.
+        let (upto, optime) = self.optimes.lock().expect("no holder of the lock panics").appended;
+        let segments = self.unsynced.lock().expect("no holder of the lock panics").clone();
+        let outcome = self.sync_files(&segments);
+        let mut state = self.state();
+        state.syncing = false;
+        if let Err(error) = outcome {
+            drop(state);
+            self.fail(&error);
+            return;
+        }
+        if let Some((last, done)) = segments.split_last() {
+            let mut unsynced = self.unsynced.lock().expect("no holder of the lock panics");
+            unsynced.retain(|s| Arc::ptr_eq(s, last) || !done.iter().any(|d| Arc::ptr_eq(s, d)));
+        }
+        self.optimes.lock().expect("no holder of the lock panics").durable = optime;
+        self.durable.fetch_max(upto, Ordering::AcqRel);
+        let callbacks = std::mem::take(&mut state.callbacks);
+        let (done, waiting): (Vec<_>, Vec<_>) = callbacks.into_iter().partition(|(seq, _)| *seq <= upto);
+        state.callbacks = waiting;
+        drop(state);
+        self.changed.notify_all();
+        for (_, callback) in done {
+            callback(Ok(()));
+        }
+    }
+
+    fn sync_files(&self, segments: &[Arc<Segment>]) -> Result<()> {
+        for segment in segments {
+            segment
+                .file
+                .sync()
+                .map_err(|e| StorageError::io("sync", &segment.path, &e))?;
+        }
+        if self.dir_changed.swap(false, Ordering::AcqRel) {
+            std::fs::File::open(&self.dir)
+                .and_then(|dir| dir.sync_all())
+                .map_err(|e| StorageError::io("sync", &self.dir, &e))?;
+        }
+        Ok(())
+    }
+
+    /// The background thread. Ends after [`Syncer::stop`], with everything synced that was appended.
+    pub(crate) fn run(&self) {
+        loop {
+            let mut state = self.state();
+            let pending = |s: &Self| s.appended.load(Ordering::Acquire) > s.durable();
+            while !pending(self) && !state.stop && state.failed.is_none() {
+                self.idle.store(true, Ordering::Release);
+                // An append between the check and the store would not wake us.
+                if pending(self) {
+                    break;
+                }
+                state = self.changed.wait(state).expect("no holder of the lock panics");
+            }
+            self.idle.store(false, Ordering::Release);
+            if state.failed.is_some() || (state.stop && !pending(self)) {
+                return;
+            }
+            if state.callbacks.is_empty() && !state.stop {
+                let urgent = |s: &mut State| s.callbacks.is_empty() && !s.stop && s.failed.is_none();
+                let waited = self.changed.wait_timeout_while(state, LAG, urgent);
+                state = waited.expect("no holder of the lock panics").0;
+            }
+            let seq = self.appended.load(Ordering::Acquire);
+            drop(state);
+            // A failure is noted where it happens.
+            let _ = self.wait(seq);
+        }
+    }
+
+    /// Ends the background thread.
+    pub(crate) fn stop(&self) {
+        self.state().stop = true;
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,268 @@
+//! Reading the oplog: the entries of commits, in the order of their optimes.
+//!
+//! Entries come from the journal's segments, or, when the store lives in memory, from a queue of limited size.
+
+use crate::journal::Journal;
+use crate::journal::frame::{self, Frame};
+use crate::journal::segment::{self, Segment};
+use crate::write_set::PendingEntry;
+use crate::{Engine, Result, StorageError};
+use nestor_model::{RawDocBuf, Timestamp};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+/// Where oplog entries are.
+#[derive(Clone)]
+pub(crate) enum Oplog {
+    Journal(Arc<Journal>),
+    Memory(Arc<MemoryOplog>),
+}
+
+/// The oplog of a store that lives in memory.
+pub(crate) struct MemoryOplog {
+    bytes_max: u64,
+    queue: Mutex<Queue>,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// Optime, commit and entry, ascending.
+    entries: VecDeque<(Timestamp, u64, RawDocBuf)>,
+    bytes: u64,
+    /// Optime of the last entry that was dropped.
+    dropped: Timestamp,
+}
+
+impl MemoryOplog {
+    pub(crate) fn new(bytes_max: u64) -> Self {
+        Self {
+            bytes_max,
+            queue: Mutex::default(),
+        }
+    }
+
+    /// Adds a commit's entries, giving them `first` and the optimes after it.
+    pub(crate) fn push(&self, entries: &[PendingEntry], seq: u64, first: Timestamp) {
+        let mut queue = self.queue.lock().expect("no holder of the lock panics");
+        let mut ts = first;
+        for entry in entries {
+            let mut bytes = entry.bytes.as_bytes().to_vec();
+            bytes[entry.ts_at..entry.ts_at + 8].copy_from_slice(&ts.to_u64().to_le_bytes());
+            queue.bytes += bytes.len() as u64;
+            // Only the eight bytes of a timestamp changed.
+            if let Ok(doc) = RawDocBuf::validate(bytes) {
+                queue.entries.push_back((ts, seq, doc));
+            }
+            ts.inc = ts.inc.wrapping_add(1);
+        }
+        while queue.bytes > self.bytes_max {
+            let Some((ts, _, doc)) = queue.entries.pop_front() else {
+                break;
+            };
+            queue.bytes -= doc.as_bytes().len() as u64;
+            queue.dropped = ts;
+        }
+    }
+}
+
+/// Reads oplog entries one after the other. It shows entries of published commits only, and goes on when more come.
+pub struct OplogCursor {
+    engine: Engine,
+    oplog: Oplog,
+    /// The last entry given (or where to start): ascending, what comes next is greater; descending, it is less.
+    at: Timestamp,
+    place: Option<Place>,
+    /// Entries of the frame just read, next one last.
+    ready: Vec<(Timestamp, RawDocBuf)>,
+}
+
+/// Where an ascending cursor reads on in the journal.
+struct Place {
+    segment: Arc<Segment>,
+    offset: u64,
+}
+
+impl OplogCursor {
+    pub(crate) fn new(engine: Engine, oplog: Oplog, at: Timestamp) -> Self {
+        Self {
+            engine,
+            oplog,
+            at,
+            place: None,
+            ready: Vec::new(),
+        }
+    }
+
+    /// The optime of the last entry given, or the one the cursor was opened with.
+    pub fn position(&self) -> Timestamp {
+        self.at
+    }
+
+    /// The first entry after the position; `None` if there is none yet.
+    ///
+    /// Errors: [`StorageError::OplogHistoryLost`] if entries after the position are no longer kept.
+    pub fn next(&mut self) -> Result<Option<RawDocBuf>> {
+        let limit = self.engine.last_lsn().0;
+        let Some((ts, doc)) = self.next_entry(limit)? else {
+            return Ok(None);
+        };
+        self.at = ts;
+        Ok(Some(doc))
+    }
+
+    fn next_entry(&mut self, limit: u64) -> Result<Option<(Timestamp, RawDocBuf)>> {
+        let journal = match &self.oplog {
+            Oplog::Memory(memory) => {
+                let queue = memory.queue.lock().expect("no holder of the lock panics");
+                if self.at < queue.dropped {
+                    return Err(StorageError::OplogHistoryLost);
+                }
+                let i = queue.entries.partition_point(|(ts, _, _)| *ts <= self.at);
+                let next = queue.entries.get(i).filter(|(_, seq, _)| *seq <= limit);
+                return Ok(next.map(|(ts, _, doc)| (*ts, doc.clone())));
+            }
+            Oplog::Journal(journal) => journal.clone(),
+        };
+        loop {
+            if let Some(entry) = self.ready.pop() {
+                return Ok(Some(entry));
+            }
+            let mut place = match self.place.take() {
+                Some(place) => place,
+                None => find(&journal, self.at)?,
+            };
+            let Some((header, length)) = place.segment.header(place.offset)? else {
+                // Behind the last frame of this segment: go on with the next one, if there is one.
+                let segments = journal.segments();
+                let next = segments.iter().find(|s| s.first_seq > place.segment.first_seq);
+                match next {
+                    // Frames may have been added before the next segment was made.
+                    Some(next) if place.offset >= place.segment.len() => {
+                        self.place = Some(Place {
+                            segment: next.clone(),
+                            offset: segment::HEADER_BYTES as u64,
+                        });
+                        continue;
+                    }
+                    _ => {
+                        self.place = Some(place);
+                        return Ok(None);
+                    }
+                }
+            };
+            if frame::seq(&header) > limit {
+                self.place = Some(place);
+                return Ok(None);
+            }
+            let at = place.offset;
+            place.offset += length;
+            if frame::entry_count(&header) > 0 && frame::optime(&header) > self.at {
+                self.ready = entries(&place.segment, at, length)?;
+                self.ready.retain(|(ts, _)| *ts > self.at);
+                self.ready.reverse();
+            }
+            self.place = Some(place);
+        }
+    }
+
+    /// Optimes of the first and last entry kept.
+    pub(crate) fn range(mut self) -> Result<Option<(Timestamp, Timestamp)>> {
+        self.at = match &self.oplog {
+            Oplog::Memory(memory) => memory.queue.lock().expect("no holder of the lock panics").dropped,
+            Oplog::Journal(journal) => journal.segments().first().map_or(self.at, |s| s.optime_before),
+        };
+        if self.next()?.is_none() {
+            return Ok(None);
+        }
+        let first = self.at;
+        self.at = Timestamp::from_u64(u64::MAX);
+        self.prev()?;
+        Ok(Some((first, self.at)))
+    }
+
+    /// The last entry before the position; `None` if there is none that is still kept. Each call looks for it anew, so
+    /// this is for reading a few.
+    pub fn prev(&mut self) -> Result<Option<RawDocBuf>> {
+        let limit = self.engine.last_lsn().0;
+        self.place = None;
+        self.ready.clear();
+        let found = match &self.oplog {
+            Oplog::Memory(memory) => {
+                let queue = memory.queue.lock().expect("no holder of the lock panics");
+                let i = queue
+                    .entries
+                    .partition_point(|(ts, seq, _)| *ts < self.at && *seq <= limit);
+                let found = i.checked_sub(1).and_then(|i| queue.entries.get(i));
+                found.map(|(ts, _, doc)| (*ts, doc.clone()))
+            }
+            Oplog::Journal(journal) => last_before(journal, self.at, limit)?,
+        };
+        let Some((ts, doc)) = found else { return Ok(None) };
+        self.at = ts;
+        Ok(Some(doc))
+    }
+}
+
+/// The place of the first frame after `after`.
+fn find(journal: &Journal, after: Timestamp) -> Result<Place> {
+    let segments = journal.segments();
+    let at = segments.partition_point(|s| s.optime_before <= after);
+    let Some(segment) = at.checked_sub(1).and_then(|at| segments.get(at)) else {
+        return Err(StorageError::OplogHistoryLost);
+    };
+    Ok(Place {
+        segment: segment.clone(),
+        offset: segment.place(after)?,
+    })
+}
+
+/// The entries of the frame at `offset`, with their optimes.
+fn entries(segment: &Segment, offset: u64, length: u64) -> Result<Vec<(Timestamp, RawDocBuf)>> {
+    let mut bytes = vec![0; length as usize];
+    segment.read(&mut bytes, offset)?;
+    let frame = Frame::read(&bytes).map_err(|e| segment.corrupt(offset, e.0))?;
+    let mut found = Vec::new();
+    for entry in frame.entries() {
+        let entry = entry.map_err(|e| segment.corrupt(offset, e.0))?;
+        match entry.get("ts") {
+            Some(nestor_model::ValueRef::Timestamp(ts)) => found.push((ts, entry.to_buf())),
+            _ => return Err(segment.corrupt(offset, "oplog entry without ts")),
+        }
+    }
+    Ok(found)
+}
+
+/// The last entry before `before` of a commit up to `limit`.
+fn last_before(journal: &Journal, before: Timestamp, limit: u64) -> Result<Option<(Timestamp, RawDocBuf)>> {
+    for segment in journal.segments().iter().rev() {
+        if segment.optime_before >= before {
+            continue;
+        }
+        // Frames with entries that start before `before`, in order; the last ones are what is wanted.
+        let just_before = Timestamp::from_u64(before.to_u64().saturating_sub(1));
+        let mut candidates: Vec<(u64, u64)> = Vec::new();
+        for start in [segment.place(just_before)?, segment::HEADER_BYTES as u64] {
+            candidates.clear();
+            let mut offset = start;
+            while let Some((header, length)) = segment.header(offset)? {
+                if frame::seq(&header) > limit {
+                    break;
+                }
+                if frame::entry_count(&header) > 0 {
+                    candidates.push((offset, length));
+                }
+                if frame::optime(&header) >= before {
+                    break;
+                }
+                offset += length;
+            }
+            for (offset, length) in candidates.iter().rev() {
+                let found = entries(segment, *offset, *length)?;
+                if let Some(last) = found.into_iter().rfind(|(ts, _)| *ts < before) {
+                    return Ok(Some(last));
+                }
+            }
+        }
+    }
+    Ok(None)
+}
