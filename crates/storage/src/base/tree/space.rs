@@ -30,8 +30,6 @@ pub(crate) struct Space {
     born: BTreeMap<u32, (u32, u64)>,
     freed: Vec<Extent>,
     allocated: Vec<Extent>,
-    /// What failed transactions allocated that a restart may find committed.
-    in_doubt: Vec<Extent>,
     /// `page_count` before the transaction.
     page_count_before: u32,
 }
@@ -204,7 +202,7 @@ impl Space {
         }
     }
 
-    /// The transaction failed and nothing of it can be in the file: its pages are free again.
+    /// The transaction failed: its pages are free again.
     pub(crate) fn roll_back(&mut self) {
         self.return_current();
         self.freed.clear();
@@ -213,22 +211,6 @@ impl Space {
             self.add_within(run);
         }
         self.page_count = self.page_count_before;
-    }
-
-    /// The transaction failed, but a restart may find it committed: its pages stay untouched until that is ruled out.
-    pub(crate) fn set_aside(&mut self) {
-        self.return_current();
-        self.freed.clear();
-        self.take_back_trimmed();
-        self.page_count_before = self.page_count;
-        self.in_doubt.append(&mut self.allocated);
-    }
-
-    /// The meta pages are known to name the current state: what was set aside is free.
-    pub(crate) fn rule_out(&mut self) {
-        for run in mem::take(&mut self.in_doubt) {
-            self.add(run);
-        }
     }
 
     /// Adds the pages of the former end that the transaction trimmed and did not allocate again.
@@ -365,17 +347,5 @@ mod tests {
         let mut space = Space::new(30, [(5, 2), (27, 3)]);
         space.trim();
         assert_eq!((space.page_count(), space.all_free()), (27, vec![(5, 2)]));
-    }
-
-    #[test]
-    fn pages_of_a_commit_in_doubt_are_used_only_when_it_is_ruled_out() {
-        let mut space = Space::new(10, []);
-        assert_eq!(space.allocate(2).ok(), Some(10));
-        space.set_aside();
-        space.release(&[7]);
-        assert_eq!(space.allocate(1).ok(), Some(12));
-        space.roll_back();
-        space.rule_out();
-        assert_eq!(space.allocate(1).ok(), Some(10));
     }
 }

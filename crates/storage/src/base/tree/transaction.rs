@@ -5,9 +5,9 @@
 //! 3. Write meta page 0. Sync: the transaction is committed.
 //! 4. Show it to new snapshots. Write meta page 1. Sync.
 //!
-//! A failure in 1 or 2 leaves only free pages changed. A failure in 3 leaves open which state a restart would find, so the
-//! pages of both are left alone. The next transaction begins with writing both meta pages again, which rules the failed
-//! one out; so is a failure in 4 made good.
+//! A failure in 1 or 2 leaves only free pages changed. A failure in 3 leaves open which state a restart would find; so the
+//! next transaction writes both meta pages again before anything else, which rules the failed one out, and only then uses
+//! its pages. A failure in 4 is made good in the same way.
 
 use std::sync::Arc;
 
@@ -35,9 +35,6 @@ impl Writer {
                 write_meta(store, &self.meta, slot)?;
             }
             self.meta_is_stale = false;
-            if let Some(space) = &mut self.space {
-                space.rule_out();
-            }
         }
         Ok(())
     }
@@ -85,7 +82,7 @@ impl Writer {
             }
         };
         if let Err(error) = write_meta(store, &meta, 0) {
-            space.set_aside();
+            space.roll_back();
             self.meta_is_stale = true;
             return Err(error);
         }

@@ -1,6 +1,7 @@
 //! What transactions make of the tree: its bytes, its fill, what they read and write, and what they refuse.
 
 use super::super::super::{Base, BaseError, Change, KEY_BYTES_MAX, KeyRange, VALUE_BYTES_MAX, changes};
+use super::super::page::NodeRef;
 use super::{Batch, Random, SMALL, TreeOptions, apply, delete_range, empty_disk, open, read_all, some_changes};
 
 fn rows(numbers: impl IntoIterator<Item = u32>, len: usize) -> Batch {
@@ -82,6 +83,49 @@ fn leaves_that_become_nearly_empty_merge() {
     let report = tree.check().expect("sound");
     assert!(report.entries < 1_000, "{report:?}");
     assert!(fill(&tree) >= 45, "{} %", fill(&tree));
+}
+
+#[test]
+fn a_leaf_left_nearly_empty_merges_with_a_neighbour_that_nothing_else_touches() {
+    let tree = open(&empty_disk(), SMALL).expect("sound");
+    apply(&tree, &rows(0..6_000, 20), b"").expect("applied");
+    // Every other row, so that neighbours have room.
+    apply(
+        &tree,
+        &(0..6_000u32)
+            .step_by(2)
+            .map(|number| (number.to_be_bytes().to_vec(), None))
+            .collect(),
+        b"",
+    )
+    .expect("applied");
+    let report = tree.check().expect("sound");
+    let rows_per_leaf = (report.entries / report.leaves) as u32;
+    for first in (0..6_000).step_by(6 * rows_per_leaf as usize) {
+        let batch = (first..first + 2 * rows_per_leaf - 2)
+            .map(|number| (number.to_be_bytes().to_vec(), None))
+            .collect();
+        apply(&tree, &batch, b"").expect("applied");
+    }
+    let fills = leaf_fills(&tree);
+    let nearly_empty = fills[..fills.len() - 1].iter().filter(|fill| **fill < 40).count();
+    assert_eq!(nearly_empty, 0, "{fills:?}");
+}
+
+/// Percentage in use of each leaf.
+fn leaf_fills(tree: &super::Tree) -> Vec<usize> {
+    fn walk(tree: &super::Tree, node: NodeRef, level: u8, fills: &mut Vec<usize>) {
+        let page = tree.store.read_node(node, level).expect("sound");
+        match level {
+            0 => fills.push(100 * page.used() / page.bytes().len()),
+            _ => (0..page.children()).for_each(|i| walk(tree, page.child(i), level - 1, fills)),
+        }
+    }
+    let mut fills = Vec::new();
+    if let Some((root, level)) = tree.current().root {
+        walk(tree, root, level, &mut fills);
+    }
+    fills
 }
 
 #[test]
