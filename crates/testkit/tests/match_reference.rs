@@ -3,6 +3,7 @@
 //! and from the filter that a filter prints as.
 
 use nestor_model::{Array, Document, Value};
+use nestor_query::matcher::Filter;
 use nestor_query::projection::Policy;
 use nestor_query::{MatchExpr, OpContext, Projection, Scope};
 use nestor_testkit::random::Random;
@@ -114,6 +115,11 @@ fn check_filter(seed: u64) -> bool {
                 .matches_with_position(doc.as_ref(), &op)
                 .expect("nothing here can fail");
             assert_eq!(details.is_some(), expected, "{}", case(form));
+            let filter = Filter::new(expr.clone());
+            let got = filter
+                .matches_with_position(doc.as_ref(), &op)
+                .expect("nothing here can fail");
+            assert_eq!(got, details, "{}", case("in one pass"));
         }
     }
     expected

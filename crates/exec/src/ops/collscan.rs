@@ -4,9 +4,8 @@ use crate::batch::Batch;
 use crate::operator::{Counters, Operator, Step};
 use crate::row::Row;
 use nestor_model::{Document, Error, ErrorCode, Result};
-use nestor_query::matcher::MatchExpr;
+use nestor_query::matcher::Filter;
 use nestor_storage::{Bytes, Cursor, TreeId, record};
-use std::sync::Arc;
 
 /// Scans the records of a collection.
 ///
@@ -15,7 +14,7 @@ use std::sync::Arc;
 /// `CappedPositionLost` (136) when its record was removed, because more may have been removed with it.
 pub struct CollScan {
     records: TreeId,
-    filter: Option<Arc<MatchExpr>>,
+    filter: Option<Filter>,
     forward: bool,
     tailable: bool,
     cursor: Option<Cursor>,
@@ -28,7 +27,7 @@ impl CollScan {
     pub fn new(records: TreeId, plan: &nestor_planner::plan::CollScan) -> Self {
         Self {
             records,
-            filter: plan.filter.clone(),
+            filter: plan.filter.clone().map(Filter::new),
             forward: plan.forward,
             tailable: plan.tailable,
             cursor: None,

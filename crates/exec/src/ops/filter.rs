@@ -3,13 +3,13 @@
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use nestor_model::Result;
-use nestor_query::matcher::MatchExpr;
+use nestor_query::matcher::{self, MatchExpr};
 use std::sync::Arc;
 
 /// Passes the rows that match.
 pub struct Filter {
     input: BoxOperator,
-    filter: Arc<MatchExpr>,
+    filter: matcher::Filter,
     counters: Counters,
 }
 
@@ -18,7 +18,7 @@ impl Filter {
     pub fn new(input: BoxOperator, filter: Arc<MatchExpr>) -> Self {
         Self {
             input,
-            filter,
+            filter: matcher::Filter::new(filter),
             counters: Counters::default(),
         }
     }

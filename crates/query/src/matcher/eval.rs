@@ -2,7 +2,9 @@
 
 use super::{Leaf, MatchExpr, walk};
 use crate::env::{Env, OpContext};
-use nestor_model::{ArrayRef, DocRef, Document, PathPart, Result, ValueRef};
+use nestor_model::value::DocIter;
+use nestor_model::{ArrayRef, DocRef, Document, PathPart, Result, Str, ValueRef};
+use std::sync::Arc;
 
 /// What a successful match tells about where it happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +41,106 @@ struct Eval<'m, 'a> {
     position: Option<usize>,
     /// The field looked up last: conditions on one field are mostly neighbours.
     last: Option<(&'m str, ValueRef<'a>)>,
+    scan: Option<Scan<'m, 'a>>,
+}
+
+/// A single pass over a document's fields that stops and goes on as fields are asked for.
+struct Scan<'m, 'a> {
+    heads: &'m [Str],
+    /// By head; `None` until passed.
+    found: [Option<ValueRef<'a>>; HEADS_MAX],
+    rest: DocIter<'a>,
+}
+
+impl<'a> Scan<'_, 'a> {
+    /// The field, if it is one of the heads.
+    fn get(&mut self, name: &str) -> Option<ValueRef<'a>> {
+        let wanted = self.heads.iter().position(|h| h == name)?;
+        if let Some(value) = self.found[wanted] {
+            return Some(value);
+        }
+        for (name, value) in self.rest.by_ref() {
+            let Some(at) = self.heads.iter().position(|h| h == name) else {
+                continue;
+            };
+            // Of fields with one name the first counts.
+            self.found[at].get_or_insert(value);
+            if at == wanted {
+                return Some(value);
+            }
+        }
+        Some(ValueRef::Missing)
+    }
+}
+
+/// Top-level fields from which on a [`Filter`] looks each up by itself.
+const HEADS_MAX: usize = 8;
+
+/// A match expression prepared for many documents: reads each document's fields in one pass.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    expr: Arc<MatchExpr>,
+    /// The top-level fields that are read, if they are few but more than one.
+    heads: Vec<Str>,
+}
+
+impl Filter {
+    /// Prepares `expr`.
+    pub fn new(expr: impl Into<Arc<MatchExpr>>) -> Self {
+        let expr = expr.into();
+        let mut heads = Vec::new();
+        collect_heads(&expr, &mut heads);
+        if heads.len() < 2 || heads.len() > HEADS_MAX {
+            heads.clear();
+        }
+        Self { expr, heads }
+    }
+
+    /// The expression.
+    pub fn expr(&self) -> &MatchExpr {
+        &self.expr
+    }
+
+    /// As [`MatchExpr::matches`].
+    pub fn matches(&self, doc: DocRef<'_>, op: &OpContext) -> Result<bool> {
+        self.prepare(doc, op).eval(&self.expr)
+    }
+
+    /// As [`MatchExpr::matches_with_position`].
+    pub fn matches_with_position(&self, doc: DocRef<'_>, op: &OpContext) -> Result<Option<MatchDetails>> {
+        let mut eval = self.prepare(doc, op);
+        let matched = eval.eval(&self.expr)?;
+        Ok(matched.then_some(MatchDetails {
+            position: eval.position,
+        }))
+    }
+
+    fn prepare<'s>(&'s self, doc: DocRef<'s>, op: &'s OpContext) -> Eval<'s, 's> {
+        let mut eval = Eval::new(Root::Doc(doc), op);
+        if !self.heads.is_empty() {
+            eval.scan = Some(Scan {
+                heads: &self.heads,
+                found: [None; HEADS_MAX],
+                rest: doc.iter(),
+            });
+        }
+        eval
+    }
+}
+
+fn collect_heads(expr: &MatchExpr, heads: &mut Vec<Str>) {
+    match expr {
+        MatchExpr::And(children) | MatchExpr::Or(children) | MatchExpr::Nor(children) => {
+            children.iter().for_each(|c| collect_heads(c, heads));
+        }
+        MatchExpr::Not(child) => collect_heads(child, heads),
+        MatchExpr::Leaf(leaf) => {
+            if !heads.iter().any(|h| h == leaf.path.head()) {
+                heads.push(leaf.path.head().into());
+            }
+        }
+        _ => {}
+    }
 }
 
 impl MatchExpr {
@@ -73,6 +175,7 @@ impl<'m, 'a> Eval<'m, 'a> {
             op,
             position: None,
             last: None,
+            scan: None,
         }
     }
 
@@ -136,7 +239,8 @@ impl<'m, 'a> Eval<'m, 'a> {
         let value = match self.last {
             Some((name, value)) if name == head.name.as_str() => value,
             _ => {
-                let value = self.root.get(head);
+                let scanned = self.scan.as_mut().and_then(|scan| scan.get(&head.name));
+                let value = scanned.unwrap_or_else(|| self.root.get(head));
                 self.last = Some((&head.name, value));
                 value
             }

@@ -20,7 +20,7 @@ mod tests;
 mod types;
 
 pub use bits::{BitOp, BitTest};
-pub use eval::MatchDetails;
+pub use eval::{Filter, MatchDetails};
 pub use parse::Context;
 pub use predicate::{InSet, ModTest};
 pub use types::TypeSet;

@@ -249,20 +249,17 @@ fn regex(path: &Path, pattern: &str, options: &str) -> Result<MatchExpr> {
 fn size(value: ValueRef<'_>) -> Result<i64> {
     if !value.is_number() {
         bail!(
-            FailedToParse,
+            BadValue,
             "failed to parse $size; expected a number in: $size: {value:?}"
         );
     }
     match whole_number(value) {
         Some(size @ 0..) => Ok(size),
         Some(_) => bail!(
-            FailedToParse,
+            BadValue,
             "failed to parse $size; expected a non-negative number in: $size: {value:?}"
         ),
-        None => bail!(
-            FailedToParse,
-            "failed to parse $size; expected an integer: $size: {value:?}"
-        ),
+        None => bail!(BadValue, "failed to parse $size; expected an integer: $size: {value:?}"),
     }
 }
 

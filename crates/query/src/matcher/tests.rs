@@ -97,7 +97,7 @@ fn parse_errors() {
         (doc! { "a": doc! { "$not": 1 } }, 2),
         (doc! { "a": doc! { "$not": doc! {} } }, 2),
         (doc! { "a": doc! { "$type": true } }, 14),
-        (doc! { "a": doc! { "$size": "x" } }, 9),
+        (doc! { "a": doc! { "$size": "x" } }, 2),
         (doc! { "a": doc! { "$mod": list([0.into(), 1.into()]) } }, 2),
         (doc! { "a": doc! { "$options": "i" } }, 2),
         (doc! { "a": doc! { "$regex": 1 } }, 2),
