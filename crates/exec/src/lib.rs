@@ -12,6 +12,7 @@ pub mod interrupt;
 pub mod keys;
 pub mod operator;
 pub mod ops;
+pub mod pipeline;
 pub mod point;
 pub mod row;
 pub mod spill;

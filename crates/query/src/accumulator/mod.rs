@@ -143,6 +143,16 @@ impl AccumulatorSpec {
         }
     }
 
+    /// The accumulator `name` over an expression, for those that take just one. Error: 9 for the others.
+    pub fn of_expression(name: &str, input: Expr) -> Result<Self> {
+        match NAMES.iter().find(|(n, _)| *n == name).copied() {
+            Some((name, kind)) if (kind as u8) < Kind::FirstN as u8 && kind != Kind::Count => {
+                Ok(Self::plain(name, kind, input))
+            }
+            _ => Err(Error::failed_to_parse(format!("{name} does not take an array"))),
+        }
+    }
+
     /// Parses `{name: argument}`, one accumulator. Errors: 40234 no such object, 40238 more than one field.
     pub fn parse_object(field: &str, value: ValueRef<'_>, scope: &mut Scope) -> Result<Self> {
         let not_accumulator = || Error::location(40234, format!("The field '{field}' must be an accumulator object"));

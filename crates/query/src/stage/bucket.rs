@@ -10,6 +10,7 @@ use crate::sort::SortSpec;
 use nestor_model::order::canonical_class;
 use nestor_model::{Error, Result, Str, Value, ValueRef, compare, doc};
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// `{groupBy, boundaries, default, output}`: a `$group` by a `$switch` over the boundaries and a `$sort`.
 ///
@@ -67,8 +68,8 @@ pub(super) fn parse(
         Some(fields) => fields,
         None => count_only(context.scope)?,
     };
-    out.push(Stage::Group(Box::new(Group::new(id, fields))));
-    out.push(Stage::Sort(SortSpec::parse(doc! { "_id": 1 }.as_ref())?));
+    out.push(Stage::Group(Arc::new(Group::new(id, fields))));
+    out.push(Stage::Sort(Arc::new(SortSpec::parse(doc! { "_id": 1 }.as_ref())?)));
     Ok(())
 }
 

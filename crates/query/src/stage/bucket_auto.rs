@@ -6,6 +6,7 @@ use crate::Expr;
 use crate::accumulator::AccumulatorSpec;
 use nestor_model::number::Num;
 use nestor_model::{Error, Result, Str, ValueRef};
+use std::sync::Arc;
 
 /// A parsed `$bucketAuto`.
 #[derive(Debug)]
@@ -175,7 +176,7 @@ pub(super) fn parse(
         Some(output) => output,
         None => count_only(context.scope)?,
     };
-    out.push(Stage::BucketAuto(Box::new(BucketAuto {
+    out.push(Stage::BucketAuto(Arc::new(BucketAuto {
         group_by,
         buckets,
         granularity,

@@ -3,6 +3,7 @@
 use super::{ParseContext, Stage};
 use crate::Expr;
 use nestor_model::{Result, ValueRef};
+use std::sync::Arc;
 
 /// An expression that must give an array of documents; checked when it is evaluated.
 pub(super) fn parse(
@@ -11,6 +12,6 @@ pub(super) fn parse(
     context: &mut ParseContext<'_>,
     out: &mut Vec<Stage>,
 ) -> Result<()> {
-    out.push(Stage::Documents(Expr::parse(value, context.scope)?));
+    out.push(Stage::Documents(Arc::new(Expr::parse(value, context.scope)?)));
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::{ParseContext, Pipeline, Place, Stage};
 use crate::expr::check_field_name;
 use nestor_model::{Error, Result, Str, ValueRef};
+use std::sync::Arc;
 
 /// A parsed `$facet`.
 #[derive(Debug)]
@@ -43,6 +44,6 @@ pub(super) fn parse(
         let namespace = context.namespace.clone();
         pipelines.push((Str::from(name), context.nested(stages, Place::Facet, namespace)?));
     }
-    out.push(Stage::Facet(Facet { pipelines }));
+    out.push(Stage::Facet(Arc::new(Facet { pipelines })));
     Ok(())
 }

@@ -6,6 +6,7 @@ use crate::expr::validate_path;
 use crate::matcher::MatchExpr;
 use nestor_model::number::Num;
 use nestor_model::{Error, Namespace, Path, Result, ValueRef};
+use std::sync::Arc;
 
 /// A parsed `$graphLookup`.
 #[derive(Debug)]
@@ -96,7 +97,7 @@ pub(super) fn parse(
         }
     }
     let missing = |name: &str| Error::location(40105, format!("$graphLookup requires '{name}' to be specified"));
-    out.push(Stage::GraphLookup(Box::new(GraphLookup {
+    out.push(Stage::GraphLookup(Arc::new(GraphLookup {
         from: from
             .ok_or_else(|| Error::failed_to_parse("missing 'from' option to $graphLookup stage specification"))?,
         as_path: as_path.ok_or_else(|| missing("as"))?,

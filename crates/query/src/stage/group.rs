@@ -6,6 +6,7 @@ use crate::Expr;
 use crate::accumulator::AccumulatorSpec;
 use crate::sort::SortSpec;
 use nestor_model::{Error, Result, Str, ValueRef, doc};
+use std::sync::Arc;
 
 /// A parsed `$group`.
 #[derive(Debug)]
@@ -72,7 +73,7 @@ pub(super) fn parse(
         }
     }
     let id = id.ok_or_else(|| Error::location(15955, "a group specification must include an _id"))?;
-    out.push(Stage::Group(Box::new(Group::new(id, fields))));
+    out.push(Stage::Group(Arc::new(Group::new(id, fields))));
     Ok(())
 }
 
@@ -124,7 +125,7 @@ pub(super) fn parse_sort_by_count(
     }
     let id = Expr::parse(value, context.scope)?;
     let count = AccumulatorSpec::parse("$sum", ValueRef::Int32(1), context.scope)?;
-    out.push(Stage::Group(Box::new(Group::new(id, vec![("count".into(), count)]))));
-    out.push(Stage::Sort(SortSpec::parse(doc! { "count": -1 }.as_ref())?));
+    out.push(Stage::Group(Arc::new(Group::new(id, vec![("count".into(), count)]))));
+    out.push(Stage::Sort(Arc::new(SortSpec::parse(doc! { "count": -1 }.as_ref())?)));
     Ok(())
 }

@@ -6,6 +6,7 @@ use crate::Expr;
 use crate::env::check_user_variable;
 use crate::expr::validate_path;
 use nestor_model::{Error, ErrorCode, Namespace, Path, Result, Str, Value, ValueRef};
+use std::sync::Arc;
 
 /// A parsed `$lookup`.
 #[derive(Debug)]
@@ -96,7 +97,7 @@ pub(super) fn parse(
         Some(pipeline) => inner.nested(pipeline, Place::Lookup, namespace)?,
         None => Pipeline::default(),
     };
-    out.push(Stage::Lookup(Box::new(Lookup {
+    out.push(Stage::Lookup(Arc::new(Lookup {
         from,
         as_path: Path::new(as_path),
         join,

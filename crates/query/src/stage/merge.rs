@@ -6,6 +6,7 @@ use crate::Expr;
 use crate::env::check_user_variable;
 use crate::expr::validate_path;
 use nestor_model::{Array, Error, ErrorCode, Namespace, Path, Result, Str, ValueRef};
+use std::sync::Arc;
 
 /// A parsed `$merge`.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ pub(super) fn parse(
     let doc = match value {
         ValueRef::String(coll) => {
             let into = check_target(Namespace::new(context.namespace.db.clone(), coll))?;
-            out.push(Stage::Merge(Box::new(Merge {
+            out.push(Stage::Merge(Arc::new(Merge {
                 into,
                 on: None,
                 variables: None,
@@ -90,7 +91,7 @@ pub(super) fn parse(
         }
     };
     let variables = parse_let(&options, &when_matched, context)?;
-    out.push(Stage::Merge(Box::new(Merge {
+    out.push(Stage::Merge(Arc::new(Merge {
         into,
         on,
         variables,

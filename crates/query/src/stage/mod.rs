@@ -24,6 +24,7 @@ mod simple;
 mod sources;
 mod union_with;
 mod unwind;
+mod window;
 
 pub use bucket_auto::{BucketAuto, Granularity};
 pub use facet::Facet;
@@ -36,12 +37,14 @@ pub use redact::{Redact, redact};
 pub use sources::SourceStage;
 pub use union_with::UnionWith;
 pub use unwind::Unwind;
+pub use window::{Bound, Bounds, RangeUnit, SetWindowFields, WindowFunction};
 
 use crate::matcher::MatchExpr;
 use crate::projection::Projection;
 use crate::sort::SortSpec;
 use crate::{Expr, Scope};
 use nestor_model::{ArrayRef, Error, ErrorCode, Namespace, Result, ValueRef};
+use std::sync::Arc;
 
 /// Most stages in one pipeline.
 const STAGES_MAX: usize = 1000;
@@ -49,42 +52,43 @@ const STAGES_MAX: usize = 1000;
 const PIPELINE_DEPTH_MAX: usize = 20;
 
 /// A parsed pipeline.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Pipeline {
     /// In order; may be empty.
     pub stages: Vec<Stage>,
 }
 
 /// One stage.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Stage {
-    Match(Box<MatchExpr>),
+    Match(Arc<MatchExpr>),
     /// `$project`, `$addFields`, `$set` and `$unset`, by the name it was written with.
     Project {
         name: &'static str,
-        projection: Box<Projection>,
+        projection: Arc<Projection>,
     },
-    Sort(SortSpec),
+    Sort(Arc<SortSpec>),
     /// Positive.
     Limit(u64),
     Skip(u64),
     /// `$sample`, by its size.
     Sample(u64),
-    Unwind(Unwind),
+    Unwind(Arc<Unwind>),
     /// `$replaceRoot` and `$replaceWith`.
-    ReplaceRoot(Expr),
-    Redact(Redact),
-    Group(Box<Group>),
-    BucketAuto(Box<BucketAuto>),
-    Facet(Facet),
-    Lookup(Box<Lookup>),
-    GraphLookup(Box<GraphLookup>),
-    UnionWith(Box<UnionWith>),
+    ReplaceRoot(Arc<Expr>),
+    Redact(Arc<Redact>),
+    Group(Arc<Group>),
+    BucketAuto(Arc<BucketAuto>),
+    SetWindowFields(Arc<SetWindowFields>),
+    Facet(Arc<Facet>),
+    Lookup(Arc<Lookup>),
+    GraphLookup(Arc<GraphLookup>),
+    UnionWith(Arc<UnionWith>),
     /// An expression without a document that gives an array of documents.
-    Documents(Expr),
-    Out(Box<Out>),
-    Merge(Box<Merge>),
+    Documents(Arc<Expr>),
+    Out(Arc<Out>),
+    Merge(Arc<Merge>),
     /// A stage that makes documents of the server's own state.
     Source(SourceStage),
 }

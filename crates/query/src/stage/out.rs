@@ -3,6 +3,7 @@
 use super::args::Options;
 use super::{ParseContext, Stage};
 use nestor_model::{Document, Error, ErrorCode, Namespace, Result, ValueRef};
+use std::sync::Arc;
 
 /// A parsed `$out`.
 #[derive(Debug)]
@@ -71,7 +72,7 @@ pub(super) fn parse(
             format!("cannot $out to internal database: {db}"),
         ));
     }
-    out.push(Stage::Out(Box::new(Out {
+    out.push(Stage::Out(Arc::new(Out {
         target: Namespace::new(db, coll),
         timeseries,
     })));

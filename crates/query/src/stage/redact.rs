@@ -4,6 +4,7 @@ use super::{ParseContext, Stage};
 use crate::Expr;
 use crate::env::{Env, OpContext, Val};
 use nestor_model::{ArrayRef, DocRef, Document, Error, Result, Value, ValueRef};
+use std::sync::Arc;
 
 /// A parsed `$redact`: an expression over each embedded document, bound to `$$CURRENT`.
 #[derive(Debug)]
@@ -21,10 +22,10 @@ pub(super) fn parse(
 ) -> Result<()> {
     let mut scope = context.scope.clone().with_redact_variables();
     let current = scope.bind("CURRENT");
-    out.push(Stage::Redact(Redact {
+    out.push(Stage::Redact(Arc::new(Redact {
         expr: Expr::parse(value, &mut scope)?,
         current,
-    }));
+    })));
     Ok(())
 }
 

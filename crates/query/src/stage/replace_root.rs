@@ -4,6 +4,7 @@ use super::args::Options;
 use super::{ParseContext, Stage};
 use crate::Expr;
 use nestor_model::{Error, Result, ValueRef};
+use std::sync::Arc;
 
 /// `{newRoot: expression}`. Errors: 40229 no document, 40414, 40415.
 pub(super) fn parse_root(
@@ -23,7 +24,7 @@ pub(super) fn parse_root(
     };
     let options = Options::read(stage, doc, &["newRoot"])?;
     let new_root = options.get("newRoot").ok_or_else(|| options.missing("newRoot"))?;
-    out.push(Stage::ReplaceRoot(Expr::parse(new_root, context.scope)?));
+    out.push(Stage::ReplaceRoot(Arc::new(Expr::parse(new_root, context.scope)?)));
     Ok(())
 }
 
@@ -34,6 +35,6 @@ pub(super) fn parse_with(
     context: &mut ParseContext<'_>,
     out: &mut Vec<Stage>,
 ) -> Result<()> {
-    out.push(Stage::ReplaceRoot(Expr::parse(value, context.scope)?));
+    out.push(Stage::ReplaceRoot(Arc::new(Expr::parse(value, context.scope)?)));
     Ok(())
 }

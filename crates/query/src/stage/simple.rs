@@ -10,6 +10,7 @@ use crate::sort::SortSpec;
 use crate::{Expr, Scope};
 use nestor_model::number::Num;
 use nestor_model::{Error, Result, Str, Value, ValueRef, doc};
+use std::sync::Arc;
 
 type Context<'a, 'b> = &'a mut ParseContext<'b>;
 
@@ -26,7 +27,7 @@ pub(super) fn parse_match(
             "the match filter must be an expression in an object",
         ));
     };
-    out.push(Stage::Match(Box::new(MatchExpr::parse(filter, context.scope)?)));
+    out.push(Stage::Match(Arc::new(MatchExpr::parse(filter, context.scope)?)));
     Ok(())
 }
 
@@ -54,7 +55,7 @@ pub(super) fn parse_projection(
     };
     out.push(Stage::Project {
         name,
-        projection: Box::new(projection),
+        projection: Arc::new(projection),
     });
     Ok(())
 }
@@ -64,7 +65,7 @@ pub(super) fn parse_sort(_: &'static str, value: ValueRef<'_>, _: Context<'_, '_
     let ValueRef::Document(spec) = value else {
         return Err(Error::location(15973, "the $sort key specification must be an object"));
     };
-    out.push(Stage::Sort(SortSpec::parse(spec)?));
+    out.push(Stage::Sort(Arc::new(SortSpec::parse(spec)?)));
     Ok(())
 }
 
@@ -129,7 +130,7 @@ pub(super) fn parse_count(
     }
     let mut scope = Scope::new();
     let sum = AccumulatorSpec::parse("$sum", ValueRef::Int32(1), &mut scope)?;
-    out.push(Stage::Group(Box::new(Group::new(
+    out.push(Stage::Group(Arc::new(Group::new(
         Expr::constant_of(Value::Null),
         vec![(Str::from(name), sum)],
     ))));
@@ -137,7 +138,7 @@ pub(super) fn parse_count(
     let projection = Projection::parse(spec.as_ref(), &mut scope, Policy::Project)?;
     out.push(Stage::Project {
         name: "$project",
-        projection: Box::new(projection),
+        projection: Arc::new(projection),
     });
     Ok(())
 }

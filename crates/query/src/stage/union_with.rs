@@ -3,6 +3,7 @@
 use super::args::Options;
 use super::{ParseContext, Pipeline, Place, Stage};
 use nestor_model::{Error, ErrorCode, Namespace, Result, ValueRef};
+use std::sync::Arc;
 
 /// A parsed `$unionWith`.
 #[derive(Debug)]
@@ -54,6 +55,6 @@ pub(super) fn parse(
         Some(pipeline) => context.nested(pipeline, Place::UnionWith, namespace)?,
         None => Pipeline::default(),
     };
-    out.push(Stage::UnionWith(Box::new(UnionWith { coll, pipeline })));
+    out.push(Stage::UnionWith(Arc::new(UnionWith { coll, pipeline })));
     Ok(())
 }

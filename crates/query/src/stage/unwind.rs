@@ -3,6 +3,7 @@
 use super::{ParseContext, Stage};
 use crate::expr::validate_path;
 use nestor_model::{DocRef, Document, Error, Path, Result, Str, Value, ValueRef};
+use std::sync::Arc;
 
 /// A parsed `$unwind`.
 #[derive(Debug)]
@@ -86,11 +87,11 @@ pub(super) fn parse(
         ));
     };
     validate_path(path)?;
-    out.push(Stage::Unwind(Unwind {
+    out.push(Stage::Unwind(Arc::new(Unwind {
         path: Path::new(path),
         index,
         preserve,
-    }));
+    })));
     Ok(())
 }
 

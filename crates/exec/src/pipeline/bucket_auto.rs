@@ -1,0 +1,224 @@
+//! `$bucketAuto`: rows in the order of a value, cut into buckets of about equal size.
+
+use crate::batch::Batch;
+use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::ops::Sort;
+use crate::row::Row;
+use nestor_model::number::Num;
+use nestor_model::{Document, Error, Result, Value, ValueRef, compare, doc, values_equal};
+use nestor_query::accumulator::Accumulator;
+use nestor_query::env::Env;
+use nestor_query::sort::SortSpec;
+use nestor_query::stage::{BucketAuto, Granularity};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// Sorts pairs of key and document, then forms the buckets.
+pub(super) struct BucketAutoOp {
+    sorted: Sort,
+    spec: Arc<BucketAuto>,
+    /// Sorted pairs, once all are there.
+    rows: Option<Vec<(Value, Document)>>,
+    collected: Vec<(Value, Document)>,
+    at: usize,
+    made: usize,
+    /// `max` of the last bucket, which is the `min` of the next one when boundaries are rounded.
+    last_max: Option<Value>,
+    counters: Counters,
+}
+
+/// Makes `{k: key, d: document}` of each row, so that the sort can spill it.
+struct Keyed {
+    input: BoxOperator,
+    spec: Arc<BucketAuto>,
+    counters: Counters,
+}
+
+impl Operator for Keyed {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        Ok(match self.input.next(batch)? {
+            Step::Row(row) => {
+                let key = self.spec.group_by.eval(&mut Env::new(row.as_doc(), batch.op))?;
+                let key = if key.is_missing() { Value::Null } else { key };
+                if self.spec.granularity.is_some() {
+                    check_roundable(&key)?;
+                }
+                // The key is wrapped in an array, so that an array key sorts as a whole.
+                let wrapped = doc! { "k": doc! { "v": key }, "d": row.doc.into_document() };
+                Step::Row(Row::computed(wrapped))
+            }
+            step => step,
+        })
+    }
+    fn save(&mut self) {
+        self.input.save();
+    }
+    fn stage(&self) -> &'static str {
+        "$bucketAuto"
+    }
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+    fn inputs(&self) -> Vec<&dyn Operator> {
+        vec![&*self.input]
+    }
+}
+
+/// Errors: 40258 not a number, 40259 NaN, 40260 negative.
+fn check_roundable(key: &Value) -> Result<()> {
+    let number = Num::from_ref(key.as_ref()).ok_or_else(|| {
+        Error::location(
+            40258,
+            format!(
+                "$bucketAuto can specify a 'granularity' with numeric boundaries only, but found a value with type: {}",
+                key.bson_type().alias()
+            ),
+        )
+    })?;
+    if number.is_nan() {
+        return Err(Error::location(
+            40259,
+            "$bucketAuto can specify a 'granularity' with numeric boundaries only, but found a NaN",
+        ));
+    }
+    if number.to_f64() < 0.0 {
+        return Err(Error::location(
+            40260,
+            "$bucketAuto can specify a 'granularity' with non-negative numbers only, but found a negative number",
+        ));
+    }
+    Ok(())
+}
+
+impl BucketAutoOp {
+    pub(super) fn new(input: BoxOperator, spec: Arc<BucketAuto>) -> Result<Self> {
+        let keyed = Box::new(Keyed {
+            input,
+            spec: spec.clone(),
+            counters: Counters::default(),
+        });
+        // `k` is a document of one field: sorting by it sorts by the key, arrays as wholes.
+        let order = SortSpec::parse(doc! { "k": 1 }.as_ref())?;
+        Ok(Self {
+            sorted: Sort::new(keyed, Arc::new(order), None, false),
+            spec,
+            rows: None,
+            collected: Vec::new(),
+            at: 0,
+            made: 0,
+            last_max: None,
+            counters: Counters::default(),
+        })
+    }
+
+    fn next_bucket(&mut self, batch: &Batch<'_>) -> Result<Option<Row>> {
+        let Some(rows) = self.rows.take() else {
+            return Ok(None);
+        };
+        let made = self.form(&rows, batch);
+        self.rows = Some(rows);
+        made
+    }
+
+    /// Forms the bucket that starts at `self.at`.
+    fn form(&mut self, rows: &[(Value, Document)], batch: &Batch<'_>) -> Result<Option<Row>> {
+        let total = rows.len();
+        if self.at >= total || self.made >= self.spec.buckets {
+            return Ok(None);
+        }
+        let size = ((total as f64 / self.spec.buckets as f64).round() as usize).max(1);
+        let start = self.at;
+        let mut end = if self.made + 1 == self.spec.buckets {
+            total
+        } else {
+            (start + size).min(total)
+        };
+        // Equal keys stay together.
+        while end < total && values_equal(&rows[end].0, &rows[end - 1].0) {
+            end += 1;
+        }
+        let mut min = rows[start].0.clone();
+        let mut max = rows
+            .get(end)
+            .map_or_else(|| rows[total - 1].0.clone(), |(key, _)| key.clone());
+        if let Some(granularity) = &self.spec.granularity {
+            (min, max) = self.round(granularity, &rows[start].0, &rows[end - 1].0);
+            // Rounding up may take in more rows.
+            while end < total && compare(&rows[end].0, &max) == Ordering::Less {
+                end += 1;
+            }
+        }
+        let mut states: Vec<Accumulator> = self
+            .spec
+            .output
+            .iter()
+            .map(|(_, a)| a.start(&Value::Null, batch.op))
+            .collect::<Result<_>>()?;
+        for (_, doc) in &rows[start..end] {
+            for ((_, accumulator), state) in self.spec.output.iter().zip(&mut states) {
+                accumulator.accumulate(state, &mut Env::new(doc.as_ref(), batch.op))?;
+            }
+        }
+        self.at = end;
+        self.made += 1;
+        self.last_max = Some(max.clone());
+        let mut out = doc! { "_id": doc! { "min": min, "max": max } };
+        for ((name, _), state) in self.spec.output.iter().zip(&states) {
+            let value = state.result();
+            out.push(name.clone(), if value.is_missing() { Value::Null } else { value });
+        }
+        Ok(Some(Row::computed(out)))
+    }
+
+    fn round(&self, granularity: &Granularity, first: &Value, last: &Value) -> (Value, Value) {
+        let number = |value: &Value| Num::from_ref(ValueRef::from(value)).map_or(0.0, Num::to_f64);
+        let min = match &self.last_max {
+            Some(max) => max.clone(),
+            None => Value::Double(granularity.round_down(number(first))),
+        };
+        (min, Value::Double(granularity.round_up(number(last))))
+    }
+}
+
+impl Operator for BucketAutoOp {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        while self.rows.is_none() {
+            self.counters.works += 1;
+            match self.sorted.next(batch)? {
+                Step::Row(row) => {
+                    let doc = row.as_doc();
+                    let key = doc.get("k").and_then(ValueRef::as_document).and_then(|k| k.get("v"));
+                    let inner = doc.get("d").and_then(ValueRef::as_document);
+                    if let (Some(key), Some(inner)) = (key, inner) {
+                        self.collected.push((key.to_value(), inner.to_document()));
+                    }
+                }
+                Step::Pause => return Ok(Step::Pause),
+                Step::Eof => self.rows = Some(std::mem::take(&mut self.collected)),
+            }
+        }
+        match self.next_bucket(batch)? {
+            Some(row) => {
+                self.counters.advanced += 1;
+                Ok(Step::Row(row))
+            }
+            None => {
+                self.counters.is_eof = true;
+                Ok(Step::Eof)
+            }
+        }
+    }
+
+    fn save(&mut self) {
+        self.sorted.save();
+    }
+    fn stage(&self) -> &'static str {
+        "$bucketAuto"
+    }
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+    fn inputs(&self) -> Vec<&dyn Operator> {
+        vec![&self.sorted]
+    }
+}

@@ -1,0 +1,97 @@
+//! Sources that are no collection: `$documents` and the server's own state.
+
+use super::PipelineSource;
+use crate::batch::Batch;
+use crate::operator::{Counters, Operator, Step};
+use crate::row::Row;
+use nestor_model::{Document, Error, Result, Value};
+use nestor_query::Expr;
+use nestor_query::stage::SourceStage;
+use std::sync::Arc;
+
+enum Origin {
+    Expression(Arc<Expr>),
+    Server(SourceStage, PipelineSource),
+}
+
+/// Gives documents made at the first pull.
+pub(super) struct DocumentsOp {
+    origin: Origin,
+    rows: Option<std::vec::IntoIter<Document>>,
+    counters: Counters,
+}
+
+impl DocumentsOp {
+    /// The documents of an array expression.
+    pub(super) fn of_expression(expr: Arc<Expr>) -> Self {
+        Self {
+            origin: Origin::Expression(expr),
+            rows: None,
+            counters: Counters::default(),
+        }
+    }
+
+    /// The server's own state.
+    pub(super) fn of_server(stage: SourceStage, context: PipelineSource) -> Self {
+        Self {
+            origin: Origin::Server(stage, context),
+            rows: None,
+            counters: Counters::default(),
+        }
+    }
+
+    fn make(&self, batch: &Batch<'_>) -> Result<Vec<Document>> {
+        match &self.origin {
+            Origin::Server(stage, context) => context.server.documents(stage, &context.namespace, batch.view),
+            Origin::Expression(expr) => {
+                let value = expr.eval_without_document(batch.op)?;
+                let Value::Array(items) = &value else {
+                    return Err(Error::location(
+                        5_858_203,
+                        format!("an array is expected, but got {}", value.bson_type().alias()),
+                    ));
+                };
+                items
+                    .iter()
+                    .map(|item| match item.as_document() {
+                        Some(doc) => Ok(doc.to_document()),
+                        None => Err(Error::location(
+                            40228,
+                            format!("'$documents' must hold documents, but found {item:?}"),
+                        )),
+                    })
+                    .collect()
+            }
+        }
+    }
+}
+
+impl Operator for DocumentsOp {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        if !batch.spend()? {
+            return Ok(Step::Pause);
+        }
+        self.counters.works += 1;
+        if self.rows.is_none() {
+            self.rows = Some(self.make(batch)?.into_iter());
+        }
+        match self.rows.as_mut().and_then(Iterator::next) {
+            Some(doc) => {
+                self.counters.advanced += 1;
+                Ok(Step::Row(Row::computed(doc)))
+            }
+            None => {
+                self.counters.is_eof = true;
+                Ok(Step::Eof)
+            }
+        }
+    }
+
+    fn save(&mut self) {}
+    fn stage(&self) -> &'static str {
+        "$documents"
+    }
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}

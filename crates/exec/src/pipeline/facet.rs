@@ -1,0 +1,151 @@
+//! `$facet`: several pipelines over the same rows, one document out.
+
+use super::{PipelineSource, build};
+use crate::batch::Batch;
+use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::row::Row;
+use nestor_model::{Array, Document, Error, ErrorCode, Result, Value};
+use nestor_query::stage::Facet;
+use std::sync::Arc;
+
+/// Collects the input, then runs each pipeline over it.
+pub(super) struct FacetOp {
+    input: BoxOperator,
+    facet: Arc<Facet>,
+    context: PipelineSource,
+    rows: Vec<Row>,
+    held: usize,
+    done: bool,
+    counters: Counters,
+}
+
+/// Bytes assumed for a row whose document is not bytes yet.
+const COMPUTED_ROW_BYTES: usize = 512;
+
+impl FacetOp {
+    pub(super) fn new(input: BoxOperator, facet: Arc<Facet>, context: PipelineSource) -> Self {
+        Self {
+            input,
+            facet,
+            context,
+            rows: Vec::new(),
+            held: 0,
+            done: false,
+            counters: Counters::default(),
+        }
+    }
+
+    fn run(&self, rows: &Arc<Vec<Row>>, batch: &mut Batch<'_>) -> Result<Document> {
+        let mut out = Document::with_capacity(self.facet.pipelines.len());
+        let mut bytes = 0;
+        for (name, pipeline) in &self.facet.pipelines {
+            let source = Box::new(Replay {
+                rows: rows.clone(),
+                at: 0,
+                counters: Counters::default(),
+            });
+            let mut node = build(pipeline, source, &self.context)?;
+            let mut items = Vec::new();
+            loop {
+                match node.next(batch)? {
+                    Step::Row(row) => {
+                        bytes += row.doc.byte_len().unwrap_or(COMPUTED_ROW_BYTES);
+                        if bytes > batch.memory_bytes_max {
+                            return Err(too_large(batch.memory_bytes_max));
+                        }
+                        items.push(Value::Document(row.doc.into_document()));
+                    }
+                    Step::Eof => break,
+                    // The rows are in memory: what little is left is done within this batch.
+                    Step::Pause => batch.interrupt.check()?,
+                }
+            }
+            out.push(name.clone(), Array::new(items));
+        }
+        Ok(out)
+    }
+}
+
+fn too_large(limit: usize) -> Error {
+    Error::new(
+        ErrorCode::ExceededMemoryLimit,
+        format!("$facet exceeded its memory limit of {limit} bytes"),
+    )
+}
+
+impl Operator for FacetOp {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        if self.done {
+            self.counters.is_eof = true;
+            return Ok(Step::Eof);
+        }
+        loop {
+            self.counters.works += 1;
+            match self.input.next(batch)? {
+                Step::Row(row) => {
+                    self.held += size_of::<Row>() + row.doc.byte_len().unwrap_or(COMPUTED_ROW_BYTES);
+                    if self.held > batch.memory_bytes_max {
+                        return Err(too_large(batch.memory_bytes_max));
+                    }
+                    self.rows.push(row);
+                }
+                Step::Pause => return Ok(Step::Pause),
+                Step::Eof => break,
+            }
+        }
+        self.done = true;
+        let rows = Arc::new(std::mem::take(&mut self.rows));
+        // The pipelines run to their ends: their rows become one document.
+        let mut inner = Batch::new(batch.view, batch.op, batch.interrupt).with_spill_dir(batch.spill_dir);
+        inner.memory_bytes_max = batch.memory_bytes_max;
+        let doc = self.run(&rows, &mut inner)?;
+        self.counters.advanced += 1;
+        Ok(Step::Row(Row::computed(doc)))
+    }
+
+    fn save(&mut self) {
+        self.input.save();
+    }
+    fn stage(&self) -> &'static str {
+        "$facet"
+    }
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+    fn inputs(&self) -> Vec<&dyn Operator> {
+        vec![&*self.input]
+    }
+    fn memory(&self) -> usize {
+        self.held
+    }
+}
+
+/// Gives collected rows again.
+struct Replay {
+    rows: Arc<Vec<Row>>,
+    at: usize,
+    counters: Counters,
+}
+
+impl Operator for Replay {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        if !batch.spend()? {
+            return Ok(Step::Pause);
+        }
+        match self.rows.get(self.at) {
+            Some(row) => {
+                self.at += 1;
+                self.counters.advanced += 1;
+                Ok(Step::Row(row.clone()))
+            }
+            None => Ok(Step::Eof),
+        }
+    }
+    fn save(&mut self) {}
+    fn stage(&self) -> &'static str {
+        "$facet"
+    }
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}

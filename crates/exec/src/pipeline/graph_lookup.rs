@@ -1,0 +1,142 @@
+//! `$graphLookup`: breadth-first search through a collection.
+
+use super::hash_join::collect;
+use super::lookup::set_path;
+use super::{PipelineSource, open};
+use crate::batch::Batch;
+use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::row::{Row, RowDoc};
+use nestor_model::order::Key;
+use nestor_model::{Array, DocRef, Document, Error, ErrorCode, Result, Value, ValueRef, doc};
+use nestor_query::Scope;
+use nestor_query::env::Env;
+use nestor_query::matcher::MatchExpr;
+use nestor_query::stage::GraphLookup;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Searches from each row.
+pub(super) struct GraphLookupOp {
+    input: BoxOperator,
+    graph: Arc<GraphLookup>,
+    context: PipelineSource,
+    counters: Counters,
+}
+
+impl GraphLookupOp {
+    pub(super) fn new(input: BoxOperator, graph: Arc<GraphLookup>, context: PipelineSource) -> Self {
+        Self {
+            input,
+            graph,
+            context,
+            counters: Counters::default(),
+        }
+    }
+
+    fn search(&self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Vec<Value>> {
+        let start = self.graph.start_with.eval(&mut Env::new(outer, batch.op))?;
+        let mut frontier: Vec<Value> = match start {
+            Value::Missing => Vec::new(),
+            Value::Array(items) => items.iter().map(ValueRef::to_value).collect(),
+            other => vec![other],
+        };
+        let mut searched: HashSet<Key> = frontier.iter().cloned().map(Key).collect();
+        let mut found_ids: HashSet<Key> = HashSet::new();
+        let mut found = Vec::new();
+        let mut held = 0;
+        let mut depth: u64 = 0;
+        while !frontier.is_empty() {
+            let mut next = Vec::new();
+            for doc in self.step(std::mem::take(&mut frontier), batch)? {
+                let id = doc.as_doc().get("_id").map_or(Value::Null, ValueRef::to_value);
+                if !found_ids.insert(Key(id)) {
+                    continue;
+                }
+                collect(doc.as_doc(), self.graph.connect_from.parts(), &mut |value| {
+                    // An array's elements are reported on their own; the array itself is no vertex.
+                    if !matches!(value, ValueRef::Array(_)) && searched.insert(Key(value.to_value())) {
+                        next.push(value.to_value());
+                    }
+                });
+                held += doc.byte_len().unwrap_or(512);
+                if held > batch.memory_bytes_max {
+                    return Err(Error::new(
+                        ErrorCode::ExceededMemoryLimit,
+                        "$graphLookup reached maximum memory consumption",
+                    ));
+                }
+                let mut doc = doc.into_document();
+                if let Some(field) = &self.graph.depth_field {
+                    set_path(&mut doc, field.parts(), Value::Int64(depth as i64));
+                }
+                found.push(Value::Document(doc));
+            }
+            if self.graph.max_depth.is_some_and(|max| depth >= max) {
+                break;
+            }
+            depth += 1;
+            frontier = next;
+        }
+        Ok(found)
+    }
+
+    /// The documents whose `connectToField` holds one of the values.
+    fn step(&self, values: Vec<Value>, batch: &Batch<'_>) -> Result<Vec<RowDoc>> {
+        let filter = doc! { (self.graph.connect_to.as_str()): doc! { "$in": values } };
+        let mut filter = MatchExpr::parse(filter.as_ref(), &mut Scope::new())?;
+        if let Some(restrict) = &self.graph.restrict {
+            filter = MatchExpr::And(vec![filter, restrict.clone()]);
+        }
+        let filter = Arc::new(filter.normalize());
+        let mut source = open(&self.graph.from, Some(filter), batch.view, &self.context)?;
+        let mut inner = Batch::new(batch.view, batch.op, batch.interrupt).with_spill_dir(batch.spill_dir);
+        let mut rows = Vec::new();
+        loop {
+            match source.next(&mut inner)? {
+                Step::Row(row) => rows.push(row.doc),
+                Step::Pause => {}
+                Step::Eof => return Ok(rows),
+            }
+        }
+    }
+}
+
+impl Operator for GraphLookupOp {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        self.counters.works += 1;
+        match self.input.next(batch)? {
+            Step::Row(row) => {
+                let found = self.search(row.as_doc(), batch)?;
+                let mut doc: Document = row.doc.into_document();
+                set_path(&mut doc, self.graph.as_path.parts(), Value::Array(Array::new(found)));
+                self.counters.advanced += 1;
+                Ok(Step::Row(Row {
+                    doc: RowDoc::Owned(doc),
+                    record: None,
+                    meta: row.meta,
+                }))
+            }
+            Step::Eof => {
+                self.counters.is_eof = true;
+                Ok(Step::Eof)
+            }
+            Step::Pause => Ok(Step::Pause),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.input.is_done()
+    }
+    fn save(&mut self) {
+        self.input.save();
+    }
+    fn stage(&self) -> &'static str {
+        "$graphLookup"
+    }
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+    fn inputs(&self) -> Vec<&dyn Operator> {
+        vec![&*self.input]
+    }
+}

@@ -1,0 +1,96 @@
+//! Aggregation stages as operators.
+//!
+//! [`build`] puts one operator per stage on top of a source. Stages that read other collections
+//! (`$lookup`, `$graphLookup`, `$unionWith`) open them through [`open`], which also resolves views. Stages
+//! that read the server's own state ask [`ServerState`]; `$out` and `$merge` are no operators: whoever
+//! drains the pipeline writes ([`Pipeline::writes`] tells).
+//!
+//! [`Pipeline::writes`]: nestor_query::stage::Pipeline::writes
+
+mod bucket_auto;
+mod documents;
+mod facet;
+mod graph_lookup;
+mod group;
+mod hash_join;
+mod lookup;
+mod map;
+mod open;
+mod sample;
+mod union_with;
+mod unwind;
+mod window;
+
+pub use open::{PipelineSource, open, resolve};
+
+use crate::operator::BoxOperator;
+use crate::ops::{Filter, Limit, Project, Skip, Sort};
+use nestor_model::{Document, Error, ErrorCode, Namespace, Result};
+use nestor_query::stage::{Pipeline, SourceStage, Stage};
+use nestor_storage::View;
+use std::sync::Arc;
+
+/// Answers the stages that read the server's own state.
+pub trait ServerState: Send + Sync {
+    /// The documents of `stage` on `namespace`.
+    fn documents(&self, stage: &SourceStage, namespace: &Namespace, view: &dyn View) -> Result<Vec<Document>>;
+}
+
+/// A server without state of its own: such stages are refused. For embedding and tests.
+#[derive(Debug)]
+pub struct NoServerState;
+
+impl ServerState for NoServerState {
+    fn documents(&self, _: &SourceStage, _: &Namespace, _: &dyn View) -> Result<Vec<Document>> {
+        Err(Error::new(ErrorCode::CommandNotSupported, "this stage needs a server"))
+    }
+}
+
+/// Puts the stages of a pipeline on top of `source`. Stages that write end the building.
+pub fn build(pipeline: &Pipeline, source: BoxOperator, context: &PipelineSource) -> Result<BoxOperator> {
+    build_stages(&pipeline.stages, source, context)
+}
+
+/// As [`build`], for a part of a pipeline.
+pub fn build_stages(stages: &[Stage], source: BoxOperator, context: &PipelineSource) -> Result<BoxOperator> {
+    let mut node = source;
+    let mut stages = stages.iter().peekable();
+    while let Some(stage) = stages.next() {
+        node = match stage {
+            Stage::Match(filter) => Box::new(Filter::new(node, filter.clone())),
+            Stage::Project { projection, .. } => Box::new(Project::new(node, projection.clone(), None)),
+            Stage::Sort(spec) => {
+                // A limit right behind keeps the best rows only; the limit itself stays.
+                let limit = match stages.peek() {
+                    Some(Stage::Limit(limit)) => Some(*limit),
+                    _ => None,
+                };
+                Box::new(Sort::new(node, spec.clone(), limit, true))
+            }
+            Stage::Limit(limit) => Box::new(Limit::new(node, *limit)),
+            Stage::Skip(skip) => Box::new(Skip::new(node, *skip)),
+            Stage::Sample(size) => sample::build(node, *size),
+            Stage::Unwind(unwind) => Box::new(unwind::UnwindOp::new(node, unwind.clone())),
+            Stage::ReplaceRoot(expr) => Box::new(map::Map::replace_root(node, expr.clone())),
+            Stage::Redact(redact) => Box::new(map::Map::redact(node, redact.clone())),
+            Stage::Group(group) => Box::new(group::GroupOp::new(node, group.clone())),
+            Stage::BucketAuto(spec) => Box::new(bucket_auto::BucketAutoOp::new(node, spec.clone())?),
+            Stage::SetWindowFields(spec) => Box::new(window::WindowOp::new(node, spec.clone())),
+            Stage::Facet(facet) => Box::new(facet::FacetOp::new(node, facet.clone(), context.clone())),
+            Stage::Lookup(lookup) => Box::new(lookup::LookupOp::new(node, lookup.clone(), context.clone())),
+            Stage::GraphLookup(graph) => {
+                Box::new(graph_lookup::GraphLookupOp::new(node, graph.clone(), context.clone()))
+            }
+            Stage::UnionWith(union) => Box::new(union_with::UnionWithOp::new(node, union.clone(), context.clone())),
+            Stage::Documents(expr) => Box::new(documents::DocumentsOp::of_expression(expr.clone())),
+            Stage::Source(source) => Box::new(documents::DocumentsOp::of_server(source.clone(), context.clone())),
+            Stage::Out(_) | Stage::Merge(_) => return Ok(node),
+        };
+    }
+    Ok(node)
+}
+
+/// An `Arc`'d pipeline of these stages.
+pub(crate) fn pipeline_of(stages: Vec<Stage>) -> Arc<Pipeline> {
+    Arc::new(Pipeline { stages })
+}

@@ -1,0 +1,235 @@
+//! `$setWindowFields`: rows sorted by partition and order, then computed partition by partition.
+
+mod compute;
+mod frame;
+mod store;
+
+use super::lookup::set_path;
+use crate::batch::Batch;
+use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::ops::Sort;
+use crate::row::{Row, RowDoc};
+use compute::Partition;
+use nestor_model::{DocRef, Path, Result, Value, ValueRef, doc, values_equal};
+use nestor_query::env::Env;
+use nestor_query::sort::{SortBy, SortPart, SortSpec};
+use nestor_query::stage::SetWindowFields;
+use std::sync::Arc;
+use store::RowStore;
+
+/// Computes the window functions of its input.
+pub(super) struct WindowOp {
+    sorted: BoxOperator,
+    spec: Arc<SetWindowFields>,
+    /// First row of the next partition.
+    ahead: Option<(Value, RowDoc)>,
+    key: Value,
+    store: RowStore,
+    /// The partition being given out.
+    ready: Option<Ready>,
+    input_done: bool,
+    spilled: u64,
+    counters: Counters,
+}
+
+struct Ready {
+    rows: RowStore,
+    /// `columns[f][i]`: value of function `f` for row `i`.
+    columns: Vec<Vec<Value>>,
+    at: usize,
+}
+
+/// Makes `{p: {v: partition}, d: document}` of each row.
+struct Keyed {
+    input: BoxOperator,
+    spec: Arc<SetWindowFields>,
+    counters: Counters,
+}
+
+impl Operator for Keyed {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        Ok(match self.input.next(batch)? {
+            Step::Row(row) => {
+                let key = match &self.spec.partition_by {
+                    Some(expr) => expr.eval(&mut Env::new(row.as_doc(), batch.op))?,
+                    None => Value::Null,
+                };
+                if matches!(key, Value::Array(_)) {
+                    return Err(nestor_model::Error::type_mismatch(
+                        "an expression used to partition cannot evaluate to value of type array",
+                    ));
+                }
+                let key = if key.is_missing() { Value::Null } else { key };
+                Step::Row(Row::computed(
+                    doc! { "p": doc! { "v": key }, "d": row.doc.into_document() },
+                ))
+            }
+            step => step,
+        })
+    }
+    fn save(&mut self) {
+        self.input.save();
+    }
+    fn stage(&self) -> &'static str {
+        "$setWindowFields"
+    }
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+    fn inputs(&self) -> Vec<&dyn Operator> {
+        vec![&*self.input]
+    }
+}
+
+impl WindowOp {
+    pub(super) fn new(input: BoxOperator, spec: Arc<SetWindowFields>) -> Self {
+        let keyed: BoxOperator = Box::new(Keyed {
+            input,
+            spec: spec.clone(),
+            counters: Counters::default(),
+        });
+        let mut parts = Vec::new();
+        if spec.partition_by.is_some() {
+            parts.push(SortPart {
+                by: SortBy::Path(Path::new("p")),
+                ascending: true,
+            });
+        }
+        for part in spec.sort_by.iter().flat_map(|sort| sort.parts()) {
+            let by = match &part.by {
+                SortBy::Path(path) => SortBy::Path(Path::new(&format!("d.{path}"))),
+                SortBy::Meta(name) => SortBy::Meta(name),
+            };
+            parts.push(SortPart {
+                by,
+                ascending: part.ascending,
+            });
+        }
+        let sorted = if parts.is_empty() {
+            keyed
+        } else {
+            Box::new(Sort::new(keyed, Arc::new(SortSpec::of(parts)), None, false))
+        };
+        Self {
+            sorted,
+            spec,
+            ahead: None,
+            key: Value::Null,
+            store: RowStore::default(),
+            ready: None,
+            input_done: false,
+            spilled: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Collects the next partition; `Row` stands for "one is ready" here.
+    fn collect(&mut self, batch: &mut Batch<'_>) -> Result<Option<Step>> {
+        loop {
+            if let Some((key, row)) = self.ahead.take() {
+                if self.store.is_empty() || values_equal(&key, &self.key) {
+                    self.key = key;
+                    self.store.push(row, batch)?;
+                } else {
+                    self.ahead = Some((key, row));
+                    break;
+                }
+            }
+            if self.input_done {
+                break;
+            }
+            self.counters.works += 1;
+            match self.sorted.next(batch)? {
+                Step::Row(row) => self.ahead = unwrap(row.as_doc()),
+                Step::Pause => return Ok(Some(Step::Pause)),
+                Step::Eof => self.input_done = true,
+            }
+        }
+        if self.store.is_empty() {
+            return Ok(Some(Step::Eof));
+        }
+        self.store.seal()?;
+        let rows = std::mem::take(&mut self.store);
+        self.spilled += u64::from(rows.is_on_disk());
+        let partition = Partition {
+            rows: &rows,
+            sort: self.spec.sort_by.as_deref(),
+            op: batch.op,
+            interrupt: batch.interrupt,
+        };
+        let columns = self
+            .spec
+            .output
+            .iter()
+            .map(|(_, function)| partition.column(function))
+            .collect::<Result<_>>()?;
+        self.ready = Some(Ready { rows, columns, at: 0 });
+        Ok(None)
+    }
+}
+
+fn unwrap(doc: DocRef<'_>) -> Option<(Value, RowDoc)> {
+    let key = doc.get("p")?.as_document()?.get("v")?.to_value();
+    let inner = doc.get("d")?.as_document()?.to_document();
+    Some((key, RowDoc::Owned(inner)))
+}
+
+impl Operator for WindowOp {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        loop {
+            if let Some(ready) = &mut self.ready {
+                if ready.at < ready.rows.len() {
+                    let at = ready.at;
+                    ready.at += 1;
+                    let mut doc = ready.rows.get(at)?.into_document();
+                    for ((path, _), column) in self.spec.output.iter().zip(&mut ready.columns) {
+                        let value = std::mem::replace(&mut column[at], Value::Null);
+                        set_path(&mut doc, path.parts(), value);
+                    }
+                    self.counters.advanced += 1;
+                    return Ok(Step::Row(Row::computed(doc)));
+                }
+                self.ready = None;
+            }
+            match self.collect(batch)? {
+                Some(Step::Eof) => {
+                    self.counters.is_eof = true;
+                    return Ok(Step::Eof);
+                }
+                Some(step) => return Ok(step),
+                None => {}
+            }
+        }
+    }
+
+    fn save(&mut self) {
+        self.sorted.save();
+    }
+    fn stage(&self) -> &'static str {
+        "$_internalSetWindowFields"
+    }
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+    fn explain_fields(&self, out: &mut nestor_model::Document) {
+        out.push("usedDisk", self.spilled > 0);
+    }
+    fn inputs(&self) -> Vec<&dyn Operator> {
+        vec![&*self.sorted]
+    }
+    fn memory(&self) -> usize {
+        self.store.bytes()
+    }
+}
+
+/// The number or date that `path` holds, straight, without going through arrays.
+fn value_at<'d>(doc: DocRef<'d>, path: &Path) -> ValueRef<'d> {
+    let mut value = ValueRef::Document(doc);
+    for part in path.parts() {
+        value = match value {
+            ValueRef::Document(inner) => inner.get(&part.name).unwrap_or(ValueRef::Missing),
+            _ => return ValueRef::Missing,
+        };
+    }
+    value
+}

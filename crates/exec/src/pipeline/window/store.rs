@@ -1,0 +1,112 @@
+//! The rows of one partition: in memory, or in a temporary file once they are too many.
+
+use crate::batch::Batch;
+use crate::row::RowDoc;
+use crate::spill;
+use nestor_model::{Error, ErrorCode, RawDocBuf, Result};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::FileExt;
+
+/// Rows by position.
+#[derive(Default)]
+pub(super) struct RowStore {
+    memory: Vec<RowDoc>,
+    held: usize,
+    disk: Option<Disk>,
+}
+
+struct Disk {
+    out: BufWriter<File>,
+    /// Where each row starts, and where the next one will.
+    offsets: Vec<u64>,
+    /// True when everything written is in the file.
+    flushed: bool,
+}
+
+impl RowStore {
+    pub(super) fn len(&self) -> usize {
+        match &self.disk {
+            Some(disk) => disk.offsets.len() - 1,
+            None => self.memory.len(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(super) fn is_on_disk(&self) -> bool {
+        self.disk.is_some()
+    }
+
+    /// Bytes held in memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.held
+    }
+
+    /// Appends a row. Error 292 when memory is full and disk is not allowed.
+    pub(super) fn push(&mut self, row: RowDoc, batch: &Batch<'_>) -> Result<()> {
+        if let Some(disk) = &mut self.disk {
+            return disk.push(&row);
+        }
+        self.held += size_of::<RowDoc>() + row.byte_len().unwrap_or(512);
+        self.memory.push(row);
+        if self.held <= batch.memory_bytes_max {
+            return Ok(());
+        }
+        let Some(dir) = batch.spill_dir else {
+            return Err(Error::new(
+                ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
+                "exceeded memory limit for $setWindowFields, but didn't allow external spilling; pass allowDiskUse: true",
+            ));
+        };
+        let mut disk = Disk {
+            out: BufWriter::new(spill::temporary_file(dir)?),
+            offsets: vec![0],
+            flushed: true,
+        };
+        for row in std::mem::take(&mut self.memory) {
+            disk.push(&row)?;
+        }
+        self.held = 0;
+        self.disk = Some(disk);
+        Ok(())
+    }
+
+    /// Makes what was pushed readable. Call once before [`RowStore::get`].
+    pub(super) fn seal(&mut self) -> Result<()> {
+        match &mut self.disk {
+            Some(disk) if !disk.flushed => {
+                disk.flushed = true;
+                disk.out.flush().map_err(spill::io_error)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The row at `at`, which must be below [`RowStore::len`].
+    pub(super) fn get(&self, at: usize) -> Result<RowDoc> {
+        let Some(disk) = &self.disk else {
+            return Ok(self.memory[at].clone());
+        };
+        let (from, to) = (disk.offsets[at], disk.offsets[at + 1]);
+        let mut bytes = vec![0; (to - from) as usize];
+        disk.out
+            .get_ref()
+            .read_exact_at(&mut bytes, from)
+            .map_err(spill::io_error)?;
+        Ok(RowDoc::Raw(RawDocBuf::validate(bytes)?))
+    }
+}
+
+impl Disk {
+    fn push(&mut self, row: &RowDoc) -> Result<()> {
+        let raw = row.to_raw();
+        self.out.write_all(raw.as_bytes()).map_err(spill::io_error)?;
+        let end = self.offsets.last().copied().unwrap_or(0) + raw.as_bytes().len() as u64;
+        self.offsets.push(end);
+        self.flushed = false;
+        Ok(())
+    }
+}

@@ -1,0 +1,217 @@
+//! The bounds of a window.
+
+use crate::sort::{SortBy, SortSpec};
+use nestor_model::number::Num;
+use nestor_model::{ArrayRef, DocRef, Error, Result, ValueRef};
+
+/// One end of a window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound<T> {
+    /// The end of the partition.
+    Unbounded,
+    /// The document itself (range: its value, so ties are in).
+    Current,
+    /// That far away; negative is before.
+    Offset(T),
+}
+
+/// Units of time for ranges over dates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum RangeUnit {
+    Year,
+    Quarter,
+    Month,
+    Week,
+    Day,
+    Hour,
+    Minute,
+    Second,
+    Millisecond,
+}
+
+impl RangeUnit {
+    /// The unit of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "year" => Self::Year,
+            "quarter" => Self::Quarter,
+            "month" => Self::Month,
+            "week" => Self::Week,
+            "day" => Self::Day,
+            "hour" => Self::Hour,
+            "minute" => Self::Minute,
+            "second" => Self::Second,
+            "millisecond" => Self::Millisecond,
+            _ => return None,
+        })
+    }
+
+    /// Its length in milliseconds; `None` for units whose length varies.
+    pub fn fixed_ms(self) -> Option<i64> {
+        Some(match self {
+            Self::Week => 7 * 86_400_000,
+            Self::Day => 86_400_000,
+            Self::Hour => 3_600_000,
+            Self::Minute => 60_000,
+            Self::Second => 1000,
+            Self::Millisecond => 1,
+            Self::Month | Self::Quarter | Self::Year => return None,
+        })
+    }
+
+    /// Months in it, for units whose length varies.
+    pub fn months(self) -> i64 {
+        match self {
+            Self::Year => 12,
+            Self::Quarter => 3,
+            _ => 1,
+        }
+    }
+}
+
+/// Which documents of the partition are in the window of one of them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Bounds {
+    /// By position.
+    Documents(Bound<i64>, Bound<i64>),
+    /// By the value of the sort field; with a unit the values are dates.
+    Range(Bound<Num>, Bound<Num>, Option<RangeUnit>),
+}
+
+impl Bounds {
+    /// The whole partition.
+    pub const ALL: Self = Self::Documents(Bound::Unbounded, Bound::Unbounded);
+
+    /// `{documents: [lower, upper]}` or `{range: [lower, upper], unit}`.
+    ///
+    /// Errors: 9 for the form, 5339900 lower above upper, 5339901 documents without `sortBy`, 5339902 a range
+    /// without one ascending field in `sortBy`.
+    pub fn parse(spec: DocRef<'_>, sort: Option<&SortSpec>) -> Result<Self> {
+        let (mut documents, mut range, mut unit) = (None, None, None);
+        for (name, value) in spec {
+            match name {
+                "documents" => documents = Some(pair(value)?),
+                "range" => range = Some(pair(value)?),
+                "unit" => {
+                    let named = value.as_str().and_then(RangeUnit::named);
+                    unit = Some(named.ok_or_else(|| match value {
+                        ValueRef::String(name) => Error::failed_to_parse(format!("unknown time unit value: {name}")),
+                        _ => Error::failed_to_parse("'unit' must be a string"),
+                    })?);
+                }
+                _ => {
+                    return Err(Error::failed_to_parse(format!(
+                        "'window' field can only contain 'documents' or 'range' with an optional 'unit' field, not '{name}'"
+                    )));
+                }
+            }
+        }
+        match (documents, range) {
+            (Some(_), Some(_)) => Err(Error::failed_to_parse(
+                "window bounds can specify either 'documents' or 'range', not both",
+            )),
+            (None, None) if unit.is_some() => Err(Error::failed_to_parse("'unit' is only valid with a range")),
+            (None, None) => Ok(Self::ALL),
+            (Some((lower, upper)), None) => {
+                if unit.is_some() {
+                    return Err(Error::failed_to_parse(
+                        "window bounds can only specify 'unit' with range-based bounds",
+                    ));
+                }
+                Self::documents(lower, upper, sort)
+            }
+            (None, Some((lower, upper))) => Self::range(lower, upper, unit, sort),
+        }
+    }
+
+    fn documents(lower: ValueRef<'_>, upper: ValueRef<'_>, sort: Option<&SortSpec>) -> Result<Self> {
+        let whole = |value: ValueRef<'_>| {
+            bound(value)?.map_or_else(
+                || {
+                    let n = Num::from_ref(value)
+                        .and_then(Num::to_i64_exact)
+                        .filter(|n| i32::try_from(*n).is_ok());
+                    n.map(Bound::Offset)
+                        .ok_or_else(|| Error::failed_to_parse("numeric document-based bounds must be an integer"))
+                },
+                |keyword| Ok(keyword),
+            )
+        };
+        let (lower, upper) = (whole(lower)?, whole(upper)?);
+        let at = |bound: Bound<i64>, open: i64| match bound {
+            Bound::Unbounded => open,
+            Bound::Current => 0,
+            Bound::Offset(n) => n,
+        };
+        if at(lower, i64::MIN) > at(upper, i64::MAX) {
+            return Err(Error::location(5_339_900, "lower bound must not exceed upper bound"));
+        }
+        let all = Self::Documents(lower, upper) == Self::ALL;
+        if sort.is_none() && !all {
+            return Err(Error::location(5_339_901, "document-based bounds require a sortBy"));
+        }
+        Ok(Self::Documents(lower, upper))
+    }
+
+    fn range(
+        lower: ValueRef<'_>,
+        upper: ValueRef<'_>,
+        unit: Option<RangeUnit>,
+        sort: Option<&SortSpec>,
+    ) -> Result<Self> {
+        let number = |value: ValueRef<'_>| {
+            bound(value)?.map_or_else(
+                || match Num::from_ref(value) {
+                    Some(n) if unit.is_some() && n.to_i64_exact().is_none() => Err(Error::failed_to_parse(
+                        "with 'unit', range-based bounds must be an integer",
+                    )),
+                    Some(n) => Ok(Bound::Offset(n)),
+                    None => Err(Error::failed_to_parse(format!(
+                        "range-based bounds expression must be a number, found {}",
+                        value.bson_type().alias()
+                    ))),
+                },
+                |keyword| Ok(keyword),
+            )
+        };
+        let (lower, upper) = (number(lower)?, number(upper)?);
+        let at = |bound: Bound<Num>, open: f64| match bound {
+            Bound::Unbounded => open,
+            Bound::Current => 0.0,
+            Bound::Offset(n) => n.to_f64(),
+        };
+        if at(lower, f64::NEG_INFINITY) > at(upper, f64::INFINITY) {
+            return Err(Error::location(5_339_900, "lower bound must not exceed upper bound"));
+        }
+        let one_ascending =
+            sort.is_some_and(|s| matches!(s.parts(), [part] if part.ascending && matches!(part.by, SortBy::Path(_))));
+        if !one_ascending {
+            return Err(Error::location(
+                5_339_902,
+                "range-based bounds require a sortBy over a single ascending field",
+            ));
+        }
+        Ok(Self::Range(lower, upper, unit))
+    }
+}
+
+fn pair<'a>(value: ValueRef<'a>) -> Result<(ValueRef<'a>, ValueRef<'a>)> {
+    let items: Option<ArrayRef<'a>> = value.as_array();
+    match items.map(|items| items.iter().collect::<Vec<_>>()).as_deref() {
+        Some([lower, upper]) => Ok((*lower, *upper)),
+        _ => Err(Error::failed_to_parse("window bounds must be a 2-element array")),
+    }
+}
+
+/// A keyword bound; `None` when the value is no string.
+fn bound<T>(value: ValueRef<'_>) -> Result<Option<Bound<T>>> {
+    match value {
+        ValueRef::String("unbounded") => Ok(Some(Bound::Unbounded)),
+        ValueRef::String("current") => Ok(Some(Bound::Current)),
+        ValueRef::String(_) => Err(Error::failed_to_parse(
+            "window bounds must be 'unbounded', 'current', or a number",
+        )),
+        _ => Ok(None),
+    }
+}
