@@ -19,6 +19,8 @@ pub struct Connection {
     pub slot: Arc<Slot>,
     /// When the running command first came to wait, if it is being run again after a park.
     pub parked: Option<Instant>,
+    /// A fail point's fault that waits to happen.
+    pub fault: Option<crate::fail_points::Pending>,
     _listed: Listed,
 }
 
@@ -73,6 +75,7 @@ impl Connection {
             peer: peer.into(),
             host: service.options.host.clone(),
             parked: None,
+            fault: None,
             _listed: Listed {
                 id: slot.id,
                 list: Arc::downgrade(&service.connections),

@@ -6,7 +6,7 @@ use crate::generic::Generic;
 use crate::request::{Park, Sequence, Wait};
 use crate::service::Service;
 use nestor_exec::Interrupt;
-use nestor_model::{RawDoc, RawDocBuf, Timestamp};
+use nestor_model::{Document, RawDoc, RawDocBuf, Timestamp};
 
 /// One run of one command.
 pub struct Context<'r> {
@@ -43,6 +43,10 @@ pub struct After {
     pub exhaust: Option<RawDocBuf>,
     /// Close the connection.
     pub close: bool,
+    /// Close the connection without a reply.
+    pub hang_up: bool,
+    /// `writeConcernError` to add to the reply, with its labels in `errorLabels`.
+    pub write_concern_error: Option<Document>,
     /// Time of the command's own last write; the service's newest time otherwise.
     pub operation_time: Option<Timestamp>,
 }

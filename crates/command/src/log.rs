@@ -7,9 +7,10 @@
 //! Lines go to the ring always and to the sink when there is one: a library user has none, the server
 //! sets a file, a pipe or a terminal. Source: the manual's "Log Messages".
 
+use crate::parameters::{component_document, component_levels};
 use nestor_model::extjson::{self, Form};
-use nestor_model::{DocRef, Document, ValueRef, date};
-use std::collections::VecDeque;
+use nestor_model::{DocRef, Document, Result, ValueRef, date};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -69,8 +70,46 @@ pub struct Entry<'a> {
     pub attr: DocRef<'a>,
 }
 
+/// Components whose debug level can be set, dotted where one is part of another.
+pub const COMPONENTS: [&str; 31] = [
+    "accessControl",
+    "command",
+    "control",
+    "executor",
+    "ftdc",
+    "geo",
+    "index",
+    "network",
+    "network.asio",
+    "network.bridge",
+    "network.connectionPool",
+    "query",
+    "query.optimizer",
+    "query.planner",
+    "queryStats",
+    "replication",
+    "replication.election",
+    "replication.heartbeats",
+    "replication.initialSync",
+    "replication.rollback",
+    "sharding",
+    "sharding.rangeDeleter",
+    "sharding.migration",
+    "storage",
+    "storage.journal",
+    "storage.recovery",
+    "tenantMigration",
+    "test",
+    "transaction",
+    "write",
+    "assert",
+];
+
 /// Where lines go besides the ring. Gets the entry, its time in milliseconds and its JSON line without newline.
 pub type Sink = Box<dyn Fn(&Entry<'_>, i64, &str) + Send + Sync>;
+
+/// Closes the log file and begins a new one.
+pub type Rotate = Box<dyn Fn() -> std::io::Result<()> + Send + Sync>;
 
 /// The log.
 pub struct Log {
@@ -78,8 +117,13 @@ pub struct Log {
     lines_total: AtomicU64,
     startup_warnings: Mutex<Vec<String>>,
     sink: Option<Sink>,
-    /// Highest debug level that is written.
+    rotate: Option<Rotate>,
+    /// Highest debug level that is written by components without a level of their own.
     verbosity: AtomicU8,
+    /// Levels of components, by name; those that are not here inherit.
+    components: Mutex<BTreeMap<String, i32>>,
+    /// Highest of all levels: what is above it is not written, without looking further.
+    verbosity_max: AtomicU8,
 }
 
 impl std::fmt::Debug for Log {
@@ -104,8 +148,23 @@ impl Log {
             lines_total: AtomicU64::new(0),
             startup_warnings: Mutex::default(),
             sink,
+            rotate: None,
             verbosity: AtomicU8::new(verbosity),
+            components: Mutex::default(),
+            verbosity_max: AtomicU8::new(verbosity),
         }
+    }
+
+    /// Says how `logRotate` begins a new file. Without it there is none, and nothing to do.
+    #[must_use]
+    pub fn with_rotate(mut self, rotate: Rotate) -> Self {
+        self.rotate = Some(rotate);
+        self
+    }
+
+    /// Begins a new file, if lines go to a file.
+    pub fn rotate(&self) -> std::io::Result<()> {
+        self.rotate.as_ref().map_or(Ok(()), |rotate| rotate())
     }
 
     /// Highest debug level that is written (`logLevel`).
@@ -116,6 +175,46 @@ impl Log {
     /// Changes [`Log::verbosity`].
     pub fn set_verbosity(&self, level: u8) {
         self.verbosity.store(level, Ordering::Relaxed);
+        self.update_max();
+    }
+
+    /// The levels of all components as `logComponentVerbosity` shows them; -1 inherits.
+    pub fn component_verbosity(&self) -> Document {
+        let components = lock(&self.components);
+        let default = i32::from(self.verbosity());
+        component_document(&|name| match name {
+            "" => default,
+            name => components.get(name).copied().unwrap_or(-1),
+        })
+    }
+
+    /// Sets levels of components; all or, when one has no such name, none.
+    pub fn set_component_verbosity(&self, levels: DocRef<'_>) -> Result<()> {
+        for (name, level) in component_levels(levels)? {
+            if name.is_empty() {
+                self.verbosity.store(level.clamp(0, 5) as u8, Ordering::Relaxed);
+            } else {
+                lock(&self.components).insert(name, level);
+            }
+        }
+        self.update_max();
+        Ok(())
+    }
+
+    fn update_max(&self) {
+        let highest = lock(&self.components).values().copied().max().unwrap_or(0);
+        let max = highest.clamp(0, 5).max(i32::from(self.verbosity()));
+        self.verbosity_max.store(max as u8, Ordering::Relaxed);
+    }
+
+    /// The level of a component as lines name it (`NETWORK`).
+    fn level_of(&self, component: &str) -> u8 {
+        let components = lock(&self.components);
+        let own = components.iter().find(|(name, _)| name.eq_ignore_ascii_case(component));
+        match own {
+            Some((_, level)) if *level >= 0 => *level as u8,
+            _ => self.verbosity(),
+        }
     }
 
     /// Writes a line at severity info.
@@ -143,7 +242,7 @@ impl Log {
         msg: &str,
         attr: impl Fn() -> Document,
     ) {
-        if level <= self.verbosity() {
+        if level <= self.verbosity_max.load(Ordering::Relaxed) && level <= self.level_of(component) {
             self.write(Severity::Debug(level), component, id, ctx, msg, &attr());
         }
     }
@@ -270,6 +369,8 @@ mod tests {
             doc! { "remote": "127.0.0.1:5", "connectionCount": 1 },
         );
         log.debug(1, "NETWORK", 1, "listener", "not wanted", Document::new);
+        log.set_component_verbosity(doc! { "command": 2 }.as_ref()).unwrap();
+        log.debug(1, "NETWORK", 1, "listener", "not wanted either", Document::new);
         let seen = seen.lock().unwrap();
         assert_eq!(seen.len(), 1);
         let (time, rest) = seen[0].split_once(r#""},"#).unwrap();

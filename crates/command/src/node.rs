@@ -1,7 +1,10 @@
 //! The process around the database, as far as commands show or change it.
 
+use crate::commands::administration::rw_concern::DefaultConcerns;
 use crate::counters::Counters;
+use crate::gate::Gates;
 use crate::log::Log;
+use crate::parameters::Parameters;
 use nestor_model::{Document, ObjectId, Str};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +30,12 @@ pub struct Node {
     pub options: ProcessOptions,
     /// Counters.
     pub counters: Counters,
+    /// Parameters.
+    pub parameters: Parameters,
+    /// What may hold commands up.
+    pub gates: Gates,
+    /// Defaults of read and write concern that `setDefaultRWConcern` set.
+    pub concerns: Mutex<DefaultConcerns>,
     /// The way to end it.
     pub stop: Stop,
     /// Identity of this run of the process, `processId` in `topologyVersion`.
@@ -48,6 +57,9 @@ impl Node {
         Self {
             options,
             counters: Counters::default(),
+            parameters: Parameters::default(),
+            gates: Gates::default(),
+            concerns: Mutex::default(),
             stop: Stop::default(),
             process_id: new_object_id(started_ms),
             election_id: ObjectId(election_id),
@@ -55,10 +67,32 @@ impl Node {
         }
     }
 
+    /// A UUID for a connection, the same whenever it is asked for.
+    pub fn connection_uuid(&self, id: i64) -> [u8; 16] {
+        let mut uuid = [0; 16];
+        uuid[..8].copy_from_slice(&self.process_id.0[4..12]);
+        uuid[8..].copy_from_slice(&id.to_be_bytes());
+        // Version 4, variant 1, as random UUIDs are marked.
+        uuid[6] = (uuid[6] & 0x0F) | 0x40;
+        uuid[8] = (uuid[8] & 0x3F) | 0x80;
+        uuid
+    }
+
     /// The log.
     pub fn log(&self) -> &Log {
         &self.options.log
     }
+}
+
+/// A random UUID.
+pub fn new_uuid() -> [u8; 16] {
+    let mut uuid = [0; 16];
+    for half in uuid.chunks_exact_mut(8) {
+        half.copy_from_slice(&RandomState::new().build_hasher().finish().to_be_bytes());
+    }
+    uuid[6] = (uuid[6] & 0x0F) | 0x40;
+    uuid[8] = (uuid[8] & 0x3F) | 0x80;
+    uuid
 }
 
 fn new_object_id(now_ms: i64) -> ObjectId {

@@ -1,6 +1,6 @@
 //! The end of every reply, and error replies.
 
-use nestor_model::{Error, RawWriter, Timestamp, ValueRef};
+use nestor_model::{Document, Error, ErrorCode, RawWriter, Timestamp, ValueRef};
 
 /// Appends `ok: 1` and, on a replica set, the times.
 pub fn finish(writer: &mut RawWriter, time: Option<Timestamp>) {
@@ -19,6 +19,26 @@ pub fn write_error(writer: &mut RawWriter, error: &Error) {
         for (name, value) in extra.iter() {
             writer.append(name, value);
         }
+    }
+}
+
+/// Errors that tell a driver to look for another primary. They carry `topologyVersion`, by which it sees
+/// whether that is news (specification "Server Discovery and Monitoring", "Error handling").
+pub fn is_state_change(code: ErrorCode) -> bool {
+    matches!(code.number(), 91 | 189 | 10058 | 10107 | 11600 | 11602 | 13435 | 13436)
+}
+
+/// Appends a `writeConcernError` that a fail point asked for; its labels stand beside it.
+pub fn write_write_concern_error(writer: &mut RawWriter, error: &Document) {
+    writer.begin_document("writeConcernError");
+    for (name, value) in error.iter() {
+        if name != "errorLabels" {
+            writer.append(name, value);
+        }
+    }
+    writer.end();
+    if let Some(labels) = error.get("errorLabels") {
+        writer.append("errorLabels", labels);
     }
 }
 

@@ -1,9 +1,11 @@
 //! One database process: what all connections share, and the way a command runs.
 
+use crate::commands::replication::hello;
 use crate::connection::{Connection, Slot};
 use crate::context::{After, Context};
 use crate::cursors::Cursors;
 use crate::dispatch::{self, Flags};
+use crate::gate::{self, Verdict};
 use crate::generic::Generic;
 use crate::node::{Node, ProcessOptions};
 use crate::reply;
@@ -128,14 +130,30 @@ impl Service {
         conn.slot.finish_operation();
         let time = after.operation_time.unwrap_or_else(|| self.last_time());
         let replica_set = self.options.replica_set.is_some();
+        if after.hang_up {
+            let mut reply = writer.abandon();
+            reply.truncate(reply_at);
+            return Outcome {
+                reply,
+                reply_at,
+                close: true,
+                ..Outcome::default()
+            };
+        }
         let reply = match result {
             Ok(()) => {
+                if let Some(error) = &after.write_concern_error {
+                    reply::write_write_concern_error(&mut writer, error);
+                }
                 reply::finish(&mut writer, replica_set.then_some(time));
                 writer.finish()
             }
             Err(error) => {
                 let mut writer = RawWriter::onto(writer.abandon());
                 reply::write_error(&mut writer, &error);
+                if replica_set && reply::is_state_change(error.code()) {
+                    hello::write_topology_version(&mut writer, self.node.process_id);
+                }
                 reply::write_times(&mut writer, replica_set.then_some(time));
                 writer.finish()
             }
@@ -215,7 +233,15 @@ impl Service {
                 exhaust_allowed,
                 after: After::default(),
             };
-            let result = (spec.run)(&mut context, writer);
+            let result = match gate::check(&mut context) {
+                Ok(Verdict::Run) => (spec.run)(&mut context, writer),
+                Ok(Verdict::Wait) => Ok(()),
+                Ok(Verdict::HangUp) => {
+                    context.after.hang_up = true;
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            };
             after = context.after;
             result
         };

@@ -49,7 +49,7 @@ pub async fn serve(server: Arc<Server>, mut stream: Stream, mut conn: Connection
         );
     }
     server.closed();
-    if !server.quiet {
+    if !server.is_quiet() {
         let mut attr = attr();
         attr.push("connectionCount", server.open_connections() as i32);
         server
@@ -225,7 +225,8 @@ impl Talk<'_> {
         };
         let close = outcome.close;
         let next = outcome.exhaust.take();
-        if envelope.silent {
+        // A reply of nothing is what a fail point or a shutdown leaves: the connection just closes.
+        if envelope.silent || outcome.reply.len() <= outcome.reply_at {
             buffers::give_back(outcome.reply);
         } else {
             self.append_reply(outcome.reply, envelope, flags, out);

@@ -233,7 +233,7 @@ pub async fn accept_all(server: Arc<Server>, listener: AsyncListener) {
         if let Some(local) = local {
             conn.host = local.to_string().into();
         }
-        if !server.quiet {
+        if !server.is_quiet() {
             let attr = doc! { "remote": peer, "connectionId": conn.id, "connectionCount": open as i32 };
             server
                 .service

@@ -4,6 +4,7 @@ use crate::limits;
 use crate::listener::{self, Listener};
 use crate::sink;
 use nestor_command::log::Log;
+use nestor_command::parameters::Param;
 use nestor_command::{ProcessOptions, Service, ServiceOptions};
 use nestor_model::{Document, doc};
 use nestor_storage::{Engine, EngineOptions};
@@ -70,8 +71,6 @@ pub struct Server {
     pub service: Arc<Service>,
     /// Changes with every commit.
     pub commits: watch::Sender<()>,
-    /// Connections are not logged.
-    pub quiet: bool,
     /// Most connections at one time.
     pub connections_max: u32,
     draining: AtomicBool,
@@ -99,15 +98,19 @@ impl Drop for Paused<'_> {
 
 impl Server {
     /// A server over `service`.
-    pub fn new(service: Arc<Service>, connections_max: u32, quiet: bool) -> Self {
+    pub fn new(service: Arc<Service>, connections_max: u32) -> Self {
         Self {
             service,
             commits: watch::Sender::new(()),
-            quiet,
             connections_max,
             draining: AtomicBool::new(false),
             idle: Notify::new(),
         }
+    }
+
+    /// Connections come and go without a line in the log (parameter `quiet`).
+    pub fn is_quiet(&self) -> bool {
+        self.service.node.parameters.is_on(Param::Quiet)
     }
 
     /// Takes a place for one more connection; `None` when there is none.
@@ -191,11 +194,15 @@ impl Server {
 /// Runs a server until it is told to stop. An error is for people to read.
 pub fn run(options: ServeOptions) -> Result<(), String> {
     let began = Instant::now();
-    let sink = match &options.logpath {
-        Some(path) => sink::file(path, options.logappend).map_err(|e| format!("log file {}: {e}", path.display()))?,
-        None => sink::standard(options.print_uri),
+    let log = match &options.logpath {
+        Some(path) => {
+            let (sink, rotate) =
+                sink::file(path, options.logappend).map_err(|e| format!("log file {}: {e}", path.display()))?;
+            Log::new(Some(sink), options.verbosity).with_rotate(rotate)
+        }
+        None => Log::new(Some(sink::standard(options.print_uri)), options.verbosity),
     };
-    let log = Arc::new(Log::new(Some(sink), options.verbosity));
+    let log = Arc::new(log);
     let connections_max = limits::connections_max(options.max_connections, limits::raise_open_files());
 
     let bound = listener::bind(&options)?;
@@ -225,7 +232,8 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
         },
     };
     let service = Arc::new(Service::new(service_options, engine));
-    let server = Arc::new(Server::new(service, connections_max, options.quiet));
+    set_parameters(&service, &options)?;
+    let server = Arc::new(Server::new(service, connections_max));
 
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -282,6 +290,24 @@ fn wall_secs() -> u32 {
     nestor_command::clock::now_ms()
         .div_euclid(1000)
         .clamp(0, i64::from(u32::MAX)) as u32
+}
+
+/// Sets the parameters of the command line. Throw-away servers are for tests, so fail points work there.
+fn set_parameters(service: &Service, options: &ServeOptions) -> Result<(), String> {
+    let node = &service.node;
+    if options.dbpath.is_none() {
+        node.parameters.put(Param::EnableTestCommands, 1);
+    }
+    if options.quiet {
+        node.parameters.put(Param::Quiet, 1);
+    }
+    for (name, value) in &options.parameters {
+        node.parameters
+            .set_at_start(name, value, node.log())
+            .map_err(|e| e.message().to_owned())?;
+    }
+    node.parameters_changed();
+    Ok(())
 }
 
 /// The options as `getCmdLineOpts` prints them: the shape of mongod's configuration file.
@@ -344,7 +370,7 @@ fn uri(addresses: &[SocketAddr], port: u16) -> String {
         Some(SocketAddr::V4(address)) => address.ip().to_string(),
         None => "127.0.0.1".to_owned(),
     };
-    format!("mongodb://{host}:{port}/?directConnection=true")
+    format!("mongodb://{host}:{port}/")
 }
 
 #[cfg(test)]
@@ -354,9 +380,9 @@ mod tests {
     #[test]
     fn uris_are_reachable() {
         for (address, expected) in [
-            ("127.0.0.1:5", "mongodb://127.0.0.1:5/?directConnection=true"),
-            ("0.0.0.0:5", "mongodb://127.0.0.1:5/?directConnection=true"),
-            ("[::1]:5", "mongodb://[::1]:5/?directConnection=true"),
+            ("127.0.0.1:5", "mongodb://127.0.0.1:5/"),
+            ("0.0.0.0:5", "mongodb://127.0.0.1:5/"),
+            ("[::1]:5", "mongodb://[::1]:5/"),
         ] {
             assert_eq!(uri(&[address.parse().unwrap()], 5), expected);
         }

@@ -1,23 +1,59 @@
 //! Where log lines go: a file, a pipe, or a person at a terminal.
 
-use nestor_command::log::{Entry, Severity, Sink};
+use nestor_command::log::{Entry, Rotate, Severity, Sink};
 use nestor_model::extjson::{self, Form};
 use nestor_model::{ValueRef, date};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// JSON lines into a file; an existing one is appended to or, as mongod does, moved aside first.
-pub fn file(path: &Path, append: bool) -> io::Result<Sink> {
+/// JSON lines into a file; an existing one is appended to or, as mongod does, moved aside first. With the
+/// sink comes what moves the file aside later (`logRotate`).
+pub fn file(path: &Path, append: bool) -> io::Result<(Sink, Rotate)> {
     if !append && path.exists() {
-        let now = date::format_iso(now_ms()).replace(['.', ':', 'Z'], "-");
-        let mut aside = path.as_os_str().to_owned();
-        aside.push(format!(".{}", now.trim_end_matches('-')));
-        std::fs::rename(path, aside)?;
+        move_aside(path)?;
     }
-    let file = OpenOptions::new().append(true).create(true).open(path)?;
-    Ok(json_lines(file))
+    let file = Arc::new(Mutex::new(open(path)?));
+    let rotate: Rotate = {
+        let (path, file) = (path.to_owned(), file.clone());
+        Box::new(move || {
+            move_aside(&path)?;
+            *lock(&file) = open(&path)?;
+            Ok(())
+        })
+    };
+    Ok((json_lines(SharedFile(file)), rotate))
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).open(path)
+}
+
+/// Renames `nestor.log` to `nestor.log.2024-05-01T12-00-00-000`.
+fn move_aside(path: &Path) -> io::Result<()> {
+    let now = date::format_iso(now_ms()).replace(['.', ':'], "-");
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(format!(".{}", now.trim_end_matches('Z')));
+    if Path::new(&aside).exists() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    std::fs::rename(path, aside)
+}
+
+struct SharedFile(Arc<Mutex<File>>);
+
+impl Write for SharedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        lock(&self.0).write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        lock(&self.0).flush()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Standard output, or standard error when standard output is taken: readable text for a terminal,
@@ -41,7 +77,7 @@ fn stream(out: impl Write + Send + 'static, is_terminal: bool) -> Sink {
 fn json_lines(out: impl Write + Send + 'static) -> Sink {
     let out = Mutex::new((out, Vec::new()));
     Box::new(move |_, _, line| {
-        let mut guard = out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = lock(&out);
         let (out, buffer) = &mut *guard;
         buffer.clear();
         buffer.extend_from_slice(line.as_bytes());
@@ -54,7 +90,7 @@ fn text_lines(out: impl Write + Send + 'static) -> Sink {
     let out = Mutex::new(out);
     Box::new(move |entry, now_ms, _| {
         let line = text_line(entry, now_ms);
-        let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = lock(&out);
         let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
     })
 }

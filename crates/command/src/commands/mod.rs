@@ -1,9 +1,12 @@
 //! The commands, one file each, in families. A family is a list of specs; [`ALL`] lists the families.
 
+pub mod administration;
 pub mod diagnostic;
 pub mod ping;
 pub mod query;
 pub mod replication;
+pub mod security;
+pub mod sessions;
 pub mod write;
 
 use crate::dispatch::CommandSpec;
@@ -12,4 +15,13 @@ use crate::dispatch::CommandSpec;
 const BASIC: &[&CommandSpec] = &[&ping::SPEC];
 
 /// Every family.
-pub(crate) const ALL: &[&[&CommandSpec]] = &[BASIC, diagnostic::SPECS, replication::SPECS, query::SPECS, write::SPECS];
+pub(crate) const ALL: &[&[&CommandSpec]] = &[
+    BASIC,
+    administration::SPECS,
+    diagnostic::SPECS,
+    replication::SPECS,
+    security::SPECS,
+    sessions::SPECS,
+    query::SPECS,
+    write::SPECS,
+];

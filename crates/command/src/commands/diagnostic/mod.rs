@@ -1,8 +1,55 @@
-//! Questions about the process and its connections.
+//! Questions about the process, its machine and its connections.
 
 pub mod build_info;
+pub mod conn_pool_stats;
+pub mod connection_status;
+pub mod current_op;
+pub mod features;
+pub mod get_cmd_line_opts;
+pub mod get_log;
+pub mod host_info;
+pub mod kill_op;
+pub mod list_commands;
+pub mod lock_info;
+pub mod log_application_message;
+pub mod server_status;
+pub mod whats_my_uri;
 
 use crate::dispatch::CommandSpec;
 
 /// The commands of this family.
-pub(crate) const SPECS: &[&CommandSpec] = &[&build_info::SPEC];
+pub(crate) const SPECS: &[&CommandSpec] = &[
+    &build_info::SPEC,
+    &conn_pool_stats::SPEC,
+    &connection_status::SPEC,
+    &current_op::SPEC,
+    &features::SPEC,
+    &get_cmd_line_opts::SPEC,
+    &get_log::SPEC,
+    &host_info::SPEC,
+    &kill_op::SPEC,
+    &list_commands::SPEC,
+    &lock_info::SPEC,
+    &log_application_message::SPEC,
+    &server_status::SPEC,
+    &whats_my_uri::SPEC,
+];
+
+/// A line of `/proc` or `/etc` of the form `name: value` or `NAME=value`; empty where there is none.
+pub(crate) fn system_value(path: &str, name: &str, separator: char) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines()
+        .filter_map(|line| line.split_once(separator))
+        .find(|(left, _)| left.trim() == name)
+        .map_or(String::new(), |(_, right)| right.trim().trim_matches('"').to_owned())
+}
+
+/// A value in kB of `/proc`, as MiB.
+pub(crate) fn system_mib(path: &str, name: &str) -> i64 {
+    let text = system_value(path, name, ':');
+    text.split(' ')
+        .next()
+        .and_then(|kb| kb.parse::<i64>().ok())
+        .unwrap_or(0)
+        / 1024
+}

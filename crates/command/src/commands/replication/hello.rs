@@ -40,9 +40,15 @@ pub const IS_MASTER: CommandSpec = CommandSpec {
 
 crate::args! {
     struct Hello<'a>: "hello" command {
+        /// Only makes the answer of a mongos shorter.
+        #[allow(dead_code)]
         "forShell" => for_shell: Option<bool>,
+        /// What a member of the set says of itself.
+        #[allow(dead_code)]
         "hostInfo" => host_info: Option<ValueRef<'a>>,
         "saslSupportedMechs" => sasl_supported_mechs: Option<ValueRef<'a>>,
+        /// Fails as every log-in does, which hello says by not answering it.
+        #[allow(dead_code)]
         "speculativeAuthenticate" => speculative_authenticate: Option<RawDoc<'a>>,
         "client" => client: Option<ValueRef<'a>>,
         "topologyVersion" => topology_version: Option<RawDoc<'a>>,

@@ -2,8 +2,21 @@
 
 pub mod client_metadata;
 pub mod hello;
+pub mod repl_set;
 
 use crate::dispatch::CommandSpec;
 
 /// The commands of this family.
-pub(crate) const SPECS: &[&CommandSpec] = &[&hello::HELLO, &hello::IS_MASTER];
+pub(crate) const SPECS: &[&CommandSpec] = &[
+    &hello::HELLO,
+    &hello::IS_MASTER,
+    &repl_set::STATUS,
+    &repl_set::CONFIG,
+    &repl_set::INITIATE,
+    &repl_set::RECONFIG,
+    &repl_set::STEP_DOWN,
+    &repl_set::FREEZE,
+    &repl_set::MAINTENANCE,
+    &repl_set::SYNC_FROM,
+    &repl_set::ABORT_CATCH_UP,
+];

@@ -1,0 +1,39 @@
+//! `setFeatureCompatibilityVersion`: kept and answered; no feature of this server depends on it.
+
+use crate::dispatch::{CommandSpec, Flags};
+use crate::parameters::FEATURE_VERSIONS;
+use nestor_model::bail;
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "setFeatureCompatibilityVersion",
+    aliases: &[],
+    flags: Flags::ADMIN.and(Flags::WRITE_CONCERN),
+    help: "Sets the version whose features may be used.",
+    run: |context, _reply| {
+        let args = SetFeatureVersion::parse(context.body, context.sequences)?;
+        if !FEATURE_VERSIONS.contains(&args.version) {
+            bail!(
+                4926900,
+                "Invalid feature compatibility version value '{}'; expected one of {}",
+                args.version,
+                FEATURE_VERSIONS.join(", ")
+            );
+        }
+        if !args.confirm {
+            bail!(
+                7369100,
+                "Once you have changed the feature compatibility version it may not be possible to change it back. To go on, run the command again with confirm: true"
+            );
+        }
+        context.service.node.parameters.set_feature_version(args.version);
+        Ok(())
+    },
+};
+
+crate::args! {
+    struct SetFeatureVersion<'a>: "setFeatureCompatibilityVersion" command {
+        "setFeatureCompatibilityVersion" => version: &'a str,
+        "confirm" => confirm: bool,
+    }
+}

@@ -1,0 +1,32 @@
+//! Running the server: parameters, defaults, locks, log, stopping.
+
+pub mod configure_fail_point;
+pub mod drop_connections;
+pub mod feature_version;
+pub mod fsync;
+pub mod get_parameter;
+pub mod log_rotate;
+pub mod rotate_certificates;
+pub mod rw_concern;
+pub mod set_parameter;
+pub mod shutdown;
+pub mod write_block;
+
+use crate::dispatch::CommandSpec;
+
+/// The commands of this family.
+pub(crate) const SPECS: &[&CommandSpec] = &[
+    &configure_fail_point::SPEC,
+    &drop_connections::SPEC,
+    &feature_version::SPEC,
+    &fsync::LOCK,
+    &fsync::UNLOCK,
+    &get_parameter::SPEC,
+    &log_rotate::SPEC,
+    &rotate_certificates::SPEC,
+    &rw_concern::GET,
+    &rw_concern::SET,
+    &set_parameter::SPEC,
+    &shutdown::SPEC,
+    &write_block::SPEC,
+];

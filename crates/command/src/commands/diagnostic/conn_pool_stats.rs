@@ -1,0 +1,36 @@
+//! `connPoolStats`: outgoing connections. A single node makes none, so there are none to count.
+
+use crate::dispatch::{CommandSpec, Flags};
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "connPoolStats",
+    aliases: &[],
+    flags: Flags::QUIET,
+    help: "Counts connections to other nodes.",
+    run: |context, reply| {
+        ConnPoolStats::parse(context.body, context.sequences)?;
+        for field in ["numClientConnections", "numAScopedConnections"] {
+            reply.append(field, 0);
+        }
+        for field in [
+            "totalInUse",
+            "totalAvailable",
+            "totalLeased",
+            "totalCreated",
+            "totalRefreshing",
+            "totalRefreshed",
+        ] {
+            reply.append(field, 0);
+        }
+        for field in ["pools", "hosts", "replicaSets"] {
+            reply.begin_document(field);
+            reply.end();
+        }
+        Ok(())
+    },
+};
+
+crate::args! {
+    struct ConnPoolStats: "connPoolStats" command {}
+}

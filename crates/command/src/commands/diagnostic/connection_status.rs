@@ -1,0 +1,40 @@
+//! `connectionStatus`: who is logged in on this connection. There are no users yet, so nobody is.
+
+use crate::dispatch::{CommandSpec, Flags};
+use nestor_model::ValueRef;
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "connectionStatus",
+    aliases: &[],
+    flags: Flags::API_V1.and(Flags::QUIET),
+    help: "Says who is logged in on this connection.",
+    run: |context, reply| {
+        let args = ConnectionStatus::parse(context.body, context.sequences)?;
+        reply.begin_document("authInfo");
+        for field in ["authenticatedUsers", "authenticatedUserRoles"] {
+            reply.begin_array(field);
+            reply.end();
+        }
+        if args.show_privileges {
+            reply.begin_array("authenticatedUserPrivileges");
+            reply.end();
+        }
+        reply.end();
+        let uuid = context.service.node.connection_uuid(context.conn.id);
+        reply.append(
+            "uuid",
+            ValueRef::Binary {
+                subtype: 4,
+                bytes: &uuid,
+            },
+        );
+        Ok(())
+    },
+};
+
+crate::args! {
+    struct ConnectionStatus: "connectionStatus" command {
+        "showPrivileges" => show_privileges: bool,
+    }
+}

@@ -1,0 +1,125 @@
+//! `currentOp`: the operations that run now.
+
+use crate::connection::Slot;
+use crate::context::Context;
+use crate::dispatch::{CommandSpec, Flags};
+use crate::generic::is_generic;
+use nestor_model::{Document, RawDoc, RawWriter, Value, doc};
+use nestor_query::env::{OpContext, Scope};
+use nestor_query::matcher::MatchExpr;
+
+/// The command. Fields besides its options are a match expression over what it would answer.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "currentOp",
+    aliases: &[],
+    flags: Flags::ADMIN.and(Flags::QUIET),
+    help: "Lists the operations that run now.",
+    run: |context, reply| {
+        let show_idle = context.body.get("$all").is_some_and(|v| v.truthy());
+        let filter = filter(context.body);
+        let mut scope = Scope::new();
+        let filter = MatchExpr::parse(filter.as_ref(), &mut scope)?;
+        let op = OpContext::new(crate::clock::now_ms(), context.service.last_time(), 0);
+        let mut found = Vec::new();
+        for slot in context.service.connections.all() {
+            let Some(doc) = describe(context, &slot, show_idle) else {
+                continue;
+            };
+            if filter.matches(doc.as_ref(), &op)? {
+                found.push(doc);
+            }
+        }
+        write(context, reply, &found);
+        Ok(())
+    },
+};
+
+/// What is left of the command when its name, options and generic arguments are taken away.
+fn filter(body: RawDoc<'_>) -> Document {
+    let mut filter = Document::new();
+    for (i, (name, value)) in body.iter().enumerate() {
+        if i > 0 && !is_generic(name) && !matches!(name, "$all" | "$ownOps" | "$truncateOps") {
+            filter.push(name, value.to_value());
+        }
+    }
+    filter
+}
+
+fn write(context: &Context<'_>, reply: &mut RawWriter, found: &[Document]) {
+    reply.begin_array("inprog");
+    for (i, doc) in found.iter().enumerate() {
+        reply.append_index(i, doc);
+    }
+    reply.end();
+    if context.service.node.gates.fsync_locks() > 0 {
+        reply.append("fsyncLock", true);
+        reply.append(
+            "info",
+            "use db.fsyncUnlock() to terminate the fsync write/snapshot lock",
+        );
+    }
+}
+
+/// What is shown of a connection; `None` when it runs nothing and idle ones are not wanted.
+pub fn describe(context: &Context<'_>, slot: &Slot, show_idle: bool) -> Option<Document> {
+    let operation = crate::lock(&slot.operation);
+    let is_active = operation.opid != 0;
+    if !is_active && !show_idle {
+        return None;
+    }
+    let mut doc = doc! {
+        "type": "op",
+        "host": context.conn.host.clone(),
+        "desc": format!("conn{}", slot.id),
+        "connectionId": i32::try_from(slot.id).unwrap_or(i32::MAX),
+        "client": slot.peer.clone(),
+    };
+    if let Some(client) = crate::lock(&slot.client).as_ref() {
+        if let Some(name) = crate::commands::replication::client_metadata::app_name(client.as_ref()) {
+            doc.push("appName", name);
+        }
+        doc.push("clientMetadata", client.clone());
+    }
+    doc.push("active", is_active);
+    doc.push("currentOpTime", nestor_model::date::format_iso(crate::clock::now_ms()));
+    if !is_active {
+        return Some(doc);
+    }
+    let running = operation
+        .started
+        .map_or(0, |started| started.elapsed().as_micros() as i64);
+    doc.push("opid", operation.opid as i32);
+    doc.push("secs_running", running / 1_000_000);
+    doc.push("microsecs_running", running);
+    let command = RawDoc::validate(&operation.body).ok();
+    if let Some(lsid) = command.and_then(|command| command.get("lsid")) {
+        doc.push("lsid", lsid.to_value());
+    }
+    doc.push("op", op_name(operation.command));
+    doc.push("ns", namespace(command));
+    doc.push("command", command.map_or(Value::from(Document::new()), Value::from));
+    doc.push("killPending", slot.kill.killed().is_some());
+    Some(doc)
+}
+
+fn op_name(command: &str) -> &str {
+    match command {
+        "find" => "query",
+        "getMore" => "getmore",
+        "insert" => "insert",
+        "update" => "update",
+        "delete" => "remove",
+        _ => "command",
+    }
+}
+
+/// `db.collection`, or `db.$cmd` of a command that names no collection.
+fn namespace(command: Option<RawDoc<'_>>) -> String {
+    let Some(command) = command else {
+        return String::new();
+    };
+    let db = command.get("$db").and_then(|db| db.as_str()).unwrap_or("");
+    let first = command.iter().next().and_then(|(_, value)| value.as_str());
+    let collection = first.or_else(|| command.get("collection").and_then(|name| name.as_str()));
+    format!("{db}.{}", collection.unwrap_or("$cmd"))
+}

@@ -1,0 +1,38 @@
+//! `listCommands`: the commands there are.
+
+use crate::dispatch::{self, CommandSpec, Flags};
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "listCommands",
+    aliases: &[],
+    flags: Flags::QUIET,
+    help: "Lists the commands there are.",
+    run: |context, reply| {
+        ListCommands::parse(context.body, context.sequences)?;
+        let mut specs: Vec<&CommandSpec> = dispatch::all().collect();
+        specs.sort_by_key(|spec| spec.name);
+        reply.begin_document("commands");
+        for spec in specs {
+            reply.begin_document(spec.name);
+            reply.append("help", spec.help);
+            reply.append("requiresAuth", false);
+            reply.append("secondaryOk", !spec.flags.has(Flags::WRITE));
+            reply.append("adminOnly", spec.flags.has(Flags::ADMIN));
+            reply.begin_array("apiVersions");
+            if spec.flags.has(Flags::API_V1) {
+                reply.append_index(0, "1");
+            }
+            reply.end();
+            reply.begin_array("deprecatedApiVersions");
+            reply.end();
+            reply.end();
+        }
+        reply.end();
+        Ok(())
+    },
+};
+
+crate::args! {
+    struct ListCommands: "listCommands" command {}
+}

@@ -1,0 +1,34 @@
+//! `lockInfo`: locks that are held. Reads and writes take none here; `fsync` with `lock` does.
+
+use crate::dispatch::{CommandSpec, Flags};
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "lockInfo",
+    aliases: &[],
+    flags: Flags::ADMIN,
+    help: "Lists locks that are held.",
+    run: |context, reply| {
+        LockInfo::parse(context.body, context.sequences)?;
+        reply.begin_array("lockInfo");
+        if context.service.node.gates.fsync_locks() > 0 {
+            reply.begin_document_at(0);
+            reply.append("resourceId", "{1: Global, 1}");
+            reply.begin_array("granted");
+            reply.begin_document_at(0);
+            reply.append("mode", "S");
+            reply.append("desc", "fsyncLockWorker");
+            reply.end();
+            reply.end();
+            reply.begin_array("pending");
+            reply.end();
+            reply.end();
+        }
+        reply.end();
+        Ok(())
+    },
+};
+
+crate::args! {
+    struct LockInfo: "lockInfo" command {}
+}

@@ -1,0 +1,29 @@
+//! `logApplicationMessage`: writes a line of the client's into the log.
+
+use crate::dispatch::{CommandSpec, Flags};
+use nestor_model::doc;
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "logApplicationMessage",
+    aliases: &[],
+    flags: Flags::ADMIN,
+    help: "Writes a line into the log.",
+    run: |context, _reply| {
+        let args = LogApplicationMessage::parse(context.body, context.sequences)?;
+        context.service.node.log().info(
+            "CONTROL",
+            5_060_500,
+            &format!("conn{}", context.conn.id),
+            "logApplicationMessage",
+            doc! { "msg": args.message },
+        );
+        Ok(())
+    },
+};
+
+crate::args! {
+    struct LogApplicationMessage<'a>: "logApplicationMessage" command {
+        "logApplicationMessage" => message: &'a str,
+    }
+}

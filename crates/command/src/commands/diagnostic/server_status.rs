@@ -1,0 +1,157 @@
+//! `serverStatus`: counters since the start, section by section. A section is left out with
+//! `{serverStatus: 1, name: 0}`.
+
+use super::{build_info, host_info, system_mib};
+use crate::context::Context;
+use crate::dispatch::{CommandSpec, Flags};
+use nestor_model::{RawWriter, ValueRef};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The command. What it does not know it passes over, as MongoDB does: names of sections differ by version.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "serverStatus",
+    aliases: &[],
+    flags: Flags::QUIET,
+    help: "Answers counters since the start.",
+    run: |context, reply| {
+        write_process(context, reply);
+        for (name, section) in SECTIONS {
+            let is_wanted = match context.body.get(name) {
+                Some(value) => value.truthy(),
+                None => true,
+            };
+            if is_wanted {
+                reply.begin_document(name);
+                section(context, reply);
+                reply.end();
+            }
+        }
+        Ok(())
+    },
+};
+
+type Section = fn(&Context<'_>, &mut RawWriter);
+
+const SECTIONS: [(&str, Section); 9] = [
+    ("asserts", asserts),
+    ("connections", connections),
+    ("extra_info", extra_info),
+    ("globalLock", global_lock),
+    ("mem", mem),
+    ("network", network),
+    ("opcounters", opcounters),
+    ("repl", repl),
+    ("storageEngine", storage_engine),
+];
+
+fn write_process(context: &Context<'_>, reply: &mut RawWriter) {
+    let uptime = context.service.started.elapsed();
+    reply.append("host", host_info::host_name().as_str());
+    reply.append("version", build_info::VERSION);
+    reply.append("process", "nestor");
+    reply.append("pid", i64::from(std::process::id()));
+    reply.append("uptime", uptime.as_secs() as f64);
+    reply.append("uptimeMillis", uptime.as_millis() as i64);
+    reply.append("uptimeEstimate", uptime.as_secs() as i64);
+    reply.append("localTime", ValueRef::DateTime(crate::clock::now_ms()));
+}
+
+fn asserts(context: &Context<'_>, reply: &mut RawWriter) {
+    let asserts = &context.service.node.counters.asserts;
+    reply.append("regular", 0);
+    reply.append("warning", 0);
+    reply.append("msg", asserts.msg.get());
+    reply.append("user", asserts.user.get());
+    reply.append("tripwire", 0);
+    reply.append("rollovers", 0);
+}
+
+fn connections(context: &Context<'_>, reply: &mut RawWriter) {
+    let counts = &context.service.node.counters.connections;
+    let current = counts.current.load(Relaxed);
+    let max = i64::from(context.service.node.options.connections_max);
+    let as_int = |n: i64| i32::try_from(n).unwrap_or(i32::MAX);
+    reply.append("current", as_int(current));
+    reply.append("available", as_int((max - current).max(0)));
+    reply.append("totalCreated", as_int(context.service.connections.total_created()));
+    reply.append("rejected", as_int(counts.rejected.get()));
+    reply.append("active", as_int(counts.active.load(Relaxed)));
+}
+
+fn extra_info(_: &Context<'_>, reply: &mut RawWriter) {
+    reply.append("note", "fields vary by platform");
+    reply.append(
+        "threads",
+        super::system_value("/proc/self/status", "Threads", ':')
+            .parse::<i32>()
+            .unwrap_or(0),
+    );
+}
+
+fn global_lock(context: &Context<'_>, reply: &mut RawWriter) {
+    reply.append("totalTime", context.service.started.elapsed().as_micros() as i64);
+    for field in ["currentQueue", "activeClients"] {
+        let running = if field == "activeClients" {
+            context.service.node.counters.connections.active.load(Relaxed)
+        } else {
+            0
+        };
+        reply.begin_document(field);
+        reply.append("total", i32::try_from(running).unwrap_or(i32::MAX));
+        reply.end();
+    }
+}
+
+fn mem(_: &Context<'_>, reply: &mut RawWriter) {
+    reply.append("bits", usize::BITS as i32);
+    reply.append("resident", system_mib("/proc/self/status", "VmRSS") as i32);
+    reply.append("virtual", system_mib("/proc/self/status", "VmSize") as i32);
+    reply.append("supported", cfg!(target_os = "linux"));
+}
+
+fn network(context: &Context<'_>, reply: &mut RawWriter) {
+    let network = &context.service.node.counters.network;
+    reply.append("bytesIn", network.bytes_in.get());
+    reply.append("bytesOut", network.bytes_out.get());
+    reply.append("physicalBytesIn", network.bytes_in.get());
+    reply.append("physicalBytesOut", network.bytes_out.get());
+    reply.append("numRequests", network.requests.get());
+}
+
+fn opcounters(context: &Context<'_>, reply: &mut RawWriter) {
+    let operations = &context.service.node.counters.operations;
+    for (name, counter) in [
+        ("insert", &operations.insert),
+        ("query", &operations.query),
+        ("update", &operations.update),
+        ("delete", &operations.delete),
+        ("getmore", &operations.getmore),
+        ("command", &operations.command),
+    ] {
+        reply.append(name, counter.get());
+    }
+}
+
+fn repl(context: &Context<'_>, reply: &mut RawWriter) {
+    let Some(name) = &context.service.options.replica_set else {
+        return;
+    };
+    let me = context.conn.host.as_str();
+    reply.begin_array("hosts");
+    reply.append_index(0, me);
+    reply.end();
+    reply.append("setName", name.as_str());
+    reply.append("setVersion", 1);
+    reply.append("isWritablePrimary", true);
+    reply.append("secondary", false);
+    reply.append("primary", me);
+    reply.append("me", me);
+    reply.append("electionId", context.service.node.election_id);
+}
+
+fn storage_engine(_: &Context<'_>, reply: &mut RawWriter) {
+    reply.append("name", "nestor");
+    reply.append("supportsCommittedReads", true);
+    reply.append("supportsSnapshotReadConcern", true);
+    reply.append("readOnly", false);
+}

@@ -1,0 +1,263 @@
+//! The `replSet*` commands, as the primary of a set of one answers them.
+
+use crate::context::Context;
+use crate::dispatch::{CommandSpec, Flags};
+use nestor_model::{RawWriter, Result, ValueRef, bail};
+
+/// `replSetGetStatus`.
+pub const STATUS: CommandSpec = CommandSpec {
+    name: "replSetGetStatus",
+    aliases: &[],
+    flags: Flags::ADMIN.and(Flags::QUIET),
+    help: "Describes the members of the replica set.",
+    run: |context, reply| {
+        GetStatus::parse(context.body, context.sequences)?;
+        let name = set_name(context)?;
+        write_status(context, reply, name);
+        Ok(())
+    },
+};
+
+/// `replSetGetConfig`.
+pub const CONFIG: CommandSpec = CommandSpec {
+    name: "replSetGetConfig",
+    aliases: &[],
+    flags: Flags::ADMIN.and(Flags::QUIET),
+    help: "Answers the configuration of the replica set.",
+    run: |context, reply| {
+        let args = GetConfig::parse(context.body, context.sequences)?;
+        let name = set_name(context)?;
+        write_config(context, reply, name);
+        if args.commitment_status {
+            reply.append("commitmentStatus", true);
+        }
+        Ok(())
+    },
+};
+
+/// `replSetInitiate`: the set is there from the start.
+pub const INITIATE: CommandSpec = CommandSpec {
+    name: "replSetInitiate",
+    aliases: &[],
+    flags: Flags::ADMIN,
+    help: "Begins a replica set; this one has begun.",
+    run: |context, _reply| {
+        if context.service.options.replica_set.is_none() {
+            bail!(
+                NoReplicationEnabled,
+                "This node was not started with replication enabled."
+            );
+        }
+        bail!(AlreadyInitialized, "already initialized")
+    },
+};
+
+/// `replSetReconfig`: there is nothing to configure in a set of one.
+pub const RECONFIG: CommandSpec = CommandSpec {
+    name: "replSetReconfig",
+    aliases: &[],
+    flags: Flags::ADMIN,
+    help: "Changes the replica set; a set of one stays as it is.",
+    run: |context, _reply| {
+        set_name(context)?;
+        bail!(CommandNotSupported, "a replica set of one cannot be reconfigured")
+    },
+};
+
+/// `replSetStepDown`: nobody could take over.
+pub const STEP_DOWN: CommandSpec = CommandSpec {
+    name: "replSetStepDown",
+    aliases: &[],
+    flags: Flags::ADMIN,
+    help: "Makes the primary a secondary; a set of one has nobody to take over.",
+    run: |context, _reply| {
+        set_name(context)?;
+        if context.body.get("force").is_some_and(|force| force.truthy()) {
+            bail!(CommandNotSupported, "the only member of a replica set cannot step down");
+        }
+        bail!(
+            ExceededTimeLimit,
+            "No electable secondaries caught up as of now. Please use the replSetStepDown command with the argument {{force: true}} to force node to step down."
+        )
+    },
+};
+
+/// `replSetFreeze`.
+pub const FREEZE: CommandSpec = CommandSpec {
+    name: "replSetFreeze",
+    aliases: &[],
+    flags: Flags::ADMIN,
+    help: "Keeps a secondary from becoming primary.",
+    run: |context, _reply| {
+        set_name(context)?;
+        bail!(
+            NotSecondary,
+            "cannot freeze node when primary or running for election. state: Primary"
+        )
+    },
+};
+
+/// `replSetMaintenance`.
+pub const MAINTENANCE: CommandSpec = CommandSpec {
+    name: "replSetMaintenance",
+    aliases: &[],
+    flags: Flags::ADMIN,
+    help: "Takes a secondary out of service.",
+    run: |context, _reply| {
+        set_name(context)?;
+        bail!(NotSecondary, "primaries can't modify maintenance mode")
+    },
+};
+
+/// `replSetSyncFrom`.
+pub const SYNC_FROM: CommandSpec = CommandSpec {
+    name: "replSetSyncFrom",
+    aliases: &[],
+    flags: Flags::ADMIN,
+    help: "Says whom a secondary follows.",
+    run: |context, _reply| {
+        set_name(context)?;
+        bail!(NotSecondary, "primaries don't sync")
+    },
+};
+
+/// `replSetAbortPrimaryCatchUp`.
+pub const ABORT_CATCH_UP: CommandSpec = CommandSpec {
+    name: "replSetAbortPrimaryCatchUp",
+    aliases: &[],
+    flags: Flags::ADMIN,
+    help: "Ends the catching up of a new primary.",
+    run: |context, _reply| {
+        set_name(context)?;
+        bail!(IllegalOperation, "primary catch-up is not running")
+    },
+};
+
+crate::args! {
+    struct GetStatus: "replSetGetStatus" command {
+        /// A primary has nothing to say of an initial sync.
+        #[allow(dead_code)]
+        "initialSync" => initial_sync: Option<i64>,
+    }
+}
+
+crate::args! {
+    struct GetConfig: "replSetGetConfig" command {
+        "commitmentStatus" => commitment_status: bool,
+    }
+}
+
+fn set_name<'a>(context: &Context<'a>) -> Result<&'a str> {
+    match &context.service.options.replica_set {
+        Some(name) => Ok(name.as_str()),
+        None => bail!(NoReplicationEnabled, "not running with --replSet"),
+    }
+}
+
+fn write_optime(reply: &mut RawWriter, field: &str, time: nestor_model::Timestamp) {
+    reply.begin_document(field);
+    reply.append("ts", time);
+    reply.append("t", 1i64);
+    reply.end();
+}
+
+fn write_status(context: &Context<'_>, reply: &mut RawWriter, name: &str) {
+    let last = context.service.last_time();
+    let wall = ValueRef::DateTime(i64::from(last.secs) * 1000);
+    let node = &context.service.node;
+    reply.append("set", name);
+    reply.append("date", ValueRef::DateTime(crate::clock::now_ms()));
+    reply.append("myState", 1);
+    reply.append("term", 1i64);
+    reply.append("syncSourceHost", "");
+    reply.append("syncSourceId", -1);
+    reply.append("heartbeatIntervalMillis", 2000i64);
+    for field in [
+        "majorityVoteCount",
+        "writeMajorityCount",
+        "votingMembersCount",
+        "writableVotingMembersCount",
+    ] {
+        reply.append(field, 1);
+    }
+    reply.begin_document("optimes");
+    for field in [
+        "lastCommittedOpTime",
+        "readConcernMajorityOpTime",
+        "appliedOpTime",
+        "durableOpTime",
+        "writtenOpTime",
+    ] {
+        write_optime(reply, field, last);
+    }
+    for field in ["lastCommittedWallTime", "lastAppliedWallTime", "lastDurableWallTime"] {
+        reply.append(field, wall);
+    }
+    reply.end();
+    reply.begin_array("members");
+    reply.begin_document_at(0);
+    reply.append("_id", 0);
+    reply.append("name", context.conn.host.as_str());
+    reply.append("health", 1.0);
+    reply.append("state", 1);
+    reply.append("stateStr", "PRIMARY");
+    reply.append(
+        "uptime",
+        i32::try_from(context.service.started.elapsed().as_secs()).unwrap_or(i32::MAX),
+    );
+    write_optime(reply, "optime", last);
+    reply.append("optimeDate", wall);
+    reply.append("syncSourceHost", "");
+    reply.append("syncSourceId", -1);
+    reply.append("infoMessage", "");
+    let elected = nestor_model::Timestamp {
+        secs: u32::try_from(node.started_ms.div_euclid(1000)).unwrap_or(0),
+        inc: 1,
+    };
+    reply.append("electionTime", elected);
+    reply.append("electionDate", ValueRef::DateTime(node.started_ms));
+    reply.append("configVersion", 1);
+    reply.append("configTerm", 1);
+    reply.append("self", true);
+    reply.append("lastHeartbeatMessage", "");
+    reply.end();
+    reply.end();
+}
+
+fn write_config(context: &Context<'_>, reply: &mut RawWriter, name: &str) {
+    reply.begin_document("config");
+    reply.append("_id", name);
+    reply.append("version", 1);
+    reply.append("term", 1);
+    reply.begin_array("members");
+    reply.begin_document_at(0);
+    reply.append("_id", 0);
+    reply.append("host", context.conn.host.as_str());
+    reply.append("arbiterOnly", false);
+    reply.append("buildIndexes", true);
+    reply.append("hidden", false);
+    reply.append("priority", 1.0);
+    reply.begin_document("tags");
+    reply.end();
+    reply.append("secondaryDelaySecs", 0i64);
+    reply.append("votes", 1);
+    reply.end();
+    reply.end();
+    reply.append("protocolVersion", 1i64);
+    reply.append("writeConcernMajorityJournalDefault", true);
+    reply.begin_document("settings");
+    reply.append("chainingAllowed", true);
+    reply.append("heartbeatIntervalMillis", 2000);
+    reply.append("heartbeatTimeoutSecs", 10);
+    reply.append("electionTimeoutMillis", 10_000);
+    reply.append("catchUpTimeoutMillis", -1);
+    reply.append("catchUpTakeoverDelayMillis", 30_000);
+    reply.begin_document("getLastErrorModes");
+    reply.end();
+    reply.begin_document("getLastErrorDefaults");
+    reply.append("w", 1);
+    reply.append("wtimeout", 0);
+    reply.end();
+    reply.end();
+    reply.end();
+}

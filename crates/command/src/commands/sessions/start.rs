@@ -1,0 +1,38 @@
+//! `startSession`: a new session id. Drivers make their own; a session exists from its first use on.
+
+use crate::dispatch::{CommandSpec, Flags};
+use crate::parameters::Param;
+use nestor_model::ValueRef;
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "startSession",
+    aliases: &[],
+    flags: Flags::QUIET,
+    help: "Makes a session id.",
+    run: |context, reply| {
+        StartSession::parse(context.body, context.sequences)?;
+        let node = &context.service.node;
+        let uuid = crate::node::new_uuid();
+        reply.begin_document("id");
+        reply.append(
+            "id",
+            ValueRef::Binary {
+                subtype: 4,
+                bytes: &uuid,
+            },
+        );
+        reply.end();
+        reply.append(
+            "timeoutMinutes",
+            node.parameters
+                .number(Param::SessionTimeoutMinutes)
+                .clamp(1, i32::MAX.into()) as i32,
+        );
+        Ok(())
+    },
+};
+
+crate::args! {
+    struct StartSession: "startSession" command {}
+}

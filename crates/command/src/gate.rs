@@ -1,0 +1,160 @@
+//! What may stand between a command and its running: locks and blocks that an operator set, and fail
+//! points. All of it is rare, so one load says that there is nothing.
+
+use crate::context::Context;
+use crate::dispatch::Flags;
+use crate::fail_points::FailPoints;
+use crate::parameters::Param;
+use crate::request::Park;
+use nestor_model::{Result, bail};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often a write that waits for `fsyncUnlock` looks again.
+const LOCK_POLL: Duration = Duration::from_millis(20);
+
+/// Gates by bit.
+#[derive(Debug, Default)]
+pub struct Gates {
+    /// Bits of [`FSYNC`], [`WRITE_BLOCK`], [`FAIL`], [`API`].
+    closed: AtomicU32,
+    fsync_locks: AtomicI64,
+    write_block: Mutex<Option<String>>,
+    /// Fail points.
+    pub fail_points: FailPoints,
+}
+
+const FSYNC: u32 = 1;
+const WRITE_BLOCK: u32 = 2;
+const FAIL: u32 = 4;
+const API: u32 = 8;
+
+/// What becomes of a command.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It runs.
+    Run,
+    /// Not now: the context's park says when to try again.
+    Wait,
+    /// It does not run, and the connection is closed.
+    HangUp,
+}
+
+impl Gates {
+    fn set(&self, bit: u32, is_closed: bool) {
+        if is_closed {
+            self.closed.fetch_or(bit, Ordering::AcqRel);
+        } else {
+            self.closed.fetch_and(!bit, Ordering::AcqRel);
+        }
+    }
+
+    /// How often `fsync` has locked.
+    pub fn fsync_locks(&self) -> i64 {
+        self.fsync_locks.load(Ordering::Acquire)
+    }
+
+    /// Locks once more; returns how often it is locked now.
+    pub fn fsync_lock(&self) -> i64 {
+        let locks = self.fsync_locks.fetch_add(1, Ordering::AcqRel) + 1;
+        self.set(FSYNC, true);
+        locks
+    }
+
+    /// Unlocks once; returns how often it is still locked, or `None` when it was not.
+    pub fn fsync_unlock(&self) -> Option<i64> {
+        let before = self
+            .fsync_locks
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n > 0).then(|| n - 1))
+            .ok()?;
+        self.set(FSYNC, before > 1);
+        Some(before - 1)
+    }
+
+    /// The reason for which users' writes are blocked, if they are.
+    pub fn write_block(&self) -> Option<String> {
+        crate::lock(&self.write_block).clone()
+    }
+
+    /// Blocks users' writes for a reason, or lifts the block.
+    pub fn set_write_block(&self, reason: Option<String>) {
+        let mut block = crate::lock(&self.write_block);
+        self.set(WRITE_BLOCK, reason.is_some());
+        *block = reason;
+    }
+
+    /// To be called when fail points changed.
+    pub fn fail_points_changed(&self) {
+        self.set(FAIL, self.fail_points.any());
+    }
+
+    /// To be called when `requireApiVersion` changed.
+    pub fn set_api_required(&self, required: bool) {
+        self.set(API, required);
+    }
+}
+
+/// Decides whether a command may run now.
+pub fn check(context: &mut Context<'_>) -> Result<Verdict> {
+    let gates = &context.service.node.gates;
+    let closed = gates.closed.load(Ordering::Acquire);
+    if closed == 0 {
+        return Ok(Verdict::Run);
+    }
+    if closed & API != 0 && !context.generic.api_version && needs_api_version(context.spec.name) {
+        bail!(
+            498870,
+            "The apiVersion parameter is required, please configure your MongoClient's API version"
+        );
+    }
+    if closed & FAIL != 0 {
+        let verdict = gates.fail_points.check(context)?;
+        if verdict != Verdict::Run {
+            return Ok(verdict);
+        }
+    }
+    let is_write = context.spec.flags.has(Flags::WRITE);
+    if closed & WRITE_BLOCK != 0 && is_write && !matches!(context.db(), "admin" | "config" | "local") {
+        bail!(371, "User writes blocked");
+    }
+    if closed & FSYNC != 0 && is_write {
+        context.after.park = Some(Park {
+            until: Instant::now() + LOCK_POLL,
+            on_commit: false,
+        });
+        return Ok(Verdict::Wait);
+    }
+    Ok(Verdict::Run)
+}
+
+/// Commands by which drivers connect, before they can know what is required, are excepted.
+fn needs_api_version(command: &str) -> bool {
+    !matches!(
+        command,
+        "hello" | "isMaster" | "getParameter" | "setParameter" | "buildInfo"
+    )
+}
+
+impl crate::node::Node {
+    /// Brings what depends on parameters in line with them.
+    pub fn parameters_changed(&self) {
+        self.gates
+            .set_api_required(self.parameters.is_on(Param::RequireApiVersion));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fsync_locks_nest() {
+        let gates = Gates::default();
+        assert_eq!(gates.fsync_unlock(), None);
+        assert_eq!((gates.fsync_lock(), gates.fsync_lock()), (1, 2));
+        assert_eq!(gates.closed.load(Ordering::Relaxed), FSYNC);
+        assert_eq!((gates.fsync_unlock(), gates.fsync_unlock()), (Some(1), Some(0)));
+        assert_eq!(gates.closed.load(Ordering::Relaxed), 0);
+    }
+}

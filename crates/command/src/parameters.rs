@@ -1,0 +1,408 @@
+//! Server parameters: what `getParameter` answers and `setParameter` changes.
+//!
+//! One table. A parameter is in it because something reads it, or because clients ask for it and its
+//! value is a fact of this server; those are read-only. Numbers and switches are atomics, so that reading
+//! one costs a load.
+
+use crate::log::Log;
+use nestor_model::{Document, Result, Str, Value, ValueRef, bail, doc};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+/// When a parameter may be set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SetAt {
+    /// By command and at the start.
+    RuntimeAndStartup,
+    /// Only by command.
+    Runtime,
+    /// Only at the start.
+    Startup,
+    /// Never: a fact.
+    Never,
+}
+
+impl SetAt {
+    /// By `setParameter`.
+    pub fn runtime(self) -> bool {
+        matches!(self, Self::RuntimeAndStartup | Self::Runtime)
+    }
+    /// By `--setParameter`.
+    pub fn startup(self) -> bool {
+        matches!(self, Self::RuntimeAndStartup | Self::Startup)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Switch(bool),
+    /// Default, smallest and largest value.
+    Number(i64, i64, i64),
+    Computed,
+}
+
+macro_rules! parameters {
+    ($($(#[$doc:meta])* $variant:ident $name:literal $set_at:ident $kind:expr;)*) => {
+        /// A parameter.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Param { $($(#[$doc])* $variant,)* }
+        const TABLE: &[(Param, &str, SetAt, Kind)] = &[
+            $((Param::$variant, $name, SetAt::$set_at, $kind),)*
+        ];
+    };
+}
+
+parameters! {
+    /// Arrays of mechanisms clients may log in with: none, as there are no users yet.
+    AuthenticationMechanisms "authenticationMechanisms" Never Kind::Computed;
+    /// Version of the form users are stored in.
+    AuthSchemaVersion "authSchemaVersion" Never Kind::Number(5, 5, 5);
+    /// Blocking stages may spill to disk unless a command says otherwise.
+    AllowDiskUseByDefault "allowDiskUseByDefault" RuntimeAndStartup Kind::Switch(true);
+    /// A label that management tools leave here, reported by `hello`.
+    AutomationServiceDescriptor "automationServiceDescriptor" RuntimeAndStartup Kind::Computed;
+    /// Cursors nobody asks for are closed after this many milliseconds.
+    CursorTimeoutMillis "cursorTimeoutMillis" RuntimeAndStartup Kind::Number(600_000, 1, i64::MAX);
+    /// Fail points may be set.
+    EnableTestCommands "enableTestCommands" Startup Kind::Switch(false);
+    /// `featureCompatibilityVersion`, set by a command of its own.
+    FeatureCompatibilityVersion "featureCompatibilityVersion" Never Kind::Computed;
+    /// Memory of one `$group` before it spills, in bytes.
+    GroupMemoryBytes "internalDocumentSourceGroupMaxMemoryBytes" RuntimeAndStartup
+        Kind::Number(104_857_600, 1, i64::MAX);
+    /// Memory of one blocking sort before it spills, in bytes.
+    SortMemoryBytes "internalQueryMaxBlockingSortMemoryUsageBytes" RuntimeAndStartup
+        Kind::Number(104_857_600, 0, i64::MAX);
+    /// Cluster times are signed with keys that change this often; there are no signatures yet.
+    KeysRotationIntervalSec "KeysRotationIntervalSec" Startup Kind::Number(7_776_000, 1, i64::MAX);
+    /// Sessions end when unused for this many minutes.
+    SessionTimeoutMinutes "localLogicalSessionTimeoutMinutes" Startup Kind::Number(30, 1, i64::MAX);
+    /// Debug levels by component of the log.
+    LogComponentVerbosity "logComponentVerbosity" RuntimeAndStartup Kind::Computed;
+    /// Debug level of the log.
+    LogLevel "logLevel" RuntimeAndStartup Kind::Computed;
+    /// Commands wait this long for locks within a transaction, in milliseconds.
+    TransactionLockMillis "maxTransactionLockRequestTimeoutMillis" RuntimeAndStartup
+        Kind::Number(5, -1, i64::MAX);
+    /// Seconds between entries that keep the oplog moving: this server writes none.
+    PeriodicNoopIntervalSecs "periodicNoopIntervalSecs" Never Kind::Number(10, 10, 10);
+    /// Connections and disconnections are not logged.
+    Quiet "quiet" RuntimeAndStartup Kind::Switch(false);
+    /// Commands have to name the API version they rely on.
+    RequireApiVersion "requireApiVersion" RuntimeAndStartup Kind::Switch(false);
+    /// Which nodes a router keeps connections to: there is no router.
+    ReplicaSetMatching "ShardingTaskExecutorPoolReplicaSetMatching" Never Kind::Computed;
+    /// Transactions end after this many seconds.
+    TransactionLifetimeSeconds "transactionLifetimeLimitSeconds" RuntimeAndStartup
+        Kind::Number(60, 1, i64::MAX);
+    /// Expired documents are deleted.
+    TtlMonitorEnabled "ttlMonitorEnabled" RuntimeAndStartup Kind::Switch(true);
+    /// Seconds between two deletions of expired documents.
+    TtlMonitorSleepSecs "ttlMonitorSleepSecs" RuntimeAndStartup Kind::Number(60, 1, i32::MAX as i64);
+}
+
+/// The values.
+#[derive(Debug)]
+pub struct Parameters {
+    numbers: Vec<AtomicI64>,
+    automation: Mutex<Str>,
+    feature_version: Mutex<Str>,
+    /// Counts changes, so that readers can keep what they derive from values.
+    changes: AtomicU64,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        let start = |kind: &Kind| match kind {
+            Kind::Switch(on) => i64::from(*on),
+            Kind::Number(default, ..) => *default,
+            Kind::Computed => 0,
+        };
+        Self {
+            numbers: TABLE.iter().map(|(.., kind)| AtomicI64::new(start(kind))).collect(),
+            automation: Mutex::default(),
+            feature_version: Mutex::new(FEATURE_VERSIONS[0].into()),
+            changes: AtomicU64::new(0),
+        }
+    }
+}
+
+/// Values `featureCompatibilityVersion` may have; the first is the default.
+pub const FEATURE_VERSIONS: [&str; 2] = ["8.0", "8.2"];
+
+impl Parameters {
+    /// The value of a number, or 1 and 0 of a switch.
+    pub fn number(&self, parameter: Param) -> i64 {
+        self.numbers[parameter as usize].load(Relaxed)
+    }
+
+    /// The value of a switch.
+    pub fn is_on(&self, parameter: Param) -> bool {
+        self.number(parameter) != 0
+    }
+
+    /// Sets a number or switch from within, whatever its limits.
+    pub fn put(&self, parameter: Param, value: i64) {
+        self.numbers[parameter as usize].store(value, Relaxed);
+        self.changes.fetch_add(1, Relaxed);
+    }
+
+    /// Grows with every change.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Relaxed)
+    }
+
+    /// `featureCompatibilityVersion`.
+    pub fn feature_version(&self) -> Str {
+        crate::lock(&self.feature_version).clone()
+    }
+
+    /// Sets `featureCompatibilityVersion`.
+    pub fn set_feature_version(&self, version: &str) {
+        *crate::lock(&self.feature_version) = version.into();
+    }
+
+    /// A value as `getParameter` answers it.
+    pub fn value(&self, parameter: Param, log: &Log) -> Value {
+        match (parameter, TABLE[parameter as usize].3) {
+            (_, Kind::Switch(_)) => self.is_on(parameter).into(),
+            (_, Kind::Number(..)) => {
+                let number = self.number(parameter);
+                i32::try_from(number).map_or(Value::Int64(number), Value::Int32)
+            }
+            (Param::LogLevel, _) => i32::from(log.verbosity()).into(),
+            (Param::LogComponentVerbosity, _) => log.component_verbosity().into(),
+            (Param::AutomationServiceDescriptor, _) => crate::lock(&self.automation).clone().into(),
+            (Param::FeatureCompatibilityVersion, _) => doc! { "version": self.feature_version() }.into(),
+            (Param::AuthenticationMechanisms, _) => Vec::new().into(),
+            (Param::ReplicaSetMatching, _) => "disabled".into(),
+            _ => Value::Null,
+        }
+    }
+
+    /// Sets a value as `setParameter` does. Errors leave the old one.
+    pub fn set(&self, parameter: Param, value: ValueRef<'_>, log: &Log) -> Result<()> {
+        let (_, name, _, kind) = TABLE[parameter as usize];
+        match (parameter, kind) {
+            (_, Kind::Switch(_)) => self.put(parameter, i64::from(value.truthy())),
+            (_, Kind::Number(_, min, max)) => self.put(parameter, whole(name, value, min, max)?),
+            (Param::LogLevel, _) => log.set_verbosity(whole(name, value, 0, 5)? as u8),
+            (Param::LogComponentVerbosity, _) => match value {
+                ValueRef::Document(doc) => log.set_component_verbosity(doc)?,
+                other => bail!(
+                    TypeMismatch,
+                    "log component verbosity is not a BSON object: {}",
+                    other.bson_type().alias()
+                ),
+            },
+            (Param::AutomationServiceDescriptor, _) => match value {
+                ValueRef::String(text) if text.len() <= 64 => *crate::lock(&self.automation) = text.into(),
+                ValueRef::String(_) => bail!(Overflow, "Value for parameter {name} must be no more than 64 bytes"),
+                _ => bail!(TypeMismatch, "Value for parameter {name} must be of type 'string'"),
+            },
+            _ => bail!(IllegalOperation, "{name} cannot be set"),
+        }
+        self.changes.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    /// Sets a value as `--setParameter name=text` does.
+    pub fn set_at_start(&self, name: &str, text: &str, log: &Log) -> Result<()> {
+        let Some(parameter) = find(name) else {
+            bail!(BadValue, "Unknown --setParameter '{name}'");
+        };
+        if !set_at(parameter).startup() {
+            bail!(BadValue, "Cannot use --setParameter to set '{name}' at startup");
+        }
+        let parsed = match (text, text.parse::<i64>()) {
+            ("true", _) => Value::Bool(true),
+            ("false", _) => Value::Bool(false),
+            (_, Ok(number)) => number.into(),
+            _ => nestor_model::extjson::parse(text).unwrap_or_else(|_| text.into()),
+        };
+        if matches!(TABLE[parameter as usize].3, Kind::Switch(_)) && matches!(parsed, Value::String(_)) {
+            bail!(
+                BadValue,
+                "Bad value for parameter '{name}': {text:?} is neither true nor false"
+            );
+        }
+        self.set(parameter, parsed.as_ref(), log)
+    }
+}
+
+/// The parameter of that name.
+pub fn find(name: &str) -> Option<Param> {
+    TABLE
+        .iter()
+        .find(|(_, n, ..)| *n == name)
+        .map(|(parameter, ..)| *parameter)
+}
+
+/// All parameters with their names.
+pub fn all() -> impl Iterator<Item = (Param, &'static str)> {
+    TABLE.iter().map(|(parameter, name, ..)| (*parameter, *name))
+}
+
+/// When a parameter may be set.
+pub fn set_at(parameter: Param) -> SetAt {
+    TABLE[parameter as usize].2
+}
+
+fn whole(name: &str, value: ValueRef<'_>, min: i64, max: i64) -> Result<i64> {
+    let number = match value {
+        ValueRef::Bool(v) => i64::from(v),
+        ValueRef::Double(v) if v.is_nan() => bail!(BadValue, "Invalid value for parameter {name}: NaN"),
+        other => match crate::args::safe_i64(other) {
+            Some(number) => number,
+            None => bail!(
+                BadValue,
+                "Failed to set parameter {name}: unable to coerce value to correct type"
+            ),
+        },
+    };
+    if number < min {
+        bail!(
+            BadValue,
+            "Invalid value for parameter {name}: {number} is not greater than or equal to {min}"
+        );
+    }
+    if number > max {
+        bail!(
+            BadValue,
+            "Invalid value for parameter {name}: {number} is not less than or equal to {max}"
+        );
+    }
+    Ok(number)
+}
+
+/// The debug levels of a document like `{command: 2, network: {verbosity: 1, asio: {verbosity: 3}}}`, by
+/// dotted name of the component; the empty name is the default level.
+pub(crate) fn component_levels(doc: nestor_model::DocRef<'_>) -> Result<Vec<(String, i32)>> {
+    let mut levels = Vec::new();
+    read_levels(doc, "", &mut levels)?;
+    Ok(levels)
+}
+
+fn read_levels(doc: nestor_model::DocRef<'_>, path: &str, levels: &mut Vec<(String, i32)>) -> Result<()> {
+    for (name, value) in doc.iter() {
+        if name == "verbosity" {
+            levels.push((path.to_owned(), level(value)?));
+            continue;
+        }
+        let component = if path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{path}.{name}")
+        };
+        if !crate::log::COMPONENTS.contains(&component.as_str()) {
+            bail!(BadValue, "Invalid component name {component}");
+        }
+        match value {
+            ValueRef::Document(inner) => read_levels(inner, &component, levels)?,
+            other => levels.push((component, level(other)?)),
+        }
+    }
+    Ok(())
+}
+
+fn level(value: ValueRef<'_>) -> Result<i32> {
+    match crate::args::safe_i64(value) {
+        Some(level) => Ok(level.clamp(-1, 5) as i32),
+        None => bail!(
+            BadValue,
+            "Expected a number for verbosity, not {}",
+            value.bson_type().alias()
+        ),
+    }
+}
+
+/// The document of the levels of all components.
+pub(crate) fn component_document(level_of: &dyn Fn(&str) -> i32) -> Document {
+    fn children(parent: &str, level_of: &dyn Fn(&str) -> i32) -> Document {
+        let mut doc = doc! { "verbosity": level_of(parent) };
+        for component in crate::log::COMPONENTS {
+            let name = match (parent.is_empty(), component.strip_prefix(parent)) {
+                (true, _) => component,
+                (false, Some(rest)) => match rest.strip_prefix('.') {
+                    Some(name) => name,
+                    None => continue,
+                },
+                (false, None) => continue,
+            };
+            if !name.contains('.') {
+                doc.push(name, children(component, level_of));
+            }
+        }
+        doc
+    }
+    children("", level_of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_its_enum() {
+        for (i, (parameter, name, ..)) in TABLE.iter().enumerate() {
+            assert_eq!(*parameter as usize, i, "{name}");
+            assert_eq!(find(name), Some(*parameter));
+        }
+    }
+
+    #[test]
+    fn values_are_coerced_or_refused() {
+        let log = Log::default();
+        let parameters = Parameters::default();
+        let cases: &[(&str, Value, Result<&str, i32>)] = &[
+            ("logLevel", 3.into(), Ok("3")),
+            ("logLevel", true.into(), Ok("1")),
+            ("logLevel", "x".into(), Err(2)),
+            ("logLevel", (-1).into(), Err(2)),
+            ("quiet", "true".into(), Ok("true")),
+            ("quiet", 0.0.into(), Ok("false")),
+            ("cursorTimeoutMillis", 5i64.into(), Ok("5")),
+            ("cursorTimeoutMillis", 0.into(), Err(2)),
+            ("authSchemaVersion", 4.into(), Err(2)),
+            ("automationServiceDescriptor", "label".into(), Ok("\"label\"")),
+        ];
+        for (name, value, expected) in cases {
+            let parameter = find(name).unwrap();
+            let got = parameters
+                .set(parameter, value.as_ref(), &log)
+                .map(|()| format!("{:?}", parameters.value(parameter, &log)))
+                .map_err(|e| e.code().number());
+            assert_eq!(got, expected.map(str::to_owned), "{name} = {value:?}");
+        }
+    }
+
+    #[test]
+    fn command_line_values_are_text() {
+        let log = Log::default();
+        let parameters = Parameters::default();
+        parameters.set_at_start("enableTestCommands", "1", &log).unwrap();
+        assert!(parameters.is_on(Param::EnableTestCommands));
+        parameters.set_at_start("quiet", "true", &log).unwrap();
+        assert!(parameters.is_on(Param::Quiet));
+        for (name, text) in [("noSuchThing", "1"), ("authSchemaVersion", "5"), ("quiet", "perhaps")] {
+            assert!(parameters.set_at_start(name, text, &log).is_err(), "{name}={text}");
+        }
+    }
+
+    #[test]
+    fn components_of_the_log() {
+        let levels = component_levels(
+            doc! { "verbosity": 1, "command": 2, "network": doc! { "verbosity": 3, "asio": doc! { "verbosity": -1 } } }
+                .as_ref(),
+        )
+        .unwrap();
+        let text: Vec<String> = levels.iter().map(|(name, level)| format!("{name}={level}")).collect();
+        assert_eq!(text, ["=1", "command=2", "network=3", "network.asio=-1"]);
+        assert!(component_levels(doc! { "nothing": 1 }.as_ref()).is_err());
+        let shown = component_document(&|name| if name == "network.asio" { 4 } else { -1 });
+        assert_eq!(
+            format!("{:?}", shown.as_ref().get("network").map(|v| v.to_value())),
+            r#"Some({"verbosity": -1, "asio": {"verbosity": 4}, "bridge": {"verbosity": -1}, "connectionPool": {"verbosity": -1}})"#
+        );
+    }
+}
