@@ -1,37 +1,73 @@
-//! Document validation: a collection's `validator` applied to what is written.
+//! Document validation: a collection's validator applied to what is written.
 
-use nestor_model::{RawDoc, Result, ValueRef};
+use crate::Context;
+use nestor_model::{RawDoc, Result, Value, doc};
 use nestor_query::env::OpContext;
 use nestor_query::schema::{self, Verdict};
 use nestor_storage::Collection;
 
-/// A collection's validator, parsed.
-pub struct Validator(schema::Validator);
+/// Log id of a document that does not match.
+const LOG_ID: u32 = 20294;
 
-impl Validator {
+/// A collection's validator, ready to judge what one statement writes.
+pub struct Validator<'c> {
+    rules: schema::Validator,
+    namespace: String,
+    context: &'c Context<'c>,
+}
+
+impl<'c> Validator<'c> {
     /// The validator to apply to writes into `collection`, if there is one and it is not bypassed.
-    pub fn of(collection: &Collection, bypass: bool) -> Result<Option<Self>> {
-        let has_one = matches!(collection.options.get("validator"), Some(ValueRef::Document(_)));
-        if bypass || !has_one {
+    pub fn of(context: &'c Context<'c>, collection: &Collection, bypass: bool) -> Result<Option<Self>> {
+        if bypass {
             return Ok(None);
         }
-        Ok(schema::Validator::from_options(collection.options.as_ref())?.map(Self))
+        let rules = schema::Validator::from_options(collection.options.as_ref())?;
+        Ok(rules.map(|rules| Self {
+            rules,
+            namespace: collection.ns.to_string(),
+            context,
+        }))
     }
 
-    /// Checks a new document. Error 121 with `errInfo`.
+    /// Checks a new document. Errors: 121 (DocumentValidationFailure) with `errInfo`.
     pub fn check(&self, doc: RawDoc<'_>, op: &OpContext) -> Result<()> {
-        refuse(self.0.check(doc.as_doc(), None, op)?)
+        self.judge(doc, None, op)
     }
 
     /// Checks a new version of a document. With level moderate, a document that was not valid before may stay so.
     pub fn check_update(&self, before: RawDoc<'_>, after: RawDoc<'_>, op: &OpContext) -> Result<()> {
-        refuse(self.0.check(after.as_doc(), Some(before.as_doc()), op)?)
+        self.judge(after, Some(before), op)
     }
-}
 
-fn refuse(verdict: Verdict) -> Result<()> {
-    match verdict {
-        Verdict::Refuse { error, .. } => Err(error),
-        _ => Ok(()),
+    fn judge(&self, new: RawDoc<'_>, old: Option<RawDoc<'_>>, op: &OpContext) -> Result<()> {
+        match self.rules.check(new.as_doc(), old.map(RawDoc::as_doc), op)? {
+            Verdict::Pass => Ok(()),
+            Verdict::Warn(error) => {
+                self.log(new, &error);
+                Ok(())
+            }
+            Verdict::Refuse { error, log } => {
+                if log {
+                    self.log(new, &error);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn log(&self, doc: RawDoc<'_>, error: &nestor_model::Error) {
+        let info = error.extra().and_then(|extra| extra.get("errInfo"));
+        self.context.service.node.log().warn(
+            "STORAGE",
+            LOG_ID,
+            &format!("conn{}", self.context.conn.id),
+            "Document would fail validation",
+            doc! {
+                "namespace": self.namespace.as_str(),
+                "document": Value::from(doc),
+                "errInfo": info.map(|info| info.to_value()),
+            },
+        );
     }
 }

@@ -116,7 +116,7 @@ fn insert_group(
     let mut uuid = None;
     context.atomically(progress, |ws: &mut WriteSet| {
         let collection = writable(ws, ns, context, &mut uuid)?;
-        let validator = Validator::of(&collection, options.bypass_validation)?;
+        let validator = Validator::of(context, &collection, options.bypass_validation)?;
         let origin = context.origin(&ns.db);
         let mut writer = Writer::new(ws, collection, op, origin)?;
         for (statement, doc) in group.iter().zip(&docs) {

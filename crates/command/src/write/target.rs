@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::read;
 use nestor_exec::{Batch, BoxOperator, Step, build};
-use nestor_model::{RawDoc, Result};
+use nestor_model::{RawDoc, Result, ValueRef};
 use nestor_planner::{FindQuery, plan_find};
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::matcher::MatchExpr;
@@ -25,7 +25,8 @@ pub struct Selection {
 impl Selection {
     /// Parses the `q` of a statement.
     pub fn parse(q: Option<RawDoc<'_>>, sort: Option<RawDoc<'_>>, scope: &mut Scope) -> Result<Self> {
-        let sort = match sort.filter(|sort| !sort.is_empty()) {
+        // The one document of an `_id` needs no order, and MongoDB does not look at the one given.
+        let sort = match sort.filter(|sort| !sort.is_empty() && !q.is_some_and(is_one_id)) {
             Some(sort) => Some(Arc::new(SortSpec::parse(nestor_model::DocRef::Raw(sort))?)),
             None => None,
         };
@@ -56,6 +57,20 @@ impl Selection {
         let mut root = self.plan(collection, Some(1))?;
         let mut batch = read::batch(context, view, op, true);
         next(&mut root, &mut batch)
+    }
+}
+
+/// True for `{_id: value}` and nothing else.
+fn is_one_id(q: RawDoc<'_>) -> bool {
+    let mut fields = q.iter();
+    let value = match (fields.next(), fields.next()) {
+        (Some(("_id", value)), None) => value,
+        _ => return false,
+    };
+    match value {
+        ValueRef::Array(_) | ValueRef::Regex { .. } => false,
+        ValueRef::Document(doc) => !doc.iter().next().is_some_and(|(name, _)| name.starts_with('$')),
+        _ => true,
     }
 }
 

@@ -58,7 +58,7 @@ pub fn update_one(
         if let Some(collection) = ws.catalog().get(ns).cloned() {
             check_writable(&collection)?;
             if let Some((record, old)) = statement.selection.first(context, ws, &collection, op)? {
-                let validator = Validator::of(&collection, statement.bypass_validation)?;
+                let validator = Validator::of(context, &collection, statement.bypass_validation)?;
                 let origin = context.origin(&ns.db);
                 let mut writer = Writer::new(ws, collection, op, origin)?;
                 return change(&mut writer, statement, validator.as_ref(), &record, &old);
@@ -70,7 +70,7 @@ pub fn update_one(
         let collection = writable(ws, ns, context, &mut uuid)?;
         let doc = statement.update.upsert_document(statement.q, op)?;
         let doc = prepare::for_insert(doc.as_raw(), op)?;
-        if let Some(validator) = Validator::of(&collection, statement.bypass_validation)? {
+        if let Some(validator) = Validator::of(context, &collection, statement.bypass_validation)? {
             validator.check(doc.as_raw(), op)?;
         }
         let origin = context.origin(&ns.db);
@@ -88,7 +88,7 @@ pub fn update_one(
 fn change(
     writer: &mut Writer<'_>,
     statement: &UpdateStatement<'_>,
-    validator: Option<&Validator>,
+    validator: Option<&Validator<'_>>,
     record: &Bytes,
     old: &Bytes,
 ) -> Result<Updated> {
@@ -180,7 +180,7 @@ pub fn update_many(
             let Some(collection) = ws.catalog().by_id(collection.id).cloned() else {
                 return Ok((0, 0));
             };
-            let validator = Validator::of(&collection, statement.bypass_validation)?;
+            let validator = Validator::of(context, &collection, statement.bypass_validation)?;
             let records = collection.records;
             let origin = context.origin(&ns.db);
             let mut writer = Writer::new(ws, collection, op, origin)?;

@@ -99,7 +99,12 @@ impl Modifiers {
     ) -> Result<Option<Walked<'u>>> {
         let mut renamed = Vec::with_capacity(self.renames.len());
         for rename in &self.renames {
-            renamed.push(rename.value(root)?);
+            let value = rename.value(root)?;
+            // Even when the value is the same: the field is removed and set anew.
+            if value.is_some() && rename.touches_id() && root.get("_id").is_some() {
+                return Err(super::validate::immutable_id());
+            }
+            renamed.push(value);
         }
         Walk::new(Context {
             root,

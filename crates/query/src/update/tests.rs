@@ -127,6 +127,7 @@ fn moves() {
         doc! {"$rename": doc! {"a": "b.c", "gone": "x"}}, doc! {"_id": 1, "a": ints(&[1]), "z": 1}
             => r#"{"_id": 1, "z": 1, "b": {"c": [1]}}"#;
         doc! {"$rename": doc! {"a": "b"}}, doc! {"b": 1, "a": 2} => r#"{"b": 2}"#;
+        doc! {"$rename": doc! {"a": "_id"}}, doc! {"_id": 1, "a": 1} => "66";
         doc! {"$rename": doc! {"gone": "x.y"}}, doc! {"x": 1} => "no change";
     }
 }
@@ -269,7 +270,7 @@ fn upserts_start_from_the_filter() {
         ),
         (doc! {"_id": 1, "a": 2}, doc! {"b": 3}, r#"{"_id": 1, "b": 3}"#),
         (doc! {"_id": 1}, doc! {"$set": doc! {"_id": 2}}, "66"),
-        (doc! {"a": 1, "a.b": 2}, doc! {"$set": doc! {}}, "111"),
+        (doc! {"a": 1, "a.b": 2}, doc! {"$set": doc! {}}, "54"),
         (doc! {"_id.a": 1}, doc! {"$set": doc! {"_id.b": 2}}, "66"),
         (
             doc! {"_id": 1},

@@ -17,7 +17,7 @@ impl Update {
     /// match expression before, so that it is well-formed). `_id` stands first; it is made up when
     /// neither the filter nor the update gives one.
     ///
-    /// Errors: 111 (NotExactValueField) when the filter's equalities contradict one another; 66
+    /// Errors: 54 (NotSingleValueField) when the filter's equalities contradict one another; 66
     /// (ImmutableField) when the update changes the filter's `_id`; 17420 for size; those of
     /// [`Update::apply`].
     pub fn upsert_document(&self, filter: DocRef<'_>, op: &OpContext) -> Result<RawDocBuf> {
@@ -130,13 +130,13 @@ fn check(equalities: &[Equality]) -> Result<()> {
         let (a, b) = (&pair[0].path, &pair[1].path);
         if a == b {
             bail!(
-                NotExactValueField,
+                NotSingleValueField,
                 "cannot infer query fields to set, path '{a}' is matched twice"
             );
         }
         if is_ancestor(a, b) {
             bail!(
-                NotExactValueField,
+                NotSingleValueField,
                 "cannot infer query fields to set, both paths '{a}' and '{b}' are matched"
             );
         }

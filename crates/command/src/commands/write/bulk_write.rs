@@ -5,7 +5,7 @@
 use super::WRITE_FLAGS;
 use super::update::UpdateValue;
 use crate::Context;
-use crate::args::{InRange, NonNegative, RawArray, Uuid};
+use crate::args::{InRange, NonNegative, RawArray, StrictBool, Uuid};
 use crate::batch::{self, Opening};
 use crate::dispatch::{CommandSpec, Flags};
 use crate::read;
@@ -36,7 +36,7 @@ crate::args! {
         "bulkWrite" => marker: InRange<1, 1>,
         "ops" => ops: Vec<RawDoc<'a>>,
         "nsInfo" => ns_info: Vec<RawDoc<'a>>,
-        "ordered" => ordered: Option<bool>,
+        "ordered" => ordered: Option<StrictBool>,
         "bypassDocumentValidation" => bypass_document_validation: bool,
         "let" => variables: Option<RawDoc<'a>>,
         "errorsOnly" => errors_only: bool,
@@ -166,7 +166,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         bail!(InvalidOptions, "Cannot use retryable writes with multi=true");
     }
     let (op_context, scope) = context.operation(args.variables)?;
-    let ordered = args.ordered.unwrap_or(true);
+    let ordered = args.ordered.is_none_or(|ordered| ordered.0);
     let mut progress = Progress::default();
     let mut totals = Totals::default();
     let mut results: Vec<Document> = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::WRITE_FLAGS;
 use crate::Context;
-use crate::args::{CollectionName, Uuid, safe_i64};
+use crate::args::{CollectionName, StrictBool, Uuid, safe_i64};
 use crate::dispatch::CommandSpec;
 use crate::sessions::StatementResult;
 use crate::write::delete::{delete_many, delete_one};
@@ -27,7 +27,7 @@ crate::args! {
     pub struct DeleteArgs<'a>: "delete" command {
         "delete" => coll: CollectionName<'a>,
         "deletes" => deletes: Vec<RawDoc<'a>>,
-        "ordered" => ordered: Option<bool>,
+        "ordered" => ordered: Option<StrictBool>,
         "let" => variables: Option<RawDoc<'a>>,
         "stmtId" => stmt_id: Option<i32>,
         "stmtIds" => stmt_ids: Option<Vec<i32>>,
@@ -101,7 +101,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             Err(error) if is_fatal(&error) => return Err(error),
             Err(error) => {
                 progress.errors.push(WriteError { index, error });
-                if args.ordered.unwrap_or(true) {
+                if args.ordered.is_none_or(|ordered| ordered.0) {
                     break;
                 }
             }

@@ -145,6 +145,9 @@ fn check(args: &FindAndModifyArgs<'_>) -> Result<()> {
     } else if args.update.is_none() {
         bail!(FailedToParse, "Either an update or remove=true must be specified");
     }
+    if matches!(args.hint, Some(ValueRef::Null)) {
+        bail!(FailedToParse, "Hint must be a string or an object, found null");
+    }
     read::refuse_collation(args.collation)
 }
 

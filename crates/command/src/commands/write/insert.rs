@@ -2,7 +2,7 @@
 
 use super::WRITE_FLAGS;
 use crate::Context;
-use crate::args::{CollectionName, Uuid};
+use crate::args::{CollectionName, StrictBool, Uuid};
 use crate::dispatch::CommandSpec;
 use crate::names;
 use crate::sessions::StatementResult;
@@ -24,7 +24,7 @@ crate::args! {
     pub struct InsertArgs<'a>: "insert" command {
         "insert" => coll: CollectionName<'a>,
         "documents" => documents: Vec<RawDoc<'a>>,
-        "ordered" => ordered: Option<bool>,
+        "ordered" => ordered: Option<StrictBool>,
         "bypassDocumentValidation" => bypass_document_validation: bool,
         "stmtId" => stmt_id: Option<i32>,
         "stmtIds" => stmt_ids: Option<Vec<i32>>,
@@ -64,7 +64,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         }
     }
     let options = InsertOptions {
-        ordered: args.ordered.unwrap_or(true),
+        ordered: args.ordered.is_none_or(|ordered| ordered.0),
         bypass_validation: args.bypass_document_validation,
     };
     insert_all(

@@ -2,7 +2,7 @@
 
 use super::WRITE_FLAGS;
 use crate::Context;
-use crate::args::{Arg, CollectionName, RawArray, Uuid};
+use crate::args::{Arg, CollectionName, RawArray, StrictBool, Uuid};
 use crate::dispatch::CommandSpec;
 use crate::sessions::StatementResult;
 use crate::write::insert::is_fatal;
@@ -29,7 +29,7 @@ crate::args! {
     pub struct UpdateArgs<'a>: "update" command {
         "update" => coll: CollectionName<'a>,
         "updates" => updates: Vec<RawDoc<'a>>,
-        "ordered" => ordered: Option<bool>,
+        "ordered" => ordered: Option<StrictBool>,
         "bypassDocumentValidation" => bypass_document_validation: bool,
         "let" => variables: Option<RawDoc<'a>>,
         "stmtId" => stmt_id: Option<i32>,
@@ -118,7 +118,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             Err(error) if is_fatal(&error) => return Err(error),
             Err(error) => {
                 progress.errors.push(WriteError { index, error });
-                if args.ordered.unwrap_or(true) {
+                if args.ordered.is_none_or(|ordered| ordered.0) {
                     break;
                 }
             }

@@ -96,6 +96,11 @@ impl Rename {
         Ok(rename)
     }
 
+    /// True when either end is `_id` or lies in it.
+    pub fn touches_id(&self) -> bool {
+        [&self.from, &self.to].iter().any(|path| path.prefix(1) == "_id")
+    }
+
     /// The value to move, if there is one.
     ///
     /// Errors: 2 (BadValue) when either path leads through an array; 28 (PathNotViable) when the source
