@@ -226,6 +226,15 @@ impl Scope {
         if let Some(slot) = self.locals.iter().rposition(|n| n == name) {
             return Ok(Var::Local(slot));
         }
+        // Capital names of what loops bind by default.
+        let alias = match name {
+            "THIS" => Some("this"),
+            "VALUE" => Some("value"),
+            _ => None,
+        };
+        if let Some(slot) = alias.and_then(|alias| self.locals.iter().rposition(|n| n == alias)) {
+            return Ok(Var::Local(slot));
+        }
         Ok(match name {
             "ROOT" => Var::Root,
             "CURRENT" => self.current(),

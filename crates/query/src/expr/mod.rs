@@ -17,6 +17,7 @@ mod path;
 
 pub use deps::Deps;
 pub use families::compare::Comparison;
+pub use families::hashing::hashed_index_key;
 pub(crate) use path::{check_field_name, validate_path};
 
 use crate::env::{Env, OpContext, Val, Var};

@@ -7,7 +7,7 @@ use super::binary::{self, Format};
 use super::date::{from_string, object_id_ms};
 use super::string::check_size;
 use super::text::double_shortest;
-use crate::env::{Env, Scope, Val};
+use crate::env::{Env, RESULT_BYTES_MAX, Scope, Val};
 use crate::expr::Expr;
 use crate::expr::args::{Named, error, whole_number};
 use crate::expr::parse::{OpDef, parse_list};
@@ -513,8 +513,10 @@ fn to_string(value: ValueRef<'_>, target: &Target) -> Result<String> {
         ValueRef::Array(_) | ValueRef::Document(_) => extjson::to_string(value, extjson::Form::Relaxed),
         other => return Err(unsupported(other.bson_type(), target.kind)),
     };
-    check_size(text.len())?;
-    Ok(text)
+    match value {
+        ValueRef::Binary { .. } if text.len() >= RESULT_BYTES_MAX => Err(failed("the text is too long in $convert")),
+        _ => check_size(text.len()).map(|()| text),
+    }
 }
 
 /// Reads JSON text whose outermost value has the wanted type.
