@@ -40,8 +40,7 @@ def journal_files(dbpath):
 
 def base_file(dbpath):
     """The file of the base B-tree."""
-    others = [p for p in Path(dbpath).iterdir() if p.is_file()]
-    return max(others, key=lambda path: path.stat().st_size)
+    return Path(dbpath) / "base.nestor"
 
 
 # -- the directory ----------------------------------------------------------------------------
@@ -254,9 +253,9 @@ def test_flipped_byte_in_the_journal(tmp_path, where):
     filled(tmp_path / "data")
     segment = max(journal_files(tmp_path / "data"), key=lambda path: len(path.read_bytes().rstrip(b"\0")))
     flip(segment, int(len(segment.read_bytes().rstrip(b"\0")) * where))
-    said = refuses_to_start(tmp_path / "data", segment.name, "offset")
+    said = refuses_to_start(tmp_path / "data", segment.name, "at byte")
     done = run("check", tmp_path / "data")
-    assert done.returncode != 0 and segment.name in done.stdout and "offset" in done.stdout, done.stdout
+    assert done.returncode != 0 and segment.name in done.stdout and "at byte" in done.stdout, done.stdout
     assert said
 
 
@@ -272,7 +271,7 @@ def test_flipped_byte_in_the_base(tmp_path):
     assert at > 0, "the checkpoint wrote the documents to the base"
     flip(base, at)
     done = run("check", dbpath)
-    assert done.returncode != 0 and base.name in done.stdout and "offset" in done.stdout, done.stdout
+    assert done.returncode != 0 and base.name in done.stdout and "at byte" in done.stdout, done.stdout
     try:
         with Server(dbpath) as server:
             with pytest.raises((OperationFailure, AutoReconnect)) as error:
@@ -289,7 +288,7 @@ def test_directory_of_a_newer_format(tmp_path):
         server.stop()
     newer_format(dbpath)
     before = {p: p.read_bytes() for p in dbpath.rglob("*") if p.is_file()}
-    said = refuses_to_start(dbpath, "format", "newer")
+    said = refuses_to_start(dbpath, "format version")
     assert str(dbpath) in said
     assert run("check", dbpath).returncode != 0
     assert {p: p.read_bytes() for p in dbpath.rglob("*") if p.is_file()} == before, "nothing in it was touched"
@@ -297,10 +296,9 @@ def test_directory_of_a_newer_format(tmp_path):
 
 def newer_format(dbpath):
     """Raises the format version the directory states."""
-    path = dbpath / "FORMAT"
-    words = path.read_text().split()
-    words[-1] = str(int(words[-1]) + 1)
-    path.write_text(" ".join(words) + "\n")
+    path = dbpath / "nestor.format"
+    name, version = path.read_text().split()
+    path.write_text(f"{name} {int(version) + 1}\n")
 
 
 # -- many and slow clients --------------------------------------------------------------------
