@@ -5,6 +5,7 @@ use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::row::{Row, RowDoc};
 use nestor_model::{DocRef, Error, Result};
 use nestor_query::env::Env;
+use nestor_query::expr::Deps;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::projection::Projection;
 use std::sync::Arc;
@@ -14,21 +15,34 @@ pub struct Project {
     input: BoxOperator,
     projection: Arc<Projection>,
     positional: Option<Arc<MatchExpr>>,
+    /// The projection has `{$meta: "recordId"}`.
+    reads_record_id: bool,
     counters: Counters,
 }
 
 impl Project {
     /// Projects the rows of `input`; `positional` is the filter whose array position the projection uses.
     pub fn new(input: BoxOperator, projection: Arc<Projection>, positional: Option<Arc<MatchExpr>>) -> Self {
+        let mut deps = Deps::default();
+        projection.dependencies(&mut deps);
         Self {
             input,
             projection,
             positional,
+            reads_record_id: deps.metadata.contains("recordId"),
             counters: Counters::default(),
         }
     }
 
-    fn apply(&self, row: Row, batch: &Batch<'_>) -> Result<Row> {
+    fn apply(&self, mut row: Row, batch: &Batch<'_>) -> Result<Row> {
+        if self.reads_record_id {
+            let id = row
+                .record
+                .as_deref()
+                .and_then(|key| key.try_into().ok())
+                .map(u64::from_be_bytes);
+            row.meta.get_or_insert_default().record_id = id;
+        }
         let details = match &self.positional {
             Some(filter) => filter.matches_with_position(row.as_doc(), batch.op)?,
             None => None,

@@ -192,3 +192,60 @@ fn printed_forms() {
         r#"{"a": {"$elemMatch": {"$lt": 2, "$gte": 1}}}"#
     );
 }
+
+#[test]
+fn strings_compare_by_the_collator() {
+    struct NoCase;
+    impl Collator for NoCase {
+        fn compare(&self, a: &str, b: &str) -> Ordering {
+            a.to_lowercase().cmp(&b.to_lowercase())
+        }
+    }
+    let matches = |filter: Document, doc: Document| {
+        let collator = CollatorRef(Arc::new(NoCase));
+        let expr =
+            MatchExpr::parse_with(filter.as_ref(), &mut Scope::new(), Context::Find, Some(collator)).expect("parses");
+        expr.normalize()
+            .matches(doc.as_ref(), &OpContext::default())
+            .expect("evaluates")
+    };
+    assert!(matches(doc! { "a": "ABC" }, doc! { "a": "abc" }));
+    assert!(matches(doc! { "a": doc! { "$gt": "B" } }, doc! { "a": "c" }));
+    assert!(matches(
+        doc! { "a": doc! { "$in": list(["X".into(), "ABC".into()]) } },
+        doc! { "a": "abc" }
+    ));
+    assert!(matches(
+        doc! { "a": doc! { "x": list(["Y".into()]) } },
+        doc! { "a": doc! { "x": list(["y".into()]) } }
+    ));
+    assert!(matches(
+        doc! { "a": doc! { "$elemMatch": doc! { "$eq": "Y" } } },
+        doc! { "a": list(["y".into()]) }
+    ));
+    assert!(
+        !matches(doc! { "A": "abc" }, doc! { "a": "abc" }),
+        "names are not collated"
+    );
+    assert!(
+        !matches(doc! { "a": doc! { "$regex": "ABC" } }, doc! { "a": "abc" }),
+        "patterns are not collated"
+    );
+}
+
+#[test]
+fn contexts_refuse_operators() {
+    let code = |filter: Document, context| {
+        let parsed = MatchExpr::parse_with(filter.as_ref(), &mut Scope::new(), context, None);
+        parsed.map_err(|e| e.code().number()).err()
+    };
+    let near = || doc! { "a": doc! { "$near": list([]) } };
+    assert_eq!(code(near(), Context::Pipeline), Some(5626500));
+    assert_eq!(code(near(), Context::Validator), Some(5626500));
+    assert_eq!(
+        code(doc! { "$text": doc! { "$search": "x" } }, Context::Validator),
+        Some(2)
+    );
+    assert_eq!(code(doc! { "$expr": true }, Context::Element), Some(2));
+    assert_eq!(code(doc! { "$expr": true }, Context::Validator), None);
+}

@@ -25,7 +25,7 @@ pub use find_only::Slice;
 
 use crate::expr::{Deps, Expr};
 use crate::matcher::Predicate;
-use nestor_model::{Path, Str};
+use nestor_model::{Path, Result, Str, bail};
 use std::collections::HashMap;
 
 /// Whose rules and error codes a specification is parsed by.
@@ -173,6 +173,23 @@ impl Projection {
             listed_paths(&self.root, "", &mut out);
         }
         out
+    }
+
+    /// Checks that a find can give the metadata that `$meta` asks for. `sorted`: it sorts by something
+    /// other than `$natural`. Errors: 2 for a sort key without a sort, 40218 for what text, search and
+    /// geospatial queries alone give.
+    pub fn check_find_metadata(&self, sorted: bool) -> Result<()> {
+        let mut deps = Deps::default();
+        self.dependencies(&mut deps);
+        for name in deps.metadata {
+            match name {
+                "recordId" | "indexKey" => {}
+                "sortKey" if sorted => {}
+                "sortKey" => bail!(BadValue, "cannot use sortKey $meta projection without a sort"),
+                _ => bail!(40218, "query requires {name} metadata, but it is not available"),
+            }
+        }
+        Ok(())
     }
 
     /// Adds what computing and keeping fields reads. An exclusion reads the whole document.

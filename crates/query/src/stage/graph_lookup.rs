@@ -3,7 +3,7 @@
 use super::{ParseContext, Stage};
 use crate::Expr;
 use crate::expr::validate_path;
-use crate::matcher::MatchExpr;
+use crate::matcher::{self, MatchExpr};
 use nestor_model::number::Num;
 use nestor_model::{Error, Namespace, Path, Result, ValueRef};
 use std::sync::Arc;
@@ -65,7 +65,12 @@ pub(super) fn parse(
                 let ValueRef::Document(filter) = value else {
                     return Err(Error::location(40185, "restrictSearchWithMatch must be an object"));
                 };
-                restrict = Some(MatchExpr::parse(filter, context.scope)?);
+                restrict = Some(MatchExpr::parse_with(
+                    filter,
+                    context.scope,
+                    matcher::Context::Pipeline,
+                    None,
+                )?);
             }
             "from" | "as" | "connectFromField" | "connectToField" | "depthField" => {
                 let ValueRef::String(text) = value else {

@@ -4,7 +4,7 @@ use super::group::Group;
 use super::{ParseContext, Stage};
 use crate::accumulator::AccumulatorSpec;
 use crate::expr::check_field_name;
-use crate::matcher::MatchExpr;
+use crate::matcher::{self, MatchExpr};
 use crate::projection::{Policy, Projection};
 use crate::sort::SortSpec;
 use crate::{Expr, Scope};

@@ -168,11 +168,9 @@ fn parse(args: &FindArgs<'_>, collection: Option<&Collection>, scope: &mut Scope
         }
     }
     if let Some(projection) = args.projection.filter(|p| !p.is_empty()) {
-        query.projection = Some(Arc::new(Projection::parse(
-            DocRef::Raw(projection),
-            scope,
-            Policy::Find,
-        )?));
+        let projection = Projection::parse(DocRef::Raw(projection), scope, Policy::Find)?;
+        projection.check_find_metadata(query.sort.is_some())?;
+        query.projection = Some(Arc::new(projection));
     }
     query.skip = args.skip.map_or(0, |n| n.0 as u64);
     query.limit = args.limit.map(|n| n.0 as u64).filter(|n| *n > 0);
