@@ -143,7 +143,7 @@ impl Database {
             return out;
         }
         let Some(ValueRef::Document(cursor)) = reply.get("cursor") else {
-            let rest = without(&reply, &["ok", "$clusterTime", "operationTime"]);
+            let rest = without(&reply, &["ok", "$clusterTime", "operationTime", "electionId", "opTime"]);
             line(if rest.is_empty() {
                 "ok".into()
             } else {
