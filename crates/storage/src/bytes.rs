@@ -9,11 +9,11 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Longest byte string kept without an allocation. With the length and the variant this makes 24 bytes, the size the
-/// other variants need anyway; record ids, index keys of one ObjectId and most type bits fit.
-const INLINE_MAX: usize = 22;
+/// Longest byte string kept without an allocation. With the length and the variant this makes 32 bytes, the size the
+/// other variants need anyway; record ids, index keys of one or two short values and most type bits fit.
+const INLINE_MAX: usize = 30;
 
-/// An immutable byte string: a key or a value. Cloning copies at most 22 bytes or adds one reference.
+/// An immutable byte string: a key or a value. Cloning copies at most 30 bytes or adds one reference.
 /// Ordered, compared and hashed as the bytes it holds.
 #[derive(Clone)]
 pub struct Bytes(Repr);
@@ -184,9 +184,9 @@ mod tests {
 
     #[test]
     fn short_and_long_look_alike() {
-        assert_eq!(size_of::<Bytes>(), 24);
-        assert_eq!(size_of::<Option<Bytes>>(), 24);
-        for len in [0, 1, 22, 23, 500] {
+        assert_eq!(size_of::<Bytes>(), 32);
+        assert_eq!(size_of::<Option<Bytes>>(), 32);
+        for len in [0, 1, 30, 31, 500] {
             let plain: Vec<u8> = (0..len).map(|i| i as u8).collect();
             for bytes in [
                 Bytes::from(plain.clone()),

@@ -11,11 +11,13 @@
 //! index key of a document or a command is: callers compute keys and values, the store keeps them.
 //!
 //! Reading order: [`ids`], [`bytes`], [`record`], [`keys`] (order-preserving keys), [`catalog`], [`snapshot`],
-//! [`cursor`], [`write_set`], [`engine`], `memtable`, [`error`].
+//! [`cursor`], [`write_set`], `sequencer`, `memtable`, `journal`, [`base`], [`engine`], [`oplog`], [`check`], [`error`].
 
 pub mod base;
 pub mod bytes;
 pub mod catalog;
+pub mod check;
+mod claims;
 pub mod clock;
 pub mod cursor;
 pub mod engine;

@@ -6,6 +6,7 @@
 
 use crate::base::BaseSnapshot;
 use crate::catalog::{Catalog, ddl};
+use crate::claims::{Claim, Claims};
 use crate::clock::{self, Clock};
 use crate::engine::Prepared;
 use crate::memtable::{Live, Memtable};
@@ -33,6 +34,8 @@ pub(crate) struct Sequencer {
     retained: VecDeque<Arc<Memtable>>,
     /// Snapshots older than this cannot be checked any more.
     checkable_from: u64,
+    /// Keys written by open transactions.
+    claims: Arc<Claims>,
 }
 
 /// A commit that passed its checks.
@@ -59,11 +62,44 @@ impl Sequencer {
             clock,
             last_time: current.optime,
             checkable_from: current.seq,
+            claims: Arc::default(),
             current,
             live: VecDeque::new(),
             live_sweep: 64,
             retained: VecDeque::new(),
         }
+    }
+
+    /// Makes a write set one that claims its keys.
+    pub(crate) fn open_claim(&self) -> Claim {
+        self.claims.open()
+    }
+
+    /// Claims what a transaction wrote since the last time, unless another transaction has or someone committed it
+    /// after the transaction's snapshot.
+    pub(crate) fn claim(&self, ws: &mut WriteSet) -> Result<()> {
+        let seen = ws.snapshot.state.seq;
+        let Some(claim) = &mut ws.claim else { return Ok(()) };
+        let keys = || claim.fresh.iter().map(|(tree, key)| (*tree, key));
+        if self.written_after(seen, keys) || self.claims.conflict(Some(claim), keys()) {
+            return Err(StorageError::WriteConflict);
+        }
+        claim.take();
+        Ok(())
+    }
+
+    /// Whether any of `keys` was committed after `seen`.
+    fn written_after<'a, I>(&self, seen: u64, keys: impl Fn() -> I) -> bool
+    where
+        I: Iterator<Item = (TreeId, &'a Bytes)>,
+    {
+        if seen < self.checkable_from {
+            return true;
+        }
+        let memtables = self.current.layers.memtables().chain(&self.retained);
+        memtables
+            .filter(|memtable| memtable.newest() > seen)
+            .any(|memtable| keys().any(|(tree, key)| memtable.newest_of(tree, key) > seen))
     }
 
     /// The published state.
@@ -124,44 +160,38 @@ impl Sequencer {
     }
 
     fn check(&self, group: &Group, ws: &WriteSet) -> Result<()> {
+        let conflict = Err(StorageError::WriteConflict);
+        let written = || {
+            ws.kept_trees()
+                .flat_map(|(tree, map)| map.keys().map(move |key| (tree, key)))
+        };
+        if self.claims.conflict(ws.claim.as_ref(), written()) {
+            return conflict;
+        }
         let seen = ws.snapshot.state.seq;
         if seen == group.seq {
             return Ok(());
-        }
-        if seen < self.checkable_from {
-            return Err(StorageError::WriteConflict);
         }
         if !Arc::ptr_eq(&ws.snapshot.state.catalog, &group.catalog) {
             for collection in &ws.required {
                 let now = group.catalog.by_id(collection.id);
                 if !now.is_some_and(|now| Arc::ptr_eq(now, collection)) {
-                    return Err(StorageError::WriteConflict);
+                    return conflict;
                 }
             }
         }
         if ws.unwritten.iter().any(|state| state.last_write() > seen) {
-            return Err(StorageError::WriteConflict);
+            return conflict;
         }
         let keys = || {
             let unchanged = ws.unchanged.iter().map(|(tree, key)| (*tree, key));
-            let written = ws
-                .kept_trees()
-                .flat_map(|(tree, map)| map.keys().map(move |key| (tree, key)));
-            unchanged.chain(written)
+            unchanged.chain(written())
         };
-        let newer = self
-            .current
-            .layers
-            .memtables()
-            .chain(&self.retained)
-            .filter(|m| m.newest() > seen);
-        for memtable in newer {
-            if keys().any(|(tree, key)| memtable.newest_of(tree, key) > seen) {
-                return Err(StorageError::WriteConflict);
-            }
+        if self.written_after(seen, keys) {
+            return conflict;
         }
         if !group.written.is_empty() && keys().any(|(tree, key)| group.written.contains(&(tree, key.clone()))) {
-            return Err(StorageError::WriteConflict);
+            return conflict;
         }
         Ok(())
     }

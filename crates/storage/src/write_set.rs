@@ -1,6 +1,7 @@
 //! Write sets: private changes on top of a snapshot, committed as one.
 
 use crate::catalog::{Catalog, Collection, CollectionState};
+use crate::claims::Claim;
 use crate::cursor::{Cursor, Layer, Overlay, Source};
 use crate::snapshot::{Snapshot, View};
 use crate::{Bytes, CollectionId, Result, StorageError, TreeId};
@@ -66,6 +67,8 @@ pub struct WriteSet {
     pub(crate) unwritten: Vec<Arc<CollectionState>>,
     pub(crate) oplog: Vec<PendingEntry>,
     pub(crate) counts: Vec<CountChange>,
+    /// Of a transaction.
+    pub(crate) claim: Option<Claim>,
     undo: Vec<Undo>,
     savepoints: usize,
 }
@@ -102,6 +105,7 @@ impl WriteSet {
             unwritten: Vec::new(),
             oplog: Vec::new(),
             counts: Vec::new(),
+            claim: None,
             undo: Vec::new(),
             savepoints: 0,
         }
@@ -258,6 +262,9 @@ impl WriteSet {
     }
 
     pub(crate) fn change(&mut self, tree: TreeId, key: Bytes, value: Option<Bytes>) {
+        if let Some(claim) = &mut self.claim {
+            claim.fresh.push((tree, key.clone()));
+        }
         // An open cursor shares the map: it keeps the state it was opened on, and the first change after that copies.
         let overlay = Arc::make_mut(self.trees.entry(tree).or_default());
         if self.savepoints == 0 {

@@ -1,6 +1,7 @@
 //! Collections, views and indexes as the catalog knows them.
 
 use super::state::CollectionState;
+use crate::keys::EntryFormat;
 use crate::{CollectionId, IndexId, StorageError, TreeId};
 use nestor_model::{DocRef, Document, Namespace, RawDocBuf, RecordId, Str, ValueRef};
 use std::sync::Arc;
@@ -151,6 +152,19 @@ impl Index {
     /// Whether any document may have several entries.
     pub fn is_multikey(&self) -> bool {
         self.multikey.iter().any(|bits| *bits != 0)
+    }
+
+    /// How its entries are laid out: a key part whose pattern value is a negative number descends.
+    pub fn entry_format(&self, collection: &Collection) -> EntryFormat {
+        let descends = |value: ValueRef<'_>| match value {
+            ValueRef::Double(v) => v < 0.0,
+            other => whole_number(other).is_some_and(|v| v < 0),
+        };
+        EntryFormat {
+            unique: self.unique,
+            clustered: collection.is_clustered(),
+            descending: self.key_pattern.iter().map(|(_, value)| descends(value)).collect(),
+        }
     }
 
     /// Whether this is the index on `_id` that every collection has.

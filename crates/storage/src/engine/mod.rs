@@ -7,9 +7,9 @@
 
 mod checkpoint;
 mod commits;
-mod directory;
+pub(crate) mod directory;
 mod options;
-mod recovery;
+pub(crate) mod recovery;
 
 pub use commits::Subscription;
 pub use options::{EngineOptions, EngineStats};
@@ -17,7 +17,8 @@ pub use options::{EngineOptions, EngineStats};
 use crate::base::Base;
 use crate::base::tree::{Tree, TreeOptions};
 use crate::catalog::Catalog;
-use crate::journal::{Journal, frame, recover};
+use crate::journal::recover::{self, Access};
+use crate::journal::{Journal, frame};
 use crate::memtable::Memtable;
 use crate::oplog::{MemoryOplog, Oplog, OplogCursor};
 use crate::sequencer::Sequencer;
@@ -103,9 +104,9 @@ impl Engine {
         let snapshot = base.snapshot();
         let (mut state, meta) = Recovery::from_base(&snapshot)?;
         let checkpoint = meta.map(|m| (m.seq, m.optime, m.position));
-        let journal = recover::open(&directory.journal(), options.journal.clone(), checkpoint, |frame| {
-            state.replay(frame)
-        })?;
+        let (path, journal) = (directory.journal(), options.journal.clone());
+        let replay = |frame: &frame::Frame<'_>| state.replay(frame);
+        let journal = recover::open(&path, journal, checkpoint, Access::Write, replay)?;
         if state.memtable.newest() > 0 {
             tracing::info!(
                 commits = state.seq - meta.map_or(0, |m| m.seq),
@@ -199,6 +200,23 @@ impl Engine {
     /// An empty write set on a given snapshot.
     pub fn begin_at(&self, snapshot: Snapshot) -> WriteSet {
         WriteSet::new(snapshot, self.inner.ids.clone())
+    }
+
+    /// As [`Engine::begin_at`], for a transaction of several statements: after each of them, [`Engine::claim`] reserves
+    /// the keys it wrote until the write set is committed or dropped.
+    pub fn begin_transaction(&self, snapshot: Snapshot) -> WriteSet {
+        let mut ws = self.begin_at(snapshot);
+        ws.claim = Some(self.inner.lock_sequencer().open_claim());
+        ws
+    }
+
+    /// Reserves the keys that a transaction has written so far: from now on, others that write one of them get a write
+    /// conflict, and the transaction's commit cannot conflict over them.
+    ///
+    /// Errors: [`StorageError::WriteConflict`]: another transaction has reserved one of them, or a commit after the
+    /// transaction's snapshot wrote it.
+    pub fn claim(&self, ws: &mut WriteSet) -> Result<()> {
+        self.inner.lock_sequencer().claim(ws)
     }
 
     /// Commits a write set: all of it or, on error, nothing. When this returns, snapshots show it; it is durable once

@@ -299,3 +299,34 @@ fn waiting_for_a_commit() {
         assert!(waiter.join().unwrap());
     });
 }
+
+#[test]
+fn a_transaction_reserves_what_it_wrote() {
+    let engine = engine();
+    put(&engine, "a", "0");
+    let conflicts = |result: Result<()>| matches!(result, Err(StorageError::WriteConflict));
+    let mut one = engine.begin_transaction(engine.snapshot());
+    let mut two = engine.begin_transaction(engine.snapshot());
+    one.put(T, b"a", b"1");
+    engine.claim(&mut one).unwrap();
+    // Another transaction and a single statement hear of it at once.
+    two.put(T, b"a", b"2");
+    assert!(conflicts(engine.claim(&mut two)));
+    drop(two);
+    let mut single = engine.begin();
+    single.put(T, b"a", b"3");
+    assert!(conflicts(engine.commit(single).map(|_| ())));
+    put(&engine, "b", "0");
+    // What was committed after its snapshot cannot be reserved.
+    one.put(T, b"b", b"1");
+    assert!(conflicts(engine.claim(&mut one)));
+    drop(one);
+    // An aborted transaction leaves nothing behind; a committed one neither.
+    let mut three = engine.begin_transaction(engine.snapshot());
+    three.put(T, b"a", b"4");
+    engine.claim(&mut three).unwrap();
+    three.put(T, b"c", b"4");
+    engine.commit(three).unwrap();
+    put(&engine, "a", "5");
+    assert_eq!(text(&engine.snapshot()), "a=5 b=0 c=4");
+}

@@ -14,18 +14,28 @@ use nestor_model::Timestamp;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Whether the files may be changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    /// What is torn is cut off; the journal can be appended to.
+    Write,
+    /// Nothing is changed. The journal is for reading.
+    Read,
+}
+
 /// Opens the journal in `dir` and hands every frame after the checkpoint to `replay`. `checkpoint` is the last sequence
 /// number and optime in the base and the place behind them; `None` if there was no checkpoint.
 pub(crate) fn open(
     dir: &Path,
     options: JournalOptions,
     checkpoint: Option<(u64, Timestamp, Position)>,
+    access: Access,
     mut replay: impl FnMut(&Frame<'_>) -> Result<()>,
 ) -> Result<Journal> {
     let (mut last_seq, mut last_optime) = checkpoint.map_or((0, Timestamp::default()), |(seq, ts, _)| (seq, ts));
     let mut segments = open_segments(dir, &options)?;
     let start = checkpoint.map(|(_, _, position)| position);
-    if segments.is_empty() && start.is_none() {
+    if segments.is_empty() && start.is_none() && access == Access::Write {
         segments.push(Arc::new(Segment::create(dir, 1, last_optime, &*options.open)?));
     }
     let mut at = match start {
@@ -57,6 +67,7 @@ pub(crate) fn open(
                 segments[at - 1].len(),
                 last_seq,
                 "frames are missing",
+                access,
             )?;
             segments.truncate(at);
             break;
@@ -79,12 +90,15 @@ pub(crate) fn open(
         };
         let end = offset + done as u64;
         if let Some(reason) = unsound {
-            cut(&segments, at, end, last_seq, reason)?;
+            cut(&segments, at, end, last_seq, reason, access)?;
             segments.truncate(at + 1);
             break;
         }
         at += 1;
         offset = segment::HEADER_BYTES as u64;
+    }
+    if access == Access::Read {
+        return Ok(Journal::new(dir, options, segments, (last_seq, last_optime)));
     }
     for gone in files(dir)?
         .into_iter()
@@ -133,7 +147,7 @@ pub(crate) fn open_segments(dir: &Path, options: &JournalOptions) -> Result<Vec<
 }
 
 /// Ends the journal at `offset` of segment `at`, behind frame `last_seq`, unless something was durable from there on.
-fn cut(segments: &[Arc<Segment>], at: usize, offset: u64, last_seq: u64, reason: &str) -> Result<()> {
+fn cut(segments: &[Arc<Segment>], at: usize, offset: u64, last_seq: u64, reason: &str, access: Access) -> Result<()> {
     let segment = &segments[at];
     let mut lost = 0;
     for later in &segments[at..] {
@@ -156,10 +170,10 @@ fn cut(segments: &[Arc<Segment>], at: usize, offset: u64, last_seq: u64, reason:
         reason,
         "the journal ends in an incomplete write, which is cut off"
     );
-    segment
-        .file
-        .set_len(offset)
-        .map_err(|e| StorageError::io("truncate", &segment.path, &e))?;
+    if access == Access::Write {
+        let cut = segment.file.set_len(offset);
+        cut.map_err(|e| StorageError::io("truncate", &segment.path, &e))?;
+    }
     segment.set_len(offset);
     Ok(())
 }

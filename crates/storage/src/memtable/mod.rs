@@ -12,7 +12,7 @@
 //! writer may let go of a table's lock in the middle of a batch.
 //!
 //! Why a `BTreeMap` behind a lock for each table and not a skip list: measured at 200,000 entries, a lookup costs half of
-//! a lock-free skip list's (keys of up to 22 bytes lie inside the nodes), and readers take the lock for one lookup or
+//! a lock-free skip list's (keys of up to 30 bytes lie inside the nodes), and readers take the lock for one lookup or
 //! one run of entries, never across calls.
 
 mod filter;
