@@ -1,5 +1,7 @@
 //! What `serverStatus` counts.
 
+use crate::request::Sequence;
+use nestor_model::RawDoc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// A counter that only grows.
@@ -38,6 +40,28 @@ pub struct Operations {
     pub delete: Counter,
     pub getmore: Counter,
     pub command: Counter,
+}
+
+impl Operations {
+    /// Counts a command. Inserts, updates and deletes count what they are given, however it came.
+    pub fn count(&self, name: &str, body: RawDoc<'_>, sequences: &[Sequence<'_>]) {
+        let (counter, field) = match name {
+            "find" => return self.query.add(1),
+            "getMore" => return self.getmore.add(1),
+            "insert" => (&self.insert, "documents"),
+            "update" => (&self.update, "updates"),
+            "delete" => (&self.delete, "deletes"),
+            _ => return self.command.add(1),
+        };
+        let items = match sequences.iter().find(|sequence| sequence.name == field) {
+            Some(sequence) => sequence.documents.len(),
+            None => body
+                .get(field)
+                .and_then(|value| value.as_array())
+                .map_or(0, |array| array.len()),
+        };
+        counter.add(items as u64);
+    }
 }
 
 /// Connections now and ever.

@@ -12,7 +12,7 @@ use crate::reply;
 use crate::request::{Outcome, Request};
 use crate::sessions::Sessions;
 use nestor_exec::Interrupt;
-use nestor_model::{RawWriter, Result, Str, Timestamp, bail};
+use nestor_model::{RawDoc, RawWriter, Result, Str, Timestamp, bail};
 use nestor_storage::Engine;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -149,6 +149,7 @@ impl Service {
                 writer.finish()
             }
             Err(error) => {
+                self.node.counters.asserts.user.add(1);
                 let mut writer = RawWriter::onto(writer.abandon());
                 reply::write_error(&mut writer, &error);
                 if replica_set && reply::is_state_change(error.code()) {
@@ -217,6 +218,9 @@ impl Service {
                 body,
                 started,
             );
+            if conn.parked.is_none() {
+                self.node.counters.operations.count(spec.name, body, sequences);
+            }
             let deadline = generic
                 .max_time_ms
                 .filter(|ms| *ms > 0 && !spec.flags.has(Flags::OWN_TIME))
@@ -298,6 +302,43 @@ impl Service {
             self.last_time().secs,
             self.last_time().inc
         )
+    }
+
+    /// The reply of a write whose wait for the journal failed, or was over before it ended (`None`).
+    /// What was in front of the reply stays.
+    pub fn not_durable(&self, mut reply: Vec<u8>, reply_at: usize, failure: Option<nestor_model::Error>) -> Vec<u8> {
+        let body = reply.split_off(reply_at);
+        let Ok(body) = RawDoc::validate(&body) else {
+            debug_assert!(false, "replies are well-formed");
+            return reply;
+        };
+        let mut writer = RawWriter::onto(reply);
+        for element in body.elements() {
+            // One error is told; the one there is older.
+            if element.name() != "ok" || body.get("writeConcernError").is_some() {
+                writer.append_element_bytes(element.as_bytes());
+                continue;
+            }
+            writer.begin_document("writeConcernError");
+            match &failure {
+                Some(error) => {
+                    writer.append("code", error.code().number());
+                    writer.append("codeName", error.code().name().as_str());
+                    writer.append("errmsg", error.message());
+                }
+                None => {
+                    writer.append("code", 64);
+                    writer.append("codeName", "WriteConcernTimeout");
+                    writer.append("errmsg", "waiting for replication timed out");
+                    writer.begin_document("errInfo");
+                    writer.append("wtimeout", true);
+                    writer.end();
+                }
+            }
+            writer.end();
+            writer.append_element_bytes(element.as_bytes());
+        }
+        writer.finish()
     }
 
     /// True when `name` is a command that may take long or wait for the disk.

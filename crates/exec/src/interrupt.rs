@@ -3,7 +3,7 @@
 use nestor_model::{Error, ErrorCode, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Kills what runs under it: holds the error code to stop with, 0 while nothing is to stop.
 #[derive(Debug, Default)]
@@ -48,6 +48,7 @@ impl Interrupt {
         if let Some(code) = self.kill.killed() {
             return Err(Error::new(code, "operation was interrupted"));
         }
+        patience::look();
         match self.deadline {
             Some(deadline) if Instant::now() >= deadline => {
                 Err(Error::new(ErrorCode::MaxTimeMSExpired, "operation exceeded time limit"))
@@ -59,6 +60,60 @@ impl Interrupt {
     /// When it has to stop at the latest.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
+    }
+}
+
+/// Runs `work`, and calls `hook` when an [`Interrupt`] is checked on this thread after `work` has gone on for
+/// `patience`, again at four times that, and so on.
+///
+/// So whoever runs operations on a few threads can start each where it is, and make room for others only
+/// when one turns out to be long.
+pub fn with_patience<R>(patience: Duration, hook: fn(), work: impl FnOnce() -> R) -> R {
+    patience::run(patience, hook, work)
+}
+
+mod patience {
+    use std::cell::Cell;
+    use std::time::{Duration, Instant};
+
+    #[derive(Clone, Copy)]
+    struct Limit {
+        next: Instant,
+        interval: Duration,
+        hook: fn(),
+    }
+
+    thread_local! {
+        static LIMIT: Cell<Option<Limit>> = const { Cell::new(None) };
+    }
+
+    /// Takes the limit away again, also when the work panics.
+    struct Reset;
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            LIMIT.set(None);
+        }
+    }
+
+    pub(super) fn run<R>(patience: Duration, hook: fn(), work: impl FnOnce() -> R) -> R {
+        LIMIT.set(Some(Limit {
+            next: Instant::now() + patience,
+            interval: patience,
+            hook,
+        }));
+        let _reset = Reset;
+        work()
+    }
+
+    pub(super) fn look() {
+        let Some(mut limit) = LIMIT.get() else { return };
+        let now = Instant::now();
+        if now >= limit.next {
+            limit.interval *= 4;
+            limit.next = now + limit.interval;
+            LIMIT.set(Some(limit));
+            (limit.hook)();
+        }
     }
 }
 
@@ -77,5 +132,27 @@ mod tests {
         assert!(interrupt.check().is_ok());
         let late = Interrupt::new(kill, Some(Instant::now()));
         assert_eq!(late.check().expect_err("late").code(), ErrorCode::MaxTimeMSExpired);
+    }
+
+    #[test]
+    fn patience_ends_ever_more_rarely() {
+        thread_local! { static CALLS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) } }
+        let interrupt = Interrupt::default();
+        let patience = Duration::from_micros(100);
+        let end = Instant::now() + patience * 100;
+        with_patience(
+            patience,
+            || CALLS.set(CALLS.get() + 1),
+            || {
+                while Instant::now() < end {
+                    interrupt.check().expect("nobody kills it");
+                }
+            },
+        );
+        // After 1, 5, 21 and 85 times its length.
+        assert!((1..=4).contains(&CALLS.get()), "{}", CALLS.get());
+        let before = CALLS.get();
+        interrupt.check().expect("nobody kills it");
+        assert_eq!(CALLS.get(), before, "afterwards nobody is impatient");
     }
 }

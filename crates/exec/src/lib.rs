@@ -21,6 +21,6 @@ pub mod write;
 
 pub use batch::Batch;
 pub use build::build;
-pub use interrupt::{Interrupt, KillSwitch};
+pub use interrupt::{Interrupt, KillSwitch, with_patience};
 pub use operator::{BoxOperator, Counters, Operator, Step};
 pub use row::{Row, RowDoc};

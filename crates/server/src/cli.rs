@@ -59,6 +59,12 @@ struct Serve {
     /// Most connections at one time
     #[arg(long = "maxConns", value_name = "N", value_parser = clap::value_parser!(u32).range(5..))]
     max_conns: Option<u32>,
+    /// Size of the oplog in MiB: how far back changes can be followed
+    #[arg(long = "oplogSize", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=(1 << 30)))]
+    oplog_size: Option<u64>,
+    /// Memory for pages of data in GiB
+    #[arg(long = "cacheSizeGB", alias = "wiredTigerCacheSizeGB", value_name = "GIB", value_parser = cache_size)]
+    cache_size_gb: Option<f64>,
     /// Name of the replica set of one that this server is
     #[arg(
         long = "replSet",
@@ -90,6 +96,13 @@ pub fn run() -> Result<(), String> {
         Command::Serve(args) => serve::run(serve_options(*args)?),
         Command::Import(args) => nestor::import::run(&args),
         Command::Bench(args) => nestor::bench::run(&args),
+    }
+}
+
+fn cache_size(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(gib) if (0.05..=10_000.0).contains(&gib) => Ok(gib),
+        _ => Err("a number from 0.05 to 10000 is wanted".to_owned()),
     }
 }
 
@@ -125,6 +138,8 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         unix_socket_dir,
         max_connections: args.max_conns,
         replica_set: (!args.standalone).then_some(args.repl_set),
+        oplog_mib: args.oplog_size,
+        cache_gib: args.cache_size_gb,
         parameters,
         quiet: args.quiet,
         verbosity: args.verbose.min(5),
@@ -167,6 +182,8 @@ mod tests {
             "nestor serve --port 70000",
             "nestor serve --maxConns 4",
             "nestor serve --setParameter x",
+            "nestor serve --oplogSize 0",
+            "nestor serve --cacheSizeGB NaN",
             "nestor serve --ephemeral --dbpath /x",
             "nestor serve --bind_ip_all --bind_ip 127.0.0.1",
             "nestor",

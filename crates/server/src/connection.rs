@@ -8,19 +8,47 @@
 use crate::buffers;
 use crate::serve::Server;
 use crate::stream::Stream;
-use nestor_command::{Connection, Outcome, Request, Sequence};
+use nestor_command::{Connection, Outcome, Request, Sequence, Wait};
 use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, RawWriter, doc};
 use nestor_wire::msg::{self, REPLY_PREFIX_BYTES};
 use nestor_wire::{Compressor, Content, Header, OpCode, WireError, message_length, query};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
-use tokio::sync::watch;
+use std::time::{Duration, Instant};
+use tokio::sync::{oneshot, watch};
 
 /// Replies to pipelined messages are sent once they are this large together.
 const FLUSH_BYTES: usize = 256 * 1024;
 /// A message that is not here yet gets memory for this much at a time, whatever length it claims.
 const GROWTH_BYTES: usize = 1024 * 1024;
+
+/// Commands of this size are long whatever they do.
+const LARGE_BYTES: usize = 64 * 1024;
+/// A command that is still running after this long leaves its thread's other connections to another thread.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+/// Commands that may be long and mostly are not: they start where their connection is served.
+fn is_usually_short(name: &str) -> bool {
+    matches!(
+        name,
+        "find"
+            | "getMore"
+            | "insert"
+            | "update"
+            | "delete"
+            | "findAndModify"
+            | "findandmodify"
+            | "aggregate"
+            | "count"
+            | "distinct"
+    )
+}
+
+/// Hands what else this thread serves to another thread. The runtime takes it back when the section ends
+/// before somebody took it, so the section lasts long enough for somebody to wake up.
+fn make_room() {
+    tokio::task::block_in_place(|| std::thread::sleep(Duration::from_micros(100)));
+}
 
 /// Why a connection ended.
 enum End {
@@ -212,12 +240,15 @@ impl Talk<'_> {
             buffers::give_back(outcome.reply);
             if park.on_commit && commits.is_none() {
                 // Look once more after listening began: a commit may have slipped in before.
-                commits = Some(self.server.commits.subscribe());
+                commits = Some(self.server.listen_to_commits());
                 continue;
             }
             self.flush(stream, out).await?;
             self.wait_parked(stream, park.until, commits.as_mut()).await?;
         };
+        if let Some(wait) = outcome.wait {
+            self.wait_durable(wait, &mut outcome).await;
+        }
         let flags = if outcome.exhaust.is_some() {
             msg::MORE_TO_COME
         } else {
@@ -263,11 +294,14 @@ impl Talk<'_> {
         let service = &self.server.service;
         let conn = &mut *self.conn;
         let run = AssertUnwindSafe(|| {
-            let may_be_long = body.iter().next().is_some_and(|(name, _)| service.may_be_long(name));
-            if may_be_long {
-                tokio::task::block_in_place(|| service.run(conn, request))
-            } else {
+            let name = body.iter().next().map_or("", |(name, _)| name);
+            let sequences_bytes: usize = sequences.iter().flat_map(|s| &s.documents).map(|doc| doc.len()).sum();
+            if !service.may_be_long(name) {
                 service.run(conn, request)
+            } else if is_usually_short(name) && body.len() + sequences_bytes < LARGE_BYTES {
+                nestor_exec::with_patience(PATIENCE, make_room, || service.run(conn, request))
+            } else {
+                tokio::task::block_in_place(|| service.run(conn, request))
             }
         });
         catch_unwind(run).unwrap_or_else(|panic| self.panicked(body, panic.as_ref()))
@@ -320,6 +354,28 @@ impl Talk<'_> {
             () = until => Ok(()),
             () = commit => Ok(()),
             () = stream.closed() => Err(End::Closed),
+        }
+    }
+
+    /// Waits until the write behind a reply is durable, or says in the reply that it is not.
+    async fn wait_durable(&self, wait: Wait, outcome: &mut Outcome) {
+        let service = &self.server.service;
+        let lsn = nestor_storage::Lsn(wait.lsn);
+        if service.engine.is_durable(lsn) {
+            return;
+        }
+        let (done, durable) = oneshot::channel();
+        service.engine.on_durable(lsn, move |result| {
+            // The connection may be gone by now.
+            let _ = done.send(result);
+        });
+        let result = match wait.timeout {
+            None => durable.await.ok(),
+            Some(timeout) => tokio::time::timeout(timeout, durable).await.ok().and_then(Result::ok),
+        };
+        if !matches!(result, Some(Ok(()))) {
+            let failure = result.and_then(Result::err).map(Error::from);
+            outcome.reply = service.not_durable(std::mem::take(&mut outcome.reply), outcome.reply_at, failure);
         }
     }
 

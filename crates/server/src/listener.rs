@@ -45,6 +45,16 @@ pub struct Bound {
     pub port: u16,
 }
 
+impl Drop for Bound {
+    /// A server that is gone leaves no socket files behind.
+    fn drop(&mut self) {
+        for path in &self.unix_paths {
+            // It may be gone already; that is what is wanted.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
 /// Binds everything that the options name, or nothing.
 pub fn bind(options: &ServeOptions) -> Result<Bound, String> {
     let mut bound = Bound {

@@ -7,12 +7,13 @@ use nestor_command::log::Log;
 use nestor_command::parameters::Param;
 use nestor_command::{ProcessOptions, Service, ServiceOptions};
 use nestor_model::{Document, doc};
+use nestor_storage::engine::Subscription;
 use nestor_storage::{Engine, EngineOptions};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
@@ -55,6 +56,10 @@ pub struct ServeOptions {
     pub max_connections: Option<u32>,
     /// Replica set name; `None` for a standalone.
     pub replica_set: Option<String>,
+    /// Size of the oplog in MiB.
+    pub oplog_mib: Option<u64>,
+    /// Size of the page cache in GiB.
+    pub cache_gib: Option<f64>,
     /// Server parameters, name and value.
     pub parameters: Vec<(String, String)>,
     /// Log no connections.
@@ -69,8 +74,9 @@ pub struct ServeOptions {
 pub struct Server {
     /// The database.
     pub service: Arc<Service>,
-    /// Changes with every commit.
-    pub commits: watch::Sender<()>,
+    /// Changes with every commit once somebody listens.
+    commits: watch::Sender<()>,
+    subscription: OnceLock<Subscription>,
     /// Most connections at one time.
     pub connections_max: u32,
     draining: AtomicBool,
@@ -102,6 +108,7 @@ impl Server {
         Self {
             service,
             commits: watch::Sender::new(()),
+            subscription: OnceLock::new(),
             connections_max,
             draining: AtomicBool::new(false),
             idle: Notify::new(),
@@ -111,6 +118,21 @@ impl Server {
     /// Connections come and go without a line in the log (parameter `quiet`).
     pub fn is_quiet(&self) -> bool {
         self.service.node.parameters.is_on(Param::Quiet)
+    }
+
+    /// Tells of every commit from now on. The engine is asked for it when somebody listens for the first
+    /// time: until then commits cost nothing extra.
+    pub fn listen_to_commits(&self) -> watch::Receiver<()> {
+        let receiver = self.commits.subscribe();
+        self.subscription.get_or_init(|| {
+            let commits = self.commits.clone();
+            self.service.engine.subscribe(move |_| {
+                if commits.receiver_count() > 0 {
+                    commits.send_replace(());
+                }
+            })
+        });
+        receiver
     }
 
     /// Takes a place for one more connection; `None` when there is none.
@@ -205,7 +227,8 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
     let log = Arc::new(log);
     let connections_max = limits::connections_max(options.max_connections, limits::raise_open_files());
 
-    let bound = listener::bind(&options)?;
+    let mut bound = listener::bind(&options)?;
+    let listeners = std::mem::take(&mut bound.listeners);
     let port = bound.port;
     log.info(
         "CONTROL",
@@ -220,7 +243,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
         },
     );
     let host = format!("127.0.0.1:{port}");
-    let engine = Engine::ephemeral(EngineOptions::new(Arc::new(wall_secs)));
+    let engine = open_engine(&options)?;
     let service_options = ServiceOptions {
         replica_set: options.replica_set.as_deref().map(Into::into),
         host: host.as_str().into(),
@@ -231,7 +254,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
             connections_max,
         },
     };
-    let service = Arc::new(Service::new(service_options, engine));
+    let service = Arc::new(Service::new(service_options, engine.clone()));
     set_parameters(&service, &options)?;
     let server = Arc::new(Server::new(service, connections_max));
 
@@ -242,7 +265,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
         .build()
         .map_err(|e| format!("cannot start threads: {e}"))?;
     let result = runtime.block_on(async {
-        for listener in bound.listeners {
+        for listener in listeners {
             let address = listener.address();
             log.info(
                 "NETWORK",
@@ -277,12 +300,32 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
         Ok(())
     });
     runtime.shutdown_timeout(Duration::from_secs(1));
-    for path in &bound.unix_paths {
-        // It may be gone already; that is what is wanted.
-        let _ = std::fs::remove_file(path);
+    let closed = engine.close().map_err(|e| format!("closing the data directory: {e}"));
+    let code = i32::from(result.is_err() || closed.is_err());
+    log.info(
+        "CONTROL",
+        23138,
+        "SignalHandler",
+        "Shut down",
+        doc! { "exitCode": code },
+    );
+    result.and(closed)
+}
+
+/// Opens the store, which recovers what a crash left.
+fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
+    let mut engine_options = EngineOptions::new(Arc::new(wall_secs));
+    if let Some(mib) = options.oplog_mib {
+        engine_options.oplog_bytes_max = mib << 20;
+        engine_options.ephemeral_oplog_bytes_max = mib << 20;
     }
-    log.info("CONTROL", 23138, "SignalHandler", "Shut down", doc! { "exitCode": 0 });
-    result
+    if let Some(gib) = options.cache_gib {
+        engine_options.base_cache_bytes_max = (gib * f64::from(1 << 30)) as usize;
+    }
+    match &options.dbpath {
+        Some(dir) => Engine::open(dir, engine_options).map_err(|e| e.to_string()),
+        None => Ok(Engine::ephemeral(engine_options)),
+    }
 }
 
 /// The wall clock in seconds, for optimes.

@@ -19,11 +19,12 @@ pub const LOCK: CommandSpec = CommandSpec {
             reply.append("numFiles", 1);
             return Ok(());
         }
-        // Locked first: what is flushed then is all there is.
+        // Locked first: what is flushed then is all there is. It goes into the base, so that a copy of the
+        // directory opens without replay.
         let locks = context.service.node.gates.fsync_lock();
-        if let Err(error) = flush(context.service) {
+        if let Err(error) = context.service.engine.checkpoint() {
             context.service.node.gates.fsync_unlock();
-            return Err(error);
+            return Err(error.into());
         }
         reply.append("info", "now locked against writes, use db.fsyncUnlock() to unlock");
         reply.append("lockCount", locks);
@@ -54,9 +55,9 @@ pub const UNLOCK: CommandSpec = CommandSpec {
     },
 };
 
-/// Brings everything to disk. A service without data has nothing to bring.
-fn flush(_service: &Service) -> Result<()> {
-    Ok(())
+/// Brings everything committed so far to disk.
+fn flush(service: &Service) -> Result<()> {
+    Ok(service.engine.wait_durable(service.engine.last_lsn())?)
 }
 
 crate::args! {

@@ -32,7 +32,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 type Section = fn(&Context<'_>, &mut RawWriter);
 
-const SECTIONS: [(&str, Section); 9] = [
+const SECTIONS: [(&str, Section); 11] = [
     ("asserts", asserts),
     ("connections", connections),
     ("extra_info", extra_info),
@@ -42,6 +42,8 @@ const SECTIONS: [(&str, Section); 9] = [
     ("opcounters", opcounters),
     ("repl", repl),
     ("storageEngine", storage_engine),
+    ("logicalSessionRecordCache", session_cache),
+    ("nestor", store),
 ];
 
 fn write_process(context: &Context<'_>, reply: &mut RawWriter) {
@@ -147,6 +149,18 @@ fn repl(context: &Context<'_>, reply: &mut RawWriter) {
     reply.append("primary", me);
     reply.append("me", me);
     reply.append("electionId", context.service.node.election_id);
+}
+
+fn store(context: &Context<'_>, reply: &mut RawWriter) {
+    let stats = context.service.engine.stats();
+    let as_long = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+    reply.append("memtableBytes", as_long(stats.memtable_bytes));
+    reply.append("journalBytes", as_long(stats.journal_bytes));
+    reply.append("baseBytes", as_long(stats.base_bytes));
+}
+
+fn session_cache(context: &Context<'_>, reply: &mut RawWriter) {
+    reply.append("activeSessionsCount", context.service.sessions.len() as i32);
 }
 
 fn storage_engine(_: &Context<'_>, reply: &mut RawWriter) {

@@ -52,8 +52,9 @@ pub const KILL_BY_PATTERN: CommandSpec = CommandSpec {
     },
 };
 
-/// Ends what belongs to the sessions that `which` picks: their cursors and running operations.
+/// Ends sessions that `which` picks, with their cursors and running operations.
 pub fn end_sessions(service: &Service, which: impl Fn(&Lsid) -> bool) {
+    service.cursors.kill_sessions(&which);
     for slot in service.connections.all() {
         let operation = crate::lock(&slot.operation);
         if operation.opid == 0 || matches!(operation.command, "endSessions" | "killSessions") {
@@ -68,6 +69,11 @@ pub fn end_sessions(service: &Service, which: impl Fn(&Lsid) -> bool) {
         });
         if lsid.is_some_and(|lsid| which(&lsid)) {
             slot.kill.kill(ErrorCode::Interrupted);
+        }
+    }
+    for (lsid, _) in service.sessions.all() {
+        if which(&lsid) {
+            service.sessions.end(lsid);
         }
     }
 }
