@@ -26,6 +26,8 @@ pub struct UpdateStatement<'a> {
     pub upsert: bool,
     /// Do not apply the collection's validator.
     pub bypass_validation: bool,
+    /// [`Updated::old`] and [`Updated::new`] are wanted.
+    pub images: bool,
     /// Id for the oplog of a retryable write.
     pub stmt_id: Option<i32>,
 }
@@ -107,7 +109,7 @@ fn change(
     };
     let mut out = Updated {
         matched: 1,
-        old: Some(before.to_buf()),
+        old: statement.images.then(|| before.to_buf()),
         ..Updated::default()
     };
     match statement.update.apply(before, position, writer.op)? {

@@ -316,6 +316,7 @@ impl OneOp<'_> {
             update: Update::parse(update.update.0, options, &mut self.scope)?,
             upsert: update.upsert,
             bypass_validation: self.bypass_validation,
+            images: false,
             stmt_id: self.stmt_id,
         };
         let done = if update.multi {

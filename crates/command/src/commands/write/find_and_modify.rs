@@ -108,6 +108,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             update: Update::parse(update, options, &mut scope)?,
             upsert: args.upsert,
             bypass_validation: args.bypass_document_validation,
+            images: true,
             stmt_id: logged,
         };
         let updated = update_one(context, &ns, &statement, &op, &mut progress)?;

@@ -177,6 +177,7 @@ fn run_item(
         update: Update::parse(item.u.0, options, &mut scope)?,
         upsert: item.upsert,
         bypass_validation,
+        images: false,
         stmt_id,
     };
     let done: Updated = if item.multi {
