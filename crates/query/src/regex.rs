@@ -11,8 +11,11 @@ use std::sync::Arc;
 /// Longest pattern in bytes.
 pub const PATTERN_BYTES_MAX: usize = 32_764;
 
-/// Backtracking steps one match may take; well under a second.
-const LIMITS: &str = "(*LIMIT_MATCH=1000000)(*LIMIT_DEPTH=100000)(*LIMIT_HEAP=65536)";
+/// Backtracking steps one match may take (about a tenth of a second), and KiB of memory.
+const LIMITS: &str = "(*LIMIT_MATCH=10000000)(*LIMIT_HEAP=65536)";
+
+/// Most stack that compiled code may use for one match; groups repeated over long texts need it.
+const JIT_STACK_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Error when a match exceeds its limits.
 const MATCH_FAILED: i32 = 51156;
@@ -61,7 +64,9 @@ impl Regex {
         }
         // Just-in-time compilation costs tens of microseconds: worth it for scans, and most
         // expressions are compiled once per query.
-        builder.jit_if_available(true);
+        builder
+            .jit_if_available(true)
+            .max_jit_stack_size(Some(JIT_STACK_BYTES_MAX));
         let program = builder
             .build(&format!("{LIMITS}{pattern}"))
             .map_err(|e| Error::location(51091, format!("regular expression is invalid: {e}")))?;
@@ -189,6 +194,12 @@ mod tests {
         let regex = Regex::new("^(a+)+$", "").expect("valid");
         let error = regex.is_match(&("a".repeat(64) + "!")).expect_err("too many steps");
         assert_eq!(error.code().number(), MATCH_FAILED);
+    }
+
+    #[test]
+    fn long_texts() {
+        assert!(matches("^(a|b)*c$", "", &("ab".repeat(50_000) + "c")));
+        assert!(matches("x.*y.*z", "", &("xy".repeat(50_000) + "z")));
     }
 
     #[test]

@@ -128,7 +128,11 @@ impl Filter {
     }
 }
 
+/// Adds the fields that `expr` reads, up to one more than is of use.
 fn collect_heads(expr: &MatchExpr, heads: &mut Vec<Str>) {
+    if heads.len() > HEADS_MAX {
+        return;
+    }
     match expr {
         MatchExpr::And(children) | MatchExpr::Or(children) | MatchExpr::Nor(children) => {
             children.iter().for_each(|c| collect_heads(c, heads));

@@ -101,10 +101,26 @@ const INDEX_FROM: usize = 16;
 
 impl Node {
     pub(crate) fn child(&self, name: &str) -> Option<&Child> {
+        self.position(name).map(|at| &self.children[at].1)
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
         if self.index.is_empty() {
-            return self.children.iter().find(|(n, _)| n == name).map(|(_, c)| c);
+            return self.children.iter().position(|(n, _)| n == name);
         }
-        self.index.get(name).map(|i| &self.children[*i].1)
+        self.index.get(name).copied()
+    }
+
+    /// Appends a child whose name is not among the others.
+    fn push(&mut self, name: Str, child: Child) {
+        self.children.push((name, child));
+        let count = self.children.len();
+        if count == INDEX_FROM {
+            let names = self.children.iter().enumerate();
+            self.index = names.map(|(i, (n, _))| (n.clone(), i)).collect();
+        } else if let Some((name, _)) = self.children.last().filter(|_| count > INDEX_FROM) {
+            self.index.insert(name.clone(), count - 1);
+        }
     }
 
     /// Sets the summary fields of this node and those below, once the tree is complete.
@@ -119,14 +135,6 @@ impl Node {
                 Child::Computed(_) => self.has_computed = true,
                 _ => self.has_plain = true,
             }
-        }
-        if self.children.len() >= INDEX_FROM {
-            self.index = self
-                .children
-                .iter()
-                .enumerate()
-                .map(|(i, (n, _))| (n.clone(), i))
-                .collect();
         }
     }
 }

@@ -334,13 +334,13 @@ impl Parser<'_> {
         if mode == Mode::Inclusion && self.policy != Policy::AddFields {
             // _id is kept unless the specification says something else of it.
             if self.root.child("_id").is_none() {
-                self.root.children.push(("_id".into(), Child::Kept));
+                self.root.push("_id".into(), Child::Kept);
             }
         }
         if mode == Mode::Exclusion {
-            // Slicing keeps the field; the tree has nothing to say about it.
+            // Slicing keeps the field.
             for (path, _) in &self.slices {
-                remove_listed(&mut self.root, path);
+                self.root.replace(path, Child::Kept);
             }
         }
         self.root.finish();
@@ -351,27 +351,4 @@ impl Parser<'_> {
             positional: self.positional,
         })
     }
-}
-
-/// Takes the leaf at `path` out of the tree, and nodes that are empty without it.
-fn remove_listed(node: &mut Node, path: &Path) {
-    fn remove(node: &mut Node, parts: &[nestor_model::PathPart]) {
-        let Some((head, rest)) = parts.split_first() else {
-            return;
-        };
-        let Some(at) = node.children.iter().position(|(n, _)| *n == head.name) else {
-            return;
-        };
-        let gone = match &mut node.children[at].1 {
-            Child::Nested(inner) => {
-                remove(inner, rest);
-                inner.children.is_empty()
-            }
-            _ => rest.is_empty(),
-        };
-        if gone {
-            node.children.remove(at);
-        }
-    }
-    remove(node, path.parts());
 }

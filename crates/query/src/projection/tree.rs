@@ -20,10 +20,10 @@ impl Node {
             return Ok(());
         };
         for (depth, part) in ancestors.iter().enumerate() {
-            let at = match node.children.iter().position(|(n, _)| *n == part.name) {
+            let at = match node.position(&part.name) {
                 Some(at) => at,
                 None => {
-                    node.children.push((part.name.clone(), Child::Nested(Node::default())));
+                    node.push(part.name.clone(), Child::Nested(Node::default()));
                     node.children.len() - 1
                 }
             };
@@ -38,10 +38,25 @@ impl Node {
                 }
             };
         }
-        if node.children.iter().any(|(n, _)| *n == last.name) {
+        if node.position(&last.name).is_some() {
             return collision(31250, format!("path collision at {path}"));
         }
-        node.children.push((last.name.clone(), child));
+        node.push(last.name.clone(), child);
         Ok(())
+    }
+
+    /// Puts `child` in the place of the one at `path`, which must be there.
+    pub(crate) fn replace(&mut self, path: &Path, child: Child) {
+        let mut node = self;
+        for part in path.parts() {
+            let Some(at) = node.position(&part.name) else { return };
+            match &mut node.children[at].1 {
+                Child::Nested(next) => node = next,
+                leaf => {
+                    *leaf = child;
+                    return;
+                }
+            }
+        }
     }
 }

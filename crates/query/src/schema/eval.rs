@@ -2,7 +2,8 @@
 
 use super::{Additional, Bound, Dependency, Items, Schema};
 use nestor_model::number::Num;
-use nestor_model::{ArrayRef, DocRef, Result, Value, ValueRef, compare};
+use nestor_model::{ArrayRef, DocRef, Result, Str, Value, ValueRef, compare};
+use std::collections::HashSet;
 
 impl Schema {
     /// Whether `value` satisfies every keyword. Errors: a pattern that takes too long.
@@ -87,7 +88,7 @@ impl Schema {
     }
 
     fn object_fits(&self, doc: DocRef<'_>) -> Result<bool> {
-        if self.required.iter().any(|name| doc.get(name).is_none()) {
+        if !self.has_required(doc) {
             return Ok(false);
         }
         if self.min_properties.is_some() || self.max_properties.is_some() {
@@ -96,10 +97,12 @@ impl Schema {
                 return Ok(false);
             }
         }
-        for (name, schema) in &self.properties {
-            if let Some(value) = doc.get(name) {
-                if !schema.matches(value)? {
-                    return Ok(false);
+        if !self.properties.is_empty() {
+            for (name, value) in doc {
+                if let Some(schema) = self.property(name) {
+                    if !schema.matches(value)? {
+                        return Ok(false);
+                    }
                 }
             }
         }
@@ -134,9 +137,19 @@ impl Schema {
         Ok(true)
     }
 
+    fn has_required(&self, doc: DocRef<'_>) -> bool {
+        /// Required names from which on a set of the document's names is cheaper than looking up each.
+        const SET_FROM: usize = 16;
+        if self.required.len() < SET_FROM {
+            return self.required.iter().all(|name| doc.get(name).is_some());
+        }
+        let names: HashSet<&str> = doc.iter().map(|(name, _)| name).collect();
+        self.required.iter().all(|name| names.contains(name.as_str()))
+    }
+
     /// Whether `additionalProperties` is about this property.
     pub(super) fn is_additional_property(&self, name: &str) -> Result<bool> {
-        if self.properties.iter().any(|(n, _)| n == name) {
+        if self.property(name).is_some() {
             return Ok(false);
         }
         for (pattern, _) in &self.pattern_properties {
@@ -215,21 +228,31 @@ pub(super) fn is_multiple(value: ValueRef<'_>, of: &Value) -> bool {
 
 /// The second of two equal items.
 pub(super) fn duplicate(items: ArrayRef<'_>) -> Option<ValueRef<'_>> {
-    // Sorting brings equal items together; objects that differ in field order only may not be
-    // neighbours, so they are also compared among themselves.
-    let mut sorted: Vec<ValueRef<'_>> = items.iter().collect();
-    sorted.sort_by(|a, b| compare(*a, *b));
-    if let Some(pair) = sorted.windows(2).find(|pair| equal_unordered(pair[0], pair[1])) {
+    // Equal items are neighbours once sorted, objects once their fields are sorted too.
+    let (nested, mut plain): (Vec<_>, Vec<_>) = items
+        .iter()
+        .partition(|v| matches!(v, ValueRef::Document(_) | ValueRef::Array(_)));
+    plain.sort_by(|a, b| compare(*a, *b));
+    if let Some(pair) = plain.windows(2).find(|pair| compare(pair[0], pair[1]).is_eq()) {
         return Some(pair[1]);
     }
-    let nested: Vec<ValueRef<'_>> = sorted
-        .into_iter()
-        .filter(|v| matches!(v, ValueRef::Document(_) | ValueRef::Array(_)))
-        .collect();
-    (1..nested.len()).find_map(|i| {
-        let found = nested[..i].iter().any(|earlier| equal_unordered(*earlier, nested[i]));
-        found.then_some(nested[i])
-    })
+    let mut nested: Vec<(Value, ValueRef<'_>)> = nested.into_iter().map(|v| (fields_sorted(v), v)).collect();
+    nested.sort_by(|a, b| compare(&a.0, &b.0));
+    let pair = nested.windows(2).find(|pair| compare(&pair[0].0, &pair[1].0).is_eq())?;
+    Some(pair[1].1)
+}
+
+/// The value with the fields of every object in the order of their names.
+fn fields_sorted(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Document(doc) => {
+            let mut fields: Vec<(Str, Value)> = doc.iter().map(|(n, v)| (n.into(), fields_sorted(v))).collect();
+            fields.sort_by(|a, b| a.0.cmp(&b.0));
+            Value::Document(fields.into_iter().collect())
+        }
+        ValueRef::Array(items) => Value::Array(items.iter().map(fields_sorted).collect()),
+        other => other.to_value(),
+    }
 }
 
 /// Equality in which the order of an object's fields does not matter.

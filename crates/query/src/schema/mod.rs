@@ -21,6 +21,7 @@ pub use validator::{ValidationAction, Validator, Verdict, check_action, check_le
 use crate::matcher::TypeSet;
 use crate::regex::Regex;
 use nestor_model::{Document, Str, Value};
+use std::collections::HashMap;
 
 /// A parsed schema: the keywords that were given. A keyword about one type says nothing of values of others.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +45,8 @@ pub struct Schema {
     additional_items: Option<Additional>,
     required: Vec<Str>,
     properties: Vec<(Str, Schema)>,
+    /// Positions in `properties` by name.
+    property_index: HashMap<Str, usize>,
     pattern_properties: Vec<(Regex, Schema)>,
     additional_properties: Option<Additional>,
     min_properties: Option<u64>,
@@ -99,6 +102,10 @@ impl Schema {
     /// Properties an object must have.
     pub fn required(&self) -> &[Str] {
         &self.required
+    }
+
+    fn property(&self, name: &str) -> Option<&Schema> {
+        self.property_index.get(name).map(|at| &self.properties[*at].1)
     }
 
     /// Schemas of properties, by name.

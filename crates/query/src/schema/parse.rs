@@ -3,8 +3,9 @@
 use super::{Additional, Bound, Dependency, Items, Schema};
 use crate::matcher::{TypeSet, whole_number};
 use crate::regex::Regex;
-use crate::schema::eval::equal_unordered;
+use crate::schema::eval::duplicate;
 use nestor_model::{ArrayRef, BsonType, DocRef, Error, Result, Str, ValueRef, bail};
+use std::collections::HashSet;
 
 impl Schema {
     /// Parses a schema.
@@ -56,16 +57,13 @@ impl Schema {
                 if items.is_empty() {
                     bail!(FailedToParse, "$jsonSchema keyword 'enum' cannot be an empty array");
                 }
-                let values: Vec<_> = items.iter().collect();
-                for (i, v) in values.iter().enumerate() {
-                    if values[..i].iter().any(|earlier| equal_unordered(*earlier, *v)) {
-                        bail!(
-                            FailedToParse,
-                            "$jsonSchema keyword 'enum' array cannot contain duplicate values"
-                        );
-                    }
+                if let Some(twice) = duplicate(items) {
+                    bail!(
+                        FailedToParse,
+                        "$jsonSchema keyword 'enum' array cannot contain duplicate values: {twice:?}"
+                    );
                 }
-                self.allowed = Some(values.into_iter().map(ValueRef::to_value).collect());
+                self.allowed = Some(items.iter().map(ValueRef::to_value).collect());
             }
             "minimum" => self.minimum = Some(bound(keyword, value)?),
             "maximum" => self.maximum = Some(bound(keyword, value)?),
@@ -101,7 +99,11 @@ impl Schema {
             }
             "additionalItems" => self.additional_items = Some(additional(keyword, value)?),
             "required" => self.required = names(keyword, array(keyword, value)?)?,
-            "properties" => self.properties = by_name(keyword, value)?,
+            "properties" => {
+                self.properties = by_name(keyword, value)?;
+                let names = self.properties.iter().enumerate();
+                self.property_index = names.map(|(i, (name, _))| (name.clone(), i)).collect();
+            }
             "patternProperties" => {
                 for (pattern, schema) in by_name(keyword, value)? {
                     let regex = Regex::new(&pattern, "").map_err(|e| {
@@ -223,9 +225,10 @@ fn additional(keyword: &str, value: ValueRef<'_>) -> Result<Additional> {
 
 fn names(keyword: &str, items: ArrayRef<'_>) -> Result<Vec<Str>> {
     let mut out: Vec<Str> = Vec::new();
+    let mut seen = HashSet::new();
     for item in items {
         let name = string(keyword, item)?;
-        if out.contains(&name) {
+        if !seen.insert(name.clone()) {
             bail!(
                 FailedToParse,
                 "$jsonSchema keyword '{keyword}' array cannot contain duplicate values"
