@@ -215,6 +215,8 @@ static TABLE: &[StageDef] = &[
     def("$sortByCount", group::parse_sort_by_count, ANYWHERE),
     def("$bucket", bucket::parse, ANYWHERE),
     def("$bucketAuto", bucket_auto::parse, ANYWHERE),
+    def("$setWindowFields", window::parse, ANYWHERE),
+    def("$fill", window::parse_fill, ANYWHERE),
     def(
         "$facet",
         facet::parse,

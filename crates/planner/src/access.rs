@@ -1,0 +1,428 @@
+//! Access paths: the ways in which indexes can find the documents of a filter.
+//!
+//! A conjunction offers each index the conditions on its paths. A part gets the intersection of its
+//! conditions' bounds when its path never ran through an array; with arrays two conditions may be met by
+//! two elements, so only one of them bounds the scan, unless `$elemMatch` ties them to one element. What the
+//! bounds do not prove stays as a filter.
+//!
+//! Example, index `{a: 1, b: 1}`:
+//!
+//! ```text
+//! {a: 5, b: {$gt: 1}, c: 2}      a: [5, 5], b: (1, inf.0]; left over: c = 2
+//! {a: {$gt: 1, $lt: 9}}, a array a: (1, inf.0]; left over: a < 9
+//! ```
+
+use crate::bounds::{Part, Tightness, bounds, complement_bounds};
+use crate::catalog::{IndexInfo, IndexPart, PartKind};
+use crate::interval::IntervalList;
+use nestor_model::Path;
+use nestor_query::matcher::{Leaf, MatchExpr, Predicate};
+use std::sync::Arc;
+
+/// The bounds of a scan, a list per index part: an entry is in when each of its values is in the part's list.
+#[derive(Clone, Debug)]
+pub struct IndexBounds {
+    /// `parts[i]` belongs to part `i` of the index; in the order of values, whatever the part's direction.
+    pub parts: Vec<IntervalList>,
+}
+
+impl IndexBounds {
+    /// Every entry.
+    pub fn all(index: &IndexInfo) -> Self {
+        Self {
+            parts: index.parts.iter().map(|_| IntervalList::all()).collect(),
+        }
+    }
+
+    /// How many leading parts are single values each.
+    pub fn equality_prefix(&self) -> usize {
+        self.parts.iter().take_while(|list| list.is_point()).count()
+    }
+
+    /// True when no entry can be in.
+    pub fn is_empty(&self) -> bool {
+        self.parts.iter().any(IntervalList::is_empty)
+    }
+}
+
+/// A way to use one index.
+#[derive(Clone, Debug)]
+pub struct IndexAccess {
+    /// The index.
+    pub index: Arc<IndexInfo>,
+    /// What is scanned.
+    pub bounds: IndexBounds,
+    /// What the key's values can still decide; only on paths without arrays.
+    pub key_filter: Option<Arc<MatchExpr>>,
+    /// What needs the document.
+    pub filter: Option<Arc<MatchExpr>>,
+    /// How many parts got bounds from conditions.
+    pub bounded_parts: usize,
+}
+
+/// One condition of a conjunction, as far as an index part could use it.
+struct Condition<'f> {
+    /// Position in the conjunction.
+    at: usize,
+    path: Path,
+    predicate: &'f Predicate,
+    negated: bool,
+    /// Components of the path up to the array whose one element a `$elemMatch` ties conditions to.
+    tied_to: Option<usize>,
+}
+
+/// The ways in which each of the indexes can find what `filter` matches.
+pub fn index_accesses(filter: &MatchExpr, indexes: &[Arc<IndexInfo>]) -> Vec<IndexAccess> {
+    let conjuncts: Vec<&MatchExpr> = match filter {
+        MatchExpr::And(all) => all.iter().collect(),
+        one => vec![one],
+    };
+    let mut conditions = Vec::new();
+    for (at, conjunct) in conjuncts.iter().enumerate() {
+        collect(at, conjunct, &mut conditions);
+    }
+    indexes
+        .iter()
+        .filter(|index| !index.hidden && index.partial.as_deref().is_none_or(|p| implies(filter, p)))
+        .filter_map(|index| access(index, &conjuncts, &conditions))
+        .collect()
+}
+
+/// The scan of all of an index, with everything left to the document.
+pub fn full_access(index: &Arc<IndexInfo>, filter: &Arc<MatchExpr>) -> IndexAccess {
+    IndexAccess {
+        bounds: IndexBounds::all(index),
+        index: index.clone(),
+        key_filter: None,
+        filter: (!matches!(**filter, MatchExpr::AlwaysTrue)).then(|| filter.clone()),
+        bounded_parts: 0,
+    }
+}
+
+fn collect<'f>(at: usize, conjunct: &'f MatchExpr, out: &mut Vec<Condition<'f>>) {
+    match conjunct {
+        MatchExpr::Leaf(leaf) => {
+            if let Predicate::ElemMatchObject(inner) = &leaf.predicate {
+                collect_elem_match(at, leaf, inner, out);
+            } else {
+                out.push(Condition {
+                    at,
+                    path: leaf.path.clone(),
+                    predicate: &leaf.predicate,
+                    negated: false,
+                    tied_to: None,
+                });
+            }
+        }
+        MatchExpr::Not(inner) => {
+            if let MatchExpr::Leaf(leaf) = &**inner {
+                out.push(Condition {
+                    at,
+                    path: leaf.path.clone(),
+                    predicate: &leaf.predicate,
+                    negated: true,
+                    tied_to: None,
+                });
+            }
+        }
+        _ => {}
+    }
+}
+
+/// `{a: {$elemMatch: {b: 1, c: 2}}}` gives conditions on `a.b` and `a.c` that one element of `a` satisfies.
+fn collect_elem_match<'f>(at: usize, leaf: &Leaf, inner: &'f MatchExpr, out: &mut Vec<Condition<'f>>) {
+    let conditions: Vec<&MatchExpr> = match inner {
+        MatchExpr::And(all) => all.iter().collect(),
+        one => vec![one],
+    };
+    for condition in conditions {
+        if let MatchExpr::Leaf(inner) = condition {
+            let path = Path::new(&format!("{}.{}", leaf.path, inner.path));
+            out.push(Condition {
+                at,
+                path,
+                predicate: &inner.predicate,
+                negated: false,
+                tied_to: Some(leaf.path.parts().len()),
+            });
+        }
+    }
+}
+
+fn access(index: &Arc<IndexInfo>, conjuncts: &[&MatchExpr], conditions: &[Condition<'_>]) -> Option<IndexAccess> {
+    let mut lists = Vec::with_capacity(index.parts.len());
+    // How well each conjunct is proved so far.
+    let mut proved: Vec<Option<Tightness>> = vec![None; conjuncts.len()];
+    let mut bounded_parts = 0;
+    // Arrays whose element is already tied down: prefix length and the conjunct that did it.
+    let mut tied: Option<(Path, usize, usize)> = None;
+    for (i, part) in index.parts.iter().enumerate() {
+        let list = part_bounds(index, part, conditions, &mut proved, &mut tied);
+        match list {
+            Some(list) => {
+                bounded_parts += 1;
+                lists.push(list);
+            }
+            // The leading part decides where the scan starts: without bounds the index is of no use.
+            None if i == 0 => return None,
+            None => lists.push(IntervalList::all()),
+        }
+    }
+    let (mut key_filters, mut filters) = (Vec::new(), Vec::new());
+    for (conjunct, proved) in conjuncts.iter().zip(&proved) {
+        match proved {
+            Some(Tightness::Exact) => {}
+            Some(Tightness::InexactCovered) if !index.is_multikey() => key_filters.push((*conjunct).clone()),
+            _ if matches!(conjunct, MatchExpr::AlwaysTrue) => {}
+            _ => filters.push((*conjunct).clone()),
+        }
+    }
+    Some(IndexAccess {
+        index: index.clone(),
+        bounds: IndexBounds { parts: lists },
+        key_filter: conjunction(key_filters),
+        filter: conjunction(filters),
+        bounded_parts,
+    })
+}
+
+fn conjunction(mut all: Vec<MatchExpr>) -> Option<Arc<MatchExpr>> {
+    match all.len() {
+        0 => None,
+        1 => all.pop().map(Arc::new),
+        _ => Some(Arc::new(MatchExpr::And(all))),
+    }
+}
+
+fn part_bounds(
+    index: &IndexInfo,
+    part: &IndexPart,
+    conditions: &[Condition<'_>],
+    proved: &mut [Option<Tightness>],
+    tied: &mut Option<(Path, usize, usize)>,
+) -> Option<IntervalList> {
+    let properties = Part {
+        multikey: part.is_multikey(),
+        sparse: index.sparse,
+        hashed: part.kind == PartKind::Hashed,
+    };
+    let mut list: Option<IntervalList> = None;
+    let mut candidates: Vec<(&Condition<'_>, IntervalList, Tightness)> = conditions
+        .iter()
+        .filter(|c| c.path.as_str() == part.path.as_str())
+        .filter_map(|condition| {
+            let (bounds, tightness) = match condition.negated {
+                false => bounds(condition.predicate, properties)?,
+                true => complement_bounds(condition.predicate, properties)?,
+            };
+            // One element satisfies all conditions of an $elemMatch: the key alone cannot prove that.
+            let tightness = if condition.tied_to.is_some() {
+                Tightness::InexactFetch
+            } else {
+                tightness
+            };
+            Some((condition, bounds, tightness))
+        })
+        .collect();
+    // Points first: with arrays only one condition bounds the scan.
+    candidates.sort_by_key(|(_, bounds, _)| !bounds.is_points());
+    let mut chosen: Option<&Condition<'_>> = None;
+    for (condition, bounds, tightness) in &candidates {
+        if part.is_multikey() {
+            let same_element = chosen.is_some_and(|c| c.at == condition.at && c.tied_to.is_some());
+            if chosen.is_some() && !same_element {
+                continue;
+            }
+            if !fits_tie(part, condition, tied) {
+                continue;
+            }
+        }
+        list = Some(list.map_or_else(|| bounds.clone(), |list| list.intersect(bounds)));
+        let before = proved[condition.at];
+        proved[condition.at] = Some(before.map_or(*tightness, |b| b.max(*tightness)));
+        chosen = Some(condition);
+    }
+    list
+}
+
+/// Two parts below one array (`a.b` and `a.c`) may both be bounded only when one element has to satisfy both.
+fn fits_tie(part: &IndexPart, condition: &Condition<'_>, tied: &mut Option<(Path, usize, usize)>) -> bool {
+    let first_array = part.multikey.trailing_zeros() as usize;
+    let shared = |path: &Path, len: usize| {
+        len <= path.parts().len()
+            && len <= part.path.parts().len()
+            && path.parts()[..len]
+                .iter()
+                .zip(&part.path.parts()[..len])
+                .all(|(a, b)| a.name == b.name)
+    };
+    if let Some((path, len, at)) = tied {
+        // An array held by the last component only (scalars) is not shared with other paths.
+        if shared(path, *len) && first_array < *len {
+            return *at == condition.at && condition.tied_to.is_some_and(|t| t >= *len);
+        }
+    }
+    *tied = Some((part.path.clone(), first_array + 1, condition.at));
+    true
+}
+
+/// Whether every document that matches `filter` matches `wanted`: enough for partial indexes. Careful rather than
+/// complete: false means "not known".
+pub fn implies(filter: &MatchExpr, wanted: &MatchExpr) -> bool {
+    match wanted {
+        MatchExpr::AlwaysTrue => return true,
+        MatchExpr::And(all) => return all.iter().all(|w| implies(filter, w)),
+        MatchExpr::Or(any) if any.iter().any(|w| implies(filter, w)) => return true,
+        _ => {}
+    }
+    match filter {
+        MatchExpr::AlwaysFalse => true,
+        MatchExpr::And(all) => all.iter().any(|f| implies(f, wanted)),
+        MatchExpr::Or(any) => any.iter().all(|f| implies(f, wanted)),
+        MatchExpr::Leaf(have) => match wanted {
+            MatchExpr::Leaf(want) => leaf_implies(have, want),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn leaf_implies(have: &Leaf, want: &Leaf) -> bool {
+    if have.path != want.path {
+        return false;
+    }
+    let part = Part {
+        multikey: true,
+        sparse: false,
+        hashed: false,
+    };
+    match (&have.predicate, &want.predicate) {
+        (Predicate::Exists, Predicate::Exists) => true,
+        // Whatever equals or compares to a value other than null exists.
+        (Predicate::Compare { .. } | Predicate::In(_) | Predicate::Regex(_) | Predicate::Mod(_), Predicate::Exists) => {
+            let null = IntervalList::point(nestor_model::Value::Null);
+            bounds(&have.predicate, part).is_some_and(|(b, _)| b.intersect(&null).is_empty())
+        }
+        (
+            have @ (Predicate::Compare { .. } | Predicate::In(_)),
+            want @ (Predicate::Compare { .. } | Predicate::In(_)),
+        ) => {
+            let (Some((inner, Tightness::Exact)), Some((outer, Tightness::Exact))) =
+                (bounds(have, part), bounds(want, part))
+            else {
+                return false;
+            };
+            // Inside when nothing of it lies outside.
+            inner.intersect(&outer.complement()).is_empty()
+        }
+        (Predicate::Type(have), Predicate::Type(want)) => have.iter().all(|kind| want.contains(kind)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nestor_model::{Document, extjson};
+    use nestor_query::Scope;
+
+    fn filter(text: &str) -> MatchExpr {
+        let doc = extjson::parse_document(text).expect("valid JSON");
+        MatchExpr::parse(doc.as_ref(), &mut Scope::new())
+            .expect("a valid filter")
+            .normalize()
+    }
+
+    fn index(parts: &[(&str, u64)]) -> Arc<IndexInfo> {
+        Arc::new(IndexInfo {
+            id: 1,
+            name: "i".into(),
+            key_pattern: Document::new(),
+            parts: parts
+                .iter()
+                .map(|(path, multikey)| IndexPart {
+                    path: Path::new(path),
+                    kind: PartKind::Ascending,
+                    multikey: *multikey,
+                })
+                .collect(),
+            unique: false,
+            sparse: false,
+            partial: None,
+            hidden: false,
+        })
+    }
+
+    fn show(parts: &[(&str, u64)], text: &str) -> String {
+        match index_accesses(&filter(text), &[index(parts)]).first() {
+            None => "none".into(),
+            Some(access) => {
+                let lists: Vec<String> = access.bounds.parts.iter().map(|l| l.explain(true).join(" ")).collect();
+                let fetch = if access.filter.is_some() { " fetch" } else { "" };
+                let key = if access.key_filter.is_some() { " key" } else { "" };
+                format!("{}{key}{fetch}", lists.join("; "))
+            }
+        }
+    }
+
+    #[test]
+    fn conditions_become_bounds() {
+        let a = [("a", 0)];
+        for (text, expected) in [
+            (r#"{"a":5}"#, "[5, 5]"),
+            (r#"{"b":5}"#, "none"),
+            (r#"{"a":{"$gt":1,"$lte":9}}"#, "(1, 9]"),
+            (r#"{"a":{"$gt":"x"}}"#, r#"("x", {})"#),
+            (r#"{"a":{"$lt":5},"b":1}"#, "[-inf.0, 5) fetch"),
+            (r#"{"a":{"$in":[3,1,2]}}"#, "[1, 1] [2, 2] [3, 3]"),
+            (r#"{"a":{"$ne":3}}"#, "[MinKey, 3) (3, MaxKey]"),
+            (r#"{"a":{"$exists":true}}"#, "[MinKey, MaxKey] fetch"),
+            (
+                r#"{"a":{"$regularExpression":{"pattern":"^ab","options":""}}}"#,
+                r#"["ab", "ac") [/^ab/, /^ab/]"#,
+            ),
+            (
+                r#"{"a":{"$regularExpression":{"pattern":"b","options":""}}}"#,
+                r#"["", {}) [/b/, /b/] key"#,
+            ),
+            (r#"{"a":{"$mod":[2,0]}}"#, "[-inf.0, inf.0] key"),
+            (r#"{"a":[1,2]}"#, "[1, 1] [[ 1, 2 ], [ 1, 2 ]] fetch"),
+        ] {
+            assert_eq!(show(&a, text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn arrays_allow_one_condition_only() {
+        assert_eq!(show(&[("a", 1)], r#"{"a":{"$gt":1,"$lt":9}}"#), "[-inf.0, 9) fetch");
+        assert_eq!(
+            show(&[("a", 1)], r#"{"a":{"$elemMatch":{"$gt":1,"$lt":9}}}"#),
+            "(1, 9) fetch"
+        );
+        let below = [("a.b", 1), ("a.c", 1)];
+        assert_eq!(show(&below, r#"{"a.b":1,"a.c":2}"#), "[1, 1]; [MinKey, MaxKey] fetch");
+        assert_eq!(
+            show(&below, r#"{"a":{"$elemMatch":{"b":1,"c":2}}}"#),
+            "[1, 1]; [2, 2] fetch"
+        );
+        assert_eq!(
+            show(&[("a", 1), ("b", 0)], r#"{"a":1,"b":{"$gt":1,"$lt":5}}"#),
+            "[1, 1]; (1, 5)"
+        );
+    }
+
+    #[test]
+    fn implication_is_careful() {
+        for (have, want, expected) in [
+            (r#"{"a":5}"#, r#"{"a":{"$gt":1}}"#, true),
+            (r#"{"a":{"$gt":1}}"#, r#"{"a":5}"#, false),
+            (r#"{"a":{"$in":[2,3]}}"#, r#"{"a":{"$gte":2}}"#, true),
+            (r#"{"a":5,"b":1}"#, r#"{"b":1,"a":5}"#, true),
+            (r#"{"a":5}"#, r#"{"a":{"$exists":true}}"#, true),
+            (r#"{"a":null}"#, r#"{"a":{"$exists":true}}"#, false),
+            (r#"{"$or":[{"a":5},{"a":6}]}"#, r#"{"a":{"$gt":1}}"#, true),
+        ] {
+            assert_eq!(implies(&filter(have), &filter(want)), expected, "{have} implies {want}");
+        }
+    }
+}
