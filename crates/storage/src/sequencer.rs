@@ -276,7 +276,7 @@ impl Sequencer {
     }
 
     /// Forgets merged memtables that no open snapshot is older than, and those too many.
-    fn trim_retained(&mut self) {
+    pub(crate) fn trim_retained(&mut self) {
         let oldest = self.oldest_live();
         while let Some(front) = self.retained.front() {
             if front.newest() > oldest && self.retained.len() <= RETAINED_MAX {

@@ -24,6 +24,8 @@ use std::time::Duration;
 
 /// How long to wait after a checkpoint failed before the next try.
 const RETRY: Duration = Duration::from_secs(1);
+/// How often to look whether buried memtables can be taken apart.
+const SWEEP: Duration = Duration::from_millis(200);
 /// Longest and shortest delay of a commit while the checkpoint lags behind.
 const DELAY_MAX: Duration = Duration::from_millis(20);
 const DELAY_MIN: Duration = Duration::from_micros(200);
@@ -33,6 +35,8 @@ const DELAY_MIN: Duration = Duration::from_micros(200);
 pub(super) struct Checkpointer {
     /// A memtable frozen by a checkpoint that is under way or failed, and what was noted when it was.
     frozen: Mutex<Option<Frozen>>,
+    /// Memtables that are in the base, kept by open snapshots.
+    buried: Mutex<Vec<Arc<Memtable>>>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -40,6 +44,8 @@ pub(super) struct Checkpointer {
 #[derive(Default)]
 struct State {
     wanted: bool,
+    /// Something was buried since the thread looked.
+    buried: bool,
     stop: bool,
     failed: Option<StorageError>,
     done: u64,
@@ -71,14 +77,24 @@ impl Checkpointer {
     /// The background thread.
     pub(super) fn run(&self, inner: &Inner) {
         loop {
-            let mut state = self.state.lock().expect("no holder of the lock panics");
-            while !state.wanted && !state.stop {
-                state = self.changed.wait(state).expect("no holder of the lock panics");
-            }
+            let left = self.sweep(inner);
+            let state = self.state.lock().expect("no holder of the lock panics");
+            let idle = |s: &mut State| !s.wanted && !s.stop && !s.buried;
+            let mut state = if left {
+                let waited = self.changed.wait_timeout_while(state, SWEEP, idle);
+                waited.expect("no holder of the lock panics").0
+            } else {
+                self.changed
+                    .wait_while(state, idle)
+                    .expect("no holder of the lock panics")
+            };
             if state.stop {
                 return;
             }
-            state.wanted = false;
+            state.buried = false;
+            if !std::mem::take(&mut state.wanted) {
+                continue;
+            }
             drop(state);
             if let Err(error) = inner.checkpoint() {
                 tracing::error!(%error, "a checkpoint failed; the journal keeps what it would have written");
@@ -99,32 +115,49 @@ impl Checkpointer {
         self.changed.notify_all();
     }
 
-    /// Holds a writer back while the active memtable is over its size and the frozen one still being merged: a little
-    /// more the fuller it is, and at twice the size until the checkpoint is done.
+    /// Holds a writer back for a moment while the active memtable is over its size and the frozen one still being
+    /// merged: the longer the fuller it is. At twice the size the caller comes back until there is room; if the
+    /// checkpoint failed, that is the answer then.
     pub(super) fn hold_back(&self, bytes: usize, bytes_max: usize) -> Result<()> {
-        let over = bytes.saturating_sub(bytes_max);
-        if over < bytes_max {
-            let share = over as f64 / bytes_max as f64;
-            let delay = DELAY_MAX.mul_f64(share * share).max(DELAY_MIN);
-            let state = self.state.lock().expect("no holder of the lock panics");
-            let done = state.done;
-            let waited = self.changed.wait_timeout_while(state, delay, |s| s.done == done);
-            drop(waited.expect("no holder of the lock panics"));
-            return Ok(());
-        }
+        let share = bytes.saturating_sub(bytes_max) as f64 / bytes_max.max(1) as f64;
+        let delay = DELAY_MAX.mul_f64((share * share).min(1.0)).max(DELAY_MIN);
         let state = self.state.lock().expect("no holder of the lock panics");
-        let done = state.done;
-        if let Some(error) = &state.failed {
+        if let (true, Some(error)) = (share >= 1.0, &state.failed) {
             return Err(error.clone());
         }
-        let waited = self.changed.wait_while(state, |s| s.done == done && !s.stop);
+        let done = state.done;
+        let waited = self.changed.wait_timeout_while(state, delay, |s| s.done == done);
         drop(waited.expect("no holder of the lock panics"));
         Ok(())
+    }
+
+    /// Leaves a memtable that is in the base to the background thread to take apart, once nobody reads it any more: that
+    /// takes tens of milliseconds, which would be a pause for whoever happens to hold it last.
+    fn bury(&self, memtable: Arc<Memtable>) {
+        self.buried.lock().expect("no holder of the lock panics").push(memtable);
+        self.state.lock().expect("no holder of the lock panics").buried = true;
+        self.changed.notify_all();
+    }
+
+    /// Takes apart what nobody else holds. Returns whether something is left.
+    fn sweep(&self, inner: &Inner) -> bool {
+        if self.buried.lock().expect("no holder of the lock panics").is_empty() {
+            return false;
+        }
+        inner.lock_sequencer().trim_retained();
+        let mut buried = self.buried.lock().expect("no holder of the lock panics");
+        let (held, free): (Vec<_>, Vec<_>) = buried.drain(..).partition(|m| Arc::strong_count(m) > 1);
+        *buried = held;
+        let left = !buried.is_empty();
+        drop(buried);
+        drop(free);
+        left
     }
 }
 
 impl Inner {
-    /// Merges everything committed so far into the base. Does nothing for a store that lives in memory.
+    /// Merges everything committed so far into the base. Does nothing for a store that lives in memory. One at a time;
+    /// a second waits.
     pub(super) fn checkpoint(&self) -> Result<()> {
         let Some(store) = &self.store else { return Ok(()) };
         let mut frozen = self.checkpointer.frozen.lock().expect("no holder of the lock panics");
@@ -183,11 +216,11 @@ impl Inner {
             });
         }
         let next = self.lock_sequencer().merged(store.base.snapshot());
-        let old = self.publish(next);
+        drop(self.publish(next));
         let position = frozen.meta.position;
         tracing::debug!(seq = frozen.meta.seq, bytes = frozen.memtable.bytes(), "checkpoint");
+        self.checkpointer.bury(frozen.memtable.clone());
         *slot = None;
-        drop(old);
         self.large.store(false, Ordering::Release);
         store.journal.retain(self.options.oplog_bytes_max, position);
         Ok(())

@@ -1,7 +1,7 @@
 //! Who wants to know of commits.
 
 use crate::Lsn;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,8 @@ pub struct Subscription {
 
 impl Commits {
     pub(super) fn announce(&self, lsn: Lsn) {
+        // Whoever registers before this sees the commit or is seen here.
+        fence(Ordering::SeqCst);
         if self.interested.load(Ordering::SeqCst) == 0 {
             return;
         }

@@ -21,7 +21,7 @@ use crate::journal::recover::{self, Access};
 use crate::journal::{Journal, frame};
 use crate::memtable::Memtable;
 use crate::oplog::{MemoryOplog, Oplog, OplogCursor};
-use crate::sequencer::Sequencer;
+use crate::sequencer::{Accepted, Group, Sequencer};
 use crate::snapshot::{Layers, Published, Snapshot};
 use crate::write_set::{Commit, Ids, WriteSet};
 use crate::{Lsn, Result, StorageError};
@@ -70,6 +70,16 @@ struct Store {
 pub(crate) struct Prepared {
     pub(crate) ws: WriteSet,
     pub(crate) frame: Vec<u8>,
+}
+
+/// What a group leaves for when the sequencer is free again.
+#[derive(Default)]
+struct Done {
+    own: Option<Result<Commit>>,
+    lsn: Option<Lsn>,
+    /// Only to be dropped.
+    accepted: Vec<Accepted>,
+    replaced: Option<Arc<Published>>,
 }
 
 /// Where a commit's result is left by whoever did it.
@@ -243,8 +253,9 @@ impl Engine {
         };
         let prepared = Prepared { ws, frame };
         if let Ok(mut sequencer) = inner.sequencer.try_lock() {
-            let result = inner.run(&mut sequencer, Some(prepared));
-            return result.unwrap_or(Err(StorageError::Closed));
+            let done = inner.run(&mut sequencer, Some(prepared));
+            drop(sequencer);
+            return inner.finish(done).unwrap_or(Err(StorageError::Closed));
         }
         let ticket = Arc::new(Ticket::default());
         let entry = (prepared, ticket.clone());
@@ -254,7 +265,9 @@ impl Engine {
         if let Some(result) = ticket.take() {
             return result;
         }
-        inner.run(&mut sequencer, None);
+        let done = inner.run(&mut sequencer, None);
+        drop(sequencer);
+        inner.finish(done);
         ticket.take().unwrap_or(Err(StorageError::Closed))
     }
 
@@ -324,7 +337,7 @@ impl Engine {
     }
 
     /// Calls `notify` after every commit (or group of them) until the subscription is dropped. It runs on the thread
-    /// that commits, while no other commit can go on: it should only pass the news on.
+    /// that commits: it should only pass the news on. Of several threads the news may arrive out of order.
     pub fn subscribe(&self, notify: impl Fn(Lsn) + Send + Sync + 'static) -> Subscription {
         self.inner.commits.subscribe(Arc::new(notify))
     }
@@ -402,59 +415,73 @@ impl Inner {
         if self.store.is_none() {
             return Ok(());
         }
-        let state = self.current();
-        let bytes = state.layers.active.bytes();
-        if bytes < self.options.memtable_bytes_max {
-            return Ok(());
+        let bytes_max = self.options.memtable_bytes_max;
+        loop {
+            let state = self.current();
+            let bytes = state.layers.active.bytes();
+            if bytes < bytes_max {
+                return Ok(());
+            }
+            if !self.large.swap(true, Ordering::AcqRel) {
+                self.checkpointer.request();
+            }
+            if state.layers.frozen.is_none() {
+                return Ok(());
+            }
+            drop(state);
+            self.checkpointer.hold_back(bytes, bytes_max)?;
+            if bytes < 2 * bytes_max || self.closed.load(Ordering::Acquire) {
+                return Ok(());
+            }
         }
-        if !self.large.swap(true, Ordering::AcqRel) {
-            self.checkpointer.request();
-        }
-        if state.layers.frozen.is_none() {
-            return Ok(());
-        }
-        drop(state);
-        self.checkpointer.hold_back(bytes, self.options.memtable_bytes_max)
     }
 
-    /// Commits everything in the queue and `own` as one group. Returns the result of `own`.
-    fn run(&self, sequencer: &mut Sequencer, own: Option<Prepared>) -> Option<Result<Commit>> {
+    /// Commits everything in the queue and `own` as one group. What is left to do goes to [`Inner::finish`], without the
+    /// lock.
+    fn run(&self, sequencer: &mut Sequencer, own: Option<Prepared>) -> Done {
         let queue = std::mem::take(&mut *self.queue.lock().expect("no holder of the lock panics"));
         let mut group = sequencer.begin_group();
         let mut left = queue.len() + usize::from(own.is_some());
-        let mut own_result = None;
+        let mut done = Done::default();
         let mut tickets = Vec::with_capacity(left);
         let members = queue.into_iter().map(|(prepared, ticket)| (prepared, Some(ticket)));
         for (prepared, ticket) in members.chain(own.map(|prepared| (prepared, None))) {
             left -= 1;
             match sequencer.accept(&mut group, prepared, left > 0) {
                 Ok(()) => tickets.push(ticket),
-                Err(error) => leave(ticket, Err(error), &mut own_result),
+                Err(error) => leave(ticket, Err(error), &mut done.own),
             }
         }
         if group.accepted.is_empty() {
-            return own_result;
+            return done;
         }
         if let Err(error) = self.log(sequencer, &mut group) {
             for ticket in tickets {
-                leave(ticket, Err(error.clone()), &mut own_result);
+                leave(ticket, Err(error.clone()), &mut done.own);
             }
-            return own_result;
+            return done;
         }
-        let results: Vec<Commit> = group.accepted.iter().map(|a| a.commit).collect();
-        let (next, done) = sequencer.apply(group);
-        let lsn = Lsn(next.seq);
-        let old = self.publish(next);
-        for (ticket, commit) in tickets.into_iter().zip(results) {
-            leave(ticket, Ok(commit), &mut own_result);
+        let (next, accepted) = sequencer.apply(group);
+        done.lsn = Some(Lsn(next.seq));
+        done.replaced = Some(self.publish(next));
+        for (ticket, commit) in tickets.into_iter().zip(&accepted) {
+            leave(ticket, Ok(commit.commit), &mut done.own);
         }
-        self.commits.announce(lsn);
-        drop((old, done));
-        own_result
+        done.accepted = accepted;
+        done
+    }
+
+    /// Tells of a group's commits and drops what they leave behind. Returns the result of its own commit, if there is
+    /// one.
+    fn finish(&self, done: Done) -> Option<Result<Commit>> {
+        if let Some(lsn) = done.lsn {
+            self.commits.announce(lsn);
+        }
+        done.own
     }
 
     /// Writes a group to the journal, or to the oplog in memory.
-    fn log(&self, sequencer: &Sequencer, group: &mut crate::sequencer::Group) -> Result<()> {
+    fn log(&self, sequencer: &Sequencer, group: &mut Group) -> Result<()> {
         let journal = match &self.oplog {
             Oplog::Journal(journal) => journal,
             Oplog::Memory(memory) => {

@@ -605,3 +605,32 @@ fn writers_that_outrun_the_checkpoint_lose_nothing() {
     engine.crash();
     assert_eq!(count(&Engine::open(dir.path(), options).unwrap()), 1500);
 }
+
+#[test]
+fn a_write_set_older_than_several_checkpoints_is_still_checked() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path()).unwrap();
+    put(&engine, "a").unwrap();
+    put(&engine, "b").unwrap();
+    let old = engine.snapshot();
+    for _ in 0..3 {
+        put(&engine, "b").unwrap();
+        engine.checkpoint().unwrap();
+    }
+    let write = |key: &[u8]| {
+        let mut ws = engine.begin_at(old.clone());
+        ws.put(T, key, b"mine");
+        engine.commit(ws)
+    };
+    write(b"a").unwrap();
+    assert!(matches!(write(b"b"), Err(StorageError::WriteConflict)));
+    // Too many later, it cannot be known any more; a conflict is the safe answer.
+    for _ in 0..10 {
+        put(&engine, "b").unwrap();
+        engine.checkpoint().unwrap();
+    }
+    assert!(matches!(write(b"c"), Err(StorageError::WriteConflict)));
+    assert_eq!(old.get(T, b"b").unwrap().as_deref(), Some(&b"value"[..]));
+    drop(old);
+    assert_eq!(keys(&engine), "ab");
+}

@@ -120,8 +120,9 @@ impl Syncer {
     /// Everything up to `seq` was appended.
     pub(crate) fn appended(&self, seq: u64, optime: Timestamp) {
         self.optimes.lock().expect("no holder of the lock panics").appended = (seq, optime);
-        self.appended.store(seq, Ordering::Release);
-        if self.idle.swap(false, Ordering::AcqRel) {
+        // Sequentially consistent, as on the other side: one of us sees what the other did.
+        self.appended.store(seq, Ordering::SeqCst);
+        if self.idle.swap(false, Ordering::SeqCst) {
             drop(self.state());
             self.changed.notify_all();
         }
@@ -215,9 +216,9 @@ impl Syncer {
     pub(crate) fn run(&self) {
         loop {
             let mut state = self.state();
-            let pending = |s: &Self| s.appended.load(Ordering::Acquire) > s.durable();
+            let pending = |s: &Self| s.appended.load(Ordering::SeqCst) > s.durable();
             while !pending(self) && !state.stop && state.failed.is_none() {
-                self.idle.store(true, Ordering::Release);
+                self.idle.store(true, Ordering::SeqCst);
                 // An append between the check and the store would not wake us.
                 if pending(self) {
                     break;
