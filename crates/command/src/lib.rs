@@ -6,6 +6,7 @@
 //!
 //! Only this crate turns an error into a reply. It knows no framing and no sockets.
 
+pub mod aggregate;
 pub mod args;
 pub mod batch;
 pub mod clock;
@@ -26,6 +27,7 @@ pub mod read;
 pub mod read_concern;
 pub mod reply;
 pub mod request;
+pub mod server_state;
 pub mod service;
 pub mod sessions;
 pub mod validate;

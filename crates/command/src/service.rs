@@ -10,6 +10,7 @@ use crate::generic::Generic;
 use crate::node::{Node, ProcessOptions};
 use crate::reply;
 use crate::request::{Outcome, Request};
+use crate::server_state::State;
 use crate::sessions::Sessions;
 use nestor_exec::Interrupt;
 use nestor_model::{RawDoc, RawWriter, Result, Str, Timestamp, bail};
@@ -57,7 +58,9 @@ pub struct Service {
     /// Open cursors.
     pub cursors: Cursors,
     /// Logical sessions.
-    pub sessions: Sessions,
+    pub sessions: Arc<Sessions>,
+    /// What stages of pipelines read of the server.
+    pub state: Arc<State>,
     /// Where blocking operators spill.
     pub spill_dir: PathBuf,
     random: AtomicU64,
@@ -102,15 +105,22 @@ impl Service {
     /// A service over a store.
     pub fn new(options: ServiceOptions, engine: Engine) -> Self {
         let seed = random_seed();
+        let connections = Arc::<Connections>::default();
+        let sessions = Arc::<Sessions>::default();
         Self {
             engine,
             cursors: Cursors::new(seed),
-            sessions: Sessions::default(),
+            state: Arc::new(State {
+                host: options.host.clone(),
+                connections: connections.clone(),
+                sessions: sessions.clone(),
+            }),
+            sessions,
             spill_dir: std::env::temp_dir().join("nestor-spill"),
             random: AtomicU64::new(seed.rotate_left(32)),
             node: Node::new(options.process.clone()),
             options,
-            connections: Arc::default(),
+            connections,
             started: Instant::now(),
             opids: AtomicU32::new(0),
         }

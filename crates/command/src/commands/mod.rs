@@ -1,12 +1,15 @@
 //! The commands, one file each, in families. A family is a list of specs; [`ALL`] lists the families.
 
 pub mod administration;
+pub mod collections;
 pub mod diagnostic;
+pub mod indexes;
 pub mod ping;
 pub mod query;
 pub mod replication;
 pub mod security;
 pub mod sessions;
+pub mod stats;
 pub mod write;
 
 use crate::dispatch::CommandSpec;
@@ -18,10 +21,13 @@ const BASIC: &[&CommandSpec] = &[&ping::SPEC];
 pub(crate) const ALL: &[&[&CommandSpec]] = &[
     BASIC,
     administration::SPECS,
+    collections::SPECS,
     diagnostic::SPECS,
+    indexes::SPECS,
+    query::SPECS,
     replication::SPECS,
     security::SPECS,
     sessions::SPECS,
-    query::SPECS,
+    stats::SPECS,
     write::SPECS,
 ];

@@ -88,9 +88,6 @@ impl Context<'_> {
 
     /// Finishes a write command's reply: write errors, write concern, times.
     pub fn finish_write(&mut self, progress: Progress, reply: &mut RawWriter) -> Result<()> {
-        if let Some((_, optime)) = progress.last {
-            self.after.operation_time = Some(optime);
-        }
         append_write_errors(&progress.errors, reply);
         if !progress.retried.is_empty() {
             reply.begin_array("retriedStmtIds");
@@ -99,17 +96,25 @@ impl Context<'_> {
             }
             reply.end();
         }
-        self.finish_concern(progress.last, reply)
+        self.finish_concern(progress.last, reply, true)
     }
 
     /// Applies the write concern to what was committed last: sets the wait, or appends a `writeConcernError`.
-    pub fn finish_concern(&mut self, last: Option<(Lsn, Timestamp)>, reply: &mut RawWriter) -> Result<()> {
+    pub fn finish_concern(
+        &mut self,
+        last: Option<(Lsn, Timestamp)>,
+        reply: &mut RawWriter,
+        with_optime: bool,
+    ) -> Result<()> {
+        if let Some((_, optime)) = last {
+            self.after.operation_time = Some(optime);
+        }
         let replica_set = self.service.options.replica_set.is_some();
         let concern = self.generic.write_concern.clone();
         let given = concern.is_some();
         let concern = concern.unwrap_or_else(|| implicit_concern(replica_set));
         if let Some((lsn, optime)) = last {
-            if replica_set {
+            if replica_set && with_optime {
                 reply.append("electionId", election_id());
                 reply.begin_document("opTime");
                 reply.append("ts", optime);

@@ -23,6 +23,8 @@ pub struct IndexWriter {
     paths: KeyPaths,
     partial: Option<MatchExpr>,
     is_id: bool,
+    /// Not unique yet, but refuses what would keep it from becoming so (`prepareUnique`).
+    prepare_unique: bool,
 }
 
 /// Entries of one document in one index: the encoded key and the type bits that restore its values.
@@ -50,6 +52,7 @@ impl IndexWriter {
             encoder: KeyEncoder::new(collection, index),
             partial,
             is_id: index.is_id(),
+            prepare_unique: !index.unique && index.spec.as_raw().get("prepareUnique").is_some_and(ValueRef::truthy),
             index: index.clone(),
         })
     }
@@ -168,9 +171,29 @@ impl Writer<'_> {
                 }
             }
         }
+        if writer.prepare_unique && self.has_other(writer, key, record)? {
+            return Err(duplicate_key(&self.collection, writer, key, doc));
+        }
         self.ws.put(tree, entry_key, value);
         self.keys_inserted += 1;
         Ok(())
+    }
+
+    /// Whether an entry of another record has this key, in an index that is not unique.
+    fn has_other(&self, writer: &IndexWriter, key: &[u8], record: &Bytes) -> Result<bool> {
+        let mut cursor = self.ws.cursor(writer.index.tree);
+        let mut more = cursor.seek(key)?;
+        while more && cursor.key().starts_with(key) {
+            let entry = writer.encoder.format.split(cursor.key(), cursor.value()?)?;
+            if entry.key != key {
+                break;
+            }
+            if entry.record != record.as_slice() {
+                return Ok(true);
+            }
+            more = cursor.next()?;
+        }
+        Ok(false)
     }
 
     fn delete_entry(&mut self, writer: &IndexWriter, key: &[u8], record: &Bytes) {

@@ -9,9 +9,9 @@ use crate::dispatch::{CommandSpec, Flags};
 use crate::read::{self, Target};
 use crate::read_concern::Level;
 use nestor_exec::{build, point};
-use nestor_model::{BsonType, DocRef, RawDoc, RawWriter, Result, ValueRef, bail};
+use nestor_model::{ArrayRef, BsonType, DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail};
 use nestor_planner::{FindQuery, plan_find};
-use nestor_query::env::Scope;
+use nestor_query::env::{OpContext, Scope};
 use nestor_query::projection::{Policy, Projection};
 use nestor_query::sort::SortSpec;
 use nestor_storage::{Collection, View};
@@ -71,7 +71,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let root = match &collection {
         Some(collection) => {
             if collection.is_view() {
-                bail!(CommandNotSupportedOnView, "find on view {ns} is not supported yet");
+                return find_view(context, &snapshot, &args, ns, op, &mut scope, reply);
             }
             check_tailable(&args, collection)?;
             build(&plan_find(&query), collection)?
@@ -95,6 +95,54 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         pinned: (context.generic.read_concern.level() == Level::Snapshot).then(|| snapshot.clone()),
     };
     batch::first(context, &snapshot, opening, reply)
+}
+
+/// A find on a view is a pipeline behind the view's own.
+fn find_view(
+    context: &mut Context<'_>,
+    view: &dyn View,
+    args: &FindArgs<'_>,
+    ns: Namespace,
+    op: OpContext,
+    scope: &mut Scope,
+    reply: &mut RawWriter,
+) -> Result<()> {
+    if args.tailable {
+        bail!(InvalidPipelineOperator, "tailable cursors are not supported on views");
+    }
+    let mut stages: Vec<Value> = Vec::new();
+    let mut stage = |name: &str, value: Value| {
+        let mut doc = Document::new();
+        doc.push(name, value);
+        stages.push(doc.into());
+    };
+    if let Some(filter) = args.filter {
+        stage("$match", filter.into());
+    }
+    if let Some(sort) = args.sort.filter(|sort| !sort.is_empty()) {
+        if sort.get("$natural").is_none() {
+            stage("$sort", sort.into());
+        }
+    }
+    if let Some(skip) = args.skip.filter(|n| n.0 > 0) {
+        stage("$skip", skip.0.into());
+    }
+    if let Some(limit) = args.limit.filter(|n| n.0 > 0) {
+        stage("$limit", limit.0.into());
+    }
+    if let Some(projection) = args.projection.filter(|p| !p.is_empty()) {
+        stage("$project", projection.into());
+    }
+    let running = context.plan_pipeline(view, &ns, ArrayRef::Items(&stages), scope)?;
+    let opening = Opening {
+        collection: running.collection,
+        batch_size: args.batch_size.map(|n| n.0 as u64),
+        single_batch: args.single_batch,
+        no_timeout: args.no_cursor_timeout,
+        disk_use: args.allow_disk_use.is_none_or(|b| b.0),
+        ..Opening::of_values(ns, running.root, op)
+    };
+    batch::first(context, view, opening, reply)
 }
 
 fn check(args: &FindArgs<'_>) -> Result<()> {
@@ -149,7 +197,7 @@ fn check_tailable(args: &FindArgs<'_>, collection: &Collection) -> Result<()> {
     Ok(())
 }
 
-fn parse(args: &FindArgs<'_>, collection: Option<&Collection>, scope: &mut Scope) -> Result<FindQuery> {
+pub(super) fn parse(args: &FindArgs<'_>, collection: Option<&Collection>, scope: &mut Scope) -> Result<FindQuery> {
     let filter = read::parse_filter(args.filter, scope)?;
     let mut query = FindQuery::all(filter);
     query.natural = read::check_hint(args.hint, collection)?;

@@ -1,5 +1,9 @@
 //! Commands that read documents.
 
+pub mod aggregate;
+pub mod count;
+pub mod distinct;
+pub mod explain;
 pub mod find;
 pub mod get_more;
 pub mod kill_cursors;
@@ -7,4 +11,12 @@ pub mod kill_cursors;
 use crate::dispatch::CommandSpec;
 
 /// The family.
-pub const SPECS: &[&CommandSpec] = &[&find::SPEC, &get_more::SPEC, &kill_cursors::SPEC];
+pub const SPECS: &[&CommandSpec] = &[
+    &find::SPEC,
+    &aggregate::SPEC,
+    &count::SPEC,
+    &distinct::SPEC,
+    &explain::SPEC,
+    &get_more::SPEC,
+    &kill_cursors::SPEC,
+];

@@ -1,0 +1,62 @@
+//! Pipelines: from text to a running plan, through views.
+
+use crate::Context;
+use nestor_exec::BoxOperator;
+use nestor_exec::pipeline::{PipelineSource, build_stages, open, resolve};
+use nestor_model::{ArrayRef, Namespace, Result};
+use nestor_query::env::Scope;
+use nestor_query::stage::{ParseContext, Pipeline, Place, Stage};
+use nestor_storage::{CollectionId, View};
+
+/// A plan that is ready to run.
+pub struct Running {
+    /// Its root.
+    pub root: BoxOperator,
+    /// The collection it reads, if any.
+    pub collection: Option<CollectionId>,
+    /// The pipeline, for its last stage if that writes.
+    pub pipeline: Pipeline,
+}
+
+/// Checks the pipeline of a view that is being made.
+pub fn check_view_pipeline(pipeline: ArrayRef<'_>) -> Result<()> {
+    let mut scope = Scope::new();
+    let mut context = ParseContext::new(&mut scope, Namespace::new("view", "view"), Place::View);
+    Pipeline::parse(pipeline, &mut context)?;
+    Ok(())
+}
+
+impl Context<'_> {
+    /// What stages need to open other collections and to read the server's state.
+    pub fn pipeline_source(&self, ns: &Namespace) -> PipelineSource {
+        PipelineSource {
+            namespace: ns.clone(),
+            server: self.service.state.clone(),
+        }
+    }
+
+    /// Parses and plans `pipeline` over `ns`, views included.
+    pub fn plan_pipeline(
+        &self,
+        view: &dyn View,
+        ns: &Namespace,
+        pipeline: ArrayRef<'_>,
+        scope: &mut Scope,
+    ) -> Result<Running> {
+        let pipeline = Pipeline::parse(pipeline, &mut ParseContext::new(scope, ns.clone(), Place::Top))?;
+        let source = self.pipeline_source(ns);
+        let collection = resolve(ns, view)?.collection.map(|c| c.id);
+        // A leading match becomes the filter of the scan, where an `_id` in it is a lookup.
+        let (filter, rest) = match pipeline.stages.split_first() {
+            Some((Stage::Match(filter), rest)) => (Some(filter.clone()), rest),
+            _ => (None, pipeline.stages.as_slice()),
+        };
+        let root = open(ns, filter, view, &source)?;
+        let root = build_stages(rest, root, &source)?;
+        Ok(Running {
+            root,
+            collection,
+            pipeline,
+        })
+    }
+}

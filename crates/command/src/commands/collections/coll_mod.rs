@@ -1,0 +1,421 @@
+//! `collMod`: changes options of a collection, view or index.
+
+use super::{DDL_FLAGS, options};
+use crate::Context;
+use crate::args::{CollectionName, RawArray};
+use crate::commands::indexes::build;
+use crate::dispatch::{CommandSpec, Flags};
+use crate::names;
+use crate::write::{self, Progress};
+use nestor_exec::write::oplog::Origin;
+use nestor_model::{
+    ArrayRef, DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, values_equal,
+};
+use nestor_storage::{Collection, Index, View, WriteSet};
+use std::sync::Arc;
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "collMod",
+    aliases: &[],
+    flags: DDL_FLAGS.and(Flags::API_V1),
+    help: "Changes options of a collection, view or index.",
+    run,
+};
+
+crate::args! {
+    /// Arguments of `collMod`.
+    pub struct CollModArgs<'a>: "collMod" command {
+        "collMod" => coll: CollectionName<'a>,
+        "index" => index: Option<RawDoc<'a>>,
+        "viewOn" => view_on: Option<&'a str>,
+        "pipeline" => pipeline: Option<RawArray<'a>>,
+        "validator" => validator: Option<RawDoc<'a>>,
+        "validationLevel" => validation_level: Option<&'a str>,
+        "validationAction" => validation_action: Option<&'a str>,
+        "expireAfterSeconds" => expire_after_seconds: Option<ValueRef<'a>>,
+        "timeseries" => timeseries: Option<RawDoc<'a>>,
+        "changeStreamPreAndPostImages" => images: Option<RawDoc<'a>>,
+        "cappedSize" => capped_size: Option<i64>,
+        "cappedMax" => capped_max: Option<i64>,
+        "dryRun" => dry_run: bool,
+    }
+}
+
+crate::args! {
+    struct IndexMod<'a>: "collMod.index" nested {
+        "name" => name: Option<&'a str>,
+        "keyPattern" => key_pattern: Option<RawDoc<'a>>,
+        "expireAfterSeconds" => expire_after_seconds: Option<f64>,
+        "hidden" => hidden: Option<bool>,
+        "unique" => unique: Option<bool>,
+        "prepareUnique" => prepare_unique: Option<bool>,
+        "forceNonUnique" => force_non_unique: Option<bool>,
+    }
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = CollModArgs::parse(context.body, context.sequences)?;
+    let ns = names::collection(context.db(), args.coll.0)?;
+    let index = match args.index {
+        Some(index) => Some(IndexMod::parse(index, &[])?),
+        None => None,
+    };
+    if let Some(index) = &index {
+        check_index(index)?;
+    }
+    if args.dry_run && !index.as_ref().is_some_and(|index| index.unique == Some(true)) {
+        bail!(
+            InvalidOptions,
+            "The 'dryRun' option is only supported with the 'unique' index option"
+        );
+    }
+    options::check_validation(args.validator, args.validation_level, args.validation_action)?;
+    if args.view_on == Some("") {
+        bail!(BadValue, "'viewOn' cannot be empty");
+    }
+    context.check_write_concern()?;
+    let mut progress = Progress::default();
+    let work = |ws: &mut WriteSet| {
+        let Some(collection) = ws.catalog().get(&ns).cloned() else {
+            bail!(NamespaceNotFound, "ns does not exist: {ns}");
+        };
+        let mut changed = Document::new();
+        change_options(ws, &collection, &args)?;
+        if let Some(index) = &index {
+            change_index(context, ws, &ns, index, &mut changed)?;
+        }
+        if !args.dry_run && context.origin(&ns.db).is_some() {
+            ws.oplog(oplog_entry(&ns, collection.uuid, context.body))?;
+        }
+        Ok(changed)
+    };
+    let changed = if args.dry_run {
+        // Tried on a write set that is thrown away.
+        work(&mut context.service.engine.begin())?
+    } else {
+        context.atomically(&mut progress, work)?
+    };
+    for (name, value) in changed.iter() {
+        reply.append(name, value);
+    }
+    context.finish_concern(progress.last, reply, false)
+}
+
+fn oplog_entry(ns: &Namespace, uuid: [u8; 16], body: RawDoc<'_>) -> nestor_model::RawDocBuf {
+    let mut command = doc! { "collMod": ns.coll.clone() };
+    for (name, value) in body.iter().skip(1) {
+        if !crate::generic::is_generic(name) {
+            command.push(name, value);
+        }
+    }
+    Origin::default().command(&ns.db, Some(uuid), &command, crate::clock::now_ms())
+}
+
+/// Changes what listCollections shows.
+fn change_options(ws: &mut WriteSet, collection: &Collection, args: &CollModArgs<'_>) -> Result<()> {
+    let mut new = collection.options.clone();
+    if collection.is_view() {
+        view(collection, args, &mut new)?;
+    } else {
+        validation(collection, args, &mut new)?;
+        capped(collection, args, &mut new)?;
+        others(collection, args, &mut new)?;
+    }
+    let same = values_equal(
+        ValueRef::Document(new.as_ref()),
+        ValueRef::Document(collection.options.as_ref()),
+    );
+    if !same {
+        ws.set_options(collection.id, new)?;
+    }
+    Ok(())
+}
+
+fn view(collection: &Collection, args: &CollModArgs<'_>, new: &mut Document) -> Result<()> {
+    let foreign = args.index.is_some()
+        || args.validator.is_some()
+        || args.validation_level.is_some()
+        || args.validation_action.is_some()
+        || args.expire_after_seconds.is_some_and(|v| !v.is_nullish())
+        || args.timeseries.is_some()
+        || args.images.is_some()
+        || args.capped_size.is_some()
+        || args.capped_max.is_some();
+    if foreign {
+        bail!(InvalidOptions, "option not supported on a view: {}", collection.ns);
+    }
+    if let Some(view_on) = args.view_on {
+        if view_on.starts_with(['.', '$']) || view_on.contains('\0') {
+            bail!(InvalidNamespace, "invalid name for 'viewOn': {view_on}");
+        }
+        if collection.ns.coll == view_on {
+            bail!(GraphContainsCycle, "View cycle detected: {}", collection.ns);
+        }
+        new.set("viewOn", view_on);
+    }
+    if let Some(pipeline) = args.pipeline {
+        crate::aggregate::check_view_pipeline(ArrayRef::Raw(pipeline.0))?;
+        new.set("pipeline", Value::Array(ArrayRef::Raw(pipeline.0).to_array()));
+    }
+    Ok(())
+}
+
+fn validation(collection: &Collection, args: &CollModArgs<'_>, new: &mut Document) -> Result<()> {
+    let ns = &collection.ns;
+    if args.view_on.is_some() || args.pipeline.is_some() {
+        bail!(
+            InvalidOptions,
+            "'viewOn' and 'pipeline' are not supported on a collection: {ns}"
+        );
+    }
+    let any = args.validator.is_some() || args.validation_level.is_some() || args.validation_action.is_some();
+    if !any {
+        return Ok(());
+    }
+    if args.validator.is_some()
+        && (ns.coll.starts_with("system.") || matches!(ns.db.as_str(), "admin" | "local" | "config"))
+    {
+        bail!(
+            InvalidOptions,
+            "Document validators are not allowed on system collection {ns}"
+        );
+    }
+    if let Some(validator) = args.validator {
+        if validator.is_empty() {
+            new.remove("validator");
+        } else {
+            new.set("validator", validator);
+        }
+    }
+    let level = args
+        .validation_level
+        .or(new.get("validationLevel").and_then(ValueRef::as_str));
+    let action = args
+        .validation_action
+        .or(new.get("validationAction").and_then(ValueRef::as_str));
+    let (level, action) = (
+        level.unwrap_or("strict").to_owned(),
+        action.unwrap_or("error").to_owned(),
+    );
+    new.set("validationLevel", level);
+    new.set("validationAction", action);
+    Ok(())
+}
+
+fn capped(collection: &Collection, args: &CollModArgs<'_>, new: &mut Document) -> Result<()> {
+    if args.capped_size.is_none() && args.capped_max.is_none() {
+        return Ok(());
+    }
+    let is_oplog = collection.ns.db == "local" && collection.ns.coll.starts_with("oplog.");
+    if !collection.is_capped() || is_oplog {
+        bail!(InvalidOptions, "Collection must be capped.");
+    }
+    if let Some(size) = args.capped_size {
+        new.set("size", options::capped_size(size)?);
+    }
+    if let Some(max) = args.capped_max {
+        new.set("max", options::capped_max(max)?);
+    }
+    Ok(())
+}
+
+fn others(collection: &Collection, args: &CollModArgs<'_>, new: &mut Document) -> Result<()> {
+    if args.timeseries.is_some() {
+        bail!(
+            InvalidOptions,
+            "option only supported on a time-series collection: timeseries"
+        );
+    }
+    match args.expire_after_seconds {
+        None | Some(ValueRef::Null | ValueRef::Undefined) => {}
+        Some(_) if !collection.is_clustered() => bail!(
+            InvalidOptions,
+            "'expireAfterSeconds' is only supported on clustered and time-series collections"
+        ),
+        Some(ValueRef::String("off")) => {
+            new.remove("expireAfterSeconds");
+        }
+        Some(value) => match crate::args::safe_i64(value) {
+            Some(secs) if secs >= 0 => new.set("expireAfterSeconds", secs),
+            Some(_) => bail!(InvalidOptions, "'expireAfterSeconds' must not be negative"),
+            None if matches!(value, ValueRef::String(_)) => {
+                bail!(
+                    InvalidOptions,
+                    "Invalid string value for the 'clusteredIndex::expireAfterSeconds' option. Got: {value:?}. Accepted value is 'off'"
+                )
+            }
+            None => {
+                return Err(crate::args::wrong_type(
+                    "collMod.expireAfterSeconds",
+                    value.bson_type(),
+                    "[string, long]",
+                ));
+            }
+        },
+    }
+    if let Some(images) = args.images {
+        match images.get("enabled") {
+            Some(ValueRef::Bool(true)) => new.set("changeStreamPreAndPostImages", doc! { "enabled": true }),
+            Some(ValueRef::Bool(false)) => {
+                new.remove("changeStreamPreAndPostImages");
+            }
+            Some(other) => {
+                return Err(crate::args::wrong_type(
+                    "collMod.changeStreamPreAndPostImages.enabled",
+                    other.bson_type(),
+                    "bool",
+                ));
+            }
+            None => bail!(
+                40414,
+                "BSON field 'collMod.changeStreamPreAndPostImages.enabled' is missing but a required field"
+            ),
+        }
+    }
+    Ok(())
+}
+
+fn check_index(index: &IndexMod<'_>) -> Result<()> {
+    match (index.name, index.key_pattern) {
+        (Some(_), Some(_)) => bail!(InvalidOptions, "Cannot specify both key pattern and name."),
+        (None, None) => bail!(InvalidOptions, "Must specify either index name or key pattern."),
+        _ => {}
+    }
+    let none = index.expire_after_seconds.is_none()
+        && index.hidden.is_none()
+        && index.unique.is_none()
+        && index.prepare_unique.is_none();
+    if none {
+        bail!(
+            InvalidOptions,
+            "no expireAfterSeconds, hidden, unique, or prepareUnique field"
+        );
+    }
+    if index.unique == Some(false) {
+        bail!(BadValue, "Cannot make index non-unique");
+    }
+    if index.force_non_unique.is_some() {
+        bail!(NotImplemented, "forceNonUnique is not supported");
+    }
+    Ok(())
+}
+
+fn find_index(collection: &Collection, index: &IndexMod<'_>) -> Result<Arc<Index>> {
+    let found: Vec<&Arc<Index>> = match (index.name, index.key_pattern) {
+        (Some(name), _) => collection.indexes.iter().filter(|i| i.name == name).collect(),
+        (None, Some(pattern)) => collection
+            .indexes
+            .iter()
+            .filter(|i| {
+                i.key_pattern.len() == pattern.iter().count()
+                    && values_equal(
+                        ValueRef::Document(i.key_pattern.as_ref()),
+                        ValueRef::Document(DocRef::Raw(pattern)),
+                    )
+            })
+            .collect(),
+        (None, None) => Vec::new(),
+    };
+    match found.as_slice() {
+        [] => bail!(IndexNotFound, "cannot find index for ns {}", collection.ns),
+        [one] => Ok((*one).clone()),
+        _ => bail!(
+            AmbiguousIndexKeyPattern,
+            "index keyPattern matches {} indexes, must use index name",
+            found.len()
+        ),
+    }
+}
+
+fn change_index(
+    context: &Context<'_>,
+    ws: &mut WriteSet,
+    ns: &Namespace,
+    change: &IndexMod<'_>,
+    changed: &mut Document,
+) -> Result<()> {
+    let Some(collection) = ws.catalog().get(ns).cloned() else {
+        bail!(NamespaceNotFound, "ns does not exist: {ns}");
+    };
+    if collection.is_clustered()
+        && change.hidden.is_some()
+        && change.name.is_some_and(|n| collection.index(n).is_none())
+    {
+        bail!(6011800, "The 'clusteredIndex' cannot be hidden");
+    }
+    let index = find_index(&collection, change)?;
+    let mut spec = Document::from(index.spec.clone());
+    if let Some(secs) = change.expire_after_seconds {
+        if index.is_id() {
+            bail!(InvalidOptions, "the _id index cannot have expireAfterSeconds");
+        }
+        let new = if secs.is_nan() {
+            i64::from(i32::MAX)
+        } else {
+            secs as i64
+        };
+        if !(0..=i64::from(i32::MAX)).contains(&new) {
+            bail!(
+                InvalidOptions,
+                "TTL index 'expireAfterSeconds' option must be within an acceptable range"
+            );
+        }
+        if index.expire_after_secs != Some(new) {
+            changed.push("expireAfterSeconds_old", index.expire_after_secs);
+            changed.push("expireAfterSeconds_new", new);
+            spec.set("expireAfterSeconds", new);
+        }
+    }
+    if let Some(hidden) = change.hidden {
+        if index.is_id() {
+            bail!(BadValue, "can't hide _id index");
+        }
+        if hidden != index.hidden {
+            changed.push("hidden_old", index.hidden);
+            changed.push("hidden_new", hidden);
+            if hidden {
+                spec.set("hidden", true);
+            } else {
+                spec.remove("hidden");
+            }
+        }
+    }
+    let was_prepared = spec.get("prepareUnique").is_some_and(ValueRef::truthy);
+    if let Some(prepare) = change.prepare_unique {
+        if prepare != was_prepared && !index.unique {
+            changed.push("prepareUnique_old", was_prepared);
+            changed.push("prepareUnique_new", prepare);
+            if prepare {
+                spec.set("prepareUnique", true);
+            } else {
+                spec.remove("prepareUnique");
+            }
+        }
+    }
+    if change.unique == Some(true) && !index.unique {
+        if !was_prepared {
+            bail!(
+                InvalidOptions,
+                "Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first."
+            );
+        }
+        changed.push("unique_new", true);
+        spec.remove("prepareUnique");
+        spec.set("unique", true);
+        ws.drop_index(collection.id, index.id)?;
+        let result = build::build(context, ws, ns, spec.to_raw());
+        return match result {
+            Err(error) if error.code() == nestor_model::ErrorCode::DuplicateKey => bail!(
+                359,
+                "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again."
+            ),
+            Err(error) => Err(error),
+            Ok(()) => Ok(()),
+        };
+    }
+    if !changed.is_empty() {
+        ws.set_index_spec(collection.id, index.id, spec.to_raw())?;
+    }
+    Ok(())
+}

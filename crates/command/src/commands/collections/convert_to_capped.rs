@@ -1,0 +1,129 @@
+//! `convertToCapped` and `cloneCollectionAsCapped`: a capped collection with the newest documents of another.
+
+use super::{DDL_FLAGS, create, options};
+use crate::Context;
+use crate::args::CollectionName;
+use crate::dispatch::{CommandSpec, Flags};
+use crate::names;
+use crate::write::{self, Progress};
+use nestor_exec::write::Writer;
+use nestor_model::{Document, Namespace, RawWriter, Result, bail, doc};
+use nestor_storage::{View, WriteSet};
+
+/// The command that converts in place.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "convertToCapped",
+    aliases: &[],
+    flags: DDL_FLAGS,
+    help: "Makes a collection capped.",
+    run,
+};
+
+/// The command that copies.
+pub const CLONE_SPEC: CommandSpec = CommandSpec {
+    name: "cloneCollectionAsCapped",
+    aliases: &[],
+    flags: DDL_FLAGS.and(Flags::NONE),
+    help: "Copies a collection into a new capped one.",
+    run: run_clone,
+};
+
+crate::args! {
+    /// Arguments of `convertToCapped`.
+    pub struct ConvertArgs<'a>: "convertToCapped" command {
+        "convertToCapped" => coll: CollectionName<'a>,
+        "size" => size: i64,
+    }
+}
+
+crate::args! {
+    /// Arguments of `cloneCollectionAsCapped`.
+    pub struct CloneArgs<'a>: "cloneCollectionAsCapped" command {
+        "cloneCollectionAsCapped" => coll: &'a str,
+        "toCollection" => to: &'a str,
+        "size" => size: i64,
+        "temp" => temp: bool,
+    }
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = ConvertArgs::parse(context.body, context.sequences)?;
+    let ns = names::collection(context.db(), args.coll.0)?;
+    write::check_namespace(&ns)?;
+    context.check_write_concern()?;
+    let size = options::capped_size(args.size)?;
+    let mut progress = Progress::default();
+    let temporary = Namespace::new(
+        ns.db.clone(),
+        format!(
+            "tmp{:05x}.convertToCapped.{}",
+            context.service.random() & 0xF_FFFF,
+            ns.coll
+        ),
+    );
+    let uuid = context.service.new_uuid();
+    context.atomically(&mut progress, |ws| {
+        copy_capped(context, ws, &ns, &temporary, size, uuid)?;
+        super::drop::drop_one(context, ws, &ns)?;
+        ws.rename_collection(&temporary, &ns, false)?;
+        Ok(())
+    })?;
+    context.finish_concern(progress.last, reply, false)
+}
+
+fn run_clone(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = CloneArgs::parse(context.body, context.sequences)?;
+    let from = names::collection(context.db(), args.coll)?;
+    let to = names::collection(context.db(), args.to)?;
+    write::check_namespace(&from)?;
+    write::check_namespace(&to)?;
+    context.check_write_concern()?;
+    let size = options::capped_size(args.size)?;
+    let uuid = context.service.new_uuid();
+    let mut progress = Progress::default();
+    context.atomically(&mut progress, |ws| copy_capped(context, ws, &from, &to, size, uuid))?;
+    context.finish_concern(progress.last, reply, false)
+}
+
+/// Makes the capped collection `to` and copies the documents of `from` into it, oldest first.
+fn copy_capped(
+    context: &Context<'_>,
+    ws: &mut WriteSet,
+    from: &Namespace,
+    to: &Namespace,
+    size: i64,
+    uuid: [u8; 16],
+) -> Result<()> {
+    let Some(source) = ws.catalog().get(from).cloned() else {
+        bail!(NamespaceNotFound, "source collection {from} does not exist");
+    };
+    write::check_writable(&source)?;
+    if ws.catalog().get(to).is_some() {
+        bail!(
+            NamespaceExists,
+            "cloneCollectionAsCapped failed - destination collection {to} already exists"
+        );
+    }
+    let options: Document = doc! { "capped": true, "size": size };
+    let target = ws.create_collection(to, uuid, options.clone())?;
+    let logged = context.origin(&to.db);
+    if logged.is_some() {
+        ws.oplog(create::oplog_entry(to, uuid, &options))?;
+    }
+    ws.require_collection(source.id);
+    let (op, _) = context.operation(None)?;
+    let mut cursor = ws.cursor(source.records);
+    let mut writer = Writer::new(ws, target, &op, logged)?;
+    let mut more = cursor.first()?;
+    let mut seen = 0u32;
+    while more {
+        seen += 1;
+        if seen % 128 == 0 {
+            context.interrupt.check()?;
+        }
+        let doc = cursor.value_bytes()?.document().to_buf();
+        writer.insert(doc, None)?;
+        more = cursor.next()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,292 @@
+//! `create`: makes a collection or a view.
+
+use super::{DDL_FLAGS, options};
+use crate::Context;
+use crate::args::{CollectionName, RawArray};
+use crate::dispatch::{CommandSpec, Flags};
+use crate::write::{self, Progress};
+use crate::{names, read};
+use nestor_exec::write::oplog::Origin;
+use nestor_model::value::ArrayRef;
+use nestor_model::{DocRef, Document, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc, values_equal};
+use nestor_storage::{Collection, View};
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "create",
+    aliases: &[],
+    flags: DDL_FLAGS.and(Flags::API_V1).and(Flags::TXN),
+    help: "Makes a collection or a view.",
+    run,
+};
+
+crate::args! {
+    /// Arguments of `create`.
+    pub struct CreateArgs<'a>: "create" command {
+        "create" => coll: CollectionName<'a>,
+        "capped" => capped: bool,
+        "autoIndexId" => auto_index_id: Option<bool>,
+        "idIndex" => id_index: Option<RawDoc<'a>>,
+        "size" => size: Option<i64>,
+        "max" => max: Option<i64>,
+        "storageEngine" => storage_engine: Option<RawDoc<'a>>,
+        "validator" => validator: Option<RawDoc<'a>>,
+        "validationLevel" => validation_level: Option<&'a str>,
+        "validationAction" => validation_action: Option<&'a str>,
+        "indexOptionDefaults" => index_option_defaults: Option<RawDoc<'a>>,
+        "viewOn" => view_on: Option<&'a str>,
+        "pipeline" => pipeline: Option<RawArray<'a>>,
+        "collation" => collation: Option<RawDoc<'a>>,
+        "changeStreamPreAndPostImages" => images: Option<RawDoc<'a>>,
+        "timeseries" => timeseries: Option<RawDoc<'a>>,
+        "clusteredIndex" => clustered_index: Option<ValueRef<'a>>,
+        "expireAfterSeconds" => expire_after_seconds: Option<ValueRef<'a>>,
+        "encryptedFields" => encrypted_fields: Option<RawDoc<'a>>,
+        "temp" => temp: bool,
+        "flags" => flags: Option<i64>,
+        "recordIdsReplicated" => record_ids_replicated: bool,
+    }
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = CreateArgs::parse(context.body, context.sequences)?;
+    let ns = names::collection(context.db(), args.coll.0)?;
+    check_system(&ns, &args)?;
+    let options = collection_options(&args)?;
+    write::check_namespace(&ns)?;
+    context.check_write_concern()?;
+    let uuid = context.service.new_uuid();
+    let mut progress = Progress::default();
+    context.atomically(&mut progress, |ws| {
+        if let Some(existing) = ws.catalog().get(&ns) {
+            return same_or_error(existing, &options);
+        }
+        ws.create_collection(&ns, uuid, options.clone())?;
+        if context.origin(&ns.db).is_some() {
+            let entry = oplog_entry(&ns, uuid, &options);
+            ws.oplog(entry)?;
+        }
+        Ok(())
+    })?;
+    context.finish_concern(progress.last, reply, false)
+}
+
+/// The oplog entry of a new collection.
+pub(crate) fn oplog_entry(ns: &Namespace, uuid: [u8; 16], options: &Document) -> nestor_model::RawDocBuf {
+    let mut command = doc! { "create": ns.coll.clone() };
+    for (name, value) in options.iter() {
+        command.push(name, value);
+    }
+    if options.get("viewOn").is_none() {
+        command.push("idIndex", doc! { "v": 2, "key": doc! { "_id": 1 }, "name": "_id_" });
+    }
+    Origin::default().command(&ns.db, Some(uuid), &command, crate::clock::now_ms())
+}
+
+fn check_system(ns: &Namespace, args: &CreateArgs<'_>) -> Result<()> {
+    let reserved = ns.coll.starts_with("system.") || matches!(ns.db.as_str(), "admin" | "local" | "config");
+    if args.validator.is_some() && reserved {
+        bail!(
+            InvalidOptions,
+            "Document validators are not allowed on {} collection {}",
+            if ns.coll.starts_with("system.") {
+                "system"
+            } else {
+                "internal"
+            },
+            ns
+        );
+    }
+    Ok(())
+}
+
+/// Checks the arguments and brings them into the form that the catalog keeps and listCollections shows.
+fn collection_options(args: &CreateArgs<'_>) -> Result<Document> {
+    let mut out = Document::new();
+    let clustered = match args.clustered_index {
+        Some(value) => options::clustered_index(value)?,
+        None => None,
+    };
+    if args.clustered_index.is_some_and(|v| !v.is_nullish()) {
+        if args.capped {
+            bail!(6049200, "clusteredIndex is not supported on capped collections");
+        }
+        if args.view_on.is_some() {
+            bail!(6026500, "The 'clusteredIndex' option is not supported with views");
+        }
+        if args.timeseries.is_some() || args.id_index.is_some() {
+            bail!(
+                InvalidOptions,
+                "The 'clusteredIndex' option is not allowed with these options"
+            );
+        }
+        if args.max.is_some() {
+            bail!(6049204, "The 'max' option is not supported with clusteredIndex");
+        }
+    }
+    if args.capped {
+        let Some(size) = args.size else {
+            bail!(InvalidOptions, "the 'size' field is required when 'capped' is true");
+        };
+        out.push("capped", true);
+        out.push("size", number(options::capped_size(size)?));
+        if let Some(max) = args.max {
+            out.push("max", number(options::capped_max(max)?));
+        }
+    } else if args.size.is_some() || args.max.is_some() {
+        bail!(
+            InvalidOptions,
+            "the 'capped' field needs to be true when either the 'size' or 'max' fields are present"
+        );
+    }
+    refuse_unsupported(args)?;
+    if let Some(view_on) = args.view_on {
+        return view_options(args, view_on);
+    }
+    if args.pipeline.is_some() {
+        bail!(InvalidOptions, "'pipeline' requires 'viewOn' to also be specified");
+    }
+    if let Some(id_index) = args.id_index {
+        options::check_id_index(id_index)?;
+    }
+    if let Some(defaults) = args.index_option_defaults {
+        check_index_option_defaults(defaults)?;
+    }
+    options::check_validation(args.validator, args.validation_level, args.validation_action)?;
+    if let Some(validator) = args.validator {
+        out.push("validator", validator);
+    }
+    if args.validator.is_some() || args.validation_level.is_some() {
+        out.push("validationLevel", args.validation_level.unwrap_or("strict"));
+    }
+    if args.validator.is_some() || args.validation_action.is_some() {
+        out.push("validationAction", args.validation_action.unwrap_or("error"));
+    }
+    if let Some(clustered) = clustered {
+        out.push("clusteredIndex", clustered);
+    }
+    if args
+        .images
+        .is_some_and(|images| images.get("enabled").is_some_and(ValueRef::truthy))
+    {
+        out.push("changeStreamPreAndPostImages", doc! { "enabled": true });
+    }
+    Ok(out)
+}
+
+/// A size or count as the catalog keeps it: an int when it fits.
+fn number(value: i64) -> nestor_model::Value {
+    match i32::try_from(value) {
+        Ok(small) => small.into(),
+        Err(_) => value.into(),
+    }
+}
+
+fn refuse_unsupported(args: &CreateArgs<'_>) -> Result<()> {
+    if args.auto_index_id == Some(false) {
+        bail!(InvalidOptions, "the autoIndexId option cannot be false");
+    }
+    if args.timeseries.is_some() {
+        let clash = args.capped
+            || args.validator.is_some()
+            || args.validation_level.is_some()
+            || args.validation_action.is_some()
+            || args.id_index.is_some()
+            || args.view_on.is_some();
+        if clash {
+            bail!(InvalidOptions, "these options are not allowed with timeseries");
+        }
+        bail!(NotImplemented, "time-series collections are not supported");
+    }
+    if args.encrypted_fields.is_some() {
+        bail!(NotImplemented, "encryptedFields are not supported");
+    }
+    if args.expire_after_seconds.is_some_and(|v| !v.is_nullish()) {
+        bail!(
+            InvalidOptions,
+            "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified"
+        );
+    }
+    if let Some(images) = args.images {
+        for (name, value) in images.iter() {
+            match (name, value) {
+                ("enabled", ValueRef::Bool(_)) => {}
+                ("enabled", other) => {
+                    return Err(crate::args::wrong_type(
+                        "create.changeStreamPreAndPostImages.enabled",
+                        other.bson_type(),
+                        "bool",
+                    ));
+                }
+                (other, _) => {
+                    return Err(crate::args::unknown_field("create.changeStreamPreAndPostImages", other));
+                }
+            }
+        }
+    }
+    if let Some(engine) = args.storage_engine {
+        for (name, value) in engine.iter() {
+            if value.as_document().is_none() {
+                bail!(BadValue, "'storageEngine.{name}' has to be an embedded document.");
+            }
+        }
+    }
+    if args.view_on.is_none() {
+        read::refuse_collation(args.collation)?;
+    }
+    Ok(())
+}
+
+fn check_index_option_defaults(defaults: RawDoc<'_>) -> Result<()> {
+    for (name, value) in defaults.iter() {
+        match name {
+            "storageEngine" if value.as_document().is_some() => {}
+            "storageEngine" => {
+                return Err(crate::args::wrong_type(
+                    "create.indexOptionDefaults.storageEngine",
+                    value.bson_type(),
+                    "object",
+                ));
+            }
+            other => return Err(crate::args::unknown_field("create.indexOptionDefaults", other)),
+        }
+    }
+    Ok(())
+}
+
+fn view_options(args: &CreateArgs<'_>, view_on: &str) -> Result<Document> {
+    if view_on.is_empty() {
+        bail!(BadValue, "'viewOn' cannot be empty");
+    }
+    let forbidden = args.validator.is_some()
+        || args.validation_level.is_some()
+        || args.validation_action.is_some()
+        || args.id_index.is_some()
+        || args.capped
+        || args.storage_engine.is_some()
+        || args.index_option_defaults.is_some();
+    if forbidden {
+        bail!(InvalidOptions, "these options are not allowed with viewOn");
+    }
+    read::refuse_collation(args.collation)?;
+    let pipeline = args.pipeline.map_or(ArrayRef::Items(&[]), |p| ArrayRef::Raw(p.0));
+    crate::aggregate::check_view_pipeline(pipeline)?;
+    Ok(doc! { "viewOn": view_on, "pipeline": pipeline.to_array() })
+}
+
+/// Making what exists already is no error when it is the same.
+fn same_or_error(existing: &Collection, options: &Document) -> Result<()> {
+    let same = values_equal(
+        ValueRef::Document(DocRef::from(&existing.options)),
+        ValueRef::Document(DocRef::from(options)),
+    );
+    if same {
+        return Ok(());
+    }
+    let what = if existing.is_view() { "view" } else { "collection" };
+    bail!(
+        NamespaceExists,
+        "{what} already exists with different options. NS: {}",
+        existing.ns
+    )
+}

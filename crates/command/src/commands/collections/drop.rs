@@ -1,0 +1,82 @@
+//! `drop`: removes a collection or view.
+
+use super::DDL_FLAGS;
+use crate::Context;
+use crate::args::{CollectionName, Uuid};
+use crate::dispatch::{CommandSpec, Flags};
+use crate::names;
+use crate::write::{self, Progress};
+use nestor_exec::write::oplog::Origin;
+use nestor_model::{Namespace, RawWriter, Result, bail, doc};
+use nestor_storage::{View, WriteSet};
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "drop",
+    aliases: &[],
+    flags: DDL_FLAGS.and(Flags::API_V1),
+    help: "Removes a collection or view.",
+    run,
+};
+
+crate::args! {
+    /// Arguments of `drop`.
+    pub struct DropArgs<'a>: "drop" command {
+        "drop" => coll: CollectionName<'a>,
+        "collectionUUID" => collection_uuid: Option<Uuid>,
+    }
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = DropArgs::parse(context.body, context.sequences)?;
+    let ns = names::collection(context.db(), args.coll.0)?;
+    write::check_uuid(context, &ns, args.collection_uuid)?;
+    check_droppable(&ns)?;
+    context.check_write_concern()?;
+    let mut progress = Progress::default();
+    let dropped = context.atomically(&mut progress, |ws| {
+        let Some(collection) = ws.catalog().get(&ns).cloned() else {
+            return Ok(None);
+        };
+        drop_one(context, ws, &ns)?;
+        Ok(Some(collection))
+    })?;
+    if let Some(collection) = dropped {
+        if !collection.is_view() {
+            reply.append("nIndexesWas", collection.indexes.len() as i32);
+        }
+        reply.append("ns", ns.to_string().as_str());
+    }
+    context.finish_concern(progress.last, reply, false)
+}
+
+fn check_droppable(ns: &Namespace) -> Result<()> {
+    let kept = matches!(
+        (ns.db.as_str(), ns.coll.as_str()),
+        ("local", "oplog.rs" | "system.replset") | ("admin", "system.version")
+    );
+    if kept {
+        bail!(IllegalOperation, "can't drop system collection {ns}");
+    }
+    Ok(())
+}
+
+/// Drops what is at `ns`, with its oplog entry.
+pub(crate) fn drop_one(context: &Context<'_>, ws: &mut WriteSet, ns: &Namespace) -> Result<()> {
+    let (documents, _) = match ws.catalog().get(ns) {
+        Some(collection) => ws.counts(collection),
+        None => (0, 0),
+    };
+    let collection = ws.drop_collection(ns)?;
+    if context.origin(&ns.db).is_some() {
+        let entry = Origin::default().command_with(
+            &ns.db,
+            Some(collection.uuid),
+            &doc! { "drop": ns.coll.clone() },
+            Some(&doc! { "numRecords": documents }),
+            crate::clock::now_ms(),
+        );
+        ws.oplog(entry)?;
+    }
+    Ok(())
+}

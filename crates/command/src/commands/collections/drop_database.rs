@@ -1,0 +1,59 @@
+//! `dropDatabase`: removes all collections and views of a database.
+
+use super::DDL_FLAGS;
+use super::drop::drop_one;
+use crate::Context;
+use crate::args::InRange;
+use crate::dispatch::{CommandSpec, Flags};
+use crate::write::Progress;
+use nestor_exec::write::oplog::Origin;
+use nestor_model::{Namespace, RawWriter, Result, bail, doc};
+use nestor_storage::View;
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "dropDatabase",
+    aliases: &[],
+    flags: DDL_FLAGS.and(Flags::API_V1),
+    help: "Removes a database.",
+    run,
+};
+
+crate::args! {
+    /// Arguments of `dropDatabase`.
+    pub struct DropDatabaseArgs: "dropDatabase" command {
+        "dropDatabase" => marker: InRange<1, 1>,
+    }
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = DropDatabaseArgs::parse(context.body, context.sequences);
+    if let Err(error) = args {
+        // MongoDB has its own code for a marker other than 1.
+        if error.code().number() == 51024 {
+            bail!(5255000, "dropDatabase expects 1 as its argument");
+        }
+        return Err(error);
+    }
+    let db = context.db();
+    if matches!(db, "admin" | "config" | "local") {
+        bail!(IllegalOperation, "Dropping the '{db}' database is prohibited.");
+    }
+    context.check_write_concern()?;
+    let mut progress = Progress::default();
+    let existed = context.atomically(&mut progress, |ws| {
+        let Some(database) = ws.catalog().database(db).cloned() else {
+            return Ok(false);
+        };
+        for collection in database.collections() {
+            drop_one(context, ws, &Namespace::new(db, collection.ns.coll.clone()))?;
+        }
+        let entry = Origin::default().command(db, None, &doc! { "dropDatabase": 1 }, crate::clock::now_ms());
+        ws.oplog(entry)?;
+        Ok(true)
+    })?;
+    if existed {
+        reply.append("dropped", db);
+    }
+    context.finish_concern(progress.last, reply, false)
+}

@@ -1,0 +1,91 @@
+//! `listCollections`.
+
+use super::options::uuid_value;
+use crate::Context;
+use crate::args::NonNegative;
+use crate::batch::{self, Opening};
+use crate::dispatch::{CommandSpec, Flags};
+use crate::read;
+use nestor_exec::ops::Values;
+use nestor_model::{Document, Namespace, RawDoc, RawWriter, Result, ValueRef, doc};
+use nestor_storage::{Collection, View};
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "listCollections",
+    aliases: &[],
+    flags: Flags::API_V1,
+    help: "Collections and views of a database.",
+    run,
+};
+
+crate::args! {
+    /// Arguments of `listCollections`.
+    pub struct ListCollectionsArgs<'a>: "listCollections" command {
+        "listCollections" => marker: Option<ValueRef<'a>>,
+        "cursor" => cursor: Option<RawDoc<'a>>,
+        "filter" => filter: Option<RawDoc<'a>>,
+        "nameOnly" => name_only: bool,
+        "authorizedCollections" => authorized_collections: bool,
+    }
+}
+
+crate::args! {
+    /// `cursor` of commands that list things.
+    pub struct ListCursor: "cursor" nested {
+        "batchSize" => batch_size: Option<NonNegative>,
+    }
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = ListCollectionsArgs::parse(context.body, context.sequences)?;
+    let batch_size = batch_size(args.cursor)?;
+    let (op, mut scope) = context.operation(None)?;
+    let filter = read::parse_filter(args.filter, &mut scope)?;
+    let snapshot = context.read_snapshot()?;
+    let mut rows = Vec::new();
+    if let Some(database) = snapshot.catalog().database(context.db()) {
+        for collection in database.collections() {
+            let row = describe(collection, args.name_only);
+            if filter.matches(row.as_ref(), &op)? {
+                rows.push(row);
+            }
+        }
+    }
+    let opening = Opening {
+        batch_size,
+        ..Opening::of_values(
+            Namespace::new(context.db(), "$cmd.listCollections"),
+            Box::new(Values::new(rows)),
+            op,
+        )
+    };
+    batch::first(context, &snapshot, opening, reply)
+}
+
+/// Reads `cursor: {batchSize}`.
+pub(crate) fn batch_size(cursor: Option<RawDoc<'_>>) -> Result<Option<u64>> {
+    match cursor {
+        Some(cursor) => Ok(ListCursor::parse(cursor, &[])?.batch_size.map(|n| n.0 as u64)),
+        None => Ok(None),
+    }
+}
+
+/// A collection or view as listCollections shows it.
+pub(crate) fn describe(collection: &Collection, name_only: bool) -> Document {
+    let kind = if collection.is_view() { "view" } else { "collection" };
+    let mut row = doc! { "name": collection.ns.coll.clone(), "type": kind };
+    if name_only {
+        return row;
+    }
+    row.push("options", collection.options.clone());
+    let mut info = doc! { "readOnly": collection.is_view() };
+    if !collection.is_view() {
+        info.push("uuid", uuid_value(collection.uuid));
+    }
+    row.push("info", info);
+    if let Some(index) = collection.id_index() {
+        row.push("idIndex", index.spec.clone());
+    }
+    row
+}

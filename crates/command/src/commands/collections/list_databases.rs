@@ -1,0 +1,60 @@
+//! `listDatabases`.
+
+use crate::Context;
+use crate::dispatch::{CommandSpec, Flags};
+use crate::read;
+use nestor_model::{RawDoc, RawWriter, Result, ValueRef, doc};
+use nestor_storage::{Database, View};
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "listDatabases",
+    aliases: &[],
+    flags: Flags::API_V1.and(Flags::ADMIN),
+    help: "Databases and their sizes.",
+    run,
+};
+
+crate::args! {
+    /// Arguments of `listDatabases`.
+    pub struct ListDatabasesArgs<'a>: "listDatabases" command {
+        "listDatabases" => marker: Option<ValueRef<'a>>,
+        "filter" => filter: Option<RawDoc<'a>>,
+        "nameOnly" => name_only: bool,
+        "authorizedDatabases" => authorized_databases: Option<bool>,
+    }
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = ListDatabasesArgs::parse(context.body, context.sequences)?;
+    let (op, mut scope) = context.operation(None)?;
+    let filter = read::parse_filter(args.filter, &mut scope)?;
+    let snapshot = context.read_snapshot()?;
+    let mut total = 0i64;
+    reply.begin_array("databases");
+    let mut count = 0;
+    for database in snapshot.catalog().databases() {
+        let bytes = size(database);
+        let mut row = doc! { "name": database.name().clone() };
+        if !args.name_only {
+            row.push("sizeOnDisk", bytes);
+            row.push("empty", database.collections().len() == 0);
+        }
+        if filter.matches(row.as_ref(), &op)? {
+            total += bytes;
+            reply.append_index(count, &row);
+            count += 1;
+        }
+    }
+    reply.end();
+    if !args.name_only {
+        reply.append("totalSize", total);
+        reply.append("totalSizeMb", total / (1024 * 1024));
+    }
+    Ok(())
+}
+
+/// Bytes of a database's documents: what the store accounts for; pages and indexes come on top.
+fn size(database: &Database) -> i64 {
+    database.collections().map(|c| c.state.bytes().max(0)).sum()
+}

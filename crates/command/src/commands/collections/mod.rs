@@ -1,0 +1,31 @@
+//! Commands on collections, views and databases.
+
+pub mod coll_mod;
+pub mod convert_to_capped;
+pub mod create;
+pub mod drop;
+pub mod drop_database;
+pub mod list_collections;
+pub mod list_databases;
+pub mod options;
+pub mod rename;
+pub mod validate_db_metadata;
+
+use crate::dispatch::{CommandSpec, Flags};
+
+/// The family.
+pub const SPECS: &[&CommandSpec] = &[
+    &create::SPEC,
+    &drop::SPEC,
+    &drop_database::SPEC,
+    &rename::SPEC,
+    &coll_mod::SPEC,
+    &convert_to_capped::SPEC,
+    &convert_to_capped::CLONE_SPEC,
+    &list_collections::SPEC,
+    &list_databases::SPEC,
+    &validate_db_metadata::SPEC,
+];
+
+/// Properties of commands that change the catalog.
+pub(crate) const DDL_FLAGS: Flags = Flags::WRITE.and(Flags::LONG).and(Flags::WRITE_CONCERN);

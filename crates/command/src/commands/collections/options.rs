@@ -1,0 +1,184 @@
+//! Options of collections and views: which there are, which go together, and how they are stored.
+
+use crate::args::{Arg, At, Uuid, safe_i64, unknown_field, wrong_type};
+use nestor_model::value::DocRef;
+use nestor_model::{Document, RawDoc, Result, Value, ValueRef, bail, doc};
+use nestor_query::schema;
+
+/// Largest size of a capped collection, in bytes.
+pub const CAPPED_BYTES_MAX: i64 = 1 << 50;
+
+/// `capped`, `size` and `max`, read and checked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Capped {
+    /// Bytes.
+    pub size: i64,
+    /// Documents; 0 for no limit.
+    pub max: i64,
+}
+
+/// Reads the size of a capped collection.
+pub fn capped_size(size: i64) -> Result<i64> {
+    if !(1..=CAPPED_BYTES_MAX).contains(&size) {
+        bail!(
+            BadValue,
+            "BSON field 'size' value must be >= 1 and <= {CAPPED_BYTES_MAX}, actual value '{size}'"
+        );
+    }
+    // Sizes are kept in multiples of 256 bytes, as MongoDB rounds them.
+    Ok((size + 255) / 256 * 256)
+}
+
+/// Reads the number of documents of a capped collection; not positive means no limit.
+pub fn capped_max(max: i64) -> Result<i64> {
+    if max >= i64::from(i32::MAX) + 1 {
+        bail!(
+            BadValue,
+            "max in a capped collection has to be < 2^31 or not set, but was {max}"
+        );
+    }
+    Ok(max.max(0))
+}
+
+/// Checks a validator and its level and action.
+pub fn check_validation(validator: Option<RawDoc<'_>>, level: Option<&str>, action: Option<&str>) -> Result<()> {
+    if let Some(level) = level {
+        schema::check_level(level)?;
+    }
+    if let Some(action) = action {
+        schema::check_action(action)?;
+    }
+    if let Some(validator) = validator {
+        schema::Validator::parse(DocRef::Raw(validator))?;
+    }
+    Ok(())
+}
+
+/// `clusteredIndex`: `{key: {_id: 1}, unique: true, name, v}`; returns it completed.
+pub fn clustered_index(value: ValueRef<'_>) -> Result<Option<Document>> {
+    let doc = match value {
+        ValueRef::Null | ValueRef::Undefined => return Ok(None),
+        ValueRef::Document(doc) => doc,
+        other if other.is_number() || matches!(other, ValueRef::Bool(_)) => {
+            if !other.truthy() {
+                return Ok(None);
+            }
+            bail!(
+                5979703,
+                "The 'clusteredIndex' option is only supported on time-series buckets collections in this form"
+            );
+        }
+        other => {
+            return Err(wrong_type("create.clusteredIndex", other.bson_type(), "[bool, object]"));
+        }
+    };
+    let (mut key, mut unique, mut name, mut version) = (None, None, None, 2i64);
+    for (field, value) in doc.iter() {
+        let at = At {
+            path: "create.clusteredIndex",
+            field,
+        };
+        match field {
+            "key" => key = <RawDoc<'_> as Arg>::parse(value, at)?,
+            "unique" => unique = <bool as Arg>::parse(value, at)?,
+            "name" => name = <&str as Arg>::parse(value, at)?,
+            "v" => version = <i64 as Arg>::parse(value, at)?.unwrap_or(2),
+            other => return Err(unknown_field("create.clusteredIndex", other)),
+        }
+    }
+    let missing = |field: &str| {
+        nestor_model::Error::location(
+            40414,
+            format!("BSON field 'create.clusteredIndex.{field}' is missing but a required field"),
+        )
+    };
+    let key = key.ok_or_else(|| missing("key"))?;
+    let unique = unique.ok_or_else(|| missing("unique"))?;
+    if !unique {
+        bail!(
+            5979700,
+            "The clusteredIndex option requires unique: true to be specified"
+        );
+    }
+    if version != 2 {
+        bail!(5979704, "The clusteredIndex option requires v: 2 to be specified");
+    }
+    let mut fields = key.iter();
+    let by_id = matches!(fields.next(), Some(("_id", v)) if safe_i64(v) == Some(1)) && fields.next().is_none();
+    if !by_id {
+        bail!(
+            InvalidIndexSpecificationOption,
+            "The clusteredIndex option is not supported for keys other than {{ _id: 1 }}"
+        );
+    }
+    Ok(Some(doc! {
+        "v": 2,
+        "key": doc! { "_id": 1 },
+        "name": name.unwrap_or("_id_"),
+        "unique": true,
+    }))
+}
+
+/// `idIndex`: only what the index on `_id` is anyway may be said.
+pub fn check_id_index(spec: RawDoc<'_>) -> Result<()> {
+    let mut has_key = false;
+    let mut has_name = false;
+    for (field, value) in spec.iter() {
+        match field {
+            "key" => {
+                let ValueRef::Document(key) = value else {
+                    return Err(wrong_type("key", value.bson_type(), "object"));
+                };
+                let mut parts = key.iter();
+                let by_id =
+                    matches!(parts.next(), Some(("_id", v)) if safe_i64(v) == Some(1)) && parts.next().is_none();
+                if !by_id {
+                    bail!(
+                        BadValue,
+                        "The field 'key' for an _id index must be {{_id: 1}}, but got {key:?}"
+                    );
+                }
+                has_key = true;
+            }
+            "name" => match value {
+                ValueRef::String(_) => has_name = true,
+                other => return Err(wrong_type("name", other.bson_type(), "string")),
+            },
+            "v" => match safe_i64(value) {
+                Some(1 | 2) => {}
+                Some(other) => bail!(
+                    CannotCreateIndex,
+                    "Invalid index specification; cannot create an index with v={other}"
+                ),
+                None => return Err(wrong_type("v", value.bson_type(), crate::args::NUMBER_TYPES)),
+            },
+            "ns" => {}
+            "collation" => match value {
+                ValueRef::Document(DocRef::Raw(collation)) => crate::read::refuse_collation(Some(collation))?,
+                other => return Err(wrong_type("collation", other.bson_type(), "object")),
+            },
+            other => bail!(
+                InvalidIndexSpecificationOption,
+                "The field '{other}' is not valid for an _id index specification"
+            ),
+        }
+    }
+    if !has_key {
+        bail!(
+            FailedToParse,
+            "The 'key' field is a required property of an index specification"
+        );
+    }
+    if !has_name {
+        bail!(
+            FailedToParse,
+            "The 'name' field is a required property of an index specification"
+        );
+    }
+    Ok(())
+}
+
+/// A UUID as the options of listCollections' `info` print it.
+pub fn uuid_value(uuid: [u8; 16]) -> Value {
+    Uuid(uuid).to_value()
+}

@@ -1,0 +1,122 @@
+//! `dropIndexes`.
+
+use crate::Context;
+use crate::args::CollectionName;
+use crate::dispatch::{CommandSpec, Flags};
+use crate::names;
+use crate::write::{self, Progress};
+use nestor_exec::write::oplog::Origin;
+use nestor_model::{Document, RawWriter, Result, ValueRef, bail, doc, values_equal};
+use nestor_storage::{Collection, Index, View};
+use std::sync::Arc;
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "dropIndexes",
+    aliases: &["deleteIndexes"],
+    flags: Flags::API_V1
+        .and(Flags::WRITE)
+        .and(Flags::LONG)
+        .and(Flags::WRITE_CONCERN),
+    help: "Removes indexes.",
+    run,
+};
+
+crate::args! {
+    /// Arguments of `dropIndexes`.
+    pub struct DropIndexesArgs<'a>: "dropIndexes" command {
+        "dropIndexes" => coll: CollectionName<'a>,
+        "index" => index: ValueRef<'a>,
+        "isTimeseriesNamespace" => is_timeseries_namespace: bool,
+    }
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = DropIndexesArgs::parse(context.body, context.sequences)?;
+    let ns = names::collection(context.db(), args.coll.0)?;
+    context.check_write_concern()?;
+    let mut progress = Progress::default();
+    let all = matches!(args.index, ValueRef::String("*"));
+    let was = context.atomically(&mut progress, |ws| {
+        let Some(collection) = ws.catalog().get(&ns).cloned() else {
+            bail!(NamespaceNotFound, "ns not found {ns}");
+        };
+        write::check_writable(&collection)?;
+        for index in select(&collection, args.index)? {
+            ws.drop_index(collection.id, index.id)?;
+            if context.origin(&ns.db).is_some() {
+                let command: Document = doc! { "dropIndexes": ns.coll.clone(), "index": index.name.clone() };
+                let before = Document::from(index.spec.clone());
+                let entry = Origin::default().command_with(
+                    &ns.db,
+                    Some(collection.uuid),
+                    &command,
+                    Some(&before),
+                    crate::clock::now_ms(),
+                );
+                ws.oplog(entry)?;
+            }
+        }
+        Ok(collection.indexes.len())
+    })?;
+    reply.append("nIndexesWas", was as i32);
+    if all {
+        reply.append("msg", "non-_id indexes dropped for collection");
+    }
+    context.finish_concern(progress.last, reply, false)
+}
+
+/// The indexes that the argument names.
+fn select(collection: &Collection, which: ValueRef<'_>) -> Result<Vec<Arc<Index>>> {
+    match which {
+        ValueRef::String("*") => Ok(collection.indexes.iter().filter(|i| !i.is_id()).cloned().collect()),
+        ValueRef::String(name) => Ok(vec![by_name(collection, name)?]),
+        ValueRef::Array(names) => names
+            .iter()
+            .map(|name| match name {
+                ValueRef::String(name) => by_name(collection, name),
+                other => bail!(
+                    TypeMismatch,
+                    "dropIndexes {} ({}) failed: the list of names holds a value of type {}",
+                    collection.ns,
+                    collection.id.0,
+                    other.bson_type().alias()
+                ),
+            })
+            .collect(),
+        ValueRef::Document(pattern) => {
+            let found: Vec<_> = collection
+                .indexes
+                .iter()
+                .filter(|i| values_equal(ValueRef::Document(i.key_pattern.as_ref()), ValueRef::Document(pattern)))
+                .cloned()
+                .collect();
+            match found.as_slice() {
+                [] => bail!(IndexNotFound, "can't find index with key: {pattern:?}"),
+                [index] if index.is_id() => bail!(InvalidOptions, "cannot drop _id index"),
+                [_] => Ok(found),
+                _ => bail!(
+                    AmbiguousIndexKeyPattern,
+                    "{} indexes found for key: {pattern:?}, identify by name instead.",
+                    found.len()
+                ),
+            }
+        }
+        other => bail!(
+            TypeMismatch,
+            "BSON field 'dropIndexes.index' is the wrong type '{}', expected types '[string, object]'",
+            other.bson_type().alias()
+        ),
+    }
+}
+
+fn by_name(collection: &Collection, name: &str) -> Result<Arc<Index>> {
+    if name == "_id_" && collection.is_clustered() {
+        bail!(5979800, "It is illegal to drop the clusteredIndex");
+    }
+    match collection.index(name) {
+        Some(index) if index.is_id() => bail!(InvalidOptions, "cannot drop _id index"),
+        Some(index) => Ok(index.clone()),
+        None => bail!(IndexNotFound, "index not found with name [{name}]"),
+    }
+}

@@ -1,0 +1,66 @@
+//! `listIndexes`.
+
+use crate::Context;
+use crate::batch::{self, Opening};
+use crate::commands::collections::list_collections::batch_size;
+use crate::dispatch::{CommandSpec, Flags};
+use crate::read::Target;
+use nestor_exec::ops::Values;
+use nestor_model::{Document, RawDoc, RawWriter, Result, ValueRef, bail};
+use nestor_storage::{Collection, View};
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "listIndexes",
+    aliases: &[],
+    flags: Flags::API_V1,
+    help: "Indexes of a collection.",
+    run,
+};
+
+crate::args! {
+    /// Arguments of `listIndexes`.
+    pub struct ListIndexesArgs<'a>: "listIndexes" command {
+        "listIndexes" => target: Target<'a>,
+        "cursor" => cursor: Option<RawDoc<'a>>,
+        "includeBuildUUIDs" => include_build_uuids: bool,
+        "includeIndexBuildInfo" => include_index_build_info: bool,
+        "isTimeseriesNamespace" => is_timeseries_namespace: bool,
+    }
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = ListIndexesArgs::parse(context.body, context.sequences)?;
+    let batch_size = batch_size(args.cursor)?;
+    let snapshot = context.read_snapshot()?;
+    let ns = context.namespace(&snapshot, args.target)?;
+    let Some(collection) = snapshot.catalog().get(&ns).cloned() else {
+        bail!(NamespaceNotFound, "ns does not exist: {ns}");
+    };
+    if collection.is_view() {
+        bail!(CommandNotSupportedOnView, "Namespace {ns} is a view, not a collection");
+    }
+    let (op, _) = context.operation(None)?;
+    let opening = Opening {
+        batch_size,
+        ..Opening::of_values(ns, Box::new(Values::new(specs(&collection))), op)
+    };
+    batch::first(context, &snapshot, opening, reply)
+}
+
+/// The specifications that clients see, that of a clustered collection's key among them.
+pub(crate) fn specs(collection: &Collection) -> Vec<Document> {
+    let mut out = Vec::new();
+    if let Some(ValueRef::Document(clustered)) = collection.options.get("clusteredIndex") {
+        let mut spec = clustered.to_document();
+        spec.set("clustered", true);
+        out.push(spec);
+    }
+    out.extend(
+        collection
+            .indexes
+            .iter()
+            .map(|index| Document::from(index.spec.clone())),
+    );
+    out
+}

@@ -1,0 +1,12 @@
+//! Commands on indexes.
+
+pub mod build;
+pub mod create_indexes;
+pub mod drop_indexes;
+pub mod list_indexes;
+pub mod spec;
+
+use crate::dispatch::CommandSpec;
+
+/// The family.
+pub const SPECS: &[&CommandSpec] = &[&create_indexes::SPEC, &list_indexes::SPEC, &drop_indexes::SPEC];

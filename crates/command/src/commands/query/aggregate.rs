@@ -1,0 +1,127 @@
+//! `aggregate`: runs a pipeline.
+
+use crate::Context;
+use crate::args::{Arg, At, NonNegative, RawArray, StrictBool, Uuid, safe_i64};
+use crate::batch::{self, Opening};
+use crate::dispatch::{CommandSpec, Flags};
+use crate::read_concern::Level;
+use crate::{names, read, write};
+use nestor_model::value::ArrayRef;
+use nestor_model::{Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "aggregate",
+    aliases: &[],
+    flags: Flags::API_V1
+        .and(Flags::TXN)
+        .and(Flags::LONG)
+        .and(Flags::READ_CONCERN)
+        .and(Flags::WRITE_CONCERN),
+    help: "Runs a pipeline of stages.",
+    run,
+};
+
+crate::args! {
+    /// Arguments of `aggregate`.
+    pub struct AggregateArgs<'a>: "aggregate" command {
+        "aggregate" => target: AggregateTarget<'a>,
+        "pipeline" => pipeline: RawArray<'a>,
+        "explain" => explain: Option<StrictBool>,
+        "allowDiskUse" => allow_disk_use: Option<StrictBool>,
+        "cursor" => cursor: Option<RawDoc<'a>>,
+        "bypassDocumentValidation" => bypass_document_validation: bool,
+        "hint" => hint: Option<ValueRef<'a>>,
+        "collation" => collation: Option<RawDoc<'a>>,
+        "let" => variables: Option<RawDoc<'a>>,
+        "collectionUUID" => collection_uuid: Option<Uuid>,
+        "needsMerge" => needs_merge: bool,
+        "fromMongos" => from_mongos: bool,
+        "exchange" => exchange: Option<RawDoc<'a>>,
+        "querySettings" => query_settings: Option<RawDoc<'a>>,
+        "encryptionInformation" => encryption_information: Option<RawDoc<'a>>,
+        "includeQueryStatsMetrics" => include_query_stats_metrics: bool,
+        "bypassEmptyTsReplacement" => bypass_empty_ts_replacement: bool,
+    }
+}
+
+/// A collection, or `1` for a pipeline without one.
+#[derive(Clone, Copy, Debug)]
+pub struct AggregateTarget<'a>(pub Option<&'a str>);
+
+impl<'a> Arg<'a> for AggregateTarget<'a> {
+    fn parse(value: ValueRef<'a>, _: At<'_>) -> Result<Option<Self>> {
+        match value {
+            ValueRef::String(name) => Ok(Some(Self(Some(name)))),
+            number if safe_i64(number) == Some(1) => Ok(Some(Self(None))),
+            number if number.is_number() => bail!(
+                FailedToParse,
+                "Invalid command format: the 'aggregate' field must specify a collection name or 1"
+            ),
+            other => bail!(
+                InvalidNamespace,
+                "collection name has invalid type {}",
+                other.bson_type().alias()
+            ),
+        }
+    }
+}
+
+crate::args! {
+    /// `cursor` of `aggregate`.
+    pub struct AggregateCursor: "aggregate.cursor" nested {
+        "batchSize" => batch_size: Option<NonNegative>,
+    }
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = AggregateArgs::parse(context.body, context.sequences)?;
+    let ns = match args.target.0 {
+        Some(name) => names::collection(context.db(), name)?,
+        None => Namespace::new(context.db(), ""),
+    };
+    if args.explain.is_some_and(|explain| explain.0) {
+        return super::explain::aggregate(context, &args, &ns, reply);
+    }
+    let Some(cursor) = args.cursor else {
+        bail!(
+            FailedToParse,
+            "The 'cursor' option is required, except for aggregate with the explain argument"
+        );
+    };
+    let cursor = AggregateCursor::parse(cursor, &[])?;
+    check(&args)?;
+    write::check_uuid(context, &ns, args.collection_uuid)?;
+    context.check_write_concern()?;
+    let snapshot = context.read_snapshot()?;
+    let (op, mut scope) = context.operation(args.variables)?;
+    let pipeline = ArrayRef::Raw(args.pipeline.0);
+    let running = context.plan_pipeline(&snapshot, &ns, pipeline, &mut scope)?;
+    let reply_ns = match args.target.0 {
+        Some(_) => ns,
+        None => Namespace::new(context.db(), "$cmd.aggregate"),
+    };
+    let opening = Opening {
+        collection: running.collection,
+        batch_size: cursor.batch_size.map(|n| n.0 as u64),
+        disk_use: args.allow_disk_use.is_none_or(|b| b.0),
+        pinned: (context.generic.read_concern.level() == Level::Snapshot).then(|| snapshot.clone()),
+        ..Opening::of_values(reply_ns, running.root, op)
+    };
+    batch::first(context, &snapshot, opening, reply)
+}
+
+/// Checks what does not depend on data.
+pub(super) fn check(args: &AggregateArgs<'_>) -> Result<()> {
+    if args.query_settings.is_some() {
+        bail!(NotImplemented, "querySettings are not supported");
+    }
+    if args.encryption_information.is_some() {
+        bail!(NotImplemented, "encryptionInformation is not supported");
+    }
+    if args.needs_merge || args.from_mongos || args.exchange.is_some() {
+        bail!(InvalidOptions, "options of sharded clusters are not supported");
+    }
+    read::check_hint(args.hint, None)?;
+    read::refuse_collation(args.collation)
+}

@@ -1,0 +1,139 @@
+//! `count`.
+
+use crate::Context;
+use crate::args::safe_i64;
+use crate::dispatch::{CommandSpec, Flags};
+use crate::read::{self, Target};
+use crate::write::append_count;
+use nestor_exec::{Step, build};
+use nestor_model::{ArrayRef, Document, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
+use nestor_planner::{FindQuery, plan_find};
+use nestor_query::matcher::MatchExpr;
+use nestor_storage::View;
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "count",
+    aliases: &[],
+    flags: Flags::API_V1.and(Flags::LONG).and(Flags::READ_CONCERN),
+    help: "Number of documents that match.",
+    run,
+};
+
+crate::args! {
+    /// Arguments of `count`.
+    pub struct CountArgs<'a>: "count" command {
+        "count" => target: Target<'a>,
+        "query" => query: Option<RawDoc<'a>>,
+        "limit" => limit: Option<ValueRef<'a>>,
+        "skip" => skip: Option<ValueRef<'a>>,
+        "hint" => hint: Option<ValueRef<'a>>,
+        "collation" => collation: Option<RawDoc<'a>>,
+        "fields" => fields: Option<ValueRef<'a>>,
+        "querySettings" => query_settings: Option<RawDoc<'a>>,
+        "collectionUUID" => collection_uuid: Option<crate::args::Uuid>,
+        "encryptionInformation" => encryption_information: Option<RawDoc<'a>>,
+    }
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = CountArgs::parse(context.body, context.sequences)?;
+    let snapshot = context.read_snapshot()?;
+    let ns = context.namespace(&snapshot, args.target)?;
+    crate::write::check_uuid(context, &ns, args.collection_uuid)?;
+    read::refuse_collation(args.collation)?;
+    // A negative limit means its absolute value.
+    let limit = number("limit", args.limit)?.unsigned_abs();
+    let skip = number("skip", args.skip)?;
+    if skip < 0 {
+        bail!(51024, "BSON field 'skip' value must be >= 0, actual value '{skip}'");
+    }
+    let (op, scope) = context.operation(None)?;
+    let mut scope = scope.without_clock();
+    let filter = read::parse_filter(args.query, &mut scope)?;
+    let Some(collection) = snapshot.catalog().get(&ns).cloned() else {
+        append_count(reply, "n", 0);
+        return Ok(());
+    };
+    let natural = read::check_hint(args.hint, Some(&collection).filter(|c| !c.is_view()).map(|c| &**c))?;
+    if collection.is_view() {
+        let n = count_view(context, &snapshot, &ns, &args, (limit, skip as u64), &op)?;
+        append_count(reply, "n", n);
+        return Ok(());
+    }
+    // The collection knows how many documents it has.
+    if matches!(*filter, MatchExpr::AlwaysTrue) {
+        let all = collection.state.documents().max(0).saturating_sub(skip).max(0);
+        let n = if limit > 0 { all.min(limit as i64) } else { all };
+        append_count(reply, "n", n);
+        return Ok(());
+    }
+    let mut query = FindQuery::all(filter);
+    query.natural = natural;
+    query.skip = skip as u64;
+    query.limit = Some(limit).filter(|limit| *limit > 0);
+    let mut root = build(&plan_find(&query), &collection)?;
+    let mut batch = read::batch(context, &snapshot, &op, true);
+    let mut n = 0i64;
+    loop {
+        match root.next(&mut batch)? {
+            Step::Row(_) => n += 1,
+            Step::Pause => {}
+            Step::Eof => break,
+        }
+    }
+    append_count(reply, "n", n);
+    Ok(())
+}
+
+fn number(name: &str, value: Option<ValueRef<'_>>) -> Result<i64> {
+    match value {
+        None | Some(ValueRef::Null | ValueRef::Undefined) => Ok(0),
+        Some(value) => match safe_i64(value) {
+            Some(v) => Ok(v),
+            None => Err(crate::args::wrong_type(
+                format_args!("count.{name}"),
+                value.bson_type(),
+                crate::args::NUMBER_TYPES,
+            )),
+        },
+    }
+}
+
+/// Counts what a view shows, as a pipeline.
+fn count_view(
+    context: &Context<'_>,
+    view: &dyn View,
+    ns: &nestor_model::Namespace,
+    args: &CountArgs<'_>,
+    (limit, skip): (u64, u64),
+    op: &nestor_query::env::OpContext,
+) -> Result<i64> {
+    let mut stages: Vec<Value> = Vec::new();
+    if let Some(query) = args.query {
+        stages.push(Value::from(doc! { "$match": query }));
+    }
+    if skip > 0 {
+        stages.push(Value::from(doc! { "$skip": skip as i64 }));
+    }
+    if limit > 0 {
+        stages.push(Value::from(doc! { "$limit": limit as i64 }));
+    }
+    let (_, mut scope) = context.operation(None)?;
+    let running = context.plan_pipeline(view, ns, ArrayRef::Items(&stages), &mut scope)?;
+    let mut root = running.root;
+    let mut batch = read::batch(context, view, op, true);
+    let mut n = 0i64;
+    loop {
+        match root.next(&mut batch)? {
+            Step::Row(_) => n += 1,
+            Step::Pause => {}
+            Step::Eof => return Ok(n),
+        }
+    }
+}
+
+/// What a count's explain is about.
+pub(super) fn as_find(args: &CountArgs<'_>) -> Document {
+    doc! { "filter": args.query.map(Value::from) }
+}

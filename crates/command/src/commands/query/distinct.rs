@@ -1,0 +1,158 @@
+//! `distinct`: the different values at a path.
+
+use crate::Context;
+use crate::dispatch::{CommandSpec, Flags};
+use crate::read::{self, Target};
+use nestor_exec::{BoxOperator, Step, build};
+use nestor_model::order::Key;
+use nestor_model::{ArrayRef, DocRef, Path, PathPart, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, raw};
+use nestor_planner::{FindQuery, plan_find};
+use nestor_storage::View;
+use std::collections::HashSet;
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "distinct",
+    aliases: &[],
+    flags: Flags::API_V1.and(Flags::TXN).and(Flags::LONG).and(Flags::READ_CONCERN),
+    help: "The different values of a field.",
+    run,
+};
+
+crate::args! {
+    /// Arguments of `distinct`.
+    pub struct DistinctArgs<'a>: "distinct" command {
+        "distinct" => target: Target<'a>,
+        "key" => key: &'a str,
+        "query" => query: Option<RawDoc<'a>>,
+        "hint" => hint: Option<ValueRef<'a>>,
+        "collation" => collation: Option<RawDoc<'a>>,
+        "querySettings" => query_settings: Option<RawDoc<'a>>,
+        "collectionUUID" => collection_uuid: Option<crate::args::Uuid>,
+    }
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = DistinctArgs::parse(context.body, context.sequences)?;
+    if args.key.contains('\0') {
+        bail!(31032, "Key field cannot contain an embedded null byte");
+    }
+    read::refuse_collation(args.collation)?;
+    let snapshot = context.read_snapshot()?;
+    let ns = context.namespace(&snapshot, args.target)?;
+    crate::write::check_uuid(context, &ns, args.collection_uuid)?;
+    let (op, mut scope) = context.operation(None)?;
+    let filter = read::parse_filter(args.query, &mut scope)?;
+    let mut root: Option<BoxOperator> = None;
+    if let Some(collection) = snapshot.catalog().get(&ns).cloned() {
+        root = Some(if collection.is_view() {
+            let query = args.query.map_or(Value::Document(Default::default()), Value::from);
+            let stages = [Value::from(doc! { "$match": query })];
+            context
+                .plan_pipeline(&snapshot, &ns, ArrayRef::Items(&stages), &mut scope)?
+                .root
+        } else {
+            let mut query = FindQuery::all(filter);
+            query.natural = read::check_hint(args.hint, Some(&collection))?;
+            build(&plan_find(&query), &collection)?
+        });
+    }
+    let path = Path::new(args.key);
+    let mut seen: HashSet<Key> = HashSet::new();
+    let mut values: Vec<Value> = Vec::new();
+    let mut bytes = 0usize;
+    if let Some(mut root) = root {
+        let mut batch = read::batch(context, &snapshot, &op, true);
+        loop {
+            match root.next(&mut batch)? {
+                Step::Row(row) => visit(ValueRef::Document(row.as_doc()), path.parts(), true, &mut |value| {
+                    let key = Key(value.to_value());
+                    if !seen.contains(&key) {
+                        values.push(key.0.clone());
+                        bytes += 16 + nestor_query::accumulator::value_bytes(&key.0);
+                        seen.insert(key);
+                    }
+                }),
+                Step::Pause => {}
+                Step::Eof => break,
+            }
+            if bytes > 2 * raw::DOCUMENT_BYTES_MAX {
+                bail!(17217, "distinct too big, 16mb cap");
+            }
+        }
+    }
+    values.sort_by(|a, b| nestor_model::compare(a, b));
+    let before = reply.len();
+    reply.begin_array("values");
+    for (i, value) in values.iter().enumerate() {
+        reply.append_index(i, value);
+        if reply.len() - before > raw::DOCUMENT_BYTES_MAX {
+            bail!(17217, "distinct too big, 16mb cap");
+        }
+    }
+    reply.end();
+    Ok(())
+}
+
+/// Calls `found` with each value at the path, arrays on the way and at the end expanded one level. A numeric
+/// component is a position in an array and a field name in documents, both if both are there.
+fn visit<'d>(value: ValueRef<'d>, parts: &[PathPart], from_document: bool, found: &mut dyn FnMut(ValueRef<'d>)) {
+    let Some((part, rest)) = parts.split_first() else {
+        match value {
+            ValueRef::Array(items) if from_document => items.iter().for_each(found),
+            ValueRef::Missing => {}
+            other => found(other),
+        }
+        return;
+    };
+    match value {
+        ValueRef::Document(doc) => {
+            let inner = DocRef::get(doc, &part.name).unwrap_or(ValueRef::Missing);
+            visit(inner, rest, true, found);
+        }
+        ValueRef::Array(items) => {
+            if let Some(item) = part.index.and_then(|i| items.get(i as usize)) {
+                visit(item, rest, true, found);
+            }
+            if from_document {
+                for item in items.iter() {
+                    if let ValueRef::Document(doc) = item {
+                        let inner = doc.get(&part.name).unwrap_or(ValueRef::Missing);
+                        visit(inner, rest, true, found);
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nestor_model::Document;
+
+    fn values(doc: Document, path: &str) -> String {
+        let mut out = Vec::new();
+        visit(
+            ValueRef::Document(doc.as_ref()),
+            Path::new(path).parts(),
+            true,
+            &mut |value| out.push(format!("{value:?}")),
+        );
+        out.join(" ")
+    }
+
+    #[test]
+    fn arrays_are_expanded_once() {
+        let inner = |v: i32| Value::from(doc! { "b": v });
+        assert_eq!(values(doc! { "a": 1 }, "a"), "1");
+        assert_eq!(values(doc! {}, "a"), "");
+        assert_eq!(
+            values(doc! { "a": vec![1.into(), Value::from(vec![2.into()])] }, "a"),
+            "1 [2]"
+        );
+        assert_eq!(values(doc! { "a": vec![inner(1), inner(2)] }, "a.b"), "1 2");
+        assert_eq!(values(doc! { "a": vec![inner(1), inner(2)] }, "a.1.b"), "2");
+    }
+}

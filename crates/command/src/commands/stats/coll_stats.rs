@@ -1,0 +1,110 @@
+//! `collStats`.
+
+use crate::Context;
+use crate::args::CollectionName;
+use crate::dispatch::{CommandSpec, Flags};
+use crate::names;
+use nestor_exec::write::capped;
+use nestor_model::{Document, RawWriter, Result, Value, bail, doc};
+use nestor_storage::{Collection, View};
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "collStats",
+    aliases: &["collstats"],
+    flags: Flags::LONG,
+    help: "Sizes of a collection.",
+    run,
+};
+
+crate::args! {
+    /// Arguments of `collStats`.
+    pub struct CollStatsArgs<'a>: "collStats" command {
+        "collStats" => coll: CollectionName<'a>,
+        "scale" => scale: Option<i64>,
+    }
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = CollStatsArgs::parse(context.body, context.sequences)?;
+    let ns = names::collection(context.db(), args.coll.0)?;
+    let scale = args.scale.unwrap_or(1);
+    if scale < 1 {
+        bail!(
+            BadValue,
+            "BSON field 'collStats.scale' value must be >= 1, actual value '{scale}'"
+        );
+    }
+    let snapshot = context.read_snapshot()?;
+    let found = snapshot.catalog().get(&ns).cloned();
+    if found.as_ref().is_some_and(|c| c.is_view()) {
+        bail!(CommandNotSupportedOnView, "Namespace {ns} is a view, not a collection");
+    }
+    reply.append("ns", ns.to_string().as_str());
+    let stats = storage_stats(found.as_deref(), &snapshot, scale)?;
+    for (name, value) in stats.iter() {
+        reply.append(name, value);
+    }
+    Ok(())
+}
+
+/// Sizes as `collStats` and `$collStats` print them, in units of `scale` bytes. Of indexes the entries are counted by
+/// walking them, so this takes time in proportion to their number.
+pub fn storage_stats(collection: Option<&Collection>, view: &dyn View, scale: i64) -> Result<Document> {
+    let Some(collection) = collection else {
+        return Ok(doc! {
+            "size": 0, "count": 0, "numOrphanDocs": 0, "storageSize": 0, "totalIndexSize": 0, "totalSize": 0,
+            "indexSizes": Document::new(), "nindexes": 0, "scaleFactor": scale as i32,
+        });
+    };
+    let count = collection.state.documents().max(0);
+    let bytes = collection.state.bytes().max(0);
+    let mut sizes = Document::new();
+    let mut total = 0i64;
+    for index in &collection.indexes {
+        let size = tree_bytes(view, index.tree)?;
+        total += size;
+        sizes.push(index.name.clone(), number(size / scale));
+    }
+    let mut out = doc! { "size": number(bytes / scale), "count": number(count) };
+    if count > 0 {
+        out.push("avgObjSize", number(bytes / count));
+    }
+    out.push("numOrphanDocs", 0);
+    out.push("storageSize", number(bytes / scale));
+    out.push("freeStorageSize", 0);
+    out.push("capped", collection.is_capped());
+    if collection.is_capped() {
+        let (size, max) = capped::limits(collection);
+        out.push("max", number(max.unwrap_or(0)));
+        out.push("maxSize", number(size / scale));
+    }
+    out.push("nindexes", collection.indexes.len() as i32);
+    out.push("indexDetails", Document::new());
+    out.push("indexBuilds", Vec::new());
+    out.push("totalIndexSize", number(total / scale));
+    out.push("totalSize", number((bytes + total) / scale));
+    out.push("indexSizes", sizes);
+    out.push("scaleFactor", scale as i32);
+    Ok(out)
+}
+
+/// Bytes of keys and values of a tree.
+pub fn tree_bytes(view: &dyn View, tree: nestor_storage::TreeId) -> Result<i64> {
+    let mut cursor = view.cursor(tree);
+    let mut more = cursor.first()?;
+    let mut bytes = 0i64;
+    while more {
+        bytes += (cursor.key().len() + cursor.value()?.len()) as i64;
+        more = cursor.next()?;
+    }
+    Ok(bytes)
+}
+
+/// An int when it fits, a long otherwise.
+pub fn number(value: i64) -> Value {
+    match i32::try_from(value) {
+        Ok(small) => Value::Int32(small),
+        Err(_) => Value::Int64(value),
+    }
+}

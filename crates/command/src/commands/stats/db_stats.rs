@@ -1,0 +1,77 @@
+//! `dbStats`.
+
+use super::coll_stats::tree_bytes;
+use crate::Context;
+use crate::dispatch::{CommandSpec, Flags};
+use nestor_model::{RawWriter, Result, ValueRef, bail};
+use nestor_storage::View;
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "dbStats",
+    aliases: &["dbstats"],
+    flags: Flags::LONG,
+    help: "Sizes of a database.",
+    run,
+};
+
+crate::args! {
+    /// Arguments of `dbStats`.
+    pub struct DbStatsArgs<'a>: "dbStats" command {
+        "dbStats" => marker: Option<ValueRef<'a>>,
+        "scale" => scale: Option<i64>,
+        "freeStorage" => free_storage: Option<i64>,
+    }
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = DbStatsArgs::parse(context.body, context.sequences)?;
+    let scale = args.scale.unwrap_or(1);
+    if scale < 1 {
+        bail!(
+            BadValue,
+            "BSON field 'dbStats.scale' value must be >= 1, actual value '{scale}'"
+        );
+    }
+    let snapshot = context.read_snapshot()?;
+    let (mut collections, mut views, mut objects, mut data, mut indexes, mut index_bytes) =
+        (0i64, 0i64, 0i64, 0i64, 0i64, 0i64);
+    if let Some(database) = snapshot.catalog().database(context.db()) {
+        for collection in database.collections() {
+            if collection.is_view() {
+                views += 1;
+                continue;
+            }
+            collections += 1;
+            objects += collection.state.documents().max(0);
+            data += collection.state.bytes().max(0);
+            indexes += collection.indexes.len() as i64;
+            for index in &collection.indexes {
+                index_bytes += tree_bytes(&snapshot, index.tree)?;
+            }
+        }
+    }
+    let scaled = |bytes: i64| bytes as f64 / scale as f64;
+    reply.append("db", context.db());
+    reply.append("collections", collections);
+    reply.append("views", views);
+    reply.append("objects", objects);
+    reply.append(
+        "avgObjSize",
+        if objects > 0 { data as f64 / objects as f64 } else { 0.0 },
+    );
+    reply.append("dataSize", scaled(data));
+    reply.append("storageSize", scaled(data));
+    if args.free_storage.unwrap_or(0) > 0 {
+        reply.append("freeStorageSize", 0.0);
+    }
+    reply.append("indexes", indexes);
+    reply.append("indexSize", scaled(index_bytes));
+    if args.free_storage.unwrap_or(0) > 0 {
+        reply.append("indexFreeStorageSize", 0.0);
+        reply.append("totalFreeStorageSize", 0.0);
+    }
+    reply.append("totalSize", scaled(data + index_bytes));
+    reply.append("scaleFactor", scale);
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! Stages that read the server's own state: `$collStats`, `$indexStats`, `$currentOp`, `$listSessions` and so on.
+
+use crate::args::Uuid;
+use crate::commands::collections::list_collections::describe;
+use crate::commands::stats::coll_stats::{number, storage_stats};
+use crate::service::Connections;
+use crate::sessions::Sessions;
+use nestor_exec::pipeline::ServerState;
+use nestor_model::{Document, Namespace, Result, Str, Value, ValueRef, bail, doc};
+use nestor_query::stage::SourceStage;
+use nestor_storage::View;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What those stages read.
+pub struct State {
+    /// `host:port` as clients reach it.
+    pub host: Str,
+    /// Open connections and their operations.
+    pub connections: Arc<Connections>,
+    /// Logical sessions.
+    pub sessions: Arc<Sessions>,
+}
+
+impl ServerState for State {
+    fn documents(&self, stage: &SourceStage, namespace: &Namespace, view: &dyn View) -> Result<Vec<Document>> {
+        match stage {
+            SourceStage::CollStats(options) => Ok(vec![self.coll_stats(options, namespace, view)?]),
+            SourceStage::IndexStats => self.index_stats(namespace, view),
+            SourceStage::ListCatalog => Ok(list_catalog(namespace, view)),
+            SourceStage::CurrentOp(_) => Ok(self.current_op()),
+            SourceStage::ListLocalSessions(_) | SourceStage::ListSessions(_) => Ok(self.list_sessions()),
+            SourceStage::PlanCacheStats => Ok(Vec::new()),
+            _ => bail!(CommandNotSupported, "this stage is not supported on one node"),
+        }
+    }
+}
+
+impl State {
+    fn coll_stats(&self, options: &Document, ns: &Namespace, view: &dyn View) -> Result<Document> {
+        let found = view.catalog().get(ns);
+        if found.is_some_and(|c| c.is_view()) {
+            bail!(CommandNotSupportedOnView, "Namespace {ns} is a view, not a collection");
+        }
+        let mut out = doc! {
+            "ns": ns.to_string(),
+            "host": self.host.clone(),
+            "localTime": Value::DateTime(crate::clock::now_ms()),
+        };
+        if options.get("latencyStats").is_some() {
+            let none = || doc! { "latency": 0i64, "ops": 0i64, "queryableEncryptionLatencyMicros": 0i64 };
+            out.push(
+                "latencyStats",
+                doc! { "reads": none(), "writes": none(), "commands": none(), "transactions": none() },
+            );
+        }
+        if let Some(ValueRef::Document(storage)) = options.get("storageStats") {
+            let scale = storage.get("scale").and_then(crate::args::safe_i64).unwrap_or(1).max(1);
+            if found.is_none() {
+                bail!(
+                    NamespaceNotFound,
+                    "Unable to retrieve storageStats in $collStats stage :: caused by :: Collection [{ns}] not found."
+                );
+            }
+            out.push("storageStats", storage_stats(found.map(|c| &**c), view, scale)?);
+        }
+        if options.get("count").is_some() {
+            let Some(collection) = found else {
+                bail!(
+                    NamespaceNotFound,
+                    "Unable to retrieve count in $collStats stage :: caused by :: Collection [{ns}] not found."
+                );
+            };
+            out.push("count", number(collection.state.documents().max(0)));
+        }
+        Ok(out)
+    }
+
+    fn index_stats(&self, ns: &Namespace, view: &dyn View) -> Result<Vec<Document>> {
+        let Some(collection) = view.catalog().get(ns) else {
+            return Ok(Vec::new());
+        };
+        if collection.is_view() {
+            bail!(CommandNotSupportedOnView, "Namespace {ns} is a view, not a collection");
+        }
+        Ok(collection
+            .indexes
+            .iter()
+            .map(|index| {
+                doc! {
+                    "name": index.name.clone(),
+                    "key": index.key_pattern.clone(),
+                    "host": self.host.clone(),
+                    "accesses": doc! { "ops": 0i64, "since": Value::DateTime(crate::clock::now_ms()) },
+                    "spec": index.spec.clone(),
+                }
+            })
+            .collect())
+    }
+
+    fn current_op(&self) -> Vec<Document> {
+        let now = Instant::now();
+        self.connections
+            .all()
+            .iter()
+            .map(|slot| {
+                let operation = crate::lock(&slot.operation);
+                let active = operation.opid != 0;
+                let mut out = doc! {
+                    "type": "op",
+                    "host": self.host.clone(),
+                    "desc": format!("conn{}", slot.id),
+                    "connectionId": slot.id,
+                    "client": slot.peer.clone(),
+                    "active": active,
+                };
+                if active {
+                    let micros = operation
+                        .started
+                        .map_or(0, |started| now.duration_since(started).as_micros() as i64);
+                    out.push("opid", operation.opid as i32);
+                    out.push("secs_running", micros / 1_000_000);
+                    out.push("microsecs_running", micros);
+                    out.push("op", "command");
+                    if let Ok(body) = nestor_model::RawDocBuf::validate(operation.body.clone()) {
+                        if let Some(ValueRef::String(db)) = body.as_raw().get("$db") {
+                            let coll = match body.as_raw().iter().next() {
+                                Some((_, ValueRef::String(coll))) => coll,
+                                _ => "$cmd",
+                            };
+                            out.push("ns", format!("{db}.{coll}"));
+                        }
+                        out.push("command", body);
+                    }
+                }
+                out
+            })
+            .collect()
+    }
+
+    fn list_sessions(&self) -> Vec<Document> {
+        let now = crate::clock::now_ms();
+        self.sessions
+            .all()
+            .into_iter()
+            .map(|(lsid, idle)| {
+                let last = now - i64::try_from(idle.as_millis()).unwrap_or(0);
+                doc! { "_id": lsid.to_document(), "lastUse": Value::DateTime(last) }
+            })
+            .collect()
+    }
+}
+
+fn list_catalog(ns: &Namespace, view: &dyn View) -> Vec<Document> {
+    let catalog = view.catalog();
+    let wanted = |db: &str, coll: &str| ns.coll.is_empty() || (ns.db == db && ns.coll == coll);
+    catalog
+        .databases()
+        .flat_map(|database| database.collections())
+        .filter(|c| wanted(&c.ns.db, &c.ns.coll))
+        .map(|c| {
+            let mut out = doc! { "db": c.ns.db.clone(), "name": c.ns.coll.clone() };
+            let described = describe(c, false);
+            out.push("type", described.get("type").map(Value::from));
+            if !c.is_view() {
+                out.push("ident", format!("collection-{}", c.id.0));
+                out.push(
+                    "md",
+                    doc! {
+                        "ns": c.ns.to_string(),
+                        "options": c.options.clone(),
+                        "indexes": c.indexes.iter().map(|i| Value::from(doc! {
+                            "spec": i.spec.clone(), "ready": i.ready, "multikey": i.is_multikey(),
+                        })).collect::<Vec<_>>(),
+                    },
+                );
+                out.push("uuid", Uuid(c.uuid).to_value());
+            } else {
+                out.push("viewOn", c.options.get("viewOn").map(Value::from));
+                out.push("pipeline", c.options.get("pipeline").map(Value::from));
+            }
+            out.push("ns", c.ns.to_string());
+            out
+        })
+        .collect()
+}
