@@ -162,9 +162,18 @@ impl Decimal128 {
         Self::from_bid(bid128_from_int64(value))
     }
 
-    /// Nearest decimal with 34 digits: every digit of the double that fits. For comparing.
+    /// Nearest decimal with 34 digits: every digit of the double that fits, and no zeros after the last one of the
+    /// fraction. For comparing, and for sums of both types.
     pub fn from_f64_exact(value: f64) -> Self {
-        Self::from_f64_digits(value, 33)
+        let exact = Self::from_f64_digits(value, 33);
+        let Some(mut parts) = exact.parts() else {
+            return exact;
+        };
+        while parts.exponent < 0 && parts.coefficient % 10 == 0 {
+            parts.coefficient /= 10;
+            parts.exponent += 1;
+        }
+        Self::from_parts(parts).unwrap_or(exact)
     }
 
     /// Rounded to 15 digits, the precision a double is sure to have. MongoDB converts doubles this way

@@ -14,7 +14,7 @@ impl Average {
     /// Adds a number; other values are left out.
     pub fn add(&mut self, value: ValueRef<'_>) {
         if value.is_number() {
-            self.sum.add(value);
+            self.sum.add(as_double(value));
             self.count += 1;
         }
     }
@@ -24,7 +24,7 @@ impl Average {
         if !value.is_number() {
             return true;
         }
-        let removed = self.sum.remove(value);
+        let removed = self.sum.remove(as_double(value));
         if removed {
             self.count -= 1;
         }
@@ -40,5 +40,14 @@ impl Average {
             return Value::Decimal128(self.sum.decimal_total().div(Decimal128::from_i64(self.count as i64)));
         }
         Value::Double(self.sum.double_total() / self.count as f64)
+    }
+}
+
+/// Longs take part as the doubles nearest to them, decimals as they are.
+fn as_double(value: ValueRef<'_>) -> ValueRef<'_> {
+    match value {
+        ValueRef::Int32(v) => ValueRef::Double(f64::from(v)),
+        ValueRef::Int64(v) => ValueRef::Double(v as f64),
+        other => other,
     }
 }

@@ -29,7 +29,8 @@ impl Sum {
                 self.double_count += 1;
             }
             ValueRef::Decimal128(v) => {
-                self.decimal = Some(self.decimal.map_or(v, |sum| sum.add(v)));
+                // From zero on, which also makes a negative zero positive.
+                self.decimal = Some(self.decimal.unwrap_or(Decimal128::ZERO).add(v));
                 self.decimals += 1;
             }
             _ => {}
@@ -93,7 +94,7 @@ impl Sum {
             total = total.add(integers);
         }
         if self.double_count > 0 {
-            total = total.add(Decimal128::from_f64(self.doubles.value()));
+            total = total.add(Decimal128::from_f64_exact(self.doubles.value()));
         }
         total
     }

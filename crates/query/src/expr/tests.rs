@@ -121,3 +121,28 @@ fn constants_fold_and_dependencies_are_found() {
         .expect("no document needed");
     assert_eq!(format!("{sum:?}"), "[5]");
 }
+
+#[test]
+fn nesting_as_deep_as_documents_go_fits_a_small_stack() {
+    // A test's thread has 2 MiB of stack, as the threads of many servers do.
+    let mut deep = r#"{"$ifNull": ["$a", 1]}"#.to_owned();
+    for i in 0..190 {
+        deep = match i % 3 {
+            0 => format!(r#"{{"$abs": {deep}}}"#),
+            1 => format!(r#"{{"$not": {deep}}}"#),
+            _ => format!(r#"{{"$toInt": {deep}}}"#),
+        };
+    }
+    check(r#"{"a": 5}"#, &[(&deep, "0")]);
+    let mut loops = r#""$$this""#.to_owned();
+    for _ in 0..60 {
+        loops = format!(r#"{{"$map": {{"input": ["$$this"], "in": {loops}}}}}"#);
+    }
+    assert!(
+        super::testing::shown(
+            r#"{"a": [5]}"#,
+            &format!(r#"{{"$map": {{"input": "$a", "in": {loops}}}}}"#)
+        )
+        .starts_with("[[[[")
+    );
+}
