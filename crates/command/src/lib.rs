@@ -30,6 +30,7 @@ pub mod request;
 pub mod server_state;
 pub mod service;
 pub mod sessions;
+pub mod top;
 pub mod validate;
 pub mod write;
 pub mod write_concern;

@@ -5,6 +5,7 @@ use crate::counters::Counters;
 use crate::gate::Gates;
 use crate::log::Log;
 use crate::parameters::Parameters;
+use crate::top::Top;
 use nestor_model::{Document, ObjectId, Str};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +31,8 @@ pub struct Node {
     pub options: ProcessOptions,
     /// Counters.
     pub counters: Counters,
+    /// Operations by collection.
+    pub top: Top,
     /// Parameters.
     pub parameters: Parameters,
     /// What may hold commands up.
@@ -57,6 +60,7 @@ impl Node {
         Self {
             options,
             counters: Counters::default(),
+            top: Top::default(),
             parameters: Parameters::default(),
             gates: Gates::default(),
             concerns: Mutex::default(),

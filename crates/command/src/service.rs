@@ -12,6 +12,7 @@ use crate::reply;
 use crate::request::{Outcome, Request};
 use crate::server_state::State;
 use crate::sessions::Sessions;
+use crate::top::{self, Kind};
 use nestor_exec::Interrupt;
 use nestor_model::{RawDoc, RawWriter, Result, Str, Timestamp, bail};
 use nestor_storage::Engine;
@@ -256,11 +257,28 @@ impl Service {
                 }
                 Err(error) => Err(error),
             };
+            self.count_usage(&context, started);
             after = context.after;
             result
         };
         let result = run();
         (result, after)
+    }
+
+    /// Counts the command for `top`, under the collection it names.
+    fn count_usage(&self, context: &Context<'_>, started: Instant) {
+        let db = context.generic.db;
+        let Some(coll) = top::collection_of(context.spec.name, context.body) else {
+            if context.spec.name == "dropDatabase" {
+                self.node.top.forget(db, None);
+            }
+            return;
+        };
+        match context.spec.name {
+            "drop" => self.node.top.forget(db, Some(coll)),
+            _ if context.spec.flags.has(Flags::ADMIN) => {}
+            name => self.node.top.count(db, coll, Kind::of(name), started.elapsed()),
+        }
     }
 
     /// The newest cluster time there is: that of the last commit.

@@ -1,17 +1,21 @@
 //! Nestor: a document database that MongoDB drivers and tools use unmodified.
 //!
-//! This crate is what stands around the database. The server: [`serve`] (a process from start to end),
-//! [`listener`] (accepting), [`connection`] (reading, running, answering), [`stream`], [`buffers`],
-//! [`sink`] (where log lines go), [`limits`]. Beside it [`client`], a small client of our own, and
-//! [`import`] and [`bench`], which use it.
+//! [`Database`] is all of it as a library, without sockets. The rest of this crate stands around it. The
+//! server: [`serve`] (a process from start to end), [`listener`] (accepting), [`connection`] (reading, running,
+//! answering), [`stream`], [`buffers`], [`sink`] (where log lines go), [`limits`]. Beside it [`client`], a small
+//! client of our own, and [`import`] and [`bench`], which use it.
 
 pub mod bench;
 pub mod buffers;
 pub mod client;
 pub mod connection;
+pub mod database;
 pub mod import;
 pub mod limits;
 pub mod listener;
 pub mod serve;
 pub mod sink;
 pub mod stream;
+
+pub use database::{Database, Reply};
+pub use nestor_model::{Document, Error, ErrorCode, Value, doc};

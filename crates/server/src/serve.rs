@@ -329,7 +329,7 @@ fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
 }
 
 /// The wall clock in seconds, for optimes.
-fn wall_secs() -> u32 {
+pub(crate) fn wall_secs() -> u32 {
     nestor_command::clock::now_ms()
         .div_euclid(1000)
         .clamp(0, i64::from(u32::MAX)) as u32

@@ -13,6 +13,7 @@ pub mod list_commands;
 pub mod lock_info;
 pub mod log_application_message;
 pub mod server_status;
+pub mod top;
 pub mod whats_my_uri;
 
 use crate::dispatch::CommandSpec;
@@ -32,6 +33,7 @@ pub(crate) const SPECS: &[&CommandSpec] = &[
     &lock_info::SPEC,
     &log_application_message::SPEC,
     &server_status::SPEC,
+    &top::SPEC,
     &whats_my_uri::SPEC,
 ];
 

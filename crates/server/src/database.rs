@@ -1,0 +1,226 @@
+//! The database as a library: commands in, replies out, no sockets.
+
+use nestor_command::{Connection, Outcome, ProcessOptions, Request, Service, ServiceOptions};
+use nestor_model::{DocRef, Document, Error, ErrorCode, RawDocBuf, ValueRef};
+use nestor_storage::{Engine, EngineOptions, Lsn, StorageError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Longest sleep of a command that waits for something other than a commit.
+const NAP: Duration = Duration::from_millis(20);
+
+/// A database within this process. Clones share it; it may be used from many threads at once.
+///
+/// ```
+/// use nestor::{Database, Value, doc};
+///
+/// let db = Database::ephemeral();
+/// let cities = vec![
+///     Value::from(doc! { "_id": 1, "name": "Pylos", "people": 2_345 }),
+///     Value::from(doc! { "_id": 2, "name": "Methoni", "people": 1_209 }),
+/// ];
+/// db.run_command(doc! { "insert": "cities", "documents": cities, "$db": "greece" })?;
+///
+/// let reply = db.run_command(doc! {
+///     "find": "cities",
+///     "filter": doc! { "people": doc! { "$gt": 2_000 } },
+///     "$db": "greece",
+/// })?;
+/// let first = reply.path("cursor.firstBatch.0.name");
+/// assert_eq!(first.and_then(|name| name.as_str()), Some("Pylos"));
+/// # Ok::<(), nestor::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Database {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    service: Service,
+    /// Connections nobody uses now. A command takes one, as a client of a pool does.
+    idle: Mutex<Vec<Connection>>,
+}
+
+/// A reply.
+#[derive(Clone, Debug)]
+pub struct Reply(Document);
+
+impl Reply {
+    /// A field of the reply.
+    pub fn get(&self, name: &str) -> Option<ValueRef<'_>> {
+        self.0.get(name)
+    }
+
+    /// A field within documents and arrays, such as `cursor.firstBatch.0`.
+    pub fn path(&self, path: &str) -> Option<ValueRef<'_>> {
+        let mut here = ValueRef::Document(self.0.as_ref());
+        for part in path.split('.') {
+            here = match here {
+                ValueRef::Document(doc) => doc.get(part)?,
+                ValueRef::Array(array) => array.get(part.parse().ok()?)?,
+                _ => return None,
+            };
+        }
+        Some(here)
+    }
+
+    /// The whole reply.
+    pub fn document(&self) -> &Document {
+        &self.0
+    }
+
+    /// The whole reply, given away.
+    pub fn into_document(self) -> Document {
+        self.0
+    }
+}
+
+impl Database {
+    /// Opens the database in the directory `path`, which is made if it does not exist, and recovers what a
+    /// crash left. One process at a time can have it open.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StorageError> {
+        Ok(Self::over(Engine::open(path.as_ref(), options())?))
+    }
+
+    /// A database in memory, gone when its last clone is dropped.
+    pub fn ephemeral() -> Self {
+        Self::over(Engine::ephemeral(options()))
+    }
+
+    fn over(engine: Engine) -> Self {
+        let options = ServiceOptions {
+            replica_set: Some("rs0".into()),
+            host: "localhost:0".into(),
+            process: ProcessOptions::default(),
+        };
+        Self {
+            inner: Arc::new(Inner {
+                service: Service::new(options, engine),
+                idle: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Runs a command and waits for its reply. `$db` names the database; without it that is `test`.
+    /// A reply that says `ok: 0` is an error here; errors of single documents (`writeErrors`) are not.
+    pub fn run_command(&self, command: Document) -> Result<Reply, Error> {
+        let mut command = command;
+        if command.get("$db").is_none() {
+            command.push("$db", "test");
+        }
+        let command = RawDocBuf::validate(command.to_raw().into_bytes())?;
+        let taken = self.idle().pop();
+        let mut conn = taken.unwrap_or_else(|| Connection::new(&self.inner.service, ""));
+        let outcome = self.run_to_end(&mut conn, &command);
+        if !outcome.close {
+            self.idle().push(conn);
+        }
+        let body = outcome.reply.get(outcome.reply_at..).unwrap_or_default();
+        if body.is_empty() {
+            return Err(Error::new(ErrorCode::HostUnreachable, "connection closed"));
+        }
+        let reply = Document::from(RawDocBuf::validate(body)?);
+        if reply.get("ok").is_some_and(ValueRef::truthy) {
+            return Ok(Reply(reply));
+        }
+        Err(error_of(reply.as_ref()))
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.inner.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run_to_end(&self, conn: &mut Connection, command: &RawDocBuf) -> Outcome {
+        let service = &self.inner.service;
+        loop {
+            let seen = service.engine.last_lsn();
+            let mut outcome = service.run(conn, Request::new(command.as_raw()));
+            if let Some(park) = outcome.park {
+                if park.on_commit {
+                    service.engine.wait_for_commit(seen, park.until);
+                } else {
+                    let left = park.until.saturating_duration_since(Instant::now());
+                    std::thread::sleep(left.min(NAP));
+                }
+                continue;
+            }
+            if let Some(wait) = outcome.wait {
+                // A time limit is not looked at: the sync of a local disk comes or fails.
+                if let Err(error) = service.engine.wait_durable(Lsn(wait.lsn)) {
+                    let reply = std::mem::take(&mut outcome.reply);
+                    outcome.reply = service.not_durable(reply, outcome.reply_at, Some(error.into()));
+                }
+            }
+            return outcome;
+        }
+    }
+}
+
+fn options() -> EngineOptions {
+    EngineOptions::new(Arc::new(crate::serve::wall_secs))
+}
+
+/// The error that an `ok: 0` reply tells of.
+fn error_of(reply: DocRef<'_>) -> Error {
+    let code = match reply.get("code") {
+        Some(ValueRef::Int32(code)) => ErrorCode::location(code),
+        _ => ErrorCode::UnknownError,
+    };
+    let message = reply.get("errmsg").and_then(ValueRef::as_str).unwrap_or_default();
+    Error::new(code, message).with_extra(reply.to_document())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nestor_model::{Value, doc};
+
+    #[test]
+    fn data_survives_in_a_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        {
+            let db = Database::open(dir.path()).unwrap();
+            let documents = vec![Value::from(doc! { "_id": 1 })];
+            let insert = doc! { "insert": "c", "documents": documents, "writeConcern": doc! { "w": 1, "j": true } };
+            assert_eq!(format!("{:?}", db.run_command(insert).unwrap().get("n")), "Some(1)");
+            assert!(Database::open(dir.path()).is_err(), "one process, one opening");
+        }
+        let db = Database::open(dir.path()).unwrap();
+        let found = db.run_command(doc! { "find": "c" }).unwrap();
+        assert_eq!(
+            format!("{:?}", found.path("cursor.firstBatch")),
+            r#"Some([{"_id": 1}])"#
+        );
+    }
+
+    #[test]
+    fn errors_have_their_codes() {
+        let db = Database::ephemeral();
+        let error = db.run_command(doc! { "noSuchThing": 1 }).unwrap_err();
+        assert_eq!(
+            (error.code(), error.message()),
+            (ErrorCode::CommandNotFound, "no such command: 'noSuchThing'")
+        );
+        assert!(db.run_command(doc! { "ping": 1 }).is_ok(), "it goes on after an error");
+    }
+
+    #[test]
+    fn threads_share_it() {
+        let db = Database::ephemeral();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let db = db.clone();
+                scope.spawn(move || {
+                    for i in 0..20 {
+                        let documents = vec![Value::from(doc! { "thread": thread, "i": i })];
+                        db.run_command(doc! { "insert": "c", "documents": documents }).unwrap();
+                    }
+                });
+            }
+        });
+        let found = db.run_command(doc! { "find": "c", "batchSize": 1000 }).unwrap();
+        let batch = found.path("cursor.firstBatch").and_then(|batch| batch.as_array());
+        assert_eq!(batch.map(|batch| batch.len()), Some(80));
+    }
+}
