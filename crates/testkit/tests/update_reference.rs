@@ -179,3 +179,170 @@ fn computed_diffs_lead_there() {
         }
     }
 }
+
+const WILD_STEPS: [&str; 22] = [
+    "a",
+    "b",
+    "0",
+    "1",
+    "01",
+    "-1",
+    "4294967296",
+    "99999999999999999999",
+    "$",
+    "$[]",
+    "$[e]",
+    "$[",
+    "$[a.b]",
+    "$x",
+    "_id",
+    "",
+    "é",
+    "$each",
+    "$ref",
+    "2",
+    "a b",
+    "00",
+];
+
+fn wild_path(random: &mut Random) -> String {
+    let steps: Vec<&str> = (0..1 + random.below(3)).map(|_| *random.pick(&WILD_STEPS)).collect();
+    steps.join(".")
+}
+
+/// Any value, often one that an operator may take for its own.
+fn wild_value(random: &mut Random) -> Value {
+    let names = [
+        "$each",
+        "$sort",
+        "$slice",
+        "$position",
+        "$type",
+        "and",
+        "or",
+        "xor",
+        "$gt",
+        "$in",
+        "$elemMatch",
+        "$not",
+        "$eq",
+        "$regex",
+        "$size",
+    ];
+    match random.below(4) {
+        0 => {
+            let mut doc = Document::new();
+            for _ in 0..random.below(4) {
+                let value = random.value(2);
+                doc.set(random.pick::<&str>(&names), value);
+            }
+            doc.into()
+        }
+        1 => Value::from(wild_path(random)),
+        _ => random.value(2),
+    }
+}
+
+/// Whatever comes: a document, an error, never a panic; and what comes out is BSON that the diff leads to.
+#[test]
+fn wild_updates_do_no_harm() {
+    for seed in 0..40_000 {
+        let mut random = Random::new(seed);
+        let before = random.document(3).to_raw();
+        let update: Value = if random.one_in(6) {
+            let stages = ["$set", "$unset", "$project", "$replaceWith", "$replaceRoot", "$match"];
+            let stages: Vec<Value> = (0..random.below(3))
+                .map(|_| {
+                    let mut stage = Document::new();
+                    let value = if random.one_in(2) {
+                        let mut spec = Document::new();
+                        spec.set(&wild_path(&mut random), random.value(1));
+                        spec.into()
+                    } else {
+                        wild_value(&mut random)
+                    };
+                    stage.push(*random.pick(&stages), value);
+                    stage.into()
+                })
+                .collect();
+            stages.into()
+        } else {
+            let operators = [
+                "$set",
+                "$unset",
+                "$inc",
+                "$mul",
+                "$min",
+                "$max",
+                "$push",
+                "$addToSet",
+                "$pop",
+                "$pull",
+                "$pullAll",
+                "$rename",
+                "$setOnInsert",
+                "$bit",
+                "$currentDate",
+                "a",
+            ];
+            let mut update = Document::new();
+            for _ in 0..1 + random.below(2) {
+                let mut fields = Document::new();
+                for _ in 0..random.below(3) {
+                    let path = wild_path(&mut random);
+                    let value = wild_value(&mut random);
+                    fields.set(&path, value);
+                }
+                update.set(random.pick::<&str>(&operators), fields);
+            }
+            update.into()
+        };
+        let filters: Value = (0..random.below(3))
+            .map(|_| {
+                let mut filter = Document::new();
+                let name = *random.pick(&["e", "e.a", "x", "$or", ""]);
+                filter.push(name, wild_value(&mut random));
+                Value::from(filter)
+            })
+            .collect::<Vec<_>>()
+            .into();
+        let options = UpdateOptions {
+            array_filters: filters.as_array().filter(|f| !f.is_empty()).map(|f| f.as_ref()),
+            ..UpdateOptions::default()
+        };
+        let Ok(parsed) = Update::parse(update.as_ref(), options, &mut Scope::new()) else {
+            continue;
+        };
+        let op = OpContext::default();
+        let position = if random.one_in(2) { None } else { Some(random.below(3)) };
+        if let Ok(Applied::Changed(changed)) = parsed.apply(before.as_raw(), position, &op) {
+            let case = || format!("seed {seed}: {before:?} {update:?}");
+            assert!(
+                nestor_model::RawDoc::validate(changed.doc.as_bytes()).is_ok(),
+                "{}",
+                case()
+            );
+            if let Some(entry) = changed.diff {
+                let replayed = diff::apply(before.as_raw(), entry.as_raw()).expect("own diff");
+                assert_eq!(replayed, changed.doc, "diff {entry:?} {}", case());
+            }
+        }
+        let mut filter = Document::new();
+        for _ in 0..random.below(3) {
+            let path = wild_path(&mut random);
+            let value = wild_value(&mut random);
+            filter.set(&path, value);
+        }
+        if let Ok(made) = parsed.upsert_document(filter.as_ref(), &op) {
+            assert!(
+                nestor_model::RawDoc::validate(made.as_bytes()).is_ok(),
+                "seed {seed}: {filter:?}"
+            );
+            assert_eq!(
+                made.as_raw().iter().next().map(|(name, _)| name),
+                Some("_id"),
+                "seed {seed}"
+            );
+        }
+    }
+}
