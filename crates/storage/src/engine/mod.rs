@@ -110,7 +110,10 @@ impl Engine {
             cache_bytes_max: options.base_cache_bytes_max,
             ..TreeOptions::default()
         };
-        let base: Arc<dyn Base> = Arc::new(Tree::open(&directory.base(), tree)?);
+        let base = match &options.base {
+            Some(base) => base.clone(),
+            None => Arc::new(Tree::open(&directory.base(), tree)?),
+        };
         let snapshot = base.snapshot();
         let (mut state, meta) = Recovery::from_base(&snapshot)?;
         let checkpoint = meta.map(|m| (m.seq, m.optime, m.position));

@@ -1,5 +1,6 @@
 //! How an engine behaves, and what it says about itself.
 
+use crate::base::Base;
 use crate::clock::Clock;
 use crate::journal::JournalOptions;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub struct EngineOptions {
     /// Memory in bytes for leaf pages of the base.
     pub base_cache_bytes_max: usize,
     pub(crate) journal: JournalOptions,
+    /// Another base than the tree in the directory, for tests.
+    pub(crate) base: Option<Arc<dyn Base>>,
 }
 
 impl EngineOptions {
@@ -30,6 +33,7 @@ impl EngineOptions {
             ephemeral_oplog_bytes_max: 32 << 20,
             base_cache_bytes_max: 256 << 20,
             journal: JournalOptions::new(),
+            base: None,
         }
     }
 

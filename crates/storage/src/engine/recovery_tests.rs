@@ -1,7 +1,9 @@
 //! Bad days: crashes, torn and damaged files, full disks, failing syncs.
 
 use super::*;
+use crate::base::memory::MemoryBase;
 use crate::base::tree::PageFile;
+use crate::base::{ApplyStats, Base, BaseError, BaseSnapshot, ChangeSource, CheckReport, KeyRange};
 use crate::journal::JournalOptions;
 use crate::journal::segment::HEADER_BYTES;
 use crate::{TreeId, View};
@@ -633,4 +635,110 @@ fn a_write_set_older_than_several_checkpoints_is_still_checked() {
     assert_eq!(old.get(T, b"b").unwrap().as_deref(), Some(&b"value"[..]));
     drop(old);
     assert_eq!(keys(&engine), "ab");
+}
+
+#[test]
+fn ranges_are_estimated() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path()).unwrap();
+    for key in ["a", "b", "c", "d"] {
+        put(&engine, key).unwrap();
+    }
+    let estimate = |from: &str, to: Option<&str>| {
+        let snapshot = engine.snapshot();
+        snapshot
+            .estimate_entries(T, from.as_bytes(), to.map(str::as_bytes))
+            .unwrap()
+    };
+    for _ in 0..2 {
+        assert_eq!(
+            (estimate("", None), estimate("b", None), estimate("b", Some("d"))),
+            (4, 3, 2)
+        );
+        assert_eq!((estimate("d", Some("b")), estimate("x", None)), (0, 0));
+        engine.checkpoint().unwrap();
+    }
+    put(&engine, "bb").unwrap();
+    assert_eq!((estimate("", None), estimate("b", Some("c"))), (5, 2));
+}
+
+/// A base whose disk can be full.
+#[derive(Default)]
+struct FullBase {
+    base: MemoryBase,
+    full: AtomicBool,
+    tries: AtomicU64,
+}
+
+impl Base for FullBase {
+    fn snapshot(&self) -> Arc<dyn BaseSnapshot> {
+        self.base.snapshot()
+    }
+    fn apply(
+        &self,
+        deletions: &[KeyRange<'_>],
+        changes: &mut dyn ChangeSource,
+        meta: &[u8],
+    ) -> std::result::Result<ApplyStats, BaseError> {
+        self.tries.fetch_add(1, Ordering::SeqCst);
+        if self.full.load(Ordering::SeqCst) {
+            return Err(BaseError::Io {
+                file: Path::new("base").into(),
+                operation: "write",
+                source: io::ErrorKind::StorageFull.into(),
+            });
+        }
+        self.base.apply(deletions, changes, meta)
+    }
+    fn file_bytes(&self) -> u64 {
+        0
+    }
+    fn check(&self) -> std::result::Result<CheckReport, BaseError> {
+        self.base.check()
+    }
+}
+
+#[test]
+fn a_base_that_cannot_grow_holds_writers_back_until_it_can() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = Arc::new(FullBase::default());
+    base.full.store(true, Ordering::SeqCst);
+    let mut options = options();
+    options.memtable_bytes_max = 20_000;
+    options.base = Some(base.clone());
+    let engine = Engine::open(dir.path(), options.clone()).unwrap();
+    let mut written = 0u32;
+    let mut write = || {
+        let mut ws = engine.begin();
+        ws.put(T, written.to_be_bytes(), [7; 200]);
+        engine.commit(ws).map(|_| written += 1)
+    };
+    let refused = loop {
+        match write() {
+            Ok(()) => {}
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused.code(), ErrorCode::OutOfDiskSpace);
+    assert!(base.tries.load(Ordering::SeqCst) > 0);
+    base.full.store(false, Ordering::SeqCst);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while let Err(error) = write() {
+        assert_eq!(error.code(), ErrorCode::OutOfDiskSpace);
+        assert!(Instant::now() < deadline, "the checkpoint is tried again by itself");
+    }
+    for _ in 0..200 {
+        write().unwrap();
+    }
+    let count = |engine: &Engine| {
+        let mut cursor = engine.snapshot().cursor(T);
+        let mut count = u32::from(cursor.first().unwrap());
+        while cursor.next().unwrap() {
+            count += 1;
+        }
+        count
+    };
+    assert_eq!(count(&engine), written);
+    engine.crash();
+    assert_eq!(count(&Engine::open(dir.path(), options).unwrap()), written);
 }

@@ -193,6 +193,20 @@ impl Table {
         }
     }
 
+    /// Keys from `from` to `to`: all of them, or up to [`SCAN_RUN`] of a part.
+    pub(crate) fn estimate(&self, from: &[u8], to: Option<&[u8]>) -> usize {
+        let map = self.map.read().expect("no holder of the lock panics");
+        match to {
+            None if from.is_empty() => map.len(),
+            // A range that ends before it starts would panic.
+            Some(to) if to <= from => 0,
+            _ => {
+                let to = to.map_or(Bound::Unbounded, Bound::Excluded);
+                map.range::<[u8], _>((Bound::Included(from), to)).take(SCAN_RUN).count()
+            }
+        }
+    }
+
     /// The table, locked against writes: for merging a frozen one.
     pub(crate) fn read(&self) -> ReadTable<'_> {
         ReadTable(self.map.read().expect("no holder of the lock panics"))
