@@ -1,8 +1,10 @@
 //! From a plan to running operators.
 
 use crate::operator::BoxOperator;
-use crate::ops::{CollScan, Count, Eof, Filter, IdLookup, Limit, Project, Skip, Sort};
-use nestor_model::Result;
+use crate::ops::{
+    CollScan, Count, Covered, Eof, Fetch, Filter, IdLookup, IndexScan, Limit, Or, Project, Skip, Sort, SortMerge,
+};
+use nestor_model::{Error, ErrorCode, Result};
 use nestor_planner::PlanNode;
 use nestor_storage::Collection;
 use std::sync::Arc;
@@ -14,6 +16,25 @@ pub fn build(plan: &PlanNode, collection: &Arc<Collection>) -> Result<BoxOperato
         PlanNode::Eof => Box::new(Eof::default()),
         PlanNode::CollScan(scan) => Box::new(CollScan::new(collection.records, scan)),
         PlanNode::IdLookup(lookup) => Box::new(IdLookup::new(collection.clone(), lookup)),
+        PlanNode::IndexScan(scan) => {
+            let index = collection.indexes.iter().find(|index| index.id.0 == scan.index.id);
+            let index = index.ok_or_else(|| {
+                Error::new(
+                    ErrorCode::QueryPlanKilled,
+                    format!("index '{}' was dropped", scan.index.name),
+                )
+            })?;
+            Box::new(IndexScan::new(collection, index.clone(), scan.clone()))
+        }
+        PlanNode::Fetch { input: from, filter } => {
+            Box::new(Fetch::new(input(from)?, collection.records, filter.clone()))
+        }
+        PlanNode::Covered { input: from } => Box::new(Covered::new(input(from)?)),
+        PlanNode::Or { inputs } => Box::new(Or::new(inputs.iter().map(input).collect::<Result<_>>()?)),
+        PlanNode::SortMerge { inputs, spec } => Box::new(SortMerge::new(
+            inputs.iter().map(input).collect::<Result<_>>()?,
+            spec.clone(),
+        )),
         PlanNode::Filter { input: from, filter } => Box::new(Filter::new(input(from)?, filter.clone())),
         PlanNode::Sort {
             input: from,

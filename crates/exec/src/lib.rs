@@ -8,6 +8,7 @@
 
 pub mod batch;
 mod build;
+pub mod catalog;
 pub mod interrupt;
 pub mod keys;
 pub mod operator;
@@ -21,6 +22,7 @@ pub mod write;
 
 pub use batch::Batch;
 pub use build::build;
+pub use catalog::plan;
 pub use interrupt::{Interrupt, KillSwitch, with_patience};
 pub use operator::{BoxOperator, Counters, Operator, Step};
 pub use row::{Row, RowDoc};

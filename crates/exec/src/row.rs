@@ -1,8 +1,12 @@
 //! What operators pass up.
 
+use nestor_model::value::EMPTY_DOC;
 use nestor_model::{DocRef, Document, RawDocBuf, RawWriter};
+use nestor_model::{Result, Value};
 use nestor_query::env::DocMeta;
-use nestor_storage::Bytes;
+use nestor_storage::keys::{self, EntryFormat};
+use nestor_storage::{Bytes, Index};
+use std::sync::Arc;
 
 /// A document on its way: as stored, as other bytes, or computed.
 #[derive(Clone, Debug)]
@@ -13,6 +17,57 @@ pub enum RowDoc {
     Raw(RawDocBuf),
     /// Computed.
     Owned(Document),
+    /// No document: an index entry, on its way to be fetched or to be all that is needed.
+    Key(Box<KeyRow>),
+}
+
+/// An index entry.
+#[derive(Clone, Debug)]
+pub struct KeyRow {
+    /// The encoded key.
+    pub key: Bytes,
+    /// What restores its values exactly.
+    pub type_bits: Bytes,
+    /// How the key is encoded.
+    pub format: Arc<EntryFormat>,
+    /// The index.
+    pub index: Arc<Index>,
+}
+
+impl KeyRow {
+    /// The values of the key, one per part.
+    pub fn values(&self) -> Result<Vec<Value>> {
+        Ok(keys::decode(&self.key, &self.type_bits, &self.format.descending)?.0)
+    }
+
+    /// `{path: value, ...}` with the paths as they stand in the key pattern, as `returnKey` shows it.
+    pub fn as_flat_document(&self) -> Result<Document> {
+        let names = self.index.key_pattern.iter().map(|(name, _)| name.into());
+        Ok(names.zip(self.values()?).collect())
+    }
+
+    /// The document that has just these values at these paths. Only of use where no path ran through an array.
+    pub fn as_nested_document(&self) -> Result<Document> {
+        let mut out = Document::new();
+        for ((name, _), value) in self.index.key_pattern.iter().zip(self.values()?) {
+            insert(&mut out, name, value);
+        }
+        Ok(out)
+    }
+}
+
+fn insert(doc: &mut Document, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => doc.set(path, value),
+        Some((head, rest)) => {
+            let mut inner = match doc.remove(head) {
+                Some(Value::Document(inner)) => inner,
+                _ => Document::new(),
+            };
+            insert(&mut inner, rest, value);
+            doc.push(head, inner);
+        }
+    }
 }
 
 impl RowDoc {
@@ -22,6 +77,7 @@ impl RowDoc {
             Self::Stored(bytes) => bytes.document().as_doc(),
             Self::Raw(raw) => raw.as_raw().as_doc(),
             Self::Owned(doc) => doc.as_ref(),
+            Self::Key(_) => EMPTY_DOC,
         }
     }
 
@@ -34,6 +90,7 @@ impl RowDoc {
                 DocRef::Raw(raw) => Some(raw.len()),
                 DocRef::Fields(_) => None,
             },
+            Self::Key(entry) => Some(entry.key.len() + entry.type_bits.len()),
         }
     }
 
@@ -48,6 +105,7 @@ impl RowDoc {
             Self::Stored(bytes) => bytes.document().to_buf().into(),
             Self::Raw(raw) => raw.into(),
             Self::Owned(doc) => doc,
+            Self::Key(_) => Document::new(),
         }
     }
 
@@ -57,6 +115,7 @@ impl RowDoc {
             Self::Stored(bytes) => bytes.document().to_buf(),
             Self::Raw(raw) => raw.clone(),
             Self::Owned(doc) => doc.to_raw(),
+            Self::Key(_) => Document::new().to_raw(),
         }
     }
 }

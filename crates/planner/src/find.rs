@@ -1,7 +1,9 @@
 //! From a find query to its plan.
 
-use crate::plan::{CollScan, IdLookup, PlanNode};
-use nestor_model::{BsonType, Value};
+use crate::catalog::IndexInfo;
+use crate::choose::candidates;
+use crate::plan::{IdLookup, PlanNode};
+use nestor_model::{BsonType, Str, Value};
 use nestor_query::expr::Deps;
 use nestor_query::matcher::{CompareOp, MatchExpr, Predicate};
 use nestor_query::projection::Projection;
@@ -25,6 +27,8 @@ pub struct FindQuery {
     pub limit: Option<u64>,
     /// Wait for more at the end.
     pub tailable: bool,
+    /// Name of the only index that may be used.
+    pub hint: Option<Str>,
 }
 
 impl FindQuery {
@@ -38,22 +42,29 @@ impl FindQuery {
             skip: 0,
             limit: None,
             tailable: false,
+            hint: None,
         }
     }
 }
 
-/// Plans a find over an existing collection.
-pub fn plan_find(query: &FindQuery) -> PlanNode {
-    let mut node = access(query);
+/// Plans a find over an existing collection with these indexes: the candidate that looks best without trying any.
+pub fn plan_find(query: &FindQuery, indexes: &[Arc<IndexInfo>]) -> PlanNode {
+    candidates(query, indexes).swap_remove(0)
+}
+
+/// Puts what a query does with found rows on top of how they are found. `ordered`: they come in its order.
+pub(crate) fn finish(query: &FindQuery, found: PlanNode, ordered: bool) -> PlanNode {
+    let mut node = found;
     if let Some(spec) = &query.sort {
-        let limit = query.limit.map(|limit| limit.saturating_add(query.skip));
         let keep_key = query.projection.as_ref().is_some_and(|p| reads_sort_key(p));
-        node = PlanNode::Sort {
-            input: Box::new(node),
-            spec: spec.clone(),
-            limit,
-            keep_key,
-        };
+        if !ordered || keep_key {
+            node = PlanNode::Sort {
+                input: Box::new(node),
+                spec: spec.clone(),
+                limit: query.limit.map(|limit| limit.saturating_add(query.skip)),
+                keep_key,
+            };
+        }
     }
     if query.skip > 0 {
         node = PlanNode::Skip {
@@ -78,30 +89,14 @@ pub fn plan_find(query: &FindQuery) -> PlanNode {
 }
 
 /// Whether a projection has `{$meta: "sortKey"}`.
-fn reads_sort_key(projection: &Projection) -> bool {
+pub(crate) fn reads_sort_key(projection: &Projection) -> bool {
     let mut deps = Deps::default();
     projection.dependencies(&mut deps);
     deps.metadata.contains("sortKey")
 }
 
-/// How the matching records are found.
-fn access(query: &FindQuery) -> PlanNode {
-    if query.natural.is_none() && !query.tailable {
-        if matches!(*query.filter, MatchExpr::AlwaysFalse) {
-            return PlanNode::Eof;
-        }
-        if let Some(lookup) = id_lookup(&query.filter) {
-            return PlanNode::IdLookup(lookup);
-        }
-    }
-    PlanNode::CollScan(CollScan {
-        filter: residual(&query.filter),
-        forward: query.natural.unwrap_or(true),
-        tailable: query.tailable,
-    })
-}
-
-fn residual(filter: &Arc<MatchExpr>) -> Option<Arc<MatchExpr>> {
+/// What a scan has to check of a filter.
+pub(crate) fn residual(filter: &Arc<MatchExpr>) -> Option<Arc<MatchExpr>> {
     (!matches!(**filter, MatchExpr::AlwaysTrue)).then(|| filter.clone())
 }
 

@@ -1,13 +1,17 @@
 //! Query and catalog snapshot to a checked plan tree and its explain form; pure.
 //!
-//! Reading order: [`plan`] (the tree), [`find`] (how a query becomes one).
+//! Reading order: [`plan`] (the tree), [`find`] (what a query asks for), [`choose`] (the plans by which it could
+//! run), [`access`] (how indexes find documents), [`bounds`], [`interval`], [`catalog`] (what is known of indexes).
 
 pub mod access;
 pub mod bounds;
 pub mod catalog;
+pub mod choose;
 pub mod find;
 pub mod interval;
 pub mod plan;
 
+pub use catalog::IndexInfo;
+pub use choose::candidates;
 pub use find::{FindQuery, plan_find};
 pub use plan::PlanNode;

@@ -1,5 +1,7 @@
 //! The plan tree.
 
+use crate::access::IndexBounds;
+use crate::catalog::IndexInfo;
 use nestor_model::{Str, Value};
 use nestor_query::matcher::MatchExpr;
 use nestor_query::projection::Projection;
@@ -15,6 +17,32 @@ pub enum PlanNode {
     CollScan(CollScan),
     /// IDHACK / EXPRESS: the one record with this `_id`.
     IdLookup(IdLookup),
+    /// IXSCAN: index entries within bounds; its rows have no document.
+    IndexScan(IndexScan),
+    /// FETCH: the documents of rows that are index entries.
+    Fetch {
+        /// Where rows come from.
+        input: Box<PlanNode>,
+        /// What the index could not decide.
+        filter: Option<Arc<MatchExpr>>,
+    },
+    /// PROJECTION_COVERED's lower half: index entries become documents of just the key's fields.
+    Covered {
+        /// Where rows come from.
+        input: Box<PlanNode>,
+    },
+    /// OR: the rows of each input, each record once.
+    Or {
+        /// One per branch.
+        inputs: Vec<PlanNode>,
+    },
+    /// SORT_MERGE: inputs that are in order, into one order.
+    SortMerge {
+        /// One per branch.
+        inputs: Vec<PlanNode>,
+        /// The order.
+        spec: Arc<SortSpec>,
+    },
     /// Rows that match; MATCH after other stages.
     Filter {
         /// Where rows come from.
@@ -76,6 +104,19 @@ pub struct CollScan {
     pub tailable: bool,
 }
 
+/// A scan of an index.
+#[derive(Clone, Debug)]
+pub struct IndexScan {
+    /// The index.
+    pub index: Arc<IndexInfo>,
+    /// Which entries.
+    pub bounds: IndexBounds,
+    /// In the order of keys, or backwards.
+    pub forward: bool,
+    /// Condition on the key's values.
+    pub key_filter: Option<Arc<MatchExpr>>,
+}
+
 /// A lookup by `_id`.
 #[derive(Clone, Debug)]
 pub struct IdLookup {
@@ -86,11 +127,22 @@ pub struct IdLookup {
 }
 
 impl PlanNode {
-    /// The node's input, if it has one.
+    /// The node's inputs.
+    pub fn inputs(&self) -> Vec<&PlanNode> {
+        match self {
+            Self::Or { inputs } | Self::SortMerge { inputs, .. } => inputs.iter().collect(),
+            _ => self.input().into_iter().collect(),
+        }
+    }
+
+    /// The node's input, if it has just one.
     pub fn input(&self) -> Option<&PlanNode> {
         match self {
-            Self::Eof | Self::CollScan(_) | Self::IdLookup(_) => None,
-            Self::Filter { input, .. }
+            Self::Eof | Self::CollScan(_) | Self::IdLookup(_) | Self::IndexScan(_) => None,
+            Self::Or { .. } | Self::SortMerge { .. } => None,
+            Self::Fetch { input, .. }
+            | Self::Covered { input }
+            | Self::Filter { input, .. }
             | Self::Sort { input, .. }
             | Self::Skip { input, .. }
             | Self::Limit { input, .. }
@@ -105,6 +157,11 @@ impl PlanNode {
             Self::Eof => "EOF",
             Self::CollScan(_) => "COLLSCAN",
             Self::IdLookup(_) => "IDHACK",
+            Self::IndexScan(_) => "IXSCAN",
+            Self::Fetch { .. } => "FETCH",
+            Self::Covered { .. } => "COVERED",
+            Self::Or { .. } => "OR",
+            Self::SortMerge { .. } => "SORT_MERGE",
             Self::Filter { .. } => "MATCH",
             Self::Sort { .. } => "SORT",
             Self::Skip { .. } => "SKIP",

@@ -2,9 +2,10 @@
 
 use crate::Context;
 use crate::read;
+use nestor_exec::plan;
 use nestor_exec::{Batch, BoxOperator, Step, build};
 use nestor_model::{RawDoc, Result, ValueRef};
-use nestor_planner::{FindQuery, plan_find};
+use nestor_planner::FindQuery;
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::matcher::MatchExpr;
 use nestor_query::sort::SortSpec;
@@ -43,7 +44,7 @@ impl Selection {
         query.sort = self.sort.clone();
         query.natural = self.natural;
         query.limit = limit;
-        build(&plan_find(&query), collection)
+        build(&plan(&query, collection)?, collection)
     }
 
     /// The first one: its record key and bytes.

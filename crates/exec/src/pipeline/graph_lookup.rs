@@ -1,7 +1,7 @@
 //! `$graphLookup`: breadth-first search through a collection.
 
 use super::hash_join::collect;
-use super::lookup::set_path;
+use super::lookup::{one_field, set_path};
 use super::{PipelineSource, open};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
@@ -82,7 +82,7 @@ impl GraphLookupOp {
 
     /// The documents whose `connectToField` holds one of the values.
     fn step(&self, values: Vec<Value>, batch: &Batch<'_>) -> Result<Vec<RowDoc>> {
-        let filter = doc! { (self.graph.connect_to.as_str()): doc! { "$in": values } };
+        let filter = one_field(&self.graph.connect_to, doc! { "$in": values });
         let mut filter = MatchExpr::parse(filter.as_ref(), &mut Scope::new())?;
         if let Some(restrict) = &self.graph.restrict {
             filter = MatchExpr::And(vec![filter, restrict.clone()]);

@@ -243,18 +243,25 @@ fn gather(value: ValueRef<'_>, parts: &[PathPart], seen_array: &mut bool, out: &
 fn equality(foreign: &Path, values: &[Value]) -> Result<MatchExpr> {
     let each: Vec<Value> = values
         .iter()
-        .map(|value| doc! { (foreign.as_str()): doc! { "$eq": value.clone() } }.into())
+        .map(|value| one_field(foreign, doc! { "$eq": value.clone() }).into())
         .collect();
     let filter = match each.len() {
         0 => return Ok(MatchExpr::AlwaysFalse),
         1 => each.into_iter().next().expect("one"),
         _ if values.iter().any(|v| matches!(v, Value::Regex(_))) => doc! { "$or": each }.into(),
-        _ => doc! { (foreign.as_str()): doc! { "$in": values.to_vec() } }.into(),
+        _ => one_field(foreign, doc! { "$in": values.to_vec() }).into(),
     };
     let Value::Document(filter) = filter else {
         return Ok(MatchExpr::AlwaysFalse);
     };
     Ok(MatchExpr::parse(filter.as_ref(), &mut Scope::new())?.normalize())
+}
+
+/// `{path: condition}`.
+pub(super) fn one_field(path: &Path, condition: Document) -> Document {
+    let mut out = Document::with_capacity(1);
+    out.push(path.as_str(), condition);
+    out
 }
 
 /// Rows found in a table.

@@ -89,8 +89,3 @@ pub fn build_stages(stages: &[Stage], source: BoxOperator, context: &PipelineSou
     }
     Ok(node)
 }
-
-/// An `Arc`'d pipeline of these stages.
-pub(crate) fn pipeline_of(stages: Vec<Stage>) -> Arc<Pipeline> {
-    Arc::new(Pipeline { stages })
-}

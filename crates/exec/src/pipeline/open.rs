@@ -2,10 +2,11 @@
 
 use super::{ServerState, build_stages};
 use crate::build::build as build_plan;
+use crate::catalog::plan;
 use crate::operator::BoxOperator;
 use crate::ops::Eof;
 use nestor_model::{Error, ErrorCode, Namespace, Result, ValueRef};
-use nestor_planner::{FindQuery, plan_find};
+use nestor_planner::FindQuery;
 use nestor_query::Scope;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::{ParseContext, Pipeline, Place, Stage};
@@ -99,7 +100,7 @@ pub fn open(
         None => Box::new(Eof::default()),
         Some(collection) => {
             let query = FindQuery::all(filter.clone().filter(|_| !through_views).unwrap_or_else(all));
-            build_plan(&plan_find(&query), collection)?
+            build_plan(&plan(&query, collection)?, collection)?
         }
     };
     if !through_views {

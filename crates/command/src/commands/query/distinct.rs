@@ -3,10 +3,11 @@
 use crate::Context;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::read::{self, Target};
+use nestor_exec::plan;
 use nestor_exec::{BoxOperator, Step, build};
 use nestor_model::order::Key;
 use nestor_model::{ArrayRef, DocRef, Path, PathPart, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, raw};
-use nestor_planner::{FindQuery, plan_find};
+use nestor_planner::FindQuery;
 use nestor_storage::View;
 use std::collections::HashSet;
 
@@ -54,7 +55,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         } else {
             let mut query = FindQuery::all(filter);
             query.natural = read::check_hint(args.hint, Some(&collection))?;
-            build(&plan_find(&query), &collection)?
+            build(&plan(&query, &collection)?, &collection)?
         });
     }
     let path = Path::new(args.key);

@@ -8,10 +8,11 @@ use crate::Context;
 use crate::args::Arg;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::read::{self, Target};
+use nestor_exec::plan;
 use nestor_exec::{BoxOperator, Operator, Step, build};
 use nestor_model::value::DocRef;
 use nestor_model::{ArrayRef, Document, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc};
-use nestor_planner::{FindQuery, PlanNode, plan_find};
+use nestor_planner::{FindQuery, PlanNode};
 use nestor_query::matcher::MatchExpr;
 use nestor_storage::{Snapshot, View};
 use std::sync::Arc;
@@ -109,7 +110,7 @@ fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'
         "" => bail!(FailedToParse, "explain needs a command"),
         other => bail!(CommandNotFound, "Explain failed due to unknown command: {other}"),
     };
-    let plan = view.catalog().get(&ns).map(|_| plan_find(&query));
+    let plan = view.catalog().get(&ns).map(|found| plan(&query, found)).transpose()?;
     Ok(Subject {
         ns,
         filter: query.filter,
@@ -285,7 +286,11 @@ pub(super) fn aggregate(
     let subject = Subject {
         ns: ns.clone(),
         filter: query.filter.clone(),
-        plan: snapshot.catalog().get(ns).map(|_| plan_find(&query)),
+        plan: snapshot
+            .catalog()
+            .get(ns)
+            .map(|found| plan(&query, found))
+            .transpose()?,
     };
     append(context, &snapshot, &subject, Verbosity::QueryPlanner, reply)?;
     reply.append_raw("command", context.body);

@@ -8,9 +8,10 @@ use crate::batch::{self, Opening};
 use crate::dispatch::{CommandSpec, Flags};
 use crate::read::{self, Target};
 use crate::read_concern::Level;
+use nestor_exec::plan;
 use nestor_exec::{build, point};
 use nestor_model::{ArrayRef, BsonType, DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail};
-use nestor_planner::{FindQuery, plan_find};
+use nestor_planner::FindQuery;
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::projection::{Policy, Projection};
 use nestor_query::sort::SortSpec;
@@ -74,7 +75,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
                 return find_view(context, &snapshot, &args, ns, op, &mut scope, reply);
             }
             check_tailable(&args, collection)?;
-            build(&plan_find(&query), collection)?
+            build(&plan(&query, collection)?, collection)?
         }
         None => {
             batch::empty(&ns, reply);

@@ -1,0 +1,205 @@
+//! IXSCAN: the entries of an index within bounds, in the order of keys.
+
+use crate::batch::Batch;
+use crate::keys::directions;
+use crate::operator::{Counters, Operator, Step};
+use crate::ops::scan_bounds::{ScanBounds, Verdict};
+use crate::row::{KeyRow, Row, RowDoc};
+use nestor_model::{Document, Result};
+use nestor_storage::keys::EntryFormat;
+use nestor_storage::{Bytes, Collection, Cursor, Index};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Scans an index.
+///
+/// The position is the key of the last entry looked at; after [`Operator::save`] the scan goes on behind it. A row
+/// carries its record's key and its index entry, no document.
+pub struct IndexScan {
+    index: Arc<Index>,
+    format: Arc<EntryFormat>,
+    plan: nestor_planner::plan::IndexScan,
+    bounds: ScanBounds,
+    cursor: Option<Cursor>,
+    position: Option<Bytes>,
+    jump: Vec<u8>,
+    /// Records given already, when a record may have several entries within the bounds.
+    seen: Option<HashSet<Bytes>>,
+    dups_tested: u64,
+    dups_dropped: u64,
+    counters: Counters,
+}
+
+impl IndexScan {
+    /// A scan of `index`.
+    pub fn new(collection: &Collection, index: Arc<Index>, plan: nestor_planner::plan::IndexScan) -> Self {
+        let descending = directions(&index.key_pattern);
+        let bounds = ScanBounds::new(&plan.bounds, &descending, plan.forward);
+        let format = Arc::new(EntryFormat {
+            unique: index.unique,
+            clustered: collection.is_clustered(),
+            descending,
+        });
+        let seen = plan.index.is_multikey().then(HashSet::new);
+        let counters = Counters {
+            is_eof: bounds.is_empty(),
+            ..Counters::default()
+        };
+        Self {
+            index,
+            format,
+            plan,
+            bounds,
+            cursor: None,
+            position: None,
+            jump: Vec::new(),
+            seen,
+            dups_tested: 0,
+            dups_dropped: 0,
+            counters,
+        }
+    }
+
+    /// Moves to the next entry to look at; `false` at the end.
+    fn advance(&mut self, batch: &Batch<'_>) -> Result<bool> {
+        let forward = self.plan.forward;
+        if let Some(cursor) = &mut self.cursor {
+            return Ok(if forward { cursor.next()? } else { cursor.prev()? });
+        }
+        let mut cursor = batch.view.cursor(self.index.tree);
+        let found = match &self.position {
+            None => {
+                self.counters.seeks += 1;
+                let start = self.bounds.start();
+                match (forward, start.is_empty()) {
+                    (true, true) => cursor.first()?,
+                    (true, false) => cursor.seek(&start)?,
+                    (false, true) => cursor.last()?,
+                    (false, false) => cursor.seek_back(&start)?,
+                }
+            }
+            Some(key) => {
+                let found = if forward {
+                    cursor.seek(key)?
+                } else {
+                    cursor.seek_back(key)?
+                };
+                match (found && cursor.key() == key.as_slice(), forward) {
+                    (false, _) => found,
+                    (true, true) => cursor.next()?,
+                    (true, false) => cursor.prev()?,
+                }
+            }
+        };
+        self.cursor = Some(cursor);
+        Ok(found)
+    }
+
+    /// Looks at entries from the cursor's position on until one is in, jumping where the bounds allow it.
+    fn settle(&mut self) -> Result<bool> {
+        let Some(cursor) = &mut self.cursor else {
+            return Ok(false);
+        };
+        loop {
+            self.counters.keys_examined += 1;
+            match self.bounds.check(cursor.key(), &mut self.jump)? {
+                Verdict::In => return Ok(true),
+                Verdict::Over => return Ok(false),
+                Verdict::Jump => {
+                    self.counters.seeks += 1;
+                    let found = if self.plan.forward {
+                        cursor.seek(&self.jump)?
+                    } else {
+                        cursor.seek_back(&self.jump)?
+                    };
+                    if !found {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The row of the current entry; `None` when its record was given before.
+    fn row(&mut self) -> Result<Option<Row>> {
+        let Some(cursor) = &self.cursor else {
+            return Ok(None);
+        };
+        let entry = self.format.split(cursor.key(), cursor.value()?)?;
+        let record = Bytes::copy_from(entry.record);
+        if let Some(seen) = &mut self.seen {
+            self.dups_tested += 1;
+            if !seen.insert(record.clone()) {
+                self.dups_dropped += 1;
+                return Ok(None);
+            }
+        }
+        let key = KeyRow {
+            key: Bytes::copy_from(entry.key),
+            type_bits: Bytes::copy_from(entry.type_bits),
+            format: self.format.clone(),
+            index: self.index.clone(),
+        };
+        Ok(Some(Row {
+            doc: RowDoc::Key(Box::new(key)),
+            record: Some(record),
+            meta: None,
+        }))
+    }
+}
+
+impl Operator for IndexScan {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        loop {
+            if self.counters.is_eof {
+                return Ok(Step::Eof);
+            }
+            if !batch.spend()? {
+                return Ok(Step::Pause);
+            }
+            self.counters.works += 1;
+            if !(self.advance(batch)? && self.settle()?) {
+                self.counters.is_eof = true;
+                self.cursor = None;
+                return Ok(Step::Eof);
+            }
+            let Some(row) = self.row()? else {
+                continue;
+            };
+            if let (Some(filter), RowDoc::Key(key)) = (&self.plan.key_filter, &row.doc) {
+                if !filter.matches(key.as_nested_document()?.as_ref(), batch.op)? {
+                    continue;
+                }
+            }
+            self.counters.advanced += 1;
+            return Ok(Step::Row(row));
+        }
+    }
+
+    fn save(&mut self) {
+        if let Some(cursor) = self.cursor.take() {
+            if cursor.is_valid() {
+                self.position = Some(Bytes::copy_from(cursor.key()));
+            }
+        }
+    }
+
+    fn stage(&self) -> &'static str {
+        "IXSCAN"
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn explain_fields(&self, out: &mut Document) {
+        out.push("keysExamined", self.counters.keys_examined as i64);
+        out.push("seeks", self.counters.seeks as i64);
+        out.push("dupsTested", self.dups_tested as i64);
+        out.push("dupsDropped", self.dups_dropped as i64);
+    }
+
+    fn memory(&self) -> usize {
+        self.seen.as_ref().map_or(0, |seen| seen.len() * 48)
+    }
+}

@@ -1,0 +1,347 @@
+//! Where an index scan goes next: bounds as bytes.
+//!
+//! The values of each part are bounded by a list of intervals. Here the lists are bytes of encoded parts in the
+//! order of the scan, and [`ScanBounds::check`] tells of an entry's key whether it is in, whether the scan is
+//! over, or to which bytes the cursor may jump because nothing in between can be in.
+//!
+//! Example, ascending parts, `a` in {1, 3}, `b` in (5, 9]:
+//!
+//! ```text
+//! key (1, 2)    below b's interval    jump to (1, 5) FF, behind every entry with a = 1, b = 5
+//! key (1, 7)    in
+//! key (1, 10)   above                 jump to (1) FF, behind every entry with a = 1
+//! key (2, 0)    a is in a gap         jump to (3) ...
+//! key (4, 0)    above everything      over
+//! ```
+
+use nestor_model::Result;
+use nestor_planner::access::IndexBounds;
+use nestor_planner::interval::Interval;
+use nestor_storage::keys;
+
+/// Follows a prefix in every key that goes on behind it.
+const BEHIND: u8 = 0xFF;
+
+/// Encoded ends of an interval, in the order of bytes.
+#[derive(Clone, Debug)]
+struct ByteInterval {
+    low: Vec<u8>,
+    low_inclusive: bool,
+    high: Vec<u8>,
+    high_inclusive: bool,
+    point: bool,
+}
+
+#[derive(Clone, Debug)]
+struct BytePart {
+    /// Ascending in the order of bytes.
+    intervals: Vec<ByteInterval>,
+    all: bool,
+}
+
+/// Bounds of a scan in one direction.
+#[derive(Clone, Debug)]
+pub struct ScanBounds {
+    parts: Vec<BytePart>,
+    descending: Vec<bool>,
+    forward: bool,
+    /// Parts from here on take everything.
+    bounded: usize,
+}
+
+/// What to do about a key.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is within the bounds.
+    In,
+    /// Neither it nor anything behind it.
+    Over,
+    /// Go on at these bytes: forwards at the first key not below, backwards at the last key not above.
+    Jump,
+}
+
+impl ScanBounds {
+    /// Encodes bounds for an index with parts of these directions.
+    pub fn new(bounds: &IndexBounds, descending: &[bool], forward: bool) -> Self {
+        let parts: Vec<BytePart> = bounds
+            .parts
+            .iter()
+            .zip(descending)
+            .map(|(list, descending)| {
+                let mut intervals: Vec<ByteInterval> =
+                    list.intervals().iter().map(|i| encode(i, *descending)).collect();
+                if *descending {
+                    intervals.reverse();
+                }
+                BytePart {
+                    intervals,
+                    all: list.is_all(),
+                }
+            })
+            .collect();
+        let bounded = parts.iter().rposition(|part| !part.all).map_or(0, |last| last + 1);
+        Self {
+            parts,
+            descending: descending.to_vec(),
+            forward,
+            bounded,
+        }
+    }
+
+    /// True when nothing can be in.
+    pub fn is_empty(&self) -> bool {
+        self.parts.iter().any(|part| part.intervals.is_empty())
+    }
+
+    /// Where the scan starts; empty for the end of the tree it starts at.
+    pub fn start(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.append_entry_point(0, &mut out);
+        out
+    }
+
+    /// Appends the nearest end of parts `from..` in the order of the scan.
+    fn append_entry_point(&self, from: usize, out: &mut Vec<u8>) {
+        for part in &self.parts[from.min(self.bounded)..self.bounded] {
+            let interval = if self.forward {
+                part.intervals.first()
+            } else {
+                part.intervals.last()
+            };
+            let Some(interval) = interval else {
+                return;
+            };
+            let (bytes, inclusive) = self.near_end(interval);
+            out.extend_from_slice(bytes);
+            if !inclusive {
+                // Forwards behind, backwards before everything of that value.
+                if self.forward {
+                    out.push(BEHIND);
+                }
+                return;
+            }
+            if !interval.point && !self.forward {
+                out.push(BEHIND);
+                return;
+            }
+        }
+        if !self.forward {
+            out.push(BEHIND);
+        }
+    }
+
+    fn near_end<'i>(&self, interval: &'i ByteInterval) -> (&'i [u8], bool) {
+        if self.forward {
+            (&interval.low, interval.low_inclusive)
+        } else {
+            (&interval.high, interval.high_inclusive)
+        }
+    }
+
+    /// Looks at an entry's key; with [`Verdict::Jump`] the target is in `jump`.
+    pub fn check(&self, key: &[u8], jump: &mut Vec<u8>) -> Result<Verdict> {
+        let mut at = 0;
+        for (i, part) in self.parts[..self.bounded].iter().enumerate() {
+            let rest = key.get(at..).unwrap_or_default();
+            let position = match self.place(part, rest) {
+                Place::In(interval) => interval,
+                Place::Before(interval) => {
+                    jump.clear();
+                    jump.extend_from_slice(&key[..at]);
+                    let (bytes, inclusive) = self.near_end(interval);
+                    jump.extend_from_slice(bytes);
+                    match (self.forward, inclusive) {
+                        (true, true) => self.append_entry_point(i + 1, jump),
+                        (true, false) => jump.push(BEHIND),
+                        (false, true) if interval.point => self.append_entry_point(i + 1, jump),
+                        (false, true) => jump.push(BEHIND),
+                        (false, false) => {}
+                    }
+                    return Ok(Verdict::Jump);
+                }
+                Place::Past if i == 0 => return Ok(Verdict::Over),
+                Place::Past => {
+                    // Nothing more with this prefix.
+                    jump.clear();
+                    jump.extend_from_slice(&key[..at]);
+                    if self.forward {
+                        jump.push(BEHIND);
+                    }
+                    return Ok(Verdict::Jump);
+                }
+            };
+            if i + 1 < self.bounded {
+                at += match position {
+                    Some(point) => point.low.len(),
+                    None => keys::part_bytes(rest, &self.descending[i..=i])?,
+                };
+            }
+        }
+        Ok(Verdict::In)
+    }
+
+    /// Where a part's value (at the start of `rest`) lies among the part's intervals.
+    fn place<'p>(&self, part: &'p BytePart, rest: &[u8]) -> Place<'p> {
+        if part.all {
+            return Place::In(None);
+        }
+        if self.forward {
+            // The first interval whose end is not below the value.
+            let at = part
+                .intervals
+                .partition_point(|interval| is_above(rest, &interval.high, interval.high_inclusive));
+            let Some(interval) = part.intervals.get(at) else {
+                return Place::Past;
+            };
+            if is_below(rest, &interval.low, interval.low_inclusive) {
+                return Place::Before(interval);
+            }
+            return Place::In(interval.point.then_some(interval));
+        }
+        let at = part
+            .intervals
+            .partition_point(|interval| !is_below(rest, &interval.low, interval.low_inclusive));
+        let Some(interval) = at.checked_sub(1).and_then(|at| part.intervals.get(at)) else {
+            return Place::Past;
+        };
+        if is_above(rest, &interval.high, interval.high_inclusive) {
+            return Place::Before(interval);
+        }
+        Place::In(interval.point.then_some(interval))
+    }
+}
+
+enum Place<'p> {
+    /// Within; the interval when it is a single value.
+    In(Option<&'p ByteInterval>),
+    /// This interval comes next.
+    Before(&'p ByteInterval),
+    /// None comes.
+    Past,
+}
+
+/// Encoded values are free of prefixes: a key continues with `bytes` exactly when its value equals.
+fn is_above(rest: &[u8], high: &[u8], inclusive: bool) -> bool {
+    if rest.starts_with(high) {
+        !inclusive
+    } else {
+        rest > high
+    }
+}
+
+fn is_below(rest: &[u8], low: &[u8], inclusive: bool) -> bool {
+    if rest.starts_with(low) { !inclusive } else { rest < low }
+}
+
+fn encode(interval: &Interval, descending: bool) -> ByteInterval {
+    let bytes = |value| {
+        let mut out = Vec::with_capacity(16);
+        keys::encode_into(value, descending, &mut out);
+        out
+    };
+    let point = interval.is_point();
+    let (low, high) = (bytes(&interval.low), bytes(&interval.high));
+    if descending {
+        return ByteInterval {
+            low: high,
+            low_inclusive: interval.high_inclusive,
+            high: low,
+            high_inclusive: interval.low_inclusive,
+            point,
+        };
+    }
+    ByteInterval {
+        low,
+        low_inclusive: interval.low_inclusive,
+        high,
+        high_inclusive: interval.high_inclusive,
+        point,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nestor_model::Value;
+    use nestor_planner::interval::IntervalList;
+
+    fn key(values: &[i32], descending: &[bool]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (v, d) in values.iter().zip(descending) {
+            keys::encode_into(&Value::from(*v), *d, &mut out);
+        }
+        out.push(7);
+        out
+    }
+
+    fn list(intervals: &[(i32, bool, i32, bool)]) -> IntervalList {
+        let interval = |(l, li, h, hi): &(i32, bool, i32, bool)| Interval::new((*l).into(), *li, (*h).into(), *hi);
+        IntervalList::union_of(intervals.iter().map(interval).collect())
+    }
+
+    /// Scans all pairs of 0..=9 by the verdicts and returns those that are in, and how many were looked at.
+    fn scan(a: IntervalList, b: IntervalList, descending: [bool; 2], forward: bool) -> (Vec<(i32, i32)>, usize) {
+        let bounds = ScanBounds::new(&IndexBounds { parts: vec![a, b] }, &descending, forward);
+        let mut keys: Vec<(Vec<u8>, (i32, i32))> = (0..10)
+            .flat_map(|a| (0..10).map(move |b| (key(&[a, b], &descending), (a, b))))
+            .collect();
+        keys.sort();
+        if !forward {
+            keys.reverse();
+        }
+        let not_before = |key: &[u8], target: &[u8]| if forward { key >= target } else { key <= target };
+        let start = bounds.start();
+        let mut at = if start.is_empty() {
+            0
+        } else {
+            keys.iter()
+                .position(|(k, _)| not_before(k, &start))
+                .unwrap_or(keys.len())
+        };
+        let (mut found, mut looked, mut jump) = (Vec::new(), 0, Vec::new());
+        while at < keys.len() {
+            looked += 1;
+            match bounds.check(&keys[at].0, &mut jump).expect("keys decode") {
+                Verdict::In => {
+                    found.push(keys[at].1);
+                    at += 1;
+                }
+                Verdict::Over => break,
+                Verdict::Jump => {
+                    let next = keys
+                        .iter()
+                        .position(|(k, _)| not_before(k, &jump))
+                        .unwrap_or(keys.len());
+                    assert!(next > at, "a jump goes on");
+                    at = next;
+                }
+            }
+        }
+        (found, looked)
+    }
+
+    #[test]
+    fn jumps_skip_what_cannot_be_in() {
+        for descending in [[false, false], [false, true], [true, false], [true, true]] {
+            for forward in [true, false] {
+                let a = list(&[(1, true, 1, true), (3, false, 5, true), (8, true, 8, true)]);
+                let b = list(&[(5, false, 7, true), (9, true, 9, true)]);
+                let (mut found, looked) = scan(a, b, descending, forward);
+                found.sort_unstable();
+                let expected: Vec<(i32, i32)> = [1, 4, 5, 8]
+                    .into_iter()
+                    .flat_map(|a| [6, 7, 9].map(|b| (a, b)))
+                    .collect();
+                assert_eq!(found, expected, "{descending:?} {forward}");
+                assert!(looked <= 12 + 14, "{looked} keys looked at, {descending:?} {forward}");
+            }
+        }
+    }
+
+    #[test]
+    fn bounds_of_later_parts_only() {
+        let (found, looked) = scan(IntervalList::all(), list(&[(4, true, 4, true)]), [false, false], true);
+        assert_eq!(found, (0..10).map(|a| (a, 4)).collect::<Vec<_>>());
+        assert!(looked <= 31, "{looked}");
+    }
+}

@@ -1,0 +1,120 @@
+//! SORT_MERGE: several inputs, each in order, into one order.
+
+use crate::batch::Batch;
+use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::row::{Row, RowDoc};
+use nestor_model::{Document, Result, Value, ValueRef};
+use nestor_query::sort::SortSpec;
+use nestor_storage::Bytes;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Merges its inputs; each record comes out once.
+pub struct SortMerge {
+    inputs: Vec<BoxOperator>,
+    spec: Arc<SortSpec>,
+    /// `heads[i]` is the next row of input `i` with its sort key.
+    heads: Vec<Head>,
+    seen: HashSet<Bytes>,
+    dups_tested: u64,
+    dups_dropped: u64,
+    counters: Counters,
+}
+
+enum Head {
+    Unknown,
+    Row(Vec<Value>, Box<Row>),
+    Done,
+}
+
+impl SortMerge {
+    /// The union of `inputs`, each of which is in the order of `spec`.
+    pub fn new(inputs: Vec<BoxOperator>, spec: Arc<SortSpec>) -> Self {
+        let heads = inputs.iter().map(|_| Head::Unknown).collect();
+        Self {
+            inputs,
+            spec,
+            heads,
+            seen: HashSet::new(),
+            dups_tested: 0,
+            dups_dropped: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    fn key(&self, row: &Row) -> Result<Vec<Value>> {
+        let mut key = Vec::new();
+        match &row.doc {
+            RowDoc::Key(entry) => {
+                let doc = entry.as_nested_document()?;
+                self.spec.key(doc.as_ref(), None, &mut key)?;
+                Ok(key.into_iter().map(ValueRef::to_value).collect())
+            }
+            doc => {
+                self.spec.key(doc.as_doc(), None, &mut key)?;
+                Ok(key.into_iter().map(ValueRef::to_value).collect())
+            }
+        }
+    }
+}
+
+impl Operator for SortMerge {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        loop {
+            self.counters.works += 1;
+            for at in 0..self.inputs.len() {
+                if matches!(self.heads[at], Head::Unknown) {
+                    self.heads[at] = match self.inputs[at].next(batch)? {
+                        Step::Row(row) => Head::Row(self.key(&row)?, Box::new(row)),
+                        Step::Eof => Head::Done,
+                        Step::Pause => return Ok(Step::Pause),
+                    };
+                }
+            }
+            let mut least: Option<(usize, &Vec<Value>)> = None;
+            for (at, head) in self.heads.iter().enumerate() {
+                if let Head::Row(key, _) = head {
+                    if least.is_none_or(|(_, best)| self.spec.compare_owned(key, best).is_lt()) {
+                        least = Some((at, key));
+                    }
+                }
+            }
+            let Some((at, _)) = least else {
+                self.counters.is_eof = true;
+                return Ok(Step::Eof);
+            };
+            let Head::Row(_, row) = std::mem::replace(&mut self.heads[at], Head::Unknown) else {
+                continue;
+            };
+            if let Some(record) = &row.record {
+                self.dups_tested += 1;
+                if !self.seen.insert(record.clone()) {
+                    self.dups_dropped += 1;
+                    continue;
+                }
+            }
+            self.counters.advanced += 1;
+            return Ok(Step::Row(*row));
+        }
+    }
+
+    fn save(&mut self) {
+        self.inputs.iter_mut().for_each(|input| input.save());
+    }
+    fn stage(&self) -> &'static str {
+        "SORT_MERGE"
+    }
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+    fn explain_fields(&self, out: &mut Document) {
+        out.push("dupsTested", self.dups_tested as i64);
+        out.push("dupsDropped", self.dups_dropped as i64);
+    }
+    fn inputs(&self) -> Vec<&dyn Operator> {
+        self.inputs.iter().map(|input| &**input as &dyn Operator).collect()
+    }
+    fn memory(&self) -> usize {
+        self.seen.len() * 48
+    }
+}

@@ -1,0 +1,317 @@
+//! Candidates: the plans by which a find could run, best guess first.
+//!
+//! Every access path of an index, the union of one per `$or` branch, the merge of one scan per point where
+//! that gives the order asked for, and a scan of an index for its order alone. Without any of them, or when
+//! `$natural` demands it, the collection is scanned. Which candidate is best is for a trial run to say; the
+//! order here only decides ties.
+
+use crate::access::{IndexAccess, IndexBounds, full_access, index_accesses};
+use crate::catalog::{IndexInfo, PartKind};
+use crate::find::{FindQuery, finish, id_lookup, reads_sort_key, residual};
+use crate::interval::IntervalList;
+use crate::plan::{CollScan, IndexScan, PlanNode};
+use nestor_query::matcher::MatchExpr;
+use nestor_query::sort::{SortBy, SortSpec};
+use std::sync::Arc;
+
+/// Most scans that one plan may merge.
+const SCANS_MAX: usize = 200;
+
+/// How found rows come.
+struct Found {
+    node: PlanNode,
+    /// They come in the order of the query's sort.
+    ordered: bool,
+    /// How good it looks: more bounded parts, then order.
+    score: usize,
+}
+
+/// The plans by which `query` could run, at least one.
+pub fn candidates(query: &FindQuery, indexes: &[Arc<IndexInfo>]) -> Vec<PlanNode> {
+    let scan = || {
+        finish(
+            query,
+            PlanNode::CollScan(CollScan {
+                filter: residual(&query.filter),
+                forward: query.natural.unwrap_or(true),
+                tailable: query.tailable,
+            }),
+            false,
+        )
+    };
+    if query.natural.is_some() || query.tailable {
+        return vec![scan()];
+    }
+    if matches!(*query.filter, MatchExpr::AlwaysFalse) {
+        return vec![finish(query, PlanNode::Eof, true)];
+    }
+    if let (Some(lookup), None) = (id_lookup(&query.filter), &query.hint) {
+        return vec![finish(query, PlanNode::IdLookup(lookup), true)];
+    }
+    let hinted: Vec<Arc<IndexInfo>>;
+    let usable = match &query.hint {
+        None => indexes,
+        Some(name) => {
+            hinted = indexes.iter().filter(|index| index.name == *name).cloned().collect();
+            &hinted
+        }
+    };
+    let mut found = find(&query.filter, query.sort.as_deref(), usable);
+    if let (Some(spec), true) = (query.sort.as_deref(), found.is_empty() || query.hint.is_none()) {
+        found.extend(order_scans(&query.filter, spec, usable, &found));
+    }
+    if found.is_empty() {
+        if let Some(index) = usable.first().filter(|_| query.hint.is_some()) {
+            found.push(Found {
+                node: fetch(full_access(index, &query.filter), true),
+                ordered: false,
+                score: 0,
+            });
+        }
+    }
+    found.sort_by_key(|f| std::cmp::Reverse(f.score));
+    let mut plans: Vec<PlanNode> = found
+        .into_iter()
+        .map(|f| finish(query, cover(f.node, query), f.ordered))
+        .collect();
+    if plans.is_empty() {
+        plans.push(scan());
+    }
+    plans
+}
+
+/// Index plans that find what `filter` matches.
+fn find(filter: &Arc<MatchExpr>, sort: Option<&SortSpec>, indexes: &[Arc<IndexInfo>]) -> Vec<Found> {
+    let mut out = Vec::new();
+    for access in index_accesses(filter, indexes) {
+        let score = access.bounded_parts * 4 + access.bounds.equality_prefix() * 4;
+        if let Some(forward) = sort.and_then(|spec| order(&access, spec)) {
+            out.push(Found {
+                node: fetch(access, forward),
+                ordered: true,
+                score: score + 2,
+            });
+        } else if let Some(node) = sort.and_then(|spec| explode(&access, spec)) {
+            out.push(Found {
+                node,
+                ordered: true,
+                score: score + 1,
+            });
+        } else {
+            out.push(Found {
+                node: fetch(access, true),
+                ordered: false,
+                score,
+            });
+        }
+    }
+    out.extend(union(filter, sort, indexes));
+    out
+}
+
+/// One index plan per branch of an `$or` that stands alone or among other conditions.
+fn union(filter: &Arc<MatchExpr>, sort: Option<&SortSpec>, indexes: &[Arc<IndexInfo>]) -> Option<Found> {
+    let (branches, alone) = match &**filter {
+        MatchExpr::Or(branches) => (branches, true),
+        MatchExpr::And(all) => {
+            let branches = all.iter().find_map(|c| match c {
+                MatchExpr::Or(branches) => Some(branches),
+                _ => None,
+            })?;
+            (branches, false)
+        }
+        _ => return None,
+    };
+    let best = |sort| -> Option<Vec<Found>> {
+        branches
+            .iter()
+            .map(|branch| {
+                find(&Arc::new(branch.clone()), sort, indexes)
+                    .into_iter()
+                    .max_by_key(|f| f.score)
+            })
+            .collect()
+    };
+    let found = best(sort)?;
+    let ordered = sort.is_some() && found.iter().all(|f| f.ordered);
+    let inputs: Vec<PlanNode> = found.into_iter().map(|f| f.node).collect();
+    let node = match sort {
+        Some(spec) if ordered => PlanNode::SortMerge {
+            inputs,
+            spec: Arc::new(spec.clone()),
+        },
+        _ => PlanNode::Or { inputs },
+    };
+    let node = match alone {
+        true => node,
+        false => PlanNode::Fetch {
+            input: Box::new(node),
+            filter: Some(filter.clone()),
+        },
+    };
+    Some(Found {
+        node,
+        ordered,
+        score: 3 + usize::from(ordered),
+    })
+}
+
+/// Scans of whole indexes that give the order asked for, for indexes that no condition uses.
+fn order_scans(filter: &Arc<MatchExpr>, spec: &SortSpec, indexes: &[Arc<IndexInfo>], found: &[Found]) -> Vec<Found> {
+    let used = |index: &IndexInfo| found.iter().any(|f| uses(&f.node, index));
+    indexes
+        .iter()
+        .filter(|index| !index.hidden && !index.sparse && index.partial.is_none() && !used(index))
+        .filter_map(|index| {
+            let access = full_access(index, filter);
+            let forward = order(&access, spec)?;
+            Some(Found {
+                node: fetch(access, forward),
+                ordered: true,
+                score: 0,
+            })
+        })
+        .collect()
+}
+
+fn uses(node: &PlanNode, index: &IndexInfo) -> bool {
+    match node {
+        PlanNode::IndexScan(scan) => scan.index.id == index.id,
+        other => other.inputs().into_iter().any(|input| uses(input, index)),
+    }
+}
+
+fn fetch(access: IndexAccess, forward: bool) -> PlanNode {
+    PlanNode::Fetch {
+        filter: access.filter.clone(),
+        input: Box::new(scan_node(&access, access.bounds.clone(), forward)),
+    }
+}
+
+fn scan_node(access: &IndexAccess, bounds: IndexBounds, forward: bool) -> PlanNode {
+    PlanNode::IndexScan(IndexScan {
+        index: access.index.clone(),
+        bounds,
+        forward,
+        key_filter: access.key_filter.clone(),
+    })
+}
+
+/// The direction in which the scan delivers the order of `spec`, if it does.
+///
+/// Parts that are one value each do not disturb the order; a path that ran through arrays has no single key to be
+/// in order by.
+pub fn order(access: &IndexAccess, spec: &SortSpec) -> Option<bool> {
+    order_after(access, &access.bounds, spec)
+}
+
+fn order_after(access: &IndexAccess, bounds: &IndexBounds, spec: &SortSpec) -> Option<bool> {
+    let mut forward: Option<bool> = None;
+    let mut at = 0;
+    let parts = &access.index.parts;
+    for wanted in spec.parts() {
+        let SortBy::Path(path) = &wanted.by else {
+            return None;
+        };
+        // A path fixed to one value is in any order.
+        let fixed = parts
+            .iter()
+            .zip(&bounds.parts)
+            .any(|(p, list)| p.path == *path && list.is_point() && !p.is_multikey());
+        if fixed {
+            continue;
+        }
+        while parts.get(at).is_some_and(|p| p.path != *path) && bounds.parts[at].is_point() && !parts[at].is_multikey()
+        {
+            at += 1;
+        }
+        let part = parts.get(at).filter(|p| p.path == *path && !p.is_multikey())?;
+        let same = match part.kind {
+            PartKind::Ascending => wanted.ascending,
+            PartKind::Descending => !wanted.ascending,
+            PartKind::Hashed => return None,
+        };
+        if forward.is_some_and(|f| f != same) {
+            return None;
+        }
+        forward = Some(same);
+        at += 1;
+    }
+    Some(forward.unwrap_or(true))
+}
+
+/// One scan per combination of points in the leading parts, merged, when each of them gives the order.
+fn explode(access: &IndexAccess, spec: &SortSpec) -> Option<PlanNode> {
+    if access.index.is_multikey() {
+        return None;
+    }
+    let points = access.bounds.parts.iter().take_while(|list| list.is_points()).count();
+    let mut scans = vec![access.bounds.clone()];
+    for part in 0..points {
+        let lists: Vec<IntervalList> = access.bounds.parts[part]
+            .intervals()
+            .iter()
+            .cloned()
+            .map(IntervalList::of)
+            .collect();
+        if scans.len().saturating_mul(lists.len()) > SCANS_MAX {
+            return None;
+        }
+        scans = scans
+            .iter()
+            .flat_map(|scan| {
+                lists.iter().map(move |list| {
+                    let mut scan = scan.clone();
+                    scan.parts[part] = list.clone();
+                    scan
+                })
+            })
+            .collect();
+    }
+    if scans.len() < 2 {
+        return None;
+    }
+    let forward = order_after(access, &scans[0], spec)?;
+    let inputs = scans
+        .into_iter()
+        .map(|bounds| scan_node(access, bounds, forward))
+        .collect();
+    let merged = PlanNode::SortMerge {
+        inputs,
+        spec: Arc::new(spec.clone()),
+    };
+    Some(PlanNode::Fetch {
+        input: Box::new(merged),
+        filter: access.filter.clone(),
+    })
+}
+
+/// Leaves out the fetch when the index has every field that the projection keeps.
+fn cover(node: PlanNode, query: &FindQuery) -> PlanNode {
+    let PlanNode::Fetch { input, filter: None } = node else {
+        return node;
+    };
+    let paths = query.projection.as_ref().and_then(|p| p.included_paths());
+    let covered = match (&*input, paths) {
+        (PlanNode::IndexScan(scan), Some(paths)) => {
+            let index = &scan.index;
+            let has = |path: &String| {
+                index
+                    .parts
+                    .iter()
+                    .any(|part| part.path.as_str() == path && part.kind != PartKind::Hashed)
+            };
+            !index.is_multikey() && paths.iter().all(has) && !reads_sort_key_of(query)
+        }
+        _ => false,
+    };
+    if covered {
+        PlanNode::Covered { input }
+    } else {
+        PlanNode::Fetch { input, filter: None }
+    }
+}
+
+fn reads_sort_key_of(query: &FindQuery) -> bool {
+    query.projection.as_ref().is_some_and(|p| reads_sort_key(p))
+}
