@@ -199,10 +199,18 @@ fn run(name: &str, base: &dyn Base, rows: u64) {
         numbers.sort_unstable();
         numbers.dedup();
         let count = numbers.len() as u64;
+        let mut written = 0;
         measure(name, rows, what, count, || {
-            base.apply(&[], &mut Rows::new(numbers.iter().copied(), 1, 10), b"changes")
-                .expect("applied");
+            let changes = &mut Rows::new(numbers.iter().copied(), 1, 10);
+            written = base.apply(&[], changes, b"changes").expect("applied").bytes_written;
         });
+        if written > 0 {
+            println!(
+                "{name:8} {rows:>9} {:34} {:>9.1}",
+                "written by it, MB",
+                written as f64 / 1e6
+            );
+        }
     }
     let numbers = (0..CHANGES).map(|number| 2 * (rows + number));
     measure(name, rows, "apply 100k at the end, per change", CHANGES, || {

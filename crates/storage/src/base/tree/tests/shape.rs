@@ -148,7 +148,7 @@ fn one_change_rewrites_one_path() {
         (stats.replaced, stats.leaves_written, stats.interiors_written),
         (1, 1, depth - 1)
     );
-    assert!(stats.bytes_written < 20 * 512, "{stats:?}");
+    assert!((3 * 512..20 * 512).contains(&stats.bytes_written), "{stats:?}");
 }
 
 #[test]
