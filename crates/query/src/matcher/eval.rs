@@ -1,9 +1,10 @@
 //! Evaluation of a [`MatchExpr`] on a document, a named value or an array.
 
-use super::{Leaf, MatchExpr, walk};
+use super::predicate::compare_under;
+use super::{CollatorRef, CompareOp, Leaf, Leaves, MatchExpr, Predicate, walk};
 use crate::env::{Env, OpContext};
 use nestor_model::value::DocIter;
-use nestor_model::{ArrayRef, DocRef, Document, PathPart, Result, Str, ValueRef};
+use nestor_model::{ArrayRef, DocRef, Document, Path, PathPart, Result, Str, Value, ValueRef};
 use std::sync::Arc;
 
 /// What a successful match tells about where it happened.
@@ -186,14 +187,7 @@ impl<'m, 'a> Eval<'m, 'a> {
     fn eval(&mut self, expr: &'m MatchExpr) -> Result<bool> {
         Ok(match expr {
             MatchExpr::Leaf(leaf) => self.leaf(leaf)?,
-            MatchExpr::And(children) => {
-                for child in children {
-                    if !self.eval(child)? {
-                        return Ok(false);
-                    }
-                }
-                true
-            }
+            MatchExpr::And(children) => self.all(children)?,
             MatchExpr::Or(children) => self.any(children)?,
             MatchExpr::Nor(children) => !self.without_position(|this| this.any(children))?,
             MatchExpr::Not(child) => !self.without_position(|this| this.eval(child))?,
@@ -215,6 +209,56 @@ impl<'m, 'a> Eval<'m, 'a> {
             },
             MatchExpr::SampleRate(rate) => self.op.random_f64() < *rate,
         })
+    }
+
+    fn all(&mut self, mut children: &'m [MatchExpr]) -> Result<bool> {
+        while let Some((child, rest)) = children.split_first() {
+            if children.len() >= EQUALITIES_MIN {
+                let run = equality_run(children);
+                if run.len() >= EQUALITIES_MIN {
+                    if !self.all_equal(run)? {
+                        return Ok(false);
+                    }
+                    children = &children[run.len()..];
+                    continue;
+                }
+            }
+            if !self.eval(child)? {
+                return Ok(false);
+            }
+            children = rest;
+        }
+        Ok(true)
+    }
+
+    /// Whether the values of one path equal all operands of `run`: one pass over the values instead of
+    /// one for each operand.
+    fn all_equal(&mut self, run: &'m [MatchExpr]) -> Result<bool> {
+        let Some((path, _, collator)) = run.first().and_then(equality) else {
+            return Ok(true);
+        };
+        let order = |a: ValueRef<'_>, b: ValueRef<'_>| compare_under(a, b, collator);
+        let mut operands: Vec<ValueRef<'_>> = run.iter().filter_map(equality).map(|(_, v, _)| v.as_ref()).collect();
+        operands.sort_by(|a, b| order(*a, *b));
+        operands.dedup_by(|a, b| order(*a, *b).is_eq());
+        let mut missing = operands.len();
+        let mut found = vec![false; missing];
+        let Some((head, rest)) = path.parts().split_first() else {
+            return Ok(false);
+        };
+        let value = self.field(head);
+        walk(value, rest, Leaves::Elements, &mut |v| {
+            let v = if v.is_missing() { ValueRef::Null } else { v };
+            if let Ok(at) = operands.binary_search_by(|operand| order(*operand, v)) {
+                missing -= usize::from(!std::mem::replace(&mut found[at], true));
+            }
+            Ok(missing == 0)
+        })?;
+        // The last condition says where the positional `$` is.
+        match run.last() {
+            Some(last) if missing == 0 => self.eval(last),
+            _ => Ok(false),
+        }
     }
 
     fn any(&mut self, children: &'m [MatchExpr]) -> Result<bool> {
@@ -240,15 +284,7 @@ impl<'m, 'a> Eval<'m, 'a> {
         let Some((head, rest)) = leaf.path.parts().split_first() else {
             return Ok(false);
         };
-        let value = match self.last {
-            Some((name, value)) if name == head.name.as_str() => value,
-            _ => {
-                let scanned = self.scan.as_mut().and_then(|scan| scan.get(&head.name));
-                let value = scanned.unwrap_or_else(|| self.root.get(head));
-                self.last = Some((&head.name, value));
-                value
-            }
-        };
+        let value = self.field(head);
         let op = self.op;
         let mut element = None;
         let predicate = &leaf.predicate;
@@ -262,4 +298,44 @@ impl<'m, 'a> Eval<'m, 'a> {
         }
         Ok(hit.is_some())
     }
+
+    fn field(&mut self, head: &'m PathPart) -> ValueRef<'a> {
+        match self.last {
+            Some((name, value)) if name == head.name.as_str() => value,
+            _ => {
+                let scanned = self.scan.as_mut().and_then(|scan| scan.get(&head.name));
+                let value = scanned.unwrap_or_else(|| self.root.get(head));
+                self.last = Some((&head.name, value));
+                value
+            }
+        }
+    }
+}
+
+/// Equalities on one path (a long `$all`) from which on they are tested together.
+const EQUALITIES_MIN: usize = 16;
+
+/// Path, operand and collator of an equality.
+fn equality(expr: &MatchExpr) -> Option<(&Path, &Value, Option<&CollatorRef>)> {
+    match expr {
+        MatchExpr::Leaf(Leaf {
+            path,
+            predicate:
+                Predicate::Compare {
+                    op: CompareOp::Eq,
+                    value,
+                    collator,
+                },
+        }) => Some((path, value, collator.as_ref())),
+        _ => None,
+    }
+}
+
+/// The equalities on one path at the start of `children`.
+fn equality_run(children: &[MatchExpr]) -> &[MatchExpr] {
+    let Some((first, ..)) = children.first().and_then(equality) else {
+        return &[];
+    };
+    let same = |child: &&MatchExpr| equality(child).is_some_and(|(path, ..)| path.as_str() == first.as_str());
+    &children[..children.iter().take_while(same).count()]
 }

@@ -249,3 +249,29 @@ fn contexts_refuse_operators() {
     assert_eq!(code(doc! { "$expr": true }, Context::Element), Some(2));
     assert_eq!(code(doc! { "$expr": true }, Context::Validator), None);
 }
+
+#[test]
+fn many_equalities_on_one_path() {
+    let numbers = |n: i32| list((0..n).map(Value::from));
+    let all = |operands: Value| doc! { "a": doc! { "$all": operands } };
+    assert!(matches(all(numbers(20)), doc! { "a": numbers(20) }));
+    assert!(!matches(all(numbers(20)), doc! { "a": numbers(19) }));
+    let mut with_null: Vec<Value> = (0..20).map(Value::from).collect();
+    with_null.extend([
+        Value::Null,
+        Value::Double(f64::NAN),
+        Value::Double(3.0),
+        list([numbers(1)]),
+    ]);
+    let operands = list(with_null.clone());
+    assert!(!matches(all(operands.clone()), doc! { "a": numbers(20) }));
+    assert!(!matches(
+        all(operands.clone()),
+        doc! { "a": list(with_null[..21].to_vec()) }
+    ));
+    assert!(matches(all(operands), doc! { "a": list(with_null) }));
+    assert!(matches(all(list(vec![Value::Null; 20])), doc! {}));
+    let details =
+        parse(&all(numbers(20))).matches_with_position(doc! { "a": numbers(30) }.as_ref(), &OpContext::default());
+    assert_eq!(details.expect("evaluates").and_then(|d| d.position), Some(19));
+}
