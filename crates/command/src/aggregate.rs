@@ -13,7 +13,7 @@ pub struct Running {
     /// Its root.
     pub root: BoxOperator,
     /// The collection it reads, if any.
-    pub collection: Option<CollectionId>,
+    pub collection: Option<(CollectionId, Namespace)>,
     /// The pipeline, for its last stage if that writes.
     pub pipeline: Pipeline,
 }
@@ -45,7 +45,7 @@ impl Context<'_> {
     ) -> Result<Running> {
         let pipeline = Pipeline::parse(pipeline, &mut ParseContext::new(scope, ns.clone(), Place::Top))?;
         let source = self.pipeline_source(ns);
-        let collection = resolve(ns, view)?.collection.map(|c| c.id);
+        let collection = resolve(ns, view)?.collection.map(|c| (c.id, c.ns.clone()));
         // A leading match becomes the filter of the scan, where an `_id` in it is a lookup.
         let (filter, rest) = match pipeline.stages.split_first() {
             Some((Stage::Match(filter), rest)) => (Some(filter.clone()), rest),

@@ -205,7 +205,7 @@ impl<'a> Arg<'a> for Long {
     }
 }
 
-/// A number that must lie in `MIN..=MAX`; otherwise the error is 51024 as MongoDB's.
+/// A number that must lie in `MIN..=MAX`; otherwise the error is `BadValue`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InRange<const MIN: i64, const MAX: i64>(pub i64);
 
@@ -222,13 +222,10 @@ impl<'a, const MIN: i64, const MAX: i64> Arg<'a> for InRange<MIN, MAX> {
             v if v > MAX => ("<=", MAX),
             _ => return Ok(Some(Self(v))),
         };
-        Err(Error::location(
-            51024,
-            format!(
-                "BSON field '{}' value must be {sign} {bound}, actual value '{v}'",
-                at.field
-            ),
-        ))
+        Err(Error::bad_value(format!(
+            "BSON field '{}' value must be {sign} {bound}, actual value '{v}'",
+            at.field
+        )))
     }
 }
 
@@ -290,6 +287,7 @@ impl<'a> Arg<'a> for Vec<i64> {
         for (i, item) in array.iter().enumerate() {
             match item {
                 ValueRef::Int64(v) => out.push(v),
+                ValueRef::Null | ValueRef::Undefined => {}
                 other => return Err(wrong_type(format_args!("{at}.{i}"), other.bson_type(), "long")),
             }
         }
@@ -590,7 +588,7 @@ mod tests {
             ),
             (
                 doc! { "sample": "c", "limit": -1 },
-                "51024 BSON field 'limit' value must be >= 0, actual value '-1'",
+                "2 BSON field 'limit' value must be >= 0, actual value '-1'",
             ),
             (
                 doc! { "sample": "c", "flag": true, "flag": true },

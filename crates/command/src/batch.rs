@@ -2,7 +2,7 @@
 
 use crate::Context;
 use crate::cursors::ClientCursor;
-use nestor_exec::{Batch, BoxOperator, Row, Step};
+use nestor_exec::{Batch, BoxOperator, Row, Step, docs_examined};
 use nestor_model::{Namespace, RawWriter, Result, raw};
 use nestor_query::env::OpContext;
 use nestor_storage::{CollectionId, Snapshot, View};
@@ -71,7 +71,7 @@ pub struct Opening {
     /// Namespace of the reply and of later `getMore`s.
     pub ns: Namespace,
     /// The collection read, if any.
-    pub collection: Option<CollectionId>,
+    pub collection: Option<(CollectionId, Namespace)>,
     /// The plan.
     pub root: BoxOperator,
     /// Time, variables, randomness.
@@ -125,7 +125,7 @@ pub fn first(context: &mut Context<'_>, view: &dyn View, mut opening: Opening, r
     let keep = match end {
         End::Full => !opening.single_batch,
         // A tailable cursor without any position is dead at once, as in MongoDB.
-        End::Eof => opening.tailable && !opening.single_batch && opening.root.counters().docs_examined > 0,
+        End::Eof => opening.tailable && !opening.single_batch && docs_examined(&*opening.root) > 0,
     };
     let ns = opening.ns.clone();
     let id = if keep {

@@ -33,7 +33,7 @@ pub struct ClientCursor {
     /// The transaction that opened it.
     pub txn_number: Option<i64>,
     /// The collection it reads; it dies when that is dropped or renamed.
-    pub collection: Option<CollectionId>,
+    pub collection: Option<(CollectionId, Namespace)>,
     /// The running plan.
     pub root: BoxOperator,
     /// A row that did not fit into the last batch.

@@ -22,7 +22,9 @@ pub struct Generic<'a> {
     pub in_transaction: bool,
     /// `readConcern`.
     pub read_concern: ReadConcern,
-    /// `writeConcern`, if given.
+    /// A `writeConcern` was given, be it an empty one.
+    pub has_write_concern: bool,
+    /// `writeConcern`, if given and not empty.
     pub write_concern: Option<WriteConcern>,
     /// `maxTimeMS`; 0 is no limit, as is none, but `getMore` tells them apart.
     pub max_time_ms: Option<u32>,
@@ -123,7 +125,10 @@ impl<'a> Generic<'a> {
                 }
                 "autocommit" => autocommit = strict_bool(value, at)?,
                 "readConcern" => out.read_concern = ReadConcern::parse(value, at)?,
-                "writeConcern" => out.write_concern = WriteConcern::parse(value, at)?,
+                "writeConcern" => {
+                    out.write_concern = WriteConcern::parse(value, at)?;
+                    out.has_write_concern = !value.is_nullish();
+                }
                 "maxTimeMS" | "maxTimeMSOpOnly" => out.max_time_ms = max_time_ms(value, name)?,
                 "comment" => out.comment = Some(value),
                 "$clusterTime" => out.cluster_time = cluster_time(value)?,
@@ -207,7 +212,7 @@ impl<'a> Generic<'a> {
     }
 
     fn check_concerns(&self, spec: &CommandSpec) -> Result<()> {
-        if self.write_concern.is_some() && !spec.flags.has(Flags::WRITE_CONCERN) {
+        if self.has_write_concern && !spec.flags.has(Flags::WRITE_CONCERN) {
             bail!(InvalidOptions, "Command {} does not support writeConcern", spec.name);
         }
         let in_transaction = self.in_transaction && spec.flags.has(Flags::TXN_READ_CONCERN);

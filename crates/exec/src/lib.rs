@@ -24,5 +24,5 @@ pub use batch::Batch;
 pub use build::build;
 pub use catalog::plan;
 pub use interrupt::{Interrupt, KillSwitch, with_patience};
-pub use operator::{BoxOperator, Counters, Operator, Step};
+pub use operator::{BoxOperator, Counters, Operator, Step, docs_examined};
 pub use row::{Row, RowDoc};

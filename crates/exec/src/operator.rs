@@ -79,5 +79,11 @@ pub trait Operator: Send {
     }
 }
 
+/// Records read by a tree of operators.
+pub fn docs_examined(root: &dyn Operator) -> u64 {
+    let below: u64 = root.inputs().into_iter().map(docs_examined).sum();
+    root.counters().docs_examined + below
+}
+
 /// An operator in a tree.
 pub type BoxOperator = Box<dyn Operator>;

@@ -3,6 +3,8 @@
 
 pub mod delete;
 pub mod insert;
+pub mod merge;
+pub mod out;
 pub mod prepare;
 pub mod target;
 pub mod update;
@@ -88,7 +90,15 @@ impl Context<'_> {
 
     /// Finishes a write command's reply: write errors, write concern, times.
     pub fn finish_write(&mut self, progress: Progress, reply: &mut RawWriter) -> Result<()> {
-        append_write_errors(&progress.errors, reply);
+        // Without acknowledgement nobody is told of failures.
+        let told = !self
+            .generic
+            .write_concern
+            .as_ref()
+            .is_some_and(WriteConcern::is_unacknowledged);
+        if told {
+            append_write_errors(&progress.errors, reply);
+        }
         if !progress.retried.is_empty() {
             reply.begin_array("retriedStmtIds");
             for (i, id) in progress.retried.iter().enumerate() {

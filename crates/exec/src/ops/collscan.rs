@@ -91,6 +91,10 @@ impl Operator for CollScan {
                 return Ok(Step::Eof);
             };
             self.counters.docs_examined += 1;
+            if self.tailable {
+                // At the end of the data the cursor is at nothing, and there it goes on later.
+                self.position = Some(Bytes::copy_from(cursor.key()));
+            }
             if let Some(filter) = &self.filter {
                 let doc = record::document(cursor.value()?);
                 if !filter.matches(doc.as_doc(), batch.op)? {

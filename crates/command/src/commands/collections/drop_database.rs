@@ -30,7 +30,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = DropDatabaseArgs::parse(context.body, context.sequences);
     if let Err(error) = args {
         // MongoDB has its own code for a marker other than 1.
-        if error.code().number() == 51024 {
+        if error.code() == nestor_model::ErrorCode::BadValue {
             bail!(5255000, "dropDatabase expects 1 as its argument");
         }
         return Err(error);

@@ -5,9 +5,16 @@ use crate::args::{Arg, At, NonNegative, RawArray, StrictBool, Uuid, safe_i64};
 use crate::batch::{self, Opening};
 use crate::dispatch::{CommandSpec, Flags};
 use crate::read_concern::Level;
+use crate::write::Progress;
+use crate::write::merge::write_merge;
+use crate::write::out::write_out;
 use crate::{names, read, write};
+use nestor_exec::BoxOperator;
 use nestor_model::value::ArrayRef;
 use nestor_model::{Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
+use nestor_query::env::OpContext;
+use nestor_query::stage::Stage;
+use nestor_storage::View;
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -97,6 +104,19 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let (op, mut scope) = context.operation(args.variables)?;
     let pipeline = ArrayRef::Raw(args.pipeline.0);
     let running = context.plan_pipeline(&snapshot, &ns, pipeline, &mut scope)?;
+    let last_write = running.pipeline.stages.last().filter(|_| running.pipeline.writes());
+    if let Some(stage) = last_write {
+        return write_result(
+            context,
+            &snapshot,
+            &ns,
+            running.root,
+            stage,
+            &op,
+            args.bypass_document_validation,
+            reply,
+        );
+    }
     let reply_ns = match args.target.0 {
         Some(_) => ns,
         None => Namespace::new(context.db(), "$cmd.aggregate"),
@@ -109,6 +129,34 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         ..Opening::of_values(reply_ns, running.root, op)
     };
     batch::first(context, &snapshot, opening, reply)
+}
+
+/// Runs a pipeline that ends in `$out` or `$merge`, and answers with an empty cursor.
+#[allow(clippy::too_many_arguments)]
+fn write_result(
+    context: &mut Context<'_>,
+    view: &dyn View,
+    ns: &Namespace,
+    root: BoxOperator,
+    stage: &Stage,
+    op: &OpContext,
+    bypass_validation: bool,
+    reply: &mut RawWriter,
+) -> Result<()> {
+    if context.generic.in_transaction {
+        bail!(
+            OperationNotSupportedInTransaction,
+            "$out and $merge cannot be used in a transaction"
+        );
+    }
+    let mut progress = Progress::default();
+    match stage {
+        Stage::Out(out) => write_out(context, view, root, op, out, bypass_validation, &mut progress)?,
+        Stage::Merge(merge) => write_merge(context, view, root, op, merge, bypass_validation, &mut progress)?,
+        _ => {}
+    }
+    batch::empty(ns, reply);
+    context.finish_concern(progress.last, reply, false)
 }
 
 /// Checks what does not depend on data.

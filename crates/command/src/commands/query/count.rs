@@ -47,7 +47,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let limit = number("limit", args.limit)?.unsigned_abs();
     let skip = number("skip", args.skip)?;
     if skip < 0 {
-        bail!(51024, "BSON field 'skip' value must be >= 0, actual value '{skip}'");
+        bail!(BadValue, "BSON field 'skip' value must be >= 0, actual value '{skip}'");
     }
     let (op, scope) = context.operation(None)?;
     let mut scope = scope.without_clock();

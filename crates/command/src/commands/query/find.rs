@@ -83,7 +83,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         }
     };
     let opening = Opening {
-        collection: collection.map(|c| c.id),
+        collection: collection.map(|c| (c.id, c.ns.clone())),
         ns,
         root,
         op,
@@ -151,10 +151,7 @@ fn check(args: &FindArgs<'_>) -> Result<()> {
         bail!(FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'");
     }
     if args.tailable && args.single_batch {
-        bail!(
-            FailedToParse,
-            "Cannot use tailable option with the 'singleBatch' option"
-        );
+        bail!(BadValue, "Cannot use tailable option with the 'singleBatch' option");
     }
     if args.tailable {
         if let Some(sort) = args.sort.filter(|sort| !sort.is_empty()) {

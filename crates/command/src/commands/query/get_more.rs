@@ -81,8 +81,8 @@ fn next_batch(
         Some(pinned) => pinned.clone(),
         None => context.service.engine.snapshot(),
     };
-    if let Some(id) = cursor.collection {
-        let there = snapshot.catalog().by_id(id).is_some_and(|now| now.ns == cursor.ns);
+    if let Some((id, ns)) = &cursor.collection {
+        let there = snapshot.catalog().by_id(*id).is_some_and(|now| now.ns == *ns);
         if !there {
             bail!(
                 QueryPlanKilled,

@@ -25,11 +25,12 @@ crate::args! {
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = KillCursorsArgs::parse(context.body, context.sequences)?;
-    let ns = names::cursor_namespace(context.db(), args.coll.0)?;
+    // The namespace must be one; MongoDB kills cursors of others too.
+    names::cursor_namespace(context.db(), args.coll.0)?;
     let (killed, not_found): (Vec<i64>, Vec<i64>) = args
         .cursors
         .into_iter()
-        .partition(|id| context.service.cursors.kill(*id, Some(&ns)));
+        .partition(|id| context.service.cursors.kill(*id, None));
     let mut list = |name: &str, ids: &[i64]| {
         reply.begin_array(name);
         for (i, id) in ids.iter().enumerate() {

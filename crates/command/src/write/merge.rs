@@ -1,0 +1,247 @@
+//! `$merge`: each document of a pipeline is written into a collection, where it meets what is there already.
+
+use super::target::Selection;
+use super::{Progress, check_namespace, prepare, writable};
+use crate::Context;
+use crate::read;
+use crate::validate::Validator;
+use nestor_exec::write::{Changed, Writer};
+use nestor_exec::{BoxOperator, Step};
+use nestor_model::{
+    DocRef, Document, Error, ErrorCode, Path, RawDoc, RawDocBuf, Result, Str, Value, ValueRef, bail, doc, values_equal,
+};
+use nestor_query::Expr;
+use nestor_query::env::{Env, OpContext, Scope};
+use nestor_query::matcher::MatchExpr;
+use nestor_query::stage::{Merge, WhenMatched, WhenNotMatched};
+use nestor_query::update::{Applied, Touched, Update, UpdateOptions};
+use nestor_storage::View;
+use std::sync::Arc;
+
+/// What a `$merge` does to each document, prepared once.
+struct Merger<'m> {
+    merge: &'m Merge,
+    on: Vec<Path>,
+    /// The update of `whenMatched: [...]` and the expressions of its variables.
+    update: Option<(Update, Vec<(Str, Expr)>)>,
+    bypass_validation: bool,
+}
+
+/// Drains `root` into the collection that `merge` names.
+///
+/// Errors: 51183 without a unique index on the `on` fields, 51132 and 51185 for documents without them, 13113 and
+/// 11000 as `whenNotMatched: "fail"` and `whenMatched: "fail"` want, those of writing.
+pub fn write_merge(
+    context: &Context<'_>,
+    view: &dyn View,
+    mut root: BoxOperator,
+    op: &OpContext,
+    merge: &Merge,
+    bypass_validation: bool,
+    progress: &mut Progress,
+) -> Result<()> {
+    check_namespace(&merge.into)?;
+    let merger = Merger::new(view, merge, bypass_validation)?;
+    let mut batch = read::batch(context, view, op, true);
+    loop {
+        match root.next(&mut batch)? {
+            Step::Row(row) => merger.write(context, row.doc.to_raw(), op, progress)?,
+            Step::Pause => {}
+            Step::Eof => return Ok(()),
+        }
+    }
+}
+
+impl<'m> Merger<'m> {
+    fn new(view: &dyn View, merge: &'m Merge, bypass_validation: bool) -> Result<Self> {
+        let on = merge.on.clone().unwrap_or_else(|| vec![Path::new("_id")]);
+        let existing = view.catalog().get(&merge.into);
+        if existing.is_some_and(|c| c.is_view()) {
+            bail!(
+                CommandNotSupportedOnView,
+                "namespace '{}' is a view, not a collection",
+                merge.into
+            );
+        }
+        let by_id = matches!(on.as_slice(), [path] if path.as_str() == "_id");
+        let unique = by_id
+            || existing.is_some_and(|c| {
+                c.indexes.iter().any(|index| {
+                    index.unique
+                        && index.partial_filter.is_none()
+                        && index.key_pattern.len() == on.len()
+                        && index
+                            .key_pattern
+                            .iter()
+                            .all(|(name, _)| on.iter().any(|path| path.as_str() == name))
+                })
+            });
+        if !unique {
+            bail!(51183, "Cannot find index to verify that join fields will be unique");
+        }
+        let update = match &merge.when_matched {
+            WhenMatched::Pipeline(stages) => {
+                let variables = match &merge.variables {
+                    Some(variables) => variables.clone(),
+                    None => Vec::new(),
+                };
+                let mut names: Vec<Str> = variables.iter().map(|(name, _)| name.clone()).collect();
+                if !names.iter().any(|name| name == "new") {
+                    names.push("new".into());
+                }
+                let mut scope = Scope::with_vars(names);
+                let update = Update::parse(ValueRef::Array(stages.as_ref()), UpdateOptions::default(), &mut scope)?;
+                Some((update, variables))
+            }
+            _ => None,
+        };
+        Ok(Self {
+            merge,
+            on,
+            update,
+            bypass_validation,
+        })
+    }
+
+    fn write(&self, context: &Context<'_>, doc: RawDocBuf, op: &OpContext, progress: &mut Progress) -> Result<()> {
+        let doc = prepare::for_insert(doc.as_raw(), op)?;
+        let selection = Selection {
+            filter: Arc::new(self.filter(doc.as_raw())?),
+            ..Selection::parse(None, None, &mut Scope::new())?
+        };
+        let ns = &self.merge.into;
+        let mut uuid = None;
+        context.atomically(progress, |ws| {
+            let collection = writable(ws, ns, context, &mut uuid)?;
+            let validator = Validator::of(context, &collection, self.bypass_validation)?;
+            let found = selection.first(context, ws, &collection, op)?;
+            let mut writer = Writer::new(ws, collection, op, context.origin(&ns.db))?;
+            match found {
+                None => match self.merge.when_not_matched {
+                    WhenNotMatched::Insert => {
+                        if let Some(validator) = &validator {
+                            validator.check(doc.as_raw(), op)?;
+                        }
+                        writer.insert(doc.clone(), None)?;
+                    }
+                    WhenNotMatched::Discard => {}
+                    WhenNotMatched::Fail => bail!(
+                        MergeStageNoMatchingDocument,
+                        "$merge could not find a matching document in the target collection for at least one document in the source collection"
+                    ),
+                },
+                Some((record, old)) => {
+                    let Some(new) = self.matched(old.document(), doc.as_raw(), op)? else {
+                        return Ok(());
+                    };
+                    if let Some(validator) = &validator {
+                        validator.check_update(old.document(), new.as_raw(), op)?;
+                    }
+                    let changed = Changed {
+                        doc: new,
+                        diff: None,
+                        touched: &Touched::All,
+                    };
+                    writer.update(&record, old.document(), changed, None)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Equality on the `on` fields.
+    fn filter(&self, doc: RawDoc<'_>) -> Result<MatchExpr> {
+        let mut parts = Vec::with_capacity(self.on.len());
+        for path in &self.on {
+            let value = value_at(doc, path)?;
+            parts.push(MatchExpr::eq(path.clone(), value.to_value()));
+        }
+        Ok(if parts.len() == 1 {
+            parts.remove(0)
+        } else {
+            MatchExpr::And(parts)
+        })
+    }
+
+    /// The new version of a document that is there; `None` to leave it.
+    fn matched(&self, old: RawDoc<'_>, new: RawDoc<'_>, op: &OpContext) -> Result<Option<RawDocBuf>> {
+        let result = match &self.merge.when_matched {
+            WhenMatched::KeepExisting => return Ok(None),
+            WhenMatched::Fail => {
+                return Err(Error::new(
+                    ErrorCode::DuplicateKey,
+                    format!(
+                        "$merge with whenMatched: fail found an existing document in {}",
+                        self.merge.into
+                    ),
+                )
+                .with_extra(doc! { "keyPattern": doc! { "_id": 1 }, "keyValue": doc! {} }));
+            }
+            WhenMatched::Replace => {
+                check_id(old, new)?;
+                new.to_buf()
+            }
+            WhenMatched::Merge => {
+                check_id(old, new)?;
+                let mut merged: Document = old.to_buf().into();
+                for (name, value) in new.iter() {
+                    merged.set(name, value);
+                }
+                merged.to_raw()
+            }
+            WhenMatched::Pipeline(_) => match self.piped(old, new, op)? {
+                Some(doc) => doc,
+                None => return Ok(None),
+            },
+        };
+        Ok((result.as_bytes() != old.as_bytes()).then_some(result))
+    }
+
+    fn piped(&self, old: RawDoc<'_>, new: RawDoc<'_>, op: &OpContext) -> Result<Option<RawDocBuf>> {
+        let Some((update, variables)) = &self.update else {
+            return Ok(None);
+        };
+        let mut values = Vec::with_capacity(variables.len() + 1);
+        for (_, expr) in variables {
+            values.push(expr.eval(&mut Env::new(DocRef::Raw(new), op))?);
+        }
+        if !variables.iter().any(|(name, _)| name == "new") {
+            values.push(Value::from(new));
+        }
+        match update.apply(old, None, &op.with_vars(values))? {
+            Applied::NoChange => Ok(None),
+            Applied::Changed(changed) => Ok(Some(changed.doc)),
+        }
+    }
+}
+
+fn check_id(old: RawDoc<'_>, new: RawDoc<'_>) -> Result<()> {
+    match (old.get("_id"), new.get("_id")) {
+        (Some(a), Some(b)) if values_equal(a, b) => Ok(()),
+        (_, None) => Ok(()),
+        _ => bail!(
+            ImmutableField,
+            "$merge failed to update the matching document, did you attempt to modify the _id or the shard key?"
+        ),
+    }
+}
+
+/// The value of an `on` field: there must be exactly one, and not null.
+fn value_at<'d>(doc: RawDoc<'d>, path: &Path) -> Result<ValueRef<'d>> {
+    let mut value = ValueRef::Document(DocRef::Raw(doc));
+    for part in path.parts() {
+        value = match value {
+            ValueRef::Document(doc) => doc.get(&part.name).unwrap_or(ValueRef::Missing),
+            ValueRef::Array(_) => bail!(51132, "$merge write error: 'on' field '{path}' cannot be an array"),
+            _ => ValueRef::Missing,
+        };
+    }
+    match value {
+        ValueRef::Array(_) => bail!(51185, "$merge write error: 'on' field '{path}' cannot be an array"),
+        value if value.is_nullish() => bail!(
+            51132,
+            "$merge write error: 'on' field '{path}' cannot be missing, null or undefined"
+        ),
+        value => Ok(value),
+    }
+}

@@ -1,0 +1,149 @@
+//! `$out`: the documents of a pipeline become a collection, all at once at the end.
+
+use super::insert::{InsertOptions, Statement, insert_all};
+use super::{Progress, check_namespace};
+use crate::Context;
+use crate::commands::indexes::build;
+use crate::read;
+use nestor_exec::write::oplog::Origin;
+use nestor_exec::{BoxOperator, Step};
+use nestor_model::{Document, Namespace, RawDocBuf, Result, bail, doc};
+use nestor_query::env::OpContext;
+use nestor_query::stage::Out;
+use nestor_storage::{Collection, View};
+use std::sync::Arc;
+
+/// Documents written together.
+const GROUP_MAX: usize = 1_000;
+
+/// Drains `root` into the collection that `out` names.
+///
+/// Errors: 17152 for a capped target, 166 for a view, those of inserting. The target stays as it was then.
+pub fn write_out(
+    context: &Context<'_>,
+    view: &dyn View,
+    root: BoxOperator,
+    op: &OpContext,
+    out: &Out,
+    bypass_validation: bool,
+    progress: &mut Progress,
+) -> Result<()> {
+    let target = &out.target;
+    check_namespace(target)?;
+    if matches!(target.db.as_str(), "admin" | "config" | "local") {
+        bail!(17385, "Can't $out to internal database: {}", target.db);
+    }
+    if out.timeseries.is_some() {
+        bail!(NotImplemented, "time-series collections are not supported");
+    }
+    let existing = view.catalog().get(target).cloned();
+    if let Some(existing) = &existing {
+        if existing.is_view() {
+            bail!(
+                CommandNotSupportedOnView,
+                "namespace '{target}' is a view, not a collection"
+            );
+        }
+        if existing.is_capped() {
+            bail!(17152, "namespace '{target}' is capped so it can't be used for $out");
+        }
+    }
+    let temporary = Namespace::new(
+        target.db.clone(),
+        format!("tmp.agg_out.{:016x}", context.service.random()),
+    );
+    let result = fill(
+        context,
+        view,
+        root,
+        op,
+        &temporary,
+        existing.as_ref(),
+        bypass_validation,
+        progress,
+    )
+    .and_then(|()| replace(context, &temporary, target, progress));
+    if result.is_err() {
+        // What was written so far is of no use to anybody; that this may fail too changes nothing.
+        let _ = context.atomically(&mut Progress::default(), |ws| {
+            if ws.catalog().get(&temporary).is_some() {
+                ws.drop_collection(&temporary)?;
+            }
+            Ok(())
+        });
+    }
+    result
+}
+
+#[allow(clippy::too_many_arguments)]
+fn fill(
+    context: &Context<'_>,
+    view: &dyn View,
+    mut root: BoxOperator,
+    op: &OpContext,
+    temporary: &Namespace,
+    like: Option<&Arc<Collection>>,
+    bypass_validation: bool,
+    progress: &mut Progress,
+) -> Result<()> {
+    let uuid = context.service.new_uuid();
+    let options = like.map_or_else(Document::new, |c| c.options.clone());
+    context.atomically(progress, |ws| {
+        ws.create_collection(temporary, uuid, options.clone())?;
+        ws.oplog(crate::commands::collections::create::oplog_entry(
+            temporary, uuid, &options,
+        ))?;
+        for index in like.iter().flat_map(|c| &c.indexes).filter(|index| !index.is_id()) {
+            build::build(context, ws, temporary, index.spec.clone())?;
+        }
+        Ok(())
+    })?;
+    let mut batch = read::batch(context, view, op, true);
+    loop {
+        let mut rows: Vec<RawDocBuf> = Vec::new();
+        while rows.len() < GROUP_MAX {
+            match root.next(&mut batch)? {
+                Step::Row(row) => rows.push(row.doc.to_raw()),
+                Step::Pause => {}
+                Step::Eof => break,
+            }
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let statements: Vec<Statement<'_>> = rows
+            .iter()
+            .enumerate()
+            .map(|(index, doc)| Statement {
+                index,
+                doc: doc.as_raw(),
+                stmt_id: None,
+            })
+            .collect();
+        let options = InsertOptions {
+            ordered: true,
+            bypass_validation,
+        };
+        insert_all(context, temporary, op, &statements, options, progress, |_, _| {})?;
+        if let Some(failed) = progress.errors.pop() {
+            return Err(failed.error);
+        }
+    }
+}
+
+/// The filled collection takes the target's place.
+fn replace(context: &Context<'_>, temporary: &Namespace, target: &Namespace, progress: &mut Progress) -> Result<()> {
+    context.atomically(progress, |ws| {
+        let dropped = ws.catalog().get(target).map(|c| c.uuid);
+        let renamed = ws.rename_collection(temporary, target, true)?;
+        let mut command =
+            doc! { "renameCollection": temporary.to_string(), "to": target.to_string(), "stayTemp": false };
+        match dropped {
+            Some(uuid) => command.push("dropTarget", crate::args::Uuid(uuid).to_value()),
+            None => command.push("dropTarget", false),
+        }
+        let entry = Origin::default().command(&target.db, Some(renamed.uuid), &command, crate::clock::now_ms());
+        ws.oplog(entry)?;
+        Ok(())
+    })
+}
