@@ -1,13 +1,13 @@
 //! The catalog: databases, collections, views and indexes.
 //!
-//! Durable form: one entry per collection or view in tree 0, keyed by namespace (see [`entry`]). In memory: an immutable
+//! Durable form: one entry per collection or view in tree 0, keyed by namespace (see `entry`). In memory: an immutable
 //! [`Catalog`] that every snapshot carries and that commits replace. Changes to it are keys of a write set like any
 //! other ([`crate::WriteSet::create_collection`] and its neighbours), so they are atomic with data and oplog, and two
 //! that touch the same namespace conflict.
 //!
 //! - [`names`]: which names are allowed.
-//! - [`entry`]: the durable form.
-//! - [`state`]: what changes without a catalog change: counts and the record id allocator.
+//! - `entry`: the durable form.
+//! - `state`: what changes without a catalog change: counts and the record id allocator.
 
 mod collection;
 pub(crate) mod ddl;

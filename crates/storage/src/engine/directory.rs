@@ -25,7 +25,10 @@ pub(crate) struct Directory {
 impl Directory {
     /// Makes the directory if needed, locks it and checks its version.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        fs::create_dir_all(path).map_err(|e| StorageError::io("create", path, &e))?;
+        let journal = path.join("journal");
+        if !journal.exists() {
+            create_durably(&journal).map_err(|e| StorageError::io("create", &journal, &e))?;
+        }
         let lock_path = path.join("nestor.lock");
         let lock = File::options()
             .create(true)
@@ -45,8 +48,6 @@ impl Directory {
             _lock: lock,
         };
         directory.check_format()?;
-        let journal = directory.journal();
-        fs::create_dir_all(&journal).map_err(|e| StorageError::io("create", &journal, &e))?;
         Ok(directory)
     }
 
@@ -104,4 +105,17 @@ impl Directory {
         };
         write().map_err(|e| StorageError::io("create", path, &e))
     }
+}
+
+/// Makes a directory and those above it, such that none of them is gone after a crash.
+fn create_durably(path: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(path)?;
+    let above = path.ancestors().skip(1).take(2);
+    for parent in above.filter(|parent| *parent != Path::new("")) {
+        // One that may not be read may not be synced either; then it was there before.
+        if let Ok(parent) = File::open(parent) {
+            parent.sync_all()?;
+        }
+    }
+    Ok(())
 }

@@ -1,9 +1,9 @@
 //! The engine: opening, committing, snapshots, durability.
 //!
-//! - [`directory`]: the data directory, its lock and version.
-//! - [`recovery`]: start-up from base and journal.
-//! - [`checkpoint`]: the memtable goes into the base.
-//! - [`commits`]: who wants to know of commits.
+//! - `directory`: the data directory, its lock and version.
+//! - `recovery`: start-up from base and journal.
+//! - `checkpoint`: the memtable goes into the base.
+//! - `commits`: who wants to know of commits.
 
 mod checkpoint;
 mod commits;
