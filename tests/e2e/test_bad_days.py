@@ -137,9 +137,9 @@ def fill_until_refused(collection, limit=2000):
 
 
 def test_full_disk():
-    with small_disk(96) as disk:
+    with small_disk(64) as disk:
         ballast = disk / "ballast"
-        ballast.write_bytes(b"\0" * 24 * 1024 * 1024)
+        ballast.write_bytes(b"\0" * 16 * 1024 * 1024)
         with Server(disk / "data") as server:
             client = server.client(retryWrites=False)
             collection = client.test.get_collection("c", write_concern=JOURNALED)
@@ -162,9 +162,9 @@ def test_full_disk():
 
 def test_disk_that_fills_up_and_is_freed_again():
     """Once there is room, a server that went on takes writes again."""
-    with small_disk(96) as disk:
+    with small_disk(64) as disk:
         ballast = disk / "ballast"
-        ballast.write_bytes(b"\0" * 24 * 1024 * 1024)
+        ballast.write_bytes(b"\0" * 16 * 1024 * 1024)
         with Server(disk / "data") as server:
             collection = server.client(retryWrites=False).test.get_collection("c", write_concern=JOURNALED)
             acknowledged, _ = fill_until_refused(collection)
