@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Longest pattern in bytes.
-pub const PATTERN_BYTES_MAX: usize = 32_764;
+pub const PATTERN_BYTES_MAX: usize = 16 * 1024;
 
 /// Backtracking steps one match may take (about a tenth of a second), and KiB of memory.
 const LIMITS: &str = "(*LIMIT_MATCH=10000000)(*LIMIT_HEAP=65536)";

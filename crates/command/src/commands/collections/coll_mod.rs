@@ -71,6 +71,16 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         );
     }
     options::check_validation(args.validator, args.validation_level, args.validation_action)?;
+    // Decided by the name alone: these collections need not be in the catalog here.
+    if args.validator.is_some() && ns.coll.starts_with("system.") {
+        bail!(
+            InvalidOptions,
+            "Document validators are not allowed on system collection {ns}"
+        );
+    }
+    if ns.db == "local" && ns.coll == "oplog.rs" && (args.capped_size.is_some() || args.capped_max.is_some()) {
+        bail!(InvalidOptions, "the size of the oplog cannot be changed by collMod");
+    }
     if args.view_on == Some("") {
         bail!(BadValue, "'viewOn' cannot be empty");
     }
@@ -91,8 +101,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         Ok(changed)
     };
     let changed = if args.dry_run {
-        // Tried on a write set that is thrown away.
-        work(&mut context.service.engine.begin())?
+        // Tried on a write set that is thrown away; nothing is changed, so nothing is told.
+        work(&mut context.service.engine.begin())?;
+        Document::new()
     } else {
         context.atomically(&mut progress, work)?
     };
