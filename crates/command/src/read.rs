@@ -7,8 +7,9 @@ use crate::read_concern::Level;
 use nestor_exec::Batch;
 use nestor_model::value::EMPTY_DOC;
 use nestor_model::{DocRef, ErrorCode, Namespace, RawDoc, Result, ValueRef, bail};
-use nestor_query::env::{Env, OpContext, Scope, check_user_variable};
-use nestor_query::{Expr, matcher::MatchExpr};
+use nestor_query::env::{OpContext, Scope};
+use nestor_query::expr::bind_variables;
+use nestor_query::matcher::MatchExpr;
 use nestor_storage::{Collection, Snapshot, View};
 use std::sync::Arc;
 
@@ -79,16 +80,8 @@ impl Context<'_> {
         let Some(variables) = variables else {
             return Ok((op, Scope::new()));
         };
-        let mut names = Vec::new();
-        let mut values = Vec::new();
-        for (name, value) in variables.iter() {
-            check_user_variable(name)?;
-            let expr = Expr::parse(value, &mut Scope::new())?;
-            values.push(expr.eval(&mut Env::new(EMPTY_DOC, &op))?);
-            names.push(name);
-        }
-        op.vars = values;
-        Ok((op, Scope::with_vars(names)))
+        let scope = bind_variables(DocRef::Raw(variables), &mut op)?;
+        Ok((op, scope))
     }
 }
 

@@ -211,6 +211,11 @@ impl Scope {
         parsed
     }
 
+    /// True when nothing is being parsed around.
+    pub(crate) fn is_outermost(&self) -> bool {
+        self.depth == 0
+    }
+
     /// What a plain `$path` reads.
     pub(crate) fn current(&self) -> Var {
         self.current.unwrap_or(Var::Root)

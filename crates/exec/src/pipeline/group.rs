@@ -11,7 +11,7 @@ use crate::row::Row;
 use crate::spill;
 use hashbrown::HashTable;
 use nestor_model::{Document, Error, ErrorCode, RawDocBuf, Result, Value, ValueRef, hash_value, values_equal};
-use nestor_query::accumulator::{Accumulator, value_bytes};
+use nestor_query::accumulator::{Accumulator, AccumulatorSpec, value_bytes};
 use nestor_query::env::{Env, OpContext};
 use nestor_query::stage::Group;
 use std::fs::File;
@@ -105,7 +105,10 @@ impl GroupOp {
         };
         let bucket = &mut self.buckets[at];
         for (field, state) in group.fields.iter().zip(&mut bucket.states) {
-            field.accumulator.accumulate(state, &mut env)?;
+            field
+                .accumulator
+                .accumulate(state, &mut env)
+                .map_err(AccumulatorSpec::group_error)?;
         }
         self.rows_seen += 1;
         if self.rows_seen % MEASURE_EVERY == 0 || self.held > batch.memory_bytes_max {

@@ -27,6 +27,7 @@ pub use sum::Sum;
 pub use top::Top;
 
 use crate::env::{Env, OpContext, Val};
+use crate::expr::DIVIDE_BY_ZERO;
 use crate::sort::SortSpec;
 use crate::{Expr, Scope};
 use nestor_model::number::Num;
@@ -326,6 +327,16 @@ impl AccumulatorSpec {
                 )?)))
             }
         })
+    }
+
+    /// The error of an accumulator's input as `$group` reports it: division and remainder by zero have codes of
+    /// their own there, 4848401 and 4848403.
+    pub fn group_error(error: Error) -> Error {
+        match error.code().number() {
+            2 if error.message() == DIVIDE_BY_ZERO => Error::location(4_848_401, error.message()),
+            16610 | 5_733_415 => Error::location(4_848_403, error.message()),
+            _ => error,
+        }
     }
 
     /// Evaluates the input on a document and adds it.

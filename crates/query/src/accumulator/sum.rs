@@ -85,14 +85,13 @@ impl Sum {
 
     /// The total as a decimal.
     pub(super) fn decimal_total(&self) -> Decimal128 {
-        let mut total = self.decimal.unwrap_or(Decimal128::ZERO);
-        if self.integers != 0 {
-            let integers = match i64::try_from(self.integers) {
-                Ok(v) => Decimal128::from_i64(v),
-                Err(_) => Decimal128::from_f64_exact(self.integers as f64),
-            };
-            total = total.add(integers);
-        }
+        let decimal = self.decimal.unwrap_or(Decimal128::ZERO);
+        // Added even when it is zero: that brings the exponent of a large sum back to zero where it fits.
+        let integers = match i64::try_from(self.integers) {
+            Ok(v) => Decimal128::from_i64(v),
+            Err(_) => Decimal128::from_f64_exact(self.integers as f64),
+        };
+        let mut total = decimal.add(integers);
         if self.double_count > 0 {
             total = total.add(Decimal128::from_f64_exact(self.doubles.value()));
         }

@@ -68,7 +68,7 @@ impl Expr {
             Node::Array(items) => items.iter().for_each(visit),
             Node::Call { args, .. } => args.iter().for_each(visit),
             Node::Operator(operator) => operator.visit(visit),
-            Node::Constant(_) | Node::Absent | Node::Variable(_) | Node::Path(..) => {}
+            Node::Constant(_) | Node::Absent | Node::Failing(_) | Node::Variable(_) | Node::Path(..) => {}
         }
     }
 }

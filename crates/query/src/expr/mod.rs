@@ -10,19 +10,22 @@
 //! Source: manual, "Expression Operators".
 
 mod args;
+mod bindings;
 mod deps;
 mod families;
 mod parse;
 mod path;
 
+pub use bindings::bind_variables;
 pub use deps::Deps;
+pub(crate) use families::arithmetic::DIVIDE_BY_ZERO;
 pub use families::compare::Comparison;
 pub use families::hashing::hashed_index_key;
 pub(crate) use path::{check_field_name, validate_path};
 
 use crate::env::{Env, OpContext, Val, Var};
 use nestor_model::value::EMPTY_DOC;
-use nestor_model::{Array, Document, Path, Result, Str, Value, ValueRef};
+use nestor_model::{Array, Document, Error, Path, Result, Str, Value, ValueRef};
 use path::FieldPath;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -59,6 +62,9 @@ enum Node {
         args: Box<[Expr]>,
     },
     Operator(Arc<dyn Operator>),
+    /// A constant subexpression whose evaluation failed. The error is raised once all is parsed, since
+    /// MongoDB folds constants after parsing.
+    Failing(Box<Error>),
 }
 
 /// The context in which constants are folded.
@@ -101,6 +107,7 @@ impl Expr {
                 Ok(Val::Owned(Value::Array(Array::new(out))))
             }
             Node::Absent => Ok(Val::MISSING),
+            Node::Failing(error) => Err((**error).clone()),
         }
     }
 
@@ -182,12 +189,11 @@ impl Expr {
         Self(Node::Operator(Arc::new(operator)))
     }
 
-    /// A call; one of constants only is evaluated here, and its error is an error of parsing, as
-    /// MongoDB raises errors of constant subexpressions before it reads a document.
+    /// A call; one of constants only is evaluated here, and its error is raised before a document is read.
     pub(crate) fn call_of(name: &'static str, eval: EvalFn, args: Box<[Expr]>) -> Result<Self> {
         let constant = args.iter().all(|a| matches!(a.0, Node::Constant(_) | Node::Absent));
         let call = Self(Node::Call { name, eval, args });
-        if constant { call.folded() } else { Ok(call) }
+        Ok(if constant { call.folded() } else { call })
     }
 
     /// A call that is never folded: its value differs from call to call, or depends on more than its arguments.
@@ -195,23 +201,40 @@ impl Expr {
         Self(Node::Call { name, eval, args })
     }
 
-    /// Evaluates now; the result takes the expression's place.
-    pub(crate) fn folded(&self) -> Result<Self> {
-        Ok(Self(Node::Constant(self.eval_without_document(&FOLDING)?)))
+    /// Evaluates now; the result, or the error, takes the expression's place.
+    pub(crate) fn folded(&self) -> Self {
+        match self.eval_without_document(&FOLDING) {
+            Ok(value) => Self(Node::Constant(value)),
+            Err(error) => Self(Node::Failing(Box::new(error))),
+        }
+    }
+
+    /// The first error of folding within.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        if let Node::Failing(error) = &self.0 {
+            return Some((**error).clone());
+        }
+        let mut found = None;
+        self.visit(&mut |e| {
+            if found.is_none() {
+                found = e.failure();
+            }
+        });
+        found
     }
 
     /// Object expression; folded when all fields are constant.
     pub(crate) fn object_of(fields: Vec<(Str, Expr)>) -> Result<Self> {
         let constant = fields.iter().all(|(_, e)| e.constant().is_some());
         let object = Self(Node::Object(fields.into()));
-        if constant { object.folded() } else { Ok(object) }
+        Ok(if constant { object.folded() } else { object })
     }
 
     /// Array expression; folded when all items are constant.
     pub(crate) fn array_of(items: Vec<Expr>) -> Result<Self> {
         let constant = items.iter().all(|e| e.constant().is_some());
         let array = Self(Node::Array(items.into()));
-        if constant { array.folded() } else { Ok(array) }
+        Ok(if constant { array.folded() } else { array })
     }
 }
 
@@ -232,6 +255,7 @@ impl fmt::Debug for Expr {
         match &self.0 {
             Node::Constant(value) => write!(f, "{value:?}"),
             Node::Absent => f.write_str("absent"),
+            Node::Failing(error) => write!(f, "{error}"),
             Node::Variable(var) => write!(f, "$${var:?}"),
             Node::Path(Var::Root, path) => write!(f, "${}", path.path()),
             Node::Path(var, path) => write!(f, "$${var:?}.{}", path.path()),

@@ -64,6 +64,16 @@ impl Expr {
     /// Parses any expression: a literal, `$path`, `$$variable`, an object or array of expressions, or an
     /// operator. Errors: those of the parts; 168 for an unknown operator, 15983 for more than one in an object.
     pub fn parse(value: ValueRef<'_>, scope: &mut Scope) -> Result<Expr> {
+        let expr = Self::parse_part(value, scope)?;
+        if scope.is_outermost()
+            && let Some(error) = expr.failure()
+        {
+            return Err(error);
+        }
+        Ok(expr)
+    }
+
+    fn parse_part(value: ValueRef<'_>, scope: &mut Scope) -> Result<Expr> {
         match value {
             ValueRef::String(text) if text.starts_with('$') => parse_reference(text, scope),
             ValueRef::Document(doc) => scope.nested(|scope| parse_object(doc, scope)),

@@ -45,6 +45,9 @@ fn malformed_expressions() {
             (r#"{"a.b": 1}"#, "error 16412"),
             (r#"{"$eq": [1]}"#, "error 16020"),
             (r#"{"$not": [1, 2]}"#, "error 16020"),
+            // Errors of constants come after those of parsing, and whatever branch is taken.
+            (r#"[{"$divide": [1, 0]}, "$$nope"]"#, "error 17276"),
+            (r#"{"$cond": [true, 1, {"$divide": [1, 0]}]}"#, "error 2"),
         ],
     );
 }

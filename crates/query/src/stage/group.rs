@@ -67,7 +67,7 @@ pub(super) fn parse(
                 check_output_field(stage, name)?;
                 fields.push((
                     Str::from(name),
-                    AccumulatorSpec::parse_object(name, value, context.scope)?,
+                    AccumulatorSpec::parse_object(name, value, context.scope).map_err(AccumulatorSpec::group_error)?,
                 ));
             }
         }

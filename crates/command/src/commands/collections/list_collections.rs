@@ -40,7 +40,8 @@ crate::args! {
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = ListCollectionsArgs::parse(context.body, context.sequences)?;
     let batch_size = batch_size(args.cursor)?;
-    let (op, mut scope) = context.operation(None)?;
+    let (op, scope) = context.operation(None)?;
+    let mut scope = scope.without_clock();
     let filter = read::parse_filter(args.filter, &mut scope)?;
     let snapshot = context.read_snapshot()?;
     let mut rows = Vec::new();

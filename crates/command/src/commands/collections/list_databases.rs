@@ -27,7 +27,8 @@ crate::args! {
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = ListDatabasesArgs::parse(context.body, context.sequences)?;
-    let (op, mut scope) = context.operation(None)?;
+    let (op, scope) = context.operation(None)?;
+    let mut scope = scope.without_clock();
     let filter = read::parse_filter(args.filter, &mut scope)?;
     let snapshot = context.read_snapshot()?;
     let mut total = 0i64;

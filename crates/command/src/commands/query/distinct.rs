@@ -42,7 +42,8 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let snapshot = context.read_snapshot()?;
     let ns = context.namespace(&snapshot, args.target)?;
     crate::write::check_uuid(context, &ns, args.collection_uuid)?;
-    let (op, mut scope) = context.operation(None)?;
+    let (op, scope) = context.operation(None)?;
+    let mut scope = scope.without_clock();
     let filter = read::parse_filter(args.query, &mut scope)?;
     let mut root: Option<BoxOperator> = None;
     if let Some(collection) = snapshot.catalog().get(&ns).cloned() {

@@ -19,6 +19,9 @@ pub(crate) const OPERATORS: &[OpDef] = &[
     OpDef::fixed("$abs", 1, abs),
 ];
 
+/// Message of the error of `$divide` by zero.
+pub(crate) const DIVIDE_BY_ZERO: &str = "can't $divide by zero";
+
 fn type_error(op: &str, allowed: &str, value: ValueRef<'_>) -> Error {
     Error::type_mismatch(format!(
         "{op} only supports {allowed} types, not {}",
@@ -134,7 +137,7 @@ fn divide<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         )));
     };
     if b.is_zero() {
-        return Err(Error::bad_value("can't $divide by zero"));
+        return Err(Error::bad_value(DIVIDE_BY_ZERO));
     }
     Ok(match (a, b) {
         (Num::Decimal(_), _) | (_, Num::Decimal(_)) => a.to_decimal().div(b.to_decimal()).into(),

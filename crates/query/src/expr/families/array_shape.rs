@@ -194,7 +194,7 @@ fn parse_zip(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Resu
     };
     let constant = zip.inputs.iter().chain(&zip.defaults).all(|e| e.constant().is_some());
     let zip = Expr::operator(zip);
-    if constant { zip.folded() } else { Ok(zip) }
+    Ok(if constant { zip.folded() } else { zip })
 }
 
 impl Operator for Zip {
@@ -252,7 +252,7 @@ fn parse_sort_array(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) 
     let order = SortBy::parse(name, args[1])?;
     let constant = input.constant().is_some();
     let sort = Expr::operator(SortArray { input, order });
-    if constant { sort.folded() } else { Ok(sort) }
+    Ok(if constant { sort.folded() } else { sort })
 }
 
 impl Operator for SortArray {

@@ -62,7 +62,7 @@ fn parse(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Result<E
         options,
         compiled,
     });
-    if fold { operator.folded() } else { Ok(operator) }
+    Ok(if fold { operator.folded() } else { operator })
 }
 
 /// `None` for a null pattern. Errors: 51105 to 51111.
