@@ -267,3 +267,91 @@ fn on_disk_with_checkpoints_crashes_and_clean_restarts() {
         assert!(run.conflicts > 5, "{} conflicts", run.conflicts);
     }
 }
+
+/// Money moves between accounts while checkpoints run: every snapshot, however read, shows the same total.
+#[test]
+fn every_snapshot_is_consistent_while_everything_runs() {
+    const ACCOUNTS: u8 = 20;
+    const TREE: TreeId = TreeId(700);
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = EngineOptions::at_time(1);
+    options.memtable_bytes_max = 30_000;
+    options.journal.segment_bytes = 20_000;
+    options.oplog_bytes_max = 40_000;
+    let engine = Engine::open(dir.path(), options.clone()).unwrap();
+    let amount = |view: &dyn View, account: u8| {
+        let value = view.get(TREE, &[account]).unwrap().unwrap();
+        i64::from_be_bytes((*value).try_into().unwrap())
+    };
+    let total = |view: &dyn View, forward: bool| {
+        let mut cursor = view.cursor(TREE);
+        let mut more = if forward { cursor.first() } else { cursor.last() }.unwrap();
+        let (mut sum, mut count) = (0, 0);
+        while more {
+            sum += i64::from_be_bytes(cursor.value().unwrap().try_into().unwrap());
+            count += 1;
+            more = if forward { cursor.next() } else { cursor.prev() }.unwrap();
+        }
+        (sum, count)
+    };
+    let expected = (i64::from(ACCOUNTS) * 100, ACCOUNTS);
+    let mut ws = engine.begin();
+    for account in 0..ACCOUNTS {
+        ws.put(TREE, [account], 100i64.to_be_bytes());
+    }
+    engine.commit(ws).unwrap();
+    let running = AtomicBool::new(true);
+    thread::scope(|scope| {
+        let writers: Vec<_> = [11, 12, 13]
+            .map(|seed| {
+                let engine = &engine;
+                scope.spawn(move || {
+                    let mut random = Random(seed);
+                    let mut done = 0;
+                    while done < 1500 {
+                        let (from, to) = (random.below(ACCOUNTS.into()) as u8, random.below(ACCOUNTS.into()) as u8);
+                        if from == to {
+                            continue;
+                        }
+                        let mut ws = engine.begin();
+                        let (a, b) = (amount(&ws, from), amount(&ws, to));
+                        ws.put(TREE, [from], (a - 1).to_be_bytes());
+                        ws.put(TREE, [to], (b + 1).to_be_bytes());
+                        match engine.commit(ws) {
+                            Ok(_) => done += 1,
+                            Err(StorageError::WriteConflict) => {}
+                            Err(error) => panic!("seed {seed}: {error}"),
+                        }
+                    }
+                })
+            })
+            .into();
+        scope.spawn(|| {
+            let mut held = Vec::new();
+            while running.load(Ordering::SeqCst) {
+                let snapshot = engine.snapshot();
+                assert_eq!(total(&snapshot, true), expected);
+                assert_eq!(total(&snapshot, false), expected);
+                let sum: i64 = (0..ACCOUNTS).map(|account| amount(&snapshot, account)).sum();
+                assert_eq!(sum, expected.0);
+                held.push(snapshot);
+                if held.len() == 50 {
+                    assert!(held.iter().all(|old| total(old, true) == expected));
+                    held.drain(..45);
+                }
+            }
+        });
+        scope.spawn(|| {
+            while running.load(Ordering::SeqCst) {
+                engine.checkpoint().unwrap();
+            }
+        });
+        let results: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+        running.store(false, Ordering::SeqCst);
+        results.into_iter().for_each(|result| result.unwrap());
+    });
+    assert_eq!(engine.last_lsn(), Lsn(4501));
+    engine.crash();
+    let engine = Engine::open(dir.path(), options).unwrap();
+    assert_eq!(total(&engine.snapshot(), true), expected);
+}
