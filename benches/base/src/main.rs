@@ -1,6 +1,6 @@
 //! Measures bases behind the trait: what one operation costs in CPU time and on the clock.
 //!
-//!     cargo run --release -- [--rows N]... [--base tree|tree4|tree16|redb|lmdb]... [--dir DIR]
+//!     cargo run --release -- [--rows N]... [--base tree|tree4|tree16|redb|lmdb]... [--dir DIR] [--cache-mb N]
 //!
 //! Rows have keys of 12 bytes and values of 300. They are loaded in key order in transactions of 64 MB, read with warm
 //! caches by one thread, then changed at random places in one transaction.
@@ -18,7 +18,6 @@ use nestor_storage::base::{Base, Change, ChangeSource};
 const VALUE_BYTES: usize = 300;
 const LOAD_ROWS: u64 = 200_000;
 const CHANGES: u64 = 100_000;
-const CACHE_BYTES: usize = 4 << 30;
 
 /// Record `number` of a collection: its keys leave room for one new key behind each.
 fn key(number: u64) -> [u8; 12] {
@@ -109,6 +108,21 @@ fn cpu() -> Duration {
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
+/// Resident memory of this process that is not a mapped file.
+fn resident_mb() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("RssAnon"))
+        .expect("Linux 4.5");
+    let kib: f64 = line
+        .split_whitespace()
+        .nth(1)
+        .and_then(|kib| kib.parse().ok())
+        .expect("a number");
+    kib / 1024.0
+}
+
 /// Runs `work` and prints microseconds per operation.
 fn measure(base: &str, rows: u64, what: &str, operations: u64, work: impl FnOnce()) {
     let (wall, cpu_before) = (Instant::now(), cpu());
@@ -189,6 +203,7 @@ fn run(name: &str, base: &dyn Base, rows: u64) {
     });
     drop(cursor);
     drop(snapshot);
+    println!("{name:8} {rows:>9} {:34} {:>9.1}", "resident memory, MB", resident_mb());
     // Once into fresh space; later transactions find space that earlier ones freed.
     for what in [
         "apply 100k random, first",
@@ -224,9 +239,9 @@ fn run(name: &str, base: &dyn Base, rows: u64) {
     );
 }
 
-fn tree(path: &Path, page_bytes: usize) -> Box<dyn Base> {
+fn tree(path: &Path, page_bytes: usize, cache_bytes_max: usize) -> Box<dyn Base> {
     let options = TreeOptions {
-        cache_bytes_max: CACHE_BYTES,
+        cache_bytes_max,
         page_bytes,
         ..TreeOptions::default()
     };
@@ -235,6 +250,7 @@ fn tree(path: &Path, page_bytes: usize) -> Box<dyn Base> {
 
 fn main() {
     let (mut rows, mut bases, mut dir) = (Vec::new(), Vec::new(), PathBuf::from("."));
+    let mut cache = 4 << 30;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let value = arguments.next().expect("each flag has a value");
@@ -242,6 +258,7 @@ fn main() {
             "--rows" => rows.push(value.parse().expect("a number")),
             "--base" => bases.push(value),
             "--dir" => dir = value.into(),
+            "--cache-mb" => cache = value.parse::<usize>().expect("a number") << 20,
             _ => panic!("unknown flag {argument}"),
         }
     }
@@ -259,10 +276,10 @@ fn main() {
         for name in &bases {
             let place = tempfile::tempdir_in(&dir).expect("a directory");
             let base: Box<dyn Base> = match name.as_str() {
-                "tree" => tree(place.path(), 8192),
-                "tree4" => tree(place.path(), 4096),
-                "tree16" => tree(place.path(), 16_384),
-                "redb" => Box::new(redb::RedbBase::open(&place.path().join("base"), CACHE_BYTES).expect("opened")),
+                "tree" => tree(place.path(), 8192, cache),
+                "tree4" => tree(place.path(), 4096, cache),
+                "tree16" => tree(place.path(), 16_384, cache),
+                "redb" => Box::new(redb::RedbBase::open(&place.path().join("base"), cache).expect("opened")),
                 "lmdb" => Box::new(lmdb::LmdbBase::open(place.path()).expect("opened")),
                 _ => panic!("unknown base {name}"),
             };

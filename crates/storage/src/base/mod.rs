@@ -352,7 +352,7 @@ impl From<Vec<u8>> for BaseBytes {
     fn from(bytes: Vec<u8>) -> BaseBytes {
         let len = u32::try_from(bytes.len()).expect("values are far shorter than 4 GiB");
         BaseBytes {
-            page: Page::raw(bytes.into_boxed_slice()),
+            page: Arc::new(Page::raw(bytes.into_boxed_slice())),
             start: 0,
             len,
         }

@@ -339,18 +339,12 @@ impl Builder {
 
     /// What of a new node stays in memory: leaves that replace cached ones, and interior nodes with anything below them.
     fn resident(&mut self, bytes: &[u8], from: usize, to: usize, page: u32, store: &Store) -> Result<Resident> {
-        let parse = || {
-            let fill = |copy: &mut [u8]| {
-                copy.copy_from_slice(bytes);
-                Ok(())
-            };
-            Page::node(bytes.len(), self.level, fill, |reason| store.corrupt(page, reason))
-        };
+        let parse = || Page::node(bytes.into(), self.level).map_err(|reason| store.corrupt(page, reason));
         if self.level == 0 {
             if self.warm == 0 {
                 return Ok(Resident::Nothing);
             }
-            let leaf = parse()?;
+            let leaf = Arc::new(parse()?);
             leaf.touch();
             self.warm -= 1;
             store.cache.hold_leaf(page, leaf.clone());

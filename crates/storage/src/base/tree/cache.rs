@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     fn page(bytes: usize) -> Arc<Page> {
-        Page::raw(vec![0; bytes].into_boxed_slice())
+        Arc::new(Page::raw(vec![0; bytes].into_boxed_slice()))
     }
 
     #[test]

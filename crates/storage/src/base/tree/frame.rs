@@ -2,7 +2,6 @@
 //! accessors need no error path. Only this file and [`build`](super::build) know the offsets of nodes.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 use super::page::{
@@ -27,77 +26,45 @@ struct Directory {
 
 /// A verified extent, or any bytes that a value handle points into.
 ///
-/// Pages of the usual sizes are one piece of memory with what is known about them and their reference count, because the
-/// cost of a lookup in a large tree is the number of places in memory it touches. That makes `B` an array when a page is
-/// made and a slice for everyone else.
+/// The bytes are a piece of memory of their own: the weak reference that a parent keeps to a leaf after the cache dropped it
+/// holds on to this struct, so it has to be small. (One piece would save a lookup in a large tree one access to memory, a
+/// tenth of its cost.)
 #[derive(Debug)]
-pub(crate) struct Page<B: ?Sized = [u8]> {
+pub(crate) struct Page {
     directory: Directory,
     /// Where the cache has the page.
     pub(crate) place: AtomicU32,
     heat: AtomicU8,
-    /// The bytes, when they are not one page.
-    long: Option<Box<[u8]>>,
-    own: B,
+    bytes: Box<[u8]>,
 }
 
-impl<const N: usize> Page<[u8; N]> {
-    fn zeroed() -> Arc<Page> {
-        Arc::new(Page::around(None, [0; N]))
-    }
-}
+const _: () = assert!(
+    size_of::<Page>() <= 48,
+    "together with its reference counts a page's head is a cache line"
+);
 
-impl<B> Page<B> {
-    fn around(long: Option<Box<[u8]>>, own: B) -> Page<B> {
+impl Page {
+    /// Bytes that are not a node.
+    pub(crate) fn raw(bytes: Box<[u8]>) -> Page {
         Page {
             directory: Directory::default(),
             place: AtomicU32::new(u32::MAX),
             heat: AtomicU8::new(0),
-            long,
-            own,
+            bytes,
         }
     }
-}
 
-impl Page {
-    /// Bytes that are not a node.
-    pub(crate) fn raw(bytes: Box<[u8]>) -> Arc<Page> {
-        Arc::new(Page::around(Some(bytes), []))
-    }
-
-    /// A node of `len` bytes. `fill` is handed them zeroed and leaves there an extent whose checksum, number and kind are
-    /// right; the rest is verified here.
-    pub(crate) fn node<E>(
-        len: usize,
-        level: u8,
-        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
-        corrupt: impl FnOnce(String) -> E,
-    ) -> Result<Arc<Page>, E> {
-        let mut page = match len {
-            512 => Page::<[u8; 512]>::zeroed(),
-            1024 => Page::<[u8; 1024]>::zeroed(),
-            2048 => Page::<[u8; 2048]>::zeroed(),
-            4096 => Page::<[u8; 4096]>::zeroed(),
-            8192 => Page::<[u8; 8192]>::zeroed(),
-            16_384 => Page::<[u8; 16_384]>::zeroed(),
-            _ => Page::raw(vec![0; len].into_boxed_slice()),
-        };
-        let new = Arc::get_mut(&mut page).expect("nobody else has the page yet");
-        fill(match &mut new.long {
-            Some(long) => long,
-            None => &mut new.own,
-        })?;
-        new.read_directory(level).map_err(corrupt)?;
+    /// Takes the bytes of a node whose checksum, number and kind have been verified, and verifies the rest.
+    pub(crate) fn node(bytes: Box<[u8]>, level: u8) -> Result<Page, String> {
+        let mut page = Page::raw(bytes);
+        page.read_directory(level)?;
         Ok(page)
     }
 
     /// The bytes of the extent.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        match &self.long {
-            None => &self.own,
-            Some(long) => long,
-        }
+        &self.bytes
     }
 
     /// Remembers one access, for the cache.

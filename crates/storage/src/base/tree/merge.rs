@@ -325,7 +325,7 @@ impl<'a, 's> Merger<'a, 's> {
     fn peek_leaf(&self, place: &Place<'_>) -> Result<Arc<Page>> {
         match place.kids.leaf(place.index) {
             Some(leaf) => Ok(leaf),
-            None => Ok(self.store.read_node(place.node, 0)?),
+            None => Ok(Arc::new(self.store.read_node(place.node, 0)?)),
         }
     }
 

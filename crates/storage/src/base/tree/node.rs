@@ -25,11 +25,6 @@ pub(crate) enum Resident {
     Inner(Arc<Inner>),
 }
 
-/// A weak reference to nothing. It allocates nothing; the array is only there to have a size.
-fn no_leaf() -> Weak<Page> {
-    Weak::<Page<[u8; 0]>>::new()
-}
-
 impl Resident {
     pub(crate) fn is_something(&self) -> bool {
         match self {
@@ -53,7 +48,7 @@ impl Kids {
                 residents
                     .map(|resident| match resident {
                         Resident::Leaf(leaf) => Mutex::new(leaf),
-                        _ => Mutex::new(no_leaf()),
+                        _ => Mutex::default(),
                     })
                     .collect(),
             )
@@ -116,13 +111,13 @@ impl Kids {
 /// An interior node in memory.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub(crate) page: Arc<Page>,
+    pub(crate) page: Page,
     pub(crate) kids: Kids,
 }
 
 impl Inner {
     /// A node of `level` (at least 1) of which no child is loaded.
-    pub(crate) fn new(page: Arc<Page>, level: u8) -> Inner {
+    pub(crate) fn new(page: Page, level: u8) -> Inner {
         let kids = Kids::empty(page.children(), level - 1);
         Inner { page, kids }
     }

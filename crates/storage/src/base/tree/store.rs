@@ -49,34 +49,27 @@ impl Store {
     /// Reads an extent and verifies checksum, number and kind.
     pub(crate) fn read_extent(&self, page: u32, pages: u32, kind: Kind, crc: u32) -> Result<Box<[u8]>> {
         let mut bytes = vec![0; pages as usize * self.page_bytes].into_boxed_slice();
-        self.fill_extent(&mut bytes, page, kind, crc)?;
-        Ok(bytes)
-    }
-
-    fn fill_extent(&self, bytes: &mut [u8], page: u32, kind: Kind, crc: u32) -> Result<()> {
         self.file
-            .read_at(bytes, self.offset(page))
+            .read_at(&mut bytes, self.offset(page))
             .map_err(|error| match error.kind() {
                 io::ErrorKind::UnexpectedEof => self.corrupt(page, "the file ends before this page does"),
                 _ => self.io("read")(error),
             })?;
-        verify(bytes, page, kind, crc).map_err(|reason| self.corrupt(page, reason))?;
-        let pages = bytes.len() / self.page_bytes;
-        if get_u32(bytes, 12) as usize != pages {
+        verify(&bytes, page, kind, crc).map_err(|reason| self.corrupt(page, reason))?;
+        if get_u32(&bytes, 12) != pages {
             return Err(self.corrupt(
                 page,
-                format!("extent of {} pages where {pages} belong", get_u32(bytes, 12)),
+                format!("extent of {} pages where {pages} belong", get_u32(&bytes, 12)),
             ));
         }
-        Ok(())
+        Ok(bytes)
     }
 
     /// Reads a node of `level`, 0 for a leaf.
-    pub(crate) fn read_node(&self, node: NodeRef, level: u8) -> Result<Arc<Page>> {
+    pub(crate) fn read_node(&self, node: NodeRef, level: u8) -> Result<Page> {
         let kind = if level == 0 { Kind::Leaf } else { Kind::Interior };
-        let fill = |bytes: &mut [u8]| self.fill_extent(bytes, node.page, kind, node.crc);
-        let len = node.pages as usize * self.page_bytes;
-        Page::node(len, level, fill, |reason| self.corrupt(node.page, reason))
+        let bytes = self.read_extent(node.page, node.pages, kind, node.crc)?;
+        Page::node(bytes, level).map_err(|reason| self.corrupt(node.page, reason))
     }
 
     /// Interior child `i` of `kids`, which `node` refers to. `level` is the child's, at least 1.
@@ -102,7 +95,7 @@ impl Store {
             return Ok(leaf);
         }
         let node = node();
-        let leaf = self.read_node(node, 0)?;
+        let leaf = Arc::new(self.read_node(node, 0)?);
         self.cache.hold_leaf(node.page, leaf.clone());
         kids.set_leaf(i, &leaf);
         Ok(leaf)
@@ -113,7 +106,7 @@ impl Store {
         let page = match self.cache.value(at) {
             Some(page) => page,
             None => {
-                let page = Page::raw(self.read_overflow(at)?);
+                let page = Arc::new(Page::raw(self.read_overflow(at)?));
                 self.cache.hold_value(at, &page);
                 page
             }
