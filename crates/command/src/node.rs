@@ -1,5 +1,6 @@
 //! The process around the database, as far as commands show or change it.
 
+use crate::commands::administration::cluster_parameter::ClusterParameters;
 use crate::commands::administration::rw_concern::DefaultConcerns;
 use crate::counters::Counters;
 use crate::gate::Gates;
@@ -39,6 +40,10 @@ pub struct Node {
     pub gates: Gates,
     /// Defaults of read and write concern that `setDefaultRWConcern` set.
     pub concerns: Mutex<DefaultConcerns>,
+    /// Settings of the cluster.
+    pub cluster_parameters: Mutex<ClusterParameters>,
+    /// `autoCompact` is on.
+    pub auto_compact: AtomicBool,
     /// The way to end it.
     pub stop: Stop,
     /// Identity of this run of the process, `processId` in `topologyVersion`.
@@ -64,6 +69,8 @@ impl Node {
             parameters: Parameters::default(),
             gates: Gates::default(),
             concerns: Mutex::default(),
+            cluster_parameters: Mutex::default(),
+            auto_compact: AtomicBool::new(false),
             stop: Stop::default(),
             process_id: new_object_id(started_ms),
             election_id: ObjectId(election_id),

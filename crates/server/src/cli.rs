@@ -18,6 +18,11 @@ struct Cli {
 enum Command {
     /// Run the server
     Serve(Box<Serve>),
+    /// Verify a data directory offline
+    Check {
+        /// The directory
+        dir: PathBuf,
+    },
     /// Load a file into a collection
     Import(Box<ImportArgs>),
     /// Measure what operations cost
@@ -94,6 +99,7 @@ struct Serve {
 pub fn run() -> Result<(), String> {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(serve_options(*args)?),
+        Command::Check { dir } => nestor::check::run(&dir),
         Command::Import(args) => nestor::import::run(&args),
         Command::Bench(args) => nestor::bench::run(&args),
     }

@@ -1,5 +1,7 @@
 //! Running the server: parameters, defaults, locks, log, stopping.
 
+pub mod auto_compact;
+pub mod cluster_parameter;
 pub mod configure_fail_point;
 pub mod drop_connections;
 pub mod feature_version;
@@ -16,6 +18,9 @@ use crate::dispatch::CommandSpec;
 
 /// The commands of this family.
 pub(crate) const SPECS: &[&CommandSpec] = &[
+    &auto_compact::SPEC,
+    &cluster_parameter::GET,
+    &cluster_parameter::SET,
     &configure_fail_point::SPEC,
     &drop_connections::SPEC,
     &feature_version::SPEC,

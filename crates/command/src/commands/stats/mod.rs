@@ -2,10 +2,17 @@
 
 pub mod coll_stats;
 pub mod data_size;
+pub mod db_hash;
 pub mod db_stats;
 pub mod validate;
 
 use crate::dispatch::CommandSpec;
 
 /// The family.
-pub const SPECS: &[&CommandSpec] = &[&coll_stats::SPEC, &db_stats::SPEC, &data_size::SPEC, &validate::SPEC];
+pub const SPECS: &[&CommandSpec] = &[
+    &coll_stats::SPEC,
+    &db_hash::SPEC,
+    &db_stats::SPEC,
+    &data_size::SPEC,
+    &validate::SPEC,
+];
