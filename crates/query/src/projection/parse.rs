@@ -27,7 +27,7 @@ impl Projection {
     /// 31249, 31250 path collisions; 31253, 31254 inclusion mixed with exclusion; 31252, 31310
     /// expressions in an exclusion; 51270 empty sub-projection; 51272 empty specification (`$project`);
     /// 31255, 31256, 31271, 31274, 31275, 31276, 31308, 31324, 31394, 31395 of `$elemMatch` and positional `$`;
-    /// 31325 unknown operators; for `$addFields` 40176, 40177, 40180, 40181; those of paths and expressions.
+    /// 31325 unknown operators; for `$addFields` 40176, 40181, 40182, 40183; those of paths and expressions.
     pub fn parse(spec: DocRef<'_>, scope: &mut Scope, policy: Policy) -> Result<Self> {
         Self::parse_with(spec, scope, policy, None)
     }
@@ -39,12 +39,8 @@ impl Projection {
         policy: Policy,
         collator: Option<CollatorRef>,
     ) -> Result<Self> {
-        if spec.is_empty() {
-            match policy {
-                Policy::Find => {}
-                Policy::Project => bail!(51272, "projection specification must have at least one field"),
-                Policy::AddFields => bail!(40177, "specification must have at least one field"),
-            }
+        if spec.is_empty() && policy == Policy::Project {
+            bail!(51272, "projection specification must have at least one field");
         }
         let mut parser = Parser {
             scope,
@@ -288,13 +284,8 @@ impl Parser<'_> {
     /// One field of an `$addFields` specification.
     fn added_field(&mut self, path: &str, value: ValueRef<'_>) -> Result<()> {
         validate_path(path)?;
-        if let ValueRef::Document(doc) = value {
-            let Some((first, _)) = doc.iter().next() else {
-                bail!(
-                    40180,
-                    "an empty object is not a valid value; found empty object at path {path}"
-                );
-            };
+        // An empty object is a value that takes the place of the old one.
+        if let (ValueRef::Document(doc), Some((first, _))) = (value, first_field(value)) {
             let operators = doc.iter().filter(|(name, _)| name.starts_with('$')).count();
             let fields = doc.iter().count();
             if operators > 0 && fields > 1 {
@@ -351,4 +342,8 @@ impl Parser<'_> {
             positional: self.positional,
         })
     }
+}
+
+fn first_field(value: ValueRef<'_>) -> Option<(&str, ValueRef<'_>)> {
+    value.as_document()?.iter().next()
 }

@@ -94,6 +94,11 @@ fn computed_fields() {
         ),
         (
             Policy::AddFields,
+            doc! { "s": doc! {}, "l": 0 },
+            r#"{"_id": 1, "a": 2, "s": {}, "l": 0}"#,
+        ),
+        (
+            Policy::AddFields,
             doc! { "a.b": 1 },
             r#"{"_id": 1, "a": {"b": 1}, "s": {"t": 3}, "l": [{"x": 1}, 7]}"#,
         ),
@@ -191,8 +196,6 @@ fn errors() {
         (Project, doc! {}, 51272),
         (Project, doc! { "a.$": 1 }, 31324),
         (AddFields, doc! { "a": 1, "a.b": 1 }, 40176),
-        (AddFields, doc! {}, 40177),
-        (AddFields, doc! { "a": doc! {} }, 40180),
         (AddFields, doc! { "a": doc! { "x.y": 1 } }, 40183),
         (AddFields, doc! { "a": doc! { "$bogus": 1 } }, 168),
     ];
