@@ -16,7 +16,7 @@ use crate::{Decimal128, ObjectId, Timestamp};
 use std::fmt;
 use std::sync::Arc;
 
-/// Deepest nesting a stored document may have; the top level counts 1... as MongoDB's limit of 200.
+/// Most levels of documents and arrays below the top one: MongoDB's limit of 200.
 pub const DEPTH_MAX: usize = 200;
 /// Largest document a client may store, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -60,7 +60,7 @@ pub struct RawDoc<'a>(&'a [u8]);
 pub const EMPTY: RawDoc<'static> = RawDoc(&[5, 0, 0, 0, 0]);
 
 impl<'a> RawDoc<'a> {
-    /// Checks that `bytes` are exactly one document and keeps them. Depth may reach [`DEPTH_MAX`].
+    /// Checks that `bytes` are exactly one document and keeps them. Below the top there may be [`DEPTH_MAX`] levels.
     pub fn validate(bytes: &'a [u8]) -> Result<Self, Malformed> {
         check_document(bytes, 0, bytes.len(), 1)?;
         Ok(Self(bytes))
@@ -391,7 +391,8 @@ fn read_len(bytes: &[u8], at: usize, end: usize) -> Result<usize, Malformed> {
 }
 
 fn check_document(bytes: &[u8], at: usize, end: usize, depth: usize) -> Result<(), Malformed> {
-    if depth > DEPTH_MAX {
+    // The top level is 1 here.
+    if depth > DEPTH_MAX + 1 {
         return Err(Malformed {
             offset: at,
             reason: TOO_DEEP,
