@@ -112,7 +112,7 @@ impl Opening {
 }
 
 /// Runs the first batch and writes `cursor: {firstBatch, id, ns}`.
-pub fn first(context: &mut Context<'_>, view: &dyn View, mut opening: Opening, reply: &mut RawWriter) -> Result<()> {
+pub fn first(context: &Context<'_>, view: &dyn View, mut opening: Opening, reply: &mut RawWriter) -> Result<()> {
     reply.begin_document("cursor");
     reply.begin_array("firstBatch");
     let mut pending = None;
@@ -139,7 +139,7 @@ pub fn first(context: &mut Context<'_>, view: &dyn View, mut opening: Opening, r
     Ok(())
 }
 
-fn register(context: &mut Context<'_>, mut opening: Opening, pending: Option<Row>, returned: u64) -> Result<i64> {
+fn register(context: &Context<'_>, mut opening: Opening, pending: Option<Row>, returned: u64) -> Result<i64> {
     opening.root.save();
     let now = Instant::now();
     let time_left = context

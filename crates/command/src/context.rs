@@ -5,8 +5,12 @@ use crate::dispatch::CommandSpec;
 use crate::generic::Generic;
 use crate::request::{Park, Sequence, Wait};
 use crate::service::Service;
+use crate::transaction::{State, Transaction};
 use nestor_exec::Interrupt;
 use nestor_model::{Document, RawDoc, RawDocBuf, Timestamp};
+use nestor_storage::Lsn;
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex};
 
 /// One run of one command.
 pub struct Context<'r> {
@@ -30,6 +34,12 @@ pub struct Context<'r> {
     pub exhaust_allowed: bool,
     /// What the command wants to happen besides its reply.
     pub after: After,
+    /// The open transaction that the command belongs to.
+    pub txn: RefCell<Option<Box<Transaction>>>,
+    /// Where that transaction collects its operations.
+    pub txn_operations: Option<Arc<Mutex<Vec<RawDocBuf>>>>,
+    /// What the transaction's commit answered before, when this is a repetition of it.
+    pub committed_before: Option<(Lsn, Timestamp)>,
 }
 
 /// What a command wants to happen besides its reply.
@@ -49,6 +59,10 @@ pub struct After {
     pub write_concern_error: Option<Document>,
     /// Time of the command's own last write; the service's newest time otherwise.
     pub operation_time: Option<Timestamp>,
+    /// What becomes of the transaction.
+    pub transaction: Option<State>,
+    /// The transaction is to be aborted although the reply is no error.
+    pub abort: bool,
 }
 
 impl<'r> Context<'r> {

@@ -213,14 +213,14 @@ fn fault(context: &Context<'_>, data: DocRef<'_>) -> Result<Pending> {
     if let Some(doc) = &mut write_concern_error {
         // Labels of a failed write concern travel beside it; Service::run puts them there.
         let code = doc.as_ref().get("code").and_then(crate::args::safe_i64).unwrap_or(0) as i32;
-        let labels = labels.clone().unwrap_or_else(|| own_labels(context, code));
+        let labels = labels.clone().unwrap_or_else(|| own_labels(context, code, true));
         let labels: Vec<_> = labels.into_iter().map(Into::into).collect();
         if !labels.is_empty() {
             doc.push("errorLabels", labels);
         }
     }
     error = error.map(|error| {
-        let labels = labels.unwrap_or_else(|| own_labels(context, error.code().number()));
+        let labels = labels.unwrap_or_else(|| own_labels(context, error.code().number(), false));
         labels.into_iter().fold(error, Error::with_label)
     });
     Ok(Pending {
@@ -272,14 +272,16 @@ fn known_label(value: ValueRef<'_>) -> Option<&'static str> {
 }
 
 /// The labels a server gives an error on its own account.
-fn own_labels(context: &Context<'_>, code: i32) -> Vec<&'static str> {
+fn own_labels(context: &Context<'_>, code: i32, of_write_concern: bool) -> Vec<&'static str> {
     let generic = &context.generic;
     let is_commit = matches!(context.spec.name, "commitTransaction" | "abortTransaction");
     let mut labels = Vec::new();
     if generic.txn_number.is_some() && (!generic.in_transaction || is_commit) && is_retryable(code) {
         labels.push("RetryableWriteError");
     }
-    if generic.in_transaction && !is_commit && is_transient(code) {
+    // The outcome of a commit that failed for another reason than a conflict is not known.
+    let transient = matches!(code, 24 | 112 | 246 | 251 | 365) || (!is_commit && is_retryable(code));
+    if generic.in_transaction && !of_write_concern && transient {
         labels.push("TransientTransactionError");
     }
     if context.spec.name == "getMore" && is_resumable(code) {
@@ -292,13 +294,8 @@ fn own_labels(context: &Context<'_>, code: i32) -> Vec<&'static str> {
 fn is_retryable(code: i32) -> bool {
     matches!(
         code,
-        6 | 7 | 64 | 89 | 91 | 134 | 189 | 262 | 9001 | 10107 | 11600 | 11602 | 13435 | 13436
+        6 | 7 | 89 | 91 | 134 | 189 | 262 | 9001 | 10107 | 11600 | 11602 | 13435 | 13436
     )
-}
-
-/// Codes after which a whole transaction is worth another try (specification "Transactions").
-fn is_transient(code: i32) -> bool {
-    matches!(code, 24 | 112 | 246 | 251 | 365) || (is_retryable(code) && code != 64)
 }
 
 /// Codes after which a change stream goes on (specification "Change Streams").

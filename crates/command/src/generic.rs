@@ -195,13 +195,6 @@ impl<'a> Generic<'a> {
             );
         }
         if self.txn_number.is_some() && !self.in_transaction && !spec.flags.has(Flags::RETRYABLE) {
-            if spec.flags.has(Flags::ENDS_TXN) {
-                bail!(
-                    InvalidOptions,
-                    "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and {} is not a retryable write command.",
-                    spec.name
-                );
-            }
             bail!(
                 50768,
                 "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and {} is not a retryable write command.",

@@ -31,6 +31,7 @@ pub mod server_state;
 pub mod service;
 pub mod sessions;
 pub mod top;
+pub mod transaction;
 pub mod validate;
 pub mod write;
 pub mod write_concern;

@@ -13,9 +13,11 @@ use crate::request::{Outcome, Request};
 use crate::server_state::State;
 use crate::sessions::Sessions;
 use crate::top::{self, Kind};
+use crate::transaction;
 use nestor_exec::Interrupt;
 use nestor_model::{RawDoc, RawWriter, Result, Str, Timestamp, bail};
 use nestor_storage::Engine;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
@@ -247,8 +249,12 @@ impl Service {
                 legacy,
                 exhaust_allowed,
                 after: After::default(),
+                txn: RefCell::new(None),
+                txn_operations: None,
+                committed_before: None,
             };
             let result = match gate::check(&mut context) {
+                Ok(Verdict::Run) if context.generic.in_transaction => transaction::run(&mut context, writer),
                 Ok(Verdict::Run) => (spec.run)(&mut context, writer),
                 Ok(Verdict::Wait) => Ok(()),
                 Ok(Verdict::HangUp) => {

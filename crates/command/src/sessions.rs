@@ -5,6 +5,7 @@
 
 use crate::generic::Lsid;
 use crate::lock;
+use crate::transaction::State;
 use nestor_model::{Document, Result, Value, bail};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -33,6 +34,8 @@ pub struct StatementResult {
 pub struct Session {
     /// Newest transaction number seen.
     pub txn_number: Option<i64>,
+    /// The transaction of that number, if it was one.
+    pub txn: State,
     /// Results of its retryable statements.
     pub statements: HashMap<i32, StatementResult>,
 }
@@ -48,10 +51,15 @@ impl Session {
                 "Retryable write with txnNumber {txn_number} is prohibited on session {} because a newer retryable write with txnNumber {newest} has already started on this session.",
                 lsid.id
             ),
+            Some(newest) if txn_number == newest && !matches!(self.txn, State::None) => bail!(
+                IncompleteTransactionHistory,
+                "Cannot retry a retryable write that has been converted into a transaction"
+            ),
             Some(newest) if txn_number == newest => Ok(()),
             _ => {
                 self.txn_number = Some(txn_number);
                 self.statements.clear();
+                self.txn = State::None;
                 Ok(())
             }
         }
@@ -99,6 +107,17 @@ impl Sessions {
             },
         );
         Ok(state)
+    }
+
+    /// Aborts transactions that have been open for too long, so that nothing holds on to old states for ever.
+    pub fn expire_transactions(&self) {
+        let states: Vec<_> = lock(&self.known).values().map(|entry| entry.state.clone()).collect();
+        for state in states {
+            // One that is locked is in use.
+            if let Ok(mut session) = state.try_lock() {
+                session.expire();
+            }
+        }
     }
 
     /// Forgets a session; `false` if it was not known.

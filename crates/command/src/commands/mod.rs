@@ -10,6 +10,7 @@ pub mod replication;
 pub mod security;
 pub mod sessions;
 pub mod stats;
+pub mod transactions;
 pub mod write;
 
 use crate::dispatch::CommandSpec;
@@ -29,5 +30,6 @@ pub(crate) const ALL: &[&[&CommandSpec]] = &[
     security::SPECS,
     sessions::SPECS,
     stats::SPECS,
+    transactions::SPECS,
     write::SPECS,
 ];

@@ -1,13 +1,12 @@
 //! Deleting what a filter selects.
 
-use super::target::{self, Selection};
+use super::target::{Groups, Selection};
 use super::{Progress, check_writable};
 use crate::Context;
-use crate::read;
 use nestor_exec::write::Writer;
 use nestor_model::{Namespace, RawDocBuf, Result};
 use nestor_query::env::OpContext;
-use nestor_storage::{Bytes, View};
+use nestor_storage::View;
 
 /// Documents per commit of a delete of many.
 const GROUP_MAX: usize = 1_000;
@@ -43,28 +42,18 @@ pub fn delete_many(
     op: &OpContext,
     progress: &mut Progress,
 ) -> Result<i64> {
-    let snapshot = context.service.engine.snapshot();
-    let Some(collection) = snapshot.catalog().get(ns).cloned() else {
+    let Some(mut groups) = Groups::new(context, ns, selection)? else {
         return Ok(0);
     };
-    check_writable(&collection)?;
-    let mut root = selection.plan(&collection, None)?;
-    let mut batch = read::batch(context, &snapshot, op, true);
     let mut deleted = 0i64;
     loop {
-        let mut group: Vec<(Bytes, Bytes)> = Vec::new();
-        while group.len() < GROUP_MAX {
-            match target::next(&mut root, &mut batch)? {
-                Some(found) => group.push(found),
-                None => break,
-            }
-        }
+        let group = groups.next(context, op, GROUP_MAX)?;
         if group.is_empty() {
             return Ok(deleted);
         }
         deleted += context.atomically(progress, |ws| {
             // A collection dropped meanwhile ends the operation.
-            let Some(collection) = ws.catalog().by_id(collection.id).cloned() else {
+            let Some(collection) = ws.catalog().by_id(groups.collection.id).cloned() else {
                 return Ok(0);
             };
             let records = collection.records;

@@ -53,7 +53,8 @@ impl Context<'_> {
             (Some(lsid), Some(number)) => Some((lsid.to_document().to_raw(), number)),
             _ => None,
         };
-        Some(Origin { session })
+        let collect = self.txn_operations.clone();
+        Some(Origin { session, collect })
     }
 
     /// Runs `work` on a fresh write set and commits it, again after write conflicts. Everything or nothing.
@@ -62,6 +63,20 @@ impl Context<'_> {
         progress: &mut Progress,
         mut work: impl FnMut(&mut WriteSet) -> Result<T>,
     ) -> Result<T> {
+        if let Some(txn) = self.txn.borrow_mut().as_mut() {
+            // Commits come with the transaction; a failed statement leaves no trace in it.
+            let before = lock(&txn.operations).len();
+            let savepoint = txn.ws.savepoint();
+            let result = work(&mut txn.ws);
+            match &result {
+                Ok(_) => txn.ws.release(savepoint),
+                Err(_) => {
+                    txn.ws.rollback_to(savepoint);
+                    lock(&txn.operations).truncate(before);
+                }
+            }
+            return result;
+        }
         let engine = &self.service.engine;
         with_retry(&self.interrupt, || {
             let mut ws = engine.begin();
@@ -76,7 +91,8 @@ impl Context<'_> {
 
     /// The session's state for a retryable write; `None` when the command is not one.
     pub fn retry_session(&self) -> Result<Option<Arc<Mutex<Session>>>> {
-        let (Some(lsid), Some(_)) = (self.generic.lsid, self.generic.txn_number) else {
+        let (Some(lsid), Some(_), false) = (self.generic.lsid, self.generic.txn_number, self.generic.in_transaction)
+        else {
             return Ok(None);
         };
         if self.service.options.replica_set.is_none() {
@@ -96,6 +112,9 @@ impl Context<'_> {
             .write_concern
             .as_ref()
             .is_some_and(WriteConcern::is_unacknowledged);
+        if self.generic.in_transaction && !progress.errors.is_empty() {
+            self.after.abort = true;
+        }
         if told {
             append_write_errors(&progress.errors, reply);
         }
@@ -325,8 +344,8 @@ pub fn check_statement_ids(single: bool, ids: Option<&[i32]>, count: usize) -> R
 /// Checks `collectionUUID`, if given, against what is at `ns`. Error 361 says where the collection is, if anywhere.
 pub fn check_uuid(context: &Context<'_>, ns: &Namespace, uuid: Option<crate::args::Uuid>) -> Result<()> {
     let Some(uuid) = uuid else { return Ok(()) };
-    let snapshot = context.service.engine.snapshot();
-    let catalog = snapshot.catalog();
+    let read = context.current_view();
+    let catalog = read.view().catalog();
     if catalog.get(ns).is_some_and(|c| c.uuid == uuid.0) {
         return Ok(());
     }

@@ -2,14 +2,15 @@
 
 use crate::Context;
 use crate::read;
+use crate::transaction::ReadView;
 use nestor_exec::plan;
 use nestor_exec::{Batch, BoxOperator, Step, build};
-use nestor_model::{RawDoc, Result, ValueRef};
+use nestor_model::{Namespace, RawDoc, Result, ValueRef};
 use nestor_planner::FindQuery;
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::matcher::MatchExpr;
 use nestor_query::sort::SortSpec;
-use nestor_storage::{Bytes, Collection, View};
+use nestor_storage::{Bytes, Collection, Snapshot, View};
 use std::sync::Arc;
 
 /// Which documents, in which order.
@@ -92,5 +93,49 @@ pub fn next(root: &mut BoxOperator, batch: &mut Batch<'_>) -> Result<Option<(Byt
             Step::Pause => {}
             Step::Eof => return Ok(None),
         }
+    }
+}
+
+/// Selected documents in groups, for writes of many with a commit for each group.
+///
+/// What is read is the state at the start, so that no document is met twice however the writes move it. Within a
+/// transaction all of them are one group, as there is one commit.
+pub struct Groups {
+    /// The collection.
+    pub collection: Arc<Collection>,
+    root: BoxOperator,
+    snapshot: Option<Snapshot>,
+}
+
+impl Groups {
+    /// The documents of `ns` that `selection` names; `None` when there is no such collection.
+    pub fn new(context: &Context<'_>, ns: &Namespace, selection: &Selection) -> Result<Option<Self>> {
+        let read = context.current_view();
+        let Some(collection) = read.view().catalog().get(ns).cloned() else {
+            return Ok(None);
+        };
+        super::check_writable(&collection)?;
+        Ok(Some(Self {
+            root: selection.plan(&collection, None)?,
+            collection,
+            snapshot: read.snapshot().cloned(),
+        }))
+    }
+
+    /// The next group, of at most `count_max` documents; empty at the end.
+    pub fn next(&mut self, context: &Context<'_>, op: &OpContext, count_max: usize) -> Result<Vec<(Bytes, Bytes)>> {
+        let (read, count_max) = match &self.snapshot {
+            Some(snapshot) => (ReadView::Snapshot(snapshot.clone()), count_max),
+            None => (context.current_view(), usize::MAX),
+        };
+        let mut batch = read::batch(context, read.view(), op, true);
+        let mut group = Vec::new();
+        while group.len() < count_max {
+            match next(&mut self.root, &mut batch)? {
+                Some(found) => group.push(found),
+                None => break,
+            }
+        }
+        Ok(group)
     }
 }

@@ -1,9 +1,8 @@
 //! Updating what a filter selects, and upserts.
 
-use super::target::{self, Selection};
+use super::target::{Groups, Selection};
 use super::{Progress, check_writable, prepare, writable};
 use crate::Context;
-use crate::read;
 use crate::validate::Validator;
 use nestor_exec::write::{Changed, Writer};
 use nestor_model::{DocRef, Namespace, RawDoc, RawDocBuf, Result, Value, bail};
@@ -158,28 +157,17 @@ pub fn update_many(
     op: &OpContext,
     progress: &mut Progress,
 ) -> Result<Updated> {
-    let snapshot = context.service.engine.snapshot();
-    let Some(collection) = snapshot.catalog().get(ns).cloned() else {
+    let Some(mut groups) = Groups::new(context, ns, &statement.selection)? else {
         return update_one(context, ns, statement, op, progress);
     };
-    check_writable(&collection)?;
-    let mut root = statement.selection.plan(&collection, None)?;
-    // What is read is the state at the start, so no document is met twice however the updates move it.
-    let mut batch = read::batch(context, &snapshot, op, true);
     let mut total = Updated::default();
     loop {
-        let mut group: Vec<(Bytes, Bytes)> = Vec::new();
-        while group.len() < GROUP_MAX {
-            match target::next(&mut root, &mut batch)? {
-                Some(found) => group.push(found),
-                None => break,
-            }
-        }
+        let group = groups.next(context, op, GROUP_MAX)?;
         if group.is_empty() {
             break;
         }
         let (matched, modified) = context.atomically(progress, |ws| {
-            let Some(collection) = ws.catalog().by_id(collection.id).cloned() else {
+            let Some(collection) = ws.catalog().by_id(groups.collection.id).cloned() else {
                 return Ok((0, 0));
             };
             let validator = Validator::of(context, &collection, statement.bypass_validation)?;

@@ -35,7 +35,7 @@ pub(super) fn trim(writer: &mut Writer<'_>) -> Result<()> {
         if let Some(origin) = &writer.origin {
             let id = old.document().get("_id").unwrap_or(ValueRef::Null);
             let entry = origin.delete(&writer.collection, id, None, writer.op.now_ms);
-            writer.ws.oplog(entry)?;
+            origin.log(writer.ws, entry)?;
         }
         writer.ws.delete(writer.collection.records, key);
         writer.ws.add_count(writer.collection.id, -1, -(old.len() as i64));

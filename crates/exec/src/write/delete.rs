@@ -11,7 +11,7 @@ impl Writer<'_> {
         if let Some(origin) = &self.origin {
             let id = old.get("_id").unwrap_or(ValueRef::Null);
             let entry = origin.delete(&self.collection, id, stmt_id, self.op.now_ms);
-            self.ws.oplog(entry)?;
+            origin.log(self.ws, entry)?;
         }
         self.ws.delete(self.collection.records, record.clone());
         self.ws.add_count(self.collection.id, -1, -(old.len() as i64));

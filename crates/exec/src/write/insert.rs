@@ -25,7 +25,7 @@ impl Writer<'_> {
         let bytes = doc.as_bytes().len() as i64;
         if let Some(origin) = &self.origin {
             let entry = origin.insert(&self.collection, doc.as_raw(), stmt_id, self.op.now_ms);
-            self.ws.oplog(entry)?;
+            origin.log(self.ws, entry)?;
         }
         self.ws.put_document(self.collection.records, record.clone(), doc);
         self.ws.add_count(self.collection.id, 1, bytes);

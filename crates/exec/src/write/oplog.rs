@@ -11,8 +11,9 @@
 //!
 //! `ts` is written as zero here and set at commit. `t`, the term, is 1: a node alone never holds another election.
 
-use nestor_model::{Binary, Document, RawDoc, RawDocBuf, RawWriter, Timestamp, Value, ValueRef};
-use nestor_storage::Collection;
+use nestor_model::{Binary, Document, RawDoc, RawDocBuf, RawWriter, Result, Timestamp, Value, ValueRef};
+use nestor_storage::{Collection, WriteSet};
+use std::sync::{Arc, Mutex};
 
 /// The term of a node that is alone.
 pub const TERM: i64 = 1;
@@ -22,12 +23,27 @@ pub const TERM: i64 = 1;
 pub struct Origin {
     /// Session and transaction number of a retryable write: the `lsid` document (`{id, uid}`) and `txnNumber`.
     pub session: Option<(RawDocBuf, i64)>,
+    /// Where the operations of a transaction are collected until it commits, in the short form that `applyOps`
+    /// holds: `{op, ns, ui, o, o2}`.
+    pub collect: Option<Arc<Mutex<Vec<RawDocBuf>>>>,
 }
 
 impl Origin {
+    /// Puts an entry that this origin made where it belongs: into the write set, or to the transaction's operations.
+    pub fn log(&self, ws: &mut WriteSet, entry: RawDocBuf) -> Result<()> {
+        match &self.collect {
+            Some(operations) => operations
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .push(entry),
+            None => ws.oplog(entry)?,
+        }
+        Ok(())
+    }
+
     fn begin(&self, op: &str, capacity: usize) -> RawWriter {
         let mut writer = RawWriter::with_capacity(capacity);
-        if let Some((lsid, txn_number)) = &self.session {
+        if let (Some((lsid, txn_number)), None) = (&self.session, &self.collect) {
             writer.append_raw("lsid", lsid.as_raw());
             writer.append("txnNumber", *txn_number);
         }
@@ -36,6 +52,9 @@ impl Origin {
     }
 
     fn end(&self, mut writer: RawWriter, stmt_id: Option<i32>, now_ms: i64) -> RawDocBuf {
+        if self.collect.is_some() {
+            return writer.into_doc();
+        }
         if let Some(stmt_id) = stmt_id.filter(|_| self.session.is_some()) {
             writer.append("stmtId", stmt_id);
         }

@@ -47,7 +47,7 @@ impl Writer<'_> {
                 stmt_id,
                 self.op.now_ms,
             );
-            self.ws.oplog(entry)?;
+            origin.log(self.ws, entry)?;
         }
         self.ws
             .put_document(self.collection.records, record.clone(), changed.doc);

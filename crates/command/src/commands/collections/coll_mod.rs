@@ -6,7 +6,7 @@ use crate::args::{CollectionName, RawArray};
 use crate::commands::indexes::build;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::names;
-use crate::write::{self, Progress};
+use crate::write::Progress;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::{
     ArrayRef, DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, values_equal,

@@ -9,12 +9,9 @@ use crate::write::Progress;
 use crate::write::merge::write_merge;
 use crate::write::out::write_out;
 use crate::{names, read, write};
-use nestor_exec::BoxOperator;
 use nestor_model::value::ArrayRef;
 use nestor_model::{Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
-use nestor_query::env::OpContext;
 use nestor_query::stage::Stage;
-use nestor_storage::View;
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -100,22 +97,29 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     check(&args)?;
     write::check_uuid(context, &ns, args.collection_uuid)?;
     context.check_write_concern()?;
-    let snapshot = context.read_snapshot()?;
+    let read = context.read_view()?;
+    let view = read.view();
     let (op, mut scope) = context.operation(args.variables)?;
     let pipeline = ArrayRef::Raw(args.pipeline.0);
-    let running = context.plan_pipeline(&snapshot, &ns, pipeline, &mut scope)?;
-    let last_write = running.pipeline.stages.last().filter(|_| running.pipeline.writes());
-    if let Some(stage) = last_write {
-        return write_result(
-            context,
-            &snapshot,
-            &ns,
-            running.root,
-            stage,
-            &op,
-            args.bypass_document_validation,
-            reply,
-        );
+    let running = context.plan_pipeline(view, &ns, pipeline, &mut scope)?;
+    let writes = running.pipeline.writes();
+    if let Some(stage) = running.pipeline.stages.last().filter(|_| writes) {
+        if context.generic.in_transaction {
+            bail!(
+                OperationNotSupportedInTransaction,
+                "$out and $merge cannot be used in a transaction"
+            );
+        }
+        let mut progress = Progress::default();
+        let bypass = args.bypass_document_validation;
+        match stage {
+            Stage::Out(out) => write_out(context, view, running.root, &op, out, bypass, &mut progress)?,
+            Stage::Merge(merge) => write_merge(context, view, running.root, &op, merge, bypass, &mut progress)?,
+            _ => {}
+        }
+        drop(read);
+        batch::empty(&ns, reply);
+        return context.finish_concern(progress.last, reply, false);
     }
     let reply_ns = match args.target.0 {
         Some(_) => ns,
@@ -125,38 +129,12 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         collection: running.collection,
         batch_size: cursor.batch_size.map(|n| n.0 as u64),
         disk_use: args.allow_disk_use.is_none_or(|b| b.0),
-        pinned: (context.generic.read_concern.level() == Level::Snapshot).then(|| snapshot.clone()),
+        pinned: (context.generic.read_concern.level() == Level::Snapshot)
+            .then(|| read.snapshot().cloned())
+            .flatten(),
         ..Opening::of_values(reply_ns, running.root, op)
     };
-    batch::first(context, &snapshot, opening, reply)
-}
-
-/// Runs a pipeline that ends in `$out` or `$merge`, and answers with an empty cursor.
-#[allow(clippy::too_many_arguments)]
-fn write_result(
-    context: &mut Context<'_>,
-    view: &dyn View,
-    ns: &Namespace,
-    root: BoxOperator,
-    stage: &Stage,
-    op: &OpContext,
-    bypass_validation: bool,
-    reply: &mut RawWriter,
-) -> Result<()> {
-    if context.generic.in_transaction {
-        bail!(
-            OperationNotSupportedInTransaction,
-            "$out and $merge cannot be used in a transaction"
-        );
-    }
-    let mut progress = Progress::default();
-    match stage {
-        Stage::Out(out) => write_out(context, view, root, op, out, bypass_validation, &mut progress)?,
-        Stage::Merge(merge) => write_merge(context, view, root, op, merge, bypass_validation, &mut progress)?,
-        _ => {}
-    }
-    batch::empty(ns, reply);
-    context.finish_concern(progress.last, reply, false)
+    batch::first(context, view, opening, reply)
 }
 
 /// Checks what does not depend on data.

@@ -8,7 +8,6 @@ use nestor_exec::{BoxOperator, Step, build};
 use nestor_model::order::Key;
 use nestor_model::{ArrayRef, DocRef, Path, PathPart, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, raw};
 use nestor_planner::FindQuery;
-use nestor_storage::View;
 use std::collections::HashSet;
 
 /// The command.
@@ -39,19 +38,20 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         bail!(31032, "Key field cannot contain an embedded null byte");
     }
     read::refuse_collation(args.collation)?;
-    let snapshot = context.read_snapshot()?;
-    let ns = context.namespace(&snapshot, args.target)?;
+    let read = context.read_view()?;
+    let view = read.view();
+    let ns = context.namespace(view, args.target)?;
     crate::write::check_uuid(context, &ns, args.collection_uuid)?;
     let (op, scope) = context.operation(None)?;
     let mut scope = scope.without_clock();
     let filter = read::parse_filter(args.query, &mut scope)?;
     let mut root: Option<BoxOperator> = None;
-    if let Some(collection) = snapshot.catalog().get(&ns).cloned() {
+    if let Some(collection) = view.catalog().get(&ns).cloned() {
         root = Some(if collection.is_view() {
             let query = args.query.map_or(Value::Document(Default::default()), Value::from);
             let stages = [Value::from(doc! { "$match": query })];
             context
-                .plan_pipeline(&snapshot, &ns, ArrayRef::Items(&stages), &mut scope)?
+                .plan_pipeline(view, &ns, ArrayRef::Items(&stages), &mut scope)?
                 .root
         } else {
             let mut query = FindQuery::all(filter);
@@ -64,7 +64,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let mut values: Vec<Value> = Vec::new();
     let mut bytes = 0usize;
     if let Some(mut root) = root {
-        let mut batch = read::batch(context, &snapshot, &op, true);
+        let mut batch = read::batch(context, view, &op, true);
         loop {
             match root.next(&mut batch)? {
                 Step::Row(row) => visit(ValueRef::Document(row.as_doc()), path.parts(), true, &mut |value| {

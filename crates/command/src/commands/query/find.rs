@@ -59,12 +59,13 @@ crate::args! {
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = FindArgs::parse(context.body, context.sequences)?;
     check(&args)?;
-    let snapshot = context.read_snapshot()?;
-    let ns = context.namespace(&snapshot, args.target)?;
-    let collection = snapshot.catalog().get(&ns).cloned();
+    let read = context.read_view()?;
+    let view = read.view();
+    let ns = context.namespace(view, args.target)?;
+    let collection = view.catalog().get(&ns).cloned();
     if let Some(collection) = &collection {
         if let Some(id) = express_id(&args, collection) {
-            return express(&snapshot, collection, id, reply);
+            return express(view, collection, id, reply);
         }
     }
     let (op, mut scope) = context.operation(args.variables)?;
@@ -72,7 +73,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let root = match &collection {
         Some(collection) => {
             if collection.is_view() {
-                return find_view(context, &snapshot, &args, ns, op, &mut scope, reply);
+                return find_view(context, view, &args, ns, op, &mut scope, reply);
             }
             check_tailable(&args, collection)?;
             build(&plan(&query, collection)?, collection)?
@@ -93,14 +94,16 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         await_data: args.await_data,
         no_timeout: args.no_cursor_timeout,
         disk_use: args.allow_disk_use.is_none_or(|b| b.0),
-        pinned: (context.generic.read_concern.level() == Level::Snapshot).then(|| snapshot.clone()),
+        pinned: (context.generic.read_concern.level() == Level::Snapshot)
+            .then(|| read.snapshot().cloned())
+            .flatten(),
     };
-    batch::first(context, &snapshot, opening, reply)
+    batch::first(context, view, opening, reply)
 }
 
 /// A find on a view is a pipeline behind the view's own.
 fn find_view(
-    context: &mut Context<'_>,
+    context: &Context<'_>,
     view: &dyn View,
     args: &FindArgs<'_>,
     ns: Namespace,

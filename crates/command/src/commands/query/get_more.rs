@@ -7,9 +7,9 @@ use crate::cursors::ClientCursor;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::names;
 use crate::request::Park;
+use crate::transaction::ReadView;
 use nestor_exec::{Batch, Interrupt};
 use nestor_model::{RawDoc, RawWriter, Result, bail};
-use nestor_storage::View;
 use std::time::{Duration, Instant};
 
 /// The command.
@@ -77,12 +77,13 @@ fn next_batch(
     cursor: &mut ClientCursor,
     reply: &mut RawWriter,
 ) -> Result<bool> {
-    let snapshot = match &cursor.snapshot {
-        Some(pinned) => pinned.clone(),
-        None => context.service.engine.snapshot(),
+    let read = match &cursor.snapshot {
+        Some(pinned) => ReadView::Snapshot(pinned.clone()),
+        None => context.current_view(),
     };
+    let view = read.view();
     if let Some((id, ns)) = &cursor.collection {
-        let there = snapshot.catalog().by_id(*id).is_some_and(|now| now.ns == *ns);
+        let there = view.catalog().by_id(*id).is_some_and(|now| now.ns == *ns);
         if !there {
             bail!(
                 QueryPlanKilled,
@@ -103,7 +104,7 @@ fn next_batch(
         let deadline = cursor.time_left.map(|left| started + left);
         let interrupt = Interrupt::new(context.conn.slot.kill.clone(), deadline);
         let dir = cursor.disk_use.then_some(context.service.spill_dir.as_path());
-        let mut batch = Batch::new(&snapshot, &cursor.op, &interrupt).with_spill_dir(dir);
+        let mut batch = Batch::new(view, &cursor.op, &interrupt).with_spill_dir(dir);
         batch::fill(&mut cursor.root, &mut cursor.pending, &mut batch, reply, count_max)?
     };
     reply.end();
@@ -116,6 +117,7 @@ fn next_batch(
     reply.append("id", if keep { cursor.id } else { 0 });
     reply.append("ns", cursor.ns.to_string().as_str());
     reply.end();
+    drop(read);
     if count == 0 && end == End::Eof && cursor.tailable && cursor.await_data {
         park(context);
     }

@@ -216,8 +216,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             op_context,
         )
     };
-    let snapshot = context.service.engine.snapshot();
-    batch::first(context, &snapshot, opening, reply)?;
+    let read = context.current_view();
+    batch::first(context, read.view(), opening, reply)?;
+    drop(read);
     totals.append(reply);
     context.finish_write(progress, reply)
 }
@@ -289,8 +290,8 @@ impl OneOp<'_> {
     ) -> Result<Selection> {
         read::refuse_collation(collation)?;
         let mut selection = Selection::parse(Some(filter), sort, &mut self.scope)?;
-        let snapshot = context.service.engine.snapshot();
-        let collection = nestor_storage::View::catalog(&snapshot).get(self.ns).cloned();
+        let read = context.current_view();
+        let collection = read.view().catalog().get(self.ns).cloned();
         selection.natural = read::check_hint(hint, collection.as_deref())?;
         Ok(selection)
     }

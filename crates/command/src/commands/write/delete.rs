@@ -141,8 +141,8 @@ fn run_item(
     read::refuse_collation(item.collation)?;
     let mut selection = Selection::parse(Some(item.q), None, scope)?;
     selection.natural = {
-        let snapshot = context.service.engine.snapshot();
-        let collection = nestor_storage::View::catalog(&snapshot).get(ns).cloned();
+        let read = context.current_view();
+        let collection = read.view().catalog().get(ns).cloned();
         read::check_hint(item.hint, collection.as_deref())?
     };
     if multi {

@@ -72,8 +72,8 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let (op, mut scope) = context.operation(args.variables)?;
     let mut selection = Selection::parse(args.query, args.sort, &mut scope)?;
     selection.natural = {
-        let snapshot = context.service.engine.snapshot();
-        let collection = nestor_storage::View::catalog(&snapshot).get(&ns).cloned();
+        let read = context.current_view();
+        let collection = read.view().catalog().get(&ns).cloned();
         read::check_hint(args.hint, collection.as_deref())?
     };
     let projection = match args.fields.filter(|fields| !fields.is_empty()) {

@@ -160,8 +160,8 @@ fn run_item(
     }
     let mut scope = scope.clone();
     let natural = {
-        let snapshot = context.service.engine.snapshot();
-        let collection = nestor_storage::View::catalog(&snapshot).get(ns).cloned();
+        let read = context.current_view();
+        let collection = read.view().catalog().get(ns).cloned();
         read::check_hint(item.hint, collection.as_deref())?
     };
     let mut selection = Selection::parse(Some(item.q), item.sort, &mut scope)?;

@@ -1,0 +1,37 @@
+//! `abortTransaction`.
+
+use crate::Context;
+use crate::dispatch::{CommandSpec, Flags};
+use crate::transaction::State;
+use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "abortTransaction",
+    aliases: &[],
+    flags: Flags::API_V1
+        .and(Flags::ADMIN)
+        .and(Flags::TXN)
+        .and(Flags::WRITE_CONCERN)
+        .and(Flags::ENDS_TXN),
+    help: "Aborts a transaction.",
+    run,
+};
+
+crate::args! {
+    /// Arguments of `abortTransaction`.
+    pub struct AbortArgs<'a>: "abortTransaction" command {
+        "abortTransaction" => marker: Option<ValueRef<'a>>,
+        "recoveryToken" => recovery_token: Option<RawDoc<'a>>,
+    }
+}
+
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    AbortArgs::parse(context.body, context.sequences)?;
+    if !context.generic.in_transaction {
+        bail!(CommandFailed, "abortTransaction must be run within a transaction");
+    }
+    drop(context.txn.borrow_mut().take());
+    context.after.transaction = Some(State::Aborted);
+    context.finish_concern(None, reply, false)
+}

@@ -1,0 +1,290 @@
+//! Multi-document transactions: a write set that is kept open from command to command.
+//!
+//! A transaction reads the state at its start with its own writes on top, and commits all or nothing.
+//! Between its commands it lies in its session; while one of them runs, in that command's [`Context`]. Any
+//! error aborts it. A conflict with another commit is found when it commits; the error then has the label
+//! `TransientTransactionError`, on which drivers run the whole transaction again.
+//!
+//! Its writes make one oplog entry, `applyOps`, at commit.
+
+use crate::Context;
+use crate::generic::{Generic, Lsid};
+use crate::sessions::Session;
+use nestor_exec::write::oplog::Origin;
+use nestor_model::{Error, ErrorCode, RawDocBuf, RawWriter, Result, Timestamp, bail};
+use nestor_storage::{Engine, Lsn, Snapshot, View, WriteSet};
+use std::cell::{Ref, RefCell};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// How long a transaction may stay open (`transactionLifetimeLimitSeconds`).
+pub const LIFETIME_MAX: Duration = Duration::from_secs(60);
+
+/// An open transaction.
+pub struct Transaction {
+    /// Its number within the session.
+    pub number: i64,
+    /// What it read and wrote.
+    pub ws: WriteSet,
+    /// Its operations, for `applyOps`.
+    pub operations: Arc<Mutex<Vec<RawDocBuf>>>,
+    /// When it was started.
+    pub started: Instant,
+}
+
+impl std::fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transaction")
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What became of the newest transaction of a session.
+#[derive(Debug, Default)]
+pub enum State {
+    /// There was none, or the newest number was a retryable write's.
+    #[default]
+    None,
+    /// It is open. Empty while a command has it.
+    Open(Option<Box<Transaction>>),
+    /// It was committed: what a repeated commit answers.
+    Committed(Option<(Lsn, Timestamp)>),
+    /// It was aborted.
+    Aborted,
+}
+
+/// What a command reads from.
+pub enum ReadView<'c> {
+    /// A state of the store.
+    Snapshot(Snapshot),
+    /// The open transaction.
+    Transaction(Ref<'c, Option<Box<Transaction>>>),
+}
+
+impl ReadView<'_> {
+    /// The view.
+    pub fn view(&self) -> &dyn View {
+        match self {
+            Self::Snapshot(snapshot) => snapshot,
+            Self::Transaction(txn) => match &**txn {
+                Some(txn) => &txn.ws,
+                // The context hands out this variant only while it has a transaction.
+                None => unreachable!("a transaction's view outlives the transaction"),
+            },
+        }
+    }
+
+    /// The snapshot, outside of transactions.
+    pub fn snapshot(&self) -> Option<&Snapshot> {
+        match self {
+            Self::Snapshot(snapshot) => Some(snapshot),
+            Self::Transaction(_) => None,
+        }
+    }
+}
+
+/// Errors after which running the whole transaction again may succeed.
+pub fn is_transient(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::WriteConflict
+            | ErrorCode::LockTimeout
+            | ErrorCode::NoSuchTransaction
+            | ErrorCode::SnapshotUnavailable
+            | ErrorCode::SnapshotTooOld
+            | ErrorCode::PreparedTransactionInProgress
+            | ErrorCode::InterruptedDueToReplStateChange
+            | ErrorCode::NotWritablePrimary
+    )
+}
+
+fn no_such(session: &Session, number: i64) -> Error {
+    Error::new(
+        ErrorCode::NoSuchTransaction,
+        match session.txn_number {
+            Some(newest) if newest == number => format!("Transaction with {{ txnNumber: {number} }} has been aborted."),
+            Some(newest) => format!(
+                "Given transaction number {number} does not match any in-progress transactions. The active transaction number is {newest}"
+            ),
+            None => format!(
+                "Given transaction number {number} does not match any in-progress transactions. The active transaction number is -1"
+            ),
+        },
+    )
+}
+
+impl Session {
+    /// The transaction that a command belongs to: a new one, or the open one.
+    ///
+    /// Errors: 225 an older number, 251 no such transaction, 256 it was committed, 117 it was started already.
+    pub fn take_transaction(&mut self, lsid: Lsid, generic: &Generic<'_>, engine: &Engine) -> Result<Box<Transaction>> {
+        let number = generic.txn_number.unwrap_or(-1);
+        self.check_number(lsid, number)?;
+        if generic.start_transaction {
+            if self.txn_number == Some(number) && !matches!(self.txn, State::None) {
+                bail!(
+                    ConflictingOperationInProgress,
+                    "Cannot start a transaction at given transaction number {number} as a transaction with the same number is already in progress or has completed"
+                );
+            }
+            if self.txn_number == Some(number) {
+                bail!(
+                    50911,
+                    "Cannot start a transaction at given transaction number {number} as a retryable write with the same number has been made"
+                );
+            }
+            self.txn_number = Some(number);
+            self.statements.clear();
+            self.txn = State::Open(None);
+            return Ok(Box::new(Transaction {
+                number,
+                ws: engine.begin(),
+                operations: Arc::default(),
+                started: Instant::now(),
+            }));
+        }
+        if self.txn_number != Some(number) {
+            return Err(no_such(self, number));
+        }
+        self.expire();
+        match &mut self.txn {
+            State::Open(txn) => match txn.take() {
+                Some(txn) => Ok(txn),
+                None => Err(no_such(self, number)),
+            },
+            State::Committed(_) => bail!(
+                TransactionCommitted,
+                "Transaction with {{ txnNumber: {number} }} has been committed."
+            ),
+            State::Aborted | State::None => Err(no_such(self, number)),
+        }
+    }
+
+    fn check_number(&self, lsid: Lsid, number: i64) -> Result<()> {
+        match self.txn_number {
+            Some(newest) if number < newest => bail!(
+                TransactionTooOld,
+                "Cannot start transaction with {{ txnNumber: {number} }} on session {} because a newer transaction with txnNumber {newest} has already started on this session.",
+                lsid.id
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Aborts the open transaction when it has been open for too long.
+    pub fn expire(&mut self) {
+        if let State::Open(Some(txn)) = &self.txn {
+            if txn.started.elapsed() > LIFETIME_MAX {
+                self.txn = State::Aborted;
+            }
+        }
+    }
+}
+
+impl Context<'_> {
+    /// What the command reads from: the open transaction, or a snapshot that satisfies the read concern.
+    pub fn read_view(&self) -> Result<ReadView<'_>> {
+        let txn = self.txn.borrow();
+        if txn.is_some() {
+            return Ok(ReadView::Transaction(txn));
+        }
+        drop(txn);
+        Ok(ReadView::Snapshot(self.read_snapshot()?))
+    }
+
+    /// As [`Context::read_view`], for looking at the catalog and the like: the newest state whatever the read concern.
+    pub fn current_view(&self) -> ReadView<'_> {
+        let txn = self.txn.borrow();
+        if txn.is_some() {
+            return ReadView::Transaction(txn);
+        }
+        drop(txn);
+        ReadView::Snapshot(self.service.engine.snapshot())
+    }
+
+    /// True while the command runs within a transaction.
+    pub fn in_transaction(&self) -> bool {
+        self.generic.in_transaction
+    }
+}
+
+/// Runs a command of a transaction: takes the transaction out of its session, and puts it back if all went well.
+pub fn run(context: &mut Context<'_>, writer: &mut RawWriter) -> Result<()> {
+    if context.service.options.replica_set.is_none() {
+        bail!(
+            IllegalOperation,
+            "Transaction numbers are only allowed on a replica set member or mongos"
+        );
+    }
+    let (Some(lsid), Some(number)) = (context.generic.lsid, context.generic.txn_number) else {
+        bail!(InvalidOptions, "a transaction needs a session and a transaction number");
+    };
+    let state = context.service.sessions.touch(lsid)?;
+    let mut session = crate::lock(&state);
+    let is_commit = context.spec.name == "commitTransaction";
+    match &session.txn {
+        State::Committed(last) if is_commit && session.txn_number == Some(number) => context.committed_before = *last,
+        _ => {
+            let txn = session
+                .take_transaction(lsid, &context.generic, &context.service.engine)
+                .map_err(label)?;
+            context.txn_operations = Some(txn.operations.clone());
+            context.txn = RefCell::new(Some(txn));
+        }
+    }
+    let result = match context.generic.read_concern.after_cluster_time {
+        Some(time) => context.service.await_time(time, &context.interrupt),
+        None => Ok(()),
+    }
+    .and_then(|()| (context.spec.run)(context, writer));
+    let txn = context.txn.borrow_mut().take();
+    if let Some(end) = context.after.transaction.take() {
+        session.txn = end;
+    } else if context.committed_before.is_some() || (is_commit && txn.is_none() && result.is_ok()) {
+        // A repeated commit changes nothing.
+    } else if result.is_err() || context.after.abort || txn.is_none() {
+        session.txn = State::Aborted;
+    } else {
+        session.txn = State::Open(txn);
+    }
+    if !matches!(session.txn, State::Open(_)) {
+        context.service.cursors.kill_transaction(lsid, number);
+    }
+    result.map_err(label)
+}
+
+/// Adds the label that makes drivers run the transaction again.
+fn label(error: Error) -> Error {
+    if is_transient(error.code()) {
+        error.with_label("TransientTransactionError")
+    } else {
+        error
+    }
+}
+
+/// Commits a transaction: its operations become one oplog entry.
+pub fn commit(context: &Context<'_>, mut txn: Box<Transaction>) -> Result<Option<(Lsn, Timestamp)>> {
+    let operations = std::mem::take(&mut *crate::lock(&txn.operations));
+    if !operations.is_empty() {
+        let mut apply = RawWriter::new();
+        apply.begin_array("applyOps");
+        for (i, operation) in operations.iter().enumerate() {
+            apply.append_index(i, operation.as_raw());
+        }
+        apply.end();
+        let apply = apply.into_doc();
+        let session = context
+            .generic
+            .lsid
+            .map(|lsid| (lsid.to_document().to_raw(), txn.number));
+        let origin = Origin { session, collect: None };
+        let entry = origin.command("admin", None, &apply.into(), crate::clock::now_ms());
+        txn.ws.oplog(entry)?;
+    }
+    if txn.ws.is_empty() {
+        return Ok(None);
+    }
+    let commit = context.service.engine.commit(txn.ws)?;
+    Ok(Some((commit.lsn, commit.optime)))
+}
