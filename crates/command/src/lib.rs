@@ -23,6 +23,7 @@ pub mod log;
 pub mod names;
 pub mod node;
 pub mod parameters;
+pub mod plans;
 pub mod read;
 pub mod read_concern;
 pub mod reply;

@@ -64,6 +64,8 @@ pub struct Service {
     pub sessions: Arc<Sessions>,
     /// What stages of pipelines read of the server.
     pub state: Arc<State>,
+    /// Which indexes queries of a shape may use.
+    pub index_filters: crate::plans::IndexFilters,
     /// Where blocking operators spill.
     pub spill_dir: PathBuf,
     random: AtomicU64,
@@ -119,6 +121,7 @@ impl Service {
                 sessions: sessions.clone(),
             }),
             sessions,
+            index_filters: Default::default(),
             spill_dir: std::env::temp_dir().join("nestor-spill"),
             random: AtomicU64::new(seed.rotate_left(32)),
             node: Node::new(options.process.clone()),

@@ -48,12 +48,20 @@ pub fn candidates(query: &FindQuery, indexes: &[Arc<IndexInfo>]) -> Vec<PlanNode
     if let (Some(lookup), None) = (id_lookup(&query.filter), &query.hint) {
         return vec![finish(query, PlanNode::IdLookup(lookup), true)];
     }
-    let hinted: Vec<Arc<IndexInfo>>;
-    let usable = match &query.hint {
-        None => indexes,
-        Some(name) => {
-            hinted = indexes.iter().filter(|index| index.name == *name).cloned().collect();
-            &hinted
+    let chosen: Vec<Arc<IndexInfo>>;
+    let usable = match (&query.allowed, &query.hint) {
+        (None, None) => indexes,
+        (Some(allowed), _) => {
+            chosen = indexes
+                .iter()
+                .filter(|index| allowed.iter().any(|a| a.names(index)))
+                .cloned()
+                .collect();
+            &chosen
+        }
+        (None, Some(name)) => {
+            chosen = indexes.iter().filter(|index| index.name == *name).cloned().collect();
+            &chosen
         }
     };
     let mut found = find(&query.filter, query.sort.as_deref(), usable);

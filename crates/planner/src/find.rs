@@ -3,7 +3,7 @@
 use crate::catalog::IndexInfo;
 use crate::choose::candidates;
 use crate::plan::{IdLookup, PlanNode};
-use nestor_model::{BsonType, Str, Value};
+use nestor_model::{BsonType, Document, Str, Value};
 use nestor_query::expr::Deps;
 use nestor_query::matcher::{CompareOp, MatchExpr, Predicate};
 use nestor_query::projection::Projection;
@@ -29,6 +29,27 @@ pub struct FindQuery {
     pub tailable: bool,
     /// Name of the only index that may be used.
     pub hint: Option<Str>,
+    /// The only indexes that may be used, whatever the hint says; set by index filters.
+    pub allowed: Option<Vec<AllowedIndex>>,
+}
+
+/// An index as an index filter names it.
+#[derive(Clone, Debug)]
+pub enum AllowedIndex {
+    /// By its name.
+    Name(Str),
+    /// By its key pattern.
+    KeyPattern(Document),
+}
+
+impl AllowedIndex {
+    /// Whether it names `index`.
+    pub fn names(&self, index: &IndexInfo) -> bool {
+        match self {
+            Self::Name(name) => index.name == *name,
+            Self::KeyPattern(pattern) => nestor_model::values_equal(pattern, &index.key_pattern),
+        }
+    }
 }
 
 impl FindQuery {
@@ -43,6 +64,7 @@ impl FindQuery {
             limit: None,
             tailable: false,
             hint: None,
+            allowed: None,
         }
     }
 }

@@ -1,15 +1,18 @@
 //! Query and catalog snapshot to a checked plan tree and its explain form; pure.
 //!
 //! Reading order: [`plan`] (the tree), [`find`] (what a query asks for), [`choose`] (the plans by which it could
-//! run), [`access`] (how indexes find documents), [`bounds`], [`interval`], [`catalog`] (what is known of indexes).
+//! run), [`access`] (how indexes find documents), [`bounds`], [`interval`], [`catalog`] (what is known of indexes),
+//! [`explain`] (plans as documents), [`shape`] (what queries have in common).
 
 pub mod access;
 pub mod bounds;
 pub mod catalog;
 pub mod choose;
+pub mod explain;
 pub mod find;
 pub mod interval;
 pub mod plan;
+pub mod shape;
 
 pub use catalog::IndexInfo;
 pub use choose::candidates;

@@ -7,7 +7,7 @@
 use crate::env::DocMeta;
 use crate::expr::validate_path;
 use crate::keys::{KEY_FIELDS_MAX, KeyPaths};
-use nestor_model::{DocRef, Error, ErrorCode, Path, Result, Value, ValueRef, compare};
+use nestor_model::{DocRef, Document, Error, ErrorCode, Path, Result, Value, ValueRef, compare};
 use std::cmp::Ordering;
 
 /// One part of a sort.
@@ -89,6 +89,18 @@ impl SortSpec {
             parts: parts.into(),
             paths,
         }
+    }
+
+    /// The specification, as explain prints it.
+    pub fn serialize(&self) -> Document {
+        let mut out = Document::with_capacity(self.parts.len());
+        for part in &self.parts {
+            match &part.by {
+                SortBy::Path(path) => out.push(path.as_str(), if part.ascending { 1 } else { -1 }),
+                SortBy::Meta(name) => out.push("$computed", nestor_model::doc! { "$meta": *name }),
+            }
+        }
+        out
     }
 
     /// The parts, at least one.

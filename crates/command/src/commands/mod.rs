@@ -5,6 +5,7 @@ pub mod collections;
 pub mod diagnostic;
 pub mod indexes;
 pub mod ping;
+pub mod plans;
 pub mod query;
 pub mod replication;
 pub mod security;
@@ -25,6 +26,7 @@ pub(crate) const ALL: &[&[&CommandSpec]] = &[
     collections::SPECS,
     diagnostic::SPECS,
     indexes::SPECS,
+    plans::SPECS,
     query::SPECS,
     replication::SPECS,
     security::SPECS,

@@ -7,14 +7,17 @@ use super::find::FindArgs;
 use crate::Context;
 use crate::args::Arg;
 use crate::dispatch::{CommandSpec, Flags};
+use crate::plans::Written;
 use crate::read::{self, Target};
-use nestor_exec::plan;
 use nestor_exec::{BoxOperator, Operator, Step, build};
 use nestor_model::value::DocRef;
-use nestor_model::{ArrayRef, Document, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc};
-use nestor_planner::{FindQuery, PlanNode};
+use nestor_model::{ArrayRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
+use nestor_planner::explain::plan_document;
+use nestor_planner::shape::{filter_query_shape, pipeline_query_shape, plan_shape_hash};
+use nestor_planner::{FindQuery, PlanNode, candidates};
 use nestor_query::matcher::MatchExpr;
 use nestor_storage::{Snapshot, View};
+use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -47,7 +50,37 @@ enum Verbosity {
 struct Subject {
     ns: Namespace,
     filter: Arc<MatchExpr>,
-    plan: Option<PlanNode>,
+    /// The plans it could run by, the one that it does run by first; none without a collection.
+    plans: Vec<PlanNode>,
+    /// A filter of its shape restricted the indexes.
+    index_filter_set: bool,
+    /// What plans are shared by.
+    plan_shape: String,
+    /// What the command is, literals by type.
+    query_shape: Document,
+    write: Option<Write>,
+}
+
+/// What a write command would do with what it finds.
+#[derive(Clone, Copy)]
+enum Write {
+    Update { multi: bool },
+    Delete { multi: bool },
+}
+
+impl Write {
+    fn stage(self) -> &'static str {
+        match self {
+            Self::Update { .. } => "UPDATE",
+            Self::Delete { .. } => "DELETE",
+        }
+    }
+
+    fn multi(self) -> bool {
+        match self {
+            Self::Update { multi } | Self::Delete { multi } => multi,
+        }
+    }
 }
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
@@ -80,12 +113,20 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 
 fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'_>) -> Result<Subject> {
     let (_, mut scope) = context.operation(None)?;
-    let (ns, query) = match name {
+    let mut written = Written::default();
+    let mut write = None;
+    let part = |name: &str| command.get(name).and_then(ValueRef::as_document);
+    let (ns, mut query) = match name {
         "find" => {
             let args = FindArgs::parse(command, &[])?;
             let ns = context.namespace(view, args.target)?;
             let collection = view.catalog().get(&ns).cloned();
             let (_, mut scope) = context.operation(args.variables)?;
+            written = Written {
+                sort: part("sort"),
+                projection: part("projection"),
+                collation: part("collation"),
+            };
             (ns, super::find::parse(&args, collection.as_deref(), &mut scope)?)
         }
         "count" => {
@@ -103,23 +144,48 @@ fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'
             (ns, FindQuery::all(read::parse_filter(args.query, &mut scope)?))
         }
         "update" | "delete" | "findAndModify" | "findandmodify" => {
-            let (target, filter) = write_filter(name, command)?;
+            let (target, filter, what) = write_filter(name, command)?;
+            write = Some(what);
             let ns = context.namespace(view, target)?;
-            (ns, FindQuery::all(read::parse_filter(filter, &mut scope)?))
+            let mut query = FindQuery::all(read::parse_filter(filter, &mut scope)?);
+            query.limit = (!what.multi()).then_some(1);
+            (ns, query)
         }
-        "" => bail!(FailedToParse, "explain needs a command"),
+        "" => bail!(CommandNotFound, "explain needs a command"),
+        "insert" | "getMore" | "killCursors" | "create" | "drop" | "createIndexes" | "ping" | "hello"
+        | "listCollections" => {
+            bail!(IllegalOperation, "Explain cannot explain command: {name}")
+        }
         other => bail!(CommandNotFound, "Explain failed due to unknown command: {other}"),
     };
-    let plan = view.catalog().get(&ns).map(|found| plan(&query, found)).transpose()?;
+    let index_filter_set = context.apply_index_filter(&ns, &mut query, written);
+    let mut shape = doc! { "cmdNs": doc! { "db": ns.db.clone(), "coll": ns.coll.clone() }, "command": name };
+    let filter = part("filter").or(part("query"));
+    shape.push("filter", filter.map(|f| Value::from(filter_query_shape(f))));
+    for name in ["sort", "projection", "collation"] {
+        shape.push(name, part(name).map(|doc| Value::Document(doc.to_document())));
+    }
     Ok(Subject {
+        plans: plans(view, &ns, &query)?,
         ns,
+        plan_shape: written.shape(&query),
         filter: query.filter,
-        plan,
+        index_filter_set,
+        query_shape: shape,
+        write,
     })
 }
 
+/// The plans for a query, if its collection exists.
+fn plans(view: &dyn View, ns: &Namespace, query: &FindQuery) -> Result<Vec<PlanNode>> {
+    match view.catalog().get(ns) {
+        Some(collection) if !collection.is_view() => Ok(candidates(query, &nestor_exec::catalog::indexes(collection)?)),
+        _ => Ok(Vec::new()),
+    }
+}
+
 /// Collection and filter of a write command; of an update or delete, that of its only statement.
-fn write_filter<'a>(name: &str, command: RawDoc<'a>) -> Result<(Target<'a>, Option<RawDoc<'a>>)> {
+fn write_filter<'a>(name: &str, command: RawDoc<'a>) -> Result<(Target<'a>, Option<RawDoc<'a>>, Write)> {
     let at = crate::args::At {
         path: "explain",
         field: "explain",
@@ -135,7 +201,15 @@ fn write_filter<'a>(name: &str, command: RawDoc<'a>) -> Result<(Target<'a>, Opti
     let list = match name {
         "update" => "updates",
         "delete" => "deletes",
-        _ => return Ok((target, document(command.get("query")))),
+        _ => {
+            let remove = command.get("remove").is_some_and(ValueRef::truthy);
+            let write = if remove {
+                Write::Delete { multi: false }
+            } else {
+                Write::Update { multi: false }
+            };
+            return Ok((target, document(command.get("query")), write));
+        }
     };
     let Some(ValueRef::Array(statements)) = command.get(list) else {
         bail!(40414, "BSON field '{name}.{list}' is missing but a required field");
@@ -143,8 +217,18 @@ fn write_filter<'a>(name: &str, command: RawDoc<'a>) -> Result<(Target<'a>, Opti
     if statements.len() != 1 {
         bail!(InvalidLength, "explained write batches must be of size 1");
     }
-    let q = document(statements.get(0)).and_then(|statement| document(statement.get("q")));
-    Ok((target, q))
+    let statement = document(statements.get(0));
+    let q = statement.and_then(|statement| document(statement.get("q")));
+    let flag = |name: &str| statement.and_then(|statement| statement.get(name));
+    let write = match name {
+        "update" => Write::Update {
+            multi: flag("multi").is_some_and(ValueRef::truthy),
+        },
+        _ => Write::Delete {
+            multi: !flag("limit").is_some_and(ValueRef::truthy),
+        },
+    };
+    Ok((target, q, write))
 }
 
 fn append(
@@ -155,20 +239,31 @@ fn append(
     reply: &mut RawWriter,
 ) -> Result<()> {
     reply.append("explainVersion", "1");
-    let plan = subject.plan.clone().unwrap_or(PlanNode::Eof);
+    let plan = subject.plans.first().cloned().unwrap_or(PlanNode::Eof);
+    let shape_hash = plan_shape_hash(&subject.plan_shape);
+    let rejected: Vec<Value> = subject
+        .plans
+        .iter()
+        .skip(1)
+        .map(|plan| whole_plan(plan, subject.write).into())
+        .collect();
     let planner = doc! {
         "namespace": subject.ns.to_string(),
         "parsedQuery": subject.filter.serialize(),
-        "indexFilterSet": false,
+        "indexFilterSet": subject.index_filter_set,
+        "queryHash": shape_hash.as_str(),
+        "planCacheShapeHash": shape_hash.as_str(),
+        "planCacheKey": plan_shape_hash(&format!("{}|{}", subject.ns, subject.plan_shape)),
         "optimizationTimeMillis": 0,
         "maxIndexedOrSolutionsReached": false,
         "maxIndexedAndSolutionsReached": false,
         "maxScansToExplodeReached": false,
         "prunedSimilarIndexes": false,
-        "winningPlan": plan_document(&plan),
-        "rejectedPlans": Vec::new(),
+        "winningPlan": whole_plan(&plan, subject.write),
+        "rejectedPlans": rejected,
     };
     reply.append("queryPlanner", &planner);
+    reply.append("queryShapeHash", query_shape_hash(&subject.query_shape).as_str());
     if verbosity == Verbosity::QueryPlanner {
         return Ok(());
     }
@@ -190,6 +285,10 @@ fn append(
         sum(&*root, &mut keys, &mut docs);
         stages = stage_document(&*root);
     }
+    if let Some(write) = subject.write {
+        stages = would_write(write, returned, stages);
+        returned = 0;
+    }
     stats.push("nReturned", returned as i32);
     stats.push("executionTimeMillis", started.elapsed().as_millis() as i32);
     stats.push("totalKeysExamined", keys as i32);
@@ -202,25 +301,42 @@ fn append(
     Ok(())
 }
 
-fn plan_document(plan: &PlanNode) -> Document {
-    let mut out = doc! { "isCached": false, "stage": plan.stage() };
-    match plan {
-        PlanNode::CollScan(scan) => {
-            if let Some(filter) = &scan.filter {
-                out.push("filter", filter.serialize());
-            }
-            out.push("direction", if scan.forward { "forward" } else { "backward" });
+/// A whole plan: the write on top of it, if there is one.
+fn whole_plan(plan: &PlanNode, write: Option<Write>) -> Document {
+    let mut found = plan_document(plan);
+    let fields = std::mem::take(found.fields_mut());
+    let mut out = doc! { "isCached": false };
+    match write {
+        Some(write) => {
+            out.push("stage", write.stage());
+            out.push("inputStage", fields.into_iter().collect::<Document>());
         }
-        PlanNode::Limit { limit, .. } => out.push("limitAmount", *limit as i64),
-        PlanNode::Skip { skip, .. } => out.push("skipAmount", *skip as i64),
-        _ => {}
-    }
-    if let Some(input) = plan.input() {
-        let mut inner = plan_document(input);
-        inner.remove("isCached");
-        out.push("inputStage", inner);
+        None => out.fields_mut().extend(fields),
     }
     out
+}
+
+/// Explaining changes nothing: the stage tells what the write would have done.
+fn would_write(write: Write, found: i64, input: Document) -> Document {
+    let mut out = doc! { "stage": write.stage(), "nReturned": 0, "works": found as i32 + 1, "advanced": 0, "needTime": found as i32, "needYield": 0, "isEOF": 1 };
+    match write {
+        Write::Update { .. } => {
+            out.push("nMatched", found as i32);
+            out.push("nWouldModify", found as i32);
+            out.push("nWouldUpsert", 0);
+        }
+        Write::Delete { .. } => out.push("nWouldDelete", found as i32),
+    }
+    out.push("inputStage", input);
+    out
+}
+
+/// The hash of a query shape: SHA-256 in hexadecimal digits.
+fn query_shape_hash(shape: &Document) -> String {
+    Sha256::digest(shape.to_raw().as_bytes())
+        .iter()
+        .map(|byte| format!("{byte:02X}"))
+        .collect()
 }
 
 fn stage_document(operator: &dyn Operator) -> Document {
@@ -235,8 +351,15 @@ fn stage_document(operator: &dyn Operator) -> Document {
         "isEOF": i32::from(counters.is_eof),
     };
     operator.explain_fields(&mut out);
-    if let Some(input) = operator.inputs().first() {
-        out.push("inputStage", stage_document(*input));
+    let mut inputs: Vec<Value> = operator
+        .inputs()
+        .into_iter()
+        .map(|input| stage_document(input).into())
+        .collect();
+    match inputs.len() {
+        0 => {}
+        1 => out.push("inputStage", inputs.pop()),
+        _ => out.push("inputStages", inputs),
     }
     out
 }
@@ -262,6 +385,21 @@ fn append_server(context: &Context<'_>, reply: &mut RawWriter) {
     reply.append("serverInfo", &info);
 }
 
+/// Stages that are part of a pipeline's plan shape.
+const PLANNED_STAGES: [&str; 11] = [
+    "$group",
+    "$lookup",
+    "$bucket",
+    "$bucketAuto",
+    "$replaceRoot",
+    "$project",
+    "$sort",
+    "$count",
+    "$sortByCount",
+    "$densify",
+    "$setWindowFields",
+];
+
 /// Explains a pipeline: the stages it was parsed into, over the plan that feeds them.
 pub(super) fn aggregate(
     context: &mut Context<'_>,
@@ -282,15 +420,29 @@ pub(super) fn aggregate(
         },
         _ => None,
     };
-    let query = FindQuery::all(read::parse_filter(filter, &mut scope)?);
+    let mut query = FindQuery::all(read::parse_filter(filter, &mut scope)?);
+    let index_filter_set = context.apply_index_filter(ns, &mut query, Written::default());
+    let mut plan_shape = Written::default().shape(&query);
+    for stage in pipeline
+        .iter()
+        .skip(1)
+        .filter_map(ValueRef::as_document)
+        .flat_map(DocRef::iter)
+    {
+        // The stages that a plan takes part in.
+        if PLANNED_STAGES.contains(&stage.0) {
+            plan_shape.push_str(stage.0);
+        }
+    }
+    let cmd_ns = doc! { "db": ns.db.clone(), "coll": ns.coll.clone() };
     let subject = Subject {
         ns: ns.clone(),
         filter: query.filter.clone(),
-        plan: snapshot
-            .catalog()
-            .get(ns)
-            .map(|found| plan(&query, found))
-            .transpose()?,
+        plans: plans(&snapshot, ns, &query)?,
+        index_filter_set,
+        plan_shape,
+        query_shape: doc! { "cmdNs": cmd_ns, "command": "aggregate", "pipeline": pipeline_query_shape(pipeline) },
+        write: None,
     };
     append(context, &snapshot, &subject, Verbosity::QueryPlanner, reply)?;
     reply.append_raw("command", context.body);

@@ -6,6 +6,7 @@ use crate::Context;
 use crate::args::{NonNegative, StrictBool};
 use crate::batch::{self, Opening};
 use crate::dispatch::{CommandSpec, Flags};
+use crate::plans::Written;
 use crate::read::{self, Target};
 use crate::read_concern::Level;
 use nestor_exec::plan;
@@ -69,7 +70,13 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         }
     }
     let (op, mut scope) = context.operation(args.variables)?;
-    let query = parse(&args, collection.as_deref(), &mut scope)?;
+    let mut query = parse(&args, collection.as_deref(), &mut scope)?;
+    let written = Written {
+        sort: args.sort.map(DocRef::Raw),
+        projection: args.projection.map(DocRef::Raw),
+        collation: args.collation.map(DocRef::Raw),
+    };
+    context.apply_index_filter(&ns, &mut query, written);
     let root = match &collection {
         Some(collection) => {
             if collection.is_view() {

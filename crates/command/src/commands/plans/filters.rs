@@ -1,0 +1,106 @@
+//! `planCacheSetFilter`, `planCacheListFilters`, `planCacheClearFilters`.
+
+use crate::Context;
+use crate::dispatch::{CommandSpec, Flags};
+use crate::plans::{IndexFilter, shown};
+use nestor_model::{Document, RawWriter, Result, Value, ValueRef, bail, doc};
+use nestor_planner::find::AllowedIndex;
+use nestor_storage::View;
+
+/// Sets a filter.
+pub const SET: CommandSpec = CommandSpec {
+    name: "planCacheSetFilter",
+    aliases: &[],
+    flags: Flags::NONE,
+    help: "Restricts the indexes that queries of a shape may use.",
+    run: set,
+};
+
+/// Lists filters.
+pub const LIST: CommandSpec = CommandSpec {
+    name: "planCacheListFilters",
+    aliases: &[],
+    flags: Flags::NONE,
+    help: "The index filters of a collection.",
+    run: list,
+};
+
+/// Removes filters.
+pub const CLEAR: CommandSpec = CommandSpec {
+    name: "planCacheClearFilters",
+    aliases: &[],
+    flags: Flags::NONE,
+    help: "Removes index filters of a collection.",
+    run: clear,
+};
+
+fn set(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
+    let ns = super::target(context)?;
+    if ns.coll.starts_with("system.") {
+        bail!(BadValue, "cannot set an index filter on a system collection");
+    }
+    if context.service.engine.snapshot().catalog().get(&ns).is_none() {
+        bail!(BadValue, "no such collection: {ns}");
+    }
+    let Some(shape) = super::shape(context.body, false)? else {
+        bail!(BadValue, "required field query missing");
+    };
+    let Some(ValueRef::Array(items)) = context.body.get("indexes") else {
+        bail!(BadValue, "required field indexes must be an array");
+    };
+    let mut indexes = Vec::new();
+    for item in items {
+        indexes.push(match item {
+            ValueRef::Document(pattern) if !pattern.is_empty() => AllowedIndex::KeyPattern(pattern.to_document()),
+            ValueRef::String(name) if !name.is_empty() => AllowedIndex::Name(name.into()),
+            _ => bail!(
+                BadValue,
+                "each item in indexes must be a key pattern that is not empty or the name of an index"
+            ),
+        });
+    }
+    if indexes.is_empty() {
+        bail!(BadValue, "required field indexes must contain at least one index");
+    }
+    let text = shape.text;
+    let filter = IndexFilter {
+        query: shape.query,
+        sort: shape.sort,
+        projection: shape.projection,
+        collation: shape.collation,
+        indexes,
+    };
+    context.service.index_filters.set(&ns, text, filter);
+    Ok(())
+}
+
+fn list(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let ns = super::target(context)?;
+    let filters: Vec<Value> = context
+        .service
+        .index_filters
+        .list(&ns)
+        .into_iter()
+        .map(|f| entry(f).into())
+        .collect();
+    reply.append("filters", &Value::from(filters));
+    Ok(())
+}
+
+fn entry(filter: IndexFilter) -> Document {
+    let mut out = doc! { "query": filter.query, "sort": filter.sort, "projection": filter.projection };
+    if !filter.collation.is_empty() {
+        out.push("collation", filter.collation);
+    }
+    out.push("indexes", filter.indexes.iter().map(shown).collect::<Vec<_>>());
+    out
+}
+
+fn clear(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
+    let ns = super::target(context)?;
+    match super::shape(context.body, true)? {
+        Some(shape) => context.service.index_filters.clear(&ns, &shape.text),
+        None => context.service.index_filters.clear_all(&ns),
+    }
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! Commands about plans.
+
+mod clear;
+mod filters;
+
+use crate::Context;
+use crate::dispatch::CommandSpec;
+use crate::plans::Written;
+use nestor_model::{DocRef, Document, ErrorCode, Namespace, RawDoc, Result, ValueRef, bail};
+use nestor_planner::FindQuery;
+use nestor_query::Scope;
+use nestor_storage::View;
+
+pub(super) const SPECS: &[&CommandSpec] = &[&clear::SPEC, &filters::SET, &filters::LIST, &filters::CLEAR];
+
+/// The collection that the command's first field names. Errors: 73, 166 for a view.
+fn target(context: &Context<'_>) -> Result<Namespace> {
+    let Some((_, ValueRef::String(name))) = context.body.iter().next() else {
+        bail!(InvalidNamespace, "collection name has invalid type");
+    };
+    let ns = crate::names::collection(context.db(), name)?;
+    let snapshot = context.service.engine.snapshot();
+    if snapshot.catalog().get(&ns).is_some_and(|found| found.is_view()) {
+        return Err(nestor_model::Error::new(
+            ErrorCode::CommandNotSupportedOnView,
+            format!("namespace {ns} is a view, not a collection"),
+        ));
+    }
+    Ok(ns)
+}
+
+/// A query as plan commands take it.
+struct Shape {
+    query: Document,
+    sort: Document,
+    projection: Document,
+    collation: Document,
+    /// Its plan shape.
+    text: String,
+}
+
+/// The optional document of that name. Error: 2 for other types.
+fn document<'a>(body: RawDoc<'a>, name: &str, null_is_absent: bool) -> Result<Option<DocRef<'a>>> {
+    match body.get(name) {
+        None => Ok(None),
+        Some(ValueRef::Null | ValueRef::Undefined) if null_is_absent => Ok(None),
+        Some(ValueRef::Document(doc)) => Ok(Some(doc)),
+        // An empty array is as good as an empty document here.
+        Some(ValueRef::Array(items)) if items.is_empty() && name != "collation" => {
+            Ok(Some(nestor_model::value::EMPTY_DOC))
+        }
+        Some(other) => bail!(
+            BadValue,
+            "optional field '{name}' must be an object, found {}",
+            other.bson_type().alias()
+        ),
+    }
+}
+
+/// Reads `query`, `sort`, `projection` and `collation`; `None` without a query.
+///
+/// Errors: 2 for the wrong types and for a sort or projection without a query, 40414 for a collation without locale.
+fn shape(body: RawDoc<'_>, null_is_absent: bool) -> Result<Option<Shape>> {
+    let sort = document(body, "sort", null_is_absent)?;
+    let projection = document(body, "projection", null_is_absent)?;
+    let collation = document(body, "collation", null_is_absent)?;
+    let Some(query) = document(body, "query", null_is_absent)? else {
+        if sort.is_some() || projection.is_some() || collation.is_some() {
+            bail!(BadValue, "sort or projection or collation provided without query");
+        }
+        return Ok(None);
+    };
+    if let Some(collation) = collation {
+        if collation.is_empty() {
+            bail!(BadValue, "optional field 'collation' cannot be empty");
+        }
+        if collation.get("locale").is_none() {
+            bail!(40414, "BSON field 'collation.locale' is missing but a required field");
+        }
+    }
+    let filter = nestor_query::MatchExpr::parse(query, &mut Scope::new())?.normalize();
+    if let Some(sort) = sort.filter(|sort| !sort.is_empty()) {
+        nestor_query::sort::SortSpec::parse(sort)?;
+    }
+    let find = FindQuery::all(filter.into());
+    let text = Written {
+        sort,
+        projection,
+        collation,
+    }
+    .shape(&find);
+    let owned = |doc: Option<DocRef<'_>>| doc.map_or_else(Document::new, DocRef::to_document);
+    Ok(Some(Shape {
+        query: query.to_document(),
+        sort: owned(sort),
+        projection: owned(projection),
+        collation: owned(collation),
+        text,
+    }))
+}

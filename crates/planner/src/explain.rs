@@ -1,0 +1,109 @@
+//! Plans as explain prints them.
+
+use crate::catalog::{IndexInfo, PartKind};
+use crate::plan::{IndexScan, PlanNode};
+use nestor_model::{Document, Value, doc};
+
+/// A plan as a document: stage, its own fields, then its inputs.
+pub fn plan_document(plan: &PlanNode) -> Document {
+    let mut out = doc! { "stage": plan.stage() };
+    match plan {
+        PlanNode::CollScan(scan) => {
+            if let Some(filter) = &scan.filter {
+                out.push("filter", filter.serialize());
+            }
+            out.push("direction", if scan.forward { "forward" } else { "backward" });
+        }
+        PlanNode::IdLookup(lookup) => {
+            out.push("keyPattern", doc! { "_id": 1 });
+            out.push("indexName", "_id_");
+            if let Some(filter) = &lookup.filter {
+                out.push("filter", filter.serialize());
+            }
+        }
+        PlanNode::IndexScan(scan) => index_scan(scan, &mut out),
+        PlanNode::Fetch { filter, .. } => {
+            if let Some(filter) = filter {
+                out.push("filter", filter.serialize());
+            }
+        }
+        PlanNode::Filter { filter, .. } => out.push("filter", filter.serialize()),
+        PlanNode::Sort { spec, limit, .. } => {
+            out.push("sortPattern", spec.serialize());
+            out.push("memLimit", 100 * 1024 * 1024);
+            if let Some(limit) = limit {
+                out.push("limitAmount", *limit as i64);
+            }
+            out.push("type", "simple");
+        }
+        PlanNode::SortMerge { spec, .. } => out.push("sortPattern", spec.serialize()),
+        PlanNode::Limit { limit, .. } => out.push("limitAmount", *limit as i64),
+        PlanNode::Skip { skip, .. } => out.push("skipAmount", *skip as i64),
+        PlanNode::Project { projection, .. } => {
+            // A computed projection has no short form.
+            if let Some(paths) = projection.included_paths() {
+                out.push(
+                    "transformBy",
+                    paths
+                        .iter()
+                        .map(|p| (p.as_str().into(), Value::from(1)))
+                        .collect::<Document>(),
+                );
+            }
+        }
+        PlanNode::Eof | PlanNode::Covered { .. } | PlanNode::Or { .. } | PlanNode::Count { .. } => {}
+    }
+    let inputs: Vec<Value> = plan
+        .inputs()
+        .into_iter()
+        .map(|input| plan_document(input).into())
+        .collect();
+    match (plan, inputs.len()) {
+        (PlanNode::Or { .. } | PlanNode::SortMerge { .. }, _) => out.push("inputStages", inputs),
+        (_, 0) => {}
+        _ => out.push("inputStage", inputs.into_iter().next()),
+    }
+    out
+}
+
+fn index_scan(scan: &IndexScan, out: &mut Document) {
+    let index = &scan.index;
+    if let Some(filter) = &scan.key_filter {
+        out.push("filter", filter.serialize());
+    }
+    out.push("keyPattern", index.key_pattern.clone());
+    out.push("indexName", index.name.clone());
+    out.push("isMultiKey", index.is_multikey());
+    out.push("multiKeyPaths", multikey_paths(index));
+    out.push("isUnique", index.unique);
+    out.push("isSparse", index.sparse);
+    out.push("isPartial", index.partial.is_some());
+    out.push("indexVersion", 2);
+    out.push("direction", if scan.forward { "forward" } else { "backward" });
+    out.push("indexBounds", index_bounds(scan));
+}
+
+/// For each part the prefixes of its path that held arrays.
+fn multikey_paths(index: &IndexInfo) -> Document {
+    let mut out = Document::new();
+    for part in &index.parts {
+        let names: Vec<&str> = part.path.parts().iter().map(|p| p.name.as_str()).collect();
+        let prefixes: Vec<Value> = (0..names.len())
+            .filter(|at| part.multikey >> at & 1 == 1)
+            .map(|at| names[..=at].join(".").into())
+            .collect();
+        out.push(part.path.as_str(), prefixes);
+    }
+    out
+}
+
+/// For each part its intervals, in the order the scan visits them.
+fn index_bounds(scan: &IndexScan) -> Document {
+    let mut out = Document::new();
+    for (part, list) in scan.index.parts.iter().zip(&scan.bounds.parts) {
+        let ascending = (part.kind != PartKind::Descending) == scan.forward;
+        let texts: Vec<Value> = list.explain(ascending).into_iter().map(Value::from).collect();
+        out.push(part.path.as_str(), texts);
+    }
+    out
+}
