@@ -3,7 +3,7 @@
 //!
 //! - interior children are loaded once and stay for as long as their parent (about 0.5 % of the data of 300-byte rows);
 //! - leaves belong to the [cache](super::cache); a parent holds a weak reference, which the cache empties by dropping
-//!   the leaf.
+//!   the leaf (its head stays in memory until the parent goes).
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
