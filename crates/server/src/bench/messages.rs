@@ -1,12 +1,16 @@
 //! The messages of each case, encoded once; what changes from one operation to the next are 8-byte `_id`s.
 
-use super::{COLLECTION, DATABASE};
+use super::{COLLECTION, DATABASE, LARGE_COLLECTION};
 use crate::client::{body_of, command_message, refusal};
 use clap::ValueEnum;
 use nestor_model::{RawDocBuf, RawWriter, ValueRef};
 
 /// Size of each document, in bytes.
 pub const DOCUMENT_BYTES: usize = 344;
+/// Size of each document of the collection of large ones, in bytes.
+const LARGE_BYTES: usize = 100 * 1024;
+/// How many large ones there are.
+pub const LARGE_DOCUMENTS: u64 = 64;
 /// Documents of one insertMany.
 pub const BATCH: usize = 1_000;
 /// Documents a range returns.
@@ -26,6 +30,8 @@ pub enum Case {
     Range,
     /// update of one document by _id with $inc, w:1.
     Inc,
+    /// update of one document of 100 KiB by _id with $inc, w:1.
+    IncLarge,
     /// insert of one document, w:1.
     Insert,
     /// insert of 1,000 documents, w:1.
@@ -34,12 +40,13 @@ pub enum Case {
 
 impl Case {
     /// In the order they run.
-    pub const ALL: [Case; 6] = [
+    pub const ALL: [Case; 7] = [
         Case::InsertMany,
         Case::Ping,
         Case::Find,
         Case::Range,
         Case::Inc,
+        Case::IncLarge,
         Case::Insert,
     ];
 
@@ -50,6 +57,7 @@ impl Case {
             Case::Find => "find by _id",
             Case::Range => "range of 100 by _id",
             Case::Inc => "$inc by _id",
+            Case::IncLarge => "$inc by _id, 100 KiB",
             Case::Insert => "insert one",
             Case::InsertMany => "insertMany 1000, per document",
         }
@@ -143,11 +151,12 @@ impl Template {
                 command.end();
             }
             Case::Inc => command.append("update", COLLECTION),
+            Case::IncLarge => command.append("update", LARGE_COLLECTION),
             Case::Insert | Case::InsertMany => command.append("insert", COLLECTION),
         }
         command.append("$db", DATABASE);
         let section = match case {
-            Case::Inc => Some(("updates", increment().as_bytes().to_vec())),
+            Case::Inc | Case::IncLarge => Some(("updates", increment().as_bytes().to_vec())),
             Case::Insert => Some(("documents", document().as_bytes().to_vec())),
             Case::InsertMany => Some(("documents", document().as_bytes().repeat(BATCH))),
             _ => None,
@@ -169,6 +178,10 @@ impl Template {
             Case::Ping => {}
             Case::Find | Case::Inc => {
                 let id = ids.random(ids.next);
+                self.set(0, id);
+            }
+            Case::IncLarge => {
+                let id = ids.random(LARGE_DOCUMENTS);
                 self.set(0, id);
             }
             Case::Range => {
@@ -218,9 +231,19 @@ fn increment() -> RawDocBuf {
 
 /// A document of exactly [`DOCUMENT_BYTES`].
 fn document() -> RawDocBuf {
+    document_of(MARKS[0], DOCUMENT_BYTES)
+}
+
+/// The large document of that `_id`.
+pub fn large_document(id: u64) -> RawDocBuf {
+    document_of(id as i64, LARGE_BYTES)
+}
+
+/// A document of exactly `bytes`.
+fn document_of(id: i64, bytes: usize) -> RawDocBuf {
     let build = |pad: usize| {
-        let mut writer = RawWriter::with_capacity(DOCUMENT_BYTES);
-        writer.append("_id", MARKS[0]);
+        let mut writer = RawWriter::with_capacity(bytes);
+        writer.append("_id", id);
         writer.append("name", "Ada Lovelace");
         writer.append("email", "ada@example.org");
         writer.append("visits", 0);
@@ -240,7 +263,7 @@ fn document() -> RawDocBuf {
         writer.append("pad", "x".repeat(pad).as_str());
         writer.into_doc()
     };
-    let pad = DOCUMENT_BYTES - build(0).as_bytes().len();
+    let pad = bytes - build(0).as_bytes().len();
     build(pad)
 }
 

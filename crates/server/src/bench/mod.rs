@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 
 const DATABASE: &str = "nestor_bench";
 const COLLECTION: &str = "c";
+/// Of documents of 100 KiB.
+const LARGE_COLLECTION: &str = "large";
 /// Connections that load; more would only wait for each other.
 const LOADERS: usize = 2;
 
@@ -188,6 +190,9 @@ fn load_up_to(size: u64, from: u64, uri: &Uri, pid: Option<u32>) -> Result<Row, 
 }
 
 fn run_case(case: Case, documents: u64, uri: &Uri, pid: Option<u32>, settings: &Settings) -> Result<Row, String> {
+    if case == Case::IncLarge {
+        Bench::connect(uri)?.load_large()?;
+    }
     let run = |ids, time| load::run(uri, case, settings.connections, ids, load::Until::Elapsed(time));
     let warmed_up = run(messages::Ids::new(case, documents), settings.time / 6)?;
     let before = pid.map(cpu::process_time);
@@ -243,6 +248,18 @@ impl Bench {
         while !ids.exhausted() {
             message.fill(&mut ids);
             self.ask(&message)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the collection of large documents.
+    fn load_large(&mut self) -> Result<(), String> {
+        let all = doc! { "q": doc! {}, "limit": 0 };
+        let deletes = nestor_model::Value::from(vec![nestor_model::Value::from(all)]);
+        self.command(doc! { "delete": LARGE_COLLECTION, "deletes": deletes })?;
+        for id in 0..messages::LARGE_DOCUMENTS {
+            let documents = vec![nestor_model::Value::from(messages::large_document(id))];
+            self.command(doc! { "insert": LARGE_COLLECTION, "documents": documents })?;
         }
         Ok(())
     }

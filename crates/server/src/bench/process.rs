@@ -72,8 +72,9 @@ impl Server {
     /// Shuts it down cleanly.
     pub fn stop(&mut self) -> Result<(), String> {
         let mut client = Client::connect(&self.uri).map_err(|e| e.to_string())?;
-        // It closes the connection instead of answering.
-        let _ = client.command(doc! { "shutdown": 1, "$db": "admin" }.to_raw().as_raw());
+        // It closes the connection instead of answering. Forced, as a primary without secondaries refuses else.
+        let command = doc! { "shutdown": 1, "force": true, "$db": "admin" };
+        let _ = client.command(command.to_raw().as_raw());
         let status = self.child.wait().map_err(|e| e.to_string())?;
         if status.success() {
             Ok(())
