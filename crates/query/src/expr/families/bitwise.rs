@@ -2,6 +2,7 @@
 
 use crate::env::{Env, Val};
 use crate::expr::Expr;
+use crate::expr::args::error;
 use crate::expr::parse::OpDef;
 use nestor_model::{Error, Result, ValueRef};
 
@@ -65,7 +66,8 @@ fn bit_not<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         ValueRef::Int32(v) => Ok((!v).into()),
         ValueRef::Int64(v) => Ok((!v).into()),
         other if other.is_nullish() => Ok(Val::NULL),
-        other => Err(wrong_type("$bitNot", other)),
+        other if other.is_number() => Err(wrong_type("$bitNot", other)),
+        other => Err(error(28765, format!("$bitNot only supports numeric types, not {}", other.bson_type().alias()))),
     }
 }
 
@@ -86,6 +88,7 @@ mod tests {
                 (r#"{"$bitXor": [1, "$n"]}"#, "null"),
                 (r#"{"$bitNot": 5}"#, "-6"),
                 (r#"{"$bitNot": 5.0}"#, "error 14"),
+                (r#"{"$bitNot": "x"}"#, "error 28765"),
             ],
         );
     }
