@@ -88,6 +88,11 @@ impl Expr {
         }
     }
 
+    /// The names of all operators, with `$`, in no particular order.
+    pub fn operators() -> impl Iterator<Item = &'static str> {
+        OPERATORS.keys().copied()
+    }
+
     /// True when `name` (with `$`) is an operator of expressions.
     pub fn is_operator(name: &str) -> bool {
         OPERATORS.contains_key(name)

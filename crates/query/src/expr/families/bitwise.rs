@@ -67,7 +67,10 @@ fn bit_not<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         ValueRef::Int64(v) => Ok((!v).into()),
         other if other.is_nullish() => Ok(Val::NULL),
         other if other.is_number() => Err(wrong_type("$bitNot", other)),
-        other => Err(error(28765, format!("$bitNot only supports numeric types, not {}", other.bson_type().alias()))),
+        other => Err(error(
+            28765,
+            format!("$bitNot only supports numeric types, not {}", other.bson_type().alias()),
+        )),
     }
 }
 
