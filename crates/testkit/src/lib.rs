@@ -1,5 +1,6 @@
 //! Golden runner, reference evaluator, generators. Used by test targets only.
 
+pub mod fuzz;
 pub mod golden;
 pub mod random;
 pub mod reference;

@@ -228,3 +228,26 @@ fn schemas() {
     });
     assert!(share > 10, "{share} % of the schemas parse");
 }
+
+/// The corpus of the fuzz target `mql`. Seeds are named for what they are.
+#[test]
+fn fuzz_corpus() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/mql");
+    let mut parsed = 0;
+    let mut files = 0;
+    for entry in std::fs::read_dir(&folder).expect("the corpus is there") {
+        let path = entry.expect("an entry").path();
+        let bytes = std::fs::read(&path).expect("a file");
+        let doc = nestor_model::RawDoc::validate(&bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let understood = nestor_testkit::fuzz::mql(doc);
+        let seed = path.file_name().is_some_and(|n| n.to_string_lossy().contains('-'));
+        assert!(
+            understood > 0 || !seed,
+            "{} is neither filter, projection nor schema",
+            path.display()
+        );
+        parsed += understood;
+        files += 1;
+    }
+    assert!(files >= 10 && parsed >= files, "{files} files, read {parsed} ways");
+}
