@@ -8,6 +8,7 @@
 //! [`Pipeline::writes`]: nestor_query::stage::Pipeline::writes
 
 mod bucket_auto;
+mod densify;
 mod documents;
 mod facet;
 mod graph_lookup;
@@ -75,6 +76,7 @@ pub fn build_stages(stages: &[Stage], source: BoxOperator, context: &PipelineSou
             Stage::Redact(redact) => Box::new(map::Map::redact(node, redact.clone())),
             Stage::Group(group) => Box::new(group::GroupOp::new(node, group.clone())),
             Stage::BucketAuto(spec) => Box::new(bucket_auto::BucketAutoOp::new(node, spec.clone())?),
+            Stage::Densify(spec) => Box::new(densify::DensifyOp::new(node, spec.clone())),
             Stage::SetWindowFields(spec) => Box::new(window::WindowOp::new(node, spec.clone())),
             Stage::Facet(facet) => Box::new(facet::FacetOp::new(node, facet.clone(), context.clone())),
             Stage::Lookup(lookup) => Box::new(lookup::LookupOp::new(node, lookup.clone(), context.clone())),

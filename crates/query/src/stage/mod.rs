@@ -11,6 +11,7 @@
 mod args;
 mod bucket;
 mod bucket_auto;
+mod densify;
 mod documents;
 mod facet;
 mod graph_lookup;
@@ -27,6 +28,7 @@ mod unwind;
 mod window;
 
 pub use bucket_auto::{BucketAuto, Granularity};
+pub use densify::{Densify, DensifyBounds};
 pub use facet::Facet;
 pub use graph_lookup::GraphLookup;
 pub use group::{Group, GroupField};
@@ -81,6 +83,7 @@ pub enum Stage {
     Group(Arc<Group>),
     BucketAuto(Arc<BucketAuto>),
     SetWindowFields(Arc<SetWindowFields>),
+    Densify(Arc<Densify>),
     Facet(Arc<Facet>),
     Lookup(Arc<Lookup>),
     GraphLookup(Arc<GraphLookup>),
@@ -216,6 +219,7 @@ static TABLE: &[StageDef] = &[
     def("$bucket", bucket::parse, ANYWHERE),
     def("$bucketAuto", bucket_auto::parse, ANYWHERE),
     def("$setWindowFields", window::parse, ANYWHERE),
+    def("$densify", densify::parse, ANYWHERE),
     def("$fill", window::parse_fill, ANYWHERE),
     def(
         "$facet",

@@ -115,7 +115,7 @@ fn threshold(value: &Value, bound: Bound<Num>, unit: Option<RangeUnit>) -> Resul
 }
 
 /// Adds an amount of a unit; in months the day is cut to the month's last.
-fn add_unit(ms: i64, unit: RangeUnit, amount: i64) -> Option<i64> {
+pub(in crate::pipeline) fn add_unit(ms: i64, unit: RangeUnit, amount: i64) -> Option<i64> {
     if let Some(fixed) = unit.fixed_ms() {
         return ms.checked_add(fixed.checked_mul(amount)?);
     }

@@ -10,6 +10,7 @@ use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::ops::Sort;
 use crate::row::{Row, RowDoc};
 use compute::Partition;
+pub(super) use frame::add_unit;
 use nestor_model::{DocRef, Path, Result, Value, ValueRef, doc, values_equal};
 use nestor_query::env::Env;
 use nestor_query::sort::{SortBy, SortPart, SortSpec};
@@ -223,7 +224,7 @@ impl Operator for WindowOp {
 }
 
 /// The number or date that `path` holds, straight, without going through arrays.
-fn value_at<'d>(doc: DocRef<'d>, path: &Path) -> ValueRef<'d> {
+pub(super) fn value_at<'d>(doc: DocRef<'d>, path: &Path) -> ValueRef<'d> {
     let mut value = ValueRef::Document(doc);
     for part in path.parts() {
         value = match value {
