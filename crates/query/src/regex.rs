@@ -20,6 +20,9 @@ const JIT_STACK_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Error when a match exceeds its limits.
 const MATCH_FAILED: i32 = 51156;
 
+/// Byte ranges of a match and of its groups; `None` for a group that took no part.
+pub type Captures = Vec<Option<(usize, usize)>>;
+
 /// A compiled regular expression; clones share it.
 #[derive(Clone)]
 pub struct Regex {
@@ -92,9 +95,8 @@ impl Regex {
         self.program.is_match(text.as_bytes()).map_err(match_failed)
     }
 
-    /// The first match at or after byte `start`: byte ranges of the whole match, then of each group
-    /// (`None` for a group that took no part).
-    pub fn captures_at(&self, text: &str, start: usize) -> Result<Option<Vec<Option<(usize, usize)>>>> {
+    /// The first match at or after byte `start`: the whole match, then each group.
+    pub fn captures_at(&self, text: &str, start: usize) -> Result<Option<Captures>> {
         let mut locations = self.program.capture_locations();
         let found = self
             .program

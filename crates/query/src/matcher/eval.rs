@@ -139,10 +139,8 @@ fn collect_heads(expr: &MatchExpr, heads: &mut Vec<Str>) {
             children.iter().for_each(|c| collect_heads(c, heads));
         }
         MatchExpr::Not(child) => collect_heads(child, heads),
-        MatchExpr::Leaf(leaf) => {
-            if !heads.iter().any(|h| h == leaf.path.head()) {
-                heads.push(leaf.path.head().into());
-            }
+        MatchExpr::Leaf(leaf) if !heads.iter().any(|h| h == leaf.path.head()) => {
+            heads.push(leaf.path.head().into());
         }
         _ => {}
     }

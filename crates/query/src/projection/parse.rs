@@ -315,12 +315,11 @@ impl Parser<'_> {
     }
 
     fn finish(mut self) -> Result<Projection> {
-        let mode = self.mode.unwrap_or_else(|| match self.id {
-            _ if self.has_elem_match => Mode::Inclusion,
+        let mode = self.mode.unwrap_or(match self.id {
             Some(true) => Mode::Inclusion,
-            Some(false) => Mode::Exclusion,
-            // Only $slice or $meta, or nothing at all.
-            None => Mode::Exclusion,
+            _ if self.has_elem_match => Mode::Inclusion,
+            // `_id: 0`, $slice, $meta or nothing at all.
+            _ => Mode::Exclusion,
         });
         if mode == Mode::Inclusion && self.policy != Policy::AddFields {
             // _id is kept unless the specification says something else of it.

@@ -85,7 +85,7 @@ enum Additional {
 #[derive(Clone, Debug)]
 enum Dependency {
     Properties(Vec<Str>),
-    Schema(Schema),
+    Schema(Box<Schema>),
 }
 
 impl Schema {

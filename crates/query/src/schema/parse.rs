@@ -122,7 +122,7 @@ impl Schema {
                 for (name, demand) in object(keyword, value)? {
                     let demand = match demand {
                         ValueRef::Array(items) => Dependency::Properties(names(keyword, items)?),
-                        other => Dependency::Schema(sub_schema(keyword, other)?),
+                        other => Dependency::Schema(Box::new(sub_schema(keyword, other)?)),
                     };
                     self.dependencies.push((name.into(), demand));
                 }

@@ -27,7 +27,8 @@ pub(super) fn parse_match(
             "the match filter must be an expression in an object",
         ));
     };
-    out.push(Stage::Match(Arc::new(MatchExpr::parse(filter, context.scope)?)));
+    let filter = MatchExpr::parse_with(filter, context.scope, matcher::Context::Pipeline, None)?;
+    out.push(Stage::Match(Arc::new(filter)));
     Ok(())
 }
 
