@@ -103,6 +103,12 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let pipeline = ArrayRef::Raw(args.pipeline.0);
     let running = context.plan_pipeline(view, &ns, pipeline, &mut scope)?;
     let writes = running.pipeline.writes();
+    if writes && context.generic.read_concern.level() == Level::Linearizable {
+        bail!(
+            InvalidOptions,
+            "$out and $merge cannot be used with a 'linearizable' read concern level"
+        );
+    }
     if let Some(stage) = running.pipeline.stages.last().filter(|_| writes) {
         if context.generic.in_transaction {
             bail!(
