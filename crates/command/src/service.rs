@@ -14,6 +14,7 @@ use crate::server_state::State;
 use crate::sessions::Sessions;
 use crate::top::{self, Kind};
 use crate::transaction;
+use crate::validate::Validators;
 use nestor_exec::Interrupt;
 use nestor_model::{RawDoc, RawWriter, Result, Str, Timestamp, bail};
 use nestor_storage::Engine;
@@ -62,6 +63,8 @@ pub struct Service {
     pub cursors: Cursors,
     /// Logical sessions.
     pub sessions: Arc<Sessions>,
+    /// Compiled validators of collections.
+    pub validators: Validators,
     /// What stages of pipelines read of the server.
     pub state: Arc<State>,
     /// Which indexes queries of a shape may use.
@@ -121,6 +124,7 @@ impl Service {
                 sessions: sessions.clone(),
             }),
             sessions,
+            validators: Validators::default(),
             index_filters: Default::default(),
             spill_dir: std::env::temp_dir().join("nestor-spill"),
             random: AtomicU64::new(seed.rotate_left(32)),
