@@ -329,12 +329,13 @@ impl AccumulatorSpec {
         })
     }
 
-    /// The error of an accumulator's input as `$group` reports it: division and remainder by zero have codes of
-    /// their own there, 4848401 and 4848403.
+    /// The error of an accumulator as `$group` reports it: division and remainder by zero have codes of their own
+    /// there, 4848401 and 4848403, and so has `$mergeObjects` of what is no object, 5911200.
     pub fn group_error(error: Error) -> Error {
         match error.code().number() {
             2 if error.message() == DIVIDE_BY_ZERO => Error::location(4_848_401, error.message()),
             16610 | 5_733_415 => Error::location(4_848_403, error.message()),
+            40400 => Error::location(5_911_200, error.message()),
             _ => error,
         }
     }

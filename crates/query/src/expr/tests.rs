@@ -43,6 +43,7 @@ fn malformed_expressions() {
             (r#"{"$and": [], "$or": []}"#, "error 15983"),
             (r#"{"a": 1, "$or": []}"#, "error 16410"),
             (r#"{"a.b": 1}"#, "error 16412"),
+            (r#"{"a": {"": 1}}"#, "error 15998"),
             (r#"{"$eq": [1]}"#, "error 16020"),
             (r#"{"$not": [1, 2]}"#, "error 16020"),
             // Errors of constants come after those of parsing, and whatever branch is taken.
