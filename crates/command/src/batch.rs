@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::cursors::ClientCursor;
 use nestor_exec::{Batch, BoxOperator, Row, Step, docs_examined};
-use nestor_model::{Namespace, RawWriter, Result, raw};
+use nestor_model::{Namespace, RawWriter, Result, bail, raw};
 use nestor_query::env::OpContext;
 use nestor_storage::{CollectionId, Snapshot, View};
 use std::time::Instant;
@@ -53,6 +53,16 @@ pub fn fill(
             }
         }
         row.doc.append_to(reply, count as usize);
+        // Type byte, index and zero byte stand before the document.
+        let head = 2 + count.checked_ilog10().map_or(1, |digits| digits as usize + 1);
+        let size = reply.len() - before - head;
+        if size > raw::DOCUMENT_BYTES_MAX {
+            bail!(
+                BSONObjectTooLarge,
+                "BSONObj size: {size} is invalid. Size must be between 0 and {}",
+                raw::DOCUMENT_BYTES_MAX
+            );
+        }
         count += 1;
         if reply.len() - start >= BATCH_BYTES_MAX {
             break;

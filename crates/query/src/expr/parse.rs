@@ -143,6 +143,12 @@ fn parse_object(doc: DocRef<'_>, scope: &mut Scope) -> Result<Expr> {
             }
             return parse_operator(name, value, scope);
         }
+        if name.is_empty() {
+            return Err(Error::location(
+                15998,
+                "field names of an object expression must not be empty strings",
+            ));
+        }
         check_field_name(name)?;
         fields.push((name.into(), Expr::parse(value, scope)?));
     }

@@ -112,14 +112,8 @@ fn check_part(part: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks a field name of an object expression. Errors: 16410, 16411, 16412 (dot), 15998 (empty).
+/// Checks the name of an output field. Errors: 16410, 16411, 16412 (dot).
 pub(crate) fn check_field_name(name: &str) -> Result<()> {
-    if name.is_empty() {
-        return Err(Error::location(
-            15998,
-            "field names of an object expression must not be empty strings",
-        ));
-    }
     check_part(name)?;
     if name.contains('.') {
         return Err(Error::location(
