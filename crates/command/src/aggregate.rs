@@ -2,10 +2,10 @@
 
 use crate::Context;
 use nestor_exec::BoxOperator;
-use nestor_exec::pipeline::{PipelineSource, build_stages, open, resolve};
+use nestor_exec::pipeline::{PipelineSource, plan_stages, resolve};
 use nestor_model::{ArrayRef, Namespace, Result};
 use nestor_query::env::Scope;
-use nestor_query::stage::{ParseContext, Pipeline, Place, Stage};
+use nestor_query::stage::{ParseContext, Pipeline, Place};
 use nestor_storage::{CollectionId, View};
 
 /// A plan that is ready to run.
@@ -46,13 +46,7 @@ impl Context<'_> {
         let pipeline = Pipeline::parse(pipeline, &mut ParseContext::new(scope, ns.clone(), Place::Top))?;
         let source = self.pipeline_source(ns);
         let collection = resolve(ns, view)?.collection.map(|c| (c.id, c.ns.clone()));
-        // A leading match becomes the filter of the scan, where an `_id` in it is a lookup.
-        let (filter, rest) = match pipeline.stages.split_first() {
-            Some((Stage::Match(filter), rest)) => (Some(filter.clone()), rest),
-            _ => (None, pipeline.stages.as_slice()),
-        };
-        let root = open(ns, filter, view, &source)?;
-        let root = build_stages(rest, root, &source)?;
+        let root = plan_stages(ns, &pipeline.stages, view, &source)?;
         Ok(Running {
             root,
             collection,

@@ -9,7 +9,7 @@ use crate::access::{IndexAccess, IndexBounds, full_access, index_accesses};
 use crate::catalog::{IndexInfo, PartKind};
 use crate::find::{FindQuery, finish, id_lookup, reads_sort_key, residual};
 use crate::interval::IntervalList;
-use crate::plan::{CollScan, IndexScan, PlanNode};
+use crate::plan::{CollScan, IndexScan, PlanNode, ScanPurpose};
 use nestor_query::matcher::MatchExpr;
 use nestor_query::sort::{SortBy, SortSpec};
 use std::sync::Arc;
@@ -202,6 +202,7 @@ fn scan_node(access: &IndexAccess, bounds: IndexBounds, forward: bool) -> PlanNo
         bounds,
         forward,
         key_filter: access.key_filter.clone(),
+        purpose: ScanPurpose::Entries,
     })
 }
 
@@ -317,6 +318,31 @@ fn cover(node: PlanNode, query: &FindQuery) -> PlanNode {
         PlanNode::Covered { input }
     } else {
         PlanNode::Fetch { input, filter: None }
+    }
+}
+
+/// A plan whose rows are only counted: entries that prove the whole filter need no documents.
+pub fn for_count(plan: PlanNode) -> PlanNode {
+    match plan {
+        PlanNode::Fetch { input, filter: None } => match *input {
+            PlanNode::IndexScan(mut scan) => {
+                scan.purpose = ScanPurpose::Count;
+                PlanNode::IndexScan(scan)
+            }
+            other => PlanNode::Fetch {
+                input: Box::new(other),
+                filter: None,
+            },
+        },
+        PlanNode::Skip { input, skip } => PlanNode::Skip {
+            input: Box::new(for_count(*input)),
+            skip,
+        },
+        PlanNode::Limit { input, limit } => PlanNode::Limit {
+            input: Box::new(for_count(*input)),
+            limit,
+        },
+        other => other,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`plan`] (the tree), [`find`] (what a query asks for), [`choose`] (the plans by which it could
 //! run), [`access`] (how indexes find documents), [`bounds`], [`interval`], [`catalog`] (what is known of indexes),
-//! [`explain`] (plans as documents), [`shape`] (what queries have in common).
+//! [`explain`] (plans as documents), [`shape`] (what queries have in common), [`pipeline`] (what of a pipeline a find can do).
 
 pub mod access;
 pub mod bounds;
@@ -11,6 +11,7 @@ pub mod choose;
 pub mod explain;
 pub mod find;
 pub mod interval;
+pub mod pipeline;
 pub mod plan;
 pub mod shape;
 

@@ -115,6 +115,22 @@ pub struct IndexScan {
     pub forward: bool,
     /// Condition on the key's values.
     pub key_filter: Option<Arc<MatchExpr>>,
+    /// What the entries are wanted for.
+    pub purpose: ScanPurpose,
+}
+
+/// What a scan's entries are wanted for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScanPurpose {
+    /// IXSCAN: each of them.
+    Entries,
+    /// COUNT_SCAN: only how many records there are.
+    Count,
+    /// DISTINCT_SCAN: one for each value of the first `parts` parts.
+    Distinct {
+        /// At least 1.
+        parts: usize,
+    },
 }
 
 /// A lookup by `_id`.
@@ -157,7 +173,11 @@ impl PlanNode {
             Self::Eof => "EOF",
             Self::CollScan(_) => "COLLSCAN",
             Self::IdLookup(_) => "IDHACK",
-            Self::IndexScan(_) => "IXSCAN",
+            Self::IndexScan(scan) => match scan.purpose {
+                ScanPurpose::Entries => "IXSCAN",
+                ScanPurpose::Count => "COUNT_SCAN",
+                ScanPurpose::Distinct { .. } => "DISTINCT_SCAN",
+            },
             Self::Fetch { .. } => "FETCH",
             Self::Covered { .. } => "COVERED",
             Self::Or { .. } => "OR",

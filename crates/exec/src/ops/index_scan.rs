@@ -6,7 +6,8 @@ use crate::operator::{Counters, Operator, Step};
 use crate::ops::scan_bounds::{ScanBounds, Verdict};
 use crate::row::{KeyRow, Row, RowDoc};
 use nestor_model::{Document, Result};
-use nestor_storage::keys::EntryFormat;
+use nestor_planner::plan::ScanPurpose;
+use nestor_storage::keys::{self, EntryFormat};
 use nestor_storage::{Bytes, Collection, Cursor, Index};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -64,6 +65,21 @@ impl IndexScan {
     fn advance(&mut self, batch: &Batch<'_>) -> Result<bool> {
         let forward = self.plan.forward;
         if let Some(cursor) = &mut self.cursor {
+            if let ScanPurpose::Distinct { parts } = self.plan.purpose {
+                // Behind every entry with the same first parts.
+                let end = keys::part_bytes(cursor.key(), &self.format.descending[..parts])?;
+                self.jump.clear();
+                self.jump.extend_from_slice(&cursor.key()[..end]);
+                if forward {
+                    self.jump.push(0xFF);
+                }
+                self.counters.seeks += 1;
+                return Ok(if forward {
+                    cursor.seek(&self.jump)?
+                } else {
+                    cursor.seek_back(&self.jump)?
+                });
+            }
             return Ok(if forward { cursor.next()? } else { cursor.prev()? });
         }
         let mut cursor = batch.view.cursor(self.index.tree);
@@ -185,7 +201,11 @@ impl Operator for IndexScan {
     }
 
     fn stage(&self) -> &'static str {
-        "IXSCAN"
+        match self.plan.purpose {
+            ScanPurpose::Entries => "IXSCAN",
+            ScanPurpose::Count => "COUNT_SCAN",
+            ScanPurpose::Distinct { .. } => "DISTINCT_SCAN",
+        }
     }
 
     fn counters(&self) -> &Counters {

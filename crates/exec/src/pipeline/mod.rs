@@ -22,14 +22,13 @@ mod union_with;
 mod unwind;
 mod window;
 
-pub use open::{PipelineSource, open, resolve};
+pub use open::{PipelineSource, open, plan_stages, resolve};
 
 use crate::operator::BoxOperator;
 use crate::ops::{Filter, Limit, Project, Skip, Sort};
 use nestor_model::{Document, Error, ErrorCode, Namespace, Result};
 use nestor_query::stage::{Pipeline, SourceStage, Stage};
 use nestor_storage::View;
-use std::sync::Arc;
 
 /// Answers the stages that read the server's own state.
 pub trait ServerState: Send + Sync {

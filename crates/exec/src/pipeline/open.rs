@@ -2,11 +2,12 @@
 
 use super::{ServerState, build_stages};
 use crate::build::build as build_plan;
-use crate::catalog::plan;
+use crate::catalog::{indexes, plan};
 use crate::operator::BoxOperator;
 use crate::ops::Eof;
 use nestor_model::{Error, ErrorCode, Namespace, Result, ValueRef};
-use nestor_planner::FindQuery;
+use nestor_planner::pipeline::{group_scan, split};
+use nestor_planner::{FindQuery, plan_find};
 use nestor_query::Scope;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::{ParseContext, Pipeline, Place, Stage};
@@ -84,6 +85,31 @@ fn view_definition(collection: &Collection) -> Option<(&str, nestor_model::Array
         Some(ValueRef::Array(pipeline)) => Some((on, pipeline)),
         _ => Some((on, nestor_model::ArrayRef::Items(&[]))),
     }
+}
+
+/// Plans a pipeline over a namespace, through views: its first stages become a find where they can.
+pub fn plan_stages(
+    namespace: &Namespace,
+    stages: &[Stage],
+    view: &dyn View,
+    context: &PipelineSource,
+) -> Result<BoxOperator> {
+    let resolved = resolve(namespace, view)?;
+    let context = context.on(resolved.namespace);
+    let all: Vec<Stage> = resolved.stages.into_iter().chain(stages.iter().cloned()).collect();
+    let Some(collection) = &resolved.collection else {
+        return build_stages(&all, Box::new(Eof::default()), &context);
+    };
+    let (query, done) = split(&all);
+    let indexes = indexes(collection)?;
+    let unlimited = query.limit.is_none() && query.skip == 0;
+    if let (Some(Stage::Group(group)), true) = (all.get(done), unlimited) {
+        if let Some(plan) = group_scan(&query.filter, query.sort.as_deref(), group, &indexes) {
+            return build_stages(&all[done..], build_plan(&plan, collection)?, &context);
+        }
+    }
+    let source = build_plan(&plan_find(&query, &indexes), collection)?;
+    build_stages(&all[done..], source, &context)
 }
 
 /// The documents of a namespace that match `filter`, through views; none when it does not exist.

@@ -9,6 +9,7 @@ use nestor_exec::plan;
 use nestor_exec::{Step, build};
 use nestor_model::{ArrayRef, Document, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_planner::FindQuery;
+use nestor_planner::choose::for_count;
 use nestor_query::matcher::MatchExpr;
 use nestor_storage::View;
 
@@ -73,7 +74,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     query.natural = natural;
     query.skip = skip as u64;
     query.limit = Some(limit).filter(|limit| *limit > 0);
-    let mut root = build(&plan(&query, &collection)?, &collection)?;
+    let mut root = build(&for_count(plan(&query, &collection)?), &collection)?;
     let mut batch = read::batch(context, &snapshot, &op, true);
     let mut n = 0i64;
     loop {

@@ -3,12 +3,19 @@
 use crate::Context;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::read::{self, Target};
+use nestor_exec::catalog::indexes;
 use nestor_exec::plan;
 use nestor_exec::{BoxOperator, Step, build};
 use nestor_model::order::Key;
 use nestor_model::{ArrayRef, DocRef, Path, PathPart, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, raw};
-use nestor_planner::FindQuery;
+use nestor_planner::interval::{Interval, IntervalList};
+use nestor_planner::pipeline::distinct_scan;
+use nestor_planner::plan::{IndexScan, ScanPurpose};
+use nestor_planner::{FindQuery, PlanNode};
+use nestor_query::OpContext;
+use nestor_storage::{Collection, View};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -45,6 +52,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let (op, scope) = context.operation(None)?;
     let mut scope = scope.without_clock();
     let filter = read::parse_filter(args.query, &mut scope)?;
+    let path = Path::new(args.key);
     let mut root: Option<BoxOperator> = None;
     if let Some(collection) = view.catalog().get(&ns).cloned() {
         root = Some(if collection.is_view() {
@@ -56,10 +64,26 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         } else {
             let mut query = FindQuery::all(filter);
             query.natural = read::check_hint(args.hint, Some(&collection))?;
-            build(&plan(&query, &collection)?, &collection)?
+            let scan = match args.hint {
+                None => distinct_scan(&query.filter, &path, &indexes(&collection)?),
+                Some(_) => None,
+            };
+            match scan {
+                // One document for each value, which also tells null from missing; a null needs all of them.
+                Some(scan) if !has_null(context, view, &scan, &op, &collection)? => {
+                    let scan = PlanNode::IndexScan(scan);
+                    build(
+                        &PlanNode::Fetch {
+                            input: Box::new(scan),
+                            filter: None,
+                        },
+                        &collection,
+                    )?
+                }
+                _ => build(&plan(&query, &collection)?, &collection)?,
+            }
         });
     }
-    let path = Path::new(args.key);
     let mut seen: HashSet<Key> = HashSet::new();
     let mut values: Vec<Value> = Vec::new();
     let mut bytes = 0usize;
@@ -94,6 +118,32 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     }
     reply.end();
     Ok(())
+}
+
+/// Whether the scan meets the key of null, which stands for missing fields too.
+fn has_null(
+    context: &Context<'_>,
+    view: &dyn View,
+    scan: &IndexScan,
+    op: &OpContext,
+    collection: &Arc<Collection>,
+) -> Result<bool> {
+    let ScanPurpose::Distinct { parts } = scan.purpose else {
+        return Ok(true);
+    };
+    let mut bounds = scan.bounds.clone();
+    let nulls = IntervalList::union_of(vec![Interval::point(Value::Undefined), Interval::point(Value::Null)]);
+    bounds.parts[parts - 1] = bounds.parts[parts - 1].intersect(&nulls);
+    let scan = IndexScan { bounds, ..scan.clone() };
+    let mut root = build(&PlanNode::IndexScan(scan), collection)?;
+    let mut batch = read::batch(context, view, op, true);
+    loop {
+        match root.next(&mut batch)? {
+            Step::Row(_) => return Ok(true),
+            Step::Pause => {}
+            Step::Eof => return Ok(false),
+        }
+    }
 }
 
 /// Calls `found` with each value at the path, arrays on the way and at the end expanded one level. A numeric

@@ -12,6 +12,7 @@ use crate::read::{self, Target};
 use nestor_exec::{BoxOperator, Operator, Step, build};
 use nestor_model::value::DocRef;
 use nestor_model::{ArrayRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
+use nestor_planner::choose::for_count;
 use nestor_planner::explain::plan_document;
 use nestor_planner::shape::{filter_query_shape, pipeline_query_shape, plan_shape_hash};
 use nestor_planner::{FindQuery, PlanNode, candidates};
@@ -165,8 +166,12 @@ fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'
     for name in ["sort", "projection", "collation"] {
         shape.push(name, part(name).map(|doc| Value::Document(doc.to_document())));
     }
+    let mut plans = plans(view, &ns, &query)?;
+    if name == "count" {
+        plans = plans.into_iter().map(for_count).collect();
+    }
     Ok(Subject {
-        plans: plans(view, &ns, &query)?,
+        plans,
         ns,
         plan_shape: written.shape(&query),
         filter: query.filter,
