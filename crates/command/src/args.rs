@@ -112,6 +112,22 @@ impl<'a, T: Arg<'a>> Arg<'a> for Option<T> {
     }
 }
 
+/// An argument for which null is a wrong type, not an absent value.
+#[derive(Clone, Copy, Debug)]
+pub struct NotNull<T>(pub T);
+
+impl<'a, T: Arg<'a>> Arg<'a> for NotNull<T> {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        match T::parse(value, at)? {
+            Some(parsed) => Ok(Some(Self(parsed))),
+            None => Err(wrong_type(at, value.bson_type(), "another one")),
+        }
+    }
+    fn absent(at: At<'_>) -> Result<Self> {
+        T::absent(at).map(Self)
+    }
+}
+
 /// Any value at all, null included.
 impl<'a> Arg<'a> for ValueRef<'a> {
     fn parse(value: ValueRef<'a>, _: At<'_>) -> Result<Option<Self>> {

@@ -145,6 +145,7 @@ pub fn first(context: &Context<'_>, view: &dyn View, mut opening: Opening, reply
     };
     reply.append("id", id);
     reply.append("ns", ns.to_string().as_str());
+    append_time(context, reply);
     reply.end();
     Ok(())
 }
@@ -180,11 +181,19 @@ fn register(context: &Context<'_>, mut opening: Opening, pending: Option<Row>, r
 }
 
 /// Writes an exhausted cursor without documents.
-pub fn empty(ns: &Namespace, reply: &mut RawWriter) {
+pub fn empty(context: &Context<'_>, ns: &Namespace, reply: &mut RawWriter) {
     reply.begin_document("cursor");
     reply.begin_array("firstBatch");
     reply.end();
     reply.append("id", 0i64);
     reply.append("ns", ns.to_string().as_str());
+    append_time(context, reply);
     reply.end();
+}
+
+/// Appends `atClusterTime`, of a snapshot read.
+pub fn append_time(context: &Context<'_>, reply: &mut RawWriter) {
+    if let Some(time) = context.at_cluster_time.get() {
+        reply.append("atClusterTime", time);
+    }
 }

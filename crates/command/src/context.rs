@@ -9,7 +9,7 @@ use crate::transaction::{State, Transaction};
 use nestor_exec::Interrupt;
 use nestor_model::{Document, RawDoc, RawDocBuf, Timestamp};
 use nestor_storage::Lsn;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex};
 
 /// One run of one command.
@@ -34,6 +34,8 @@ pub struct Context<'r> {
     pub exhaust_allowed: bool,
     /// What the command wants to happen besides its reply.
     pub after: After,
+    /// The time that a snapshot read reads, for its reply.
+    pub at_cluster_time: Cell<Option<Timestamp>>,
     /// The open transaction that the command belongs to.
     pub txn: RefCell<Option<Box<Transaction>>>,
     /// Where that transaction collects its operations.

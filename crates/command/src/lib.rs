@@ -9,6 +9,7 @@
 pub mod aggregate;
 pub mod args;
 pub mod batch;
+pub mod bootstrap;
 pub mod clock;
 pub mod commands;
 pub mod connection;
@@ -31,6 +32,7 @@ pub mod request;
 pub mod server_state;
 pub mod service;
 pub mod sessions;
+pub mod snapshots;
 pub mod top;
 pub mod transaction;
 pub mod validate;

@@ -55,6 +55,15 @@ impl Context<'_> {
         if let Some(after) = concern.after_cluster_time {
             self.service.await_time(after, &self.interrupt)?;
         }
+        if concern.level() == Level::Snapshot {
+            let snapshot = self
+                .service
+                .snapshots
+                .at(&self.service.engine, concern.at_cluster_time)?;
+            let time = concern.at_cluster_time.unwrap_or_else(|| snapshot.optime());
+            self.at_cluster_time.set(Some(time));
+            return Ok(snapshot);
+        }
         Ok(self.service.engine.snapshot())
     }
 
@@ -130,7 +139,7 @@ pub fn check_hint(hint: Option<ValueRef<'_>>, collection: Option<&Collection>) -
         )
     };
     match hint {
-        None | Some(ValueRef::Null | ValueRef::Undefined) => Ok(None),
+        None => Ok(None),
         Some(ValueRef::String(name)) => match collection {
             Some(c) if c.index(name).is_none() => Err(unknown()),
             _ => Ok(None),
@@ -164,5 +173,7 @@ pub fn check_hint(hint: Option<ValueRef<'_>>, collection: Option<&Collection>) -
 /// A batch over `view` for this command.
 pub fn batch<'v>(context: &'v Context<'_>, view: &'v dyn View, op: &'v OpContext, disk_use: bool) -> Batch<'v> {
     let dir = disk_use.then_some(context.service.spill_dir.as_path());
-    Batch::new(view, op, &context.interrupt).with_spill_dir(dir)
+    Batch::new(view, op, &context.interrupt)
+        .with_spill_dir(dir)
+        .with_oplog(&*context.service.open_oplog)
 }

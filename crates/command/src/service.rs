@@ -1,5 +1,6 @@
 //! One database process: what all connections share, and the way a command runs.
 
+use crate::bootstrap;
 use crate::commands::replication::hello;
 use crate::connection::{Connection, Slot};
 use crate::context::{After, Context};
@@ -12,13 +13,15 @@ use crate::reply;
 use crate::request::{Outcome, Request};
 use crate::server_state::State;
 use crate::sessions::Sessions;
+use crate::snapshots::Snapshots;
 use crate::top::{self, Kind};
 use crate::transaction;
 use crate::validate::Validators;
 use nestor_exec::Interrupt;
 use nestor_model::{RawDoc, RawWriter, Result, Str, Timestamp, bail};
 use nestor_storage::Engine;
-use std::cell::RefCell;
+use nestor_storage::oplog::OplogCursor;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
@@ -47,6 +50,9 @@ impl Default for ServiceOptions {
     }
 }
 
+/// Opens the oplog behind an optime.
+pub type OpenOplog = Box<dyn Fn(Timestamp) -> OplogCursor + Send + Sync>;
+
 /// One database process. Shared by all connections; every method takes `&self`.
 pub struct Service {
     /// How it presents itself.
@@ -71,6 +77,10 @@ pub struct Service {
     pub index_filters: crate::plans::IndexFilters,
     /// Where blocking operators spill.
     pub spill_dir: PathBuf,
+    /// States that snapshot reads may ask for again.
+    pub snapshots: Snapshots,
+    /// Opens the oplog behind an optime.
+    pub open_oplog: OpenOplog,
     random: AtomicU64,
     opids: AtomicU32,
 }
@@ -115,7 +125,10 @@ impl Service {
         let seed = random_seed();
         let connections = Arc::<Connections>::default();
         let sessions = Arc::<Sessions>::default();
-        Self {
+        let oplog = engine.clone();
+        let service = Self {
+            snapshots: Snapshots::default(),
+            open_oplog: Box::new(move |after| oplog.oplog_cursor(after)),
             engine,
             cursors: Cursors::new(seed),
             state: Arc::new(State {
@@ -133,7 +146,17 @@ impl Service {
             connections,
             started: Instant::now(),
             opids: AtomicU32::new(0),
+        };
+        if let Err(error) = bootstrap::run(&service.engine, &service.options, || service.new_uuid()) {
+            service.node.log().error(
+                "CONTROL",
+                20_001,
+                "initandlisten",
+                "Cannot make the system collections",
+                nestor_model::doc! { "error": error.to_string() },
+            );
         }
+        service
     }
 
     /// Runs one command on its connection and returns the reply. Errors become error replies.
@@ -256,6 +279,7 @@ impl Service {
                 legacy,
                 exhaust_allowed,
                 after: After::default(),
+                at_cluster_time: Cell::new(None),
                 txn: RefCell::new(None),
                 txn_operations: None,
                 committed_before: None,
@@ -292,6 +316,15 @@ impl Service {
             _ if context.spec.flags.has(Flags::ADMIN) => {}
             name => self.node.top.count(db, coll, Kind::of(name), started.elapsed()),
         }
+    }
+
+    /// Housekeeping, to be called about once a second: lets go of idle cursors, of transactions that were open for too
+    /// long, of sessions and states that nobody uses.
+    pub fn tick(&self) {
+        self.cursors.sweep();
+        self.sessions.expire_transactions();
+        self.sessions.sweep();
+        self.snapshots.sweep();
     }
 
     /// The newest cluster time there is: that of the last commit.

@@ -2,7 +2,7 @@
 //!
 //! A transaction reads the state at its start with its own writes on top, and commits all or nothing.
 //! Between its commands it lies in its session; while one of them runs, in that command's [`Context`]. Any
-//! error aborts it. A conflict with another commit is found when it commits; the error then has the label
+//! error aborts it. Each statement reserves the keys it wrote, so a conflict comes out at once; the error then has the label
 //! `TransientTransactionError`, on which drivers run the whole transaction again.
 //!
 //! Its writes make one oplog entry, `applyOps`, at commit.
@@ -139,7 +139,7 @@ impl Session {
             self.txn = State::Open(None);
             return Ok(Box::new(Transaction {
                 number,
-                ws: engine.begin(),
+                ws: engine.begin_transaction(engine.snapshot()),
                 operations: Arc::default(),
                 started: Instant::now(),
             }));

@@ -1,9 +1,10 @@
 //! What operators see while one batch is made.
 
 use crate::interrupt::Interrupt;
-use nestor_model::Result;
+use nestor_model::{Result, Timestamp};
 use nestor_query::env::OpContext;
 use nestor_storage::View;
+use nestor_storage::oplog::OplogCursor;
 use std::path::Path;
 
 /// Bytes a blocking operator may hold before it spills or fails (`internalQueryMaxBlockingSortMemoryUsageBytes`).
@@ -20,6 +21,8 @@ pub struct Batch<'v> {
     pub op: &'v OpContext,
     /// When to stop.
     pub interrupt: &'v Interrupt,
+    /// Opens the oplog behind an optime; `None` where there is none.
+    pub oplog: Option<&'v (dyn Fn(Timestamp) -> OplogCursor + 'v)>,
     /// Where blocking operators may spill; `None` forbids it (`allowDiskUse: false`).
     pub spill_dir: Option<&'v Path>,
     /// Bytes each blocking operator may hold in memory.
@@ -34,6 +37,7 @@ impl<'v> Batch<'v> {
             view,
             op,
             interrupt,
+            oplog: None,
             spill_dir: None,
             memory_bytes_max: BLOCKING_MEMORY_BYTES_MAX,
             budget: u64::MAX,
@@ -44,6 +48,13 @@ impl<'v> Batch<'v> {
     #[must_use]
     pub fn with_spill_dir(mut self, dir: Option<&'v Path>) -> Self {
         self.spill_dir = dir;
+        self
+    }
+
+    /// Lets the plan read the oplog.
+    #[must_use]
+    pub fn with_oplog(mut self, oplog: &'v (dyn Fn(Timestamp) -> OplogCursor + 'v)) -> Self {
+        self.oplog = Some(oplog);
         self
     }
 

@@ -2,7 +2,8 @@
 
 use crate::operator::BoxOperator;
 use crate::ops::{
-    CollScan, Count, Covered, Eof, Fetch, Filter, IdLookup, IndexScan, Limit, Or, Project, Skip, Sort, SortMerge,
+    CollScan, Count, Covered, Eof, Fetch, Filter, IdLookup, IndexScan, Limit, OplogScan, Or, Project, Skip, Sort,
+    SortMerge,
 };
 use nestor_model::{Error, ErrorCode, Result};
 use nestor_planner::PlanNode;
@@ -14,6 +15,7 @@ pub fn build(plan: &PlanNode, collection: &Arc<Collection>) -> Result<BoxOperato
     let input = |node: &PlanNode| build(node, collection);
     Ok(match plan {
         PlanNode::Eof => Box::new(Eof::default()),
+        PlanNode::CollScan(scan) if is_oplog(collection) => Box::new(OplogScan::new(scan)),
         PlanNode::CollScan(scan) => Box::new(CollScan::new(collection.records, scan)),
         PlanNode::IdLookup(lookup) => Box::new(IdLookup::new(collection.clone(), lookup)),
         PlanNode::IndexScan(scan) => {
@@ -51,4 +53,9 @@ pub fn build(plan: &PlanNode, collection: &Arc<Collection>) -> Result<BoxOperato
         } => Box::new(Project::new(input(from)?, projection.clone(), positional.clone())),
         PlanNode::Count { input: from, field } => Box::new(Count::new(input(from)?, field.clone())),
     })
+}
+
+/// Whether this is the oplog, whose entries are in the journal and not in records.
+fn is_oplog(collection: &Collection) -> bool {
+    collection.ns.db == "local" && collection.ns.coll == "oplog.rs"
 }

@@ -288,6 +288,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
             // Nobody reading it is no reason not to serve.
             let _ = writeln!(out, "{}", uri(&bound.addresses, port)).and_then(|()| out.flush());
         }
+        let housekeeping = tokio::spawn(keep_house(server.clone()));
         let why = wait_for_stop(&server).await?;
         log.info(
             "CONTROL",
@@ -297,6 +298,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
             doc! { "reason": why },
         );
         server.drain().await;
+        housekeeping.abort();
         Ok(())
     });
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -310,6 +312,18 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
         doc! { "exitCode": code },
     );
     result.and(closed)
+}
+
+/// Lets the service do its housekeeping once a second.
+async fn keep_house(server: Arc<Server>) {
+    let mut second = tokio::time::interval(Duration::from_secs(1));
+    second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        second.tick().await;
+        let server = server.clone();
+        // It may take locks for a while; an error only means that the runtime is stopping.
+        let _ = tokio::task::spawn_blocking(move || server.service.tick()).await;
+    }
 }
 
 /// Opens the store, which recovers what a crash left.

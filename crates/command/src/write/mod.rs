@@ -67,7 +67,10 @@ impl Context<'_> {
             // Commits come with the transaction; a failed statement leaves no trace in it.
             let before = lock(&txn.operations).len();
             let savepoint = txn.ws.savepoint();
-            let result = work(&mut txn.ws);
+            let result = work(&mut txn.ws).and_then(|out| {
+                self.service.engine.claim(&mut txn.ws)?;
+                Ok(out)
+            });
             match &result {
                 Ok(_) => txn.ws.release(savepoint),
                 Err(_) => {

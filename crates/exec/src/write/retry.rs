@@ -2,6 +2,7 @@
 
 use crate::interrupt::Interrupt;
 use nestor_model::{ErrorCode, Result};
+use std::time::Duration;
 
 /// Runs `attempt` until it does not end in a write conflict. Single statements are retried inside the server,
 /// as MongoDB does; only transactions hand conflicts to the client. Each attempt takes a fresh snapshot.
@@ -12,10 +13,12 @@ pub fn with_retry<T>(interrupt: &Interrupt, mut attempt: impl FnMut() -> Result<
             Err(error) if error.code() == ErrorCode::WriteConflict => {
                 interrupt.check()?;
                 tries += 1;
-                // The winner has committed already, so going on at once mostly succeeds; many losers on one
-                // document let each other pass.
-                if tries > 4 {
-                    std::thread::yield_now();
+                // The winner has committed already, so going on at once mostly succeeds. If not, many compete for one
+                // document, or a transaction has reserved it and will for a while.
+                match tries {
+                    0..=4 => {}
+                    5..=16 => std::thread::yield_now(),
+                    _ => std::thread::sleep(Duration::from_millis(u64::from(tries - 16).min(10))),
                 }
             }
             other => return other,

@@ -7,7 +7,7 @@ use crate::dispatch::{CommandSpec, Flags};
 use crate::names;
 use crate::write::{self, Progress};
 use nestor_exec::write::Writer;
-use nestor_model::{Document, Namespace, RawWriter, Result, bail, doc};
+use nestor_model::{Document, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc};
 use nestor_storage::{View, WriteSet};
 
 /// The command that converts in place.
@@ -36,16 +36,6 @@ crate::args! {
     }
 }
 
-crate::args! {
-    /// Arguments of `cloneCollectionAsCapped`.
-    pub struct CloneArgs<'a>: "cloneCollectionAsCapped" command {
-        "cloneCollectionAsCapped" => coll: &'a str,
-        "toCollection" => to: &'a str,
-        "size" => size: i64,
-        "temp" => temp: bool,
-    }
-}
-
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = ConvertArgs::parse(context.body, context.sequences)?;
     let ns = names::collection(context.db(), args.coll.0)?;
@@ -71,9 +61,33 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     context.finish_concern(progress.last, reply, false)
 }
 
+/// Arguments of `cloneCollectionAsCapped`.
+struct CloneArgs<'a> {
+    from: &'a str,
+    to: &'a str,
+    size: i64,
+}
+
+/// Reads them. This command is older than typed arguments in MongoDB: it passes over what it does not know.
+fn clone_args(body: RawDoc<'_>) -> Result<CloneArgs<'_>> {
+    let text = |name: &str| match body.get(name) {
+        Some(ValueRef::String(text)) => Ok(text),
+        other => Err(crate::args::wrong_type(
+            format_args!("cloneCollectionAsCapped.{name}"),
+            other.map_or(nestor_model::BsonType::Missing, ValueRef::bson_type),
+            "string",
+        )),
+    };
+    Ok(CloneArgs {
+        from: text("cloneCollectionAsCapped")?,
+        to: text("toCollection")?,
+        size: body.get("size").and_then(crate::args::safe_i64).unwrap_or(0),
+    })
+}
+
 fn run_clone(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
-    let args = CloneArgs::parse(context.body, context.sequences)?;
-    let from = names::collection(context.db(), args.coll)?;
+    let args = clone_args(context.body)?;
+    let from = names::collection(context.db(), args.from)?;
     let to = names::collection(context.db(), args.to)?;
     write::check_namespace(&from)?;
     write::check_namespace(&to)?;

@@ -2,7 +2,7 @@
 
 use super::options::uuid_value;
 use crate::Context;
-use crate::args::NonNegative;
+use crate::args::{NonNegative, StrictBool};
 use crate::batch::{self, Opening};
 use crate::dispatch::{CommandSpec, Flags};
 use crate::read;
@@ -26,7 +26,7 @@ crate::args! {
         "cursor" => cursor: Option<RawDoc<'a>>,
         "filter" => filter: Option<RawDoc<'a>>,
         "nameOnly" => name_only: bool,
-        "authorizedCollections" => authorized_collections: bool,
+        "authorizedCollections" => authorized_collections: StrictBool,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Commands on collections, views and databases.
 
 pub mod coll_mod;
+pub mod compact;
 pub mod convert_to_capped;
 pub mod create;
 pub mod drop;
@@ -20,6 +21,7 @@ pub const SPECS: &[&CommandSpec] = &[
     &drop_database::SPEC,
     &rename::SPEC,
     &coll_mod::SPEC,
+    &compact::SPEC,
     &convert_to_capped::SPEC,
     &convert_to_capped::CLONE_SPEC,
     &list_collections::SPEC,

@@ -57,7 +57,6 @@ pub fn check_validation(validator: Option<RawDoc<'_>>, level: Option<&str>, acti
 /// `clusteredIndex`: `{key: {_id: 1}, unique: true, name, v}`; returns it completed.
 pub fn clustered_index(value: ValueRef<'_>) -> Result<Option<Document>> {
     let doc = match value {
-        ValueRef::Null | ValueRef::Undefined => return Ok(None),
         ValueRef::Document(doc) => doc,
         other if other.is_number() || matches!(other, ValueRef::Bool(_)) => {
             if !other.truthy() {
@@ -141,11 +140,13 @@ pub fn check_id_index(spec: RawDoc<'_>) -> Result<()> {
                 has_key = true;
             }
             "name" => match value {
+                ValueRef::String("") => bail!(CannotCreateIndex, "index name cannot be empty"),
                 ValueRef::String(_) => has_name = true,
                 other => return Err(wrong_type("name", other.bson_type(), "string")),
             },
             "v" => match safe_i64(value) {
-                Some(1 | 2) => {}
+                Some(1 | 2) if !matches!(value, ValueRef::Double(v) if v.fract() != 0.0) => {}
+                Some(1 | 2) => bail!(BadValue, "Index version must be representable as a 32-bit integer"),
                 Some(other) => bail!(
                     CannotCreateIndex,
                     "Invalid index specification; cannot create an index with v={other}"
@@ -154,7 +155,11 @@ pub fn check_id_index(spec: RawDoc<'_>) -> Result<()> {
             },
             "ns" => {}
             "collation" => match value {
-                ValueRef::Document(DocRef::Raw(collation)) => crate::read::refuse_collation(Some(collation))?,
+                ValueRef::Document(DocRef::Raw(collation)) => {
+                    if crate::read::refuse_collation(Some(collation)).is_err() {
+                        bail!(BadValue, "the _id index must have the same collation as the collection");
+                    }
+                }
                 other => return Err(wrong_type("collation", other.bson_type(), "object")),
             },
             other => bail!(

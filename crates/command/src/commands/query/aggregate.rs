@@ -1,7 +1,7 @@
 //! `aggregate`: runs a pipeline.
 
 use crate::Context;
-use crate::args::{Arg, At, NonNegative, RawArray, StrictBool, Uuid, safe_i64};
+use crate::args::{Arg, At, NonNegative, NotNull, RawArray, StrictBool, Uuid, safe_i64};
 use crate::batch::{self, Opening};
 use crate::dispatch::{CommandSpec, Flags};
 use crate::read_concern::Level;
@@ -11,7 +11,7 @@ use crate::write::out::write_out;
 use crate::{names, read, write};
 use nestor_model::value::ArrayRef;
 use nestor_model::{Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
-use nestor_query::stage::Stage;
+use nestor_query::stage::{Pipeline, SourceStage, Stage};
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -30,10 +30,10 @@ crate::args! {
     /// Arguments of `aggregate`.
     pub struct AggregateArgs<'a>: "aggregate" command {
         "aggregate" => target: AggregateTarget<'a>,
-        "pipeline" => pipeline: RawArray<'a>,
-        "explain" => explain: Option<StrictBool>,
-        "allowDiskUse" => allow_disk_use: Option<StrictBool>,
-        "cursor" => cursor: Option<RawDoc<'a>>,
+        "pipeline" => pipeline: NotNull<RawArray<'a>>,
+        "explain" => explain: Option<NotNull<StrictBool>>,
+        "allowDiskUse" => allow_disk_use: Option<NotNull<StrictBool>>,
+        "cursor" => cursor: Option<NotNull<RawDoc<'a>>>,
         "bypassDocumentValidation" => bypass_document_validation: bool,
         "hint" => hint: Option<ValueRef<'a>>,
         "collation" => collation: Option<RawDoc<'a>>,
@@ -84,24 +84,34 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         Some(name) => names::collection(context.db(), name)?,
         None => Namespace::new(context.db(), ""),
     };
-    if args.explain.is_some_and(|explain| explain.0) {
+    let cursor = match args.cursor {
+        Some(cursor) => Some(AggregateCursor::parse(cursor.0, &[])?),
+        None => None,
+    };
+    if args.explain.is_some_and(|explain| explain.0.0) {
+        if context.generic.has_write_concern {
+            bail!(
+                FailedToParse,
+                "Aggregation explain does not support the 'writeConcern' option"
+            );
+        }
         return super::explain::aggregate(context, &args, &ns, reply);
     }
-    let Some(cursor) = args.cursor else {
+    let Some(cursor) = cursor else {
         bail!(
             FailedToParse,
             "The 'cursor' option is required, except for aggregate with the explain argument"
         );
     };
-    let cursor = AggregateCursor::parse(cursor, &[])?;
     check(&args)?;
     write::check_uuid(context, &ns, args.collection_uuid)?;
     context.check_write_concern()?;
     let read = context.read_view()?;
     let view = read.view();
     let (op, mut scope) = context.operation(args.variables)?;
-    let pipeline = ArrayRef::Raw(args.pipeline.0);
+    let pipeline = ArrayRef::Raw(args.pipeline.0.0);
     let running = context.plan_pipeline(view, &ns, pipeline, &mut scope)?;
+    check_read_concern(context.generic.read_concern.level(), &running.pipeline)?;
     let writes = running.pipeline.writes();
     if writes && context.generic.read_concern.level() == Level::Linearizable {
         bail!(
@@ -124,7 +134,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             _ => {}
         }
         drop(read);
-        batch::empty(&ns, reply);
+        batch::empty(context, &ns, reply);
         return context.finish_concern(progress.last, reply, false);
     }
     let reply_ns = match args.target.0 {
@@ -134,13 +144,34 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let opening = Opening {
         collection: running.collection,
         batch_size: cursor.batch_size.map(|n| n.0 as u64),
-        disk_use: args.allow_disk_use.is_none_or(|b| b.0),
+        disk_use: args.allow_disk_use.is_none_or(|b| b.0.0),
         pinned: (context.generic.read_concern.level() == Level::Snapshot)
             .then(|| read.snapshot().cloned())
             .flatten(),
         ..Opening::of_values(reply_ns, running.root, op)
     };
     batch::first(context, view, opening, reply)
+}
+
+/// Refuses read concerns that a stage does not support.
+fn check_read_concern(level: Level, pipeline: &Pipeline) -> Result<()> {
+    let refused = match (pipeline.stages.first(), pipeline.stages.last()) {
+        (_, Some(Stage::Out(_) | Stage::Merge(_))) => level == Level::Linearizable,
+        (
+            Some(Stage::Source(
+                SourceStage::CurrentOp(_) | SourceStage::ListLocalSessions(_) | SourceStage::PlanCacheStats,
+            )),
+            _,
+        ) => level != Level::Local,
+        _ => false,
+    };
+    if refused {
+        bail!(
+            InvalidOptions,
+            "a stage of the pipeline does not support this readConcern level"
+        );
+    }
+    Ok(())
 }
 
 /// Checks what does not depend on data.

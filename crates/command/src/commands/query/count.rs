@@ -4,6 +4,7 @@ use crate::Context;
 use crate::args::safe_i64;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::read::{self, Target};
+use crate::read_concern::Level;
 use crate::write::append_count;
 use nestor_exec::plan;
 use nestor_exec::{Step, build};
@@ -40,6 +41,12 @@ crate::args! {
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = CountArgs::parse(context.body, context.sequences)?;
+    if context.generic.read_concern.level() == Level::Snapshot {
+        bail!(
+            InvalidOptions,
+            "Command count does not support readConcern level snapshot"
+        );
+    }
     let snapshot = context.read_snapshot()?;
     let ns = context.namespace(&snapshot, args.target)?;
     crate::write::check_uuid(context, &ns, args.collection_uuid)?;
@@ -90,7 +97,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 
 fn number(name: &str, value: Option<ValueRef<'_>>) -> Result<i64> {
     match value {
-        None | Some(ValueRef::Null | ValueRef::Undefined) => Ok(0),
+        None => Ok(0),
+        Some(ValueRef::Null | ValueRef::Undefined) if name == "skip" => Ok(0),
+        Some(ValueRef::Null | ValueRef::Undefined) => bail!(BadValue, "limit must be a number"),
         Some(value) => match safe_i64(value) {
             Some(v) => Ok(v),
             None => Err(crate::args::wrong_type(

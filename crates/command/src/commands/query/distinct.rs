@@ -117,6 +117,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         }
     }
     reply.end();
+    crate::batch::append_time(context, reply);
     Ok(())
 }
 

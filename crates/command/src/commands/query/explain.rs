@@ -415,7 +415,7 @@ pub(super) fn aggregate(
     super::aggregate::check(args)?;
     let snapshot = context.read_snapshot()?;
     let (_, mut scope) = context.operation(args.variables)?;
-    let pipeline = ArrayRef::Raw(args.pipeline.0);
+    let pipeline = ArrayRef::Raw(args.pipeline.0.0);
     // Parsing and planning find every error that running would.
     context.plan_pipeline(&snapshot, ns, pipeline, &mut scope)?;
     let filter = match pipeline.iter().next() {

@@ -66,7 +66,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let collection = view.catalog().get(&ns).cloned();
     if let Some(collection) = &collection {
         if let Some(id) = express_id(&args, collection) {
-            return express(view, collection, id, reply);
+            return express(context, view, collection, id, reply);
         }
     }
     let (op, mut scope) = context.operation(args.variables)?;
@@ -86,7 +86,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             build(&plan(&query, collection)?, collection)?
         }
         None => {
-            batch::empty(&ns, reply);
+            batch::empty(context, &ns, reply);
             return Ok(());
         }
     };
@@ -263,7 +263,13 @@ fn express_id<'a>(args: &FindArgs<'a>, collection: &Collection) -> Option<ValueR
     simple.then_some(id)
 }
 
-fn express(view: &dyn View, collection: &Collection, id: ValueRef<'_>, reply: &mut RawWriter) -> Result<()> {
+fn express(
+    context: &Context<'_>,
+    view: &dyn View,
+    collection: &Collection,
+    id: ValueRef<'_>,
+    reply: &mut RawWriter,
+) -> Result<()> {
     reply.begin_document("cursor");
     reply.begin_array("firstBatch");
     if let Some((_, bytes)) = point::by_id(view, collection, id)? {
@@ -272,6 +278,7 @@ fn express(view: &dyn View, collection: &Collection, id: ValueRef<'_>, reply: &m
     reply.end();
     reply.append("id", 0i64);
     append_ns(reply, collection);
+    batch::append_time(context, reply);
     reply.end();
     Ok(())
 }

@@ -104,7 +104,9 @@ fn next_batch(
         let deadline = cursor.time_left.map(|left| started + left);
         let interrupt = Interrupt::new(context.conn.slot.kill.clone(), deadline);
         let dir = cursor.disk_use.then_some(context.service.spill_dir.as_path());
-        let mut batch = Batch::new(view, &cursor.op, &interrupt).with_spill_dir(dir);
+        let mut batch = Batch::new(view, &cursor.op, &interrupt)
+            .with_spill_dir(dir)
+            .with_oplog(&*context.service.open_oplog);
         batch::fill(&mut cursor.root, &mut cursor.pending, &mut batch, reply, count_max)?
     };
     reply.end();
