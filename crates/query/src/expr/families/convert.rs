@@ -5,6 +5,8 @@
 
 use super::binary::{self, Format};
 use super::date::{from_string, object_id_ms};
+use super::ejson::plain_json;
+use super::similarity;
 use super::string::check_size;
 use super::text::double_shortest;
 use crate::env::{Env, RESULT_BYTES_MAX, Scope, Val};
@@ -519,19 +521,26 @@ fn to_string(value: ValueRef<'_>, target: &Target) -> Result<String> {
     }
 }
 
-/// Reads JSON text whose outermost value has the wanted type.
+/// Reads JSON text whose outermost value has the wanted type, or a packed vector as an array. Type wrappers of Extended
+/// JSON stay the objects they are.
 fn from_json(value: ValueRef<'_>, kind: BsonType) -> Result<Value> {
-    let ValueRef::String(text) = value else {
-        return Err(unsupported(value.bson_type(), kind));
+    let text = match value {
+        ValueRef::String(text) => text,
+        ValueRef::Binary { subtype: 9, bytes } if kind == BsonType::Array => {
+            return similarity::unpack_values(bytes)
+                .map(Value::from)
+                .ok_or_else(|| failed("BinData is no well-formed vector in $convert"));
+        }
+        other => return Err(unsupported(other.bson_type(), kind)),
     };
-    match extjson::parse(text) {
-        Ok(parsed) if parsed.bson_type() == kind => Ok(parsed),
-        Ok(parsed) => Err(failed(format!(
+    match plain_json(text) {
+        Some(parsed) if parsed.bson_type() == kind => Ok(parsed),
+        Some(parsed) => Err(failed(format!(
             "input doesn't represent {}: it is {}",
             kind.alias(),
             parsed.bson_type().alias()
         ))),
-        Err(e) => Err(failed(format!("failed to parse JSON in $convert: {e}"))),
+        None => Err(failed("failed to parse JSON in $convert")),
     }
 }
 
@@ -584,6 +593,14 @@ mod tests {
                 ),
                 (r#"{"$toArray": "[1, {\"a\": 2}]"}"#, r#"[1, {"a": 2}]"#),
                 (r#"{"$toObject": "[1]"}"#, "error 241"),
+                (
+                    r#"{"$toObject": "{ \"a\": {\"$oid\" : \"$x\"}}"}"#,
+                    r#"{"a": {"$oid": "$x"}}"#,
+                ),
+                (
+                    r#"{"$toArray": {"$convert": {"input": "0300ff02", "to": {"type": "binData", "subtype": 9}, "format": "hex"}}}"#,
+                    "[-1, 2]",
+                ),
             ],
         );
     }

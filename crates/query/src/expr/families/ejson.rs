@@ -72,32 +72,57 @@ fn wrap(value: ValueRef<'_>, form: Form) -> Value {
         ValueRef::CodeWithScope { code, scope } => {
             Value::Document(doc! { "$code": code, "$scope": wrap(ValueRef::Document(scope), form) })
         }
-        other => plain_json(&extjson::to_string(other, form)),
+        other => plain_json(&extjson::to_string(other, form)).unwrap_or(Value::Null),
     }
 }
 
-/// Reads the text of one wrapper as the document it is, not as the value it stands for.
-fn plain_json(text: &str) -> Value {
-    // A quote inside of a string is escaped, so these sequences are always the start of a name.
-    let escaped = text.replace("{\"$", "{\"\u{E000}").replace(",\"$", ",\"\u{E000}");
-    match extjson::parse(&escaped) {
-        Ok(value) => unescape(value),
-        Err(_) => Value::Null,
+/// Parses JSON whose objects stay objects even when they look like type wrappers; `None` for malformed text.
+pub(crate) fn plain_json(text: &str) -> Option<Value> {
+    // A mark in front of every leading `$` keeps the parser from seeing wrappers.
+    let mut marked = String::with_capacity(text.len() + 16);
+    let (mut in_string, mut escaped) = (false, false);
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        marked.push(c);
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = in_string,
+            '"' => {
+                in_string = !in_string;
+                if in_string && chars.peek().is_some_and(|next| matches!(*next, '$' | MARK)) {
+                    marked.push(MARK);
+                }
+            }
+            _ => {}
+        }
     }
+    extjson::parse(&marked).ok().map(unmarked)
 }
 
-fn unescape(value: Value) -> Value {
+/// A private-use character; doubled where the text has one of its own.
+const MARK: char = '\u{E000}';
+
+fn unmarked(value: Value) -> Value {
     match value {
         Value::Document(doc) => doc
             .iter()
             .map(|(name, value)| {
-                let name = name
-                    .strip_prefix('\u{E000}')
-                    .map_or(Str::from(name), |rest| format!("${rest}").into());
-                (name, unescape(value.to_value()))
+                (
+                    Str::from(name.strip_prefix(MARK).unwrap_or(name)),
+                    unmarked(value.to_value()),
+                )
             })
             .collect::<Document>()
             .into(),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| unmarked(item.to_value()))
+            .collect::<Array>()
+            .into(),
+        Value::String(text) => match text.strip_prefix(MARK) {
+            Some(rest) => rest.into(),
+            None => Value::String(text),
+        },
         other => other,
     }
 }

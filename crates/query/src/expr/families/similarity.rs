@@ -6,7 +6,7 @@ use crate::expr::args::error;
 use crate::expr::parse::{OpDef, parse_list};
 use crate::expr::{EvalFn, Expr};
 use nestor_model::number::Num;
-use nestor_model::{Error, Result, ValueRef};
+use nestor_model::{Error, Result, Value, ValueRef};
 
 pub(crate) const OPERATORS: &[OpDef] = &[
     OpDef::custom("$similarityCosine", parse),
@@ -110,6 +110,19 @@ fn vector(op: &str, value: ValueRef<'_>) -> Result<Vec<f64>> {
             other.bson_type().alias()
         ))),
     }
+}
+
+/// The elements as values: doubles of a float32 vector, ints of the others.
+pub(crate) fn unpack_values(bytes: &[u8]) -> Option<Vec<Value>> {
+    let floats = bytes.first() == Some(&0x27);
+    let value = |v: f64| {
+        if floats {
+            Value::Double(v)
+        } else {
+            Value::Int32(v as i32)
+        }
+    };
+    Some(unpack(bytes)?.into_iter().map(value).collect())
 }
 
 /// Source: BSON binary vector specification: a byte of type, a byte of padding bits, the elements.
