@@ -45,16 +45,14 @@ pub(crate) const OPERATORS: &[OpDef] = &[
 fn fold<'a>(args: &'a [Expr], env: &mut Env<'a>, mut state: Accumulator) -> Result<Val<'a>> {
     for arg in args {
         let value = arg.eval_ref(env)?;
-        match value.items() {
-            Some(items) if args.len() == 1 => {
-                for item in items {
-                    state.add(item)?;
-                }
+        if args.len() == 1
+            && let Some(items) = value.items()
+        {
+            for item in items {
+                state.add(item)?;
             }
-            _ => {
-                drop(value.items());
-                state.add(value)?;
-            }
+        } else {
+            state.add(value)?;
         }
     }
     Ok(state.result().into())

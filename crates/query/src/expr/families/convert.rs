@@ -4,7 +4,7 @@
 //! around it. What cannot be converted is error 241.
 
 use super::binary::{self, Format};
-use super::date::{from_string, object_id_ms};
+use super::date::{free_text, object_id_ms};
 use super::ejson::plain_json;
 use super::similarity;
 use super::string::check_size;
@@ -291,9 +291,9 @@ fn subtype_of(value: ValueRef<'_>) -> Result<u8> {
 pub(crate) fn to_type(value: ValueRef<'_>, target: &Target) -> Result<Value> {
     let kind = value.bson_type();
     match target.kind {
-        BsonType::BinData => return binary::to_binary(value, target),
-        BsonType::Bool => return Ok(Value::Bool(to_bool(value))),
-        same if same == kind && target.base.is_none() => return Ok(value.to_value()),
+        BsonType::BinData => binary::to_binary(value, target),
+        BsonType::Bool => Ok(Value::Bool(to_bool(value))),
+        same if same == kind && target.base.is_none() => Ok(value.to_value()),
         BsonType::Double => to_double(value, target).map(Value::Double),
         BsonType::String => to_string(value, target).map(Value::from),
         BsonType::ObjectId => match value {
@@ -472,7 +472,7 @@ fn to_date(value: ValueRef<'_>) -> Result<i64> {
         ValueRef::Decimal128(v) => v.to_i64_truncated().ok_or_else(out_of_range)?,
         ValueRef::ObjectId(id) => object_id_ms(id),
         ValueRef::Timestamp(ts) => i64::from(ts.secs) * 1000,
-        ValueRef::String(text) => from_string::parse(text, None)?,
+        ValueRef::String(text) => free_text::parse(text, None)?,
         other => return Err(unsupported(other.bson_type(), BsonType::Date)),
     })
 }

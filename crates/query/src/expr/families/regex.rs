@@ -176,10 +176,7 @@ impl Operator for RegexOperator {
 fn find_all(regex: &Regex, text: &str) -> Result<Vec<Value>> {
     let mut out = Vec::new();
     let (mut from, mut counted_to, mut index, mut bytes) = (0, 0, 0, 0);
-    loop {
-        let Some(groups) = regex.captures_at(text, from)? else {
-            break;
-        };
+    while let Some(groups) = regex.captures_at(text, from)? {
         let (doc, at, size) = found(text, &groups, counted_to, index);
         bytes += size;
         if bytes > 4 * RESULT_BYTES_MAX {

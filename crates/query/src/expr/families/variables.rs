@@ -30,7 +30,7 @@ fn parse_let(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Resu
         ValueRef::Document(doc) => doc,
         // An array is a document of numbered fields here, and its names are refused.
         ValueRef::Array(ArrayRef::Raw(raw)) => DocRef::Raw(raw),
-        ValueRef::Array(ArrayRef::Items(items)) if items.is_empty() => DocRef::Fields(&[]),
+        ValueRef::Array(ArrayRef::Items([])) => DocRef::Fields(&[]),
         ValueRef::Array(_) => return check_user_variable("0").map(|()| Expr::ABSENT),
         other => {
             return Err(error(

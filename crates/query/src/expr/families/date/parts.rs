@@ -115,7 +115,7 @@ fn from_parts<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         days_from_civil(months.div_euclid(12), months.rem_euclid(12) as u32 + 1, 1) + day - 1
     };
     let local = (days * DAY_MS + hour * 3_600_000 + minute * 60_000 + second * 1000).checked_add(ms);
-    match local.and_then(|local| zone.from_local(local)) {
+    match local.and_then(|local| zone.instant_of(local)) {
         Some(ms) => Ok(Val::Ref(ValueRef::DateTime(ms))),
         None => Err(nestor_model::Error::new(
             nestor_model::ErrorCode::DurationOverflow,

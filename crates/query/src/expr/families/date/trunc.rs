@@ -101,7 +101,7 @@ pub(crate) fn truncate(ms: i64, unit: Unit, size: i64, zone: &Zone, first_day: u
             .ok_or_else(too_large(5_439_002))?;
         // Bins begin at the local start of 2000.
         let reference = days_from_civil(REFERENCE_YEAR, 1, 1) * DAY_MS;
-        let reference = zone.from_local(reference).unwrap_or(reference);
+        let reference = zone.instant_of(reference).unwrap_or(reference);
         let distance = ms.checked_sub(reference).ok_or_else(too_large(5_439_002))?;
         return distance
             .div_euclid(bin)
@@ -129,7 +129,7 @@ pub(crate) fn truncate(ms: i64, unit: Unit, size: i64, zone: &Zone, first_day: u
         };
         return first
             .to_ms()
-            .and_then(|local| zone.from_local(local))
+            .and_then(|local| zone.instant_of(local))
             .ok_or_else(too_large(5_439_006));
     }
     let (day, reference, bin) = if unit == Unit::Week {
@@ -149,7 +149,7 @@ pub(crate) fn truncate(ms: i64, unit: Unit, size: i64, zone: &Zone, first_day: u
         .checked_mul(bin)
         .and_then(|start| start.checked_add(reference))
         .and_then(|day| day.checked_mul(DAY_MS))
-        .and_then(|local| zone.from_local(local))
+        .and_then(|local| zone.instant_of(local))
         .ok_or_else(too_large(5_439_005))
 }
 

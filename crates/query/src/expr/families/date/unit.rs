@@ -74,7 +74,7 @@ pub(crate) fn add(ms: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> 
         Some(months) => add_months(local, months.checked_mul(amount)?)?,
         None => local.checked_add(unit.ms()?.checked_mul(amount)?)?,
     };
-    zone.from_local(moved)
+    zone.instant_of(moved)
 }
 
 fn add_months(local: i64, months: i64) -> Option<i64> {

@@ -82,7 +82,7 @@ impl Zone {
 
     /// The instant of a local time. A time that is skipped counts on after the gap; of one that occurs twice
     /// the first is meant.
-    pub(crate) fn from_local(&self, local: i64) -> Option<i64> {
+    pub(crate) fn instant_of(&self, local: i64) -> Option<i64> {
         match self {
             Zone::Fixed(offset) => local.checked_sub(*offset),
             Zone::Named(zone) => {
@@ -188,18 +188,18 @@ mod tests {
         let zone = Zone::parse("America/New_York").expect("known");
         // 02:30 does not exist on that day, 01:30 happens twice.
         assert_eq!(
-            zone.from_local(ms("2024-03-10T02:30:00Z")),
+            zone.instant_of(ms("2024-03-10T02:30:00Z")),
             Some(ms("2024-03-10T07:30:00Z"))
         );
         assert_eq!(
-            zone.from_local(ms("2024-11-03T01:30:00Z")),
+            zone.instant_of(ms("2024-11-03T01:30:00Z")),
             Some(ms("2024-11-03T05:30:00Z"))
         );
         assert_eq!(zone.to_local(ms("2024-07-01T12:00:00Z")), ms("2024-07-01T08:00:00Z"));
         // Far outside of the range of civil years.
         let far = i64::MAX / 2;
         assert!((far - zone.to_local(far)) % 3_600_000 == 0);
-        assert!(zone.from_local(-far).is_some());
+        assert!(zone.instant_of(-far).is_some());
     }
 
     #[test]
