@@ -34,9 +34,68 @@ macro_rules! functions {
                 return Ok(Val::NULL);
             };
             check_domain(n, $label, $from, $to)?;
-            Ok(map_float(n, f64::$name, Decimal128::$name))
+            Ok(map_float(n, double::$name, Decimal128::$name))
         }
     )*};
+}
+
+/// The functions of doubles. The inverse hyperbolic ones are computed as C libraries do it (after Sun's fdlibm), since
+/// the standard library's own formulas differ in the last digit.
+mod double {
+    macro_rules! plain {
+        ($($name:ident)*) => {$(
+            pub(super) fn $name(x: f64) -> f64 {
+                x.$name()
+            }
+        )*};
+    }
+    plain!(sin cos tan asin acos atan sinh cosh tanh);
+
+    /// Beyond this the square root of `x * x + 1` is `x`.
+    const LARGE: f64 = 268_435_456.0;
+    /// Below this the functions are the identity.
+    const SMALL: f64 = 1.0 / LARGE;
+
+    pub(super) fn asinh(x: f64) -> f64 {
+        let a = x.abs();
+        if !x.is_finite() || a < SMALL {
+            return x;
+        }
+        let y = if a > LARGE {
+            a.ln() + std::f64::consts::LN_2
+        } else if a > 2.0 {
+            (2.0 * a + 1.0 / ((a * a + 1.0).sqrt() + a)).ln()
+        } else {
+            let t = a * a;
+            (a + t / (1.0 + (1.0 + t).sqrt())).ln_1p()
+        };
+        y.copysign(x)
+    }
+
+    pub(super) fn acosh(x: f64) -> f64 {
+        if x > LARGE {
+            x.ln() + std::f64::consts::LN_2
+        } else if x > 2.0 {
+            (2.0 * x - 1.0 / (x + (x * x - 1.0).sqrt())).ln()
+        } else {
+            let t = x - 1.0;
+            (t + (2.0 * t + t * t).sqrt()).ln_1p()
+        }
+    }
+
+    pub(super) fn atanh(x: f64) -> f64 {
+        let a = x.abs();
+        if a < SMALL {
+            return x;
+        }
+        let t = a + a;
+        let y = if a < 0.5 {
+            (t + t * a / (1.0 - a)).ln_1p()
+        } else {
+            (t / (1.0 - a)).ln_1p()
+        };
+        (0.5 * y).copysign(x)
+    }
 }
 
 const ALL: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
@@ -148,6 +207,14 @@ mod tests {
                 (r#"{"$tan": "x"}"#, "error 28765"),
                 (r#"{"$tan": null}"#, "null"),
                 (r#"{"$degreesToRadians": 180}"#, "3.141592653589793"),
+                (r#"{"$asinh": -1}"#, "-0.881373587019543"),
+                (r#"{"$asinh": 1e300}"#, "691.4686750787736"),
+                (r#"{"$asinh": {"$numberDouble": "-0.0"}}"#, "-0.0"),
+                (r#"{"$acosh": 1}"#, "0.0"),
+                (r#"{"$acosh": 3}"#, "1.762747174039086"),
+                (r#"{"$acosh": "$inf"}"#, "inf"),
+                (r#"{"$atanh": 0.5}"#, "0.5493061443340548"),
+                (r#"{"$atanh": -1}"#, "-inf"),
             ],
         );
     }
