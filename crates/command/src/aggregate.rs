@@ -1,9 +1,10 @@
 //! Pipelines: from text to a running plan, through views.
 
 use crate::Context;
+use crate::read;
 use nestor_exec::BoxOperator;
 use nestor_exec::pipeline::{PipelineSource, plan_stages, resolve};
-use nestor_model::{ArrayRef, Namespace, Result};
+use nestor_model::{ArrayRef, Namespace, Result, ValueRef};
 use nestor_query::env::Scope;
 use nestor_query::stage::{ParseContext, Pipeline, Place};
 use nestor_storage::{CollectionId, View};
@@ -43,10 +44,24 @@ impl Context<'_> {
         pipeline: ArrayRef<'_>,
         scope: &mut Scope,
     ) -> Result<Running> {
+        self.plan_pipeline_hinted(view, ns, pipeline, scope, None)
+    }
+
+    /// As [`Context::plan_pipeline`], with a hint for the collection at the bottom.
+    pub fn plan_pipeline_hinted(
+        &self,
+        view: &dyn View,
+        ns: &Namespace,
+        pipeline: ArrayRef<'_>,
+        scope: &mut Scope,
+        hint: Option<ValueRef<'_>>,
+    ) -> Result<Running> {
         let pipeline = Pipeline::parse(pipeline, &mut ParseContext::new(scope, ns.clone(), Place::Top))?;
         let source = self.pipeline_source(ns);
-        let collection = resolve(ns, view)?.collection.map(|c| (c.id, c.ns.clone()));
-        let root = plan_stages(ns, &pipeline.stages, view, &source)?;
+        let collection = resolve(ns, view)?.collection;
+        let hint = read::check_hint(hint, collection.as_deref())?;
+        let collection = collection.map(|c| (c.id, c.ns.clone()));
+        let root = plan_stages(ns, &pipeline.stages, &hint, view, &source)?;
         Ok(Running {
             root,
             collection,

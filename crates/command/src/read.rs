@@ -7,10 +7,11 @@ use crate::read_concern::Level;
 use nestor_exec::Batch;
 use nestor_model::value::EMPTY_DOC;
 use nestor_model::{DocRef, ErrorCode, Namespace, RawDoc, Result, ValueRef, bail};
+use nestor_planner::Hint;
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::expr::bind_variables;
 use nestor_query::matcher::MatchExpr;
-use nestor_storage::{Collection, Snapshot, View};
+use nestor_storage::{Collection, Index, Snapshot, View};
 use std::sync::Arc;
 
 /// The collection that a command names: by name, or by UUID.
@@ -130,36 +131,66 @@ pub fn natural(spec: DocRef<'_>) -> Result<Option<bool>> {
     }
 }
 
-/// Checks that a hint names something that exists; `Some` when it is `$natural`.
-pub fn check_hint(hint: Option<ValueRef<'_>>, collection: Option<&Collection>) -> Result<Option<bool>> {
+/// Finds what a hint names: an index by its name or key pattern, or `$natural`. Without a collection only the form
+/// of the hint is checked.
+///
+/// Errors: 2 when no index that plans may use is meant, 9 for other types.
+pub fn check_hint(hint: Option<ValueRef<'_>>, collection: Option<&Collection>) -> Result<Hint> {
     let unknown = || {
         nestor_model::Error::new(
             ErrorCode::BadValue,
             "error processing query: planner returned error :: caused by :: hint provided does not correspond to an existing index",
         )
     };
+    // A hidden index is no more there for a hint than for the planner.
+    let named = |index: &Index| Hint {
+        natural: None,
+        index: Some(index.name.clone()),
+    };
+    let usable =
+        |c: &'_ Collection| -> Vec<Arc<Index>> { c.indexes.iter().filter(|i| !i.hidden && i.ready).cloned().collect() };
     match hint {
-        None => Ok(None),
+        None | Some(ValueRef::Undefined) => Ok(Hint::default()),
         Some(ValueRef::String(name)) => match collection {
-            Some(c) if c.index(name).is_none() => Err(unknown()),
-            _ => Ok(None),
+            None => Ok(Hint::default()),
+            Some(c) if is_clustered_name(c, name) => Ok(Hint::default()),
+            Some(c) => usable(c)
+                .iter()
+                .find(|i| i.name == name)
+                .map(|i| named(i))
+                .ok_or_else(unknown),
         },
-        Some(ValueRef::Document(doc)) if doc.is_empty() => Ok(None),
+        Some(ValueRef::Document(doc)) if doc.is_empty() => Ok(Hint::default()),
         Some(ValueRef::Document(doc)) => {
             if let Some(forward) = natural(doc)? {
                 if doc.iter().count() > 1 {
                     bail!(BadValue, "$natural hint must be the only field");
                 }
-                return Ok(Some(forward));
+                return Ok(Hint {
+                    natural: Some(forward),
+                    index: None,
+                });
             }
-            let same = |c: &Collection| {
-                c.indexes
-                    .iter()
-                    .any(|index| nestor_model::values_equal(&index.key_pattern, doc))
+            let Some(c) = collection else {
+                return Ok(Hint::default());
             };
-            match collection {
-                Some(c) if !same(c) => Err(unknown()),
-                _ => Ok(None),
+            let is_id = doc.iter().count() == 1 && doc.get("_id").and_then(crate::args::safe_i64) == Some(1);
+            if c.is_clustered() && is_id {
+                return Ok(Hint::default());
+            }
+            let found: Vec<Arc<Index>> = usable(c)
+                .into_iter()
+                .filter(|index| nestor_model::values_equal(&index.key_pattern, doc))
+                .collect();
+            match found.as_slice() {
+                [] => Err(unknown()),
+                [index] => Ok(named(index)),
+                many => bail!(
+                    IndexNotFound,
+                    "Hint matched multiple indexes, must hint by index name. Matched: {} and {}",
+                    many[0].name,
+                    many[1].name
+                ),
             }
         }
         Some(other) => bail!(
@@ -168,6 +199,12 @@ pub fn check_hint(hint: Option<ValueRef<'_>>, collection: Option<&Collection>) -
             other.bson_type().alias()
         ),
     }
+}
+
+/// True when `name` is that of the key of a clustered collection, whose records are in its order anyway.
+fn is_clustered_name(collection: &Collection, name: &str) -> bool {
+    let clustered = collection.options.get("clusteredIndex").and_then(ValueRef::as_document);
+    clustered.is_some_and(|spec| spec.get("name").and_then(ValueRef::as_str).unwrap_or("_id_") == name)
 }
 
 /// A batch over `view` for this command.

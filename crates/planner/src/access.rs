@@ -315,7 +315,7 @@ fn leaf_implies(have: &Leaf, want: &Leaf) -> bool {
             // Inside when nothing of it lies outside.
             inner.intersect(&outer.complement()).is_empty()
         }
-        (Predicate::Type(have), Predicate::Type(want)) => have.iter().all(|kind| want.contains(kind)),
+        (Predicate::Type(have), Predicate::Type(want)) => have.all().all(|kind| want.contains(kind)),
         _ => false,
     }
 }
@@ -386,6 +386,7 @@ mod tests {
                 r#"["", {}) [/b/, /b/] key"#,
             ),
             (r#"{"a":{"$mod":[2,0]}}"#, "[-inf.0, inf.0] key"),
+            (r#"{"a":{"$type":"number"}}"#, "[nan.0, inf.0] key"),
             (r#"{"a":[1,2]}"#, "[1, 1] [[ 1, 2 ], [ 1, 2 ]] fetch"),
         ] {
             assert_eq!(show(&a, text), expected, "{text}");

@@ -41,7 +41,7 @@ pub fn bounds(predicate: &Predicate, part: Part) -> Option<(IntervalList, Tightn
         Predicate::Regex(test) if !part.hashed => Some(regex_bounds(test)),
         Predicate::Exists if part.sparse && !part.hashed => Some((IntervalList::all(), Tightness::Exact)),
         Predicate::Exists => Some((IntervalList::all(), Tightness::InexactFetch)),
-        Predicate::Type(types) if !part.hashed => Some(type_bounds(types.iter())),
+        Predicate::Type(types) if !part.hashed => Some(type_bounds(types.all())),
         Predicate::Mod(_) if !part.hashed => {
             let (low, high) = (bracket_low(BsonType::Double), bracket_high(BsonType::Double));
             Some((

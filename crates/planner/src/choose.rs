@@ -66,7 +66,7 @@ pub fn candidates(query: &FindQuery, indexes: &[Arc<IndexInfo>]) -> Vec<PlanNode
     };
     let mut found = find(&query.filter, query.sort.as_deref(), usable);
     if let (Some(spec), true) = (query.sort.as_deref(), found.is_empty() || query.hint.is_none()) {
-        found.extend(order_scans(&query.filter, spec, usable, &found));
+        found.extend(order_scans(query, spec, usable, &found));
     }
     if found.is_empty() {
         if let Some(index) = usable.first().filter(|_| query.hint.is_some()) {
@@ -165,13 +165,16 @@ fn union(filter: &Arc<MatchExpr>, sort: Option<&SortSpec>, indexes: &[Arc<IndexI
 }
 
 /// Scans of whole indexes that give the order asked for, for indexes that no condition uses.
-fn order_scans(filter: &Arc<MatchExpr>, spec: &SortSpec, indexes: &[Arc<IndexInfo>], found: &[Found]) -> Vec<Found> {
+///
+/// An index that lacks documents serves only when a hint asks for it.
+fn order_scans(query: &FindQuery, spec: &SortSpec, indexes: &[Arc<IndexInfo>], found: &[Found]) -> Vec<Found> {
+    let hinted = query.hint.is_some();
     let used = |index: &IndexInfo| found.iter().any(|f| uses(&f.node, index));
     indexes
         .iter()
-        .filter(|index| !index.hidden && !index.sparse && index.partial.is_none() && !used(index))
+        .filter(|index| (hinted || (!index.sparse && index.partial.is_none())) && !index.hidden && !used(index))
         .filter_map(|index| {
-            let access = full_access(index, filter);
+            let access = full_access(index, &query.filter);
             let forward = order(&access, spec)?;
             Some(Found {
                 node: fetch(access, forward),

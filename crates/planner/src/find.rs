@@ -33,6 +33,23 @@ pub struct FindQuery {
     pub allowed: Option<Vec<AllowedIndex>>,
 }
 
+/// What a hint asks for, checked against the collection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hint {
+    /// `$natural`: `true` forwards.
+    pub natural: Option<bool>,
+    /// Name of the index to use.
+    pub index: Option<Str>,
+}
+
+impl Hint {
+    /// Makes `query` follow the hint.
+    pub fn apply(&self, query: &mut FindQuery) {
+        query.natural = self.natural.or(query.natural);
+        query.hint.clone_from(&self.index);
+    }
+}
+
 /// An index as an index filter names it.
 #[derive(Clone, Debug)]
 pub enum AllowedIndex {

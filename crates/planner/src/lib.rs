@@ -17,5 +17,5 @@ pub mod shape;
 
 pub use catalog::IndexInfo;
 pub use choose::candidates;
-pub use find::{FindQuery, plan_find};
+pub use find::{FindQuery, Hint, plan_find};
 pub use plan::PlanNode;

@@ -6,7 +6,7 @@ use crate::transaction::ReadView;
 use nestor_exec::plan;
 use nestor_exec::{Batch, BoxOperator, Step, build};
 use nestor_model::{Namespace, RawDoc, Result, ValueRef};
-use nestor_planner::FindQuery;
+use nestor_planner::{FindQuery, Hint};
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::matcher::MatchExpr;
 use nestor_query::sort::SortSpec;
@@ -20,8 +20,8 @@ pub struct Selection {
     pub filter: Arc<MatchExpr>,
     /// The order, for the first one to be well-defined.
     pub sort: Option<Arc<SortSpec>>,
-    /// `$natural` hint.
-    pub natural: Option<bool>,
+    /// The index or order to use.
+    pub hint: Hint,
 }
 
 impl Selection {
@@ -35,7 +35,7 @@ impl Selection {
         Ok(Self {
             filter: read::parse_filter(q, scope)?,
             sort,
-            natural: None,
+            hint: Hint::default(),
         })
     }
 
@@ -43,7 +43,7 @@ impl Selection {
     pub fn plan(&self, collection: &Arc<Collection>, limit: Option<u64>) -> Result<BoxOperator> {
         let mut query = FindQuery::all(self.filter.clone());
         query.sort = self.sort.clone();
-        query.natural = self.natural;
+        self.hint.apply(&mut query);
         query.limit = limit;
         build(&plan(&query, collection)?, collection)
     }

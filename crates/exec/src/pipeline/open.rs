@@ -7,7 +7,7 @@ use crate::operator::BoxOperator;
 use crate::ops::Eof;
 use nestor_model::{Error, ErrorCode, Namespace, Result, ValueRef};
 use nestor_planner::pipeline::{group_scan, split};
-use nestor_planner::{FindQuery, plan_find};
+use nestor_planner::{FindQuery, Hint, plan_find};
 use nestor_query::Scope;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::{ParseContext, Pipeline, Place, Stage};
@@ -91,6 +91,7 @@ fn view_definition(collection: &Collection) -> Option<(&str, nestor_model::Array
 pub fn plan_stages(
     namespace: &Namespace,
     stages: &[Stage],
+    hint: &Hint,
     view: &dyn View,
     context: &PipelineSource,
 ) -> Result<BoxOperator> {
@@ -100,10 +101,12 @@ pub fn plan_stages(
     let Some(collection) = &resolved.collection else {
         return build_stages(&all, Box::new(Eof::default()), &context);
     };
-    let (query, done) = split(&all);
+    let (mut query, done) = split(&all);
+    hint.apply(&mut query);
     let indexes = indexes(collection)?;
     let unlimited = query.limit.is_none() && query.skip == 0;
-    if let (Some(Stage::Group(group)), true) = (all.get(done), unlimited) {
+    let free = unlimited && *hint == Hint::default();
+    if let (Some(Stage::Group(group)), true) = (all.get(done), free) {
         if let Some(plan) = group_scan(&query.filter, query.sort.as_deref(), group, &indexes) {
             return build_stages(&all[done..], build_plan(&plan, collection)?, &context);
         }

@@ -154,6 +154,16 @@ impl Index {
         self.multikey.iter().any(|bits| *bits != 0)
     }
 
+    /// Whether every document has an entry: not so when it is sparse, partial or over all fields there happen to be.
+    pub fn holds_every_document(&self) -> bool {
+        !self.sparse && self.partial_filter.is_none() && !self.is_wildcard()
+    }
+
+    /// Whether it is over all fields below some path (`$**`), not over given ones.
+    pub fn is_wildcard(&self) -> bool {
+        self.key_pattern.iter().any(|(path, _)| is_wildcard_path(path))
+    }
+
     /// How its entries are laid out: a key part whose pattern value is a negative number descends.
     pub fn entry_format(&self, collection: &Collection) -> EntryFormat {
         let descends = |value: ValueRef<'_>| match value {
@@ -171,6 +181,11 @@ impl Index {
     pub fn is_id(&self) -> bool {
         self.name == "_id_"
     }
+}
+
+/// Whether a path of a key pattern stands for all fields: `$**` or `path.$**`.
+pub fn is_wildcard_path(path: &str) -> bool {
+    path == "$**" || path.ends_with(".$**")
 }
 
 fn whole_number(value: ValueRef<'_>) -> Option<i64> {

@@ -110,7 +110,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let view = read.view();
     let (op, mut scope) = context.operation(args.variables)?;
     let pipeline = ArrayRef::Raw(args.pipeline.0.0);
-    let running = context.plan_pipeline(view, &ns, pipeline, &mut scope)?;
+    let running = context.plan_pipeline_hinted(view, &ns, pipeline, &mut scope, args.hint)?;
     check_read_concern(context.generic.read_concern.level(), &running.pipeline)?;
     let writes = running.pipeline.writes();
     if writes && context.generic.read_concern.level() == Level::Linearizable {

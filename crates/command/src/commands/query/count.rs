@@ -64,21 +64,23 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         append_count(reply, "n", 0);
         return Ok(());
     };
-    let natural = read::check_hint(args.hint, Some(&collection).filter(|c| !c.is_view()).map(|c| &**c))?;
     if collection.is_view() {
         let n = count_view(context, &snapshot, &ns, &args, (limit, skip as u64), &op)?;
         append_count(reply, "n", n);
         return Ok(());
     }
-    // The collection knows how many documents it has.
-    if matches!(*filter, MatchExpr::AlwaysTrue) {
+    let hint = read::check_hint(args.hint, Some(&collection))?;
+    // The collection knows how many documents it has; an index that a hint names may hold fewer.
+    let part = hint.index.as_deref().and_then(|name| collection.index(name));
+    let whole = part.is_none_or(|index| index.holds_every_document());
+    if matches!(*filter, MatchExpr::AlwaysTrue) && whole {
         let all = collection.state.documents().max(0).saturating_sub(skip).max(0);
         let n = if limit > 0 { all.min(limit as i64) } else { all };
         append_count(reply, "n", n);
         return Ok(());
     }
     let mut query = FindQuery::all(filter);
-    query.natural = natural;
+    hint.apply(&mut query);
     query.skip = skip as u64;
     query.limit = Some(limit).filter(|limit| *limit > 0);
     let mut root = build(&for_count(plan(&query, &collection)?), &collection)?;
@@ -131,7 +133,7 @@ fn count_view(
         stages.push(Value::from(doc! { "$limit": limit as i64 }));
     }
     let (_, mut scope) = context.operation(None)?;
-    let running = context.plan_pipeline(view, ns, ArrayRef::Items(&stages), &mut scope)?;
+    let running = context.plan_pipeline_hinted(view, ns, ArrayRef::Items(&stages), &mut scope, args.hint)?;
     let mut root = running.root;
     let mut batch = read::batch(context, view, op, true);
     let mut n = 0i64;

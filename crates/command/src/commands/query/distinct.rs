@@ -59,11 +59,11 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             let query = args.query.map_or(Value::Document(Default::default()), Value::from);
             let stages = [Value::from(doc! { "$match": query })];
             context
-                .plan_pipeline(view, &ns, ArrayRef::Items(&stages), &mut scope)?
+                .plan_pipeline_hinted(view, &ns, ArrayRef::Items(&stages), &mut scope, args.hint)?
                 .root
         } else {
             let mut query = FindQuery::all(filter);
-            query.natural = read::check_hint(args.hint, Some(&collection))?;
+            read::check_hint(args.hint, Some(&collection))?.apply(&mut query);
             let scan = match args.hint {
                 None => distinct_scan(&query.filter, &path, &indexes(&collection)?),
                 Some(_) => None,

@@ -16,6 +16,7 @@ use nestor_planner::choose::for_count;
 use nestor_planner::explain::plan_document;
 use nestor_planner::shape::{filter_query_shape, pipeline_query_shape, plan_shape_hash};
 use nestor_planner::{FindQuery, PlanNode, candidates};
+use nestor_query::env::Scope;
 use nestor_query::matcher::MatchExpr;
 use nestor_storage::{Snapshot, View};
 use sha2::{Digest, Sha256};
@@ -137,18 +138,18 @@ fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'
                 as_find(&args).len() <= 1,
                 "a count has a filter and nothing else that finds"
             );
-            (ns, FindQuery::all(read::parse_filter(args.query, &mut scope)?))
+            (ns.clone(), hinted(view, &ns, args.query, args.hint, &mut scope)?)
         }
         "distinct" => {
             let args = DistinctArgs::parse(command, &[])?;
             let ns = context.namespace(view, args.target)?;
-            (ns, FindQuery::all(read::parse_filter(args.query, &mut scope)?))
+            (ns.clone(), hinted(view, &ns, args.query, args.hint, &mut scope)?)
         }
         "update" | "delete" | "findAndModify" | "findandmodify" => {
-            let (target, filter, what) = write_filter(name, command)?;
+            let (target, filter, hint, what) = write_filter(name, command)?;
             write = Some(what);
             let ns = context.namespace(view, target)?;
-            let mut query = FindQuery::all(read::parse_filter(filter, &mut scope)?);
+            let mut query = hinted(view, &ns, filter, hint, &mut scope)?;
             query.limit = (!what.multi()).then_some(1);
             (ns, query)
         }
@@ -181,6 +182,20 @@ fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'
     })
 }
 
+/// The query for what matches a filter, found as the hint says.
+fn hinted(
+    view: &dyn View,
+    ns: &Namespace,
+    filter: Option<RawDoc<'_>>,
+    hint: Option<ValueRef<'_>>,
+    scope: &mut Scope,
+) -> Result<FindQuery> {
+    let mut query = FindQuery::all(read::parse_filter(filter, scope)?);
+    let collection = view.catalog().get(ns).filter(|c| !c.is_view());
+    read::check_hint(hint, collection.map(|c| &**c))?.apply(&mut query);
+    Ok(query)
+}
+
 /// The plans for a query, if its collection exists.
 fn plans(view: &dyn View, ns: &Namespace, query: &FindQuery) -> Result<Vec<PlanNode>> {
     match view.catalog().get(ns) {
@@ -189,8 +204,10 @@ fn plans(view: &dyn View, ns: &Namespace, query: &FindQuery) -> Result<Vec<PlanN
     }
 }
 
-/// Collection and filter of a write command; of an update or delete, that of its only statement.
-fn write_filter<'a>(name: &str, command: RawDoc<'a>) -> Result<(Target<'a>, Option<RawDoc<'a>>, Write)> {
+/// Collection, filter and hint of a write command and what it is; of an update or delete, those of its only statement.
+type WriteSubject<'a> = (Target<'a>, Option<RawDoc<'a>>, Option<ValueRef<'a>>, Write);
+
+fn write_filter<'a>(name: &str, command: RawDoc<'a>) -> Result<WriteSubject<'a>> {
     let at = crate::args::At {
         path: "explain",
         field: "explain",
@@ -213,7 +230,7 @@ fn write_filter<'a>(name: &str, command: RawDoc<'a>) -> Result<(Target<'a>, Opti
             } else {
                 Write::Update { multi: false }
             };
-            return Ok((target, document(command.get("query")), write));
+            return Ok((target, document(command.get("query")), command.get("hint"), write));
         }
     };
     let Some(ValueRef::Array(statements)) = command.get(list) else {
@@ -233,7 +250,7 @@ fn write_filter<'a>(name: &str, command: RawDoc<'a>) -> Result<(Target<'a>, Opti
             multi: !flag("limit").is_some_and(ValueRef::truthy),
         },
     };
-    Ok((target, q, write))
+    Ok((target, q, flag("hint"), write))
 }
 
 fn append(
@@ -425,7 +442,7 @@ pub(super) fn aggregate(
         },
         _ => None,
     };
-    let mut query = FindQuery::all(read::parse_filter(filter, &mut scope)?);
+    let mut query = hinted(&snapshot, ns, filter, args.hint, &mut scope)?;
     let index_filter_set = context.apply_index_filter(ns, &mut query, Written::default());
     let mut plan_shape = Written::default().shape(&query);
     for stage in pipeline

@@ -70,7 +70,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         }
     }
     let (op, mut scope) = context.operation(args.variables)?;
-    let mut query = parse(&args, collection.as_deref(), &mut scope)?;
+    // A hint on a view is for the collection below it, where it is looked up.
+    let here = collection.as_deref().filter(|c| !c.is_view());
+    let mut query = parse(&args, here, &mut scope)?;
     let written = Written {
         sort: args.sort.map(DocRef::Raw),
         projection: args.projection.map(DocRef::Raw),
@@ -144,7 +146,7 @@ fn find_view(
     if let Some(projection) = args.projection.filter(|p| !p.is_empty()) {
         stage("$project", projection.into());
     }
-    let running = context.plan_pipeline(view, &ns, ArrayRef::Items(&stages), scope)?;
+    let running = context.plan_pipeline_hinted(view, &ns, ArrayRef::Items(&stages), scope, args.hint)?;
     let opening = Opening {
         collection: running.collection,
         batch_size: args.batch_size.map(|n| n.0 as u64),
@@ -208,7 +210,7 @@ fn check_tailable(args: &FindArgs<'_>, collection: &Collection) -> Result<()> {
 pub(super) fn parse(args: &FindArgs<'_>, collection: Option<&Collection>, scope: &mut Scope) -> Result<FindQuery> {
     let filter = read::parse_filter(args.filter, scope)?;
     let mut query = FindQuery::all(filter);
-    query.natural = read::check_hint(args.hint, collection)?;
+    read::check_hint(args.hint, collection)?.apply(&mut query);
     if let Some(sort) = args.sort.filter(|sort| !sort.is_empty()) {
         match read::natural(DocRef::Raw(sort))? {
             Some(forward) => {

@@ -292,7 +292,7 @@ impl OneOp<'_> {
         let mut selection = Selection::parse(Some(filter), sort, &mut self.scope)?;
         let read = context.current_view();
         let collection = read.view().catalog().get(self.ns).cloned();
-        selection.natural = read::check_hint(hint, collection.as_deref())?;
+        selection.hint = read::check_hint(hint, collection.as_deref())?;
         Ok(selection)
     }
 

@@ -140,7 +140,7 @@ fn run_item(
 ) -> Result<i64> {
     read::refuse_collation(item.collation)?;
     let mut selection = Selection::parse(Some(item.q), None, scope)?;
-    selection.natural = {
+    selection.hint = {
         let read = context.current_view();
         let collection = read.view().catalog().get(ns).cloned();
         read::check_hint(item.hint, collection.as_deref())?

@@ -71,7 +71,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     }
     let (op, mut scope) = context.operation(args.variables)?;
     let mut selection = Selection::parse(args.query, args.sort, &mut scope)?;
-    selection.natural = {
+    selection.hint = {
         let read = context.current_view();
         let collection = read.view().catalog().get(&ns).cloned();
         read::check_hint(args.hint, collection.as_deref())?

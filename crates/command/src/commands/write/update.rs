@@ -159,13 +159,13 @@ fn run_item(
         bail!(FailedToParse, "Cannot specify sort with multi=true");
     }
     let mut scope = scope.clone();
-    let natural = {
+    let hint = {
         let read = context.current_view();
         let collection = read.view().catalog().get(ns).cloned();
         read::check_hint(item.hint, collection.as_deref())?
     };
     let mut selection = Selection::parse(Some(item.q), item.sort, &mut scope)?;
-    selection.natural = natural;
+    selection.hint = hint;
     let options = UpdateOptions {
         array_filters: item.array_filters.map(|filters| ArrayRef::Raw(filters.0)),
         constants: item.constants.map(DocRef::Raw),
