@@ -12,6 +12,7 @@ pub mod rotate_certificates;
 pub mod rw_concern;
 pub mod set_parameter;
 pub mod shutdown;
+pub mod test_version;
 pub mod write_block;
 
 use crate::dispatch::CommandSpec;
@@ -33,5 +34,6 @@ pub(crate) const SPECS: &[&CommandSpec] = &[
     &rw_concern::SET,
     &set_parameter::SPEC,
     &shutdown::SPEC,
+    &test_version::SPEC,
     &write_block::SPEC,
 ];

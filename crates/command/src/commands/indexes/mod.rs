@@ -1,6 +1,7 @@
 //! Commands on indexes.
 
 pub mod build;
+pub mod commit_quorum;
 pub mod create_indexes;
 pub mod drop_indexes;
 pub mod list_indexes;
@@ -9,4 +10,9 @@ pub mod spec;
 use crate::dispatch::CommandSpec;
 
 /// The family.
-pub const SPECS: &[&CommandSpec] = &[&create_indexes::SPEC, &list_indexes::SPEC, &drop_indexes::SPEC];
+pub const SPECS: &[&CommandSpec] = &[
+    &commit_quorum::SPEC,
+    &create_indexes::SPEC,
+    &list_indexes::SPEC,
+    &drop_indexes::SPEC,
+];

@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub const SPEC: CommandSpec = CommandSpec {
     name: "distinct",
     aliases: &[],
-    flags: Flags::API_V1.and(Flags::TXN).and(Flags::LONG).and(Flags::READ_CONCERN),
+    flags: Flags::TXN.and(Flags::LONG).and(Flags::READ_CONCERN),
     help: "The different values of a field.",
     run,
 };
