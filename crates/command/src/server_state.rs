@@ -5,8 +5,8 @@ use crate::commands::collections::list_collections::describe;
 use crate::commands::stats::coll_stats::{number, storage_stats};
 use crate::service::Connections;
 use crate::sessions::Sessions;
-use nestor_exec::pipeline::ServerState;
-use nestor_model::{Document, Namespace, Result, Str, Value, ValueRef, bail, doc};
+use nestor_exec::pipeline::{ServerState, resolve};
+use nestor_model::{Document, Error, Namespace, Result, Str, Value, ValueRef, bail, doc};
 use nestor_query::stage::SourceStage;
 use nestor_storage::View;
 use std::sync::Arc;
@@ -29,9 +29,14 @@ impl ServerState for State {
             SourceStage::IndexStats => self.index_stats(namespace, view),
             SourceStage::ListCatalog => Ok(list_catalog(namespace, view)),
             SourceStage::CurrentOp(_) => Ok(self.current_op()),
-            SourceStage::ListLocalSessions(_) | SourceStage::ListSessions(_) => Ok(self.list_sessions()),
-            SourceStage::PlanCacheStats => Ok(Vec::new()),
-            _ => bail!(CommandNotSupported, "this stage is not supported on one node"),
+            SourceStage::ListLocalSessions(options) | SourceStage::ListSessions(options) => {
+                Ok(self.list_sessions(options))
+            }
+            SourceStage::ListClusterCatalog(options) => Ok(list_cluster_catalog(options, namespace, view)),
+            SourceStage::PlanCacheStats => plan_cache_stats(namespace, view),
+            // No command sets query settings or samples queries, so there are none.
+            SourceStage::QuerySettings | SourceStage::ListSampledQueries => Ok(Vec::new()),
+            SourceStage::Unsupported(name) => bail!(CommandNotSupported, "{name} is not supported"),
         }
     }
 }
@@ -55,7 +60,9 @@ impl State {
             );
         }
         if let Some(ValueRef::Document(storage)) = options.get("storageStats") {
-            let scale = storage.get("scale").and_then(crate::args::safe_i64).unwrap_or(1).max(1);
+            let scale = storage.get("scale").and_then(crate::args::safe_i64).unwrap_or(1);
+            // MongoDB keeps the scale in an int.
+            let scale = scale.clamp(1, i64::from(i32::MAX));
             if found.is_none() {
                 bail!(
                     NamespaceNotFound,
@@ -77,12 +84,17 @@ impl State {
     }
 
     fn index_stats(&self, ns: &Namespace, view: &dyn View) -> Result<Vec<Document>> {
-        let Some(collection) = view.catalog().get(ns) else {
+        let resolved = resolve(ns, view)?;
+        if !resolved.stages.is_empty() {
+            // The stages of the view come first.
+            return Err(Error::location(
+                40602,
+                "$indexStats is only valid as the first stage in a pipeline",
+            ));
+        }
+        let Some(collection) = resolved.collection else {
             return Ok(Vec::new());
         };
-        if collection.is_view() {
-            bail!(CommandNotSupportedOnView, "Namespace {ns} is a view, not a collection");
-        }
         Ok(collection
             .indexes
             .iter()
@@ -138,7 +150,11 @@ impl State {
             .collect()
     }
 
-    fn list_sessions(&self) -> Vec<Document> {
+    /// All sessions, or those of `users`. Nobody logs in, so that sessions belong to nobody: a user by name has none.
+    fn list_sessions(&self, options: &Document) -> Vec<Document> {
+        if options.get("users").is_some() {
+            return Vec::new();
+        }
         let now = crate::clock::now_ms();
         self.sessions
             .all()
@@ -180,6 +196,39 @@ fn list_catalog(ns: &Namespace, view: &dyn View) -> Vec<Document> {
                 out.push("pipeline", c.options.get("pipeline").map(Value::from));
             }
             out.push("ns", c.ns.to_string());
+            out
+        })
+        .collect()
+}
+
+/// Plans are not cached: the planner chooses anew for each query. So there is nothing to list, of a collection
+/// that exists. Error: 50933 there is none.
+fn plan_cache_stats(ns: &Namespace, view: &dyn View) -> Result<Vec<Document>> {
+    match view.catalog().get(ns) {
+        Some(_) => Ok(Vec::new()),
+        None => Err(Error::location(50933, format!("collection '{ns}' does not exist"))),
+    }
+}
+
+/// What `listCollections` tells, of the databases' collections: of one database, or of all when asked on `admin`.
+fn list_cluster_catalog(options: &Document, ns: &Namespace, view: &dyn View) -> Vec<Document> {
+    let with_shards = matches!(options.get("shards"), Some(ValueRef::Bool(true)));
+    view.catalog()
+        .databases()
+        .flat_map(|database| database.collections())
+        .filter(|c| ns.db == "admin" || c.ns.db == ns.db)
+        .map(|c| {
+            let described = describe(c, false);
+            let mut out = doc! { "ns": c.ns.to_string(), "db": c.ns.db.clone() };
+            for name in ["type", "options", "info", "idIndex"] {
+                if let Some(value) = described.get(name) {
+                    out.push(name, value.to_value());
+                }
+            }
+            out.push("sharded", false);
+            if with_shards {
+                out.push("shards", Vec::new());
+            }
             out
         })
         .collect()

@@ -1,5 +1,6 @@
 //! Reading the options of a stage, with the errors that typed options have everywhere in MongoDB.
 
+use nestor_model::number::Num;
 use nestor_model::{ArrayRef, DocRef, Error, Result, ValueRef};
 
 /// The options of a stage, each known and given at most once.
@@ -47,6 +48,15 @@ impl<'a> Options<'a> {
             .transpose()
     }
 
+    /// An optional bool, for which nothing else stands, not even null. Error: 14.
+    pub(super) fn strict_bool(&self, name: &str) -> Result<Option<bool>> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(ValueRef::Bool(value)) => Ok(Some(value)),
+            Some(other) => Err(self.wrong_type(name, other, "bool")),
+        }
+    }
+
     /// An optional document. Error: 14.
     pub(super) fn document(&self, name: &str) -> Result<Option<DocRef<'a>>> {
         self.given(name)
@@ -76,5 +86,44 @@ impl<'a> Options<'a> {
             self.stage,
             value.bson_type().alias()
         ))
+    }
+}
+
+/// A long of any number, as options take it that forgive fractions: those of doubles are cut off, those of
+/// decimals rounded half to even; what is out of range is clamped, NaN is 0.
+pub(super) fn long_of(number: Num) -> i64 {
+    match number {
+        Num::Int32(v) => i64::from(v),
+        Num::Int64(v) => v,
+        Num::Double(v) => v as i64,
+        Num::Decimal(v) if v.is_nan() => 0,
+        Num::Decimal(v) => v
+            .to_i64_rounded()
+            .unwrap_or(if v.is_negative() { i64::MIN } else { i64::MAX }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nestor_model::Decimal128;
+
+    #[test]
+    fn any_number_is_a_long() {
+        let decimal = |text: &str| Num::Decimal(Decimal128::parse(text).expect("a decimal").0);
+        for (number, long) in [
+            (Num::Int32(7), 7),
+            (Num::Double(2.9), 2),
+            (Num::Double(f64::NAN), 0),
+            (Num::Double(f64::INFINITY), i64::MAX),
+            (decimal("1.5"), 2),
+            (decimal("2.5"), 2),
+            (decimal("0.5"), 0),
+            (decimal("1E6000"), i64::MAX),
+            (decimal("-Infinity"), i64::MIN),
+            (decimal("NaN"), 0),
+        ] {
+            assert_eq!(long_of(number), long, "{number:?}");
+        }
     }
 }

@@ -91,6 +91,7 @@ pub(super) fn parse(
         scope: &mut scope,
         namespace: namespace.clone(),
         place: context.place,
+        in_facet: context.in_facet,
         depth: context.depth,
     };
     let parsed = match pipeline {

@@ -119,6 +119,8 @@ pub struct ParseContext<'a> {
     pub namespace: Namespace,
     /// Where the pipeline stands.
     pub place: Place,
+    /// Inside `$facet`, at whatever depth: its prohibitions hold for the pipelines of stages in it too.
+    in_facet: bool,
     depth: usize,
 }
 
@@ -129,6 +131,7 @@ impl<'a> ParseContext<'a> {
             scope,
             namespace,
             place,
+            in_facet: false,
             depth: 0,
         }
     }
@@ -145,6 +148,7 @@ impl<'a> ParseContext<'a> {
             scope: self.scope,
             namespace,
             place,
+            in_facet: self.in_facet || place == Place::Facet,
             depth: self.depth + 1,
         };
         Pipeline::parse(pipeline, &mut inner)
@@ -292,7 +296,7 @@ static TABLE: &[StageDef] = &[
         "$listClusterCatalog",
         sources::parse,
         Rules {
-            collectionless: Some(true),
+            not_in_facet: false,
             ..FIRST
         },
     ),
@@ -396,11 +400,17 @@ impl Pipeline {
                     format!("Unrecognized pipeline stage name: '{name}'"),
                 ));
             };
-            check_nesting(def, context.place)?;
+            check_nesting(def, context)?;
             (def.parse)(def.name, value, context, &mut stages)?;
             placed.push(def);
         }
         check_positions(&placed, context)?;
+        // What is not there is refused last: a stage in the wrong place is wrong on every server.
+        for stage in &stages {
+            if let Stage::Source(SourceStage::Unsupported(name)) = stage {
+                return Err(sources::refusal(name));
+            }
+        }
         Ok(Self { stages })
     }
 
@@ -431,12 +441,8 @@ impl Pipeline {
     }
 }
 
-fn check_nesting(def: &StageDef, place: Place) -> Result<()> {
-    match place {
-        Place::Facet if def.rules.not_in_facet => Err(Error::location(
-            40600,
-            format!("{} is not allowed to be used within a $facet stage", def.name),
-        )),
+fn check_nesting(def: &StageDef, context: &ParseContext<'_>) -> Result<()> {
+    match context.place {
         Place::Lookup if def.rules.not_in_lookup => Err(Error::location(
             51047,
             format!("{} is not allowed within a $lookup's sub-pipeline", def.name),
@@ -448,6 +454,10 @@ fn check_nesting(def: &StageDef, place: Place) -> Result<()> {
         Place::View if def.rules.last || def.name == "$changeStream" => Err(Error::new(
             ErrorCode::OptionNotSupportedOnView,
             format!("the aggregation stage {} cannot be used in a view definition", def.name),
+        )),
+        _ if context.in_facet && def.rules.not_in_facet => Err(Error::location(
+            40600,
+            format!("{} is not allowed to be used within a $facet stage", def.name),
         )),
         _ => Ok(()),
     }

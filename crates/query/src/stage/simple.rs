@@ -1,5 +1,6 @@
 //! Stages of one line: `$match`, `$project` and its kin, `$sort`, `$limit`, `$skip`, `$count`, `$sample`.
 
+use super::args::long_of;
 use super::group::Group;
 use super::{ParseContext, Stage};
 use crate::accumulator::AccumulatorSpec;
@@ -170,16 +171,7 @@ pub(super) fn parse_sample(
         size = Some(number);
     }
     let size = size.ok_or_else(|| Error::location(28749, "$sample stage must specify a size"))?;
-    // Fractions are cut off, as MongoDB reads a long from the number.
-    let whole = match size {
-        Num::Int32(v) => i64::from(v),
-        Num::Int64(v) => v,
-        Num::Double(v) => v as i64,
-        Num::Decimal(v) => v
-            .to_i64_truncated()
-            .unwrap_or(if v.is_negative() || v.is_nan() { 0 } else { i64::MAX }),
-    };
-    match u64::try_from(whole) {
+    match u64::try_from(long_of(size)) {
         Ok(size) if size > 0 => {
             out.push(Stage::Sample(size));
             Ok(())

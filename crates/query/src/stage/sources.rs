@@ -1,8 +1,9 @@
 //! Stages that make documents of the server's own state, and those that need a service Nestor has not.
 
-use super::args::Options;
+use super::args::{Options, long_of};
 use super::{ParseContext, Stage};
-use nestor_model::{Document, Error, ErrorCode, Result, ValueRef};
+use nestor_model::number::Num;
+use nestor_model::{DocRef, Document, Error, ErrorCode, Result, Value, ValueRef, doc};
 
 /// A stage that reads the server's state.
 #[derive(Debug, Clone)]
@@ -19,7 +20,11 @@ pub enum SourceStage {
     ListLocalSessions(Document),
     ListCatalog,
     ListClusterCatalog(Document),
+    /// With its option `showDebugQueryShape`.
     QuerySettings,
+    ListSampledQueries,
+    /// A stage that needs what Nestor has not, by its name. No pipeline that parsed holds one.
+    Unsupported(&'static str),
 }
 
 /// Parses any of them. Stages without an implementation answer as a server without that service does.
@@ -51,13 +56,7 @@ pub(super) fn parse(
             empty(stage, 6_200_600, value)?;
             SourceStage::ListCatalog
         }
-        "$listClusterCatalog" => {
-            let ValueRef::Document(doc) = value else {
-                return Err(Error::location(9_621_302, "$listClusterCatalog must take an object"));
-            };
-            Options::read(stage, doc, &["shards", "balancingConfiguration", "tracked"])?;
-            SourceStage::ListClusterCatalog(doc.to_document())
-        }
+        "$listClusterCatalog" => SourceStage::ListClusterCatalog(list_cluster_catalog(value, context)?),
         "$querySettings" => {
             let ValueRef::Document(doc) = value else {
                 return Err(Error::location(
@@ -65,31 +64,76 @@ pub(super) fn parse(
                     "$querySettings stage expects a document as argument",
                 ));
             };
-            Options::read(stage, doc, &["showDebugQueryShape"])?;
+            let options = Options::read(stage, doc, &["showDebugQueryShape"])?;
+            options.strict_bool("showDebugQueryShape")?;
             SourceStage::QuerySettings
         }
-        "$search" | "$searchMeta" | "$searchBeta" | "$vectorSearch" | "$listSearchIndexes" | "$rankFusion"
-        | "$scoreFusion" => {
-            return Err(Error::location(
-                31082,
-                format!("{stage} needs a search index, which Nestor does not support yet"),
-            ));
+        "$listSampledQueries" => {
+            let ValueRef::Document(doc) = value else {
+                return Err(Error::type_mismatch(
+                    "$listSampledQueries expects a document as argument",
+                ));
+            };
+            Options::read(stage, doc, &["namespace"])?.string("namespace")?;
+            if context.namespace.db != "admin" {
+                return Err(Error::new(
+                    ErrorCode::InvalidNamespace,
+                    "$listSampledQueries must be run against the 'admin' database with {aggregate: 1}",
+                ));
+            }
+            SourceStage::ListSampledQueries
         }
-        "$changeStream" | "$changeStreamSplitLargeEvent" | "$geoNear" => {
-            return Err(Error::new(
-                ErrorCode::CommandNotSupported,
-                format!("{stage} is not supported yet"),
-            ));
-        }
-        _ => {
-            return Err(Error::new(
-                ErrorCode::CommandNotSupported,
-                format!("{stage} is not supported on a server without shards"),
-            ));
-        }
+        _ => SourceStage::Unsupported(stage),
     };
     out.push(Stage::Source(source));
     Ok(())
+}
+
+/// The error for a stage that needs what Nestor has not.
+pub(super) fn refusal(stage: &str) -> Error {
+    match stage {
+        "$search" | "$searchMeta" | "$searchBeta" | "$vectorSearch" | "$listSearchIndexes" | "$rankFusion"
+        | "$scoreFusion" => Error::location(
+            31082,
+            format!("{stage} needs a search index, which Nestor does not support yet"),
+        ),
+        "$changeStream" | "$changeStreamSplitLargeEvent" | "$geoNear" | "$queryStats" => {
+            Error::new(ErrorCode::CommandNotSupported, format!("{stage} is not supported yet"))
+        }
+        _ => Error::new(
+            ErrorCode::CommandNotSupported,
+            format!("{stage} is not supported on a server without shards"),
+        ),
+    }
+}
+
+/// Errors: 9621301 on a collection, 9621302 no document, 40415, 14, 40600.
+fn list_cluster_catalog(value: ValueRef<'_>, context: &ParseContext<'_>) -> Result<Document> {
+    const NAME: &str = "$listClusterCatalog";
+    // Of a collection this error comes before that of standing inside a $facet.
+    if !context.namespace.coll.is_empty() {
+        return Err(Error::location(
+            9_621_301,
+            format!("{NAME} must be run against the database with {{aggregate: 1}}, not a collection"),
+        ));
+    }
+    if context.in_facet {
+        return Err(Error::location(
+            40600,
+            format!("{NAME} is not allowed to be used within a $facet stage"),
+        ));
+    }
+    let ValueRef::Document(doc) = value else {
+        return Err(Error::location(9_621_302, format!("{NAME} must take an object")));
+    };
+    let names = ["shards", "balancingConfiguration", "tracked"];
+    let options = Options::read(NAME, doc, &names)?;
+    for name in names {
+        if let Some(value) = options.given(name).filter(|v| !matches!(v, ValueRef::Bool(_))) {
+            return Err(options.wrong_type(name, value, "bool"));
+        }
+    }
+    Ok(doc.to_document())
 }
 
 fn empty(stage: &str, code: i32, value: ValueRef<'_>) -> Result<()> {
@@ -109,28 +153,74 @@ fn coll_stats(value: ValueRef<'_>) -> Result<Document> {
             format!("$collStats must take a nested object but found: {value:?}"),
         ));
     };
-    let options = Options::read(
-        "$collStats",
-        doc,
-        &["latencyStats", "storageStats", "count", "queryExecStats"],
-    )?;
-    options.document("latencyStats")?;
-    options.document("storageStats")?;
-    for name in ["count", "queryExecStats"] {
-        if options.document(name)?.is_some_and(|d| !d.is_empty()) {
-            return Err(Error::location(
-                31170,
-                format!("$collStats.{name} must be an empty object"),
-            ));
+    // Checked in the order they are written. Given twice, an option is on when one of them is no null.
+    let mut out = Document::new();
+    for (name, value) in doc {
+        let spec = match (name, value) {
+            ("latencyStats" | "storageStats" | "count" | "queryExecStats", ValueRef::Null | ValueRef::Undefined) => {
+                continue;
+            }
+            ("latencyStats" | "storageStats" | "count" | "queryExecStats", ValueRef::Document(spec)) => spec,
+            ("latencyStats" | "storageStats" | "count" | "queryExecStats", other) => {
+                return Err(Error::type_mismatch(format!(
+                    "BSON field '$collStats.{name}' is the wrong type '{}', expected type 'object'",
+                    other.bson_type().alias()
+                )));
+            }
+            _ => {
+                return Err(Error::location(
+                    40415,
+                    format!("BSON field '$collStats.{name}' is an unknown field."),
+                ));
+            }
+        };
+        match name {
+            "latencyStats" => {
+                let options = Options::read("$collStats.latencyStats", spec, &["histograms"])?;
+                if let Some(other) = options.given("histograms").filter(|v| !matches!(v, ValueRef::Bool(_))) {
+                    return Err(options.wrong_type("histograms", other, "bool"));
+                }
+            }
+            "storageStats" => check_scale(spec)?,
+            _ if !spec.is_empty() => {
+                return Err(Error::location(
+                    31170,
+                    format!("$collStats.{name} must be an empty object"),
+                ));
+            }
+            _ => {}
+        }
+        if out.get(name).is_none() {
+            out.push(name, spec.to_document());
         }
     }
-    Ok(doc.to_document())
+    Ok(out)
+}
+
+/// `scale` is a number of at least one; what else `storageStats` holds is not looked at.
+fn check_scale(spec: DocRef<'_>) -> Result<()> {
+    let Some(value) = spec.get("scale").filter(|v| !v.is_nullish()) else {
+        return Ok(());
+    };
+    match Num::from_ref(value) {
+        None => Err(Error::type_mismatch(format!(
+            "BSON field '$collStats.storageStats.scale' is the wrong type '{}', expected types '[long, int, decimal, double]'",
+            value.bson_type().alias()
+        ))),
+        Some(number) if long_of(number) < 1 => Err(Error::bad_value(format!(
+            "BSON field '$collStats.storageStats.scale' value must be >= 1, actual value '{value:?}'"
+        ))),
+        Some(_) => Ok(()),
+    }
 }
 
 fn plan_cache_stats(value: ValueRef<'_>) -> Result<SourceStage> {
     let ValueRef::Document(doc) = value else {
         return Err(Error::failed_to_parse("$planCacheStats value must be an object"));
     };
+    if doc.iter().filter(|(name, _)| *name == "allHosts").count() > 1 {
+        return Err(Error::failed_to_parse("$planCacheStats takes allHosts once"));
+    }
     for (name, value) in doc {
         match (name, value) {
             ("allHosts", ValueRef::Bool(false)) => {}
@@ -197,12 +287,34 @@ fn sessions(stage: &'static str, value: ValueRef<'_>) -> Result<Document> {
         Some(ValueRef::Bool(all)) => all,
         Some(other) => return Err(options.wrong_type("allUsers", other, "bool")),
     };
-    let users = options.array("users")?;
-    if all && users.is_some_and(|u| !u.is_empty()) {
+    let mut out = Document::new();
+    if all {
+        out.push("allUsers", true);
+    }
+    let mut users = Vec::new();
+    for user in options
+        .array("users")?
+        .into_iter()
+        .flatten()
+        .filter(|user| !user.is_nullish())
+    {
+        let ValueRef::Document(user) = user else {
+            return Err(options.wrong_type("users", user, "object"));
+        };
+        let user = Options::read("listSessionsUser", user, &["user", "db"])?;
+        let name = user.string("user")?.ok_or_else(|| user.missing("user"))?;
+        let db = user.string("db")?.ok_or_else(|| user.missing("db"))?;
+        users.push(Value::from(doc! { "user": name, "db": db }));
+    }
+    if users.is_empty() {
+        return Ok(out);
+    }
+    if all {
         return Err(Error::new(
             ErrorCode::UnsupportedFormat,
             format!("{stage} may not specify {{allUsers: true}} and {{users: [...]}} at the same time"),
         ));
     }
-    Ok(doc.to_document())
+    out.push("users", users);
+    Ok(out)
 }
