@@ -46,6 +46,9 @@ pub use node::{Node, ProcessOptions};
 pub use request::{Outcome, Park, Request, Sequence, Wait};
 pub use service::{Service, ServiceOptions};
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::{Mutex, MutexGuard};
 
 /// Locks; a thread that panicked while holding the lock left nothing half-done that readers rely on.

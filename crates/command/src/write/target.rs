@@ -4,8 +4,9 @@ use crate::Context;
 use crate::read;
 use crate::transaction::ReadView;
 use nestor_exec::plan;
-use nestor_exec::{Batch, BoxOperator, Step, build};
+use nestor_exec::{Batch, BoxOperator, Step, build, point};
 use nestor_model::{Namespace, RawDoc, Result, ValueRef};
+use nestor_planner::find::id_lookup;
 use nestor_planner::{FindQuery, Hint};
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::matcher::MatchExpr;
@@ -56,6 +57,19 @@ impl Selection {
         collection: &Arc<Collection>,
         op: &OpContext,
     ) -> Result<Option<(Bytes, Bytes)>> {
+        // One `_id` needs no plan.
+        if self.hint.is_none() {
+            if let Some(lookup) = id_lookup(&self.filter) {
+                let Some((record, bytes)) = point::by_id(view, collection, lookup.id.as_ref())? else {
+                    return Ok(None);
+                };
+                let matched = match &lookup.filter {
+                    Some(filter) => filter.matches(bytes.document().as_doc(), op)?,
+                    None => true,
+                };
+                return Ok(matched.then_some((record, bytes)));
+            }
+        }
         let mut root = self.plan(collection, Some(1))?;
         let mut batch = read::batch(context, view, op, true);
         next(&mut root, &mut batch)

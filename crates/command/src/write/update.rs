@@ -29,6 +29,8 @@ pub struct UpdateStatement<'a> {
     pub images: bool,
     /// Id for the oplog of a retryable write.
     pub stmt_id: Option<i32>,
+    /// Return the document before and after.
+    pub keep_versions: bool,
 }
 
 /// What an update did.

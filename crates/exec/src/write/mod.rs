@@ -50,7 +50,7 @@ impl<'w> Writer<'w> {
         op: &'w OpContext,
         origin: Option<Origin>,
     ) -> Result<Self> {
-        let indexes = Arc::new(IndexWriter::all(&collection)?);
+        let indexes = collection.derived.get(|| IndexWriter::all(&collection))?;
         ws.require_collection(collection.id);
         Ok(Self {
             ws,

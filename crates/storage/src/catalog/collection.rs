@@ -4,7 +4,9 @@ use super::state::CollectionState;
 use crate::keys::EntryFormat;
 use crate::{CollectionId, IndexId, StorageError, TreeId};
 use nestor_model::{DocRef, Document, Namespace, RawDocBuf, RecordId, Str, ValueRef};
-use std::sync::Arc;
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 /// Whether there are records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,6 +15,38 @@ pub enum CollectionKind {
     Collection,
     /// Has a pipeline (`viewOn`, `pipeline` of the options) and nothing else.
     View,
+}
+
+/// Something computed from one version of a catalog entry by a layer above, kept with it so that it is computed once.
+/// A changed entry starts without.
+#[derive(Default)]
+pub struct Derived(OnceLock<Arc<dyn Any + Send + Sync>>);
+
+impl Derived {
+    /// What was kept, computed now if there is nothing yet. All users keep the same type here.
+    ///
+    /// Errors: those of `compute`; nothing is kept then.
+    pub fn get<T: Any + Send + Sync, E>(&self, compute: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
+        if let Some(kept) = self.0.get().and_then(|kept| kept.clone().downcast().ok()) {
+            return Ok(kept);
+        }
+        let computed = Arc::new(compute()?);
+        // If another thread was faster, both hold the same.
+        let _ = self.0.set(computed.clone());
+        Ok(computed)
+    }
+}
+
+impl Clone for Derived {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl fmt::Debug for Derived {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Derived")
+    }
 }
 
 /// A collection or view. Immutable: a change makes a new one with the same id.
@@ -35,6 +69,8 @@ pub struct Collection {
     pub indexes: Vec<Arc<Index>>,
     /// Counts and record id allocator.
     pub state: Arc<CollectionState>,
+    /// What others computed from this version of the entry; see [`Derived`].
+    pub derived: Derived,
 }
 
 impl Collection {

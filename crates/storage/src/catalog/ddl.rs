@@ -26,6 +26,7 @@ impl WriteSet {
             records: TreeId(id),
             indexes: Vec::new(),
             state: Arc::new(CollectionState::new(0, 0, 1)),
+            derived: Default::default(),
         };
         if collection
             .options

@@ -161,6 +161,7 @@ pub(crate) fn decode(ns: Namespace, value: &[u8], state: Arc<CollectionState>) -
         options,
         indexes,
         state,
+        derived: Default::default(),
         ns,
     })
 }
@@ -191,6 +192,7 @@ mod tests {
                 Index::from_spec(IndexId(8), TreeId(8), spec, vec![0, 3], false).unwrap(),
             )],
             state: Arc::new(CollectionState::new(1, 2, 3)),
+            derived: Default::default(),
         };
         let key = collection_key(&collection.ns);
         assert_eq!(collection_ns(&key), Some(collection.ns.clone()));

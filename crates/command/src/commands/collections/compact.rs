@@ -5,7 +5,6 @@ use crate::args::CollectionName;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::{names, write};
 use nestor_model::{RawWriter, Result, bail};
-use nestor_storage::View;
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {

@@ -319,6 +319,7 @@ impl OneOp<'_> {
             bypass_validation: self.bypass_validation,
             images: false,
             stmt_id: self.stmt_id,
+            keep_versions: false,
         };
         let done = if update.multi {
             update_many(context, self.ns, &statement, self.op, progress)?

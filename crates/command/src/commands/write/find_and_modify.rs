@@ -110,6 +110,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             bypass_validation: args.bypass_document_validation,
             images: true,
             stmt_id: logged,
+            keep_versions: true,
         };
         let updated = update_one(context, &ns, &statement, &op, &mut progress)?;
         let shown = if args.new { updated.new } else { updated.old };

@@ -179,6 +179,7 @@ fn run_item(
         bypass_validation,
         images: false,
         stmt_id,
+        keep_versions: false,
     };
     let done: Updated = if item.multi {
         update_many(context, ns, &statement, op, progress)?

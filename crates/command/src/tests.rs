@@ -1,0 +1,219 @@
+//! Commands through the service that golden cases cannot tell: several connections, cursors, sessions, transactions.
+
+use crate::connection::Connection;
+use crate::request::{Outcome, Request};
+use crate::service::{Service, ServiceOptions};
+use nestor_model::{Binary, Document, RawDoc, Value, ValueRef, doc};
+use nestor_storage::{Engine, EngineOptions};
+
+struct Client<'s> {
+    service: &'s Service,
+    conn: Connection,
+}
+
+fn service() -> Service {
+    Service::new(
+        ServiceOptions::default(),
+        Engine::ephemeral(EngineOptions::at_time(1_700_000_000)),
+    )
+}
+
+impl<'s> Client<'s> {
+    fn new(service: &'s Service) -> Self {
+        Self {
+            conn: Connection::new(service, "test"),
+            service,
+        }
+    }
+
+    fn outcome(&mut self, mut command: Document) -> Outcome {
+        if command.get("$db").is_none() {
+            command.push("$db", "test");
+        }
+        let body = command.to_raw();
+        self.service.run(&mut self.conn, Request::new(body.as_raw()))
+    }
+
+    fn run(&mut self, command: Document) -> Document {
+        let reply = self.outcome(command).reply;
+        RawDoc::validate(&reply).expect("replies are documents").to_buf().into()
+    }
+
+    /// The reply's code, 0 when it is no error.
+    fn code(&mut self, command: Document) -> i64 {
+        self.run(command)
+            .get("code")
+            .and_then(crate::args::safe_i64)
+            .unwrap_or(0)
+    }
+}
+
+fn ids(range: std::ops::Range<i32>) -> Vec<Value> {
+    range.map(|i| doc! { "_id": i }.into()).collect()
+}
+
+/// Number of documents and cursor id of a cursor reply.
+fn batch(reply: &Document) -> (usize, i64) {
+    let Some(ValueRef::Document(cursor)) = reply.get("cursor") else {
+        panic!("no cursor: {reply:?}");
+    };
+    let batch = cursor.get("firstBatch").or(cursor.get("nextBatch"));
+    let id = cursor.get("id").and_then(crate::args::safe_i64).expect("an id");
+    (batch.and_then(ValueRef::as_array).expect("a batch").len(), id)
+}
+
+fn session(n: u8) -> Document {
+    doc! { "id": Binary { subtype: 4, bytes: [n; 16].as_slice().into() } }
+}
+
+#[test]
+fn cursors_live_over_batches_and_belong_to_their_session() {
+    let service = service();
+    let mut a = Client::new(&service);
+    a.run(doc! { "insert": "c", "documents": ids(0..250) });
+    let (n, id) = batch(&a.run(doc! { "find": "c", "lsid": session(1) }));
+    assert_eq!(n, 101);
+    let mut b = Client::new(&service);
+    assert_eq!(b.code(doc! { "getMore": id, "collection": "c", "lsid": session(2) }), 50738);
+    assert_eq!(b.code(doc! { "getMore": id, "collection": "d", "lsid": session(1) }), 13);
+    let more = || doc! { "getMore": id, "collection": "c", "batchSize": 100, "lsid": session(1) };
+    assert_eq!(batch(&b.run(more())), (100, id));
+    assert_eq!(batch(&b.run(more())), (49, 0));
+    assert_eq!(b.code(more()), 43);
+}
+
+#[test]
+fn a_cursor_dies_with_its_collection_and_when_killed() {
+    let service = service();
+    let mut a = Client::new(&service);
+    a.run(doc! { "insert": "c", "documents": ids(0..10) });
+    let open = || doc! { "find": "c", "batchSize": 2 };
+    let (_, id) = batch(&a.run(open()));
+    a.run(doc! { "killCursors": "c", "cursors": vec![Value::Int64(id)] });
+    assert_eq!(a.code(doc! { "getMore": id, "collection": "c" }), 43);
+    let (_, id) = batch(&a.run(open()));
+    a.run(doc! { "drop": "c" });
+    assert_eq!(a.code(doc! { "getMore": id, "collection": "c" }), 175);
+}
+
+#[test]
+fn a_retried_write_gets_its_first_answer_and_writes_once() {
+    let service = service();
+    let mut a = Client::new(&service);
+    a.run(doc! { "insert": "c", "documents": ids(1..2) });
+    let add = || {
+        let update = doc! { "q": doc! { "_id": 1 }, "u": doc! { "$inc": doc! { "n": 1 } } };
+        doc! { "update": "c", "updates": vec![update.into()], "lsid": session(1), "txnNumber": 7i64 }
+    };
+    for _ in 0..3 {
+        let reply = a.run(add());
+        assert_eq!(format!("{:?}", reply.get("nModified")), "Some(1)");
+    }
+    let reply = a.run(doc! { "find": "c" });
+    assert!(format!("{reply:?}").contains(r#"{"_id": 1, "n": 1}"#), "{reply:?}");
+    let mut older = add();
+    older.set("txnNumber", 6i64);
+    assert_eq!(a.code(older), 225);
+}
+
+/// A command of transaction `number` of session `n`.
+fn in_transaction(mut command: Document, n: u8, number: i64, start: bool) -> Document {
+    command.push("lsid", session(n));
+    command.push("txnNumber", number);
+    command.push("autocommit", false);
+    if start {
+        command.push("startTransaction", true);
+    }
+    command
+}
+
+fn end(name: &str, n: u8, number: i64) -> Document {
+    let mut command = Document::new();
+    command.push(name, 1);
+    command.push("$db", "admin");
+    in_transaction(command, n, number, false)
+}
+
+#[test]
+fn a_transaction_sees_its_writes_and_others_only_after_the_commit() {
+    let service = service();
+    let (mut a, mut b) = (Client::new(&service), Client::new(&service));
+    a.run(doc! { "create": "c" });
+    let insert = doc! { "insert": "c", "documents": ids(1..3) };
+    assert_eq!(a.code(in_transaction(insert, 1, 1, true)), 0);
+    let find = || doc! { "find": "c" };
+    assert_eq!(batch(&a.run(in_transaction(find(), 1, 1, false))).0, 2);
+    assert_eq!(batch(&b.run(find())).0, 0);
+    assert_eq!(a.code(end("commitTransaction", 1, 1)), 0);
+    assert_eq!(batch(&b.run(find())).0, 2);
+    // Committing again is the same commit; going on is not possible.
+    assert_eq!(a.code(end("commitTransaction", 1, 1)), 0);
+    assert_eq!(a.code(in_transaction(find(), 1, 1, false)), 256);
+}
+
+#[test]
+fn an_aborted_transaction_leaves_nothing_and_a_failed_statement_aborts_it() {
+    let service = service();
+    let mut a = Client::new(&service);
+    a.run(doc! { "insert": "c", "documents": ids(1..2) });
+    let insert = |from: i32| doc! { "insert": "c", "documents": ids(from..from + 1) };
+    a.run(in_transaction(insert(5), 1, 1, true));
+    assert_eq!(a.code(end("abortTransaction", 1, 1)), 0);
+    assert_eq!(batch(&a.run(doc! { "find": "c" })).0, 1);
+    a.run(in_transaction(insert(6), 1, 2, true));
+    let failed = a.run(in_transaction(insert(1), 1, 2, false));
+    assert!(failed.get("writeErrors").is_some());
+    let reply = a.run(end("commitTransaction", 1, 2));
+    assert_eq!(format!("{:?}", reply.get("code")), "Some(251)");
+    assert!(format!("{reply:?}").contains("TransientTransactionError"));
+    assert_eq!(batch(&a.run(doc! { "find": "c" })).0, 1);
+}
+
+#[test]
+fn two_transactions_on_one_document_conflict() {
+    let service = service();
+    let (mut a, mut b) = (Client::new(&service), Client::new(&service));
+    a.run(doc! { "insert": "c", "documents": ids(1..2) });
+    let add = || {
+        let update = doc! { "q": doc! { "_id": 1 }, "u": doc! { "$inc": doc! { "n": 1 } } };
+        doc! { "update": "c", "updates": vec![update.into()] }
+    };
+    assert_eq!(a.code(in_transaction(add(), 1, 1, true)), 0);
+    let reply = b.run(in_transaction(add(), 2, 1, true));
+    assert!(format!("{reply:?}").contains("112"), "{reply:?}");
+    assert_eq!(a.code(end("commitTransaction", 1, 1)), 0);
+    let reply = a.run(doc! { "find": "c" });
+    assert!(format!("{reply:?}").contains(r#"{"_id": 1, "n": 1}"#), "{reply:?}");
+}
+
+#[test]
+fn tailing_waits_for_more() {
+    let service = service();
+    let mut a = Client::new(&service);
+    a.run(doc! { "create": "c", "capped": true, "size": 4096 });
+    a.run(doc! { "insert": "c", "documents": ids(0..2) });
+    let (n, id) = batch(&a.run(doc! { "find": "c", "tailable": true, "awaitData": true }));
+    assert!(n == 2 && id != 0);
+    let more = || doc! { "getMore": id, "collection": "c", "maxTimeMS": 60_000 };
+    let parked = a.outcome(more()).park.expect("nothing there yet");
+    assert!(parked.on_commit);
+    Client::new(&service).run(doc! { "insert": "c", "documents": ids(2..3) });
+    let outcome = a.outcome(more());
+    assert!(outcome.park.is_none());
+    let reply = RawDoc::validate(&outcome.reply).expect("a document").to_buf().into();
+    assert_eq!(batch(&reply), (1, id));
+}
+
+#[test]
+fn writes_say_what_their_reply_waits_for() {
+    let service = service();
+    let mut a = Client::new(&service);
+    let insert = |id: i32, concern: Document| doc! { "insert": "c", "documents": ids(id..id + 1), "writeConcern": concern };
+    assert!(a.outcome(insert(1, doc! { "w": 1 })).wait.is_none());
+    assert!(a.outcome(insert(2, doc! { "w": 1, "j": true })).wait.is_some());
+    assert!(a.outcome(insert(3, doc! { "w": "majority" })).wait.is_some());
+    assert!(a.outcome(insert(4, doc! {})).wait.is_some());
+    let reply = a.run(insert(5, doc! { "w": 2 }));
+    assert!(format!("{:?}", reply.get("writeConcernError")).contains("100"), "{reply:?}");
+    assert_eq!(batch(&a.run(doc! { "find": "c" })).0, 5);
+}
