@@ -74,8 +74,14 @@ fn cursors_live_over_batches_and_belong_to_their_session() {
     let (n, id) = batch(&a.run(doc! { "find": "c", "lsid": session(1) }));
     assert_eq!(n, 101);
     let mut b = Client::new(&service);
-    assert_eq!(b.code(doc! { "getMore": id, "collection": "c", "lsid": session(2) }), 50738);
-    assert_eq!(b.code(doc! { "getMore": id, "collection": "d", "lsid": session(1) }), 13);
+    assert_eq!(
+        b.code(doc! { "getMore": id, "collection": "c", "lsid": session(2) }),
+        50738
+    );
+    assert_eq!(
+        b.code(doc! { "getMore": id, "collection": "d", "lsid": session(1) }),
+        13
+    );
     let more = || doc! { "getMore": id, "collection": "c", "batchSize": 100, "lsid": session(1) };
     assert_eq!(batch(&b.run(more())), (100, id));
     assert_eq!(batch(&b.run(more())), (49, 0));
@@ -208,12 +214,16 @@ fn tailing_waits_for_more() {
 fn writes_say_what_their_reply_waits_for() {
     let service = service();
     let mut a = Client::new(&service);
-    let insert = |id: i32, concern: Document| doc! { "insert": "c", "documents": ids(id..id + 1), "writeConcern": concern };
+    let insert =
+        |id: i32, concern: Document| doc! { "insert": "c", "documents": ids(id..id + 1), "writeConcern": concern };
     assert!(a.outcome(insert(1, doc! { "w": 1 })).wait.is_none());
     assert!(a.outcome(insert(2, doc! { "w": 1, "j": true })).wait.is_some());
     assert!(a.outcome(insert(3, doc! { "w": "majority" })).wait.is_some());
     assert!(a.outcome(insert(4, doc! {})).wait.is_some());
     let reply = a.run(insert(5, doc! { "w": 2 }));
-    assert!(format!("{:?}", reply.get("writeConcernError")).contains("100"), "{reply:?}");
+    assert!(
+        format!("{:?}", reply.get("writeConcernError")).contains("100"),
+        "{reply:?}"
+    );
     assert_eq!(batch(&a.run(doc! { "find": "c" })).0, 5);
 }

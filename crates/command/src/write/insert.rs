@@ -68,6 +68,8 @@ pub fn insert_all(
 /// How to insert.
 #[derive(Clone, Copy, Debug)]
 pub struct InsertOptions {
+    /// Leave timestamps of zero as they are (`bypassEmptyTsReplacement`).
+    pub keep_empty_times: bool,
     /// Stop at the first failure.
     pub ordered: bool,
     /// Do not apply the collection's validator.
@@ -111,7 +113,7 @@ fn insert_group(
 ) -> Result<Vec<RawDocBuf>> {
     let docs = group
         .iter()
-        .map(|statement| prepare::for_insert(statement.doc, op))
+        .map(|statement| prepare::for_insert(statement.doc, op, !options.keep_empty_times))
         .collect::<Result<Vec<_>>>()?;
     let mut uuid = None;
     context.atomically(progress, |ws: &mut WriteSet| {

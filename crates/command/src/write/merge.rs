@@ -104,7 +104,7 @@ impl<'m> Merger<'m> {
     }
 
     fn write(&self, context: &Context<'_>, doc: RawDocBuf, op: &OpContext, progress: &mut Progress) -> Result<()> {
-        let doc = prepare::for_insert(doc.as_raw(), op)?;
+        let doc = prepare::for_insert(doc.as_raw(), op, true)?;
         let selection = Selection {
             filter: Arc::new(self.filter(doc.as_raw())?),
             ..Selection::parse(None, None, &mut Scope::new())?

@@ -320,6 +320,14 @@ pub fn check_namespace(ns: &Namespace) -> Result<()> {
     Ok(())
 }
 
+/// Refuses client-side encryption's own argument: what it changes about a write is not done here.
+pub fn refuse_encryption(encryption: Option<nestor_model::RawDoc<'_>>) -> Result<()> {
+    match encryption {
+        Some(_) => bail!(NotImplemented, "encryptionInformation is not supported"),
+        None => Ok(()),
+    }
+}
+
 /// Refuses an empty or overlong list of statements.
 pub fn check_count(command: &str, field: &str, count: usize) -> Result<()> {
     if !(1..=STATEMENTS_MAX).contains(&count) {

@@ -121,6 +121,7 @@ fn fill(
             })
             .collect();
         let options = InsertOptions {
+            keep_empty_times: false,
             ordered: true,
             bypass_validation,
         };

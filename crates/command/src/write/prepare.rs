@@ -5,10 +5,10 @@ use nestor_query::env::OpContext;
 use nestor_query::update::check_id;
 
 /// Checks a document that a client inserts and brings it into stored form: `_id` is made if missing and
-/// stands first; top-level timestamps of zero become the present time.
+/// stands first; top-level timestamps of zero become the present time, if `fill_times`.
 ///
 /// Errors: 2 for size, 53 and 52 for bad `_id` values.
-pub fn for_insert(doc: RawDoc<'_>, op: &OpContext) -> Result<RawDocBuf> {
+pub fn for_insert(doc: RawDoc<'_>, op: &OpContext, fill_times: bool) -> Result<RawDocBuf> {
     if doc.len() > raw::DOCUMENT_BYTES_MAX {
         return Err(Error::new(
             ErrorCode::BSONObjectTooLarge,
@@ -31,7 +31,7 @@ pub fn for_insert(doc: RawDoc<'_>, op: &OpContext) -> Result<RawDocBuf> {
             check_id(element.value())?;
             id = Some(element);
             id_is_first = first;
-        } else if is_empty_time(element.value()) {
+        } else if fill_times && is_empty_time(element.value()) {
             has_empty_time = true;
         }
         first = false;
@@ -48,7 +48,7 @@ pub fn for_insert(doc: RawDoc<'_>, op: &OpContext) -> Result<RawDocBuf> {
         if element.name() == "_id" {
             continue;
         }
-        if is_empty_time(element.value()) {
+        if fill_times && is_empty_time(element.value()) {
             writer.append(element.name(), present(op));
         } else {
             writer.append_element_bytes(element.as_bytes());
@@ -83,7 +83,7 @@ mod tests {
 
     fn prepared(doc: Document) -> String {
         let op = OpContext::new(1_000, Timestamp { secs: 7, inc: 3 }, 1);
-        match for_insert(doc.to_raw().as_raw(), &op) {
+        match for_insert(doc.to_raw().as_raw(), &op, true) {
             Ok(doc) => format!("{doc:?}"),
             Err(e) => format!("error {}", e.code().number()),
         }

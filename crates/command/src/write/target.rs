@@ -58,7 +58,7 @@ impl Selection {
         op: &OpContext,
     ) -> Result<Option<(Bytes, Bytes)>> {
         // One `_id` needs no plan.
-        if self.hint.is_none() {
+        if self.hint.index.is_none() && self.hint.natural.is_none() {
             if let Some(lookup) = id_lookup(&self.filter) {
                 let Some((record, bytes)) = point::by_id(view, collection, lookup.id.as_ref())? else {
                     return Ok(None);

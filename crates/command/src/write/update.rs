@@ -72,7 +72,7 @@ pub fn update_one(
         }
         let collection = writable(ws, ns, context, &mut uuid)?;
         let doc = statement.update.upsert_document(statement.q, op)?;
-        let doc = prepare::for_insert(doc.as_raw(), op)?;
+        let doc = prepare::for_insert(doc.as_raw(), op, true)?;
         if let Some(validator) = Validator::of(context, &collection, statement.bypass_validation)? {
             validator.check(doc.as_raw(), op)?;
         }

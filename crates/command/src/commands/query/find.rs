@@ -9,6 +9,7 @@ use crate::dispatch::{CommandSpec, Flags};
 use crate::plans::Written;
 use crate::read::{self, Target};
 use crate::read_concern::Level;
+use nestor_exec::ops::ShowRecordId;
 use nestor_exec::plan;
 use nestor_exec::{build, point};
 use nestor_model::{ArrayRef, BsonType, DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail};
@@ -92,6 +93,11 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             return Ok(());
         }
     };
+    let root = if args.show_record_id {
+        Box::new(ShowRecordId::new(root))
+    } else {
+        root
+    };
     let opening = Opening {
         collection: collection.map(|c| (c.id, c.ns.clone())),
         ns,
@@ -120,6 +126,9 @@ fn find_view(
     scope: &mut Scope,
     reply: &mut RawWriter,
 ) -> Result<()> {
+    if args.show_record_id {
+        bail!(OptionNotSupportedOnView, "showRecordId is not supported on views");
+    }
     if args.tailable {
         bail!(InvalidPipelineOperator, "tailable cursors are not supported on views");
     }
@@ -186,9 +195,6 @@ fn check(args: &FindArgs<'_>) -> Result<()> {
     }
     if args.return_key {
         bail!(NotImplemented, "returnKey is not supported");
-    }
-    if args.show_record_id {
-        bail!(NotImplemented, "showRecordId is not supported");
     }
     if args.query_settings.is_some() {
         bail!(NotImplemented, "querySettings are not supported");

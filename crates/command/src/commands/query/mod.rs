@@ -7,6 +7,7 @@ pub mod explain;
 pub mod find;
 pub mod get_more;
 pub mod kill_cursors;
+pub mod map_reduce;
 
 use crate::dispatch::CommandSpec;
 
@@ -19,4 +20,5 @@ pub const SPECS: &[&CommandSpec] = &[
     &explain::SPEC,
     &get_more::SPEC,
     &kill_cursors::SPEC,
+    &map_reduce::SPEC,
 ];

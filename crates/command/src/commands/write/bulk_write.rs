@@ -180,6 +180,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             None => {
                 let stmt_id = retryable.is_on().then_some(id);
                 let run = OneOp {
+                    keep_empty_times: args.bypass_empty_ts_replacement,
                     ns: &namespaces[op.ns()],
                     op: &op_context,
                     scope: scope.clone(),
@@ -236,6 +237,7 @@ fn namespaces(context: &Context<'_>, args: &BulkWriteArgs<'_>) -> Result<Vec<Nam
             );
         }
         write::check_namespace(&ns)?;
+        write::refuse_encryption(info.encryption_information)?;
         write::check_uuid(context, &ns, info.collection_uuid)?;
         out.push(ns);
     }
@@ -244,6 +246,7 @@ fn namespaces(context: &Context<'_>, args: &BulkWriteArgs<'_>) -> Result<Vec<Nam
 
 /// What running one operation needs.
 struct OneOp<'o> {
+    keep_empty_times: bool,
     ns: &'o Namespace,
     op: &'o OpContext,
     scope: Scope,
@@ -267,6 +270,7 @@ impl OneOp<'_> {
             stmt_id: self.stmt_id,
         };
         let options = InsertOptions {
+            keep_empty_times: self.keep_empty_times,
             ordered: true,
             bypass_validation: self.bypass_validation,
         };

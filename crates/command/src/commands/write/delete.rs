@@ -56,6 +56,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     write::check_count("delete", "deletes", args.deletes.len())?;
     write::check_statement_ids(args.stmt_id.is_some(), args.stmt_ids.as_deref(), args.deletes.len())?;
     write::check_namespace(&ns)?;
+    write::refuse_encryption(args.encryption_information)?;
     write::check_uuid(context, &ns, args.collection_uuid)?;
     context.check_write_concern()?;
     let items = args

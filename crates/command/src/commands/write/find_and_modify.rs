@@ -57,6 +57,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let ns = names::collection(context.db(), args.coll.0)?;
     check(&args)?;
     write::check_namespace(&ns)?;
+    write::refuse_encryption(args.encryption_information)?;
     write::check_uuid(context, &ns, args.collection_uuid)?;
     context.check_write_concern()?;
     let session = context.retry_session()?;

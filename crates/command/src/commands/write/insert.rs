@@ -41,6 +41,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     write::check_count("insert", "documents", args.documents.len())?;
     write::check_statement_ids(args.stmt_id.is_some(), args.stmt_ids.as_deref(), args.documents.len())?;
     write::check_namespace(&ns)?;
+    write::refuse_encryption(args.encryption_information)?;
     write::check_uuid(context, &ns, args.collection_uuid)?;
     context.check_write_concern()?;
     let (op, _) = context.operation(None)?;
@@ -64,6 +65,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         }
     }
     let options = InsertOptions {
+        keep_empty_times: args.bypass_empty_ts_replacement,
         ordered: args.ordered.is_none_or(|ordered| ordered.0),
         bypass_validation: args.bypass_document_validation,
     };

@@ -1,0 +1,18 @@
+//! `mapReduce`: refused, as its functions are JavaScript.
+
+use crate::dispatch::{CommandSpec, Flags};
+use nestor_model::bail;
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "mapReduce",
+    aliases: &["mapreduce"],
+    flags: Flags::READ_CONCERN.and(Flags::WRITE_CONCERN),
+    help: "Refused: it needs JavaScript. Use aggregate.",
+    run: |_, _| {
+        bail!(
+            CommandNotSupported,
+            "mapReduce needs JavaScript, which this server does not run; use an aggregation pipeline"
+        )
+    },
+};
