@@ -103,6 +103,8 @@ pub struct Cursors {
     timed_out: AtomicU64,
     opened: AtomicU64,
     last_sweep: Mutex<Option<Instant>>,
+    /// In milliseconds.
+    idle_timeout: AtomicU64,
 }
 
 impl Cursors {
@@ -111,8 +113,15 @@ impl Cursors {
     pub fn new(seed: u64) -> Self {
         Self {
             seed: AtomicU64::new(seed),
+            idle_timeout: AtomicU64::new(IDLE_TIMEOUT.as_millis() as u64),
             ..Self::default()
         }
+    }
+
+    /// Changes how long a cursor may be idle, [`IDLE_TIMEOUT`] at first (parameter `cursorTimeoutMillis`).
+    pub fn set_idle_timeout(&self, timeout: Duration) {
+        let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        self.idle_timeout.store(millis, Ordering::Relaxed);
     }
 
     fn next_id(&self) -> i64 {
@@ -257,13 +266,14 @@ impl Cursors {
             }
             *last = Some(now);
         }
+        let idle_timeout = Duration::from_millis(self.idle_timeout.load(Ordering::Relaxed));
         let mut open = lock(&self.open);
         let before = open.len();
         let mut held = 0usize;
         open.retain(|_, entry| match entry {
             Entry::Idle(cursor) => {
                 held = held.saturating_add(cursor.root.memory());
-                (cursor.no_timeout || now.duration_since(cursor.last_used) < IDLE_TIMEOUT)
+                (cursor.no_timeout || now.duration_since(cursor.last_used) < idle_timeout)
                     && (held <= IDLE_BYTES_MAX || cursor.root.memory() == 0)
             }
             Entry::InUse(_) => true,

@@ -68,7 +68,7 @@ parameters! {
     /// `featureCompatibilityVersion`, set by a command of its own.
     FeatureCompatibilityVersion "featureCompatibilityVersion" Never Kind::Computed;
     /// Memory of one `$group` before it spills, in bytes.
-    GroupMemoryBytes "internalDocumentSourceGroupMaxMemoryBytes" RuntimeAndStartup
+    GroupMemoryBytes "internalDocumentSourceGroupMaxMemoryBytes" Never
         Kind::Number(104_857_600, 1, i64::MAX);
     /// Memory of one blocking sort before it spills, in bytes.
     SortMemoryBytes "internalQueryMaxBlockingSortMemoryUsageBytes" RuntimeAndStartup
@@ -76,13 +76,13 @@ parameters! {
     /// Cluster times are signed with keys that change this often; there are no signatures yet.
     KeysRotationIntervalSec "KeysRotationIntervalSec" Startup Kind::Number(7_776_000, 1, i64::MAX);
     /// Sessions end when unused for this many minutes.
-    SessionTimeoutMinutes "localLogicalSessionTimeoutMinutes" Startup Kind::Number(30, 1, i64::MAX);
+    SessionTimeoutMinutes "localLogicalSessionTimeoutMinutes" Never Kind::Number(30, 1, i64::MAX);
     /// Debug levels by component of the log.
     LogComponentVerbosity "logComponentVerbosity" RuntimeAndStartup Kind::Computed;
     /// Debug level of the log.
     LogLevel "logLevel" RuntimeAndStartup Kind::Computed;
     /// Commands wait this long for locks within a transaction, in milliseconds.
-    TransactionLockMillis "maxTransactionLockRequestTimeoutMillis" RuntimeAndStartup
+    TransactionLockMillis "maxTransactionLockRequestTimeoutMillis" Never
         Kind::Number(5, -1, i64::MAX);
     /// Seconds between entries that keep the oplog moving: this server writes none.
     PeriodicNoopIntervalSecs "periodicNoopIntervalSecs" Never Kind::Number(10, 10, 10);
@@ -93,12 +93,12 @@ parameters! {
     /// Which nodes a router keeps connections to: there is no router.
     ReplicaSetMatching "ShardingTaskExecutorPoolReplicaSetMatching" Never Kind::Computed;
     /// Transactions end after this many seconds.
-    TransactionLifetimeSeconds "transactionLifetimeLimitSeconds" RuntimeAndStartup
+    TransactionLifetimeSeconds "transactionLifetimeLimitSeconds" Never
         Kind::Number(60, 1, i64::MAX);
     /// Expired documents are deleted.
-    TtlMonitorEnabled "ttlMonitorEnabled" RuntimeAndStartup Kind::Switch(true);
+    TtlMonitorEnabled "ttlMonitorEnabled" Never Kind::Switch(false);
     /// Seconds between two deletions of expired documents.
-    TtlMonitorSleepSecs "ttlMonitorSleepSecs" RuntimeAndStartup Kind::Number(60, 1, i32::MAX as i64);
+    TtlMonitorSleepSecs "ttlMonitorSleepSecs" Never Kind::Number(60, 1, i32::MAX as i64);
 }
 
 /// The values.

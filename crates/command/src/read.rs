@@ -210,7 +210,9 @@ fn is_clustered_name(collection: &Collection, name: &str) -> bool {
 /// A batch over `view` for this command.
 pub fn batch<'v>(context: &'v Context<'_>, view: &'v dyn View, op: &'v OpContext, disk_use: bool) -> Batch<'v> {
     let dir = disk_use.then_some(context.service.spill_dir.as_path());
-    Batch::new(view, op, &context.interrupt)
+    let mut batch = Batch::new(view, op, &context.interrupt)
         .with_spill_dir(dir)
-        .with_oplog(&*context.service.open_oplog)
+        .with_oplog(&*context.service.open_oplog);
+    batch.memory_bytes_max = context.service.blocking_memory_bytes_max();
+    batch
 }

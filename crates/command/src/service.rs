@@ -9,6 +9,7 @@ use crate::dispatch::{self, Flags};
 use crate::gate::{self, Verdict};
 use crate::generic::Generic;
 use crate::node::{Node, ProcessOptions};
+use crate::parameters::Param;
 use crate::reply;
 use crate::request::{Outcome, Request};
 use crate::server_state::State;
@@ -139,7 +140,7 @@ impl Service {
             sessions,
             validators: Validators::default(),
             index_filters: Default::default(),
-            spill_dir: std::env::temp_dir().join("nestor-spill"),
+            spill_dir: std::env::temp_dir(),
             random: AtomicU64::new(seed.rotate_left(32)),
             node: Node::new(options.process.clone()),
             options,
@@ -413,6 +414,34 @@ impl Service {
             writer.append_element_bytes(element.as_bytes());
         }
         writer.finish()
+    }
+
+    /// Drops cursors and sessions that nobody has used for too long. To be called every few seconds.
+    pub fn sweep(&self) {
+        self.cursors.sweep();
+        let gone = self.sessions.sweep();
+        if !gone.is_empty() {
+            self.cursors.kill_sessions(|lsid| gone.contains(lsid));
+        }
+    }
+
+    /// Memory in bytes a blocking operator may hold before it spills (parameter
+    /// `internalQueryMaxBlockingSortMemoryUsageBytes`).
+    pub fn blocking_memory_bytes_max(&self) -> usize {
+        usize::try_from(self.node.parameters.number(Param::SortMemoryBytes)).unwrap_or(usize::MAX)
+    }
+
+    /// Whether commands that do not say may spill to disk.
+    pub fn disk_use_by_default(&self) -> bool {
+        self.node.parameters.is_on(Param::AllowDiskUseByDefault)
+    }
+
+    /// Brings what depends on parameters in line with them; to be called after a change.
+    pub fn parameters_changed(&self) {
+        self.node.parameters_changed();
+        let timeout_ms = self.node.parameters.number(Param::CursorTimeoutMillis);
+        self.cursors
+            .set_idle_timeout(Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(u64::MAX)));
     }
 
     /// True when `name` is a command that may take long or wait for the disk.

@@ -80,23 +80,28 @@ impl Database {
     /// Opens the database in the directory `path`, which is made if it does not exist, and recovers what a
     /// crash left. One process at a time can have it open.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StorageError> {
-        Ok(Self::over(Engine::open(path.as_ref(), options())?))
+        let path = path.as_ref();
+        Ok(Self::over(Engine::open(path, options())?, Some(path)))
     }
 
     /// A database in memory, gone when its last clone is dropped.
     pub fn ephemeral() -> Self {
-        Self::over(Engine::ephemeral(options()))
+        Self::over(Engine::ephemeral(options()), None)
     }
 
-    fn over(engine: Engine) -> Self {
+    fn over(engine: Engine, path: Option<&Path>) -> Self {
         let options = ServiceOptions {
             replica_set: Some("rs0".into()),
             host: "localhost:0".into(),
             process: ProcessOptions::default(),
         };
+        let mut service = Service::new(options, engine);
+        if let Some(path) = path {
+            service.spill_dir = path.join("tmp");
+        }
         Self {
             inner: Arc::new(Inner {
-                service: Service::new(options, engine),
+                service,
                 idle: Mutex::default(),
             }),
         }

@@ -19,6 +19,8 @@ use tokio::sync::{Notify, watch};
 
 /// How long commands that run when the server stops may take to finish.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
+/// How often idle cursors and sessions are looked for.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// Stack of the threads that run commands: documents nest 200 deep, expressions too.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
@@ -254,9 +256,22 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
             connections_max,
         },
     };
-    let service = Arc::new(Service::new(service_options, engine.clone()));
+    let mut service = Service::new(service_options, engine.clone());
+    if let Some(dir) = &options.dbpath {
+        // Beside the data there is room for what does not fit into memory; /tmp is often memory itself.
+        service.spill_dir = dir.join("tmp");
+    }
+    let service = Arc::new(service);
     set_parameters(&service, &options)?;
     let server = Arc::new(Server::new(service, connections_max));
+
+    if bound.addresses.iter().any(|address| !address.ip().is_loopback()) {
+        log.startup_warning(
+            "CONTROL",
+            22120,
+            "Access control is not enabled for the database. Read and write access to data and configuration is unrestricted",
+        );
+    }
 
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -289,6 +304,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
             let _ = writeln!(out, "{}", uri(&bound.addresses, port)).and_then(|()| out.flush());
         }
         let housekeeping = tokio::spawn(keep_house(server.clone()));
+        tokio::spawn(sweep(server.clone()));
         let why = wait_for_stop(&server).await?;
         log.info(
             "CONTROL",
@@ -323,6 +339,15 @@ async fn keep_house(server: Arc<Server>) {
         let server = server.clone();
         // It may take locks for a while; an error only means that the runtime is stopping.
         let _ = tokio::task::spawn_blocking(move || server.service.tick()).await;
+    }
+}
+
+/// Drops what nobody uses any more, as long as the server runs.
+async fn sweep(server: Arc<Server>) {
+    let mut interval = tokio::time::interval(SWEEP_INTERVAL);
+    loop {
+        interval.tick().await;
+        server.service.sweep();
     }
 }
 
@@ -363,7 +388,7 @@ fn set_parameters(service: &Service, options: &ServeOptions) -> Result<(), Strin
             .set_at_start(name, value, node.log())
             .map_err(|e| e.message().to_owned())?;
     }
-    node.parameters_changed();
+    service.parameters_changed();
     Ok(())
 }
 

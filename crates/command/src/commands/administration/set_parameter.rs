@@ -35,7 +35,7 @@ pub const SPEC: CommandSpec = CommandSpec {
                 doc! { "parameterName": name, "newValue": value.to_value(), "oldValue": old },
             );
         }
-        node.parameters_changed();
+        context.service.parameters_changed();
         Ok(())
     },
 };

@@ -173,7 +173,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let opening = Opening {
         collection: running.collection,
         batch_size: cursor.batch_size.map(|n| n.0 as u64),
-        disk_use: args.allow_disk_use.is_none_or(|b| b.0.0),
+        disk_use: args
+            .allow_disk_use
+            .map_or_else(|| context.service.disk_use_by_default(), |b| b.0.0),
         pinned: (context.generic.read_concern.level() == Level::Snapshot)
             .then(|| read.snapshot().cloned())
             .flatten(),

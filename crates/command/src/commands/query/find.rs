@@ -108,7 +108,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         tailable: args.tailable,
         await_data: args.await_data,
         no_timeout: args.no_cursor_timeout,
-        disk_use: args.allow_disk_use.is_none_or(|b| b.0),
+        disk_use: args
+            .allow_disk_use
+            .map_or_else(|| context.service.disk_use_by_default(), |b| b.0),
         pinned: (context.generic.read_concern.level() == Level::Snapshot)
             .then(|| read.snapshot().cloned())
             .flatten(),
@@ -161,7 +163,9 @@ fn find_view(
         batch_size: args.batch_size.map(|n| n.0 as u64),
         single_batch: args.single_batch,
         no_timeout: args.no_cursor_timeout,
-        disk_use: args.allow_disk_use.is_none_or(|b| b.0),
+        disk_use: args
+            .allow_disk_use
+            .map_or_else(|| context.service.disk_use_by_default(), |b| b.0),
         ..Opening::of_values(ns, running.root, op)
     };
     batch::first(context, view, opening, reply)

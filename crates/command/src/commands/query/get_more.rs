@@ -107,6 +107,7 @@ fn next_batch(
         let mut batch = Batch::new(view, &cursor.op, &interrupt)
             .with_spill_dir(dir)
             .with_oplog(&*context.service.open_oplog);
+        batch.memory_bytes_max = context.service.blocking_memory_bytes_max();
         batch::fill(&mut cursor.root, &mut cursor.pending, &mut batch, reply, count_max)?
     };
     reply.end();
