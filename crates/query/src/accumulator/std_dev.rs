@@ -42,7 +42,7 @@ impl StdDev {
         }
     }
 
-    /// Null without numbers, for a sample with fewer than two, and when it is not a number.
+    /// Null without numbers and for a sample with fewer than two; NaN once a number was infinite or NaN.
     pub fn result(&self) -> Value {
         let divisor = if self.sample {
             self.count.saturating_sub(1)
@@ -52,11 +52,6 @@ impl StdDev {
         if divisor == 0 {
             return Value::Null;
         }
-        let deviation = (self.squares / divisor as f64).sqrt();
-        if deviation.is_nan() {
-            Value::Null
-        } else {
-            Value::Double(deviation)
-        }
+        Value::Double((self.squares / divisor as f64).sqrt())
     }
 }

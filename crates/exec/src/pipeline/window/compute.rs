@@ -5,9 +5,9 @@ use super::store::RowStore;
 use super::value_at;
 use crate::interrupt::Interrupt;
 use nestor_model::number::Num;
-use nestor_model::{Decimal128, Error, Path, Result, Value, ValueRef};
+use nestor_model::{Error, Path, Result, Value, ValueRef};
 use nestor_query::Expr;
-use nestor_query::accumulator::{Accumulator, AccumulatorSpec};
+use nestor_query::accumulator::{Accumulator, AccumulatorSpec, Sum};
 use nestor_query::env::{Env, OpContext};
 use nestor_query::sort::{SortBy, SortSpec};
 use nestor_query::stage::{Bounds, RangeUnit, WindowFunction};
@@ -152,8 +152,14 @@ impl Partition<'_> {
                 spec.accumulate(&mut state, &mut Env::new(row.as_doc(), self.op))?;
             }
             current = target;
-            let value = state.result();
-            let value = if value.is_missing() { Value::Null } else { value };
+            let value = match state.result() {
+                Value::Missing => Value::Null,
+                // Deviations of special numbers are NaN only where no row ever leaves the window.
+                Value::Double(v) if v.is_nan() && matches!(state, Accumulator::StdDev(_)) && bounds.drops_rows() => {
+                    Value::Null
+                }
+                value => value,
+            };
             last = Some(value.clone());
             Ok(value)
         })
@@ -366,48 +372,41 @@ fn integral(points: &[(Value, Value)], unit: Option<RangeUnit>) -> Value {
     area.map_or(Value::Null, Value::from)
 }
 
-/// Pairs that are not both numbers are left out.
+/// Pairs that are not both numbers are left out. Pairs with an infinity or NaN count only once there are two finite
+/// ones beside them: then their sum is the result. One finite pair alone gives 0.0.
 fn covariance(xs: &[Value], ys: &[Value], sample: bool) -> Value {
-    let pairs = xs
-        .iter()
-        .zip(ys)
-        .filter_map(|(x, y)| Some((Num::from_ref(x.as_ref())?, Num::from_ref(y.as_ref())?)));
-    let pairs: Vec<(Num, Num)> = pairs.collect();
-    let n = pairs.len() as i64;
-    let divisor = if sample { n - 1 } else { n };
-    if divisor <= 0 {
-        return Value::Null;
+    let (mut sum_x, mut sum_y, mut moment) = (Sum::default(), Sum::default(), Sum::default());
+    let mut count = 0u32;
+    let mut not_finite: Option<Num> = None;
+    let total = |sum: &Sum| Num::from_ref(sum.result().as_ref()).unwrap_or(Num::Int32(0));
+    // Counts take part as doubles, which shows in the exponents of decimal results.
+    let number = |n: u32| Num::Double(f64::from(n));
+    for (x, y) in xs.iter().zip(ys) {
+        let (Some(x), Some(y)) = (Num::from_ref(x.as_ref()), Num::from_ref(y.as_ref())) else {
+            continue;
+        };
+        if !x.is_finite() || !y.is_finite() {
+            let pair = x.add(y);
+            not_finite = Some(not_finite.map_or(pair, |sum| sum.add(pair)));
+            continue;
+        }
+        // One pass: the co-moment grows by (x - mean of x before) * (y - mean of y with it).
+        let from_mean = (count > 0).then(|| x.sub(divide(total(&sum_x), number(count))));
+        count += 1;
+        sum_x.add(x.into());
+        sum_y.add(y.into());
+        if let Some(dx) = from_mean {
+            let dy = y.sub(divide(total(&sum_y), number(count)));
+            moment.add(dx.mul(dy).into());
+        }
     }
-    let decimal = pairs
-        .iter()
-        .any(|(x, y)| matches!(x, Num::Decimal(_)) || matches!(y, Num::Decimal(_)));
-    if decimal {
-        return decimal_covariance(&pairs, divisor);
+    let divisor = if sample { count.saturating_sub(1) } else { count };
+    match (divisor, count, not_finite) {
+        (0, _, _) => Value::Null,
+        (_, 1, _) => Value::Double(0.0),
+        (_, _, Some(sum)) => sum.into(),
+        _ => divide(total(&moment), number(divisor)).into(),
     }
-    // One pass: the co-moment grows by (x - mean of x before) * (y - mean of y with it).
-    let (mut mean_x, mut mean_y, mut moment) = (0.0, 0.0, 0.0);
-    for (i, (x, y)) in pairs.iter().enumerate() {
-        let (x, y, count) = (x.to_f64(), y.to_f64(), (i + 1) as f64);
-        let dx = x - mean_x;
-        mean_x += dx / count;
-        mean_y += (y - mean_y) / count;
-        moment += dx * (y - mean_y);
-    }
-    Value::Double(moment / divisor as f64)
-}
-
-fn decimal_covariance(pairs: &[(Num, Num)], divisor: i64) -> Value {
-    let n = Decimal128::from_i64(pairs.len() as i64);
-    let sum = |pick: fn(&(Num, Num)) -> Num| {
-        pairs
-            .iter()
-            .fold(Decimal128::ZERO, |sum, p| sum.add(pick(p).to_decimal()))
-    };
-    let (mean_x, mean_y) = (sum(|p| p.0).div(n), sum(|p| p.1).div(n));
-    let moment = pairs.iter().fold(Decimal128::ZERO, |moment, (x, y)| {
-        moment.add(x.to_decimal().sub(mean_x).mul(y.to_decimal().sub(mean_y)))
-    });
-    Value::Decimal128(moment.div(Decimal128::from_i64(divisor)))
 }
 
 fn scale(value: &Value, window: &[Value], min: f64, max: f64) -> Result<Value> {

@@ -80,6 +80,14 @@ pub enum Bounds {
 }
 
 impl Bounds {
+    /// Whether rows leave the window as it moves on.
+    pub fn drops_rows(&self) -> bool {
+        match self {
+            Self::Documents(lower, _) => !matches!(lower, Bound::Unbounded),
+            Self::Range(lower, _, _) => !matches!(lower, Bound::Unbounded),
+        }
+    }
+
     /// The whole partition.
     pub const ALL: Self = Self::Documents(Bound::Unbounded, Bound::Unbounded);
 

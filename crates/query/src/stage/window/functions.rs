@@ -102,6 +102,8 @@ impl WindowFunction {
                     return Err(Error::failed_to_parse("'window' field must be an object"));
                 };
                 window = Some(spec);
+            } else if function.is_some_and(|(function, _)| is_rank_style(function)) {
+                return Err(rank_style_argument(name));
             } else if name.starts_with('$') {
                 if function.is_some() {
                     return Err(Error::failed_to_parse(
@@ -129,7 +131,7 @@ impl WindowFunction {
     ) -> Result<Self> {
         let bounds = || window.map_or(Ok(Bounds::ALL), |spec| Bounds::parse(spec, sort));
         match name {
-            "$rank" | "$denseRank" | "$documentNumber" => Self::parse_rank(name, argument, window, sort),
+            _ if is_rank_style(name) => Self::parse_rank(name, argument, window, sort),
             "$shift" => {
                 no_window(name, window)?;
                 Self::parse_shift(argument, sort, scope)
@@ -220,10 +222,7 @@ impl WindowFunction {
         sort: Option<&SortSpec>,
     ) -> Result<Self> {
         if window.is_some() {
-            return Err(Error::location(
-                5_371_601,
-                format!("rank style window functions take no other arguments, found 'window' beside {name}"),
-            ));
+            return Err(rank_style_argument("window"));
         }
         if !matches!(argument, ValueRef::Document(doc) if doc.is_empty()) {
             return Err(Error::location(
@@ -375,6 +374,17 @@ fn no_window(name: &str, window: Option<DocRef<'_>>) -> Result<()> {
             "{name} does not accept a 'window' field"
         ))),
     }
+}
+
+fn is_rank_style(name: &str) -> bool {
+    matches!(name, "$rank" | "$denseRank" | "$documentNumber")
+}
+
+fn rank_style_argument(name: &str) -> Error {
+    Error::location(
+        5_371_601,
+        format!("rank style window functions take no other arguments, found '{name}'"),
+    )
 }
 
 fn input_and_unit(name: &str, argument: ValueRef<'_>, scope: &mut Scope) -> Result<(Expr, Option<RangeUnit>)> {
