@@ -35,6 +35,7 @@ pub mod sessions;
 pub mod snapshots;
 pub mod top;
 pub mod transaction;
+pub mod ttl;
 pub mod validate;
 pub mod write;
 pub mod write_concern;

@@ -16,6 +16,8 @@ use std::time::Instant;
 pub struct State {
     /// `host:port` as clients reach it.
     pub host: Str,
+    /// When the server started, in milliseconds.
+    pub started_ms: i64,
     /// Open connections and their operations.
     pub connections: Arc<Connections>,
     /// Logical sessions.
@@ -99,11 +101,13 @@ impl State {
             .indexes
             .iter()
             .map(|index| {
+                let used = collection.state.index_use(index.id);
+                let since = used.since_ms.unwrap_or(self.started_ms);
                 doc! {
                     "name": index.name.clone(),
                     "key": index.key_pattern.clone(),
                     "host": self.host.clone(),
-                    "accesses": doc! { "ops": 0i64, "since": Value::DateTime(crate::clock::now_ms()) },
+                    "accesses": doc! { "ops": used.count, "since": Value::DateTime(since) },
                     "spec": index.spec.clone(),
                 }
             })

@@ -56,6 +56,8 @@ pub type OpenOplog = Box<dyn Fn(Timestamp) -> OplogCursor + Send + Sync>;
 
 /// One database process. Shared by all connections; every method takes `&self`.
 pub struct Service {
+    /// When expired documents are deleted.
+    pub ttl: crate::ttl::TtlMonitor,
     /// How it presents itself.
     pub options: ServiceOptions,
     /// Open connections.
@@ -134,11 +136,13 @@ impl Service {
             cursors: Cursors::new(seed),
             state: Arc::new(State {
                 host: options.host.clone(),
+                started_ms: crate::clock::now_ms(),
                 connections: connections.clone(),
                 sessions: sessions.clone(),
             }),
             sessions,
             validators: Validators::default(),
+            ttl: Default::default(),
             index_filters: Default::default(),
             spill_dir: std::env::temp_dir(),
             random: AtomicU64::new(seed.rotate_left(32)),
@@ -319,13 +323,14 @@ impl Service {
         }
     }
 
-    /// Housekeeping, to be called about once a second: lets go of idle cursors, of transactions that were open for too
+    /// Housekeeping, to be called about once a second: deletes expired documents when it is time, lets go of idle cursors, of transactions that were open for too
     /// long, of sessions and states that nobody uses.
     pub fn tick(&self) {
         self.cursors.sweep();
         self.sessions.expire_transactions();
         self.sessions.sweep();
         self.snapshots.sweep();
+        self.ttl_tick();
     }
 
     /// The newest cluster time there is: that of the last commit.

@@ -4,6 +4,7 @@
 //! direction, is ours.
 
 use nestor_model::{Document, ValueRef};
+use nestor_query::expr::hashed_index_key;
 use nestor_query::sort::SortSpec;
 use nestor_storage::keys::{self, EntryFormat, KeyWriter};
 use nestor_storage::{Bytes, Collection, Index};
@@ -14,6 +15,8 @@ use std::cell::RefCell;
 pub struct KeyEncoder {
     /// How entries are laid out.
     pub format: EntryFormat,
+    /// The part that stores hashes of values, if there is one.
+    pub hashed: Option<usize>,
 }
 
 impl KeyEncoder {
@@ -25,15 +28,23 @@ impl KeyEncoder {
                 clustered: collection.is_clustered(),
                 descending: directions(&index.key_pattern),
             },
+            hashed: index
+                .key_pattern
+                .iter()
+                .position(|(_, kind)| matches!(kind, ValueRef::String("hashed"))),
         }
     }
 
     /// The key of these values, one per part, and its type bits. A missing value is indexed as null.
     pub fn encode(&self, values: &[ValueRef<'_>]) -> (Vec<u8>, Vec<u8>) {
         let mut writer = KeyWriter::new();
-        for (value, descending) in values.iter().zip(&self.format.descending) {
+        for (part, (value, descending)) in values.iter().zip(&self.format.descending).enumerate() {
             let value = if value.is_missing() { ValueRef::Null } else { *value };
-            writer.push(value, *descending);
+            if self.hashed == Some(part) {
+                writer.push(hashed_index_key(value), *descending);
+            } else {
+                writer.push(value, *descending);
+            }
         }
         (writer.key().to_vec(), writer.type_bits().to_vec())
     }

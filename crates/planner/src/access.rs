@@ -14,8 +14,9 @@
 
 use crate::bounds::{Part, Tightness, bounds, complement_bounds};
 use crate::catalog::{IndexInfo, IndexPart, PartKind};
-use crate::interval::IntervalList;
-use nestor_model::Path;
+use crate::interval::{Interval, IntervalList};
+use nestor_model::{Path, Value};
+use nestor_query::expr::hashed_index_key;
 use nestor_query::matcher::{Leaf, MatchExpr, Predicate};
 use std::sync::Arc;
 
@@ -215,6 +216,10 @@ fn part_bounds(
                 false => bounds(condition.predicate, properties)?,
                 true => complement_bounds(condition.predicate, properties)?,
             };
+            let (bounds, tightness) = match properties.hashed {
+                true => (hashed(&bounds), Tightness::InexactFetch),
+                false => (bounds, tightness),
+            };
             // One element satisfies all conditions of an $elemMatch: the key alone cannot prove that.
             let tightness = if condition.tied_to.is_some() {
                 Tightness::InexactFetch
@@ -243,6 +248,15 @@ fn part_bounds(
         chosen = Some(condition);
     }
     list
+}
+
+/// Bounds on hashes: each single value becomes its hash. Only single values and everything have bounds here.
+fn hashed(list: &IntervalList) -> IntervalList {
+    if !list.is_points() {
+        return IntervalList::all();
+    }
+    let hash = |point: &Interval| Interval::point(Value::Int64(hashed_index_key((&point.low).into())));
+    IntervalList::union_of(list.intervals().iter().map(hash).collect())
 }
 
 /// Two parts below one array (`a.b` and `a.c`) may both be bounded only when one element has to satisfy both.

@@ -75,6 +75,15 @@ impl IndexWriter {
             }
             Ok(())
         })?;
+        if self.encoder.hashed.is_some() && multikey.is_multikey() {
+            return Err(Error::location(
+                16766,
+                format!(
+                    "hashed indexes do not currently support array values. Index: {}",
+                    self.index.name
+                ),
+            ));
+        }
         Ok((entries, multikey))
     }
 

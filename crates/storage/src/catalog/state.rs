@@ -1,7 +1,10 @@
 //! What changes with every write, and so is not part of the immutable catalog: counts and the record id allocator.
 
+use crate::IndexId;
 use nestor_model::RecordId;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Shared by all versions of one collection's catalog entry. Counts change when a commit is published and survive
 /// crashes exactly; the allocator only promises never to give an id twice.
@@ -11,6 +14,16 @@ pub struct CollectionState {
     bytes: AtomicI64,
     next_record: AtomicU64,
     last_write: AtomicU64,
+    index_use: Mutex<BTreeMap<IndexId, IndexUse>>,
+}
+
+/// How often plans have used an index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct IndexUse {
+    /// Times.
+    pub count: i64,
+    /// Since when it is counted, in milliseconds; `None` since the store was opened.
+    pub since_ms: Option<i64>,
 }
 
 impl CollectionState {
@@ -20,6 +33,7 @@ impl CollectionState {
             bytes: AtomicI64::new(bytes),
             next_record: AtomicU64::new(next_record.max(1)),
             last_write: AtomicU64::new(0),
+            index_use: Mutex::default(),
         }
     }
 
@@ -51,6 +65,26 @@ impl CollectionState {
     pub(crate) fn add(&self, documents: i64, bytes: i64) {
         self.documents.fetch_add(documents, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts a plan that uses an index.
+    pub fn note_index_use(&self, index: IndexId) {
+        let mut uses = self.index_use.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = uses.entry(index).or_default();
+        used.count = used.count.saturating_add(1);
+    }
+
+    /// Counts the uses of an index from here on.
+    pub fn start_index_use(&self, index: IndexId, now_ms: i64) {
+        let mut uses = self.index_use.lock().unwrap_or_else(PoisonError::into_inner);
+        let since_ms = Some(now_ms);
+        uses.insert(index, IndexUse { count: 0, since_ms });
+    }
+
+    /// How often an index was used.
+    pub fn index_use(&self, index: IndexId) -> IndexUse {
+        let uses = self.index_use.lock().unwrap_or_else(PoisonError::into_inner);
+        uses.get(&index).copied().unwrap_or_default()
     }
 
     /// Sequence number of the last commit (of this process) that required the collection; 0 for none.

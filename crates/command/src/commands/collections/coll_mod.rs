@@ -375,7 +375,8 @@ fn change_index(
         if index.expire_after_secs != Some(new) {
             changed.push("expireAfterSeconds_old", index.expire_after_secs);
             changed.push("expireAfterSeconds_new", new);
-            spec.set("expireAfterSeconds", new);
+            // In range, as just checked.
+            spec.set("expireAfterSeconds", new as i32);
         }
     }
     if let Some(hidden) = change.hidden {
@@ -385,6 +386,8 @@ fn change_index(
         if hidden != index.hidden {
             changed.push("hidden_old", index.hidden);
             changed.push("hidden_new", hidden);
+            // What it was used for before is over.
+            collection.state.start_index_use(index.id, crate::clock::now_ms());
             if hidden {
                 spec.set("hidden", true);
             } else {

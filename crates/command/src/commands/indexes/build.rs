@@ -14,6 +14,8 @@ pub fn build(context: &Context<'_>, ws: &mut WriteSet, ns: &Namespace, spec: Raw
     };
     ws.require_unwritten(collection.id);
     let index = ws.create_index(collection.id, spec, true)?;
+    let now_ms = crate::clock::now_ms();
+    collection.state.start_index_use(index.id, now_ms);
     let index_writer = IndexWriter::new(&collection, &index)?;
     let (op, _) = context.operation(None)?;
     let mut cursor = ws.cursor(collection.records);

@@ -10,6 +10,9 @@ use nestor_exec::write::oplog::Origin;
 use nestor_model::{Document, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail, doc};
 use nestor_storage::View;
 
+/// Most indexes of a collection.
+const INDEXES_MAX: usize = 64;
+
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "createIndexes",
@@ -61,6 +64,13 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             };
             if spec::exists(&now, spec)? {
                 continue;
+            }
+            if now.indexes.len() >= INDEXES_MAX {
+                bail!(
+                    CannotCreateIndex,
+                    "add index fails, too many indexes for {ns} key: {:?}",
+                    spec.as_raw().get("key")
+                );
             }
             build::build(context, ws, &ns, spec.clone())?;
             if context.origin(&ns.db).is_some() {

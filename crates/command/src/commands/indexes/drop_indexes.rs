@@ -70,6 +70,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 fn select(collection: &Collection, which: ValueRef<'_>) -> Result<Vec<Arc<Index>>> {
     match which {
         ValueRef::String("*") => Ok(collection.indexes.iter().filter(|i| !i.is_id()).cloned().collect()),
+        ValueRef::Array(names) if names.len() == 1 && matches!(names.get(0), Some(ValueRef::String("*"))) => {
+            select(collection, ValueRef::String("*"))
+        }
         ValueRef::String(name) => Ok(vec![by_name(collection, name)?]),
         ValueRef::Array(names) => names
             .iter()

@@ -6,7 +6,7 @@ use crate::commands::collections::list_collections::batch_size;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::read::Target;
 use nestor_exec::ops::Values;
-use nestor_model::{Document, RawDoc, RawWriter, Result, ValueRef, bail};
+use nestor_model::{Document, RawDoc, RawWriter, Result, ValueRef, bail, doc};
 use nestor_storage::{Collection, View};
 
 /// The command.
@@ -40,10 +40,15 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     if collection.is_view() {
         bail!(CommandNotSupportedOnView, "Namespace {ns} is a view, not a collection");
     }
+    let mut specs = specs(&collection);
+    if args.include_index_build_info {
+        // Every index here is built: a build that runs is not in the catalog.
+        specs = specs.into_iter().map(|spec| doc! { "spec": spec }).collect();
+    }
     let (op, _) = context.operation(None)?;
     let opening = Opening {
         batch_size,
-        ..Opening::of_values(ns, Box::new(Values::new(specs(&collection))), op)
+        ..Opening::of_values(ns, Box::new(Values::new(specs)), op)
     };
     batch::first(context, &snapshot, opening, reply)
 }

@@ -65,10 +65,13 @@ pub fn parse(spec: RawDoc<'_>) -> Result<RawDocBuf> {
                         value.bson_type().alias()
                     );
                 };
-                MatchExpr::parse(filter, &mut Scope::new())?;
+                check_partial(&MatchExpr::parse(filter, &mut Scope::new())?)?;
                 out.push(option, filter.to_document());
             }
             "collation" => match value {
+                ValueRef::Document(collation) if collation.is_empty() => {
+                    bail!(BadValue, "The field 'collation' cannot be an empty object")
+                }
                 ValueRef::Document(DocRef::Raw(collation)) => crate::read::refuse_collation(Some(collation))?,
                 other => bail!(
                     TypeMismatch,
@@ -102,7 +105,20 @@ pub fn parse(spec: RawDoc<'_>) -> Result<RawDocBuf> {
             ),
         }
     }
+    check_together(&out, key)?;
     let is_id = is_id_key(key);
+    if is_id {
+        // The index on _id is as it is.
+        let foreign = spec
+            .iter()
+            .find(|(option, _)| !matches!(*option, "key" | "name" | "ns" | "v" | "collation"));
+        if let Some((option, _)) = foreign {
+            bail!(
+                InvalidIndexSpecificationOption,
+                "The field '{option}' is not valid for an _id index specification. Specification: {spec:?}"
+            );
+        }
+    }
     if is_id && name != "_id_" {
         out.set("name", "_id_");
     }
@@ -160,21 +176,83 @@ fn flag(name: &str, value: ValueRef<'_>) -> Result<bool> {
     }
 }
 
-fn expire(value: ValueRef<'_>) -> Result<i64> {
-    let Some(secs) = safe_i64(value) else {
-        bail!(
-            TypeMismatch,
-            "The field 'expireAfterSeconds' must be a number, but got {}",
-            value.bson_type().alias()
-        );
-    };
-    if !(0..=i64::from(i32::MAX)).contains(&secs) {
+/// Seconds until expiry: the whole part of any number, as 32 bits.
+fn expire(value: ValueRef<'_>) -> Result<i32> {
+    if !value.is_number() {
         bail!(
             CannotCreateIndex,
-            "TTL index 'expireAfterSeconds' option must be within an acceptable range: {secs}"
+            "TTL index 'expireAfterSeconds' option must be numeric, but received a type of {}",
+            value.bson_type().alias()
         );
     }
-    Ok(secs)
+    let secs = match value {
+        ValueRef::Double(v) if v.is_nan() => i64::from(i32::MAX),
+        ValueRef::Double(v) => v as i64,
+        ValueRef::Decimal128(v) if v.is_nan() => i64::from(i32::MAX),
+        ValueRef::Decimal128(v) => v.to_i64_truncated().unwrap_or(-1),
+        other => safe_i64(other).unwrap_or(-1),
+    };
+    match i32::try_from(secs) {
+        Ok(secs) if secs >= 0 => Ok(secs),
+        _ => bail!(
+            CannotCreateIndex,
+            "TTL index 'expireAfterSeconds' option must be within an acceptable range: {secs}"
+        ),
+    }
+}
+
+/// Refuses what a partial index cannot be about: all but comparisons, `$in`, `$exists: true`, `$type`, `$and`, `$or`.
+fn check_partial(filter: &MatchExpr) -> Result<()> {
+    use nestor_query::matcher::Predicate;
+    let fits = match filter {
+        MatchExpr::AlwaysTrue => true,
+        MatchExpr::And(all) | MatchExpr::Or(all) => return all.iter().try_for_each(check_partial),
+        // `$in: []`.
+        MatchExpr::AlwaysFalse => true,
+        MatchExpr::Leaf(leaf) => match &leaf.predicate {
+            Predicate::Compare { .. } | Predicate::Exists | Predicate::Type(_) => true,
+            Predicate::In(set) => set.regexes().is_empty(),
+            _ => false,
+        },
+        _ => false,
+    };
+    if !fits {
+        bail!(
+            CannotCreateIndex,
+            "Expression not supported in partial index: {:?}",
+            filter.serialize()
+        );
+    }
+    Ok(())
+}
+
+/// Checks that options and kinds of parts go together.
+///
+/// Errors: 16764 for a unique hashed index, 31303 for several hashed parts, 67.
+fn check_together(out: &Document, key: DocRef<'_>) -> Result<()> {
+    let hashed = key
+        .iter()
+        .filter(|(_, kind)| matches!(kind, ValueRef::String("hashed")))
+        .count();
+    if hashed > 1 {
+        bail!(
+            31303,
+            "A maximum of one index field is allowed to be hashed but found {hashed} for 'key' {key:?}"
+        );
+    }
+    if hashed == 1 && out.get("unique").is_some_and(ValueRef::truthy) {
+        bail!(
+            16764,
+            "Currently hashed indexes cannot guarantee uniqueness. Use a regular index."
+        );
+    }
+    if out.get("expireAfterSeconds").is_some() && key.iter().count() > 1 {
+        bail!(
+            CannotCreateIndex,
+            "TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: {out:?}"
+        );
+    }
+    Ok(())
 }
 
 fn is_id_key(key: DocRef<'_>) -> bool {
@@ -190,6 +268,14 @@ fn check_key(key: DocRef<'_>) -> Result<()> {
     }
     if key.iter().count() > KEY_FIELDS_MAX {
         bail!(13103, "too many compound keys");
+    }
+    if let (1, Some(("_id", direction))) = (key.iter().count(), key.iter().next()) {
+        if direction.is_number() && safe_i64(direction) == Some(-1) {
+            bail!(
+                BadValue,
+                "The field 'key' for an _id index must be {{_id: 1}}, but got {key:?}"
+            );
+        }
     }
     let mut seen: Vec<&str> = Vec::new();
     for (path, direction) in key.iter() {
@@ -210,7 +296,16 @@ fn check_key(key: DocRef<'_>) -> Result<()> {
         }
         match direction {
             ValueRef::String(plugin) => {
-                let known = matches!(plugin, "text" | "2d" | "2dsphere" | "hashed" | "geoHaystack");
+                if plugin == "hashed" {
+                    continue;
+                }
+                if plugin == "wildcard" {
+                    bail!(
+                        7246202,
+                        "Index type 'wildcard' is not a type that a key part can have: {path}"
+                    );
+                }
+                let known = matches!(plugin, "text" | "2d" | "2dsphere" | "geoHaystack");
                 return bad(if known {
                     format!("indexes of type '{plugin}' are not supported")
                 } else {
@@ -247,11 +342,9 @@ pub fn exists(collection: &Collection, spec: &RawDocBuf) -> Result<bool> {
     let name = doc.get("name").and_then(ValueRef::as_str).unwrap_or_default();
     let key = doc.get("key").unwrap_or(ValueRef::Null);
     let same_key = |index: &Index| same_pattern(ValueRef::Document(index.key_pattern.as_ref()), key);
+    let same = |index: &Index| same_key(index) && same_identity(index, doc);
     if let Some(index) = collection.index(name) {
-        if same_key(index) {
-            if same_options(index, doc) {
-                return Ok(true);
-            }
+        if !same(index) {
             return Err(conflict(
                 86,
                 "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation.",
@@ -259,30 +352,28 @@ pub fn exists(collection: &Collection, spec: &RawDocBuf) -> Result<bool> {
                 index,
             ));
         }
-        return Err(conflict(
-            86,
-            "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation.",
-            spec,
-            index,
-        ));
-    }
-    for index in &collection.indexes {
-        if !same_key(index) || !same_filter(index, doc) {
-            continue;
-        }
-        if index.unique == doc.get("unique").is_some_and(ValueRef::truthy)
-            && index.sparse == doc.get("sparse").is_some_and(ValueRef::truthy)
-        {
-            return Err(conflict(85, "Index already exists with a different name", spec, index));
+        if same_options(index, doc) {
+            return Ok(true);
         }
         return Err(conflict(
             85,
-            "An equivalent index already exists with the same key but different options",
+            "An equivalent index already exists with the same name but different options.",
             spec,
             index,
         ));
     }
-    Ok(false)
+    match collection.indexes.iter().find(|index| same(index)) {
+        Some(index) if same_options(index, doc) => {
+            Err(conflict(85, "Index already exists with a different name", spec, index))
+        }
+        Some(index) => Err(conflict(
+            85,
+            "An equivalent index already exists with a different name and options.",
+            spec,
+            index,
+        )),
+        None => Ok(false),
+    }
 }
 
 fn conflict(code: i32, message: &str, requested: &RawDocBuf, existing: &Arc<Index>) -> Error {
@@ -308,10 +399,13 @@ fn same_filter(index: &Index, doc: DocRef<'_>) -> bool {
     }
 }
 
-fn same_options(index: &Index, doc: DocRef<'_>) -> bool {
+/// Whether the options agree by which indexes with one key pattern are told apart.
+fn same_identity(index: &Index, doc: DocRef<'_>) -> bool {
     let flag = |name: &str| doc.get(name).is_some_and(ValueRef::truthy);
-    (index.unique == flag("unique") || index.is_id())
-        && index.sparse == flag("sparse")
-        && index.expire_after_secs == doc.get("expireAfterSeconds").and_then(safe_i64)
-        && same_filter(index, doc)
+    (index.unique == flag("unique") || index.is_id()) && index.sparse == flag("sparse") && same_filter(index, doc)
+}
+
+/// Whether the other options agree; being hidden is a state, not an option.
+fn same_options(index: &Index, doc: DocRef<'_>) -> bool {
+    index.expire_after_secs == doc.get("expireAfterSeconds").and_then(safe_i64)
 }

@@ -282,6 +282,9 @@ fn express(
     id: ValueRef<'_>,
     reply: &mut RawWriter,
 ) -> Result<()> {
+    if let Some(index) = collection.id_index() {
+        collection.state.note_index_use(index.id);
+    }
     reply.begin_document("cursor");
     reply.begin_array("firstBatch");
     if let Some((_, bytes)) = point::by_id(view, collection, id)? {
