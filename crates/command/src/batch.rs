@@ -13,6 +13,9 @@ pub const FIRST_BATCH: u64 = 101;
 /// Bytes of documents in one batch: as many as one document may have.
 pub const BATCH_BYTES_MAX: usize = raw::DOCUMENT_BYTES_MAX;
 
+/// Bytes of one document of a result: a stored document and what stages may add to it.
+const RESULT_BYTES_MAX: usize = raw::DOCUMENT_BYTES_MAX + 16 * 1024;
+
 /// How filling a batch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -56,11 +59,10 @@ pub fn fill(
         // Type byte, index and zero byte stand before the document.
         let head = 2 + count.checked_ilog10().map_or(1, |digits| digits as usize + 1);
         let size = reply.len() - before - head;
-        if size > raw::DOCUMENT_BYTES_MAX {
+        if size > RESULT_BYTES_MAX {
             bail!(
                 BSONObjectTooLarge,
-                "BSONObj size: {size} is invalid. Size must be between 0 and {}",
-                raw::DOCUMENT_BYTES_MAX
+                "BSONObj size: {size} is invalid. Size must be between 0 and {RESULT_BYTES_MAX}"
             );
         }
         count += 1;

@@ -43,13 +43,32 @@ pub fn write_merge(
     check_namespace(&merge.into)?;
     let merger = Merger::new(view, merge, bypass_validation)?;
     let mut batch = read::batch(context, view, op, true);
+    let mut failed = None;
     loop {
         match root.next(&mut batch)? {
-            Step::Row(row) => merger.write(context, row.doc.to_raw(), op, progress)?,
+            Step::Row(row) => match merger.write(context, row.doc.to_raw(), op, progress) {
+                Ok(()) => {}
+                // As in an unordered write, one document's failure does not keep the others from being written.
+                Err(error) if of_one_document(&error) => failed = failed.or(Some(error)),
+                Err(error) => return Err(error),
+            },
             Step::Pause => {}
-            Step::Eof => return Ok(()),
+            Step::Eof => return failed.map_or(Ok(()), Err),
         }
     }
+}
+
+/// Finds the errors that [`write_merge`] would have before its first document.
+pub fn check_merge(view: &dyn View, merge: &Merge) -> Result<()> {
+    check_namespace(&merge.into)?;
+    Merger::new(view, merge, false).map(|_| ())
+}
+
+fn of_one_document(error: &Error) -> bool {
+    matches!(
+        error.code(),
+        ErrorCode::DuplicateKey | ErrorCode::DocumentValidationFailure | ErrorCode::ImmutableField
+    )
 }
 
 impl<'m> Merger<'m> {
@@ -104,7 +123,13 @@ impl<'m> Merger<'m> {
     }
 
     fn write(&self, context: &Context<'_>, doc: RawDocBuf, op: &OpContext, progress: &mut Progress) -> Result<()> {
-        let doc = prepare::for_insert(doc.as_raw(), op, true)?;
+        // An `_id` is made for the document that is inserted; one that replaces another takes over its `_id`.
+        let fresh = prepare::for_insert(doc.as_raw(), op, true)?;
+        let doc = if self.on.iter().any(|path| path.as_str() == "_id") {
+            fresh.clone()
+        } else {
+            doc
+        };
         let selection = Selection {
             filter: Arc::new(self.filter(doc.as_raw())?),
             ..Selection::parse(None, None, &mut Scope::new())?
@@ -112,6 +137,14 @@ impl<'m> Merger<'m> {
         let ns = &self.merge.into;
         let mut uuid = None;
         context.atomically(progress, |ws| {
+            if ws.catalog().get(ns).is_none() {
+                // Only an insert makes the collection.
+                match self.merge.when_not_matched {
+                    WhenNotMatched::Insert => {}
+                    WhenNotMatched::Discard => return Ok(()),
+                    WhenNotMatched::Fail => return Err(unmatched()),
+                }
+            }
             let collection = writable(ws, ns, context, &mut uuid)?;
             let validator = Validator::of(context, &collection, self.bypass_validation)?;
             let found = selection.first(context, ws, &collection, op)?;
@@ -120,15 +153,12 @@ impl<'m> Merger<'m> {
                 None => match self.merge.when_not_matched {
                     WhenNotMatched::Insert => {
                         if let Some(validator) = &validator {
-                            validator.check(doc.as_raw(), op)?;
+                            validator.check(fresh.as_raw(), op)?;
                         }
-                        writer.insert(doc.clone(), None)?;
+                        writer.insert(fresh.clone(), None)?;
                     }
                     WhenNotMatched::Discard => {}
-                    WhenNotMatched::Fail => bail!(
-                        MergeStageNoMatchingDocument,
-                        "$merge could not find a matching document in the target collection for at least one document in the source collection"
-                    ),
+                    WhenNotMatched::Fail => return Err(unmatched()),
                 },
                 Some((record, old)) => {
                     let Some(new) = self.matched(old.document(), doc.as_raw(), op)? else {
@@ -179,7 +209,16 @@ impl<'m> Merger<'m> {
             }
             WhenMatched::Replace => {
                 check_id(old, new)?;
-                new.to_buf()
+                match (new.get("_id"), old.get("_id")) {
+                    (None, Some(id)) => {
+                        let mut replaced = doc! { "_id": id };
+                        for (name, value) in new.iter() {
+                            replaced.push(name, value);
+                        }
+                        replaced.to_raw()
+                    }
+                    _ => new.to_buf(),
+                }
             }
             WhenMatched::Merge => {
                 check_id(old, new)?;
@@ -208,11 +247,27 @@ impl<'m> Merger<'m> {
         if !variables.iter().any(|(name, _)| name == "new") {
             values.push(Value::from(new));
         }
+        if values.iter().any(Value::is_missing) {
+            // A variable without a value is not defined: the pipeline may not name it.
+            let names = variables.iter().map(|(name, _)| name.clone()).chain(["new".into()]);
+            let defined = names.zip(&values).filter(|(_, value)| !value.is_missing());
+            let mut scope = Scope::with_vars(defined.map(|(name, _): (Str, _)| name).collect::<Vec<Str>>());
+            if let WhenMatched::Pipeline(stages) = &self.merge.when_matched {
+                Update::parse(ValueRef::Array(stages.as_ref()), UpdateOptions::default(), &mut scope)?;
+            }
+        }
         match update.apply(old, None, &op.with_vars(values))? {
             Applied::NoChange => Ok(None),
             Applied::Changed(changed) => Ok(Some(changed.doc)),
         }
     }
+}
+
+fn unmatched() -> Error {
+    Error::new(
+        ErrorCode::MergeStageNoMatchingDocument,
+        "$merge could not find a matching document in the target collection for at least one document in the source collection",
+    )
 }
 
 fn check_id(old: RawDoc<'_>, new: RawDoc<'_>) -> Result<()> {

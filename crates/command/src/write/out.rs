@@ -33,10 +33,16 @@ pub fn write_out(
     if matches!(target.db.as_str(), "admin" | "config" | "local") {
         bail!(17385, "Can't $out to internal database: {}", target.db);
     }
+    let existing = view.catalog().get(target).cloned();
     if out.timeseries.is_some() {
+        if existing.is_some() {
+            bail!(
+                7_268_700,
+                "cannot create a time-series collection from a non time-series collection or view: '{target}'"
+            );
+        }
         bail!(NotImplemented, "time-series collections are not supported");
     }
-    let existing = view.catalog().get(target).cloned();
     if let Some(existing) = &existing {
         if existing.is_view() {
             bail!(

@@ -4,7 +4,7 @@ use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::ops::Sort;
 use crate::row::Row;
-use nestor_model::number::Num;
+use nestor_model::number::{Num, f64_to_i64_exact};
 use nestor_model::{Document, Error, Result, Value, ValueRef, compare, doc, values_equal};
 use nestor_query::accumulator::Accumulator;
 use nestor_query::env::Env;
@@ -88,6 +88,15 @@ fn check_roundable(key: &Value) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// A rounded boundary: a double, but the whole power of two above or below an integer is an integer.
+fn boundary(granularity: &Granularity, of: &Value, rounded: f64) -> Value {
+    let integer = matches!(of, Value::Int32(_) | Value::Int64(_)) && *granularity == Granularity::PowersOf2;
+    match f64_to_i64_exact(rounded).filter(|_| integer) {
+        Some(whole) => Num::from_i64(whole, true).into(),
+        None => Value::Double(rounded),
+    }
 }
 
 impl BucketAutoOp {
@@ -174,9 +183,9 @@ impl BucketAutoOp {
         let number = |value: &Value| Num::from_ref(ValueRef::from(value)).map_or(0.0, Num::to_f64);
         let min = match &self.last_max {
             Some(max) => max.clone(),
-            None => Value::Double(granularity.round_down(number(first))),
+            None => boundary(granularity, first, granularity.round_down(number(first))),
         };
-        (min, Value::Double(granularity.round_up(number(last))))
+        (min, boundary(granularity, last, granularity.round_up(number(last))))
     }
 }
 

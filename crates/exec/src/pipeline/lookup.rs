@@ -8,7 +8,7 @@ use super::hash_join::JoinTable;
 use super::{PipelineSource, build_stages, open, resolve};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
-use crate::ops::Eof;
+use crate::ops::{Eof, Filter};
 use crate::row::{Row, RowDoc};
 use nestor_model::{Array, DocRef, Document, Namespace, Path, PathPart, Result, Value, ValueRef, doc};
 use nestor_query::env::Env;
@@ -123,7 +123,18 @@ impl LookupOp {
             Some(from) => self.context.on(from.clone()),
             None => self.context.on(Namespace::new(self.context.namespace.db.clone(), "")),
         };
-        let mut node = build_stages(&self.lookup.pipeline.stages, source, &context)?;
+        let mut stages = self.lookup.pipeline.stages.as_slice();
+        let mut node = source;
+        if let (None, Some(join), Some((documents, rest))) =
+            (&self.lookup.from, &self.lookup.join, stages.split_first())
+        {
+            // Equality is decided among what $documents gives.
+            node = build_stages(std::slice::from_ref(documents), node, &context)?;
+            let filter = equality(&join.foreign, &local_values(outer, &join.local))?;
+            node = Box::new(Filter::new(node, Arc::new(filter)));
+            stages = rest;
+        }
+        node = build_stages(stages, node, &context)?;
         let mut inner = inner_batch(batch, inner_op);
         let mut out = Vec::new();
         loop {
@@ -229,10 +240,15 @@ fn gather(value: ValueRef<'_>, parts: &[PathPart], seen_array: &mut bool, out: &
                 gather(item, rest, seen_array, out);
                 return;
             }
+            let before = out.len();
             for item in items {
                 if let ValueRef::Document(_) = item {
                     gather(item, parts, seen_array, out);
                 }
+            }
+            // A position that the array does not have is missing.
+            if out.len() == before && !items.is_empty() && part.name.parse::<i64>().is_ok() {
+                out.push(Value::Null);
             }
         }
         _ => out.push(Value::Null),
@@ -293,7 +309,7 @@ impl Operator for Found {
     }
 }
 
-/// Sets the field at a path, making documents on the way; through an array, in each of its documents.
+/// Sets the field at a path, making documents on the way, in place of what is no document, arrays included.
 pub(super) fn set_path(doc: &mut Document, parts: &[PathPart], value: Value) {
     let Some((part, rest)) = parts.split_first() else {
         return;
@@ -313,16 +329,6 @@ pub(super) fn set_path(doc: &mut Document, parts: &[PathPart], value: Value) {
     let slot = &mut fields[at].1;
     match slot {
         Value::Document(inner) => set_path(inner, rest, value),
-        Value::Array(items) => {
-            for item in items.items_mut() {
-                if !matches!(item, Value::Document(_)) {
-                    *item = Value::Document(Document::new());
-                }
-                if let Value::Document(inner) = item {
-                    set_path(inner, rest, value.clone());
-                }
-            }
-        }
         _ => {
             let mut inner = Document::new();
             set_path(&mut inner, rest, value);

@@ -65,8 +65,20 @@ pub(super) fn parse(
         .string("as")?
         .ok_or_else(|| Error::failed_to_parse("must specify 'as' field for a $lookup"))?;
     validate_path(as_path)?;
-    let pipeline = options.array("pipeline")?;
+    let pipeline = match options.get("pipeline") {
+        None => None,
+        Some(ValueRef::Array(pipeline)) => Some(pipeline),
+        Some(other) => return Err(options.wrong_type("pipeline", other, "array")),
+    };
     let from = parse_from(&options, pipeline.is_some(), context)?;
+    if let (None, Some(pipeline)) = (&from, pipeline) {
+        let first = pipeline.get(0).and_then(ValueRef::as_document);
+        if first.and_then(|stage| stage.get("$documents")).is_none() {
+            return Err(Error::failed_to_parse(
+                "$lookup without 'from' must have a pipeline with $documents as first stage",
+            ));
+        }
+    }
     let join = parse_join(&options, pipeline.is_some())?;
     let bindings = options.document("let")?;
     if bindings.is_some() && pipeline.is_none() {
@@ -117,7 +129,20 @@ fn parse_from(options: &Options<'_>, has_pipeline: bool, context: &ParseContext<
             ErrorCode::InvalidNamespace,
             "$lookup 'from' must not be empty",
         )),
+        Some(ValueRef::String(coll)) if coll.starts_with('.') || coll.contains('\0') => Err(Error::new(
+            ErrorCode::InvalidNamespace,
+            format!("$lookup 'from' is no valid collection name: {coll:?}"),
+        )),
         Some(ValueRef::String(coll)) => Ok(Some(Namespace::new(context.namespace.db.clone(), coll))),
+        Some(ValueRef::Document(from)) => {
+            // Read for its own errors first: only a few internal databases may be named so, on sharded clusters.
+            let from = Options::read("from", from, &["db", "coll"])?;
+            from.string("db")?;
+            from.string("coll")?;
+            Err(Error::failed_to_parse(
+                "$lookup with a document for 'from' is not supported: it must be a string",
+            ))
+        }
         Some(other) => Err(Error::failed_to_parse(format!(
             "$lookup argument 'from' must be a string, is type {}",
             other.bson_type().alias()
@@ -130,8 +155,8 @@ fn parse_from(options: &Options<'_>, has_pipeline: bool, context: &ParseContext<
 fn parse_join(options: &Options<'_>, has_pipeline: bool) -> Result<Option<LookupJoin>> {
     match (options.string("localField")?, options.string("foreignField")?) {
         (Some(local), Some(foreign)) => {
-            validate_path(local)?;
-            validate_path(foreign)?;
+            validate_joined(local)?;
+            validate_joined(foreign)?;
             Ok(Some(LookupJoin {
                 local: Path::new(local),
                 foreign: Path::new(foreign),
@@ -145,4 +170,19 @@ fn parse_join(options: &Options<'_>, has_pipeline: bool) -> Result<Option<Lookup
             "$lookup requires both or neither of 'localField' and 'foreignField' to be specified",
         )),
     }
+}
+
+/// A path that may lead into a DBRef, whose fields are `$ref`, `$id` and `$db`.
+fn validate_joined(path: &str) -> Result<()> {
+    let mut plain = String::with_capacity(path.len());
+    for (i, part) in path.split('.').enumerate() {
+        if i > 0 {
+            plain.push('.');
+        }
+        plain.push_str(match part {
+            "$ref" | "$id" | "$db" if i > 0 => &part[1..],
+            _ => part,
+        });
+    }
+    validate_path(&plain)
 }

@@ -143,7 +143,8 @@ fn parse_into(options: &Options<'_>, context: &ParseContext<'_>) -> Result<Names
                     "$merge 'into' field must specify a 'coll' that is not empty, null or undefined",
                 )
             })?;
-            Namespace::new(into.string("db")?.map_or(own_db, Str::from), coll)
+            let db = into.string("db")?.filter(|db| !db.is_empty());
+            Namespace::new(db.map_or(own_db, Str::from), coll)
         }
         Some(other) => {
             return Err(Error::location(
@@ -243,13 +244,13 @@ fn parse_let(
     let mut variables = Vec::new();
     for (name, value) in bindings {
         check_user_variable(name)?;
-        let expr = Expr::parse(value, context.scope)?;
-        if name == "new" && !expr.is_root() {
+        if name == "new" && value.as_str() != Some("$$ROOT") {
             return Err(Error::location(
                 51273,
                 "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'",
             ));
         }
+        let expr = Expr::parse(value, context.scope)?;
         variables.push((Str::from(name), expr));
     }
     Ok(Some(variables))

@@ -276,7 +276,6 @@ static TABLE: &[StageDef] = &[
         Rules {
             collectionless: Some(true),
             not_in_union: true,
-            not_in_lookup: true,
             ..FIRST
         },
     ),
@@ -287,7 +286,6 @@ static TABLE: &[StageDef] = &[
         Rules {
             collectionless: Some(true),
             not_in_union: true,
-            not_in_lookup: true,
             ..FIRST
         },
     ),

@@ -41,6 +41,12 @@ pub(super) fn parse(
                     ],
                 )?;
                 series.string("timeField")?.ok_or_else(|| series.missing("timeField"))?;
+                if series.given("bucketMaxSpanSeconds").is_some() != series.given("bucketRoundingSeconds").is_some() {
+                    return Err(Error::new(
+                        ErrorCode::InvalidOptions,
+                        "bucketMaxSpanSeconds and bucketRoundingSeconds must be set together",
+                    ));
+                }
             }
             (db, coll, timeseries.map(|t| t.to_document()))
         }

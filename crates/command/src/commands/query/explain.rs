@@ -9,6 +9,7 @@ use crate::args::Arg;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::plans::Written;
 use crate::read::{self, Target};
+use crate::write::merge::check_merge;
 use nestor_exec::{BoxOperator, Operator, Step, build};
 use nestor_model::value::DocRef;
 use nestor_model::{ArrayRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
@@ -18,6 +19,7 @@ use nestor_planner::shape::{filter_query_shape, pipeline_query_shape, plan_shape
 use nestor_planner::{FindQuery, PlanNode, candidates};
 use nestor_query::env::Scope;
 use nestor_query::matcher::MatchExpr;
+use nestor_query::stage::Stage;
 use nestor_storage::{Snapshot, View};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -434,7 +436,10 @@ pub(super) fn aggregate(
     let (_, mut scope) = context.operation(args.variables)?;
     let pipeline = ArrayRef::Raw(args.pipeline.0.0);
     // Parsing and planning find every error that running would.
-    context.plan_pipeline(&snapshot, ns, pipeline, &mut scope)?;
+    let running = context.plan_pipeline(&snapshot, ns, pipeline, &mut scope)?;
+    if let Some(Stage::Merge(merge)) = running.pipeline.stages.last() {
+        check_merge(&snapshot, merge)?;
+    }
     let filter = match pipeline.iter().next() {
         Some(ValueRef::Document(stage)) => match stage.get("$match") {
             Some(ValueRef::Document(DocRef::Raw(filter))) => Some(filter),
