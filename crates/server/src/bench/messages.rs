@@ -154,6 +154,12 @@ impl Template {
             Case::IncLarge => command.append("update", LARGE_COLLECTION),
             Case::Insert | Case::InsertMany => command.append("insert", COLLECTION),
         }
+        if !matches!(case, Case::Ping | Case::Find | Case::Range) {
+            // Without it a write waits for the journal, as majority does.
+            command.begin_document("writeConcern");
+            command.append("w", 1);
+            command.end();
+        }
         command.append("$db", DATABASE);
         let section = match case {
             Case::Inc | Case::IncLarge => Some(("updates", increment().as_bytes().to_vec())),
