@@ -207,10 +207,15 @@ fn part_bounds(
         sparse: index.sparse,
         hashed: part.kind == PartKind::Hashed,
     };
+    // An array that is an element picked by its position is one value to a filter, but has a key per element.
+    let by_position = part.path.parts().iter().any(|p| p.index.is_some());
+    let picks_elements = part.is_multikey() && by_position;
     let mut list: Option<IntervalList> = None;
     let mut candidates: Vec<(&Condition<'_>, IntervalList, Tightness)> = conditions
         .iter()
-        .filter(|c| c.path.as_str() == part.path.as_str())
+        .filter(|c| c.path.as_str() == part.path.as_str() && !(c.negated && picks_elements))
+        // To a filter such a component is also a field name, which other elements lack.
+        .filter(|c| !(by_position && is_about_null(c.predicate)))
         .filter_map(|condition| {
             let (bounds, tightness) = match condition.negated {
                 false => bounds(condition.predicate, properties)?,
@@ -221,7 +226,9 @@ fn part_bounds(
                 false => (bounds, tightness),
             };
             // One element satisfies all conditions of an $elemMatch: the key alone cannot prove that.
-            let tightness = if condition.tied_to.is_some() {
+            // An entry of a sparse index with several parts may be there for another field.
+            let may_lack = index.parts.len() > 1 && matches!(condition.predicate, Predicate::Exists);
+            let tightness = if condition.tied_to.is_some() || picks_elements || may_lack {
                 Tightness::InexactFetch
             } else {
                 tightness
@@ -248,6 +255,15 @@ fn part_bounds(
         chosen = Some(condition);
     }
     list
+}
+
+/// Whether null passes or fails a test unlike every other value.
+fn is_about_null(predicate: &Predicate) -> bool {
+    match predicate {
+        Predicate::Compare { value, .. } => value.is_nullish(),
+        Predicate::In(set) => set.values().iter().any(Value::is_nullish),
+        _ => false,
+    }
 }
 
 /// Bounds on hashes: each single value becomes its hash. Only single values and everything have bounds here.

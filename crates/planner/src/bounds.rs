@@ -290,6 +290,15 @@ pub fn complement_bounds(predicate: &Predicate, part: Part) -> Option<(IntervalL
             return None;
         }
     }
+    // The key of an empty array is among those of null, which it is not equal to.
+    let of_null = match predicate {
+        Predicate::Compare { value, .. } => matches!(value, Value::Null),
+        Predicate::In(set) => set.values().iter().any(|v| matches!(v, Value::Null)),
+        _ => false,
+    };
+    if of_null && part.multikey {
+        return None;
+    }
     match predicate {
         Predicate::Compare {
             op: CompareOp::Eq,
@@ -325,6 +334,10 @@ pub fn complement_bounds(predicate: &Predicate, part: Part) -> Option<(IntervalL
         }
         Predicate::Compare { .. } | Predicate::In(_) => {
             let (inside, tightness) = bounds(predicate, part)?;
+            // What lies inside without passing would be missing outside.
+            if tightness != Tightness::Exact && !of_null {
+                return None;
+            }
             let exact = tightness == Tightness::Exact && !part.multikey;
             let null_inside = tightness != Tightness::Exact;
             let outside = inside.complement();

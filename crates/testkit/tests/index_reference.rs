@@ -1,0 +1,265 @@
+//! Every query finds the same by every index: random documents with arrays in odd places and random filters, each
+//! run as a scan of the collection, as the planner likes, and with a hint on each index that holds all documents.
+//! Some indexes are there before the documents, some are built over them; documents are replaced and deleted in
+//! between.
+
+use nestor_command::{Connection, Request, Service, ServiceOptions};
+use nestor_model::{Array, Document, RawDoc, Value, ValueRef, doc};
+use nestor_storage::{Engine, EngineOptions};
+use nestor_testkit::random::Random;
+
+struct Database {
+    service: Service,
+    connection: Connection,
+}
+
+impl Database {
+    fn new() -> Self {
+        let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
+        let service = Service::new(ServiceOptions::default(), engine);
+        let connection = Connection::new(&service, "test");
+        Self { service, connection }
+    }
+
+    fn run(&mut self, mut command: Document) -> Document {
+        command.push("$db", "test");
+        let raw = command.to_raw();
+        let outcome = self.service.run(&mut self.connection, Request::new(raw.as_raw()));
+        let reply = RawDoc::validate(&outcome.reply).expect("a reply is BSON");
+        reply.to_buf().into()
+    }
+
+    fn must(&mut self, command: Document) -> Document {
+        let reply = self.run(command.clone());
+        assert!(
+            reply.get("ok").is_some_and(ValueRef::truthy),
+            "{command:?} gave {reply:?}"
+        );
+        reply
+    }
+
+    /// The `_id`s that a find gives, in its order, or the reply that refuses it.
+    fn find(&mut self, filter: &Document, sort: &Document, hint: Option<Value>) -> Result<Vec<i32>, String> {
+        let mut command = doc! { "find": "c", "filter": filter.clone(), "sort": sort.clone(), "batchSize": 10_000 };
+        if let Some(hint) = hint {
+            command.push("hint", hint);
+        }
+        let reply = self.run(command);
+        let Some(ValueRef::Document(cursor)) = reply.get("cursor") else {
+            return Err(format!("{reply:?}"));
+        };
+        let Some(ValueRef::Array(batch)) = cursor.get("firstBatch") else {
+            panic!("no batch in {reply:?}");
+        };
+        let id = |item: ValueRef<'_>| match item.as_document().and_then(|doc| doc.get("_id")) {
+            Some(ValueRef::Int32(id)) => id,
+            other => panic!("_id is {other:?}"),
+        };
+        Ok(batch.iter().map(id).collect())
+    }
+}
+
+fn path(random: &mut Random) -> String {
+    let mut path = (*random.pick(&["a", "a", "b", "c", "d"])).to_owned();
+    for _ in 0..random.below(3) {
+        path.push('.');
+        path.push_str(random.pick::<&str>(&["a", "b", "b", "0", "1"]));
+    }
+    path
+}
+
+fn operand(random: &mut Random, depth: usize) -> Value {
+    loop {
+        let value = random.value(depth);
+        if !matches!(value, Value::Undefined) {
+            return value;
+        }
+    }
+}
+
+fn operators(random: &mut Random, depth: usize) -> Document {
+    let mut out = Document::new();
+    for _ in 0..1 + random.below(2) {
+        let operator = *random.pick(&[
+            "$eq",
+            "$eq",
+            "$ne",
+            "$lt",
+            "$lte",
+            "$gt",
+            "$gte",
+            "$in",
+            "$nin",
+            "$exists",
+            "$type",
+            "$size",
+            "$all",
+            "$not",
+            "$elemMatch",
+            "$mod",
+        ]);
+        let list = |random: &mut Random| -> Value {
+            let length = random.below(4);
+            (0..length).map(|_| operand(random, 1)).collect::<Array>().into()
+        };
+        let value: Value = match operator {
+            "$in" | "$nin" | "$all" => list(random),
+            "$exists" => random.one_in(2).into(),
+            "$type" => (*random.pick(&["int", "number", "array", "object", "null", "string", "double"])).into(),
+            "$size" => Value::Int32(random.below(4) as i32),
+            "$mod" => vec![Value::Int32(2), Value::Int32(random.below(2) as i32)].into(),
+            "$not" | "$elemMatch" if depth == 0 => continue,
+            "$elemMatch" if random.one_in(2) => filter(random, depth - 1).into(),
+            "$not" | "$elemMatch" => operators(random, depth - 1).into(),
+            _ => operand(random, 1),
+        };
+        out.set(operator, value);
+    }
+    if out.is_empty() {
+        out.push("$eq", operand(random, 1));
+    }
+    out
+}
+
+fn filter(random: &mut Random, depth: usize) -> Document {
+    let mut out = Document::new();
+    for _ in 0..1 + random.below(3) {
+        if depth > 0 && random.one_in(5) {
+            let name = *random.pick(&["$and", "$or", "$or", "$nor"]);
+            let count = 1 + random.below(3);
+            let all: Array = (0..count).map(|_| Value::from(filter(random, depth - 1))).collect();
+            out.set(name, Value::Array(all));
+        } else if random.one_in(3) {
+            out.set(path(random).as_str(), operand(random, 1));
+        } else {
+            out.set(path(random).as_str(), operators(random, depth));
+        }
+    }
+    out
+}
+
+/// Key, name, other options, and whether every document has an entry.
+fn indexes() -> Vec<(Document, &'static str, Document, bool)> {
+    vec![
+        (doc! { "a": 1 }, "single", doc! {}, true),
+        (doc! { "a": -1 }, "descending", doc! {}, true),
+        (doc! { "a.b": 1 }, "dotted", doc! {}, true),
+        (doc! { "a": 1, "b": -1 }, "compound", doc! {}, true),
+        (doc! { "c": -1, "a.b": 1, "a.a": 1 }, "three", doc! {}, true),
+        (doc! { "a.0": 1 }, "position", doc! {}, true),
+        (doc! { "d": "hashed" }, "hashed", doc! {}, true),
+        (doc! { "d": "hashed", "c": 1 }, "hashed_first", doc! {}, true),
+        (doc! { "c": 1 }, "sparse", doc! { "sparse": true }, false),
+        (doc! { "b": 1, "c": 1 }, "sparse_two", doc! { "sparse": true }, false),
+        (
+            doc! { "b": 1 },
+            "partial",
+            doc! { "partialFilterExpression": doc! { "b": doc! { "$gte": 1 } } },
+            false,
+        ),
+        (
+            doc! { "a": 1, "d": 1 },
+            "partial_exists",
+            doc! { "partialFilterExpression": doc! { "d": doc! { "$exists": true } } },
+            false,
+        ),
+    ]
+}
+
+fn document(random: &mut Random, id: i32) -> Document {
+    let mut out = doc! { "_id": id };
+    for (name, value) in random.document(2).iter() {
+        out.push(name, value);
+    }
+    out
+}
+
+/// A database with documents and the indexes that could be made; returns the hints of complete ones.
+fn prepare(random: &mut Random) -> (Database, Vec<Value>) {
+    let mut db = Database::new();
+    db.must(doc! { "create": "c" });
+    let mut hints = vec![Value::from("_id_")];
+    let mut make = |db: &mut Database, late: bool, random: &mut Random, chosen: &mut Vec<bool>| {
+        for (at, (key, name, options, whole)) in indexes().into_iter().enumerate() {
+            if !late {
+                chosen.push(random.one_in(2));
+            }
+            if chosen[at] == late {
+                continue;
+            }
+            let mut spec = doc! { "key": key, "name": name };
+            for (option, value) in options.iter() {
+                spec.push(option, value);
+            }
+            let made = db.run(doc! { "createIndexes": "c", "indexes": vec![Value::from(spec)] });
+            // Documents with parallel arrays and the like keep an index from being built.
+            if made.get("ok").is_some_and(ValueRef::truthy) && whole {
+                hints.push(name.into());
+            }
+        }
+    };
+    let mut early = Vec::new();
+    make(&mut db, false, random, &mut early);
+    for id in 0..60 {
+        // Refused where an index cannot have it.
+        db.run(doc! { "insert": "c", "documents": vec![Value::from(document(random, id))] });
+    }
+    for _ in 0..20 {
+        let id = random.below(60) as i32;
+        if random.one_in(4) {
+            let delete = doc! { "q": doc! { "_id": id }, "limit": 1 };
+            db.must(doc! { "delete": "c", "deletes": vec![Value::from(delete)] });
+        } else {
+            let mut replacement = document(random, id);
+            replacement.remove("_id");
+            let update = doc! { "q": doc! { "_id": id }, "u": replacement };
+            db.run(doc! { "update": "c", "updates": vec![Value::from(update)] });
+        }
+    }
+    make(&mut db, true, random, &mut early);
+    (db, hints)
+}
+
+#[test]
+fn queries_find_the_same_by_every_index() {
+    let (mut compared, mut found) = (0, 0);
+    // Those from 15 on have found something.
+    for seed in [0, 1, 2, 3, 4, 5, 15, 42, 44, 76] {
+        let mut random = Random::new(seed);
+        let (mut db, hints) = prepare(&mut random);
+        let report = db.must(doc! { "validate": "c", "full": true });
+        assert!(
+            report.get("valid").is_some_and(ValueRef::truthy),
+            "seed {seed}: {report:?}"
+        );
+        for _ in 0..120 {
+            let filter = filter(&mut random, 2);
+            let sort = random
+                .pick(&[
+                    doc! { "_id": 1 },
+                    doc! { "a": 1, "_id": 1 },
+                    doc! { "a": -1, "b": 1, "_id": 1 },
+                    doc! { "a.b": 1, "_id": 1 },
+                    doc! { "c": -1, "_id": -1 },
+                ])
+                .clone();
+            let natural = Value::from(doc! { "$natural": 1 });
+            // Some filters are refused, and some sorts of parallel arrays.
+            let Ok(expected) = db.find(&filter, &sort, Some(natural)) else {
+                continue;
+            };
+            found += expected.len();
+            for hint in std::iter::once(None).chain(hints.iter().cloned().map(Some)) {
+                let answered = db.find(&filter, &sort, hint.clone());
+                compared += 1;
+                if answered != Ok(expected.clone()) {
+                    let all = db.must(doc! { "find": "c", "batchSize": 100 });
+                    panic!(
+                        "seed {seed}, hint {hint:?}, sort {sort:?}: {filter:?}\n  expected {expected:?}\n  answered {answered:?}\n  {all:?}"
+                    );
+                }
+            }
+        }
+    }
+    assert!(compared > 3_000 && found > 3_000, "{compared} runs, {found} documents");
+}
