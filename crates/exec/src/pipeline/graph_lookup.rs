@@ -1,7 +1,7 @@
 //! `$graphLookup`: breadth-first search through a collection.
 
 use super::hash_join::collect;
-use super::lookup::{one_field, set_path};
+use super::lookup::{inner_batch, one_field, set_path};
 use super::{PipelineSource, open};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
@@ -81,7 +81,13 @@ impl GraphLookupOp {
     }
 
     /// The documents whose `connectToField` holds one of the values.
-    fn step(&self, values: Vec<Value>, batch: &Batch<'_>) -> Result<Vec<RowDoc>> {
+    fn step(&self, mut values: Vec<Value>, batch: &Batch<'_>) -> Result<Vec<RowDoc>> {
+        // Filters refuse undefined, which old data may hold: it connects as null does.
+        for value in &mut values {
+            if matches!(value, Value::Undefined) {
+                *value = Value::Null;
+            }
+        }
         let filter = one_field(&self.graph.connect_to, doc! { "$in": values });
         let mut filter = MatchExpr::parse(filter.as_ref(), &mut Scope::new())?;
         if let Some(restrict) = &self.graph.restrict {
@@ -89,7 +95,7 @@ impl GraphLookupOp {
         }
         let filter = Arc::new(filter.normalize());
         let mut source = open(&self.graph.from, Some(filter), batch.view, &self.context)?;
-        let mut inner = Batch::new(batch.view, batch.op, batch.interrupt).with_spill_dir(batch.spill_dir);
+        let mut inner = inner_batch(batch, batch.op);
         let mut rows = Vec::new();
         loop {
             match source.next(&mut inner)? {

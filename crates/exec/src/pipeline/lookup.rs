@@ -200,7 +200,8 @@ fn has_index(collection: &nestor_storage::Collection, foreign: &Path) -> bool {
     })
 }
 
-fn inner_batch<'v>(batch: &Batch<'v>, op: &'v OpContext) -> Batch<'v> {
+/// A batch for what runs to its end within `batch`.
+pub(super) fn inner_batch<'v>(batch: &Batch<'v>, op: &'v OpContext) -> Batch<'v> {
     let mut inner = Batch::new(batch.view, op, batch.interrupt).with_spill_dir(batch.spill_dir);
     inner.memory_bytes_max = batch.memory_bytes_max;
     inner
@@ -257,6 +258,14 @@ fn gather(value: ValueRef<'_>, parts: &[PathPart], seen_array: &mut bool, out: &
 
 /// `{foreign: {$in: values}}`; regular expressions are compared as values, not matched.
 fn equality(foreign: &Path, values: &[Value]) -> Result<MatchExpr> {
+    // Filters refuse undefined, which old data may hold: it joins as null does.
+    let values: Vec<Value> = values
+        .iter()
+        .map(|value| match value {
+            Value::Undefined => Value::Null,
+            value => value.clone(),
+        })
+        .collect();
     let each: Vec<Value> = values
         .iter()
         .map(|value| one_field(foreign, doc! { "$eq": value.clone() }).into())
@@ -265,7 +274,7 @@ fn equality(foreign: &Path, values: &[Value]) -> Result<MatchExpr> {
         0 => return Ok(MatchExpr::AlwaysFalse),
         1 => each.into_iter().next().expect("one"),
         _ if values.iter().any(|v| matches!(v, Value::Regex(_))) => doc! { "$or": each }.into(),
-        _ => one_field(foreign, doc! { "$in": values.to_vec() }).into(),
+        _ => one_field(foreign, doc! { "$in": values }).into(),
     };
     let Value::Document(filter) = filter else {
         return Ok(MatchExpr::AlwaysFalse);

@@ -11,6 +11,12 @@ use nestor_model::{DocRef, Error, Result};
 pub fn bind_variables(variables: DocRef<'_>, op: &mut OpContext) -> Result<Scope> {
     let mut names = Vec::new();
     for (name, value) in variables {
+        if matches!(name, "NOW" | "CLUSTER_TIME") {
+            return Err(Error::location(
+                4_738_901,
+                format!("the system variable '{name}' cannot be set by a command"),
+            ));
+        }
         check_user_variable(name)?;
         let expr = Expr::parse(value, &mut Scope::with_vars(names.iter().copied()).without_clock())?;
         let mut deps = Deps::default();

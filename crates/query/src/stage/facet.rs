@@ -31,6 +31,9 @@ pub(super) fn parse(
     };
     let mut pipelines = Vec::new();
     for (name, value) in doc {
+        if name.is_empty() {
+            return Err(Error::location(15998, "the names of $facet's fields cannot be empty"));
+        }
         check_field_name(name)?;
         let ValueRef::Array(stages) = value else {
             return Err(Error::location(

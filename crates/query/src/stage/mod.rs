@@ -279,7 +279,14 @@ static TABLE: &[StageDef] = &[
             ..FIRST
         },
     ),
-    def("$listSessions", sources::parse, FIRST),
+    def(
+        "$listSessions",
+        sources::parse,
+        Rules {
+            not_in_facet: false,
+            ..FIRST
+        },
+    ),
     def(
         "$listLocalSessions",
         sources::parse,

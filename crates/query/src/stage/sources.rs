@@ -49,6 +49,10 @@ pub(super) fn parse(
                     "$listSessions may only be run against config.system.sessions",
                 ));
             }
+            // The wrong namespace is told before the wrong place.
+            if context.in_facet {
+                return Err(not_in_facet(stage));
+            }
             SourceStage::ListSessions(sessions(stage, value)?)
         }
         "$listLocalSessions" => SourceStage::ListLocalSessions(sessions(stage, value)?),
@@ -89,6 +93,13 @@ pub(super) fn parse(
     Ok(())
 }
 
+fn not_in_facet(stage: &str) -> Error {
+    Error::location(
+        40600,
+        format!("{stage} is not allowed to be used within a $facet stage"),
+    )
+}
+
 /// The error for a stage that needs what Nestor has not.
 pub(super) fn refusal(stage: &str) -> Error {
     match stage {
@@ -118,10 +129,7 @@ fn list_cluster_catalog(value: ValueRef<'_>, context: &ParseContext<'_>) -> Resu
         ));
     }
     if context.in_facet {
-        return Err(Error::location(
-            40600,
-            format!("{NAME} is not allowed to be used within a $facet stage"),
-        ));
+        return Err(not_in_facet(NAME));
     }
     let ValueRef::Document(doc) = value else {
         return Err(Error::location(9_621_302, format!("{NAME} must take an object")));

@@ -94,7 +94,7 @@ impl Bounds {
     /// `{documents: [lower, upper]}` or `{range: [lower, upper], unit}`.
     ///
     /// Errors: 9 for the form, 5339900 lower above upper, 5339901 documents without `sortBy`, 5339902 a range
-    /// without one ascending field in `sortBy`.
+    /// without one field in `sortBy`, 8947401 with a descending one.
     pub fn parse(spec: DocRef<'_>, sort: Option<&SortSpec>) -> Result<Self> {
         let (mut documents, mut range, mut unit) = (None, None, None);
         for (name, value) in spec {
@@ -191,6 +191,14 @@ impl Bounds {
         };
         if at(lower, f64::NEG_INFINITY) > at(upper, f64::INFINITY) {
             return Err(Error::location(5_339_900, "lower bound must not exceed upper bound"));
+        }
+        if let Some([part]) = sort.map(SortSpec::parts) {
+            if !part.ascending {
+                return Err(Error::location(
+                    8_947_401,
+                    "range-based bounds require an ascending sortBy",
+                ));
+            }
         }
         let one_ascending =
             sort.is_some_and(|s| matches!(s.parts(), [part] if part.ascending && matches!(part.by, SortBy::Path(_))));

@@ -1,0 +1,223 @@
+//! Laws of the algebra of nested relations, checked on collections of random documents: they hold whatever is in
+//! them. The documents of an answer are compared as printed, so that types and the order of fields count.
+
+use nestor_command::{Connection, Request, Service, ServiceOptions};
+use nestor_model::{Array, Document, RawDoc, Value, ValueRef, doc};
+use nestor_storage::{Engine, EngineOptions};
+use nestor_testkit::random::Random;
+use nestor_testkit::shell;
+
+struct Database {
+    service: Service,
+    connection: Connection,
+}
+
+impl Database {
+    fn new() -> Self {
+        let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
+        let service = Service::new(ServiceOptions::default(), engine);
+        let connection = Connection::new(&service, "laws");
+        Self { service, connection }
+    }
+
+    fn command(&mut self, mut command: Document) -> Document {
+        if command.get("$db").is_none() {
+            command.push("$db", "test");
+        }
+        let raw = command.to_raw();
+        let outcome = self.service.run(&mut self.connection, Request::new(raw.as_raw()));
+        let reply = Document::from(RawDoc::validate(&outcome.reply).expect("a reply is BSON").to_buf());
+        assert!(
+            reply.get("ok").is_some_and(ValueRef::truthy) && reply.get("writeErrors").is_none(),
+            "{command:?}: {reply:?}"
+        );
+        reply
+    }
+
+    fn insert(&mut self, collection: &str, docs: Vec<Value>) {
+        self.command(doc! { "insert": collection, "documents": Array::new(docs) });
+    }
+
+    /// The documents of a pipeline, printed.
+    fn run(&mut self, collection: &str, stages: &[&str]) -> Vec<String> {
+        let pipeline: Vec<Value> = stages
+            .iter()
+            .map(|stage| Value::Document(shell::document(stage).unwrap_or_else(|e| panic!("{stage}: {e}"))))
+            .collect();
+        let command =
+            doc! { "aggregate": collection, "pipeline": Array::new(pipeline), "cursor": doc! { "batchSize": 100_000 } };
+        let reply = self.command(command);
+        let cursor = reply.get("cursor").and_then(ValueRef::as_document).expect("a cursor");
+        let batch = cursor.get("firstBatch").and_then(ValueRef::as_array).expect("a batch");
+        batch.iter().map(|d| shell::print(&d.to_value())).collect()
+    }
+
+    /// As [`Self::run`], in an order of its own: what a law says of sets of documents.
+    fn set(&mut self, collection: &str, stages: &[&str]) -> Vec<String> {
+        let mut docs = self.run(collection, stages);
+        docs.sort();
+        docs
+    }
+}
+
+/// `{_id, k, v, a, b}` with few different keys, and arrays, scalars, nulls or nothing in `a` and `b`.
+fn documents(random: &mut Random, count: usize) -> Vec<Value> {
+    (0..count)
+        .map(|id| {
+            let mut out = doc! { "_id": id as i32, "k": random.below(5) as i32, "v": random.scalar() };
+            for name in ["a", "b"] {
+                match random.below(6) {
+                    0 => {}
+                    1 => out.push(name, random.scalar()),
+                    _ => {
+                        let items: Vec<Value> = (0..random.below(4)).map(|_| random.scalar()).collect();
+                        out.push(name, Array::new(items));
+                    }
+                }
+            }
+            Value::Document(out)
+        })
+        .collect()
+}
+
+fn each_database(law: impl Fn(&mut Database, &mut Random)) {
+    for seed in 1..=12 {
+        let mut random = Random::new(seed);
+        let mut database = Database::new();
+        let docs = documents(&mut random, 40);
+        database.insert("c", docs);
+        println!("seed {seed}");
+        law(&mut database, &mut random);
+    }
+}
+
+#[test]
+fn unwinding_different_paths_commutes() {
+    each_database(|database, _| {
+        for (a, b) in [
+            (r#"{$unwind: "$a"}"#, r#"{$unwind: "$b"}"#),
+            (
+                r#"{$unwind: {path: "$a", preserveNullAndEmptyArrays: true}}"#,
+                r#"{$unwind: {path: "$b", preserveNullAndEmptyArrays: true}}"#,
+            ),
+        ] {
+            assert_eq!(database.set("c", &[a, b]), database.set("c", &[b, a]));
+        }
+    });
+}
+
+/// Nesting undoes unnesting when the grouping key is a key. Here `_id` is one, and `k` is none.
+#[test]
+fn nest_undoes_unnest_when_the_grouping_key_is_a_key() {
+    each_database(|database, _| {
+        let arrays = r#"{$match: {a: {$type: "array", $ne: []}}}"#;
+        let nest = |key: &str| format!(r#"{{$group: {{_id: "${key}", a: {{$push: "$a"}}}}}}"#);
+        let plain = |key: &str| format!(r#"{{$replaceWith: {{_id: "${key}", a: "$a"}}}}"#);
+        let nested = database.set("c", &[arrays, r#"{$unwind: "$a"}"#, &nest("_id")]);
+        assert_eq!(nested, database.set("c", &[arrays, &plain("_id")]));
+        let by_k = database.set("c", &[arrays, r#"{$unwind: "$a"}"#, &nest("k")]);
+        assert!(by_k.len() <= 5, "one document for each k, not for each document");
+        assert_ne!(by_k, database.set("c", &[arrays, &plain("k")]));
+    });
+}
+
+/// Stages whose answer depends only on the documents and their order, so that a pipeline of them may be cut anywhere.
+const STAGES: [&str; 13] = [
+    r#"{$match: {k: {$gt: 0}}}"#,
+    r#"{$match: {a: 1}}"#,
+    r#"{$set: {n: {$size: {$cond: [{$isArray: "$a"}, "$a", []]}}}}"#,
+    r#"{$project: {a: 1, b: 1, k: 1, v: 1}}"#,
+    r#"{$unset: "b"}"#,
+    r#"{$sort: {k: 1, _id: 1}}"#,
+    r#"{$sort: {v: -1, _id: 1}}"#,
+    r#"{$limit: 25}"#,
+    r#"{$skip: 3}"#,
+    r#"{$lookup: {from: "c", localField: "k", foreignField: "_id", as: "other"}}"#,
+    r#"{$set: {a: {$ifNull: ["$a", "none"]}}}"#,
+    r#"{$setWindowFields: {partitionBy: "$k", sortBy: {_id: 1}, output: {r: {$rank: {}}}}}"#,
+    r#"{$redact: {$cond: [{$eq: ["$k", 2]}, "$$PRUNE", "$$KEEP"]}}"#,
+];
+
+#[test]
+fn a_pipeline_may_be_cut_anywhere_by_out() {
+    each_database(|database, random| {
+        let stages: Vec<&str> = (0..6).map(|_| *random.pick(&STAGES)).collect();
+        let whole = database.run("c", &stages);
+        for at in 0..=stages.len() {
+            let (first, second) = stages.split_at(at);
+            let first: Vec<&str> = first.iter().copied().chain([r#"{$out: "cut"}"#]).collect();
+            assert!(database.run("c", &first).is_empty());
+            assert_eq!(database.run("cut", second), whole, "{stages:?} cut at {at}");
+        }
+    });
+}
+
+#[test]
+fn a_limit_is_a_prefix_of_the_whole_sort() {
+    each_database(|database, random| {
+        for sort in [r#"{$sort: {v: 1, _id: 1}}"#, r#"{$sort: {a: -1, k: 1, _id: -1}}"#] {
+            let all = database.run("c", &[sort]);
+            assert_eq!(all.len(), 40);
+            let limit = 1 + random.below(40);
+            let some = database.run("c", &[sort, &format!("{{$limit: {limit}}}")]);
+            assert_eq!(some, all[..limit]);
+        }
+    });
+}
+
+#[test]
+fn a_facet_gives_what_its_pipelines_give() {
+    each_database(|database, random| {
+        let (x, y) = (*random.pick(&STAGES), *random.pick(&STAGES));
+        let facet = format!("{{$facet: {{p: [{x}, {y}]}}}}");
+        let unwound = database.run("c", &[&facet, r#"{$unwind: "$p"}"#, r#"{$replaceWith: "$p"}"#]);
+        assert_eq!(unwound, database.run("c", &[x, y]));
+    });
+}
+
+/// Union is concatenation, and a join with an index finds what a join without one finds.
+#[test]
+fn unions_and_joins() {
+    each_database(|database, _| {
+        let union = database.run("c", &[r#"{$unionWith: {coll: "c", pipeline: [{$match: {k: 1}}]}}"#]);
+        let mut both = database.run("c", &[]);
+        both.extend(database.run("c", &[r#"{$match: {k: 1}}"#]));
+        assert_eq!(union, both);
+
+        let join = r#"{$lookup: {from: "c", localField: "a", foreignField: "v", as: "r"}}"#;
+        let with_order = r#"{$set: {r: {$sortArray: {input: "$r", sortBy: {_id: 1}}}}}"#;
+        let without_index = database.run("c", &[join, with_order]);
+        let index = Value::Document(doc! { "key": doc! { "v": 1 }, "name": "v" });
+        database.command(doc! { "createIndexes": "c", "indexes": Array::new(vec![index]) });
+        assert_eq!(database.run("c", &[join, with_order]), without_index);
+    });
+}
+
+/// With next to no memory sorts, groups and windows go to disk, and answer the same.
+#[test]
+fn spilling_changes_nothing() {
+    each_database(|database, _| {
+        let pipelines: [&[&str]; 4] = [
+            &[r#"{$sort: {v: 1, _id: 1}}"#],
+            &[
+                r#"{$group: {_id: "$k", all: {$push: "$v"}, n: {$sum: 1}}}"#,
+                r#"{$sort: {_id: 1}}"#,
+            ],
+            &[
+                r#"{$setWindowFields: {partitionBy: "$k", sortBy: {_id: 1}, output: {all: {$push: "$v", window: {documents: [-1, 1]}}}}}"#,
+            ],
+            &[
+                r#"{$unwind: "$a"}"#,
+                r#"{$group: {_id: "$a", s: {$addToSet: "$k"}}}"#,
+                r#"{$project: {n: {$size: "$s"}}}"#,
+                r#"{$sort: {_id: 1}}"#,
+            ],
+        ];
+        let roomy: Vec<_> = pipelines.iter().map(|p| database.run("c", p)).collect();
+        database
+            .command(doc! { "setParameter": 1, "internalQueryMaxBlockingSortMemoryUsageBytes": 2_000, "$db": "admin" });
+        for (pipeline, roomy) in pipelines.iter().zip(roomy) {
+            assert_eq!(database.run("c", pipeline), roomy, "{pipeline:?}");
+        }
+    });
+}
