@@ -261,5 +261,5 @@ fn queries_find_the_same_by_every_index() {
             }
         }
     }
-    assert!(compared > 3_000 && found > 3_000, "{compared} runs, {found} documents");
+    assert!(compared > 3_000 && found > 2_000, "{compared} runs, {found} documents");
 }
