@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use dfp_number_sys::bid128_000::*;
-use dfp_number_sys::{BID128, RND_NEAREST_EVEN};
+use dfp_number_sys::{BID128, RND_NEAREST_EVEN, RND_TOWARD_ZERO};
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -209,6 +209,15 @@ impl Decimal128 {
     /// case, optional sign. `None` when the text is none of these. The flags tell about rounding,
     /// overflow and underflow.
     pub fn parse(text: &str) -> Option<(Self, DecimalFlags)> {
+        Self::parse_rounding(text, RND_NEAREST_EVEN)
+    }
+
+    /// As [`Decimal128::parse`], with the digits after the 34th cut off instead of rounded.
+    pub fn parse_truncating(text: &str) -> Option<(Self, DecimalFlags)> {
+        Self::parse_rounding(text, RND_TOWARD_ZERO)
+    }
+
+    fn parse_rounding(text: &str, rounding: u32) -> Option<(Self, DecimalFlags)> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let negative = text.starts_with('-');
         match unsigned.to_ascii_lowercase().as_str() {
@@ -230,7 +239,7 @@ impl Decimal128 {
             return None;
         }
         let mut flags = 0;
-        let value = bid128_from_string(text, RND_NEAREST_EVEN, &mut flags);
+        let value = bid128_from_string(text, rounding, &mut flags);
         Some((Self::from_bid(value), DecimalFlags(flags)))
     }
 

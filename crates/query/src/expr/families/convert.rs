@@ -455,7 +455,7 @@ fn to_decimal(value: ValueRef<'_>, target: &Target) -> Result<Decimal128> {
         ValueRef::Decimal128(v) => v,
         ValueRef::String(text) => match target.base {
             Some(base) if base != 10 => Decimal128::from_i64(whole_in_base(text, base)?),
-            _ => match Decimal128::parse(text) {
+            _ => match Decimal128::parse_truncating(text) {
                 Some((v, flags)) if !flags.overflow() && !flags.underflow() => v,
                 _ => return Err(no_number(text)),
             },
