@@ -358,13 +358,28 @@ fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
         engine_options.oplog_bytes_max = mib << 20;
         engine_options.ephemeral_oplog_bytes_max = mib << 20;
     }
-    if let Some(gib) = options.cache_gib {
-        engine_options.base_cache_bytes_max = (gib * f64::from(1 << 30)) as usize;
+    engine_options.base_cache_bytes_max = match options.cache_gib {
+        Some(gib) => (gib * f64::from(1 << 30)) as usize,
+        None => default_cache_bytes(),
+    };
+    // On a machine with memory to spare fewer, larger merges write each page of the base less often.
+    if engine_options.base_cache_bytes_max >= 2 << 30 {
+        engine_options.memtable_bytes_max = 128 << 20;
     }
     match &options.dbpath {
         Some(dir) => Engine::open(dir, engine_options).map_err(|e| e.to_string()),
         None => Ok(Engine::ephemeral(engine_options)),
     }
+}
+
+/// What the base may keep in memory when nothing is said: half of the machine's memory without its first GiB, at least
+/// 256 MiB, as the manual says of `--wiredTigerCacheSizeGB`. Filled as pages are read, so an idle server stays small.
+fn default_cache_bytes() -> usize {
+    const GIB: u64 = 1 << 30;
+    let mib = nestor_command::commands::diagnostic::host_info::usable_memory_mib();
+    let total = u64::try_from(mib).unwrap_or(0) << 20;
+    let half = total.saturating_sub(GIB) / 2;
+    usize::try_from(half.max(GIB / 4)).unwrap_or(usize::MAX)
 }
 
 /// The wall clock in seconds, for optimes.

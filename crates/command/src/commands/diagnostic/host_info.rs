@@ -30,10 +30,16 @@ pub fn host_name() -> String {
         .unwrap_or_else(|| "localhost".to_owned())
 }
 
+/// Memory in MiB that the process may use: the machine's, or its control group's limit if that is less.
+pub fn usable_memory_mib() -> i64 {
+    let memory_mib = system_mib("/proc/meminfo", "MemTotal");
+    memory_limit_mib().map_or(memory_mib, |limit| limit.min(memory_mib))
+}
+
 fn write(reply: &mut RawWriter) {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as i32);
     let memory_mib = system_mib("/proc/meminfo", "MemTotal");
-    let limit_mib = memory_limit_mib().map_or(memory_mib, |limit| limit.min(memory_mib));
+    let limit_mib = usable_memory_mib();
     reply.begin_document("system");
     reply.append("currentTime", ValueRef::DateTime(crate::clock::now_ms()));
     reply.append("hostname", host_name().as_str());
