@@ -64,7 +64,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     if let Some(index) = &index {
         check_index(index)?;
     }
-    if args.dry_run && !index.as_ref().is_some_and(|index| index.unique == Some(true)) {
+    if args.dry_run && index.as_ref().is_none_or(|index| index.unique != Some(true)) {
         bail!(
             InvalidOptions,
             "The 'dryRun' option is only supported with the 'unique' index option"

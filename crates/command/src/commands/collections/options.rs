@@ -31,7 +31,7 @@ pub fn capped_size(size: i64) -> Result<i64> {
 
 /// Reads the number of documents of a capped collection; not positive means no limit.
 pub fn capped_max(max: i64) -> Result<i64> {
-    if max >= i64::from(i32::MAX) + 1 {
+    if max > i64::from(i32::MAX) {
         bail!(
             BadValue,
             "max in a capped collection has to be < 2^31 or not set, but was {max}"

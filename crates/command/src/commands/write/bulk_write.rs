@@ -97,6 +97,17 @@ crate::args! {
     }
 }
 
+/// Fields that only a sharded cluster's routers send.
+fn refuse_router_fields(given: bool) -> Result<()> {
+    if given {
+        bail!(
+            NotImplemented,
+            "bulkWrite takes no fields of a sharded cluster's routers on one node"
+        );
+    }
+    Ok(())
+}
+
 enum Op<'a> {
     Insert(InsertOp<'a>),
     Update(UpdateOp<'a>),
@@ -107,8 +118,16 @@ impl<'a> Op<'a> {
     fn parse(doc: RawDoc<'a>) -> Result<Self> {
         match doc.iter().next().map(|(name, _)| name) {
             Some("insert") => Ok(Self::Insert(InsertOp::parse(doc, &[])?)),
-            Some("update") => Ok(Self::Update(UpdateOp::parse(doc, &[])?)),
-            Some("delete") => Ok(Self::Delete(DeleteOp::parse(doc, &[])?)),
+            Some("update") => {
+                let update = UpdateOp::parse(doc, &[])?;
+                refuse_router_fields(update.sample_id.is_some() || update.upsert_supplied)?;
+                Ok(Self::Update(update))
+            }
+            Some("delete") => {
+                let delete = DeleteOp::parse(doc, &[])?;
+                refuse_router_fields(delete.sample_id.is_some())?;
+                Ok(Self::Delete(delete))
+            }
             Some(other) => bail!(
                 FailedToParse,
                 "Unrecognized op type '{other}', expected one of 'insert', 'update', 'delete'"
@@ -228,6 +247,7 @@ fn namespaces(context: &Context<'_>, args: &BulkWriteArgs<'_>) -> Result<Vec<Nam
     let mut out = Vec::with_capacity(args.ns_info.len());
     for doc in &args.ns_info {
         let info = NsInfo::parse(*doc, &[])?;
+        refuse_router_fields(info.is_timeseries_namespace)?;
         let ns = Namespace::parse(info.ns);
         if ns.coll.is_empty() {
             bail!(

@@ -143,7 +143,7 @@ impl Bounds {
                     n.map(Bound::Offset)
                         .ok_or_else(|| Error::failed_to_parse("numeric document-based bounds must be an integer"))
                 },
-                |keyword| Ok(keyword),
+                Ok,
             )
         };
         let (lower, upper) = (whole(lower)?, whole(upper)?);
@@ -180,7 +180,7 @@ impl Bounds {
                         value.bson_type().alias()
                     ))),
                 },
-                |keyword| Ok(keyword),
+                Ok,
             )
         };
         let (lower, upper) = (number(lower)?, number(upper)?);
