@@ -121,6 +121,18 @@ fn nest_undoes_unnest_when_the_grouping_key_is_a_key() {
     });
 }
 
+/// The rest of a document is shared by the documents of its elements: else this takes gigabytes.
+#[test]
+fn long_arrays_unwind_without_copies_of_the_whole() {
+    let mut database = Database::new();
+    let items: Vec<Value> = (0..200_000).map(Value::Int32).collect();
+    let document = doc! { "_id": 1, "pad": "x".repeat(1_000_000), "a": Array::new(items) };
+    database.insert("c", vec![Value::Document(document)]);
+    let sum = r#"{$group: {_id: null, n: {$sum: 1}, s: {$sum: {$strLenBytes: {$substrBytes: ["$pad", 0, 3]}}}}}"#;
+    let answer = database.run("c", &[r#"{$unwind: "$a"}"#, sum]);
+    assert_eq!(answer, ["{_id: null, n: 200000, s: 600000}"]);
+}
+
 /// Stages whose answer depends only on the documents and their order, so that a pipeline of them may be cut anywhere.
 const STAGES: [&str; 13] = [
     r#"{$match: {k: {$gt: 0}}}"#,

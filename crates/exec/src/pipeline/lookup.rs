@@ -17,6 +17,9 @@ use nestor_query::stage::Lookup;
 use nestor_query::{OpContext, Scope};
 use std::sync::Arc;
 
+/// Documents of a table between two looks at the interrupt.
+const CHECK_EVERY: usize = 128;
+
 /// Joins each row.
 pub(super) struct LookupOp {
     input: BoxOperator,
@@ -173,7 +176,10 @@ impl LookupOp {
                 // Null also finds what is absent, which the table does not know: the filter decides.
                 let filter = equality(&join.foreign, &values)?;
                 let mut rows = Vec::new();
-                for doc in table.docs() {
+                for (at, doc) in table.docs().iter().enumerate() {
+                    if at % CHECK_EVERY == 0 {
+                        batch.interrupt.check()?;
+                    }
                     if filter.matches(doc.as_doc(), batch.op)? {
                         rows.push(doc.clone());
                     }

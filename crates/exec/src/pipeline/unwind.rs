@@ -3,10 +3,9 @@
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::row::{Row, RowDoc};
-use nestor_model::{Document, Result};
+use nestor_model::Result;
 use nestor_query::env::DocMeta;
-use nestor_query::stage::Unwind;
-use std::collections::VecDeque;
+use nestor_query::stage::{Unwind, Unwound};
 use std::sync::Arc;
 
 /// Unwinds each row.
@@ -14,7 +13,7 @@ pub(super) struct UnwindOp {
     input: BoxOperator,
     unwind: Arc<Unwind>,
     /// What is left of the last row.
-    pending: VecDeque<Document>,
+    pending: Option<Unwound>,
     meta: Option<Box<DocMeta>>,
     counters: Counters,
 }
@@ -24,7 +23,7 @@ impl UnwindOp {
         Self {
             input,
             unwind,
-            pending: VecDeque::new(),
+            pending: None,
             meta: None,
             counters: Counters::default(),
         }
@@ -34,22 +33,25 @@ impl UnwindOp {
 impl Operator for UnwindOp {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         loop {
-            if let Some(doc) = self.pending.pop_front() {
-                self.counters.advanced += 1;
-                return Ok(Step::Row(Row {
-                    doc: RowDoc::Owned(doc),
-                    record: None,
-                    meta: self.meta.clone(),
-                }));
+            if let Some(unwound) = &mut self.pending {
+                // A long array is much work for one row of the input.
+                if !batch.spend()? {
+                    return Ok(Step::Pause);
+                }
+                if let Some(doc) = self.unwind.next(unwound) {
+                    self.counters.advanced += 1;
+                    return Ok(Step::Row(Row {
+                        doc: RowDoc::Owned(doc),
+                        record: None,
+                        meta: self.meta.clone(),
+                    }));
+                }
+                self.pending = None;
             }
             self.counters.works += 1;
             match self.input.next(batch)? {
                 Step::Row(row) => {
-                    let pending = &mut self.pending;
-                    self.unwind.apply(row.as_doc(), |doc| {
-                        pending.push_back(doc);
-                        Ok(())
-                    })?;
+                    self.pending = Some(self.unwind.start(row.doc.into_document()));
                     self.meta = row.meta;
                 }
                 Step::Eof => {
@@ -62,7 +64,7 @@ impl Operator for UnwindOp {
     }
 
     fn is_done(&self) -> bool {
-        self.pending.is_empty() && self.input.is_done()
+        self.pending.as_ref().is_none_or(Unwound::is_done) && self.input.is_done()
     }
     fn save(&mut self) {
         self.input.save();

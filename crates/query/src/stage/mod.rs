@@ -38,7 +38,7 @@ pub use out::Out;
 pub use redact::{Redact, redact};
 pub use sources::SourceStage;
 pub use union_with::UnionWith;
-pub use unwind::Unwind;
+pub use unwind::{Unwind, Unwound};
 pub use window::{Bound, Bounds, RangeUnit, SetWindowFields, WindowFunction};
 
 use crate::matcher::MatchExpr;

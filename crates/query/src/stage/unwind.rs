@@ -99,42 +99,67 @@ fn wrong(code: i32, message: &str, value: ValueRef<'_>) -> Error {
     Error::location(code, format!("{message}, got {}", value.bson_type().alias()))
 }
 
+/// What is left to make of one document.
+#[derive(Debug)]
+pub struct Unwound {
+    /// The document with something small in place of the array, so that the copies for its elements share the rest.
+    base: Option<Document>,
+    items: std::iter::Enumerate<std::vec::IntoIter<Value>>,
+}
+
+impl Unwound {
+    /// True when [`Unwind::next`] will give no more.
+    pub fn is_done(&self) -> bool {
+        self.base.is_none()
+    }
+}
+
 impl Unwind {
-    /// The documents that come of `doc`, handed to `emit` in order.
-    pub fn apply(&self, doc: DocRef<'_>, mut emit: impl FnMut(Document) -> Result<()>) -> Result<()> {
-        match value_at(doc, &self.path) {
+    /// Begins with a document; [`Unwind::next`] gives the documents that come of it.
+    pub fn start(&self, mut doc: Document) -> Unwound {
+        let found = match value_at(doc.as_ref(), &self.path) {
+            ValueRef::Array(items) if items.is_empty() => {
+                // An empty array leaves its field out.
+                set_path(&mut doc, &self.path, Value::Missing);
+                false
+            }
             ValueRef::Array(items) => {
-                if items.is_empty() {
-                    if self.preserve {
-                        // An empty array leaves its field out.
-                        emit(self.replaced(doc, Value::Missing, Value::Null))?;
-                    }
-                    return Ok(());
-                }
-                // Changing the shared copy one level deep costs less than decoding the document each time.
-                for (at, item) in items.iter().enumerate() {
-                    emit(self.replaced(doc, item.to_value(), Value::Int64(at as i64)))?;
-                }
-                Ok(())
+                let items: Vec<Value> = items.iter().map(ValueRef::to_value).collect();
+                set_path(&mut doc, &self.path, Value::Null);
+                return Unwound {
+                    base: Some(doc),
+                    items: items.into_iter().enumerate(),
+                };
             }
-            ValueRef::Missing | ValueRef::Null | ValueRef::Undefined if !self.preserve => Ok(()),
-            _ => {
-                let mut out = doc.to_document();
-                if let Some(index) = &self.index {
-                    set_path(&mut out, index, Value::Null);
-                }
-                emit(out)
-            }
+            ValueRef::Missing | ValueRef::Null | ValueRef::Undefined => false,
+            // A scalar stays as it is, as an element without a position.
+            _ => true,
+        };
+        let kept = found || self.preserve;
+        if let (true, Some(index)) = (kept, &self.index) {
+            set_path(&mut doc, index, Value::Null);
+        }
+        Unwound {
+            base: kept.then_some(doc),
+            items: Vec::new().into_iter().enumerate(),
         }
     }
 
-    fn replaced(&self, doc: DocRef<'_>, item: Value, index: Value) -> Document {
-        let mut out = doc.to_document();
-        set_path(&mut out, &self.path, item);
-        if let Some(path) = &self.index {
-            set_path(&mut out, path, index);
+    /// The next document, if there is one.
+    pub fn next(&self, unwound: &mut Unwound) -> Option<Document> {
+        let Some((at, item)) = unwound.items.next() else {
+            return unwound.base.take();
+        };
+        // The last one needs no copy.
+        let mut doc = match unwound.items.len() {
+            0 => unwound.base.take()?,
+            _ => unwound.base.clone()?,
+        };
+        set_path(&mut doc, &self.path, item);
+        if let Some(index) = &self.index {
+            set_path(&mut doc, index, Value::Int64(at as i64));
         }
-        out
+        Some(doc)
     }
 }
 
@@ -191,12 +216,10 @@ mod tests {
     fn run(unwind: &Unwind, doc: &str) -> Vec<String> {
         let doc = extjson::parse_document(doc).expect("valid JSON");
         let mut out = Vec::new();
-        unwind
-            .apply(doc.as_ref(), |d| {
-                out.push(extjson::to_string(&d, Form::Relaxed));
-                Ok(())
-            })
-            .expect("unwinding does not fail");
+        let mut unwound = unwind.start(doc);
+        while let Some(doc) = unwind.next(&mut unwound) {
+            out.push(extjson::to_string(&doc, Form::Relaxed));
+        }
         out
     }
 
