@@ -233,3 +233,47 @@ fn spilling_changes_nothing() {
         }
     });
 }
+
+/// Work that would take hours ends soon after its time is over, wherever it is spent.
+#[test]
+fn max_time_stops_every_pipeline() {
+    let mut database = Database::new();
+    let docs = (0..1_500).map(|id| Value::Document(doc! { "_id": id, "one": 1, "k": id % 7 }));
+    database.insert("c", docs.collect());
+    let lookup =
+        |inner: &str| format!(r#"{{$lookup: {{from: "c", let: {{x: "$_id"}}, pipeline: [{inner}], as: "r"}}}}"#);
+    let leaf = r#"{$match: {$expr: {$gt: ["$_id", "$$x"]}}}"#;
+    let by_one = r#"{$lookup: {from: "c", localField: "one", foreignField: "one", as: "r"}}"#;
+    let graph =
+        r#"{$graphLookup: {from: "c", startWith: "$k", connectFromField: "_id", connectToField: "k", as: "r"}}"#;
+    let long = [
+        lookup(&lookup(leaf)),
+        format!(r#"{by_one}, {{$unwind: "$r"}}, {}"#, by_one.replace("\"r\"", "\"s\"")),
+        format!(r#"{{$facet: {{a: [{}]}}}}"#, lookup(&lookup(leaf))),
+        format!(
+            r#"{{$unionWith: {{coll: "c", pipeline: [{}]}}}}"#,
+            lookup(&lookup(leaf))
+        ),
+        format!(r#"{graph}, {{$unwind: "$r"}}, {{$set: {{k: "$r.k"}}}}, {graph}"#),
+    ];
+    for stages in long {
+        let text = format!(
+            r#"{{aggregate: "c", pipeline: [{stages}, {{$group: {{_id: null, n: {{$sum: {{$cond: [{{$gt: ["$r", null]}}, 1, 0]}}}}}}}}], cursor: {{}}, maxTimeMS: 30, $db: "test"}}"#
+        );
+        let command = shell::document(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        let started = std::time::Instant::now();
+        let raw = command.to_raw();
+        let outcome = database
+            .service
+            .run(&mut database.connection, Request::new(raw.as_raw()));
+        let elapsed = started.elapsed();
+        let reply = Document::from(RawDoc::validate(&outcome.reply).expect("a reply is BSON").to_buf());
+        assert!(
+            matches!(reply.get("code"), Some(ValueRef::Int32(50))),
+            "{text}: {reply:?}"
+        );
+        // Far more than it takes, for machines with much else to do.
+        assert!(elapsed.as_secs() < 5, "{text}: {elapsed:?}");
+        println!("{elapsed:?} {stages}");
+    }
+}
