@@ -4,7 +4,7 @@
 use nestor_model::order::canonical_class;
 use nestor_model::{BsonType, Document, Value, ValueRef, compare};
 
-/// Whether `doc` matches `filter`, which must be well-formed and use only what [`condition`] knows.
+/// Whether `doc` matches `filter`, which must be well-formed and use only what `condition` knows.
 pub fn matches(filter: &Document, doc: &Document) -> bool {
     filter.iter().all(|(name, operand)| match name {
         "$and" => documents(operand).iter().all(|f| matches(f, doc)),

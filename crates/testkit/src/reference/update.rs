@@ -121,9 +121,12 @@ enum Outcome {
     Gone,
 }
 
+/// First steps, each with the rest of the paths that begin with it and their operations.
+type Groups<'p, 'u> = Vec<(String, Vec<(&'p [&'u str], &'p Op<'u>)>)>;
+
 impl State<'_> {
     /// The distinct first steps of `paths`, in order, each with what follows it.
-    fn grouped<'p, 'u>(&self, paths: &Paths<'p, 'u>) -> Result<Vec<(String, Vec<(&'p [&'u str], &'p Op<'u>)>)>, Code> {
+    fn grouped<'p, 'u>(&self, paths: &Paths<'p, 'u>) -> Result<Groups<'p, 'u>, Code> {
         let mut groups: Vec<(String, Vec<_>)> = Vec::new();
         for (path, op) in paths {
             let name = match path[0] {
