@@ -1,7 +1,7 @@
 //! One file per command: typed arguments, work, reply; sessions and cursors.
 //!
 //! Reading order: [`request`] (what goes in and comes out), [`service`] (how a command runs),
-//! [`dispatch`] (the table), [`context`] (what a command has at hand), [`args`] and [`generic`] (reading
+//! [`dispatch`] (the table), [`context`] (what a command has at hand), [`mod@args`] and [`generic`] (reading
 //! arguments), [`reply`], then any file of [`commands`].
 //!
 //! Only this crate turns an error into a reply. It knows no framing and no sockets.

@@ -1,8 +1,8 @@
 //! Runs plan trees on a snapshot; writes with index upkeep.
 //!
 //! Reading order: [`operator`] (the contract), [`batch`] (what operators see while they run), [`row`] (what
-//! they pass up), [`ops`] (the operators), [`build`] (from a plan to operators), [`pipeline`] (aggregation stages), [`point`] (lookups without a
-//! plan), [`write`] (insert, update, delete), [`keys`] (bytes of index and sort keys), [`interrupt`], [`spill`].
+//! they pass up), [`ops`] (the operators), [`build()`] (from a plan to operators), [`pipeline`] (aggregation stages), [`point`] (lookups without a
+//! plan), [`mod@write`] (insert, update, delete), [`keys`] (bytes of index and sort keys), [`interrupt`], [`spill`].
 //!
 //! It does not know commands, sessions or replies.
 

@@ -3,7 +3,7 @@
 //! [`Database`] is all of it as a library, without sockets. The rest of this crate stands around it. The
 //! server: [`serve`] (a process from start to end), [`listener`] (accepting), [`connection`] (reading, running,
 //! answering), [`stream`], [`buffers`], [`sink`] (where log lines go), [`limits`]. Beside it [`client`], a small
-//! client of our own, and [`import`] and [`bench`], which use it; [`check`].
+//! client of our own, and [`import`] and [`mod@bench`], which use it; [`check`].
 
 pub mod bench;
 pub mod buffers;

@@ -1,4 +1,4 @@
-//! The commands, one file each, in families. A family is a list of specs; [`ALL`] lists the families.
+//! The commands, one file each, in families. A family is a list of specs; `ALL` lists the families.
 
 pub mod administration;
 pub mod collections;

@@ -2,7 +2,7 @@
 //!
 //! Each row gets its sort key as order-preserving bytes, so comparing is comparing memory. With a limit a
 //! heap keeps the best rows only (top-k). Without, rows are collected and sorted; beyond the memory limit
-//! sorted runs go to temporary files ([`run`]) and are merged at the end. Rows with equal keys keep the
+//! sorted runs go to temporary files (`run`) and are merged at the end. Rows with equal keys keep the
 //! order they came in.
 
 mod run;

@@ -1,7 +1,7 @@
 //! Aggregation stages as operators.
 //!
-//! [`build`] puts one operator per stage on top of a source. Stages that read other collections
-//! (`$lookup`, `$graphLookup`, `$unionWith`) open them through [`open`], which also resolves views. Stages
+//! [`build()`] puts one operator per stage on top of a source. Stages that read other collections
+//! (`$lookup`, `$graphLookup`, `$unionWith`) open them through [`open()`], which also resolves views. Stages
 //! that read the server's own state ask [`ServerState`]; `$out` and `$merge` are no operators: whoever
 //! drains the pipeline writes ([`Pipeline::writes`] tells).
 //!

@@ -1,6 +1,6 @@
 //! Writes of single documents: record, index entries, counts and oplog entry in one write set.
 //!
-//! Reading order: [`Writer`] (what all writes share), [`insert`], [`update`], [`delete`], `entries` (index
+//! Reading order: [`Writer`] (what all writes share), `insert`, `update`, `delete`, `entries` (index
 //! upkeep), [`oplog`] (the entries), [`capped`].
 //!
 //! Nothing here commits. A failed write may have changed part of the write set: the caller takes a

@@ -2,7 +2,7 @@
 //!
 //! Messages are encoded beforehand; an operation only writes new `_id`s into them. One thread drives all
 //! connections, each of which has one message under way. The server's CPU time comes from `/proc`. Every case also
-//! runs against a [`responder`], a thread that answers the same messages with the same bytes and does nothing
+//! runs against a `responder`, a thread that answers the same messages with the same bytes and does nothing
 //! else: the ratio to it says what the database costs, whatever the machine.
 
 mod cpu;
