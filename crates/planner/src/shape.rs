@@ -1,7 +1,7 @@
 //! Shapes: what queries have in common that differ only in their literals.
 //!
 //! Two kinds. The *plan shape* ([`plan_shape`]) is what plans may be shared by: the normalized filter with its
-//! literals left out, sort, projection and collation. The *query shape* ([`query_shape`]) describes a command as it was
+//! literals left out, sort, projection and collation. The *query shape* ([`filter_query_shape`]) describes a command as it was
 //! written, literals replaced by the names of their types. Their hashes are what explain prints as
 //! `planCacheShapeHash` and `queryShapeHash`.
 
