@@ -2,6 +2,7 @@
 
 use nestor_model::{Path, Result, ValueRef};
 use nestor_planner::catalog::{IndexInfo, IndexPart, PartKind};
+use nestor_planner::wildcard::{PATH_PART, Wildcard};
 use nestor_planner::{FindQuery, PlanNode, plan_find};
 use nestor_query::Scope;
 use nestor_query::matcher::MatchExpr;
@@ -20,11 +21,12 @@ pub fn indexes(collection: &Collection) -> Result<Vec<Arc<IndexInfo>>> {
 
 /// Plans a find over `collection`.
 pub fn plan(query: &FindQuery, collection: &Collection) -> Result<PlanNode> {
-    Ok(plan_find(query, &indexes(collection)?))
+    plan_find(query, &indexes(collection)?)
 }
 
 fn info(index: &Index) -> Result<Arc<IndexInfo>> {
-    let parts = index
+    let wildcard = wildcard(index);
+    let mut parts: Vec<IndexPart> = index
         .key_pattern
         .iter()
         .enumerate()
@@ -32,7 +34,20 @@ fn info(index: &Index) -> Result<Arc<IndexInfo>> {
             path: Path::new(name),
             kind: kind(direction),
             multikey: index.multikey.get(i).copied().unwrap_or(0),
-        });
+        })
+        .collect();
+    if let Some(wildcard) = &wildcard {
+        if let Some(value) = parts.get_mut(wildcard.at) {
+            // Which of all the paths ran through arrays is not known.
+            value.multikey = if value.multikey == 0 { 0 } else { u64::MAX };
+        }
+        let path = IndexPart {
+            path: Path::new(PATH_PART),
+            kind: PartKind::Ascending,
+            multikey: 0,
+        };
+        parts.insert(wildcard.at.min(parts.len()), path);
+    }
     let partial = match &index.partial_filter {
         Some(filter) => Some(Arc::new(
             MatchExpr::parse(filter.as_ref(), &mut Scope::new())?.normalize(),
@@ -43,12 +58,20 @@ fn info(index: &Index) -> Result<Arc<IndexInfo>> {
         id: index.id.0,
         name: index.name.clone(),
         key_pattern: index.key_pattern.clone(),
-        parts: parts.collect(),
+        parts,
         unique: index.unique,
-        sparse: index.sparse,
+        // What a sparse index cannot answer a wildcard index cannot either.
+        sparse: index.sparse || wildcard.is_some(),
+        wildcard: wildcard.map(Arc::new),
         partial,
         hidden: index.hidden,
     }))
+}
+
+/// The wildcard in an index's key, if there is one.
+fn wildcard(index: &Index) -> Option<Wildcard> {
+    let projection = index.spec.as_raw().get("wildcardProjection");
+    Wildcard::of(index.key_pattern.as_ref(), projection.and_then(ValueRef::as_document))
 }
 
 fn kind(direction: ValueRef<'_>) -> PartKind {

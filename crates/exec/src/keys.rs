@@ -6,6 +6,7 @@
 use nestor_model::{Document, ValueRef};
 use nestor_query::expr::hashed_index_key;
 use nestor_query::sort::SortSpec;
+use nestor_storage::catalog::is_wildcard_path;
 use nestor_storage::keys::{self, EntryFormat, KeyWriter};
 use nestor_storage::{Bytes, Collection, Index};
 use std::cell::RefCell;
@@ -50,16 +51,19 @@ impl KeyEncoder {
     }
 }
 
-/// Which parts of a key pattern descend: those with a negative number.
+/// Which parts of keys descend: those with a negative number. A wildcard has two parts, its path ascends.
 pub fn directions(pattern: &Document) -> Vec<bool> {
     pattern
         .iter()
-        .map(|(_, direction)| match direction {
-            ValueRef::Int32(v) => v < 0,
-            ValueRef::Int64(v) => v < 0,
-            ValueRef::Double(v) => v < 0.0,
-            ValueRef::Decimal128(v) => v.to_f64() < 0.0,
-            _ => false,
+        .flat_map(|(path, direction)| {
+            let descends = match direction {
+                ValueRef::Int32(v) => v < 0,
+                ValueRef::Int64(v) => v < 0,
+                ValueRef::Double(v) => v < 0.0,
+                ValueRef::Decimal128(v) => v.to_f64() < 0.0,
+                _ => false,
+            };
+            is_wildcard_path(path).then_some(false).into_iter().chain([descends])
         })
         .collect()
 }

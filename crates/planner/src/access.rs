@@ -15,6 +15,7 @@
 use crate::bounds::{Part, Tightness, bounds, complement_bounds};
 use crate::catalog::{IndexInfo, IndexPart, PartKind};
 use crate::interval::{Interval, IntervalList};
+use crate::wildcard::{PATH_PART, Wildcard, can_answer, path_bounds};
 use nestor_model::{Path, Value};
 use nestor_query::expr::hashed_index_key;
 use nestor_query::matcher::{Leaf, MatchExpr, Predicate};
@@ -62,6 +63,7 @@ pub struct IndexAccess {
 }
 
 /// One condition of a conjunction, as far as an index part could use it.
+#[derive(Clone)]
 struct Condition<'f> {
     /// Position in the conjunction.
     at: usize,
@@ -85,8 +87,82 @@ pub fn index_accesses(filter: &MatchExpr, indexes: &[Arc<IndexInfo>]) -> Vec<Ind
     indexes
         .iter()
         .filter(|index| !index.hidden && index.partial.as_deref().is_none_or(|p| implies(filter, p)))
-        .filter_map(|index| access(index, &conjuncts, &conditions))
+        .flat_map(|index| match &index.wildcard {
+            None => access(index, &conjuncts, &conditions, None).into_iter().collect(),
+            Some(wildcard) => wildcard_accesses(index, wildcard, filter, &conjuncts, conditions.clone()),
+        })
         .collect()
+}
+
+/// The ways to use a wildcard index: as an index on each path that conditions are about, and for the fields before the
+/// wildcard alone. Documents are always checked.
+fn wildcard_accesses(
+    index: &Arc<IndexInfo>,
+    wildcard: &Wildcard,
+    filter: &MatchExpr,
+    conjuncts: &[&MatchExpr],
+    mut conditions: Vec<Condition<'_>>,
+) -> Vec<IndexAccess> {
+    let at = wildcard.at;
+    let ordinary = |path: &Path| index.parts.iter().any(|part| part.path == *path);
+    let usable = |c: &Condition<'_>| {
+        let path = c.path.as_str();
+        let below = matches!(c.predicate, Predicate::Exists);
+        !c.negated
+            && can_answer(c.predicate)
+            && c.path.parts().iter().all(|part| part.index.is_none())
+            && if below {
+                wildcard.covers_all(path)
+            } else {
+                wildcard.covers(path)
+            }
+    };
+    conditions.retain(|c| ordinary(&c.path) || usable(c));
+    let mut paths: Vec<Option<Path>> = Vec::new();
+    for condition in conditions.iter().filter(|c| !ordinary(&c.path)) {
+        if !paths.iter().flatten().any(|path| *path == condition.path) {
+            paths.push(Some(condition.path.clone()));
+        }
+    }
+    if at > 0 {
+        paths.push(None);
+    }
+    let as_if_on = |path: Option<Path>| {
+        let mut info = IndexInfo::clone(index);
+        let mut bounds = IntervalList::all();
+        let (Some(path_part), true) = (info.parts.get(at).cloned(), info.parts.len() > at + 1) else {
+            return None;
+        };
+        match path {
+            Some(path) => {
+                let below = conditions
+                    .iter()
+                    .filter(|c| c.path == path)
+                    .all(|c| matches!(c.predicate, Predicate::Exists));
+                bounds = path_bounds(path.as_str(), below);
+                // Entries of several paths may be of one document.
+                if below {
+                    info.parts[at + 1].multikey = u64::MAX;
+                }
+                info.parts[at + 1].path = path;
+            }
+            None => info.parts[at + 1].multikey = u64::MAX,
+        }
+        info.key_pattern = info
+            .parts
+            .iter()
+            .map(|part| {
+                let direction = if part.kind == PartKind::Descending { -1 } else { 1 };
+                (part.path.as_str().into(), Value::Int32(direction))
+            })
+            .collect();
+        debug_assert_eq!(path_part.path.as_str(), PATH_PART, "the path comes before the value");
+        let mut found = access(&Arc::new(info), conjuncts, &conditions, Some((at, bounds)))?;
+        found.key_filter = None;
+        found.filter = Some(Arc::new(filter.clone()));
+        Some(found)
+    };
+    paths.into_iter().filter_map(as_if_on).collect()
 }
 
 /// The scan of all of an index, with everything left to the document.
@@ -150,7 +226,13 @@ fn collect_elem_match<'f>(at: usize, leaf: &Leaf, inner: &'f MatchExpr, out: &mu
     }
 }
 
-fn access(index: &Arc<IndexInfo>, conjuncts: &[&MatchExpr], conditions: &[Condition<'_>]) -> Option<IndexAccess> {
+/// The bounds of an index; those of the part `fixed` names are given.
+fn access(
+    index: &Arc<IndexInfo>,
+    conjuncts: &[&MatchExpr],
+    conditions: &[Condition<'_>],
+    fixed: Option<(usize, IntervalList)>,
+) -> Option<IndexAccess> {
     let mut lists = Vec::with_capacity(index.parts.len());
     // How well each conjunct is proved so far.
     let mut proved: Vec<Option<Tightness>> = vec![None; conjuncts.len()];
@@ -158,6 +240,10 @@ fn access(index: &Arc<IndexInfo>, conjuncts: &[&MatchExpr], conditions: &[Condit
     // Arrays whose element is already tied down: prefix length and the conjunct that did it.
     let mut tied: Option<(Path, usize, usize)> = None;
     for (i, part) in index.parts.iter().enumerate() {
+        if let Some((_, list)) = fixed.as_ref().filter(|(at, _)| *at == i) {
+            lists.push(list.clone());
+            continue;
+        }
         let list = part_bounds(index, part, conditions, &mut proved, &mut tied);
         match list {
             Some(list) => {
@@ -379,6 +465,7 @@ mod tests {
             unique: false,
             sparse: false,
             partial: None,
+            wildcard: None,
             hidden: false,
         })
     }

@@ -1,5 +1,6 @@
 //! What the planner knows of a collection: its indexes, as plain data.
 
+use crate::wildcard::Wildcard;
 use nestor_model::{Document, Path, Str};
 use nestor_query::matcher::MatchExpr;
 use std::sync::Arc;
@@ -50,6 +51,9 @@ pub struct IndexInfo {
     pub sparse: bool,
     /// Only documents that match have entries.
     pub partial: Option<Arc<MatchExpr>>,
+    /// It is over all fields: `parts` has the path as a part of its own before the value, and is not for queries
+    /// as it is.
+    pub wildcard: Option<Arc<Wildcard>>,
     /// Not for planning (but counted for explain and hints' errors).
     pub hidden: bool,
 }

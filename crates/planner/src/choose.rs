@@ -26,7 +26,7 @@ struct Found {
     score: usize,
 }
 
-/// The plans by which `query` could run, at least one.
+/// The plans by which `query` could run: none when a hint names a wildcard index that no condition can use.
 pub fn candidates(query: &FindQuery, indexes: &[Arc<IndexInfo>]) -> Vec<PlanNode> {
     let scan = || {
         finish(
@@ -69,7 +69,10 @@ pub fn candidates(query: &FindQuery, indexes: &[Arc<IndexInfo>]) -> Vec<PlanNode
         found.extend(order_scans(query, spec, usable, &found));
     }
     if found.is_empty() {
-        if let Some(index) = usable.first().filter(|_| query.hint.is_some()) {
+        if let Some(index) = usable
+            .first()
+            .filter(|index| query.hint.is_some() && index.wildcard.is_none())
+        {
             found.push(Found {
                 node: fetch(full_access(index, &query.filter), true),
                 ordered: false,
@@ -82,7 +85,9 @@ pub fn candidates(query: &FindQuery, indexes: &[Arc<IndexInfo>]) -> Vec<PlanNode
         .into_iter()
         .map(|f| finish(query, cover(f.node, query), f.ordered))
         .collect();
-    if plans.is_empty() {
+    // A wildcard index does not hold all documents, so without a condition it is of no use.
+    let hinted_wildcard = query.hint.is_some() && usable.first().is_some_and(|index| index.wildcard.is_some());
+    if plans.is_empty() && !hinted_wildcard {
         plans.push(scan());
     }
     plans
@@ -172,7 +177,12 @@ fn order_scans(query: &FindQuery, spec: &SortSpec, indexes: &[Arc<IndexInfo>], f
     let used = |index: &IndexInfo| found.iter().any(|f| uses(&f.node, index));
     indexes
         .iter()
-        .filter(|index| (hinted || (!index.sparse && index.partial.is_none())) && !index.hidden && !used(index))
+        .filter(|index| {
+            (hinted || (!index.sparse && index.partial.is_none()))
+                && index.wildcard.is_none()
+                && !index.hidden
+                && !used(index)
+        })
         .filter_map(|index| {
             let access = full_access(index, &query.filter);
             let forward = order(&access, spec)?;
@@ -313,7 +323,7 @@ fn cover(node: PlanNode, query: &FindQuery) -> PlanNode {
                     .iter()
                     .any(|part| part.path.as_str() == path && part.kind != PartKind::Hashed)
             };
-            !index.is_multikey() && paths.iter().all(has) && !reads_sort_key_of(query)
+            index.wildcard.is_none() && !index.is_multikey() && paths.iter().all(has) && !reads_sort_key_of(query)
         }
         _ => false,
     };

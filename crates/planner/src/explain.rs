@@ -76,7 +76,7 @@ fn index_scan(scan: &IndexScan, out: &mut Document) {
     out.push("isMultiKey", index.is_multikey());
     out.push("multiKeyPaths", multikey_paths(index));
     out.push("isUnique", index.unique);
-    out.push("isSparse", index.sparse);
+    out.push("isSparse", index.sparse && index.wildcard.is_none());
     out.push("isPartial", index.partial.is_some());
     out.push("indexVersion", 2);
     out.push("direction", if scan.forward { "forward" } else { "backward" });

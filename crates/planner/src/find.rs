@@ -3,7 +3,7 @@
 use crate::catalog::IndexInfo;
 use crate::choose::candidates;
 use crate::plan::{IdLookup, PlanNode};
-use nestor_model::{BsonType, Document, Str, Value};
+use nestor_model::{BsonType, Document, Error, ErrorCode, Result, Str, Value};
 use nestor_query::expr::Deps;
 use nestor_query::matcher::{CompareOp, MatchExpr, Predicate};
 use nestor_query::projection::Projection;
@@ -87,8 +87,18 @@ impl FindQuery {
 }
 
 /// Plans a find over an existing collection with these indexes: the candidate that looks best without trying any.
-pub fn plan_find(query: &FindQuery, indexes: &[Arc<IndexInfo>]) -> PlanNode {
-    candidates(query, indexes).swap_remove(0)
+///
+/// Errors: 291 when the hint leaves no plan.
+pub fn plan_find(query: &FindQuery, indexes: &[Arc<IndexInfo>]) -> Result<PlanNode> {
+    candidates(query, indexes).into_iter().next().ok_or_else(no_plan)
+}
+
+/// The error 291.
+pub fn no_plan() -> Error {
+    Error::new(
+        ErrorCode::NoQueryExecutionPlans,
+        "error processing query: planner returned error :: caused by :: No query solutions",
+    )
 }
 
 /// Puts what a query does with found rows on top of how they are found. `ordered`: they come in its order.

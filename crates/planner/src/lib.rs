@@ -14,6 +14,7 @@ pub mod interval;
 pub mod pipeline;
 pub mod plan;
 pub mod shape;
+pub mod wildcard;
 
 pub use catalog::IndexInfo;
 pub use choose::candidates;

@@ -111,7 +111,7 @@ pub fn plan_stages(
             return build_stages(&all[done..], build_plan(&plan, collection)?, &context);
         }
     }
-    let source = build_plan(&plan_find(&query, &indexes), collection)?;
+    let source = build_plan(&plan_find(&query, &indexes)?, collection)?;
     build_stages(&all[done..], source, &context)
 }
 

@@ -4,6 +4,7 @@
 //! catches duplicates that are written at the same time.
 
 use super::Writer;
+use super::wildcard::WildcardKeys;
 use crate::keys::{self, KeyEncoder};
 use nestor_model::{DocRef, Document, Error, ErrorCode, Path, Result, Value, ValueRef, doc};
 use nestor_query::env::{OpContext, Scope};
@@ -21,6 +22,7 @@ pub struct IndexWriter {
     /// How its keys are encoded.
     pub encoder: KeyEncoder,
     paths: KeyPaths,
+    wildcard: Option<WildcardKeys>,
     partial: Option<MatchExpr>,
     is_id: bool,
     /// Not unique yet, but refuses what would keep it from becoming so (`prepareUnique`).
@@ -47,7 +49,9 @@ impl IndexWriter {
             Some(filter) => Some(MatchExpr::parse(filter.as_ref(), &mut Scope::new())?),
             None => None,
         };
+        let projection = index.spec.as_raw().get("wildcardProjection");
         Ok(Self {
+            wildcard: WildcardKeys::new(index.key_pattern.as_ref(), projection.and_then(ValueRef::as_document)),
             paths,
             encoder: KeyEncoder::new(collection, index),
             partial,
@@ -66,6 +70,12 @@ impl IndexWriter {
             if !partial.matches(doc, op)? {
                 return Ok((entries, MultikeyPaths::default()));
             }
+        }
+        if let Some(wildcard) = &self.wildcard {
+            let multikey = wildcard.for_each_key(doc, &self.encoder, &mut |key, type_bits| {
+                entries.insert(key, type_bits);
+            })?;
+            return Ok((entries, multikey));
         }
         let sparse = self.index.sparse;
         let multikey = self.paths.for_each_key(doc, &mut |values: &[ValueRef<'_>]| {
@@ -89,7 +99,7 @@ impl IndexWriter {
 
     /// Whether a change of these paths can change the entries.
     fn is_touched_by(&self, touched: &Touched) -> bool {
-        self.partial.is_some() || self.paths.paths().iter().any(|path| touched.affects(path))
+        self.partial.is_some() || self.wildcard.is_some() || self.paths.paths().iter().any(|path| touched.affects(path))
     }
 }
 

@@ -13,6 +13,7 @@ mod insert;
 pub mod oplog;
 mod retry;
 mod update;
+mod wildcard;
 
 pub use entries::{IndexWriter, duplicate_key};
 pub use retry::with_retry;

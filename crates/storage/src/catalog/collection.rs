@@ -209,7 +209,15 @@ impl Index {
         EntryFormat {
             unique: self.unique,
             clustered: collection.is_clustered(),
-            descending: self.key_pattern.iter().map(|(_, value)| descends(value)).collect(),
+            // A wildcard has two parts, its path ascends.
+            descending: self
+                .key_pattern
+                .iter()
+                .flat_map(|(path, value)| {
+                    let path = is_wildcard_path(path).then_some(false);
+                    path.into_iter().chain([descends(value)])
+                })
+                .collect(),
         }
     }
 

@@ -15,7 +15,7 @@ pub(crate) mod entry;
 pub mod names;
 pub(crate) mod state;
 
-pub use collection::{Collection, CollectionKind, Index};
+pub use collection::{Collection, CollectionKind, Index, is_wildcard_path};
 pub use state::CollectionState;
 
 use crate::{CollectionId, StorageError};

@@ -2,9 +2,11 @@
 
 use crate::args::safe_i64;
 use nestor_model::{DocRef, Document, Error, RawDoc, RawDocBuf, Result, ValueRef, bail, values_equal};
+use nestor_planner::wildcard::Wildcard;
 use nestor_query::env::Scope;
 use nestor_query::keys::KEY_FIELDS_MAX;
 use nestor_query::matcher::MatchExpr;
+use nestor_storage::catalog::is_wildcard_path;
 use nestor_storage::{Collection, Index};
 use std::sync::Arc;
 
@@ -79,6 +81,17 @@ pub fn parse(spec: RawDoc<'_>) -> Result<RawDocBuf> {
                     other.bson_type().alias()
                 ),
             },
+            "wildcardProjection" => match value {
+                ValueRef::Document(projection) => {
+                    check_wildcard_projection(key, projection)?;
+                    out.push(option, projection.to_document());
+                }
+                other => bail!(
+                    TypeMismatch,
+                    "The field 'wildcardProjection' must be an object, but got {}",
+                    other.bson_type().alias()
+                ),
+            },
             "storageEngine" => match value {
                 ValueRef::Document(_) => {}
                 other => bail!(
@@ -97,7 +110,6 @@ pub fn parse(spec: RawDoc<'_>) -> Result<RawDocBuf> {
             | "min"
             | "max"
             | "bucketSize"
-            | "wildcardProjection"
             | "columnstoreProjection" => bail!(CannotCreateIndex, "the index option '{option}' is not supported"),
             other => bail!(
                 InvalidIndexSpecificationOption,
@@ -246,11 +258,115 @@ fn check_together(out: &Document, key: DocRef<'_>) -> Result<()> {
             "Currently hashed indexes cannot guarantee uniqueness. Use a regular index."
         );
     }
+    let wildcards = key.iter().filter(|(path, _)| is_wildcard_path(path)).count();
+    if wildcards > 0 {
+        check_wildcard(out, key, wildcards)?;
+    }
     if out.get("expireAfterSeconds").is_some() && key.iter().count() > 1 {
         bail!(
             CannotCreateIndex,
             "TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: {out:?}"
         );
+    }
+    Ok(())
+}
+
+/// Checks what goes together with a wildcard.
+fn check_wildcard(out: &Document, key: DocRef<'_>, wildcards: usize) -> Result<()> {
+    if wildcards > 1 {
+        bail!(CannotCreateIndex, "an index may have one wildcard only: {key:?}");
+    }
+    for option in ["unique", "sparse", "expireAfterSeconds", "prepareUnique"] {
+        if out.get(option).is_some() {
+            bail!(
+                CannotCreateIndex,
+                "Index type 'wildcard' does not support the '{option}' option"
+            );
+        }
+    }
+    if key.iter().any(|(_, kind)| matches!(kind, ValueRef::String(_))) {
+        bail!(
+            CannotCreateIndex,
+            "wildcard indexes do not allow parts of other types: {key:?}"
+        );
+    }
+    let projection = out.get("wildcardProjection").and_then(ValueRef::as_document);
+    let compound = key.iter().count() > 1;
+    if compound && projection.is_none() && key.get("$**").is_some() {
+        bail!(
+            CannotCreateIndex,
+            "Compound wildcard indexes over all fields need a wildcardProjection that leaves out the other fields: {key:?}"
+        );
+    }
+    let Some(wildcard) = Wildcard::of(key, projection) else {
+        return Ok(());
+    };
+    let shared = key
+        .iter()
+        .find(|(path, _)| !is_wildcard_path(path) && wildcard.covers(path));
+    if let Some((path, _)) = shared {
+        bail!(
+            CannotCreateIndex,
+            "The field '{path}' of a compound wildcard index must not be among those of the wildcard"
+        );
+    }
+    Ok(())
+}
+
+/// Checks a `wildcardProjection`.
+///
+/// Errors: 2 without a wildcard over all fields in the key (9 for one below a path), 67, and 31253 or 31254 when it
+/// both keeps and leaves out fields.
+fn check_wildcard_projection(key: DocRef<'_>, projection: DocRef<'_>) -> Result<()> {
+    if key.get("$**").is_none() {
+        if key.iter().any(|(path, _)| is_wildcard_path(path)) {
+            bail!(
+                FailedToParse,
+                "The field 'wildcardProjection' is only allowed when the wildcard is over all fields ('$**')"
+            );
+        }
+        bail!(
+            BadValue,
+            "The field 'wildcardProjection' is only allowed in a wildcard index"
+        );
+    }
+    if projection.is_empty() {
+        bail!(
+            CannotCreateIndex,
+            "The 'wildcardProjection' field can't be an empty object"
+        );
+    }
+    let mut keeps = None;
+    check_projected("", projection, &mut keeps, 0)
+}
+
+fn check_projected(prefix: &str, projection: DocRef<'_>, keeps: &mut Option<bool>, depth: usize) -> Result<()> {
+    for (name, value) in projection.iter() {
+        let path = format!("{prefix}{name}");
+        match value {
+            ValueRef::Document(inner) if depth < 100 && !inner.is_empty() => {
+                check_projected(&format!("{path}."), inner, keeps, depth + 1)?;
+            }
+            ValueRef::Bool(_) => {}
+            number if number.is_number() => {}
+            _ => bail!(
+                CannotCreateIndex,
+                "'wildcardProjection' keeps or leaves out fields: {path} has another value"
+            ),
+        }
+        if path == "_id" || matches!(value, ValueRef::Document(_)) {
+            continue;
+        }
+        match *keeps {
+            None => *keeps = Some(value.truthy()),
+            Some(true) if !value.truthy() => {
+                bail!(31254, "Cannot do exclusion on field {path} in inclusion projection")
+            }
+            Some(false) if value.truthy() => {
+                bail!(31253, "Cannot do inclusion on field {path} in exclusion projection")
+            }
+            Some(_) => {}
+        }
     }
     Ok(())
 }
@@ -296,7 +412,7 @@ fn check_key(key: DocRef<'_>) -> Result<()> {
         }
         match direction {
             ValueRef::String(plugin) => {
-                if plugin == "hashed" {
+                if plugin == "hashed" && !is_wildcard_path(path) {
                     continue;
                 }
                 if plugin == "wildcard" {
@@ -327,8 +443,8 @@ fn check_key(key: DocRef<'_>) -> Result<()> {
                 ));
             }
         }
-        if path.split('.').any(|part| part == "$**") {
-            return bad("wildcard indexes are not supported".into());
+        if path.split('.').any(|part| part == "$**") && !is_wildcard_path(path) {
+            return bad(format!("a wildcard must be the end of its path: {path}"));
         }
     }
     Ok(())
@@ -402,7 +518,17 @@ fn same_filter(index: &Index, doc: DocRef<'_>) -> bool {
 /// Whether the options agree by which indexes with one key pattern are told apart.
 fn same_identity(index: &Index, doc: DocRef<'_>) -> bool {
     let flag = |name: &str| doc.get(name).is_some_and(ValueRef::truthy);
-    (index.unique == flag("unique") || index.is_id()) && index.sparse == flag("sparse") && same_filter(index, doc)
+    (index.unique == flag("unique") || index.is_id())
+        && index.sparse == flag("sparse")
+        && same_filter(index, doc)
+        && match (
+            index.spec.as_raw().get("wildcardProjection"),
+            doc.get("wildcardProjection"),
+        ) {
+            (None, None) => true,
+            (Some(a), Some(b)) => values_equal(a, b),
+            _ => false,
+        }
 }
 
 /// Whether the other options agree; being hidden is a state, not an option.

@@ -201,7 +201,13 @@ fn hinted(
 /// The plans for a query, if its collection exists.
 fn plans(view: &dyn View, ns: &Namespace, query: &FindQuery) -> Result<Vec<PlanNode>> {
     match view.catalog().get(ns) {
-        Some(collection) if !collection.is_view() => Ok(candidates(query, &nestor_exec::catalog::indexes(collection)?)),
+        Some(collection) if !collection.is_view() => {
+            let plans = candidates(query, &nestor_exec::catalog::indexes(collection)?);
+            if plans.is_empty() {
+                return Err(nestor_planner::find::no_plan());
+            }
+            Ok(plans)
+        }
         _ => Ok(Vec::new()),
     }
 }

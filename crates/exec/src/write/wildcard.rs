@@ -1,0 +1,119 @@
+//! Keys of wildcard indexes.
+
+use crate::keys::KeyEncoder;
+use nestor_model::{ArrayRef, DocRef, Path, Result, ValueRef};
+use nestor_planner::wildcard::Wildcard;
+use nestor_query::keys::{KeyPaths, MultikeyPaths};
+
+/// Makes the keys of one wildcard index.
+pub struct WildcardKeys {
+    wildcard: Wildcard,
+    /// The parts that are ordinary fields.
+    others: KeyPaths,
+    parts: usize,
+}
+
+/// Where a walk through a document reports scalars: path and value.
+type Found<'f, 'd> = dyn FnMut(&str, ValueRef<'d>) + 'f;
+
+impl WildcardKeys {
+    /// For an index with this key pattern; `None` when no part is a wildcard.
+    pub fn new(key: DocRef<'_>, projection: Option<DocRef<'_>>) -> Option<Self> {
+        let wildcard = Wildcard::of(key, projection)?;
+        let fields = key.iter().enumerate().filter(|(at, _)| *at != wildcard.at);
+        Some(Self {
+            others: KeyPaths::new(fields.map(|(_, (name, _))| Path::new(name))),
+            parts: key.iter().count(),
+            wildcard,
+        })
+    }
+
+    /// Calls `emit` with each key of a document and its type bits; duplicates included.
+    pub fn for_each_key(
+        &self,
+        doc: DocRef<'_>,
+        encoder: &KeyEncoder,
+        emit: &mut dyn FnMut(Vec<u8>, Vec<u8>),
+    ) -> Result<MultikeyPaths> {
+        let mut found: Vec<(String, ValueRef<'_>)> = Vec::new();
+        let mut arrays = false;
+        let mut path = String::new();
+        visit(doc, &mut path, &mut arrays, &mut |path, value| {
+            if self.wildcard.covers(path) {
+                found.push((path.to_owned(), value));
+            }
+        });
+        let at = self.wildcard.at;
+        let mut emit_with = |others: &[ValueRef<'_>], path: ValueRef<'_>, value: ValueRef<'_>| {
+            let mut key: Vec<ValueRef<'_>> = Vec::with_capacity(others.len() + 2);
+            key.extend_from_slice(&others[..at.min(others.len())]);
+            key.push(path);
+            key.push(value);
+            key.extend_from_slice(&others[at.min(others.len())..]);
+            let (bytes, type_bits) = encoder.encode(&key);
+            emit(bytes, type_bits);
+        };
+        let mut multikey = MultikeyPaths {
+            components: vec![0; self.parts],
+        };
+        if arrays {
+            multikey.components[at] = 1;
+        }
+        if self.parts == 1 {
+            for (path, value) in &found {
+                emit_with(&[], ValueRef::String(path), *value);
+            }
+            return Ok(multikey);
+        }
+        let others = self.others.for_each_key(doc, &mut |others: &[ValueRef<'_>]| {
+            for (path, value) in &found {
+                emit_with(others, ValueRef::String(path), *value);
+            }
+            if found.is_empty() {
+                // The other fields alone can find it.
+                emit_with(others, ValueRef::MinKey, ValueRef::MinKey);
+            }
+            Ok(())
+        })?;
+        for (other, bits) in others.components.iter().enumerate() {
+            multikey.components[other + usize::from(other >= at)] = *bits;
+        }
+        Ok(multikey)
+    }
+}
+
+/// Reports the scalars of a document with their paths. Arrays are expanded once; an array in an array is a value, as
+/// are an empty object and, as undefined, an empty array.
+fn visit<'d>(doc: DocRef<'d>, path: &mut String, arrays: &mut bool, found: &mut Found<'_, 'd>) {
+    for (name, value) in doc.iter() {
+        let before = path.len();
+        if before > 0 {
+            path.push('.');
+        }
+        path.push_str(name);
+        match value {
+            ValueRef::Array(items) => {
+                *arrays = true;
+                visit_items(items, path, arrays, found);
+            }
+            other => visit_value(other, path, arrays, found),
+        }
+        path.truncate(before);
+    }
+}
+
+fn visit_items<'d>(items: ArrayRef<'d>, path: &mut String, arrays: &mut bool, found: &mut Found<'_, 'd>) {
+    if items.is_empty() {
+        found(path, ValueRef::Undefined);
+    }
+    for item in items.iter() {
+        visit_value(item, path, arrays, found);
+    }
+}
+
+fn visit_value<'d>(value: ValueRef<'d>, path: &mut String, arrays: &mut bool, found: &mut Found<'_, 'd>) {
+    match value {
+        ValueRef::Document(inner) if !inner.is_empty() => visit(inner, path, arrays, found),
+        other => found(path, other),
+    }
+}
