@@ -137,9 +137,16 @@ impl Stop {
         self.requested.load(Ordering::Acquire)
     }
 
-    /// Calls `hook` when the end is asked for. There is one hook; a library user sets none.
+    /// Calls `hook` when the end is asked for, at once if it was before. There is one hook; a library user sets none.
     pub fn set_hook(&self, hook: impl FnOnce() + Send + 'static) {
-        *crate::lock(&self.hook) = Some(Box::new(hook));
+        let mut held = crate::lock(&self.hook);
+        // Looked at under the lock: a request that comes now finds the hook, one that came before is seen.
+        if self.is_requested() {
+            drop(held);
+            hook();
+        } else {
+            *held = Some(Box::new(hook));
+        }
     }
 }
 
@@ -162,6 +169,15 @@ mod tests {
         stop.request();
         stop.request();
         assert!(stop.is_requested());
+        assert_eq!(hears.iter().count(), 1);
+    }
+
+    #[test]
+    fn a_hook_set_late_is_called_at_once() {
+        let stop = Stop::default();
+        stop.request();
+        let (told, hears) = std::sync::mpsc::channel();
+        stop.set_hook(move || told.send(()).expect("the receiver is there"));
         assert_eq!(hears.iter().count(), 1);
     }
 

@@ -280,6 +280,8 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
         .build()
         .map_err(|e| format!("cannot start threads: {e}"))?;
     let result = runtime.block_on(async {
+        // Before anybody can know of us: a request to stop must not get lost.
+        let stops = Stops::listen(&server)?;
         for listener in listeners {
             let address = listener.address();
             log.info(
@@ -305,7 +307,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
         }
         let housekeeping = tokio::spawn(keep_house(server.clone()));
         tokio::spawn(sweep(server.clone()));
-        let why = wait_for_stop(&server).await?;
+        let why = stops.wait().await;
         log.info(
             "CONTROL",
             23377,
@@ -444,19 +446,35 @@ fn parsed_options(options: &ServeOptions, port: u16) -> Document {
     parsed
 }
 
-async fn wait_for_stop(server: &Server) -> Result<&'static str, String> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let handler = |kind| signal(kind).map_err(|e| format!("cannot handle signals: {e}"));
-    let mut interrupt = handler(SignalKind::interrupt())?;
-    let mut terminate = handler(SignalKind::terminate())?;
-    let stop = Arc::new(Notify::new());
-    let told = stop.clone();
-    server.service.node.stop.set_hook(move || told.notify_one());
-    Ok(tokio::select! {
-        _ = interrupt.recv() => "SIGINT",
-        _ = terminate.recv() => "SIGTERM",
-        () = stop.notified() => "shutdown command",
-    })
+/// What ends the server: signals and the shutdown command. Listens from the moment it is made.
+struct Stops {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    command: Arc<Notify>,
+}
+
+impl Stops {
+    fn listen(server: &Server) -> Result<Self, String> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let handler = |kind| signal(kind).map_err(|e| format!("cannot handle signals: {e}"));
+        let command = Arc::new(Notify::new());
+        let told = command.clone();
+        server.service.node.stop.set_hook(move || told.notify_one());
+        Ok(Self {
+            interrupt: handler(SignalKind::interrupt())?,
+            terminate: handler(SignalKind::terminate())?,
+            command,
+        })
+    }
+
+    /// Waits for the first of them and tells which it was.
+    async fn wait(mut self) -> &'static str {
+        tokio::select! {
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => "SIGTERM",
+            () = self.command.notified() => "shutdown command",
+        }
+    }
 }
 
 /// The connection string of a server: its first address that a client here can reach.
