@@ -33,7 +33,7 @@ pub struct Node {
     /// Counters.
     pub counters: Counters,
     /// Operations by collection.
-    pub top: Top,
+    pub top: Arc<Top>,
     /// Parameters.
     pub parameters: Parameters,
     /// What may hold commands up.
@@ -65,7 +65,7 @@ impl Node {
         Self {
             options,
             counters: Counters::default(),
-            top: Top::default(),
+            top: Arc::default(),
             parameters: Parameters::default(),
             gates: Gates::default(),
             concerns: Mutex::default(),

@@ -5,6 +5,7 @@ use crate::commands::collections::list_collections::describe;
 use crate::commands::stats::coll_stats::{number, storage_stats};
 use crate::service::Connections;
 use crate::sessions::Sessions;
+use crate::top::{Kind, Top};
 use nestor_exec::pipeline::{ServerState, resolve};
 use nestor_model::{Document, Error, Namespace, Result, Str, Value, ValueRef, bail, doc};
 use nestor_query::stage::SourceStage;
@@ -22,6 +23,8 @@ pub struct State {
     pub connections: Arc<Connections>,
     /// Logical sessions.
     pub sessions: Arc<Sessions>,
+    /// What operations took, by collection.
+    pub top: Arc<Top>,
 }
 
 impl ServerState for State {
@@ -55,11 +58,18 @@ impl State {
             "localTime": Value::DateTime(crate::clock::now_ms()),
         };
         if options.get("latencyStats").is_some() {
-            let none = || doc! { "latency": 0i64, "ops": 0i64, "queryableEncryptionLatencyMicros": 0i64 };
-            out.push(
-                "latencyStats",
-                doc! { "reads": none(), "writes": none(), "commands": none(), "transactions": none() },
-            );
+            out.push("latencyStats", self.latency_stats(ns));
+        }
+        if options.get("queryExecStats").is_some() {
+            let Some(collection) = found else {
+                bail!(
+                    NamespaceNotFound,
+                    "Unable to retrieve queryExecStats in $collStats stage :: caused by :: Collection [{ns}] not found."
+                );
+            };
+            let (total, tailable) = collection.state.scans();
+            let scans = doc! { "total": total, "nonTailable": total - tailable };
+            out.push("queryExecStats", doc! { "collectionScans": scans });
         }
         if let Some(ValueRef::Document(storage)) = options.get("storageStats") {
             let scale = storage.get("scale").and_then(crate::args::safe_i64).unwrap_or(1);
@@ -83,6 +93,24 @@ impl State {
             out.push("count", number(collection.state.documents().max(0)));
         }
         Ok(out)
+    }
+
+    /// Microseconds and numbers of the operations on a collection. A transaction's operations count as what they are.
+    fn latency_stats(&self, ns: &Namespace) -> Document {
+        let usage = self.top.get(ns);
+        let of = |kinds: &[Kind]| {
+            let each = kinds.iter().filter_map(|kind| Some(usage.as_ref()?.get(*kind)));
+            let (latency, ops) = each.fold((0i64, 0i64), |(time, count), (t, c)| {
+                (time.saturating_add(t), count.saturating_add(c))
+            });
+            doc! { "latency": latency, "ops": ops, "queryableEncryptionLatencyMicros": 0i64 }
+        };
+        doc! {
+            "reads": of(&[Kind::Queries, Kind::Getmore]),
+            "writes": of(&[Kind::Insert, Kind::Update, Kind::Remove]),
+            "commands": of(&[Kind::Commands]),
+            "transactions": of(&[]),
+        }
     }
 
     fn index_stats(&self, ns: &Namespace, view: &dyn View) -> Result<Vec<Document>> {

@@ -129,6 +129,7 @@ impl Service {
         let connections = Arc::<Connections>::default();
         let sessions = Arc::<Sessions>::default();
         let oplog = engine.clone();
+        let node = Node::new(options.process.clone());
         let service = Self {
             snapshots: Snapshots::default(),
             open_oplog: Box::new(move |after| oplog.oplog_cursor(after)),
@@ -139,6 +140,7 @@ impl Service {
                 started_ms: crate::clock::now_ms(),
                 connections: connections.clone(),
                 sessions: sessions.clone(),
+                top: node.top.clone(),
             }),
             sessions,
             validators: Validators::default(),
@@ -146,7 +148,7 @@ impl Service {
             index_filters: Default::default(),
             spill_dir: std::env::temp_dir(),
             random: AtomicU64::new(seed.rotate_left(32)),
-            node: Node::new(options.process.clone()),
+            node,
             options,
             connections,
             started: Instant::now(),

@@ -1,6 +1,6 @@
 //! Time and number of operations by collection, for `top`.
 
-use nestor_model::{RawDoc, Str};
+use nestor_model::{Namespace, RawDoc, Str};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -106,6 +106,12 @@ impl Top {
             None => drop(usages.remove(db)),
             Some(coll) => drop(usages.get_mut(db).and_then(|db| db.remove(coll))),
         }
+    }
+
+    /// The usage of one collection, if there was any.
+    pub fn get(&self, ns: &Namespace) -> Option<Arc<Usage>> {
+        let usages = self.usages.read().unwrap_or_else(PoisonError::into_inner);
+        usages.get(&ns.db)?.get(&ns.coll).cloned()
     }
 
     /// All usages by namespace.

@@ -16,7 +16,10 @@ pub fn build(plan: &PlanNode, collection: &Arc<Collection>) -> Result<BoxOperato
     Ok(match plan {
         PlanNode::Eof => Box::new(Eof::default()),
         PlanNode::CollScan(scan) if is_oplog(collection) => Box::new(OplogScan::new(scan)),
-        PlanNode::CollScan(scan) => Box::new(CollScan::new(collection.records, scan)),
+        PlanNode::CollScan(scan) => {
+            collection.state.note_scan(scan.tailable);
+            Box::new(CollScan::new(collection.records, scan))
+        }
         PlanNode::IdLookup(lookup) => Box::new(IdLookup::new(collection.clone(), lookup)),
         PlanNode::IndexScan(scan) => {
             let index = collection.indexes.iter().find(|index| index.id.0 == scan.index.id);

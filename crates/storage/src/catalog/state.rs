@@ -14,6 +14,8 @@ pub struct CollectionState {
     bytes: AtomicI64,
     next_record: AtomicU64,
     last_write: AtomicU64,
+    scans: AtomicI64,
+    tailable_scans: AtomicI64,
     index_use: Mutex<BTreeMap<IndexId, IndexUse>>,
 }
 
@@ -33,6 +35,8 @@ impl CollectionState {
             bytes: AtomicI64::new(bytes),
             next_record: AtomicU64::new(next_record.max(1)),
             last_write: AtomicU64::new(0),
+            scans: AtomicI64::new(0),
+            tailable_scans: AtomicI64::new(0),
             index_use: Mutex::default(),
         }
     }
@@ -42,7 +46,19 @@ impl CollectionState {
         self.documents.load(Ordering::Relaxed)
     }
 
-    /// Their size in bytes.
+    /// Notes that a query scans the collection.
+    pub fn note_scan(&self, tailable: bool) {
+        self.scans.fetch_add(1, Ordering::Relaxed);
+        self.tailable_scans.fetch_add(i64::from(tailable), Ordering::Relaxed);
+    }
+
+    /// Scans since the store was opened: all, and those that were tailable.
+    pub fn scans(&self) -> (i64, i64) {
+        let tailable = self.tailable_scans.load(Ordering::Relaxed);
+        (self.scans.load(Ordering::Relaxed), tailable)
+    }
+
+    /// Size in bytes of the documents.
     pub fn bytes(&self) -> i64 {
         self.bytes.load(Ordering::Relaxed)
     }

@@ -7,6 +7,7 @@ use super::find::FindArgs;
 use crate::Context;
 use crate::args::Arg;
 use crate::dispatch::{CommandSpec, Flags};
+use crate::parameters::Param;
 use crate::plans::Written;
 use crate::read::{self, Target};
 use crate::write::merge::check_merge;
@@ -270,29 +271,7 @@ fn append(
 ) -> Result<()> {
     reply.append("explainVersion", "1");
     let plan = subject.plans.first().cloned().unwrap_or(PlanNode::Eof);
-    let shape_hash = plan_shape_hash(&subject.plan_shape);
-    let rejected: Vec<Value> = subject
-        .plans
-        .iter()
-        .skip(1)
-        .map(|plan| whole_plan(plan, subject.write).into())
-        .collect();
-    let planner = doc! {
-        "namespace": subject.ns.to_string(),
-        "parsedQuery": subject.filter.serialize(),
-        "indexFilterSet": subject.index_filter_set,
-        "queryHash": shape_hash.as_str(),
-        "planCacheShapeHash": shape_hash.as_str(),
-        "planCacheKey": plan_shape_hash(&format!("{}|{}", subject.ns, subject.plan_shape)),
-        "optimizationTimeMillis": 0,
-        "maxIndexedOrSolutionsReached": false,
-        "maxIndexedAndSolutionsReached": false,
-        "maxScansToExplodeReached": false,
-        "prunedSimilarIndexes": false,
-        "winningPlan": whole_plan(&plan, subject.write),
-        "rejectedPlans": rejected,
-    };
-    reply.append("queryPlanner", &planner);
+    reply.append("queryPlanner", &planner_document(subject));
     reply.append("queryShapeHash", query_shape_hash(&subject.query_shape).as_str());
     if verbosity == Verbosity::QueryPlanner {
         return Ok(());
@@ -403,6 +382,33 @@ fn sum(operator: &dyn Operator, keys: &mut i64, docs: &mut i64) {
     }
 }
 
+/// `queryPlanner`: how the documents are read.
+fn planner_document(subject: &Subject) -> Document {
+    let plan = subject.plans.first().cloned().unwrap_or(PlanNode::Eof);
+    let shape_hash = plan_shape_hash(&subject.plan_shape);
+    let rejected: Vec<Value> = subject
+        .plans
+        .iter()
+        .skip(1)
+        .map(|plan| whole_plan(plan, subject.write).into())
+        .collect();
+    doc! {
+        "namespace": subject.ns.to_string(),
+        "parsedQuery": subject.filter.serialize(),
+        "indexFilterSet": subject.index_filter_set,
+        "queryHash": shape_hash.as_str(),
+        "planCacheShapeHash": shape_hash.as_str(),
+        "planCacheKey": plan_shape_hash(&format!("{}|{}", subject.ns, subject.plan_shape)),
+        "optimizationTimeMillis": 0,
+        "maxIndexedOrSolutionsReached": false,
+        "maxIndexedAndSolutionsReached": false,
+        "maxScansToExplodeReached": false,
+        "prunedSimilarIndexes": false,
+        "winningPlan": whole_plan(&plan, subject.write),
+        "rejectedPlans": rejected,
+    }
+}
+
 fn append_server(context: &Context<'_>, reply: &mut RawWriter) {
     let host = context.service.options.host.as_str();
     let (name, port) = host.rsplit_once(':').unwrap_or((host, "0"));
@@ -413,6 +419,12 @@ fn append_server(context: &Context<'_>, reply: &mut RawWriter) {
         "gitVersion": "unknown",
     };
     reply.append("serverInfo", &info);
+    let parameters = &context.service.node.parameters;
+    let limits = doc! {
+        "internalDocumentSourceGroupMaxMemoryBytes": parameters.number(Param::GroupMemoryBytes),
+        "internalQueryMaxBlockingSortMemoryUsageBytes": parameters.number(Param::SortMemoryBytes),
+    };
+    reply.append("serverParameters", &limits);
 }
 
 /// Stages that are part of a pipeline's plan shape.
@@ -477,7 +489,24 @@ pub(super) fn aggregate(
         query_shape: doc! { "cmdNs": cmd_ns, "command": "aggregate", "pipeline": pipeline_query_shape(pipeline) },
         write: None,
     };
-    append(context, &snapshot, &subject, Verbosity::QueryPlanner, reply)?;
+    // A pipeline that writes, or reads no collection, is more than a plan: it is told stage by stage.
+    let reads_nothing = matches!(
+        running.pipeline.stages.first(),
+        Some(Stage::Documents(_) | Stage::Source(_))
+    );
+    if reads_nothing || running.pipeline.writes() {
+        reply.append("explainVersion", "1");
+        let cursor = doc! { "$cursor": doc! { "queryPlanner": planner_document(&subject) } };
+        let mut stages = Vec::new();
+        if !reads_nothing {
+            stages.push(Value::Document(cursor));
+        }
+        stages.extend(pipeline.iter().map(ValueRef::to_value));
+        reply.append("stages", &Value::from(stages));
+        reply.append("queryShapeHash", query_shape_hash(&subject.query_shape).as_str());
+    } else {
+        append(context, &snapshot, &subject, Verbosity::QueryPlanner, reply)?;
+    }
     reply.append_raw("command", context.body);
     append_server(context, reply);
     Ok(())
