@@ -1,6 +1,6 @@
 //! MQL as typed trees: parse, normalize, and evaluate on one document.
 //!
-//! Reading order: [`env`] (what evaluation sees), [`expr`] (aggregation expressions),
+//! Reading order: [`mod@env`] (what evaluation sees), [`expr`] (aggregation expressions),
 //! [`regex`], [`matcher`] (filters), [`schema`], [`projection`], [`update`].
 
 pub mod accumulator;

@@ -6,7 +6,7 @@
 //!
 //! Most operators are plain functions over their argument expressions ([`EvalFn`]); an operator with
 //! state made at parse (a regular expression, a sort order, a bound variable) is an [`Operator`]. Each
-//! family has a file with its functions and a table of [`OpDef`]s; [`parse`] joins the tables.
+//! family has a file with its functions and a table of `OpDef`s; [`parse`] joins the tables.
 //! Source: manual, "Expression Operators".
 
 mod args;

@@ -99,7 +99,7 @@ impl TypeBits {
     }
 }
 
-/// Type bits being read. Bytes that end early or mean nothing read as if there were no notes: [`super::decode`] then
+/// Type bits being read. Bytes that end early or mean nothing read as if there were no notes: [`super::decode()`] then
 /// finds types that do not fit their keys.
 pub(super) struct Notes<'a> {
     rest: &'a [u8],
