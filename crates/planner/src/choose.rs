@@ -9,6 +9,7 @@ use crate::access::{IndexAccess, IndexBounds, full_access, index_accesses};
 use crate::catalog::{IndexInfo, PartKind};
 use crate::find::{FindQuery, finish, id_lookup, reads_sort_key, residual};
 use crate::interval::IntervalList;
+use crate::key_range::scans;
 use crate::plan::{CollScan, IndexScan, PlanNode, ScanPurpose};
 use nestor_query::matcher::MatchExpr;
 use nestor_query::sort::{SortBy, SortSpec};
@@ -41,6 +42,13 @@ pub fn candidates(query: &FindQuery, indexes: &[Arc<IndexInfo>]) -> Vec<PlanNode
     };
     if query.natural.is_some() || query.tailable {
         return vec![scan()];
+    }
+    if query.min.is_some() || query.max.is_some() {
+        let hinted = indexes.iter().find(|index| query.hint.as_ref() == Some(&index.name));
+        return hinted
+            .into_iter()
+            .map(|index| finish(query, key_range(index, query), false))
+            .collect();
     }
     if matches!(*query.filter, MatchExpr::AlwaysFalse) {
         return vec![finish(query, PlanNode::Eof, true)];
@@ -91,6 +99,23 @@ pub fn candidates(query: &FindQuery, indexes: &[Arc<IndexInfo>]) -> Vec<PlanNode
         plans.push(scan());
     }
     plans
+}
+
+/// The documents whose keys lie from `min` on and before `max`.
+fn key_range(index: &Arc<IndexInfo>, query: &FindQuery) -> PlanNode {
+    let access = full_access(index, &query.filter);
+    let mut inputs: Vec<PlanNode> = scans(index, query.min.as_ref(), query.max.as_ref())
+        .into_iter()
+        .map(|bounds| scan_node(&access, bounds, true))
+        .collect();
+    let found = match inputs.len() {
+        1 => inputs.swap_remove(0),
+        _ => PlanNode::Or { inputs },
+    };
+    PlanNode::Fetch {
+        input: Box::new(found),
+        filter: access.filter,
+    }
 }
 
 /// Index plans that find what `filter` matches.

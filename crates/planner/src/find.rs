@@ -29,6 +29,10 @@ pub struct FindQuery {
     pub tailable: bool,
     /// Name of the only index that may be used.
     pub hint: Option<Str>,
+    /// First key of the hinted index to look at, checked by [`crate::key_range::check`].
+    pub min: Option<Document>,
+    /// The key of the hinted index before which to stop, checked likewise.
+    pub max: Option<Document>,
     /// The only indexes that may be used, whatever the hint says; set by index filters.
     pub allowed: Option<Vec<AllowedIndex>>,
 }
@@ -81,6 +85,8 @@ impl FindQuery {
             limit: None,
             tailable: false,
             hint: None,
+            min: None,
+            max: None,
             allowed: None,
         }
     }

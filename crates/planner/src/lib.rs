@@ -11,6 +11,7 @@ pub mod choose;
 pub mod explain;
 pub mod find;
 pub mod interval;
+pub mod key_range;
 pub mod pipeline;
 pub mod plan;
 pub mod shape;

@@ -288,3 +288,56 @@ fn queries_find_the_same_by_every_index() {
         "{compared} runs, {found} documents, {refused} without a plan"
     );
 }
+
+#[test]
+fn min_and_max_are_a_range_of_keys() {
+    let mut db = Database::new();
+    let spec = doc! { "key": doc! { "a": 1, "b": -1 }, "name": "i" };
+    db.must(doc! { "createIndexes": "c", "indexes": vec![Value::from(spec)] });
+    let documents: Vec<Value> = (0..36)
+        .map(|id| doc! { "_id": id, "a": id / 6, "b": id % 6 }.into())
+        .collect();
+    db.must(doc! { "insert": "c", "documents": documents });
+    let mut random = Random::new(1);
+    // Where a key stands in the order of the index.
+    let rank = |(a, b): (i32, i32)| a * 10 - b;
+    let key = |(a, b): (i32, i32)| Value::from(doc! { "a": a, "b": b });
+    for _ in 0..300 {
+        let mut end = || (random.below(7) as i32 - 1, random.below(8) as i32 - 1);
+        let (min, max) = (end(), end());
+        let ends = random.below(3);
+        let mut command = doc! { "find": "c", "hint": "i", "batchSize": 100, "projection": doc! { "_id": 1 } };
+        if ends != 1 {
+            command.push("min", key(min));
+        }
+        if ends != 0 {
+            command.push("max", key(max));
+        }
+        let reply = db.run(command.clone());
+        if ends == 2 && rank(min) >= rank(max) {
+            assert!(matches!(reply.get("code"), Some(ValueRef::Int32(51175))), "{command:?}");
+            continue;
+        }
+        let mut expected: Vec<i32> = (0..36)
+            .filter(|id| {
+                let at = rank((id / 6, id % 6));
+                (ends == 1 || at >= rank(min)) && (ends == 0 || at < rank(max))
+            })
+            .collect();
+        expected.sort_by_key(|id| rank((id / 6, id % 6)));
+        let Some(ValueRef::Document(cursor)) = reply.get("cursor") else {
+            panic!("{command:?} gave {reply:?}");
+        };
+        let Some(ValueRef::Array(batch)) = cursor.get("firstBatch") else {
+            panic!("no batch in {reply:?}");
+        };
+        let found: Vec<i32> = batch
+            .iter()
+            .filter_map(|item| match item.as_document()?.get("_id") {
+                Some(ValueRef::Int32(id)) => Some(id),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(found, expected, "{command:?}");
+    }
+}

@@ -14,6 +14,7 @@ use nestor_exec::plan;
 use nestor_exec::{build, point};
 use nestor_model::{ArrayRef, BsonType, DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail};
 use nestor_planner::FindQuery;
+use nestor_planner::key_range::check as check_key_range;
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::projection::{Policy, Projection};
 use nestor_query::sort::SortSpec;
@@ -131,6 +132,9 @@ fn find_view(
     if args.show_record_id {
         bail!(OptionNotSupportedOnView, "showRecordId is not supported on views");
     }
+    if args.min.is_some_and(|key| !key.is_empty()) || args.max.is_some_and(|key| !key.is_empty()) {
+        bail!(InvalidPipelineOperator, "min and max are not supported on views");
+    }
     if args.tailable {
         bail!(InvalidPipelineOperator, "tailable cursors are not supported on views");
     }
@@ -195,7 +199,6 @@ fn check(args: &FindArgs<'_>) -> Result<()> {
                 "When using min()/max() a hint of which index to use must be provided"
             );
         }
-        bail!(NotImplemented, "min and max are not supported");
     }
     if args.return_key {
         bail!(NotImplemented, "returnKey is not supported");
@@ -221,6 +224,7 @@ pub(super) fn parse(args: &FindArgs<'_>, collection: Option<&Collection>, scope:
     let filter = read::parse_filter(args.filter, scope)?;
     let mut query = FindQuery::all(filter);
     read::check_hint(args.hint, collection)?.apply(&mut query);
+    key_range(args, collection, &mut query)?;
     if let Some(sort) = args.sort.filter(|sort| !sort.is_empty()) {
         match read::natural(DocRef::Raw(sort))? {
             Some(forward) => {
@@ -246,11 +250,52 @@ pub(super) fn parse(args: &FindArgs<'_>, collection: Option<&Collection>, scope:
     Ok(query)
 }
 
+/// Reads `min` and `max`, keys of the index that the hint names.
+///
+/// Errors: 51174, 51175, 2 with `$natural`, 238 for indexes whose keys are not the values of fields.
+fn key_range(args: &FindArgs<'_>, collection: Option<&Collection>, query: &mut FindQuery) -> Result<()> {
+    let key = |given: Option<RawDoc<'_>>| {
+        given
+            .filter(|key| !key.is_empty())
+            .map(|key| DocRef::Raw(key).to_document())
+    };
+    let (min, max) = (key(args.min), key(args.max));
+    if min.is_none() && max.is_none() {
+        return Ok(());
+    }
+    if query.natural.is_some() {
+        bail!(BadValue, "min() and max() cannot be used with a $natural hint");
+    }
+    let index = query.hint.as_deref().and_then(|name| collection?.index(name));
+    let Some(index) = index else {
+        if collection.is_none() {
+            return Ok(());
+        }
+        bail!(
+            NotImplemented,
+            "min and max are not supported for the key of a clustered collection"
+        );
+    };
+    if index.is_wildcard() || index.key_pattern.iter().any(|(_, kind)| !kind.is_number()) {
+        bail!(
+            NotImplemented,
+            "min and max are not supported for index '{}'",
+            index.name
+        );
+    }
+    check_key_range(index.key_pattern.as_ref(), min.as_ref(), max.as_ref())?;
+    query.min = min;
+    query.max = max;
+    Ok(())
+}
+
 /// The `_id`, when the command asks for one document by `_id` and for nothing that needs a plan.
 fn express_id<'a>(args: &FindArgs<'a>, collection: &Collection) -> Option<ValueRef<'a>> {
     let plain = args.sort.is_none()
         && args.projection.is_none()
         && args.hint.is_none()
+        && args.min.is_none()
+        && args.max.is_none()
         && args.skip.is_none_or(|n| n.0 == 0)
         && args.batch_size.is_none_or(|n| n.0 > 1)
         && args.variables.is_none()
