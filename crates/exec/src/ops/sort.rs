@@ -17,6 +17,9 @@ use run::{Merge, RunWriter};
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+/// Rows between two looks at the interrupt.
+const CHECK_EVERY: usize = 64;
+
 /// Bytes that a row takes besides its key and document.
 const ROW_OVERHEAD: usize = size_of::<Sortable>() + 32;
 
@@ -30,7 +33,7 @@ pub(crate) struct Sortable {
 
 impl Sortable {
     fn bytes(&self) -> usize {
-        ROW_OVERHEAD + self.key.len() + self.row.doc.byte_len().unwrap_or(512)
+        ROW_OVERHEAD + self.key.len() + self.row.doc.size()
     }
 }
 
@@ -159,7 +162,7 @@ impl Sort {
         let mut rows = std::mem::take(rows);
         rows.extend(std::mem::take(heap));
         rows.sort_unstable();
-        let run = RunWriter::write(dir, &rows)?;
+        let run = RunWriter::write(dir, &rows, batch.interrupt)?;
         self.spilled_bytes += run.bytes();
         self.runs.push(run);
         self.held = 0;
@@ -198,6 +201,10 @@ impl Operator for Sort {
         if self.limit.is_some_and(|limit| self.counters.advanced >= limit) {
             self.counters.is_eof = true;
             return Ok(Step::Eof);
+        }
+        // Whoever takes the rows may take them all without looking at the time.
+        if self.counters.advanced % CHECK_EVERY as u64 == 0 {
+            batch.interrupt.check()?;
         }
         let next = match &mut self.state {
             State::Memory(rows) => rows.pop(),

@@ -19,9 +19,6 @@ pub(super) struct FacetOp {
     counters: Counters,
 }
 
-/// Bytes assumed for a row whose document is not bytes yet.
-const COMPUTED_ROW_BYTES: usize = 512;
-
 impl FacetOp {
     pub(super) fn new(input: BoxOperator, facet: Arc<Facet>, context: PipelineSource) -> Self {
         Self {
@@ -49,7 +46,7 @@ impl FacetOp {
             loop {
                 match node.next(batch)? {
                     Step::Row(row) => {
-                        bytes += row.doc.byte_len().unwrap_or(COMPUTED_ROW_BYTES);
+                        bytes += row.doc.size();
                         if bytes > batch.memory_bytes_max {
                             return Err(too_large(batch.memory_bytes_max));
                         }
@@ -83,7 +80,7 @@ impl Operator for FacetOp {
             self.counters.works += 1;
             match self.input.next(batch)? {
                 Step::Row(row) => {
-                    self.held += size_of::<Row>() + row.doc.byte_len().unwrap_or(COMPUTED_ROW_BYTES);
+                    self.held += size_of::<Row>() + row.doc.size();
                     if self.held > batch.memory_bytes_max {
                         return Err(too_large(batch.memory_bytes_max));
                     }

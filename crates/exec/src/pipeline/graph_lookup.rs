@@ -58,7 +58,7 @@ impl GraphLookupOp {
                         next.push(value.to_value());
                     }
                 });
-                held += doc.byte_len().unwrap_or(512);
+                held += doc.size();
                 if held > batch.memory_bytes_max {
                     return Err(Error::new(
                         ErrorCode::ExceededMemoryLimit,

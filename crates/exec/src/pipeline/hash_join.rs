@@ -30,7 +30,7 @@ impl JoinTable {
         collect(doc.as_doc(), self.path.parts(), &mut |value| {
             values.push(value.to_value())
         });
-        self.held += doc.byte_len().unwrap_or(512) + 64;
+        self.held += doc.size() + 64;
         for value in values {
             self.held += 64;
             let entry = self.by_value.entry(Key(value)).or_default();

@@ -9,7 +9,8 @@
 //! The files are removed from their directory as soon as they are open, so nothing is left behind whatever
 //! happens to the process.
 
-use super::Sortable;
+use super::{CHECK_EVERY, Sortable};
+use crate::interrupt::Interrupt;
 use crate::row::{Row, RowDoc};
 use crate::spill;
 use nestor_model::{Document, Error, ErrorCode, RawDocBuf, Result, Value};
@@ -33,10 +34,13 @@ pub(super) struct RunWriter {
 
 impl RunWriter {
     /// Writes `rows`, which are in order.
-    pub(super) fn write(dir: &Path, rows: &[Sortable]) -> Result<Self> {
+    pub(super) fn write(dir: &Path, rows: &[Sortable], interrupt: &Interrupt) -> Result<Self> {
         let mut out = BufWriter::with_capacity(1 << 16, spill::temporary_file(dir)?);
         let mut bytes = 0u64;
-        for item in rows {
+        for (at, item) in rows.iter().enumerate() {
+            if at % CHECK_EVERY == 0 {
+                interrupt.check()?;
+            }
             bytes += write_entry(&mut out, item).map_err(spill::io_error)?;
         }
         let mut file = out.into_inner().map_err(|e| spill::io_error(e.into_error()))?;

@@ -50,7 +50,7 @@ impl RowStore {
         if let Some(disk) = &mut self.disk {
             return disk.push(&row);
         }
-        self.held += size_of::<RowDoc>() + row.byte_len().unwrap_or(512);
+        self.held += size_of::<RowDoc>() + row.size();
         self.memory.push(row);
         if self.held <= batch.memory_bytes_max {
             return Ok(());
