@@ -170,6 +170,13 @@ impl Projection {
             return None;
         }
         let mut out = Vec::new();
+        // `_id` is kept without being listed.
+        let kept = self
+            .root
+            .children
+            .iter()
+            .filter(|(_, child)| matches!(child, Child::Kept));
+        out.extend(kept.map(|(name, _)| name.to_string()));
         listed_paths(&self.root, "", &mut out);
         Some(out)
     }

@@ -215,3 +215,16 @@ fn errors() {
         assert_eq!(error.code().number(), code, "{operand:?}");
     }
 }
+
+#[test]
+fn included_paths_are_all_that_is_kept() {
+    for (spec, expected) in [
+        (doc! { "a": 1 }, vec!["_id", "a"]),
+        (doc! { "_id": 1 }, vec!["_id"]),
+        (doc! { "a.b": 1, "_id": 0 }, vec!["a.b"]),
+    ] {
+        let paths = parse(&spec, Policy::Find).included_paths().expect("a simple inclusion");
+        assert_eq!(paths, expected, "{spec:?}");
+    }
+    assert_eq!(parse(&doc! { "a": 0 }, Policy::Find).included_paths(), None);
+}

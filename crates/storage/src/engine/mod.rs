@@ -550,7 +550,14 @@ impl Guard {
                 let _ = thread.join();
             }
         }
-        result
+        match result {
+            // The journal has everything: nothing is lost, the next start only has more to replay.
+            Err(error @ StorageError::OutOfDiskSpace { .. }) => {
+                tracing::warn!(%error, "no room for the checkpoint at closing; the next start replays the journal");
+                Ok(())
+            }
+            result => result,
+        }
     }
 }
 
