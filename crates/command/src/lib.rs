@@ -20,6 +20,7 @@ pub mod dispatch;
 pub mod fail_points;
 pub mod gate;
 pub mod generic;
+pub mod history;
 pub mod log;
 pub mod names;
 pub mod node;

@@ -8,6 +8,7 @@ use crate::cursors::Cursors;
 use crate::dispatch::{self, Flags};
 use crate::gate::{self, Verdict};
 use crate::generic::Generic;
+use crate::history;
 use crate::node::{Node, ProcessOptions};
 use crate::parameters::Param;
 use crate::reply;
@@ -154,6 +155,7 @@ impl Service {
             started: Instant::now(),
             opids: AtomicU32::new(0),
         };
+        history::recover(&service.engine, &service.sessions);
         if let Err(error) = bootstrap::run(&service.engine, &service.options, || service.new_uuid()) {
             service.node.log().error(
                 "CONTROL",

@@ -8,7 +8,7 @@ use crate::lock;
 use crate::transaction::State;
 use nestor_model::{Document, Result, Value, bail};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A session that was not used for so long is forgotten (`localLogicalSessionTimeoutMinutes`).
@@ -27,6 +27,8 @@ pub struct StatementResult {
     pub upserted: Option<Value>,
     /// The document that findAndModify returned; null when it returned none.
     pub value: Option<Document>,
+    /// Read back from the oplog after a restart: what findAndModify returned is not known.
+    pub recovered: bool,
 }
 
 /// State of one session. Whoever runs a write under a transaction number holds its lock meanwhile.
@@ -76,6 +78,9 @@ struct Entry {
 #[derive(Debug, Default)]
 pub struct Sessions {
     known: Mutex<HashMap<Lsid, Entry>>,
+    /// Whether what sessions did before the start is known again.
+    recovered: Mutex<bool>,
+    recovery: Condvar,
 }
 
 impl Sessions {
@@ -107,6 +112,24 @@ impl Sessions {
             },
         );
         Ok(state)
+    }
+
+    /// What sessions did before the start is known.
+    pub fn set_recovered(&self) {
+        *lock(&self.recovered) = true;
+        self.recovery.notify_all();
+    }
+
+    /// As [`Sessions::touch`], but of a session that is not known yet only after its history was read back.
+    pub fn touch_with_history(&self, lsid: Lsid) -> Result<Arc<Mutex<Session>>> {
+        let known = lock(&self.known).contains_key(&lsid);
+        if !known {
+            let mut recovered = lock(&self.recovered);
+            while !*recovered {
+                recovered = self.recovery.wait(recovered).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+        self.touch(lsid)
     }
 
     /// Aborts transactions that have been open for too long, so that nothing holds on to old states for ever.

@@ -227,3 +227,41 @@ fn writes_say_what_their_reply_waits_for() {
     );
     assert_eq!(batch(&a.run(doc! { "find": "c" })).0, 5);
 }
+
+#[test]
+fn a_write_is_not_repeated_after_a_restart() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let open = || Engine::open(dir.path(), EngineOptions::at_time(1_700_000_000)).expect("the store opens");
+    let update = |upsert: bool| {
+        let id = if upsert { 2 } else { 1 };
+        doc! { "q": doc! { "_id": id }, "u": doc! { "$inc": doc! { "n": 1 } }, "upsert": upsert }
+    };
+    let command = || {
+        let updates = vec![update(false).into(), update(true).into()];
+        doc! { "update": "c", "updates": updates, "lsid": session(1), "txnNumber": 3i64 }
+    };
+    let first = {
+        let engine = open();
+        let service = Service::new(ServiceOptions::default(), engine.clone());
+        let mut a = Client::new(&service);
+        a.run(doc! { "insert": "c", "documents": ids(1..2) });
+        let reply = a.run(command());
+        engine.close().expect("the store closes");
+        reply
+    };
+    let service = Service::new(ServiceOptions::default(), open());
+    let mut a = Client::new(&service);
+    let again = a.run(command());
+    for field in ["n", "nModified", "upserted"] {
+        assert_eq!(
+            format!("{:?}", first.get(field)),
+            format!("{:?}", again.get(field)),
+            "{field}"
+        );
+    }
+    let reply = a.run(doc! { "find": "c", "sort": doc! { "_id": 1 } });
+    assert!(
+        format!("{reply:?}").contains(r#"[{"_id": 1, "n": 1}, {"_id": 2, "n": 1}]"#),
+        "{reply:?}"
+    );
+}

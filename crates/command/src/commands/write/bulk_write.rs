@@ -355,6 +355,7 @@ impl OneOp<'_> {
             n_modified: done.modified,
             upserted: done.upserted,
             value: None,
+            recovered: false,
         })
     }
 

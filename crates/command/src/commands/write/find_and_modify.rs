@@ -65,6 +65,12 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let stmt_id = args.stmt_id.unwrap_or(0);
     let mut progress = Progress::default();
     if let Some(done) = retryable.executed(stmt_id) {
+        if done.recovered {
+            bail!(
+                IncompleteTransactionHistory,
+                "the document that this findAndModify returned before the restart is not known any more"
+            );
+        }
         append(reply, args.remove, done);
         progress.retried.push(stmt_id);
         drop(retryable);
@@ -120,6 +126,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             n_modified: updated.modified,
             upserted: updated.upserted,
             value: shown.map(project).transpose()?,
+            recovered: false,
         }
     };
     append(reply, args.remove, &done);

@@ -192,5 +192,6 @@ fn run_item(
         n_modified: done.modified,
         upserted: done.upserted,
         value: None,
+        recovered: false,
     })
 }
