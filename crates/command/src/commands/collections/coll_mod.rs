@@ -7,9 +7,10 @@ use crate::commands::indexes::build;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::names;
 use crate::write::Progress;
+use nestor_exec::keys::KeyEncoder;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::{
-    ArrayRef, DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, values_equal,
+    ArrayRef, DocRef, Document, Error, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, values_equal,
 };
 use nestor_storage::{Collection, Index, View, WriteSet};
 use std::sync::Arc;
@@ -417,19 +418,53 @@ fn change_index(
         changed.push("unique_new", true);
         spec.remove("prepareUnique");
         spec.set("unique", true);
-        ws.drop_index(collection.id, index.id)?;
-        let result = build::build(context, ws, ns, spec.to_raw());
-        return match result {
-            Err(error) if error.code() == nestor_model::ErrorCode::DuplicateKey => bail!(
+        let violations = violations(ws, &collection, &index)?;
+        if !violations.is_empty() {
+            return Err(Error::location(
                 359,
-                "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again."
-            ),
-            Err(error) => Err(error),
-            Ok(()) => Ok(()),
-        };
+                "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.",
+            )
+            .with_extra(doc! { "violations": violations }));
+        }
+        ws.drop_index(collection.id, index.id)?;
+        return build::build(context, ws, ns, spec.to_raw());
     }
     if !changed.is_empty() {
         ws.set_index_spec(collection.id, index.id, spec.to_raw())?;
     }
     Ok(())
+}
+
+/// The documents that keep an index from being unique: `{ids: [..]}` for each key that several have.
+fn violations(view: &dyn View, collection: &Collection, index: &Index) -> Result<Vec<Value>> {
+    let format = KeyEncoder::new(collection, index).format;
+    let mut out = Vec::new();
+    let mut key: Vec<u8> = Vec::new();
+    let mut records: Vec<Vec<u8>> = Vec::new();
+    let mut close = |records: &mut Vec<Vec<u8>>| -> Result<()> {
+        if records.len() > 1 {
+            let mut ids = Vec::with_capacity(records.len());
+            for record in records.iter() {
+                if let Some(found) = view.get(collection.records, record)? {
+                    ids.push(found.document().get("_id").map_or(Value::Null, |id| id.to_value()));
+                }
+            }
+            out.push(Value::from(doc! { "ids": ids }));
+        }
+        records.clear();
+        Ok(())
+    };
+    let mut cursor = view.cursor(index.tree);
+    let mut more = cursor.first()?;
+    while more {
+        let entry = format.split(cursor.key(), cursor.value()?)?;
+        if entry.key != key {
+            close(&mut records)?;
+            key = entry.key.to_vec();
+        }
+        records.push(entry.record.to_vec());
+        more = cursor.next()?;
+    }
+    close(&mut records)?;
+    Ok(out)
 }
