@@ -150,10 +150,11 @@ class Server:
 
     def kill(self):
         """kill -9."""
+        # Closed afterwards, a client would look for the server in vain to end its sessions.
+        self.close_clients()
         if self.is_running:
             self.process.kill()
         self.process.wait()
-        self.close_clients()
 
     def restart(self):
         self.stop()

@@ -118,6 +118,7 @@ def test_nothing_acknowledged_is_lost(tmp_path):
     total = 0
     with Server(dbpath) as server:
         server.client().crash.docs.create_index([("w", 1), ("a", -1)])
+        server.close_clients()
         for round_number in range(ROUNDS):
             client = server.client(retryWrites=bool(round_number % 2), maxPoolSize=None, serverSelectionTimeoutMS=500)
             writers = [Writer(i, client, models[i], dice.random()) for i in range(WRITERS)]
@@ -126,13 +127,13 @@ def test_nothing_acknowledged_is_lost(tmp_path):
             if round_number % 2:
                 threading.Thread(target=checkpoint_until_crash, args=(client,), daemon=True).start()
             time.sleep(0.3 + dice.random())
-            server.process.kill()
+            server.process.kill()  # under them: their connections break
             server.process.wait()
             for writer in writers:
                 writer.join(60)
                 assert not writer.is_alive()
                 assert writer.problem is None, repr(writer.problem)
-            client.close()
+            server.close_clients()
             total += sum(writer.acknowledged for writer in writers)
 
             if round_number % 3 != 2:  # sometimes the server itself is the first to see the torn files
@@ -142,6 +143,7 @@ def test_nothing_acknowledged_is_lost(tmp_path):
             models = [verify(collection, writer) for writer in writers]
             assert collection.count_documents({}) == sum(map(len, models)), "no document without a writer"
             indexes_agree(collection)
+            server.close_clients()
             print(
                 f"  round {round_number + 1}: {total} acknowledged so far, {sum(map(len, models))} documents, "
                 f"restarted in {server.started_in_s:.2f} s"

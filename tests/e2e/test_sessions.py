@@ -2,9 +2,7 @@
 
 import uuid
 
-import pytest
 from bson import Binary, Int64, Timestamp
-from pymongo.errors import OperationFailure
 
 
 def lsid():
@@ -41,17 +39,18 @@ def test_sessions_can_be_started_refreshed_and_ended(client):
     assert client.admin.command("endSessions", [started["id"]])["ok"] == 1.0
 
 
-def test_ending_a_session_ends_its_cursors(server, db):
+def test_a_cursor_belongs_to_its_session_and_ends_with_it(server, db):
     db.c.insert_many([{"_id": i} for i in range(300)])
     session = lsid()
-    cursor = db.command({"find": "c", "batchSize": 2, "lsid": session})["cursor"]["id"]
-    with pytest.raises(OperationFailure):
-        db.command({"getMore": Int64(cursor), "collection": "c", "lsid": lsid()})
-    assert db.command({"getMore": Int64(cursor), "collection": "c", "batchSize": 2, "lsid": session})["ok"] == 1
-    db.client.admin.command("killSessions", [session])
-    with pytest.raises(OperationFailure) as error:
-        db.command({"getMore": Int64(cursor), "collection": "c", "lsid": session})
-    assert error.value.code == 43
+    with server.raw() as raw:
+        opened = raw.command({"find": "c", "batchSize": 2, "lsid": session, "$db": db.name})
+        more = {"getMore": Int64(opened["cursor"]["id"]), "collection": "c", "batchSize": 2, "$db": db.name}
+        assert raw.command({**more, "lsid": lsid()})["ok"] == 0, "another session's"
+        assert raw.command(more)["ok"] == 0, "no session"
+        assert raw.command({**more, "lsid": session})["ok"] == 1
+        assert raw.command({"killSessions": [session], "$db": "admin"})["ok"] == 1
+        ended = raw.command({**more, "lsid": session})
+        assert (ended["ok"], ended["code"]) == (0, 43)
 
 
 def test_a_retried_write_happens_once(server, db):
