@@ -192,13 +192,12 @@ fn check(args: &FindArgs<'_>) -> Result<()> {
             }
         }
     }
-    if args.min.is_some_and(|d| !d.is_empty()) || args.max.is_some_and(|d| !d.is_empty()) {
-        if args.hint.is_none() {
-            bail!(
-                51173,
-                "When using min()/max() a hint of which index to use must be provided"
-            );
-        }
+    let bounded = args.min.is_some_and(|d| !d.is_empty()) || args.max.is_some_and(|d| !d.is_empty());
+    if bounded && args.hint.is_none() {
+        bail!(
+            51173,
+            "When using min()/max() a hint of which index to use must be provided"
+        );
     }
     if args.return_key {
         bail!(NotImplemented, "returnKey is not supported");
