@@ -15,7 +15,10 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 /// Plans are made anew for each query, so there is nothing to forget once the arguments are checked.
 fn run(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
-    super::target(context)?;
-    super::shape(context.body, true)?;
+    let ns = super::target(context)?;
+    // MongoDB looks no further when there is no collection.
+    if super::exists(context, &ns) {
+        super::shape(context.body, true)?;
+    }
     Ok(())
 }

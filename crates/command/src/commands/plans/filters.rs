@@ -5,7 +5,6 @@ use crate::dispatch::{CommandSpec, Flags};
 use crate::plans::{IndexFilter, shown};
 use nestor_model::{Document, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_planner::find::AllowedIndex;
-use nestor_storage::View;
 
 /// Sets a filter.
 pub const SET: CommandSpec = CommandSpec {
@@ -39,7 +38,7 @@ fn set(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
     if ns.coll.starts_with("system.") {
         bail!(BadValue, "cannot set an index filter on a system collection");
     }
-    if context.service.engine.snapshot().catalog().get(&ns).is_none() {
+    if !super::exists(context, &ns) {
         bail!(BadValue, "no such collection: {ns}");
     }
     let Some(shape) = super::shape(context.body, false)? else {
@@ -98,6 +97,10 @@ fn entry(filter: IndexFilter) -> Document {
 
 fn clear(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
     let ns = super::target(context)?;
+    // MongoDB looks no further when there is no collection.
+    if !super::exists(context, &ns) {
+        return Ok(());
+    }
     match super::shape(context.body, true)? {
         Some(shape) => context.service.index_filters.clear(&ns, &shape.text),
         None => context.service.index_filters.clear_all(&ns),

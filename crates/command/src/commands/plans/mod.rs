@@ -29,6 +29,10 @@ fn target(context: &Context<'_>) -> Result<Namespace> {
     Ok(ns)
 }
 
+fn exists(context: &Context<'_>, ns: &Namespace) -> bool {
+    context.service.engine.snapshot().catalog().get(ns).is_some()
+}
+
 /// A query as plan commands take it.
 struct Shape {
     query: Document,
