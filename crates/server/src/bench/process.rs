@@ -1,6 +1,6 @@
 //! The server under test, as a child process in a directory of its own.
 
-use crate::client::{Client, Uri};
+use crate::client::{Client, ClientError, Uri};
 use nestor_model::doc;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -52,10 +52,7 @@ impl Server {
         let printed = child.stdout.take().map(BufReader::new);
         for line in printed.into_iter().flat_map(BufRead::lines).map_while(Result::ok) {
             if line.starts_with("mongodb://") {
-                let uri = line
-                    .trim()
-                    .parse()
-                    .map_err(|e: crate::client::ClientError| e.to_string())?;
+                let uri = line.trim().parse().map_err(|e: ClientError| e.to_string())?;
                 return Ok(Self { child, uri });
             }
         }
@@ -72,9 +69,11 @@ impl Server {
     /// Shuts it down cleanly.
     pub fn stop(&mut self) -> Result<(), String> {
         let mut client = Client::connect(&self.uri).map_err(|e| e.to_string())?;
-        // It closes the connection instead of answering. Forced, as a primary without secondaries refuses else.
-        let command = doc! { "shutdown": 1, "force": true, "$db": "admin" };
-        let _ = client.command(command.to_raw().as_raw());
+        // It closes the connection instead of answering. Without force a primary waits for a secondary to take over.
+        let shutdown = doc! { "shutdown": 1, "force": true, "$db": "admin" };
+        if let Err(refused @ ClientError::Refused { .. }) = client.command(shutdown.to_raw().as_raw()) {
+            return Err(refused.to_string());
+        }
         let status = self.child.wait().map_err(|e| e.to_string())?;
         if status.success() {
             Ok(())
