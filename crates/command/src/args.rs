@@ -1,6 +1,6 @@
 //! Typed arguments of commands, declared as structs.
 //!
-//! ```ignore
+//! ```text
 //! args! {
 //!     /// `find`.
 //!     pub struct FindArgs<'a>: "find" command {

@@ -265,3 +265,39 @@ fn a_write_is_not_repeated_after_a_restart() {
         "{reply:?}"
     );
 }
+
+/// An update touches the index entries whose keys change, and no others; explaining it changes nothing.
+#[test]
+fn explain_tells_the_index_keys_of_a_write() {
+    let service = service();
+    let mut client = Client::new(&service);
+    let docs: Vec<Value> = (0..9).map(|i| doc! { "_id": i, "a": i % 3, "b": i }.into()).collect();
+    client.run(doc! { "insert": "c", "documents": docs });
+    for field in ["a", "b"] {
+        let mut key = Document::new();
+        key.push(field, 1);
+        let index: Value = doc! { "key": key, "name": field }.into();
+        client.run(doc! { "createIndexes": "c", "indexes": vec![index] });
+    }
+    let mut keys = |update: Document| {
+        let statement: Value = doc! { "q": doc! { "a": 1 }, "u": update, "multi": true }.into();
+        let update = doc! { "update": "c", "updates": vec![statement] };
+        let reply = client.run(doc! { "explain": update, "verbosity": "executionStats" });
+        let stats = reply.get("executionStats").and_then(ValueRef::as_document);
+        let stage = stats
+            .and_then(|s| s.get("executionStages"))
+            .and_then(ValueRef::as_document)
+            .expect("stages");
+        ["nWouldModify", "keysInserted", "keysDeleted"].map(|name| stage.get(name).and_then(crate::args::safe_i64))
+    };
+    for (update, expected) in [
+        (doc! { "$set": doc! { "c": 1 } }, [3, 0, 0]),
+        (doc! { "$inc": doc! { "a": 1 } }, [3, 3, 3]),
+        (doc! { "$unset": doc! { "b": 1 } }, [3, 3, 3]),
+        (doc! { "$set": doc! { "a": 1 } }, [0, 0, 0]),
+    ] {
+        assert_eq!(keys(update.clone()), expected.map(Some), "{update:?}");
+    }
+    let count = client.run(doc! { "count": "c", "query": doc! { "a": 1, "b": doc! { "$exists": true } } });
+    assert_eq!(count.get("n").and_then(crate::args::safe_i64), Some(3));
+}

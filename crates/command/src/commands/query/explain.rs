@@ -11,7 +11,8 @@ use crate::parameters::Param;
 use crate::plans::Written;
 use crate::read::{self, Target};
 use crate::write::merge::check_merge;
-use nestor_exec::{BoxOperator, Operator, Step, build};
+use nestor_exec::write::{Changed, Writer};
+use nestor_exec::{BoxOperator, Operator, Row, RowDoc, Step, build};
 use nestor_model::value::DocRef;
 use nestor_model::{ArrayRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_planner::choose::for_count;
@@ -21,6 +22,7 @@ use nestor_planner::{FindQuery, PlanNode, candidates};
 use nestor_query::env::Scope;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::Stage;
+use nestor_query::update::{Applied, Update, UpdateOptions};
 use nestor_storage::{Snapshot, View};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -67,23 +69,69 @@ struct Subject {
 }
 
 /// What a write command would do with what it finds.
-#[derive(Clone, Copy)]
 enum Write {
-    Update { multi: bool },
-    Delete { multi: bool },
+    Update {
+        multi: bool,
+        upsert: bool,
+        update: Box<Update>,
+    },
+    Delete {
+        multi: bool,
+    },
+}
+
+/// What a write would have changed, counted by doing it in a write set that is thrown away.
+#[derive(Default)]
+struct Changes {
+    found: i64,
+    modified: i64,
+    keys_inserted: u64,
+    keys_deleted: u64,
 }
 
 impl Write {
-    fn stage(self) -> &'static str {
+    /// Does the write to one found record, counts, and undoes it.
+    fn try_on(&self, row: &Row, filter: &MatchExpr, writer: &mut Writer<'_>, changes: &mut Changes) -> Result<()> {
+        changes.found += 1;
+        let (Some(record), RowDoc::Stored(bytes)) = (&row.record, &row.doc) else {
+            return Ok(());
+        };
+        let old = bytes.document();
+        let before = writer.ws.savepoint();
+        match self {
+            Self::Delete { .. } => writer.delete(record, old, None)?,
+            Self::Update { update, .. } => {
+                let position = match update.needs_position() {
+                    true => filter
+                        .matches_with_position(old.as_doc(), writer.op)?
+                        .and_then(|d| d.position),
+                    false => None,
+                };
+                if let Applied::Changed(new) = update.apply(old, position, writer.op)? {
+                    changes.modified += 1;
+                    let changed = Changed {
+                        doc: new.doc,
+                        diff: None,
+                        touched: update.touched(),
+                    };
+                    writer.update(record, old, changed, None)?;
+                }
+            }
+        }
+        writer.ws.rollback_to(before);
+        Ok(())
+    }
+
+    fn stage(&self) -> &'static str {
         match self {
             Self::Update { .. } => "UPDATE",
             Self::Delete { .. } => "DELETE",
         }
     }
 
-    fn multi(self) -> bool {
+    fn multi(&self) -> bool {
         match self {
-            Self::Update { multi } | Self::Delete { multi } => multi,
+            Self::Update { multi, .. } | Self::Delete { multi } => *multi,
         }
     }
 }
@@ -149,11 +197,11 @@ fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'
             (ns.clone(), hinted(view, &ns, args.query, args.hint, &mut scope)?)
         }
         "update" | "delete" | "findAndModify" | "findandmodify" => {
-            let (target, filter, hint, what) = write_filter(name, command)?;
-            write = Some(what);
+            let (target, filter, hint, what) = write_filter(name, command, &mut scope)?;
             let ns = context.namespace(view, target)?;
             let mut query = hinted(view, &ns, filter, hint, &mut scope)?;
             query.limit = (!what.multi()).then_some(1);
+            write = Some(what);
             (ns, query)
         }
         "" => bail!(CommandNotFound, "explain needs a command"),
@@ -216,7 +264,7 @@ fn plans(view: &dyn View, ns: &Namespace, query: &FindQuery) -> Result<Vec<PlanN
 /// Collection, filter and hint of a write command and what it is; of an update or delete, those of its only statement.
 type WriteSubject<'a> = (Target<'a>, Option<RawDoc<'a>>, Option<ValueRef<'a>>, Write);
 
-fn write_filter<'a>(name: &str, command: RawDoc<'a>) -> Result<WriteSubject<'a>> {
+fn write_filter<'a>(name: &str, command: RawDoc<'a>, scope: &mut Scope) -> Result<WriteSubject<'a>> {
     let at = crate::args::At {
         path: "explain",
         field: "explain",
@@ -237,7 +285,7 @@ fn write_filter<'a>(name: &str, command: RawDoc<'a>) -> Result<WriteSubject<'a>>
             let write = if remove {
                 Write::Delete { multi: false }
             } else {
-                Write::Update { multi: false }
+                update_of(command, "update", false, scope)?
             };
             return Ok((target, document(command.get("query")), command.get("hint"), write));
         }
@@ -252,14 +300,35 @@ fn write_filter<'a>(name: &str, command: RawDoc<'a>) -> Result<WriteSubject<'a>>
     let q = statement.and_then(|statement| document(statement.get("q")));
     let flag = |name: &str| statement.and_then(|statement| statement.get(name));
     let write = match name {
-        "update" => Write::Update {
-            multi: flag("multi").is_some_and(ValueRef::truthy),
+        "update" => match statement {
+            Some(statement) => update_of(statement, "u", flag("multi").is_some_and(ValueRef::truthy), scope)?,
+            None => bail!(TypeMismatch, "update.updates must hold documents"),
         },
         _ => Write::Delete {
             multi: !flag("limit").is_some_and(ValueRef::truthy),
         },
     };
     Ok((target, q, flag("hint"), write))
+}
+
+/// The update that a statement describes; `field` holds its modifiers.
+fn update_of(statement: RawDoc<'_>, field: &str, multi: bool, scope: &mut Scope) -> Result<Write> {
+    let Some(u) = statement.get(field) else {
+        bail!(
+            40414,
+            "BSON field 'update.updates.{field}' is missing but a required field"
+        );
+    };
+    let options = UpdateOptions {
+        array_filters: statement.get("arrayFilters").and_then(ValueRef::as_array),
+        constants: statement.get("c").and_then(ValueRef::as_document),
+        multi,
+    };
+    Ok(Write::Update {
+        multi,
+        upsert: statement.get("upsert").is_some_and(ValueRef::truthy),
+        update: Box::new(Update::parse(u, options, scope)?),
+    })
 }
 
 fn append(
@@ -279,24 +348,36 @@ fn append(
     let mut stats = doc! { "executionSuccess": true };
     let started = Instant::now();
     let (mut returned, mut keys, mut docs) = (0i64, 0i64, 0i64);
+    let mut changes = Changes::default();
     let mut stages = doc! { "stage": "EOF", "nReturned": 0, "isEOF": 1 };
     if let Some(collection) = snapshot.catalog().get(&subject.ns) {
         let (op, _) = context.operation(None)?;
         let mut root: BoxOperator = build(&plan, collection)?;
         let mut batch = read::batch(context, snapshot, &op, true);
+        let mut ws = context.service.engine.begin_at(snapshot.clone());
+        let mut writer = match subject.write {
+            Some(_) => Some(Writer::new(&mut ws, collection.clone(), &op, None)?),
+            None => None,
+        };
         loop {
-            match root.next(&mut batch)? {
-                Step::Row(_) => returned += 1,
-                Step::Pause => {}
-                Step::Eof => break,
+            match (root.next(&mut batch)?, &subject.write, &mut writer) {
+                (Step::Row(row), Some(write), Some(writer)) => {
+                    write.try_on(&row, &subject.filter, writer, &mut changes)?;
+                }
+                (Step::Row(_), ..) => returned += 1,
+                (Step::Pause, ..) => {}
+                (Step::Eof, ..) => break,
             }
+        }
+        if let Some(writer) = writer {
+            changes.keys_inserted = writer.keys_inserted;
+            changes.keys_deleted = writer.keys_deleted;
         }
         sum(&*root, &mut keys, &mut docs);
         stages = stage_document(&*root);
     }
-    if let Some(write) = subject.write {
-        stages = would_write(write, returned, stages);
-        returned = 0;
+    if let Some(write) = &subject.write {
+        stages = would_write(write, &changes, stages);
     }
     stats.push("nReturned", returned as i32);
     stats.push("executionTimeMillis", started.elapsed().as_millis() as i32);
@@ -311,7 +392,7 @@ fn append(
 }
 
 /// A whole plan: the write on top of it, if there is one.
-fn whole_plan(plan: &PlanNode, write: Option<Write>) -> Document {
+fn whole_plan(plan: &PlanNode, write: Option<&Write>) -> Document {
     let mut found = plan_document(plan);
     let fields = std::mem::take(found.fields_mut());
     let mut out = doc! { "isCached": false };
@@ -326,16 +407,26 @@ fn whole_plan(plan: &PlanNode, write: Option<Write>) -> Document {
 }
 
 /// Explaining changes nothing: the stage tells what the write would have done.
-fn would_write(write: Write, found: i64, input: Document) -> Document {
-    let mut out = doc! { "stage": write.stage(), "nReturned": 0, "works": found as i32 + 1, "advanced": 0, "needTime": found as i32, "needYield": 0, "isEOF": 1 };
+fn would_write(write: &Write, changes: &Changes, input: Document) -> Document {
+    let mut out = doc! {
+        "stage": write.stage(),
+        "nReturned": 0,
+        "works": changes.found as i32 + 1,
+        "advanced": 0,
+        "needTime": changes.found as i32,
+        "needYield": 0,
+        "isEOF": 1,
+    };
     match write {
-        Write::Update { .. } => {
-            out.push("nMatched", found as i32);
-            out.push("nWouldModify", found as i32);
-            out.push("nWouldUpsert", 0);
+        Write::Update { upsert, .. } => {
+            out.push("nMatched", changes.found as i32);
+            out.push("nWouldModify", changes.modified as i32);
+            out.push("nWouldUpsert", i32::from(*upsert && changes.found == 0));
         }
-        Write::Delete { .. } => out.push("nWouldDelete", found as i32),
+        Write::Delete { .. } => out.push("nWouldDelete", changes.found as i32),
     }
+    out.push("keysInserted", changes.keys_inserted as i64);
+    out.push("keysDeleted", changes.keys_deleted as i64);
     out.push("inputStage", input);
     out
 }
@@ -390,7 +481,7 @@ fn planner_document(subject: &Subject) -> Document {
         .plans
         .iter()
         .skip(1)
-        .map(|plan| whole_plan(plan, subject.write).into())
+        .map(|plan| whole_plan(plan, subject.write.as_ref()).into())
         .collect();
     doc! {
         "namespace": subject.ns.to_string(),
@@ -404,7 +495,7 @@ fn planner_document(subject: &Subject) -> Document {
         "maxIndexedAndSolutionsReached": false,
         "maxScansToExplodeReached": false,
         "prunedSimilarIndexes": false,
-        "winningPlan": whole_plan(&plan, subject.write),
+        "winningPlan": whole_plan(&plan, subject.write.as_ref()),
         "rejectedPlans": rejected,
     }
 }
