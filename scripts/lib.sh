@@ -106,7 +106,17 @@ need_python() {
     apt_install python3 python3-venv || die "install python3 and python3-venv and run this again"
 }
 
-need_build_tools() { need_rust; need_cc; }
+# Cargo goes by times, and its target folder may serve several checkouts: what
+# another one built from newer files would pass for this one's. So whoever comes
+# after another checkout builds Nestor's own crates again.
+own_the_target() {
+    local owner=$CARGO_TARGET_DIR/checkout
+    [ "$(cat "$owner" 2>/dev/null)" = "$root" ] && return
+    mkdir -p "$CARGO_TARGET_DIR"
+    find crates -name '*.rs' -exec touch {} + && echo "$root" >"$owner"
+}
+
+need_build_tools() { need_rust; need_cc; own_the_target; }
 
 # venv: makes (once per requirements file) the environment of the end-to-end
 # tests and sets $python to its interpreter.

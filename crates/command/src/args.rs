@@ -256,20 +256,33 @@ impl<'a> RawArray<'a> {
     }
 }
 
+/// The items of an array that `take` accepts; an item it gives back is of the wrong type, `expected` is the right one.
+fn array_of<'a, T>(
+    value: ValueRef<'a>,
+    at: At<'_>,
+    expected: &str,
+    take: impl Fn(ValueRef<'a>) -> std::result::Result<Option<T>, ValueRef<'a>>,
+) -> Result<Option<Vec<T>>> {
+    let ValueRef::Array(array) = value else {
+        return absent_or(at, value, "array").map(|_| None);
+    };
+    let mut out = Vec::new();
+    for (i, item) in array.iter().enumerate() {
+        match take(item) {
+            Ok(taken) => out.extend(taken),
+            Err(other) => return Err(wrong_type(format_args!("{at}.{i}"), other.bson_type(), expected)),
+        }
+    }
+    Ok(Some(out))
+}
+
 /// An array of documents, or a document sequence.
 impl<'a> Arg<'a> for Vec<RawDoc<'a>> {
     fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
-        let ValueRef::Array(ArrayRef::Raw(array)) = value else {
-            return absent_or(at, value, "array").map(|_| None);
-        };
-        let mut out = Vec::new();
-        for (i, (_, item)) in array.iter().enumerate() {
-            match item {
-                ValueRef::Document(DocRef::Raw(doc)) => out.push(doc),
-                other => return Err(wrong_type(format_args!("{at}.{i}"), other.bson_type(), "object")),
-            }
-        }
-        Ok(Some(out))
+        array_of(value, at, "object", |item| match item {
+            ValueRef::Document(DocRef::Raw(doc)) => Ok(Some(doc)),
+            other => Err(other),
+        })
     }
     fn from_sequence(documents: &[RawDoc<'a>]) -> Option<Self> {
         Some(documents.to_vec())
@@ -279,52 +292,31 @@ impl<'a> Arg<'a> for Vec<RawDoc<'a>> {
 /// An array of strings.
 impl<'a> Arg<'a> for Vec<&'a str> {
     fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
-        let ValueRef::Array(array) = value else {
-            return absent_or(at, value, "array").map(|_| None);
-        };
-        let mut out = Vec::new();
-        for (i, item) in array.iter().enumerate() {
-            match item {
-                ValueRef::String(text) => out.push(text),
-                other => return Err(wrong_type(format_args!("{at}.{i}"), other.bson_type(), "string")),
-            }
-        }
-        Ok(Some(out))
+        array_of(value, at, "string", |item| match item {
+            ValueRef::String(text) => Ok(Some(text)),
+            other => Err(other),
+        })
     }
 }
 
-/// An array of longs (cursor ids).
+/// An array of longs (cursor ids); nulls in it are passed over.
 impl<'a> Arg<'a> for Vec<i64> {
     fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
-        let ValueRef::Array(array) = value else {
-            return absent_or(at, value, "array").map(|_| None);
-        };
-        let mut out = Vec::new();
-        for (i, item) in array.iter().enumerate() {
-            match item {
-                ValueRef::Int64(v) => out.push(v),
-                ValueRef::Null | ValueRef::Undefined => {}
-                other => return Err(wrong_type(format_args!("{at}.{i}"), other.bson_type(), "long")),
-            }
-        }
-        Ok(Some(out))
+        array_of(value, at, "long", |item| match item {
+            ValueRef::Int64(v) => Ok(Some(v)),
+            ValueRef::Null | ValueRef::Undefined => Ok(None),
+            other => Err(other),
+        })
     }
 }
 
 /// An array of 32-bit integers (statement ids).
 impl<'a> Arg<'a> for Vec<i32> {
     fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
-        let ValueRef::Array(array) = value else {
-            return absent_or(at, value, "array").map(|_| None);
-        };
-        let mut out = Vec::new();
-        for (i, item) in array.iter().enumerate() {
-            match item {
-                ValueRef::Int32(v) => out.push(v),
-                other => return Err(wrong_type(format_args!("{at}.{i}"), other.bson_type(), "int")),
-            }
-        }
-        Ok(Some(out))
+        array_of(value, at, "int", |item| match item {
+            ValueRef::Int32(v) => Ok(Some(v)),
+            other => Err(other),
+        })
     }
 }
 

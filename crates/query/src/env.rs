@@ -50,6 +50,18 @@ impl OpContext {
         }
     }
 
+    /// The time that empty timestamps take: the cluster's, or the clock's where there is none.
+    pub fn timestamp(&self) -> Timestamp {
+        if self.cluster_time == Timestamp::default() {
+            Timestamp {
+                secs: (self.now_ms / 1000) as u32,
+                inc: 1,
+            }
+        } else {
+            self.cluster_time
+        }
+    }
+
     /// The next number of a splitmix64 sequence; not for secrets.
     pub fn random_u64(&self) -> u64 {
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -1,6 +1,6 @@
 //! Documents before they are inserted: `_id` first, no empty timestamps, within limits.
 
-use nestor_model::{Error, ErrorCode, ObjectId, RawDoc, RawDocBuf, RawWriter, Result, Timestamp, ValueRef, raw};
+use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, RawWriter, Result, Timestamp, ValueRef, raw};
 use nestor_query::env::OpContext;
 use nestor_query::update::check_id;
 
@@ -42,14 +42,14 @@ pub fn for_insert(doc: RawDoc<'_>, op: &OpContext, fill_times: bool) -> Result<R
     let mut writer = RawWriter::with_capacity(doc.len() + 24);
     match &id {
         Some(element) => writer.append_element_bytes(element.as_bytes()),
-        None => writer.append("_id", new_object_id(op)),
+        None => writer.append("_id", op.object_id()),
     }
     for element in doc.elements() {
         if element.name() == "_id" {
             continue;
         }
         if fill_times && is_empty_time(element.value()) {
-            writer.append(element.name(), present(op));
+            writer.append(element.name(), op.timestamp());
         } else {
             writer.append_element_bytes(element.as_bytes());
         }
@@ -59,21 +59,6 @@ pub fn for_insert(doc: RawDoc<'_>, op: &OpContext, fill_times: bool) -> Result<R
 
 fn is_empty_time(value: ValueRef<'_>) -> bool {
     matches!(value, ValueRef::Timestamp(time) if time == Timestamp::default())
-}
-
-fn present(op: &OpContext) -> Timestamp {
-    if op.cluster_time == Timestamp::default() {
-        Timestamp {
-            secs: (op.now_ms / 1000) as u32,
-            inc: 1,
-        }
-    } else {
-        op.cluster_time
-    }
-}
-
-fn new_object_id(op: &OpContext) -> ObjectId {
-    op.object_id()
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ pub use types::TypeSet;
 
 pub(crate) use parse_field::whole_number;
 pub(crate) use path::{Leaves, walk};
+pub(crate) use types::TYPES;
 
 use crate::expr::Expr;
 use crate::regex::Regex;

@@ -36,7 +36,7 @@ pub use validate::check_id;
 use crate::env::{OpContext, Scope};
 use array_filters::ArrayFilters;
 use modifiers::Modifiers;
-use nestor_model::{RawDoc, RawDocBuf, Result, Str, Timestamp, ValueRef, bail, values_equal};
+use nestor_model::{RawDoc, RawDocBuf, Result, Str, ValueRef, bail, values_equal};
 use pipeline::Pipeline;
 use replace::Replacement;
 
@@ -178,7 +178,7 @@ impl Update {
                 }))
             }
             Kind::Replacement(replacement) => {
-                let new = replacement.apply(doc, clock(op), false)?;
+                let new = replacement.apply(doc, op.timestamp(), false)?;
                 // Without an `_id` of its own a replacement always counts as a change, as in MongoDB.
                 if replacement.has_id() && new.as_bytes() == doc.as_bytes() {
                     return Ok(Applied::NoChange);
@@ -204,17 +204,5 @@ fn check_id_unchanged(old: RawDoc<'_>, new: RawDoc<'_>) -> Result<()> {
         (Some(a), Some(b)) if values_equal(a, b) => Ok(()),
         (None, None) => Ok(()),
         _ => Err(validate::immutable_id()),
-    }
-}
-
-/// The time that empty timestamps take.
-fn clock(op: &OpContext) -> Timestamp {
-    if op.cluster_time == Timestamp::default() {
-        Timestamp {
-            secs: (op.now_ms / 1000) as u32,
-            inc: 1,
-        }
-    } else {
-        op.cluster_time
     }
 }

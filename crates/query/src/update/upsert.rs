@@ -1,7 +1,7 @@
 //! The document that an upsert inserts: the equalities of the query, then the update applied to them.
 
 use super::operand::{close, depth_of, open, push_element};
-use super::{Kind, Update, clock, validate};
+use super::{Kind, Update, validate};
 use crate::env::OpContext;
 use nestor_model::raw::{DEPTH_MAX, DOCUMENT_BYTES_MAX};
 use nestor_model::{DocRef, RawDoc, RawDocBuf, RawWriter, Result, Str, Value, ValueRef, bail, values_equal};
@@ -41,7 +41,7 @@ impl Update {
                     made
                 }
             },
-            Kind::Replacement(replacement) => replacement.apply(base.as_raw(), clock(op), true)?,
+            Kind::Replacement(replacement) => replacement.apply(base.as_raw(), op.timestamp(), true)?,
             Kind::Pipeline(pipeline) => pipeline.apply(base.as_raw(), op)?,
         };
         let made = with_id_first(made.as_raw(), op)?;

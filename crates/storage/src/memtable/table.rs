@@ -76,6 +76,37 @@ impl Versions {
     }
 }
 
+/// How a run of at most [`SCAN_RUN`] entries ended.
+enum Run {
+    /// At the caller's limit.
+    Full,
+    /// At the run's length; the scan goes on behind this key.
+    Cut(Bytes),
+    /// At the end of the entries.
+    End,
+}
+
+/// Appends what of `entries` is visible at `at`, until `out` has `limit` entries.
+fn collect_run<'t>(
+    entries: impl Iterator<Item = (&'t Bytes, &'t Versions)>,
+    at: u64,
+    limit: usize,
+    out: &mut Vec<Entry>,
+) -> Run {
+    for (looked, (key, versions)) in (1..).zip(entries) {
+        if let Some(value) = versions.at(at) {
+            out.push((key.clone(), value.clone()));
+            if out.len() >= limit {
+                return Run::Full;
+            }
+        }
+        if looked == SCAN_RUN {
+            return Run::Cut(key.clone());
+        }
+    }
+    Run::End
+}
+
 fn cost(value: &Option<Bytes>) -> isize {
     (size_of::<Version>() + value.as_ref().map_or(0, |v| v.footprint() - size_of::<Bytes>())) as isize
 }
@@ -143,24 +174,10 @@ impl Table {
         loop {
             let from = resume.as_deref().map_or(from, Bound::Excluded);
             let map = self.map.read().expect("no holder of the lock panics");
-            let mut looked = 0;
-            let mut last = None;
-            for (key, versions) in map.range::<[u8], _>((from, Bound::Unbounded)) {
-                if let Some(value) = versions.at(at) {
-                    out.push((key.clone(), value.clone()));
-                    if out.len() >= limit {
-                        return false;
-                    }
-                }
-                looked += 1;
-                if looked == SCAN_RUN {
-                    last = Some(key.clone());
-                    break;
-                }
-            }
-            match last {
-                Some(key) => resume = Some(key),
-                None => return true,
+            match collect_run(map.range::<[u8], _>((from, Bound::Unbounded)), at, limit, out) {
+                Run::Full => return false,
+                Run::Cut(key) => resume = Some(key),
+                Run::End => return true,
             }
         }
     }
@@ -171,24 +188,10 @@ impl Table {
         loop {
             let from = resume.as_deref().map_or(from, Bound::Excluded);
             let map = self.map.read().expect("no holder of the lock panics");
-            let mut looked = 0;
-            let mut last = None;
-            for (key, versions) in map.range::<[u8], _>((Bound::Unbounded, from)).rev() {
-                if let Some(value) = versions.at(at) {
-                    out.push((key.clone(), value.clone()));
-                    if out.len() >= limit {
-                        return false;
-                    }
-                }
-                looked += 1;
-                if looked == SCAN_RUN {
-                    last = Some(key.clone());
-                    break;
-                }
-            }
-            match last {
-                Some(key) => resume = Some(key),
-                None => return true,
+            match collect_run(map.range::<[u8], _>((Bound::Unbounded, from)).rev(), at, limit, out) {
+                Run::Full => return false,
+                Run::Cut(key) => resume = Some(key),
+                Run::End => return true,
             }
         }
     }

@@ -58,6 +58,14 @@ fn variable_name<'v>(value: ValueRef<'v>, argument: &str, default: &'static str)
     }
 }
 
+/// What a loop gives for an input that is no array: null for null, otherwise the error, its text with the type's name.
+fn no_array<'a>(input: &Val<'_>, code: i32, text: &str) -> Result<Val<'a>> {
+    if input.is_nullish() {
+        return Ok(Val::NULL);
+    }
+    Err(error(code, format!("{text} {}", input.as_ref().bson_type().alias())))
+}
+
 struct Map {
     input: Expr,
     slots: Loop,
@@ -85,11 +93,7 @@ impl Operator for Map {
     fn eval<'a>(&'a self, env: &mut Env<'a>) -> Result<Val<'a>> {
         let input = self.input.eval_ref(env)?;
         let Some(items) = input.items() else {
-            if input.is_nullish() {
-                return Ok(Val::NULL);
-            }
-            let kind = input.as_ref().bson_type().alias();
-            return Err(error(16883, format!("input to $map must be an array, not {kind}")));
+            return no_array(&input, 16883, "input to $map must be an array, not");
         };
         let mut out = Vec::with_capacity(items.size_hint().0);
         for (index, item) in items.enumerate() {
@@ -145,11 +149,7 @@ impl Operator for Filter {
     fn eval<'a>(&'a self, env: &mut Env<'a>) -> Result<Val<'a>> {
         let input = self.input.eval_ref(env)?;
         let Some(items) = input.items() else {
-            if input.is_nullish() {
-                return Ok(Val::NULL);
-            }
-            let kind = input.as_ref().bson_type().alias();
-            return Err(error(28651, format!("input to $filter must be an array, not {kind}")));
+            return no_array(&input, 28651, "input to $filter must be an array, not");
         };
         let limit = self.limit.eval_ref(env)?;
         let limit = if limit.is_nullish() {
@@ -231,14 +231,7 @@ impl Operator for Reduce {
     fn eval<'a>(&'a self, env: &mut Env<'a>) -> Result<Val<'a>> {
         let input = self.input.eval_ref(env)?;
         let Some(items) = input.items() else {
-            if input.is_nullish() {
-                return Ok(Val::NULL);
-            }
-            let kind = input.as_ref().bson_type().alias();
-            return Err(error(
-                40080,
-                format!("$reduce requires that 'input' be an array, found: {kind}"),
-            ));
+            return no_array(&input, 40080, "$reduce requires that 'input' be an array, found:");
         };
         let mut accumulated = self.initial.eval_ref(env)?;
         for (index, item) in items.enumerate() {

@@ -13,6 +13,7 @@ use crate::env::{Env, RESULT_BYTES_MAX, Scope, Val};
 use crate::expr::Expr;
 use crate::expr::args::{Named, error, whole_number};
 use crate::expr::parse::{OpDef, parse_list};
+use crate::matcher::TYPES;
 use nestor_model::date::format_iso;
 use nestor_model::extjson;
 use nestor_model::{Binary, BsonType, Decimal128, Error, ErrorCode, ObjectId, Result, Value, ValueRef};
@@ -225,42 +226,15 @@ fn convert<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
 
 /// The type by name or number. Errors: 2 unknown name, 9 unknown number or another type.
 fn target_type(value: ValueRef<'_>) -> Result<BsonType> {
-    const TYPES: [BsonType; 22] = [
-        BsonType::Double,
-        BsonType::String,
-        BsonType::Object,
-        BsonType::Array,
-        BsonType::BinData,
-        BsonType::Undefined,
-        BsonType::ObjectId,
-        BsonType::Bool,
-        BsonType::Date,
-        BsonType::Null,
-        BsonType::Regex,
-        BsonType::DbPointer,
-        BsonType::Javascript,
-        BsonType::Symbol,
-        BsonType::JavascriptWithScope,
-        BsonType::Int,
-        BsonType::Timestamp,
-        BsonType::Long,
-        BsonType::Decimal,
-        BsonType::MinKey,
-        BsonType::MaxKey,
-        BsonType::Missing,
-    ];
+    let mut types = TYPES.into_iter().chain([BsonType::Missing]);
     match value {
-        ValueRef::String(name) => TYPES
-            .iter()
+        ValueRef::String(name) => types
             .find(|t| t.alias() == name)
-            .copied()
             .ok_or_else(|| Error::bad_value(format!("unknown type name alias: {name}"))),
         number if number.is_number() => {
             let number = whole_number(number);
-            TYPES
-                .iter()
-                .find(|t| number == Some(if **t == BsonType::MinKey { -1 } else { **t as i64 }))
-                .copied()
+            types
+                .find(|t| number == Some(if *t == BsonType::MinKey { -1 } else { *t as i64 }))
                 .ok_or_else(|| Error::failed_to_parse(format!("in $convert, 'to' is no type code: {value:?}")))
         }
         other => Err(Error::failed_to_parse(format!(

@@ -1,7 +1,7 @@
 //! `$dateToString`.
 
 use super::fields::{iso_weekday, week};
-use super::pattern::{Piece, split};
+use super::pattern::{Piece, check_constant, split};
 use super::zone::{Zone, day_of_year, iso_week, weekday};
 use super::{instant, zone_of};
 use crate::env::{Env, Scope, Val};
@@ -30,14 +30,7 @@ fn parse_to_string(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -
         ],
     }
     .parse(name, value, scope)?;
-    // A constant format is checked before any document is read.
-    match args[1].constant().map(|v| v.as_ref()) {
-        Some(ValueRef::String(format)) => {
-            split(format, LETTERS)?;
-        }
-        Some(other) if !other.is_nullish() => return Err(format_type(other)),
-        _ => {}
-    }
+    check_constant(&args[1], LETTERS, format_type)?;
     Expr::call_of(name, to_string, args)
 }
 

@@ -1,7 +1,7 @@
 //! `$dateFromString`: text into dates, by a format or by the common ways to write them.
 
 use super::free_text::parse;
-use super::pattern::{Piece, split};
+use super::pattern::{Piece, check_constant, split};
 use super::reader::{Fields, Reader, failure, month_of, read_zone, within};
 use super::zone::Zone;
 use super::{zone_of, zone_value};
@@ -29,13 +29,7 @@ fn parse_from_string(name: &'static str, value: ValueRef<'_>, scope: &mut Scope)
         ],
     }
     .parse(name, value, scope)?;
-    match args[1].constant().map(|v| v.as_ref()) {
-        Some(ValueRef::String(format)) => {
-            split(format, LETTERS)?;
-        }
-        Some(other) if !other.is_nullish() => return Err(format_type(other)),
-        _ => {}
-    }
+    check_constant(&args[1], LETTERS, format_type)?;
     Expr::call_of(name, from_string, args)
 }
 

@@ -1,7 +1,8 @@
 //! Format strings such as `%Y-%m-%d`: the specifiers, shared by printing and parsing.
 
+use crate::expr::Expr;
 use crate::expr::args::error;
-use nestor_model::Result;
+use nestor_model::{Error, Result, ValueRef};
 
 /// One piece of a format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +38,16 @@ pub(crate) fn split<'f>(format: &'f str, letters: &str) -> Result<Vec<Piece<'f>>
         pieces.push(Piece::Text(rest));
     }
     Ok(pieces)
+}
+
+/// Checks a format that is a constant, before any document is read. Errors: those of [`split`], and `wrong_type` of a
+/// constant that is neither a string nor null.
+pub(crate) fn check_constant(format: &Expr, letters: &str, wrong_type: impl Fn(ValueRef<'_>) -> Error) -> Result<()> {
+    match format.constant().map(|v| v.as_ref()) {
+        Some(ValueRef::String(format)) => split(format, letters).map(|_| ()),
+        Some(other) if !other.is_nullish() => Err(wrong_type(other)),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
