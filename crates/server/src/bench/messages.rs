@@ -1,9 +1,9 @@
-//! The messages of each case, encoded once; what changes from one operation to the next are 8-byte `_id`s.
+//! The messages of each case, encoded once; what changes from one operation to the next are 8-byte numbers.
 
 use super::{COLLECTION, DATABASE, LARGE_COLLECTION};
 use crate::client::{body_of, command_message, refusal};
 use clap::ValueEnum;
-use nestor_model::{RawDocBuf, RawWriter, ValueRef};
+use nestor_model::{Document, RawDocBuf, RawWriter, Value, ValueRef, doc};
 
 /// Size of each document, in bytes.
 pub const DOCUMENT_BYTES: usize = 344;
@@ -15,9 +15,43 @@ pub const LARGE_DOCUMENTS: u64 = 64;
 pub const BATCH: usize = 1_000;
 /// Documents a range returns.
 const RANGE: u64 = 100;
+/// Documents that have the same `team`.
+const TEAM: u64 = 10;
+/// Different values of `group`.
+const GROUPS: u64 = 10;
 
-/// Stand in the encoded messages where the `_id`s go.
-const MARKS: [i64; 2] = [0x7A5A_3C1E_0F87_A5C3, 0x7A5A_3C1E_0F87_A5C4];
+/// What stands at a place of a message, as a number made of the operation's `_id`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Slot {
+    /// The `_id`, the first field of each document.
+    Id,
+    /// The document's `number`: the `_id` again.
+    Number,
+    /// Where a range that begins at the `_id` ends.
+    End,
+    /// The document's `team`.
+    Team,
+    /// The document's `group`.
+    Group,
+}
+
+impl Slot {
+    const ALL: [Slot; 5] = [Slot::Id, Slot::Number, Slot::End, Slot::Team, Slot::Group];
+
+    /// Stands in the encoded message where the number goes.
+    fn mark(self) -> i64 {
+        0x7A5A_3C1E_0F87_A5C0 + self as i64
+    }
+
+    fn of(self, id: u64) -> u64 {
+        match self {
+            Slot::Id | Slot::Number => id,
+            Slot::End => id + RANGE,
+            Slot::Team => id / TEAM,
+            Slot::Group => id % GROUPS,
+        }
+    }
+}
 
 /// One kind of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -32,6 +66,12 @@ pub enum Case {
     Inc,
     /// update of one document of 100 KiB by _id with $inc, w:1.
     IncLarge,
+    /// find of 10 documents by equality on an indexed field.
+    Equality,
+    /// find of 100 values by a range of an indexed field that the index covers.
+    Covered,
+    /// The first document of each of 10 groups, by $sort and $group on an indexed field.
+    LooseScan,
     /// insert of one document, w:1.
     Insert,
     /// insert of 1,000 documents, w:1.
@@ -40,13 +80,16 @@ pub enum Case {
 
 impl Case {
     /// In the order they run.
-    pub const ALL: [Case; 7] = [
+    pub const ALL: [Case; 10] = [
         Case::InsertMany,
         Case::Ping,
         Case::Find,
         Case::Range,
         Case::Inc,
         Case::IncLarge,
+        Case::Equality,
+        Case::Covered,
+        Case::LooseScan,
         Case::Insert,
     ];
 
@@ -58,9 +101,53 @@ impl Case {
             Case::Range => "range of 100 by _id",
             Case::Inc => "$inc by _id",
             Case::IncLarge => "$inc by _id, 100 KiB",
+            Case::Equality => "find of 10 by an index",
+            Case::Covered => "covered range of 100",
+            Case::LooseScan => "first of 10 groups by an index",
             Case::Insert => "insert one",
             Case::InsertMany => "insertMany 1000, per document",
         }
+    }
+
+    /// The field whose index the case needs.
+    pub fn index(self) -> Option<&'static str> {
+        match self {
+            Case::Equality => Some("team"),
+            Case::Covered => Some("number"),
+            Case::LooseScan => Some("group"),
+            _ => None,
+        }
+    }
+
+    /// The command, with marks for its numbers and without what an insert or update brings in a section.
+    pub fn command(self) -> Document {
+        let range = |from: Slot| doc! { "$gte": from.mark(), "$lt": Slot::End.mark() };
+        match self {
+            Case::Ping => doc! { "ping": 1 },
+            Case::Find => {
+                doc! { "find": COLLECTION, "filter": doc! { "_id": Slot::Id.mark() }, "limit": 1, "singleBatch": true }
+            }
+            Case::Range => doc! { "find": COLLECTION, "filter": doc! { "_id": range(Slot::Id) } },
+            Case::Equality => doc! { "find": COLLECTION, "filter": doc! { "team": Slot::Team.mark() } },
+            Case::Covered => {
+                let projection = doc! { "_id": 0, "number": 1 };
+                doc! { "find": COLLECTION, "filter": doc! { "number": range(Slot::Number) }, "projection": projection }
+            }
+            Case::LooseScan => {
+                let sort = doc! { "$sort": doc! { "group": 1 } };
+                let first = doc! { "$first": "$number" };
+                let group = doc! { "$group": doc! { "_id": "$group", "number": first } };
+                let pipeline = vec![Value::from(sort), Value::from(group)];
+                doc! { "aggregate": COLLECTION, "pipeline": pipeline, "cursor": doc! {} }
+            }
+            Case::Inc => doc! { "update": COLLECTION },
+            Case::IncLarge => doc! { "update": LARGE_COLLECTION },
+            Case::Insert | Case::InsertMany => doc! { "insert": COLLECTION },
+        }
+    }
+
+    fn writes(self) -> bool {
+        matches!(self, Case::Inc | Case::IncLarge | Case::Insert | Case::InsertMany)
     }
 
     /// What one message counts as.
@@ -123,44 +210,19 @@ impl Ids {
 pub struct Template {
     case: Case,
     bytes: Vec<u8>,
-    /// Where the ids stand, in ascending order.
-    places: Vec<usize>,
+    /// Where the numbers stand, in ascending order.
+    places: Vec<(usize, Slot)>,
 }
 
 impl Template {
     /// The message of `case`.
     pub fn new(case: Case) -> Self {
-        let mut command = RawWriter::new();
-        match case {
-            Case::Ping => command.append("ping", 1),
-            Case::Find => {
-                command.append("find", COLLECTION);
-                command.begin_document("filter");
-                command.append("_id", MARKS[0]);
-                command.end();
-                command.append("limit", 1);
-                command.append("singleBatch", true);
-            }
-            Case::Range => {
-                command.append("find", COLLECTION);
-                command.begin_document("filter");
-                command.begin_document("_id");
-                command.append("$gte", MARKS[0]);
-                command.append("$lt", MARKS[1]);
-                command.end();
-                command.end();
-            }
-            Case::Inc => command.append("update", COLLECTION),
-            Case::IncLarge => command.append("update", LARGE_COLLECTION),
-            Case::Insert | Case::InsertMany => command.append("insert", COLLECTION),
-        }
-        if !matches!(case, Case::Ping | Case::Find | Case::Range) {
+        let mut command = case.command();
+        if case.writes() {
             // Without it a write waits for the journal, as majority does.
-            command.begin_document("writeConcern");
-            command.append("w", 1);
-            command.end();
+            command.push("writeConcern", doc! { "w": 1 });
         }
-        command.append("$db", DATABASE);
+        command.push("$db", DATABASE);
         let section = match case {
             Case::Inc | Case::IncLarge => Some(("updates", increment().as_bytes().to_vec())),
             Case::Insert => Some(("documents", document().as_bytes().to_vec())),
@@ -168,7 +230,7 @@ impl Template {
             _ => None,
         };
         let section = section.as_ref().map(|(name, bytes)| (*name, bytes.as_slice()));
-        let bytes = command_message(command.into_doc().as_raw(), section);
+        let bytes = command_message(command.to_raw().as_raw(), section);
         let places = places_of_marks(&bytes);
         Self { case, bytes, places }
     }
@@ -178,78 +240,53 @@ impl Template {
         &self.bytes
     }
 
-    /// Writes the ids of the next operation; returns the id the next insert takes.
+    /// Writes the numbers of the next operation; returns the id the next insert takes.
     pub fn fill(&mut self, ids: &mut Ids) -> u64 {
-        match self.case {
-            Case::Ping => {}
-            Case::Find | Case::Inc => {
-                let id = ids.random(ids.next);
-                self.set(0, id);
+        let mut id = match self.case {
+            Case::IncLarge => ids.random(LARGE_DOCUMENTS),
+            Case::Range | Case::Covered => ids.random(ids.next.saturating_sub(RANGE)),
+            _ => ids.random(ids.next),
+        };
+        let inserts = matches!(self.case, Case::Insert | Case::InsertMany);
+        for &(at, slot) in &self.places {
+            if inserts && slot == Slot::Id {
+                id = ids.next;
+                ids.next += 1;
             }
-            Case::IncLarge => {
-                let id = ids.random(LARGE_DOCUMENTS);
-                self.set(0, id);
-            }
-            Case::Range => {
-                let id = ids.random(ids.next.saturating_sub(RANGE));
-                self.set(0, id);
-                self.set(1, id + RANGE);
-            }
-            Case::Insert | Case::InsertMany => {
-                for place in 0..self.places.len() {
-                    self.set(place, ids.next);
-                    ids.next += 1;
-                }
-            }
+            self.bytes[at..at + 8].copy_from_slice(&slot.of(id).to_le_bytes());
         }
         ids.next
     }
-
-    fn set(&mut self, place: usize, id: u64) {
-        let at = self.places[place];
-        self.bytes[at..at + 8].copy_from_slice(&id.to_le_bytes());
-    }
 }
 
-fn places_of_marks(bytes: &[u8]) -> Vec<usize> {
-    let marks = MARKS.map(i64::to_le_bytes);
-    let is_mark = |window: &[u8]| marks.iter().any(|mark| mark == window);
-    bytes
-        .windows(8)
-        .enumerate()
-        .filter(|(_, window)| is_mark(window))
-        .map(|(at, _)| at)
-        .collect()
+fn places_of_marks(bytes: &[u8]) -> Vec<(usize, Slot)> {
+    let slot = |window: &[u8]| Slot::ALL.into_iter().find(|slot| slot.mark().to_le_bytes() == window);
+    let windows = bytes.windows(8).enumerate();
+    windows.filter_map(|(at, window)| Some((at, slot(window)?))).collect()
 }
 
 fn increment() -> RawDocBuf {
-    let mut statement = RawWriter::new();
-    statement.begin_document("q");
-    statement.append("_id", MARKS[0]);
-    statement.end();
-    statement.begin_document("u");
-    statement.begin_document("$inc");
-    statement.append("visits", 1);
-    statement.end();
-    statement.end();
-    statement.into_doc()
+    doc! { "q": doc! { "_id": Slot::Id.mark() }, "u": doc! { "$inc": doc! { "visits": 1 } } }.to_raw()
 }
 
 /// A document of exactly [`DOCUMENT_BYTES`].
 fn document() -> RawDocBuf {
-    document_of(MARKS[0], DOCUMENT_BYTES)
+    document_of(Slot::mark, DOCUMENT_BYTES)
 }
 
 /// The large document of that `_id`.
 pub fn large_document(id: u64) -> RawDocBuf {
-    document_of(id as i64, LARGE_BYTES)
+    document_of(|slot| slot.of(id) as i64, LARGE_BYTES)
 }
 
-/// A document of exactly `bytes`.
-fn document_of(id: i64, bytes: usize) -> RawDocBuf {
+/// A document of exactly `bytes` with these numbers.
+fn document_of(number: impl Fn(Slot) -> i64, bytes: usize) -> RawDocBuf {
     let build = |pad: usize| {
         let mut writer = RawWriter::with_capacity(bytes);
-        writer.append("_id", id);
+        writer.append("_id", number(Slot::Id));
+        writer.append("number", number(Slot::Number));
+        writer.append("team", number(Slot::Team));
+        writer.append("group", number(Slot::Group));
         writer.append("name", "Ada Lovelace");
         writer.append("email", "ada@example.org");
         writer.append("visits", 0);
@@ -302,8 +339,11 @@ mod tests {
             (Case::Find, 1),
             (Case::Range, 2),
             (Case::Inc, 1),
-            (Case::Insert, 1),
-            (Case::InsertMany, BATCH),
+            (Case::Equality, 1),
+            (Case::Covered, 2),
+            (Case::LooseScan, 0),
+            (Case::Insert, 4),
+            (Case::InsertMany, 4 * BATCH),
         ] {
             let mut template = Template::new(case);
             assert_eq!(template.places.len(), places, "{case:?}");
@@ -322,8 +362,13 @@ mod tests {
         let mut template = Template::new(Case::InsertMany);
         assert_eq!(template.fill(&mut ids), 1_500);
         assert!(!ids.exhausted());
-        let first = RawDoc::validate_prefix(&template.bytes[template.places[0] - 9..]).unwrap();
-        assert!(matches!(first.get("_id"), Some(ValueRef::Int64(500))));
+        let first = RawDoc::validate_prefix(&template.bytes[template.places[0].0 - 9..]).unwrap();
+        for (name, number) in [("_id", 500), ("number", 500), ("team", 50), ("group", 0)] {
+            assert!(
+                matches!(first.get(name), Some(ValueRef::Int64(n)) if n == number),
+                "{name}"
+            );
+        }
         template.fill(&mut ids);
         assert!(ids.exhausted());
     }

@@ -13,7 +13,7 @@ mod process;
 mod report;
 mod responder;
 
-use crate::client::{Client, ClientError, Uri};
+use crate::client::{Client, ClientError, Uri, body_of};
 use clap::Args;
 pub use messages::Case;
 use nestor_model::{Document, RawDocBuf, doc};
@@ -190,8 +190,20 @@ fn load_up_to(size: u64, from: u64, uri: &Uri, pid: Option<u32>) -> Result<Row, 
 }
 
 fn run_case(case: Case, documents: u64, uri: &Uri, pid: Option<u32>, settings: &Settings) -> Result<Row, String> {
+    let mut bench = Bench::connect(uri)?;
     if case == Case::IncLarge {
-        Bench::connect(uri)?.load_large()?;
+        bench.load_large()?;
+    }
+    if let Some(field) = case.index() {
+        let before = pid.map(cpu::process_time);
+        let begun = Instant::now();
+        bench.create_index(field)?;
+        let (elapsed, spent) = (begun.elapsed(), spent_since(pid, before));
+        println!("{}", report::build_line(field, documents, elapsed, spent));
+        println!(
+            "{}",
+            report::examined_line(case, bench.explain(case, documents)?.as_raw())
+        );
     }
     let run = |ids, time| load::run(uri, case, settings.connections, ids, load::Until::Elapsed(time));
     let warmed_up = run(messages::Ids::new(case, documents), settings.time / 6)?;
@@ -200,6 +212,9 @@ fn run_case(case: Case, documents: u64, uri: &Uri, pid: Option<u32>, settings: &
     let spent = spent_since(pid, before);
     let documents = outcome.ids.next_insert();
     let baseline = responder::baseline(uri, case, settings.connections, settings.time / 3, documents)?;
+    if case.index().is_some() {
+        bench.command(doc! { "dropIndexes": COLLECTION, "index": "*" })?;
+    }
     Ok(Row {
         case,
         documents,
@@ -250,6 +265,23 @@ impl Bench {
             self.ask(&message)?;
         }
         Ok(())
+    }
+
+    /// Builds an index on `field`.
+    fn create_index(&mut self, field: &str) -> Result<(), String> {
+        let index = doc! { "key": doc! { field: 1 }, "name": field };
+        let indexes = vec![nestor_model::Value::from(index)];
+        self.command(doc! { "createIndexes": COLLECTION, "indexes": indexes })
+    }
+
+    /// What explain counts for an operation of `case` on a collection of `documents`.
+    fn explain(&mut self, case: Case, documents: u64) -> Result<RawDocBuf, String> {
+        let mut message = messages::Template::new(case);
+        message.fill(&mut messages::Ids::new(case, documents));
+        let explain = doc! { "explain": body_of(message.bytes())?, "verbosity": "executionStats" };
+        self.client
+            .command(addressed(explain).as_raw())
+            .map_err(|e| e.to_string())
     }
 
     /// Makes the collection of large documents.

@@ -2,6 +2,7 @@
 
 use super::load::Outcome;
 use super::messages::Case;
+use nestor_model::{DocRef, RawDoc, ValueRef};
 use std::time::Duration;
 
 /// One case at one size.
@@ -86,6 +87,45 @@ impl Report {
             }
         }
     }
+}
+
+/// How fast an index on `field` was built.
+pub fn build_line(field: &str, documents: u64, elapsed: Duration, spent: Option<Duration>) -> String {
+    let rate = documents as f64 / elapsed.as_secs_f64().max(1e-9);
+    let cost = spent.map_or(String::new(), |spent| {
+        format!(
+            ", {:.2} µs of server CPU each",
+            microseconds(spent) / documents.max(1) as f64
+        )
+    });
+    format!("index on {field} of {documents} documents: {rate:.0} keys/s{cost}")
+}
+
+/// What `reply`, an explain of an operation of `case`, counted.
+pub fn examined_line(case: Case, reply: RawDoc<'_>) -> String {
+    let stats = execution_stats(reply.into());
+    let count = |name| {
+        stats
+            .and_then(|stats| stats.get(name))
+            .map_or("?".into(), |count| format!("{count:?}"))
+    };
+    format!(
+        "{}: {} keys and {} documents examined for {} returned",
+        case.title(),
+        count("totalKeysExamined"),
+        count("totalDocsExamined"),
+        count("nReturned")
+    )
+}
+
+/// The first `executionStats`: an aggregation has them in its first stage.
+fn execution_stats(explained: DocRef<'_>) -> Option<DocRef<'_>> {
+    if let Some(stats) = explained.get("executionStats").and_then(ValueRef::as_document) {
+        return Some(stats);
+    }
+    let stages = explained.get("stages").and_then(ValueRef::as_array)?;
+    let first = stages.iter().next().and_then(ValueRef::as_document)?;
+    execution_stats(first.get("$cursor").and_then(ValueRef::as_document)?)
 }
 
 fn microseconds(time: Duration) -> f64 {
