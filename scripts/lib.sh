@@ -4,8 +4,8 @@
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 root=$PWD
 
-# Old enough for edition 2024 (see rust-version in Cargo.toml).
-rust_minimum=1.85
+# Needed for let chains (see rust-version in Cargo.toml).
+rust_minimum=1.88
 
 : "${HOME:=/root}"
 export HOME

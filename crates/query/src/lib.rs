@@ -1,9 +1,10 @@
 //! MQL as typed trees: parse, normalize, and evaluate on one document.
 //!
 //! Reading order: [`mod@env`] (what evaluation sees), [`expr`] (aggregation expressions),
-//! [`regex`], [`matcher`] (filters), [`schema`], [`projection`], [`update`].
+//! [`regex`], [`collation`], [`matcher`] (filters), [`schema`], [`projection`], [`update`].
 
 pub mod accumulator;
+pub mod collation;
 pub mod env;
 pub mod expr;
 pub mod keys;

@@ -1,7 +1,7 @@
 //! Evaluation of a [`MatchExpr`] on a document, a named value or an array.
 
-use super::predicate::compare_under;
-use super::{CollatorRef, CompareOp, Leaf, Leaves, MatchExpr, Predicate, walk};
+use super::{CompareOp, Leaf, Leaves, MatchExpr, Predicate, walk};
+use crate::collation::{self, Collator};
 use crate::env::{Env, OpContext};
 use nestor_model::value::DocIter;
 use nestor_model::{ArrayRef, DocRef, Document, Path, PathPart, Result, Str, Value, ValueRef};
@@ -235,7 +235,7 @@ impl<'m, 'a> Eval<'m, 'a> {
         let Some((path, _, collator)) = run.first().and_then(equality) else {
             return Ok(true);
         };
-        let order = |a: ValueRef<'_>, b: ValueRef<'_>| compare_under(a, b, collator);
+        let order = |a: ValueRef<'_>, b: ValueRef<'_>| collation::compare(a, b, collator);
         let mut operands: Vec<ValueRef<'_>> = run.iter().filter_map(equality).map(|(_, v, _)| v.as_ref()).collect();
         operands.sort_by(|a, b| order(*a, *b));
         operands.dedup_by(|a, b| order(*a, *b).is_eq());
@@ -314,7 +314,7 @@ impl<'m, 'a> Eval<'m, 'a> {
 const EQUALITIES_MIN: usize = 16;
 
 /// Path, operand and collator of an equality.
-fn equality(expr: &MatchExpr) -> Option<(&Path, &Value, Option<&CollatorRef>)> {
+fn equality(expr: &MatchExpr) -> Option<(&Path, &Value, Option<&Collator>)> {
     match expr {
         MatchExpr::Leaf(Leaf {
             path,

@@ -19,6 +19,7 @@ mod serialize;
 mod tests;
 mod types;
 
+pub use crate::collation::Collator as CollatorRef;
 pub use bits::{BitOp, BitTest};
 pub use eval::{Filter, MatchDetails};
 pub use parse::Context;
@@ -29,12 +30,12 @@ pub(crate) use parse_field::whole_number;
 pub(crate) use path::{Leaves, walk};
 pub(crate) use types::TYPES;
 
+use crate::collation::Collator;
 use crate::expr::Expr;
 use crate::regex::Regex;
 use crate::schema::Schema;
 use nestor_model::{Path, Value};
 use std::cmp::Ordering;
-use std::fmt;
 use std::sync::Arc;
 
 /// A match expression.
@@ -90,7 +91,7 @@ pub enum Predicate {
         /// The operand.
         value: Value,
         /// String order other than by bytes.
-        collator: Option<CollatorRef>,
+        collator: Option<Collator>,
     },
     /// `$in`.
     In(InSet),
@@ -144,22 +145,6 @@ impl CompareOp {
             Self::Gt => order.is_gt(),
             Self::Gte => order.is_ge(),
         }
-    }
-}
-
-/// Order of strings under a collation.
-pub trait Collator: Send + Sync {
-    /// Compares two strings.
-    fn compare(&self, a: &str, b: &str) -> Ordering;
-}
-
-/// A shared [`Collator`].
-#[derive(Clone)]
-pub struct CollatorRef(pub Arc<dyn Collator>);
-
-impl fmt::Debug for CollatorRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Collator")
     }
 }
 

@@ -1,6 +1,7 @@
 //! Parsing filter documents: logical and other top-level operators. Fields are `parse_field`'s.
 
-use super::{CollatorRef, ExprTest, MatchExpr};
+use super::{ExprTest, MatchExpr};
+use crate::collation::Collator;
 use crate::env::Scope;
 use crate::expr::Expr;
 use crate::schema::Schema;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 /// What parsing a filter needs to know.
 pub(super) struct Parser<'s> {
     pub(super) scope: &'s mut Scope,
-    pub(super) collator: Option<CollatorRef>,
+    pub(super) collator: Option<Collator>,
     pub(super) context: Context,
     /// False inside `$elemMatch`, where operators on the whole document are refused.
     pub(super) at_top: bool,
@@ -43,7 +44,7 @@ impl MatchExpr {
         filter: DocRef<'_>,
         scope: &mut Scope,
         context: Context,
-        collator: Option<CollatorRef>,
+        collator: Option<Collator>,
     ) -> Result<Self> {
         Parser {
             scope,
@@ -55,7 +56,7 @@ impl MatchExpr {
     }
 
     /// Parses conditions on an element: [`Context::Element`].
-    pub fn parse_for_element(filter: DocRef<'_>, scope: &mut Scope, collator: Option<CollatorRef>) -> Result<Self> {
+    pub fn parse_for_element(filter: DocRef<'_>, scope: &mut Scope, collator: Option<Collator>) -> Result<Self> {
         Self::parse_with(filter, scope, Context::Element, collator)
     }
 }

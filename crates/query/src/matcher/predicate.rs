@@ -1,10 +1,11 @@
 //! Tests of one value.
 
-use super::{CollatorRef, CompareOp, Leaves, MatchExpr, Predicate};
+use super::{CompareOp, Leaves, MatchExpr, Predicate};
+use crate::collation::{Collator, compare as compare_collated};
 use crate::env::OpContext;
 use crate::regex::Regex;
 use nestor_model::order::canonical_class;
-use nestor_model::{ArrayRef, DocRef, Result, Value, ValueRef, compare};
+use nestor_model::{ArrayRef, Result, Value, ValueRef, compare};
 use std::cmp::Ordering;
 
 /// The values and regular expressions of `$in`.
@@ -14,13 +15,13 @@ pub struct InSet {
     values: Vec<Value>,
     regexes: Vec<Regex>,
     has_null: bool,
-    collator: Option<CollatorRef>,
+    collator: Option<Collator>,
 }
 
 impl InSet {
     /// Sorts and dedupes `values`.
-    pub fn new(mut values: Vec<Value>, regexes: Vec<Regex>, collator: Option<CollatorRef>) -> Self {
-        let order = |a: &Value, b: &Value| compare_under(a.as_ref(), b.as_ref(), collator.as_ref());
+    pub fn new(mut values: Vec<Value>, regexes: Vec<Regex>, collator: Option<Collator>) -> Self {
+        let order = |a: &Value, b: &Value| compare_collated(a.as_ref(), b.as_ref(), collator.as_ref());
         values.sort_by(order);
         values.dedup_by(|a, b| order(a, b).is_eq());
         Self {
@@ -47,7 +48,7 @@ impl InSet {
     }
 
     /// The collator the values are ordered by.
-    pub fn collator(&self) -> Option<&CollatorRef> {
+    pub fn collator(&self) -> Option<&Collator> {
         self.collator.as_ref()
     }
 
@@ -58,7 +59,7 @@ impl InSet {
         let collator = self.collator.as_ref();
         if self
             .values
-            .binary_search_by(|v| compare_under(v.as_ref(), value, collator))
+            .binary_search_by(|v| compare_collated(v.as_ref(), value, collator))
             .is_ok()
         {
             return Ok(true);
@@ -188,7 +189,7 @@ pub(crate) fn is_nan(value: ValueRef<'_>) -> bool {
     }
 }
 
-fn compare_matches(op: CompareOp, value: ValueRef<'_>, operand: ValueRef<'_>, collator: Option<&CollatorRef>) -> bool {
+fn compare_matches(op: CompareOp, value: ValueRef<'_>, operand: ValueRef<'_>, collator: Option<&Collator>) -> bool {
     match operand {
         // Null equals missing but, since MongoDB 8.0, not undefined.
         ValueRef::Null => matches!(value, ValueRef::Null | ValueRef::Missing) && op.accepts(Ordering::Equal),
@@ -200,54 +201,10 @@ fn compare_matches(op: CompareOp, value: ValueRef<'_>, operand: ValueRef<'_>, co
             }
             // NaN is equal to NaN and otherwise has no order.
             match (is_nan(value), is_nan(operand)) {
-                (false, false) => op.accepts(compare_under(value, operand, collator)),
+                (false, false) => op.accepts(compare_collated(value, operand, collator)),
                 (true, true) => op.accepts(Ordering::Equal),
                 _ => false,
             }
-        }
-    }
-}
-
-/// The canonical order, strings by `collator` if there is one.
-pub(crate) fn compare_under(a: ValueRef<'_>, b: ValueRef<'_>, collator: Option<&CollatorRef>) -> Ordering {
-    let Some(collator) = collator else {
-        return compare(a, b);
-    };
-    match (a, b) {
-        (ValueRef::String(x) | ValueRef::Symbol(x), ValueRef::String(y) | ValueRef::Symbol(y)) => {
-            collator.0.compare(x, y)
-        }
-        (ValueRef::Document(x), ValueRef::Document(y)) => compare_documents_under(x, y, collator),
-        (ValueRef::Array(x), ValueRef::Array(y)) => {
-            let (mut left, mut right) = (x.iter(), y.iter());
-            loop {
-                match (left.next(), right.next()) {
-                    (Some(x), Some(y)) => match compare_under(x, y, Some(collator)) {
-                        Ordering::Equal => {}
-                        order => return order,
-                    },
-                    (left, right) => return left.is_some().cmp(&right.is_some()),
-                }
-            }
-        }
-        _ => compare(a, b),
-    }
-}
-
-fn compare_documents_under(a: DocRef<'_>, b: DocRef<'_>, collator: &CollatorRef) -> Ordering {
-    let (mut left, mut right) = (a.iter(), b.iter());
-    loop {
-        match (left.next(), right.next()) {
-            (Some((name_a, x)), Some((name_b, y))) => {
-                let order = canonical_class(x.bson_type())
-                    .cmp(&canonical_class(y.bson_type()))
-                    .then_with(|| name_a.cmp(name_b))
-                    .then_with(|| compare_under(x, y, Some(collator)));
-                if order.is_ne() {
-                    return order;
-                }
-            }
-            (left, right) => return left.is_some().cmp(&right.is_some()),
         }
     }
 }
