@@ -375,7 +375,7 @@ fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
 }
 
 /// What the base may keep in memory when nothing is said: half of the machine's memory without its first GiB, at least
-/// 256 MiB, as the manual says of `--wiredTigerCacheSizeGB`. Filled as pages are read, so an idle server stays small.
+/// 256 MiB, as the manual says of `--wiredTigerCacheSizeGB`. Filled as pages are read and written, so a server with little data stays small.
 fn default_cache_bytes() -> usize {
     const GIB: u64 = 1 << 30;
     let mib = nestor_command::commands::diagnostic::host_info::usable_memory_mib();

@@ -278,7 +278,14 @@ impl Builder {
         let extent = out.extent(page, pages as u32)?;
         self.fill(extent, from, to, prefix_len, page);
         node.crc = seal(extent);
-        let resident = self.resident(extent, from, to, page, store)?;
+        let resident = match self.kept(extent, from, to, page, store)? {
+            None => Resident::Nothing,
+            Some(leaf) if self.level == 0 => out.keep_leaf(page, leaf),
+            Some(inner) => Resident::Inner(Arc::new(Inner {
+                page: inner,
+                kids: Kids::taking(self.residents(from, to).cloned(), self.level - 1),
+            })),
+        };
         if self.level > 0 {
             above.push_child(self.key(from), node, resident);
         } else {
@@ -337,29 +344,28 @@ impl Builder {
         put_u32(bytes, 24, at as u32);
     }
 
-    /// What of a new node stays in memory: leaves that replace cached ones, and interior nodes with anything below them.
-    fn resident(&mut self, bytes: &[u8], from: usize, to: usize, page: u32, store: &Store) -> Result<Resident> {
-        let parse = || Page::node(bytes.into(), self.level).map_err(|reason| store.corrupt(page, reason));
-        if self.level == 0 {
-            if self.warm == 0 {
-                return Ok(Resident::Nothing);
-            }
-            let leaf = Arc::new(parse()?);
-            leaf.touch();
-            self.warm -= 1;
-            store.cache.hold_leaf(page, leaf.clone());
-            return Ok(Resident::Leaf(Arc::downgrade(&leaf)));
-        }
-        let residents = || {
-            self.items[from..to]
-                .iter()
-                .filter_map(|item| item.child.as_ref().map(|(_, resident)| resident))
+    /// The new node, if it stays in memory: leaves that replace cached ones or for which there is room, and interior nodes
+    /// with anything below them.
+    fn kept(&mut self, bytes: &[u8], from: usize, to: usize, page: u32, store: &Store) -> Result<Option<Page>> {
+        let keep = match self.level {
+            0 => self.warm > 0 || store.cache.has_room(page, bytes.len()),
+            _ => self.residents(from, to).any(Resident::is_something),
         };
-        if !residents().any(Resident::is_something) {
-            return Ok(Resident::Nothing);
+        if !keep {
+            return Ok(None);
         }
-        let kids = Kids::taking(residents().cloned(), self.level - 1);
-        Ok(Resident::Inner(Arc::new(Inner { page: parse()?, kids })))
+        let made = Page::made(bytes.into(), self.level).map_err(|reason| store.corrupt(page, reason))?;
+        if self.warm > 0 {
+            self.warm -= 1;
+            made.touch();
+        }
+        Ok(Some(made))
+    }
+
+    /// What is in memory of children `from..to`.
+    fn residents(&self, from: usize, to: usize) -> impl Iterator<Item = &Resident> {
+        let children = self.items[from..to].iter().filter_map(|item| item.child.as_ref());
+        children.map(|(_, resident)| resident)
     }
 
     /// Drops the first `count` items.

@@ -4,10 +4,13 @@
 //! takes no lock here. A page enters cold; each further access makes it warmer, up to three. When room is needed, a hand
 //! goes round over the places, drops cold pages and makes the others colder. A new page takes a place the hand has just
 //! left. So a scan, which touches each leaf once, pushes out its own leaves before those that are read again and again.
+//!
+//! What a merge writes enters as long as there is room, since reading it back costs several times as much as keeping it;
+//! it pushes nothing out but the leaves it replaces.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::frame::Page;
 use super::page::OverflowRef;
@@ -62,6 +65,11 @@ impl Cache {
             },
             self.shard_bytes_max,
         );
+    }
+
+    /// Whether a leaf of `bytes` that begins at page `number` could be kept without letting go of another.
+    pub(crate) fn has_room(&self, number: u32, bytes: usize) -> bool {
+        self.shard(number).bytes + bytes + PAGE_OVERHEAD <= self.shard_bytes_max
     }
 
     /// Lets go of a leaf that begins at page `number`: the current tree does not have it any more.
@@ -150,6 +158,43 @@ impl Shard {
     }
 }
 
+/// Leaves that a transaction under way has put into the cache. They are dropped with this unless the transaction commits,
+/// since nothing will refer to them.
+pub(crate) struct NewLeaves<'a> {
+    cache: &'a Cache,
+    leaves: Vec<(u32, Weak<Page>)>,
+}
+
+impl<'a> NewLeaves<'a> {
+    pub(crate) fn new(cache: &'a Cache) -> NewLeaves<'a> {
+        NewLeaves {
+            cache,
+            leaves: Vec::new(),
+        }
+    }
+
+    /// Keeps a leaf that begins at page `number`.
+    pub(crate) fn hold(&mut self, number: u32, leaf: Arc<Page>) {
+        self.leaves.push((number, Arc::downgrade(&leaf)));
+        self.cache.hold_leaf(number, leaf);
+    }
+
+    /// The transaction is committed: they stay.
+    pub(crate) fn commit(mut self) {
+        self.leaves.clear();
+    }
+}
+
+impl Drop for NewLeaves<'_> {
+    fn drop(&mut self) {
+        for (number, leaf) in &self.leaves {
+            if let Some(leaf) = leaf.upgrade() {
+                self.cache.drop_leaf(*number, &leaf);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,10 +263,26 @@ mod tests {
         let cache = Cache::new(SHARDS * 10_000);
         let leaves: Vec<_> = (0..5).map(|_| page(1_000)).collect();
         leaves.iter().for_each(|leaf| cache.hold_leaf(3, leaf.clone()));
+        assert!(cache.has_room(3, 4_000));
+        assert!(!cache.has_room(3, 5_000));
+        assert!(cache.has_room(4, 5_000));
         cache.drop_leaf(3, &leaves[2]);
         cache.drop_leaf(3, &leaves[2]);
         assert_eq!(cache.bytes(), 4 * (1_000 + PAGE_OVERHEAD));
         assert_eq!(Arc::strong_count(&leaves[2]), 1);
         assert_eq!(Arc::strong_count(&leaves[4]), 2);
+    }
+
+    #[test]
+    fn new_leaves_stay_only_if_their_transaction_commits() {
+        let cache = Cache::new(SHARDS * 10_000);
+        let mut failed = NewLeaves::new(&cache);
+        failed.hold(1, page(1_000));
+        drop(failed);
+        assert_eq!(cache.bytes(), 0);
+        let mut committed = NewLeaves::new(&cache);
+        committed.hold(1, page(1_000));
+        committed.commit();
+        assert_eq!(cache.bytes(), 1_000 + PAGE_OVERHEAD);
     }
 }

@@ -15,7 +15,7 @@ use super::build::{Builder, Made};
 use super::frame::Page;
 use super::node::{Kids, Resident};
 use super::out::Out;
-use super::page::{HEADER, NodeRef, OverflowRef, ValueAt, put_u32, put_varint, varint_len};
+use super::page::{HEADER, NodeRef, OverflowRef, ValueAt, put_u32, put_varint, renumber, varint_len};
 use super::space::Space;
 use super::store::Store;
 
@@ -331,20 +331,36 @@ impl<'a, 's> Merger<'a, 's> {
 
     /// The new tree does not refer to this leaf; those that replace it stay in memory if it was there.
     fn release_leaf(&mut self, place: &Place<'_>) {
-        self.free(place.node);
         self.builders[0].set_bound(place.low);
-        if let Some(leaf) = place.kids.leaf(place.index) {
+        if self.retire_leaf(place) {
             // Two, since one leaf may become two.
             self.builders[0].keep_warm(2);
-            self.stale.push((place.node.page, Arc::downgrade(&leaf)));
         }
     }
 
+    /// The new tree does not refer to this leaf. Returns whether it is in memory.
+    fn retire_leaf(&mut self, place: &Place<'_>) -> bool {
+        self.free(place.node);
+        let leaf = place.kids.leaf(place.index);
+        self.stale
+            .extend(leaf.iter().map(|leaf| (place.node.page, Arc::downgrade(leaf))));
+        leaf.is_some()
+    }
+
     fn leaf(&mut self, place: Place<'_>, changes: &mut dyn ChangeSource) -> Result<()> {
-        let leaf = self.peek_leaf(&place)?;
+        let mut leaf = self.peek_leaf(&place)?;
         let dead = self.dead_entries(&leaf, &place);
         // A leaf in which nothing changes, because the keys to be removed are not there, is kept.
         let mut open = !dead.is_empty();
+        if !open && let Some(bytes) = self.patch(&leaf, &place, changes)? {
+            let is_over = changes.current().is_none_or(|change| !place.is_below_end(change.key));
+            if is_over && self.close_up_to(0)? {
+                return self.push_patched(place, &leaf, bytes);
+            }
+            // The changes left come behind those made, so what was patched takes the leaf's place.
+            leaf = Arc::new(leaf.patched(bytes));
+            open = true;
+        }
         if open {
             self.release_leaf(&place);
         }
@@ -382,6 +398,49 @@ impl<'a, 's> Merger<'a, 's> {
         } else {
             self.keep(place)
         }
+    }
+
+    /// Makes changes in a copy of a leaf as long as each replaces a value by one of the same length, which moves nothing:
+    /// a copy costs much less than making a leaf of its entries. `None` if already the first change is another.
+    fn patch(&mut self, leaf: &Page, place: &Place<'_>, changes: &mut dyn ChangeSource) -> Result<Option<Box<[u8]>>> {
+        let mut bytes: Option<Box<[u8]>> = None;
+        while let Some(change) = changes.current()
+            && let Some(value) = change.value
+            && place.is_below_end(change.key)
+            && let (at, true) = leaf.search(change.key)
+            && let ValueAt::Inline { start, len } = leaf.value(at)
+            && len as usize == value.len()
+        {
+            self.check_order(&change)?;
+            bytes.get_or_insert_with(|| leaf.bytes().into())[start as usize..][..value.len()].copy_from_slice(value);
+            self.stats.replaced += 1;
+            changes.advance();
+        }
+        Ok(bytes)
+    }
+
+    /// Writes `bytes` in the place of a leaf of the old tree, and refers to them. The leaves before it are closed.
+    fn push_patched(&mut self, place: Place<'_>, leaf: &Page, mut bytes: Box<[u8]>) -> Result<()> {
+        let was_in_memory = self.retire_leaf(&place);
+        let pages = place.node.pages;
+        let page = self.space.allocate(pages)?;
+        let node = NodeRef {
+            page,
+            crc: renumber(&mut bytes, page),
+            ..place.node
+        };
+        self.out.extent(page, pages)?.copy_from_slice(&bytes);
+        self.stats.leaves_written += 1;
+        let mut resident = Resident::Nothing;
+        if was_in_memory || self.store.cache.has_room(page, bytes.len()) {
+            let leaf = leaf.patched(bytes);
+            if was_in_memory {
+                leaf.touch();
+            }
+            resident = self.out.keep_leaf(page, leaf);
+        }
+        self.builder(1)?.push_child(place.low, node, resident);
+        self.emit_full(1)
     }
 
     /// Indices of the entries of a leaf that range deletions remove.

@@ -143,7 +143,8 @@ pub(crate) const DEPTH_MAX: usize = 33;
 /// How to open a [`Tree`].
 #[derive(Debug, Clone, Copy)]
 pub struct TreeOptions {
-    /// Bytes of leaves and long values to keep in memory. They are filled as they are used. Interior nodes and the heads
+    /// Bytes of leaves and long values to keep in memory. They come in as they are read, and as they are
+    /// written while there is room. Interior nodes and the heads
     /// of leaves, about 1.5 % of what has been read (with rows of 300 bytes), come on top.
     pub cache_bytes_max: usize,
     /// Open for reading only: nothing is created or repaired, `apply` is refused.

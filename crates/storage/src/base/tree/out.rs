@@ -1,6 +1,11 @@
 //! Writing: extents are made in place in a buffer that goes to the file when it is large or the next extent lies elsewhere.
 
+use std::sync::Arc;
+
 use super::super::Result;
+use super::cache::NewLeaves;
+use super::frame::Page;
+use super::node::Resident;
 use super::page::{HEADER, Kind, OverflowRef, put_header, put_u32, seal};
 use super::space::Space;
 use super::store::Store;
@@ -12,6 +17,8 @@ pub(crate) struct Out<'a> {
     pub(crate) store: &'a Store,
     first_page: u32,
     buffer: Vec<u8>,
+    /// Of what was written, what stays in memory.
+    pub(crate) leaves: NewLeaves<'a>,
     pub(crate) bytes_written: u64,
 }
 
@@ -21,6 +28,7 @@ impl<'a> Out<'a> {
             store,
             first_page: 0,
             buffer: Vec::new(),
+            leaves: NewLeaves::new(&store.cache),
             bytes_written: 0,
         }
     }
@@ -36,6 +44,14 @@ impl<'a> Out<'a> {
         let at = self.buffer.len();
         self.buffer.resize(at + pages as usize * page_bytes, 0);
         Ok(&mut self.buffer[at..])
+    }
+
+    /// Keeps a leaf that was written to `page` in memory.
+    pub(crate) fn keep_leaf(&mut self, page: u32, leaf: Page) -> Resident {
+        let leaf = Arc::new(leaf);
+        let resident = Resident::Leaf(Arc::downgrade(&leaf));
+        self.leaves.hold(page, leaf);
+        resident
     }
 
     /// Writes what is buffered.

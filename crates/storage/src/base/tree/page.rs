@@ -108,6 +108,12 @@ pub(crate) fn seal(bytes: &mut [u8]) -> u32 {
     crc
 }
 
+/// Gives a finished extent another place: writes the number of its first page and the checksum, and returns that.
+pub(crate) fn renumber(bytes: &mut [u8], page: u32) -> u32 {
+    put_u32(bytes, 4, page);
+    seal(bytes)
+}
+
 /// Verifies the checksum and the header of an extent.
 pub(crate) fn verify(bytes: &[u8], page: u32, kind: Kind, crc: u32) -> Result<(), String> {
     let stored = get_u32(bytes, 0);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use super::super::{ApplyStats, BaseError, ChangeSource, KeyRange, Result, check_deletions};
 use super::Writer;
 use super::build::Made;
+use super::cache::NewLeaves;
 use super::check::free_list;
 use super::merge::{Merged, Merger, StaleLeaves};
 use super::meta::{Meta, USER_META_AT};
@@ -71,6 +72,7 @@ impl Writer {
         let Written {
             meta,
             root,
+            leaves,
             stale,
             stats,
         } = match written {
@@ -87,6 +89,7 @@ impl Writer {
             return Err(error);
         }
         space.commit(txn);
+        leaves.commit();
         let (level, resident) = match root {
             Some((made, level)) => (level, made.resident),
             None => (0, Resident::Nothing),
@@ -125,22 +128,23 @@ impl Writer {
 }
 
 /// A state that is in the file but for its meta pages.
-struct Written {
+struct Written<'a> {
     meta: Meta,
     root: Option<(Made, u8)>,
+    leaves: NewLeaves<'a>,
     stale: StaleLeaves,
     stats: ApplyStats,
 }
 
 /// Step 2.
-fn write(
-    store: &Store,
+fn write<'a>(
+    store: &'a Store,
     space: &mut Space,
     base: &Version,
     before: &Meta,
-    (deletions, changes, user): Input<'_, '_>,
+    (deletions, changes, user): Input<'a, '_>,
     txn: u64,
-) -> Result<Written> {
+) -> Result<Written<'a>> {
     let Merged {
         root,
         mut out,
@@ -166,6 +170,7 @@ fn write(
     Ok(Written {
         meta,
         root,
+        leaves: out.leaves,
         stale,
         stats,
     })

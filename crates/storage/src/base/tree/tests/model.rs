@@ -48,8 +48,18 @@ fn value(random: &mut Random) -> Vec<u8> {
 fn batch(random: &mut Random, keys: Keys) -> Batch {
     let len = [0, 1, 5, 40, 400][random.below(5)];
     let removals = [0, 10, 50, 100][random.below(4)];
+    // Values of one length replace others without moving anything.
+    let same_length = [0, 80, 100][random.below(3)];
     (0..len)
-        .map(|_| (key(random, keys), (!random.percent(removals)).then(|| value(random))))
+        .map(|_| {
+            let key = key(random, keys);
+            let value = match (random.percent(removals), random.percent(same_length)) {
+                (true, _) => None,
+                (false, true) => Some(random.next().to_be_bytes().repeat(4)),
+                (false, false) => Some(value(random)),
+            };
+            (key, value)
+        })
         .collect()
 }
 

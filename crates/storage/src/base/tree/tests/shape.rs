@@ -152,6 +152,63 @@ fn one_change_rewrites_one_path() {
 }
 
 #[test]
+fn values_replaced_by_others_as_long_move_nothing() {
+    let disk = empty_disk();
+    let tree = open(&disk, SMALL).expect("sound");
+    apply(&tree, &rows(0..5_000, 20), b"").expect("applied");
+    let (before, fills) = (tree.check().expect("sound"), leaf_fills(&tree));
+    let replaced: Vec<u32> = (0..5_000).step_by(7).collect();
+    let batch: Batch = replaced
+        .iter()
+        .map(|number| (number.to_be_bytes().to_vec(), Some(vec![200; 20])))
+        .collect();
+    let stats = apply(&tree, &batch, b"").expect("applied");
+    assert_eq!((stats.replaced, stats.inserted), (replaced.len() as u64, 0));
+    assert_eq!(leaf_fills(&tree), fills);
+    let report = tree.check().expect("sound");
+    assert_eq!((report.entries, report.leaves), (before.entries, before.leaves));
+    // Others behind them in the same leaf: longer, new, and removals of what is there and of what is not.
+    let mut mixed: Batch = rows((0..5_000).step_by(11), 20);
+    mixed.extend(rows((0..5_000).step_by(13), 90));
+    mixed.extend((0..5_000u32).step_by(17).map(|n| (n.to_be_bytes().to_vec(), None)));
+    mixed.extend(
+        (0..5_000u32)
+            .step_by(19)
+            .map(|n| ([&n.to_be_bytes()[..], &[0]].concat(), None)),
+    );
+    let mut expected = rows(0..5_000, 20);
+    expected.extend(batch);
+    expected.extend(mixed.clone());
+    expected.retain(|_, value| value.is_some());
+    apply(&tree, &mixed, b"").expect("applied");
+    tree.check().expect("sound");
+    let expected: Vec<_> = expected.into_iter().filter_map(|(k, v)| Some((k, v?))).collect();
+    for tree in [tree, open(&disk, SMALL).expect("sound")] {
+        let found: Vec<_> = read_all(&tree.snapshot()).expect("sound").into_iter().collect();
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn what_is_written_stays_in_memory_while_there_is_room() {
+    for (cache_bytes_max, all_stay) in [(4 << 20, true), (64 << 10, false)] {
+        let disk = empty_disk();
+        let tree = open(
+            &disk,
+            TreeOptions {
+                cache_bytes_max,
+                ..SMALL
+            },
+        )
+        .expect("sound");
+        apply(&tree, &rows(0..10_000, 20), b"").expect("applied");
+        let reads = disk.counts().0;
+        read_all(&tree.snapshot()).expect("sound");
+        assert_eq!(disk.counts().0 == reads, all_stay);
+    }
+}
+
+#[test]
 fn removing_what_is_not_there_rewrites_no_leaf() {
     let tree = open(&empty_disk(), SMALL).expect("sound");
     apply(&tree, &rows((0..5_000).map(|number| 2 * number), 20), b"").expect("applied");
