@@ -73,7 +73,7 @@ impl<'v> Batch<'v> {
             return Ok(false);
         }
         self.budget -= 1;
-        if self.budget % CHECK_EVERY == 0 {
+        if self.budget.is_multiple_of(CHECK_EVERY) {
             self.interrupt.check()?;
         }
         Ok(true)

@@ -203,7 +203,7 @@ impl Operator for Sort {
             return Ok(Step::Eof);
         }
         // Whoever takes the rows may take them all without looking at the time.
-        if self.counters.advanced % CHECK_EVERY as u64 == 0 {
+        if self.counters.advanced.is_multiple_of(CHECK_EVERY as u64) {
             batch.interrupt.check()?;
         }
         let next = match &mut self.state {

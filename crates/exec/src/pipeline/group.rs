@@ -111,7 +111,7 @@ impl GroupOp {
                 .map_err(AccumulatorSpec::group_error)?;
         }
         self.rows_seen += 1;
-        if self.rows_seen % MEASURE_EVERY == 0 || self.held > batch.memory_bytes_max {
+        if self.rows_seen.is_multiple_of(MEASURE_EVERY) || self.held > batch.memory_bytes_max {
             self.measure(batch)?;
         }
         Ok(())
@@ -195,7 +195,7 @@ impl GroupOp {
         let mut rows = 0u64;
         while let Some(doc) = reader.next()? {
             rows += 1;
-            if rows % MEASURE_EVERY == 0 {
+            if rows.is_multiple_of(MEASURE_EVERY) {
                 batch.interrupt.check()?;
             }
             self.add(&Row::computed(doc.into()), batch)?;

@@ -212,7 +212,7 @@ pub(crate) fn length(bytes: &[u8]) -> Result<usize, Unsound> {
         return Err(Unsound("no frame starts here"));
     }
     let length = get_u32(header, 8) as usize;
-    if length < HEADER_BYTES || length % ALIGN != 0 || length > FRAME_BYTES_MAX {
+    if length < HEADER_BYTES || !length.is_multiple_of(ALIGN) || length > FRAME_BYTES_MAX {
         return Err(Unsound("frame length out of range"));
     }
     Ok(length)

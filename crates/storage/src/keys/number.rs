@@ -206,7 +206,9 @@ impl Tail {
         let digits = self.exponent.checked_sub(exponent)?;
         let digits = u32::try_from(digits).ok().filter(|d| *d <= DIGITS)?;
         let divisor = 10u128.pow(DIGITS - digits);
-        (self.coefficient % divisor == 0).then_some(self.coefficient / divisor)
+        self.coefficient
+            .is_multiple_of(divisor)
+            .then_some(self.coefficient / divisor)
     }
 }
 

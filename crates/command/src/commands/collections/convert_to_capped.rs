@@ -132,7 +132,7 @@ fn copy_capped(
     let mut seen = 0u32;
     while more {
         seen += 1;
-        if seen % 128 == 0 {
+        if seen.is_multiple_of(128) {
             context.interrupt.check()?;
         }
         let doc = cursor.value_bytes()?.document().to_buf();

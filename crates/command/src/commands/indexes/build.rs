@@ -24,7 +24,7 @@ pub fn build(context: &Context<'_>, ws: &mut WriteSet, ns: &Namespace, spec: Raw
     let mut seen = 0u32;
     while more {
         seen = seen.wrapping_add(1);
-        if seen % 128 == 0 {
+        if seen.is_multiple_of(128) {
             context.interrupt.check()?;
         }
         let record = Bytes::copy_from(cursor.key());

@@ -48,7 +48,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
                 let mut seen = 0u32;
                 while more {
                     seen = seen.wrapping_add(1);
-                    if seen % 128 == 0 {
+                    if seen.is_multiple_of(128) {
                         context.interrupt.check()?;
                     }
                     let doc = record::document(cursor.value()?);

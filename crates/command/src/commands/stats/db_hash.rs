@@ -87,7 +87,7 @@ fn hash(context: &Context<'_>, view: &dyn View, collection: &Collection) -> Resu
     let mut seen = 0u32;
     while more {
         seen = seen.wrapping_add(1);
-        if seen % 128 == 0 {
+        if seen.is_multiple_of(128) {
             context.interrupt.check()?;
         }
         let digest: [u8; 16] = Md5::digest(cursor.value()?).into();

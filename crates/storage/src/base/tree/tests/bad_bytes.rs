@@ -103,7 +103,7 @@ fn assert_names(error: &BaseError, at: usize, image: &[u8]) {
     let start = *offset as usize;
     let len = get_u32(image, start + 12) as usize * PAGE;
     assert!(
-        &**file == Path::new("base") && start % PAGE == 0 && (start..start + len).contains(&at),
+        &**file == Path::new("base") && start.is_multiple_of(PAGE) && (start..start + len).contains(&at),
         "byte {at}: {error}"
     );
 }
