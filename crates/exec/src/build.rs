@@ -34,7 +34,10 @@ pub fn build(plan: &PlanNode, collection: &Arc<Collection>) -> Result<BoxOperato
         PlanNode::Fetch { input: from, filter } => {
             Box::new(Fetch::new(input(from)?, collection.records, filter.clone()))
         }
-        PlanNode::Covered { input: from } => Box::new(Covered::new(input(from)?)),
+        PlanNode::Covered {
+            input: from,
+            projection,
+        } => Box::new(Covered::new(input(from)?, projection.clone())),
         PlanNode::Or { inputs } => Box::new(Or::new(inputs.iter().map(input).collect::<Result<_>>()?)),
         PlanNode::SortMerge { inputs, spec } => Box::new(SortMerge::new(
             inputs.iter().map(input).collect::<Result<_>>()?,

@@ -353,7 +353,10 @@ fn cover(node: PlanNode, query: &FindQuery) -> PlanNode {
         _ => false,
     };
     if covered {
-        PlanNode::Covered { input }
+        PlanNode::Covered {
+            input,
+            projection: None,
+        }
     } else {
         PlanNode::Fetch { input, filter: None }
     }

@@ -39,18 +39,11 @@ pub fn plan_document(plan: &PlanNode) -> Document {
         PlanNode::SortMerge { spec, .. } => out.push("sortPattern", spec.serialize()),
         PlanNode::Limit { limit, .. } => out.push("limitAmount", *limit as i64),
         PlanNode::Skip { skip, .. } => out.push("skipAmount", *skip as i64),
-        PlanNode::Project { projection, .. } => {
-            // A computed projection has no short form.
-            if let Some(paths) = projection.included_paths() {
-                out.push(
-                    "transformBy",
-                    paths
-                        .iter()
-                        .map(|p| (p.as_str().into(), Value::from(1)))
-                        .collect::<Document>(),
-                );
-            }
-        }
+        PlanNode::Project { projection, .. }
+        | PlanNode::Covered {
+            projection: Some(projection),
+            ..
+        } => out.push("transformBy", projection.specification().to_buf()),
         PlanNode::Eof | PlanNode::Covered { .. } | PlanNode::Or { .. } | PlanNode::Count { .. } => {}
     }
     let inputs: Vec<Value> = plan

@@ -122,22 +122,38 @@ pub(crate) fn finish(query: &FindQuery, found: PlanNode, ordered: bool) -> PlanN
         }
     }
     if query.skip > 0 {
-        node = PlanNode::Skip {
-            input: Box::new(node),
-            skip: query.skip,
+        let skip = |input| {
+            Box::new(PlanNode::Skip {
+                input,
+                skip: query.skip,
+            })
+        };
+        node = match node {
+            // What is skipped needs no document.
+            PlanNode::Covered { input, projection } => PlanNode::Covered {
+                input: skip(input),
+                projection,
+            },
+            node => *skip(Box::new(node)),
+        };
+    }
+    if let Some(projection) = &query.projection {
+        node = match node {
+            PlanNode::Covered { input, .. } => PlanNode::Covered {
+                input,
+                projection: Some(projection.clone()),
+            },
+            node => PlanNode::Project {
+                input: Box::new(node),
+                projection: projection.clone(),
+                positional: projection.needs_match_details().then(|| query.filter.clone()),
+            },
         };
     }
     if let Some(limit) = query.limit {
         node = PlanNode::Limit {
             input: Box::new(node),
             limit,
-        };
-    }
-    if let Some(projection) = &query.projection {
-        node = PlanNode::Project {
-            input: Box::new(node),
-            projection: projection.clone(),
-            positional: projection.needs_match_details().then(|| query.filter.clone()),
         };
     }
     node

@@ -26,10 +26,12 @@ pub enum PlanNode {
         /// What the index could not decide.
         filter: Option<Arc<MatchExpr>>,
     },
-    /// PROJECTION_COVERED's lower half: index entries become documents of just the key's fields.
+    /// PROJECTION_COVERED: index entries become documents of just the key's fields.
     Covered {
-        /// Where rows come from.
+        /// Where entries come from.
         input: Box<PlanNode>,
+        /// What becomes of the fields; `None` leaves that to an operator above.
+        projection: Option<Arc<Projection>>,
     },
     /// OR: the rows of each input, each record once.
     Or {
@@ -157,7 +159,7 @@ impl PlanNode {
             Self::Eof | Self::CollScan(_) | Self::IdLookup(_) | Self::IndexScan(_) => None,
             Self::Or { .. } | Self::SortMerge { .. } => None,
             Self::Fetch { input, .. }
-            | Self::Covered { input }
+            | Self::Covered { input, .. }
             | Self::Filter { input, .. }
             | Self::Sort { input, .. }
             | Self::Skip { input, .. }
@@ -179,14 +181,14 @@ impl PlanNode {
                 ScanPurpose::Distinct { .. } => "DISTINCT_SCAN",
             },
             Self::Fetch { .. } => "FETCH",
-            Self::Covered { .. } => "COVERED",
+            Self::Covered { .. } => "PROJECTION_COVERED",
             Self::Or { .. } => "OR",
             Self::SortMerge { .. } => "SORT_MERGE",
             Self::Filter { .. } => "MATCH",
             Self::Sort { .. } => "SORT",
             Self::Skip { .. } => "SKIP",
             Self::Limit { .. } => "LIMIT",
-            Self::Project { .. } => "PROJECTION_DEFAULT",
+            Self::Project { projection, .. } => projection.stage(),
             Self::Count { .. } => "COUNT",
         }
     }

@@ -13,12 +13,13 @@
 //! `seed NAME` replaces the collection by the documents that follow. `run` sends a command (which may take
 //! several lines) to the database `test`. The answer stands after `----`: the documents of a cursor, all
 //! batches together; else the reply without `ok`, times and messages, `ok` if nothing is left; or
-//! `error CodeName(code)` and what the error carries besides. An empty line ends a block. With
+//! `error CodeName(code)` and what the error carries besides. Of an explain the plans stand there, a line
+//! for each stage, inputs below and indented, then what was counted, without times. An empty line ends a block. With
 //! `NESTOR_BLESS=1` in the environment the answers are written into the file instead of compared.
 
 use crate::shell;
 use nestor_command::{Connection, Request, Service, ServiceOptions};
-use nestor_model::{Array, Document, ErrorCode, RawDoc, Value, ValueRef, doc};
+use nestor_model::{Array, DocRef, Document, ErrorCode, RawDoc, Value, ValueRef, doc};
 use nestor_storage::{Engine, EngineOptions};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -142,6 +143,10 @@ impl Database {
             line(error(&reply));
             return out;
         }
+        if command.iter().next().is_some_and(|(name, _)| name == "explain") {
+            explained(reply.as_ref(), &mut line);
+            return out;
+        }
         let Some(ValueRef::Document(cursor)) = reply.get("cursor") else {
             let rest = without(&reply, &["ok", "$clusterTime", "operationTime", "electionId", "opTime"]);
             line(if rest.is_empty() {
@@ -190,6 +195,59 @@ fn error(reply: &Document) -> String {
         format!(" {}", shell::print(&Value::Document(rest)))
     };
     format!("error {code}{rest}")
+}
+
+/// The lines of an explain's plans and counts.
+fn explained(reply: DocRef<'_>, line: &mut impl FnMut(String)) {
+    if let Some(ValueRef::Document(planner)) = reply.get("queryPlanner") {
+        if let Some(ValueRef::Document(plan)) = planner.get("winningPlan") {
+            stage(plan, 0, line);
+        }
+        for plan in documents(planner.get("rejectedPlans")) {
+            line("rejected:".into());
+            stage(plan, 1, line);
+        }
+    }
+    if let Some(ValueRef::Document(stats)) = reply.get("executionStats") {
+        line("executed:".into());
+        stage(stats, 1, line);
+    }
+    for item in documents(reply.get("stages")) {
+        match item.get("$cursor") {
+            Some(ValueRef::Document(cursor)) => {
+                line("$cursor:".into());
+                explained(cursor, line);
+            }
+            _ => stage(item, 0, line),
+        }
+    }
+}
+
+/// A document, or those of an array.
+fn documents(value: Option<ValueRef<'_>>) -> Vec<DocRef<'_>> {
+    match value {
+        Some(ValueRef::Array(items)) => items.iter().filter_map(ValueRef::as_document).collect(),
+        value => value.and_then(ValueRef::as_document).into_iter().collect(),
+    }
+}
+
+/// A stage of a plan, or the head of statistics, with what is below it.
+fn stage(doc: DocRef<'_>, depth: usize, line: &mut impl FnMut(String)) {
+    const INPUTS: [&str; 3] = ["inputStage", "inputStages", "executionStages"];
+    let own = |name: &str| !INPUTS.contains(&name) && !name.starts_with("executionTime") && name != "allPlansExecution";
+    let fields: Document = doc
+        .iter()
+        .filter(|(name, _)| own(name))
+        .map(|(name, value)| (name.into(), value.to_value()))
+        .collect();
+    line(format!(
+        "{}{}",
+        "  ".repeat(depth),
+        shell::print(&Value::Document(fields))
+    ));
+    for input in INPUTS.into_iter().flat_map(|name| documents(doc.get(name))) {
+        stage(input, depth + 1, line);
+    }
 }
 
 fn without(doc: &Document, names: &[&str]) -> Document {

@@ -89,7 +89,7 @@ impl Operator for Project {
         self.input.save();
     }
     fn stage(&self) -> &'static str {
-        "PROJECTION_DEFAULT"
+        self.projection.stage()
     }
     fn counters(&self) -> &Counters {
         &self.counters

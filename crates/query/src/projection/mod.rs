@@ -25,7 +25,7 @@ pub use find_only::Slice;
 
 use crate::expr::{Deps, Expr};
 use crate::matcher::Predicate;
-use nestor_model::{Path, Result, Str, bail};
+use nestor_model::{Path, RawDoc, RawDocBuf, Result, Str, bail};
 use std::collections::HashMap;
 
 /// Whose rules and error codes a specification is parsed by.
@@ -55,6 +55,7 @@ pub struct Projection {
     root: Node,
     slices: Vec<(Path, Slice)>,
     positional: Option<Path>,
+    spec: RawDocBuf,
 }
 
 /// What happens to the fields of one document or of the documents in one array.
@@ -156,6 +157,21 @@ impl Projection {
     /// True when nothing is computed, so that [`Projection::apply_raw`] works.
     pub fn is_simple(&self) -> bool {
         !self.root.has_computed && self.slices.is_empty() && self.positional.is_none()
+    }
+
+    /// The stage that applies it, as explain prints it: PROJECTION_SIMPLE keeps or leaves out top-level fields.
+    pub fn stage(&self) -> &'static str {
+        let is_plain = |child: &Child| matches!(child, Child::Listed | Child::Kept | Child::Dropped);
+        if self.is_simple() && self.root.children.iter().all(|(_, child)| is_plain(child)) {
+            "PROJECTION_SIMPLE"
+        } else {
+            "PROJECTION_DEFAULT"
+        }
+    }
+
+    /// As it was given.
+    pub fn specification(&self) -> RawDoc<'_> {
+        self.spec.as_raw()
     }
 
     /// True when [`Projection::apply`] needs to know where the filter matched.

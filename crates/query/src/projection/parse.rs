@@ -4,7 +4,7 @@ use super::{Child, Compute, Mode, Node, Policy, Projection, Slice};
 use crate::env::Scope;
 use crate::expr::{Expr, validate_path};
 use crate::matcher::{CollatorRef, Context, MatchExpr, Predicate};
-use nestor_model::{DocRef, Document, Error, Path, Result, Str, ValueRef, bail};
+use nestor_model::{DocRef, Document, Error, Path, RawDocBuf, Result, Str, ValueRef, bail};
 
 /// What the fields seen so far made of the specification.
 struct Parser<'s> {
@@ -59,7 +59,7 @@ impl Projection {
                 _ => parser.field(name, value)?,
             }
         }
-        parser.finish()
+        parser.finish(spec.to_raw())
     }
 
     /// Parses the operand of `$unset`: a path or an array of paths.
@@ -314,7 +314,8 @@ impl Parser<'_> {
         self.insert(path, Child::Computed(Compute::Expr(expr)))
     }
 
-    fn finish(mut self) -> Result<Projection> {
+    /// `spec` is what was parsed.
+    fn finish(mut self, spec: RawDocBuf) -> Result<Projection> {
         let mode = self.mode.unwrap_or(match self.id {
             Some(true) => Mode::Inclusion,
             _ if self.has_elem_match => Mode::Inclusion,
@@ -339,6 +340,7 @@ impl Parser<'_> {
             root: self.root,
             slices: self.slices,
             positional: self.positional,
+            spec,
         })
     }
 }

@@ -14,18 +14,24 @@ const DEPTH_MAX: usize = 256;
 ///
 /// Errors: [`StorageError::Undecodable`].
 pub fn decode(key: &[u8], type_bits: &[u8], descending: &[bool]) -> Result<(Vec<Value>, usize)> {
+    let mut values = Vec::with_capacity(descending.len());
+    let length = decode_onto(&mut values, key, type_bits, descending)?;
+    Ok((values, length))
+}
+
+/// As [`decode`], with the values appended to `values`; returns the length.
+pub fn decode_onto(values: &mut Vec<Value>, key: &[u8], type_bits: &[u8], descending: &[bool]) -> Result<usize> {
     let mut reader = Reader {
         bytes: key,
         at: 0,
         mask: 0,
         notes: Notes::new(type_bits),
     };
-    let mut values = Vec::with_capacity(descending.len());
     for descending in descending {
         reader.mask = if *descending { 0xFF } else { 0 };
         values.push(reader.value(0)?);
     }
-    Ok((values, reader.at))
+    Ok(reader.at)
 }
 
 /// How many bytes of `key` its first `parts` parts take.

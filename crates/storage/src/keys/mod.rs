@@ -51,7 +51,7 @@ mod entry;
 mod number;
 pub mod type_bits;
 
-pub use decode::{decode, part_bytes};
+pub use decode::{decode, decode_onto, part_bytes};
 pub use entry::{Entry, EntryFormat};
 use type_bits::TypeBits;
 
