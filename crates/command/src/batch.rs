@@ -129,10 +129,13 @@ pub fn first(context: &Context<'_>, view: &dyn View, mut opening: Opening, reply
     reply.begin_array("firstBatch");
     let mut pending = None;
     let count_max = opening.batch_size.unwrap_or(FIRST_BATCH);
-    let (count, end) = {
+    let filled = {
+        context.note_plan(&*opening.root);
         let mut batch = crate::read::batch(context, view, &opening.op, opening.disk_use);
-        fill(&mut opening.root, &mut pending, &mut batch, reply, count_max)?
+        fill(&mut opening.root, &mut pending, &mut batch, reply, count_max)
     };
+    context.observe(&*opening.root);
+    let (count, end) = filled?;
     reply.end();
     let keep = match end {
         End::Full => !opening.single_batch,
@@ -145,6 +148,7 @@ pub fn first(context: &Context<'_>, view: &dyn View, mut opening: Opening, reply
     } else {
         0
     };
+    context.observe_batch(count, id);
     reply.append("id", id);
     reply.append("ns", ns.to_string().as_str());
     append_time(context, reply);
@@ -184,6 +188,7 @@ fn register(context: &Context<'_>, mut opening: Opening, pending: Option<Row>, r
 
 /// Writes an exhausted cursor without documents.
 pub fn empty(context: &Context<'_>, ns: &Namespace, reply: &mut RawWriter) {
+    context.observe_batch(0, 0);
     reply.begin_document("cursor");
     reply.begin_array("firstBatch");
     reply.end();

@@ -2,6 +2,7 @@
 
 use crate::service::Service;
 use nestor_exec::KillSwitch;
+use nestor_exec::summary::Leaf;
 use nestor_model::{Document, Str};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
@@ -50,6 +51,8 @@ pub struct Operation {
     pub body: Vec<u8>,
     /// When it started.
     pub started: Option<Instant>,
+    /// Where its rows come from.
+    pub plan: Vec<Leaf>,
 }
 
 #[derive(Debug)]

@@ -2,7 +2,9 @@
 
 use crate::connection::Connection;
 use crate::dispatch::CommandSpec;
+use crate::figures::Figures;
 use crate::generic::Generic;
+use crate::profiler::record::Observed;
 use crate::request::{Park, Sequence, Wait};
 use crate::service::Service;
 use crate::transaction::{State, Transaction};
@@ -11,6 +13,7 @@ use nestor_model::{Document, RawDoc, RawDocBuf, Timestamp};
 use nestor_storage::Lsn;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 /// One run of one command.
 pub struct Context<'r> {
@@ -40,6 +43,10 @@ pub struct Context<'r> {
     pub txn: RefCell<Option<Box<Transaction>>>,
     /// Where that transaction collects its operations.
     pub txn_operations: Option<Arc<Mutex<Vec<RawDocBuf>>>>,
+    /// What it counted.
+    pub figures: RefCell<Figures>,
+    /// When the running statement began, or the command.
+    pub statement_started: Cell<Instant>,
     /// What the transaction's commit answered before, when this is a repetition of it.
     pub committed_before: Option<(Lsn, Timestamp)>,
 }
@@ -61,6 +68,8 @@ pub struct After {
     pub write_concern_error: Option<Document>,
     /// Time of the command's own last write; the service's newest time otherwise.
     pub operation_time: Option<Timestamp>,
+    /// The command, if the profiler or the log may want it.
+    pub observed: Option<Box<Observed>>,
     /// What becomes of the transaction.
     pub transaction: Option<State>,
     /// The transaction is to be aborted although the reply is no error.

@@ -11,6 +11,8 @@ use crate::generic::Generic;
 use crate::history;
 use crate::node::{Node, ProcessOptions};
 use crate::parameters::Param;
+use crate::profiler::record::{Ending, Observed};
+use crate::profiler::{self, Profiler};
 use crate::reply;
 use crate::request::{Outcome, Request};
 use crate::server_state::State;
@@ -40,6 +42,8 @@ pub struct ServiceOptions {
     pub host: Str,
     /// The process around it.
     pub process: ProcessOptions,
+    /// What the profiler starts with.
+    pub profiler: profiler::AtStart,
 }
 
 impl Default for ServiceOptions {
@@ -48,6 +52,7 @@ impl Default for ServiceOptions {
             replica_set: Some("rs0".into()),
             host: "localhost:27017".into(),
             process: ProcessOptions::default(),
+            profiler: profiler::AtStart::default(),
         }
     }
 }
@@ -77,6 +82,8 @@ pub struct Service {
     pub validators: Validators,
     /// What stages of pipelines read of the server.
     pub state: Arc<State>,
+    /// Which operations are recorded.
+    pub profiler: Profiler,
     /// Which indexes queries of a shape may use.
     pub index_filters: crate::plans::IndexFilters,
     /// Where blocking operators spill.
@@ -146,6 +153,7 @@ impl Service {
             sessions,
             validators: Validators::default(),
             ttl: Default::default(),
+            profiler: Profiler::new(options.profiler),
             index_filters: Default::default(),
             spill_dir: std::env::temp_dir(),
             random: AtomicU64::new(seed.rotate_left(32)),
@@ -180,6 +188,7 @@ impl Service {
             &mut writer,
         );
         conn.slot.finish_operation();
+        let observed = after.observed;
         let time = after.operation_time.unwrap_or_else(|| self.last_time());
         let replica_set = self.options.replica_set.is_some();
         if after.hang_up {
@@ -192,7 +201,7 @@ impl Service {
                 ..Outcome::default()
             };
         }
-        let reply = match result {
+        let reply = match &result {
             Ok(()) => {
                 if let Some(error) = &after.write_concern_error {
                     reply::write_write_concern_error(&mut writer, error);
@@ -203,7 +212,7 @@ impl Service {
             Err(error) => {
                 self.node.counters.asserts.user.add(1);
                 let mut writer = RawWriter::onto(writer.abandon());
-                reply::write_error(&mut writer, &error);
+                reply::write_error(&mut writer, error);
                 if replica_set && reply::is_state_change(error.code()) {
                     hello::write_topology_version(&mut writer, self.node.process_id);
                 }
@@ -211,6 +220,13 @@ impl Service {
                 writer.finish()
             }
         };
+        if let Some(observed) = observed {
+            let ending = Ending {
+                response_bytes: Some(reply.len() - reply_at),
+                error: result.as_ref().err(),
+            };
+            observed.record(self, conn, ending);
+        }
         if after.park.is_none() {
             conn.parked = None;
         } else if conn.parked.is_none() {
@@ -291,6 +307,8 @@ impl Service {
                 at_cluster_time: Cell::new(None),
                 txn: RefCell::new(None),
                 txn_operations: None,
+                figures: RefCell::default(),
+                statement_started: Cell::new(started),
                 committed_before: None,
             };
             let result = match gate::check(&mut context) {
@@ -303,7 +321,11 @@ impl Service {
                 }
                 Err(error) => Err(error),
             };
-            self.count_usage(&context, started);
+            let took = started.elapsed();
+            self.count_usage(&context, took);
+            if self.profiler.concerns(took) && is_recorded(&context) {
+                context.after.observed = Some(Box::new(Observed::command(&context, took)));
+            }
             after = context.after;
             result
         };
@@ -312,7 +334,7 @@ impl Service {
     }
 
     /// Counts the command for `top`, under the collection it names.
-    fn count_usage(&self, context: &Context<'_>, started: Instant) {
+    fn count_usage(&self, context: &Context<'_>, took: Duration) {
         let db = context.generic.db;
         let Some(coll) = top::collection_of(context.spec.name, context.body) else {
             if context.spec.name == "dropDatabase" {
@@ -323,7 +345,7 @@ impl Service {
         match context.spec.name {
             "drop" => self.node.top.forget(db, Some(coll)),
             _ if context.spec.flags.has(Flags::ADMIN) => {}
-            name => self.node.top.count(db, coll, Kind::of(name), started.elapsed()),
+            name => self.node.top.count(db, coll, Kind::of(name), took),
         }
     }
 
@@ -459,6 +481,12 @@ impl Service {
     }
 }
 
+/// Whether the profiler and the log look at a command: not what drivers send on their own, nor one that is to run again.
+fn is_recorded(context: &Context<'_>) -> bool {
+    let quiet = context.spec.flags.has(Flags::QUIET) || context.spec.name == "profile";
+    !quiet && context.after.park.is_none() && !context.after.hang_up
+}
+
 /// A number from the operating system's randomness, by way of the standard library's hash keys.
 fn random_seed() -> u64 {
     RandomState::new().hash_one(std::process::id())
@@ -476,6 +504,7 @@ impl Slot {
             operation.body.extend_from_slice(body.as_bytes());
         }
         operation.started = Some(started);
+        operation.plan.clear();
     }
 
     fn finish_operation(&self) {

@@ -132,6 +132,7 @@ mod tests {
             replica_set: Some("rs0".into()),
             host: "localhost:0".into(),
             process: ProcessOptions::default(),
+            ..ServiceOptions::default()
         };
         Service::new(options, Engine::ephemeral(EngineOptions::at_time(1_700_000_000)))
     }

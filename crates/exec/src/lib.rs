@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`operator`] (the contract), [`batch`] (what operators see while they run), [`row`] (what
 //! they pass up), [`ops`] (the operators), [`build()`] (from a plan to operators), [`pipeline`] (aggregation stages), [`point`] (lookups without a
-//! plan), [`mod@write`] (insert, update, delete), [`keys`] (bytes of index and sort keys), [`interrupt`], [`spill`].
+//! plan), [`mod@write`] (insert, update, delete), [`keys`] (bytes of index and sort keys), [`interrupt`], [`spill`], [`summary`].
 //!
 //! It does not know commands, sessions or replies.
 
@@ -17,6 +17,7 @@ pub mod pipeline;
 pub mod point;
 pub mod row;
 pub mod spill;
+pub mod summary;
 pub mod text;
 pub mod write;
 

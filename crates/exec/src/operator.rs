@@ -16,6 +16,8 @@
 use crate::batch::Batch;
 use crate::row::Row;
 use nestor_model::{Document, Result};
+use nestor_storage::Index;
+use std::sync::Arc;
 
 /// What a pull brings.
 #[derive(Debug)]
@@ -67,6 +69,11 @@ pub trait Operator: Send {
 
     /// Fields of its own that explain's `executionStats` shows.
     fn explain_fields(&self, _out: &mut Document) {}
+
+    /// The index that it reads.
+    fn index(&self) -> Option<&Arc<Index>> {
+        None
+    }
 
     /// What it pulls from, in the order of explain's `inputStage(s)`.
     fn inputs(&self) -> Vec<&dyn Operator> {

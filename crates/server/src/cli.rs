@@ -3,7 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 use nestor::bench::BenchArgs;
 use nestor::import::ImportArgs;
-use nestor::serve::{self, Bind, ServeOptions};
+use nestor::serve::{self, AtStart, Bind, ServeOptions};
 use std::path::PathBuf;
 
 /// A document database that MongoDB drivers and tools use unmodified.
@@ -84,6 +84,15 @@ struct Serve {
     /// Set a server parameter; may be given several times
     #[arg(long = "setParameter", value_name = "NAME=VALUE")]
     set_parameter: Vec<String>,
+    /// Operations that take longer than this many milliseconds are slow: they are logged, and profiled at level 1
+    #[arg(long, value_name = "MS", default_value_t = AtStart::default().slow_ms, allow_negative_numbers = true)]
+    slowms: i32,
+    /// The part of slow operations that is logged and profiled, 0 to 1
+    #[arg(long = "slowOpSampleRate", value_name = "RATE", default_value_t = 1.0, value_parser = sample_rate)]
+    slow_op_sample_rate: f64,
+    /// Level of the profiler in every database: 0 off, 1 slow operations, 2 all
+    #[arg(long, value_name = "LEVEL", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=2))]
+    profile: u8,
     /// Log less
     #[arg(long)]
     quiet: bool,
@@ -109,6 +118,13 @@ fn cache_size(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(gib) if (0.05..=10_000.0).contains(&gib) => Ok(gib),
         _ => Err("a number from 0.05 to 10000 is wanted".to_owned()),
+    }
+}
+
+fn sample_rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if (0.0..=1.0).contains(&rate) => Ok(rate),
+        _ => Err("a number from 0 to 1 is wanted".to_owned()),
     }
 }
 
@@ -147,6 +163,11 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         oplog_mib: args.oplog_size,
         cache_gib: args.cache_size_gb,
         parameters,
+        profiler: AtStart {
+            slow_ms: args.slowms,
+            sample_rate: args.slow_op_sample_rate,
+            level: args.profile,
+        },
         quiet: args.quiet,
         verbosity: args.verbose.min(5),
         print_uri: args.print_uri,
@@ -177,6 +198,9 @@ mod tests {
         assert_eq!(options.port, 27017);
         assert_eq!(options.replica_set.as_deref(), Some("rs0"));
         assert!(options.dbpath.is_some() && options.unix_socket_dir.is_some());
+        assert_eq!((options.profiler.slow_ms, options.profiler.level), (100, 0));
+        let options = parse("nestor serve --slowms -1 --profile 2").unwrap();
+        assert_eq!((options.profiler.slow_ms, options.profiler.level), (-1, 2));
         let options = parse("nestor serve --ephemeral --standalone --port 0").unwrap();
         assert!(options.dbpath.is_none() && options.unix_socket_dir.is_none() && options.replica_set.is_none());
     }
@@ -190,6 +214,8 @@ mod tests {
             "nestor serve --setParameter x",
             "nestor serve --oplogSize 0",
             "nestor serve --cacheSizeGB NaN",
+            "nestor serve --profile 3",
+            "nestor serve --slowOpSampleRate 1.5",
             "nestor serve --ephemeral --dbpath /x",
             "nestor serve --bind_ip_all --bind_ip 127.0.0.1",
             "nestor",

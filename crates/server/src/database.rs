@@ -94,6 +94,7 @@ impl Database {
             replica_set: Some("rs0".into()),
             host: "localhost:0".into(),
             process: ProcessOptions::default(),
+            ..ServiceOptions::default()
         };
         let mut service = Service::new(options, engine);
         if let Some(path) = path {

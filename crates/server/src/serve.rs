@@ -5,6 +5,7 @@ use crate::listener::{self, Listener};
 use crate::sink;
 use nestor_command::log::Log;
 use nestor_command::parameters::Param;
+pub use nestor_command::profiler::AtStart;
 use nestor_command::{ProcessOptions, Service, ServiceOptions};
 use nestor_model::{Document, doc};
 use nestor_storage::engine::Subscription;
@@ -64,6 +65,8 @@ pub struct ServeOptions {
     pub cache_gib: Option<f64>,
     /// Server parameters, name and value.
     pub parameters: Vec<(String, String)>,
+    /// What the profiler starts with.
+    pub profiler: AtStart,
     /// Log no connections.
     pub quiet: bool,
     /// Debug level of the log, 0 to 5.
@@ -255,6 +258,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
             parsed: parsed_options(&options, port),
             connections_max,
         },
+        profiler: options.profiler,
     };
     let mut service = Service::new(service_options, engine.clone());
     if let Some(dir) = &options.dbpath {
@@ -424,6 +428,20 @@ fn parsed_options(options: &ServeOptions, port: u16) -> Document {
         net.push("maxIncomingConnections", max as i32);
     }
     let mut parsed = doc! { "net": net };
+    let (profiler, usual) = (options.profiler, AtStart::default());
+    let mut profiling = Document::new();
+    if profiler.level > 0 {
+        profiling.push("mode", if profiler.level == 1 { "slowOp" } else { "all" });
+    }
+    if profiler.slow_ms != usual.slow_ms {
+        profiling.push("slowOpThresholdMs", profiler.slow_ms);
+    }
+    if profiler.sample_rate != usual.sample_rate {
+        profiling.push("slowOpSampleRate", profiler.sample_rate);
+    }
+    if !profiling.is_empty() {
+        parsed.push("operationProfiling", profiling);
+    }
     if let Some(name) = &options.replica_set {
         parsed.push("replication", doc! { "replSet": name.as_str() });
     }

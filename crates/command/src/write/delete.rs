@@ -29,7 +29,9 @@ pub fn delete_one(
             return Ok(None);
         };
         let origin = context.origin(&ns.db);
-        Writer::new(ws, collection, op, origin)?.delete(&record, old.document(), stmt_id)?;
+        let mut writer = Writer::new(ws, collection, op, origin)?;
+        writer.delete(&record, old.document(), stmt_id)?;
+        context.observe_keys(&writer);
         Ok(Some(old.document().to_buf()))
     })
 }
@@ -70,6 +72,7 @@ pub fn delete_many(
                 writer.delete(record, now.document(), None)?;
                 count += 1;
             }
+            context.observe_keys(&writer);
             Ok(count)
         })?;
     }

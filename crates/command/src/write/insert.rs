@@ -127,6 +127,7 @@ fn insert_group(
             }
             writer.insert(doc.clone(), statement.stmt_id)?;
         }
+        context.observe_keys(&writer);
         Ok(())
     })?;
     Ok(docs)

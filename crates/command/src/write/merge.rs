@@ -1,7 +1,7 @@
 //! `$merge`: each document of a pipeline is written into a collection, where it meets what is there already.
 
 use super::target::Selection;
-use super::{Progress, check_namespace, prepare, writable};
+use super::{Progress, check_document_namespace, prepare, writable};
 use crate::Context;
 use crate::read;
 use crate::validate::Validator;
@@ -40,8 +40,9 @@ pub fn write_merge(
     bypass_validation: bool,
     progress: &mut Progress,
 ) -> Result<()> {
-    check_namespace(&merge.into)?;
+    check_document_namespace(&merge.into)?;
     let merger = Merger::new(view, merge, bypass_validation)?;
+    context.note_plan(&*root);
     let mut batch = read::batch(context, view, op, true);
     let mut failed = None;
     loop {
@@ -53,14 +54,17 @@ pub fn write_merge(
                 Err(error) => return Err(error),
             },
             Step::Pause => {}
-            Step::Eof => return failed.map_or(Ok(()), Err),
+            Step::Eof => {
+                context.observe(&*root);
+                return failed.map_or(Ok(()), Err);
+            }
         }
     }
 }
 
 /// Finds the errors that [`write_merge`] would have before its first document.
 pub fn check_merge(view: &dyn View, merge: &Merge) -> Result<()> {
-    check_namespace(&merge.into)?;
+    check_document_namespace(&merge.into)?;
     Merger::new(view, merge, false).map(|_| ())
 }
 
@@ -156,6 +160,7 @@ impl<'m> Merger<'m> {
                             validator.check(fresh.as_raw(), op)?;
                         }
                         writer.insert(fresh.clone(), None)?;
+                        context.observe_keys(&writer);
                     }
                     WhenNotMatched::Discard => {}
                     WhenNotMatched::Fail => return Err(unmatched()),
@@ -173,6 +178,7 @@ impl<'m> Merger<'m> {
                         touched: &Touched::All,
                     };
                     writer.update(&record, old.document(), changed, None)?;
+                    context.observe_keys(&writer);
                 }
             }
             Ok(())

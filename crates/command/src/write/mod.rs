@@ -11,6 +11,7 @@ pub mod update;
 
 use crate::Context;
 use crate::lock;
+use crate::profiler::store;
 use crate::request::Wait;
 use crate::sessions::{Session, StatementResult};
 use crate::write_concern::{Acknowledgement, WriteConcern};
@@ -81,7 +82,19 @@ impl Context<'_> {
             return result;
         }
         let engine = &self.service.engine;
+        let keys = {
+            let figures = self.figures.borrow();
+            (figures.keys_inserted, figures.keys_deleted)
+        };
+        let mut attempts = 0;
         with_retry(&self.interrupt, || {
+            if attempts > 0 {
+                // What the attempt before would have changed does not count.
+                let mut figures = self.figures.borrow_mut();
+                (figures.keys_inserted, figures.keys_deleted) = keys;
+                figures.write_conflicts += 1;
+            }
+            attempts += 1;
             let mut ws = engine.begin();
             let out = work(&mut ws)?;
             if !ws.is_empty() {
@@ -318,6 +331,14 @@ pub fn check_namespace(ns: &Namespace) -> Result<()> {
     }
     nestor_storage::catalog::names::check_new_collection(ns)?;
     Ok(())
+}
+
+/// Refuses namespaces whose documents commands may not change: those of [`check_namespace`] and the profiler's.
+pub fn check_document_namespace(ns: &Namespace) -> Result<()> {
+    if ns.coll == store::COLLECTION {
+        bail!(InvalidNamespace, "cannot write to '{ns}'");
+    }
+    check_namespace(ns)
 }
 
 /// Refuses client-side encryption's own argument: what it changes about a write is not done here.

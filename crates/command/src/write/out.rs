@@ -1,7 +1,7 @@
 //! `$out`: the documents of a pipeline become a collection, all at once at the end.
 
 use super::insert::{InsertOptions, Statement, insert_all};
-use super::{Progress, check_namespace};
+use super::{Progress, check_document_namespace};
 use crate::Context;
 use crate::commands::indexes::build;
 use crate::read;
@@ -29,7 +29,7 @@ pub fn write_out(
     progress: &mut Progress,
 ) -> Result<()> {
     let target = &out.target;
-    check_namespace(target)?;
+    check_document_namespace(target)?;
     if matches!(target.db.as_str(), "admin" | "config" | "local") {
         bail!(17385, "Can't $out to internal database: {}", target.db);
     }
@@ -104,6 +104,7 @@ fn fill(
         }
         Ok(())
     })?;
+    context.note_plan(&*root);
     let mut batch = read::batch(context, view, op, true);
     loop {
         let mut rows: Vec<RawDocBuf> = Vec::new();
@@ -115,6 +116,7 @@ fn fill(
             }
         }
         if rows.is_empty() {
+            context.observe(&*root);
             return Ok(());
         }
         let statements: Vec<Statement<'_>> = rows

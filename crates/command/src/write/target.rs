@@ -1,6 +1,7 @@
 //! Finding the documents that an update or delete is about.
 
 use crate::Context;
+use crate::figures;
 use crate::read;
 use crate::transaction::ReadView;
 use nestor_exec::plan;
@@ -60,7 +61,9 @@ impl Selection {
         // One `_id` needs no plan.
         if self.hint.index.is_none() && self.hint.natural.is_none() {
             if let Some(lookup) = id_lookup(&self.filter) {
-                let Some((record, bytes)) = point::by_id(view, collection, lookup.id.as_ref())? else {
+                let found = point::by_id(view, collection, lookup.id.as_ref())?;
+                context.observe_id_lookup(found.is_some());
+                let Some((record, bytes)) = found else {
                     return Ok(None);
                 };
                 let matched = match &lookup.filter {
@@ -71,8 +74,10 @@ impl Selection {
             }
         }
         let mut root = self.plan(collection, Some(1))?;
-        let mut batch = read::batch(context, view, op, true);
-        next(&mut root, &mut batch)
+        context.note_plan(&*root);
+        let found = next(&mut root, &mut read::batch(context, view, op, true));
+        context.observe(&*root);
+        found
     }
 }
 
@@ -129,8 +134,10 @@ impl Groups {
             return Ok(None);
         };
         super::check_writable(&collection)?;
+        let root = selection.plan(&collection, None)?;
+        context.note_plan(&*root);
         Ok(Some(Self {
-            root: selection.plan(&collection, None)?,
+            root,
             collection,
             snapshot: read.snapshot().cloned(),
         }))
@@ -142,6 +149,7 @@ impl Groups {
             Some(snapshot) => (ReadView::Snapshot(snapshot.clone()), count_max),
             None => (context.current_view(), usize::MAX),
         };
+        let before = figures::so_far(&self.root);
         let mut batch = read::batch(context, read.view(), op, true);
         let mut group = Vec::new();
         while group.len() < count_max {
@@ -150,6 +158,7 @@ impl Groups {
                 None => break,
             }
         }
+        context.observe_since(&*self.root, before);
         Ok(group)
     }
 }

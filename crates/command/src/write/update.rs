@@ -64,7 +64,9 @@ pub fn update_one(
                 let validator = Validator::of(context, &collection, statement.bypass_validation)?;
                 let origin = context.origin(&ns.db);
                 let mut writer = Writer::new(ws, collection, op, origin)?;
-                return change(&mut writer, statement, validator.as_ref(), &record, &old);
+                let changed = change(&mut writer, statement, validator.as_ref(), &record, &old);
+                context.observe_keys(&writer);
+                return changed;
             }
         }
         if !statement.upsert {
@@ -77,7 +79,9 @@ pub fn update_one(
             validator.check(doc.as_raw(), op)?;
         }
         let origin = context.origin(&ns.db);
-        Writer::new(ws, collection, op, origin)?.insert(doc.clone(), statement.stmt_id)?;
+        let mut writer = Writer::new(ws, collection, op, origin)?;
+        writer.insert(doc.clone(), statement.stmt_id)?;
+        context.observe_keys(&writer);
         let id = doc.as_raw().get("_id").map_or(Value::Null, |id| id.to_value());
         Ok(Updated {
             upserted: Some(id),
@@ -188,6 +192,7 @@ pub fn update_many(
                 matched += one.matched;
                 modified += one.modified;
             }
+            context.observe_keys(&writer);
             Ok((matched, modified))
         })?;
         total.matched += matched;

@@ -213,6 +213,10 @@ impl Operator for IndexScan {
         &self.counters
     }
 
+    fn index(&self) -> Option<&Arc<Index>> {
+        Some(&self.index)
+    }
+
     fn explain_fields(&self, out: &mut Document) {
         out.push("keysExamined", self.counters.keys_examined as i64);
         out.push("seeks", self.counters.seeks as i64);

@@ -65,6 +65,11 @@ pub fn check_new_collection(ns: &Namespace) -> Result<()> {
     Ok(())
 }
 
+/// True for collections whose documents have no `_id`, and that have no index on it: the profiler's.
+pub fn has_no_ids(ns: &Namespace) -> bool {
+    ns.coll == "system.profile"
+}
+
 fn invalid(message: String) -> StorageError {
     StorageError::catalog(ErrorCode::InvalidNamespace, message)
 }

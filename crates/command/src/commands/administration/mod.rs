@@ -8,6 +8,7 @@ pub mod feature_version;
 pub mod fsync;
 pub mod get_parameter;
 pub mod log_rotate;
+pub mod profile;
 pub mod rotate_certificates;
 pub mod rw_concern;
 pub mod set_parameter;
@@ -29,6 +30,7 @@ pub(crate) const SPECS: &[&CommandSpec] = &[
     &fsync::UNLOCK,
     &get_parameter::SPEC,
     &log_rotate::SPEC,
+    &profile::SPEC,
     &rotate_certificates::SPEC,
     &rw_concern::GET,
     &rw_concern::SET,

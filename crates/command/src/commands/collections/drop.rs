@@ -5,6 +5,7 @@ use crate::Context;
 use crate::args::{CollectionName, Uuid};
 use crate::dispatch::{CommandSpec, Flags};
 use crate::names;
+use crate::profiler::store;
 use crate::write::{self, Progress};
 use nestor_exec::write::oplog::Origin;
 use nestor_model::{Namespace, RawWriter, Result, bail, doc};
@@ -32,6 +33,12 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let ns = names::collection(context.db(), args.coll.0)?;
     write::check_uuid(context, &ns, args.collection_uuid)?;
     check_droppable(&ns)?;
+    if ns.coll == store::COLLECTION && context.service.profiler.level(&ns.db) > 0 {
+        bail!(
+            IllegalOperation,
+            "turn off profiling before dropping system.profile collection"
+        );
+    }
     context.check_write_concern()?;
     let mut progress = Progress::default();
     let dropped = context.atomically(&mut progress, |ws| {

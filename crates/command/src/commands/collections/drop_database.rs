@@ -52,6 +52,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         ws.oplog(entry)?;
         Ok(true)
     })?;
+    context.service.profiler.forget(db);
     if existed {
         reply.append("dropped", db);
     }

@@ -7,10 +7,11 @@ use crate::read::{self, Target};
 use crate::read_concern::Level;
 use crate::write::append_count;
 use nestor_exec::plan;
-use nestor_exec::{Step, build};
+use nestor_exec::{BoxOperator, Step, build};
 use nestor_model::{ArrayRef, Document, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_planner::FindQuery;
 use nestor_planner::choose::for_count;
+use nestor_query::OpContext;
 use nestor_query::matcher::MatchExpr;
 use nestor_storage::View;
 
@@ -84,7 +85,14 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     query.skip = skip as u64;
     query.limit = Some(limit).filter(|limit| *limit > 0);
     let mut root = build(&for_count(plan(&query, &collection)?), &collection)?;
-    let mut batch = read::batch(context, &snapshot, &op, true);
+    append_count(reply, "n", drain(context, &snapshot, &op, &mut root)?);
+    Ok(())
+}
+
+/// The number of rows of a plan.
+fn drain(context: &Context<'_>, view: &dyn View, op: &OpContext, root: &mut BoxOperator) -> Result<i64> {
+    context.note_plan(&**root);
+    let mut batch = read::batch(context, view, op, true);
     let mut n = 0i64;
     loop {
         match root.next(&mut batch)? {
@@ -93,8 +101,8 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             Step::Eof => break,
         }
     }
-    append_count(reply, "n", n);
-    Ok(())
+    context.observe(&**root);
+    Ok(n)
 }
 
 fn number(name: &str, value: Option<ValueRef<'_>>) -> Result<i64> {
@@ -120,7 +128,7 @@ fn count_view(
     ns: &nestor_model::Namespace,
     args: &CountArgs<'_>,
     (limit, skip): (u64, u64),
-    op: &nestor_query::env::OpContext,
+    op: &OpContext,
 ) -> Result<i64> {
     let mut stages: Vec<Value> = Vec::new();
     if let Some(query) = args.query {
@@ -135,15 +143,7 @@ fn count_view(
     let (_, mut scope) = context.operation(None)?;
     let running = context.plan_pipeline_hinted(view, ns, ArrayRef::Items(&stages), &mut scope, args.hint)?;
     let mut root = running.root;
-    let mut batch = read::batch(context, view, op, true);
-    let mut n = 0i64;
-    loop {
-        match root.next(&mut batch)? {
-            Step::Row(_) => n += 1,
-            Step::Pause => {}
-            Step::Eof => return Ok(n),
-        }
-    }
+    drain(context, view, op, &mut root)
 }
 
 /// What a count's explain is about.

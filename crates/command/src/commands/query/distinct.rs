@@ -88,6 +88,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let mut values: Vec<Value> = Vec::new();
     let mut bytes = 0usize;
     if let Some(mut root) = root {
+        context.note_plan(&*root);
         let mut batch = read::batch(context, view, &op, true);
         loop {
             match root.next(&mut batch)? {
@@ -106,6 +107,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
                 bail!(17217, "distinct too big, 16mb cap");
             }
         }
+        context.observe(&*root);
     }
     values.sort_by(|a, b| nestor_model::compare(a, b));
     let before = reply.len();

@@ -439,7 +439,8 @@ fn query_shape_hash(shape: &Document) -> String {
         .collect()
 }
 
-fn stage_document(operator: &dyn Operator) -> Document {
+/// The counters of an operator and of all below it, as `executionStages` shows them.
+pub(crate) fn stage_document(operator: &dyn Operator) -> Document {
     let counters = operator.counters();
     let mut out = doc! {
         "stage": operator.stage(),

@@ -9,7 +9,7 @@ use crate::dispatch::{CommandSpec, Flags};
 use crate::plans::Written;
 use crate::read::{self, Target};
 use crate::read_concern::Level;
-use nestor_exec::ops::ShowRecordId;
+use nestor_exec::ops::{Eof, ShowRecordId};
 use nestor_exec::plan;
 use nestor_exec::{build, point};
 use nestor_model::{ArrayRef, BsonType, DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail};
@@ -90,6 +90,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             build(&plan(&query, collection)?, collection)?
         }
         None => {
+            let nothing = Eof::default();
+            context.note_plan(&nothing);
+            context.observe(&nothing);
             batch::empty(context, &ns, reply);
             return Ok(());
         }
@@ -331,7 +334,10 @@ fn express(
     }
     reply.begin_document("cursor");
     reply.begin_array("firstBatch");
-    if let Some((_, bytes)) = point::by_id(view, collection, id)? {
+    let found = point::by_id(view, collection, id)?;
+    context.observe_id_lookup(found.is_some());
+    context.observe_batch(u64::from(found.is_some()), 0);
+    if let Some((_, bytes)) = found {
         reply.append_raw("0", bytes.document());
     }
     reply.end();

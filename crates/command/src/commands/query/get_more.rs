@@ -5,6 +5,7 @@ use crate::args::{Long, NonNegative};
 use crate::batch::{self, End};
 use crate::cursors::ClientCursor;
 use crate::dispatch::{CommandSpec, Flags};
+use crate::figures;
 use crate::names;
 use crate::request::Park;
 use crate::transaction::ReadView;
@@ -98,7 +99,10 @@ fn next_batch(
     let count_max = args
         .batch_size
         .map_or(u64::MAX, |n| if n.0 == 0 { u64::MAX } else { n.0 as u64 });
-    let (count, end) = {
+    let before = figures::so_far(&cursor.root);
+    context.note_plan(&*cursor.root);
+    context.figures.borrow_mut().originating = Some(cursor.originating.clone());
+    let filled = {
         // maxTimeMS of the opening command limits the work of all batches together; that of an awaitData
         // getMore limits the waiting only.
         let deadline = cursor.time_left.map(|left| started + left);
@@ -108,8 +112,10 @@ fn next_batch(
             .with_spill_dir(dir)
             .with_oplog(&*context.service.open_oplog);
         batch.memory_bytes_max = context.service.blocking_memory_bytes_max();
-        batch::fill(&mut cursor.root, &mut cursor.pending, &mut batch, reply, count_max)?
+        batch::fill(&mut cursor.root, &mut cursor.pending, &mut batch, reply, count_max)
     };
+    context.observe_since(&*cursor.root, before);
+    let (count, end) = filled?;
     reply.end();
     if let Some(left) = &mut cursor.time_left {
         *left = left.saturating_sub(started.elapsed());
@@ -117,6 +123,8 @@ fn next_batch(
     cursor.returned += count;
     cursor.batches += 1;
     let keep = end == End::Full || cursor.tailable;
+    context.observe_batch(count, if keep { cursor.id } else { 0 });
+    context.figures.borrow_mut().cursor_id = Some(cursor.id);
     reply.append("id", if keep { cursor.id } else { 0 });
     reply.append("ns", cursor.ns.to_string().as_str());
     reply.end();

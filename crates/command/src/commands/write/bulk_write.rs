@@ -8,6 +8,7 @@ use crate::Context;
 use crate::args::{InRange, NonNegative, RawArray, StrictBool, Uuid};
 use crate::batch::{self, Opening};
 use crate::dispatch::{CommandSpec, Flags};
+use crate::profiler::record as profiler;
 use crate::read;
 use crate::sessions::StatementResult;
 use crate::write::delete::{delete_many, delete_one};
@@ -136,6 +137,24 @@ impl<'a> Op<'a> {
         }
     }
 
+    /// What the profiler calls it.
+    fn profiled(&self) -> profiler::Op {
+        match self {
+            Self::Insert(_) => profiler::Op::INSERT,
+            Self::Update(_) => profiler::Op::UPDATE,
+            Self::Delete(_) => profiler::Op::REMOVE,
+        }
+    }
+
+    /// Tells the profiler what it did.
+    fn observe(&self, context: &Context<'_>, done: &StatementResult) {
+        match self {
+            Self::Insert(_) => context.figures.borrow_mut().inserted = Some(done.n),
+            Self::Update(_) => super::update::observe(context, done),
+            Self::Delete(_) => context.figures.borrow_mut().deleted = Some(done.n),
+        }
+    }
+
     fn ns(&self) -> usize {
         match self {
             Self::Insert(op) => op.ns.0 as usize,
@@ -206,7 +225,13 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
                     stmt_id,
                     bypass_validation: args.bypass_document_validation,
                 };
-                run.run(context, op, &mut progress)
+                let done = run.run(context, op, &mut progress);
+                if let Ok(done) = &done {
+                    op.observe(context, done);
+                }
+                let command = || args.ops[index].as_doc().to_document();
+                context.finish_statement(op.profiled(), &namespaces[op.ns()], command, done.as_ref().err());
+                done
             }
         };
         match outcome {
@@ -256,7 +281,7 @@ fn namespaces(context: &Context<'_>, args: &BulkWriteArgs<'_>) -> Result<Vec<Nam
                 info.ns
             );
         }
-        write::check_namespace(&ns)?;
+        write::check_document_namespace(&ns)?;
         write::refuse_encryption(info.encryption_information)?;
         write::check_uuid(context, &ns, info.collection_uuid)?;
         out.push(ns);

@@ -4,6 +4,7 @@ use super::WRITE_FLAGS;
 use crate::Context;
 use crate::args::{CollectionName, StrictBool, Uuid, safe_i64};
 use crate::dispatch::CommandSpec;
+use crate::profiler::record::Op;
 use crate::sessions::StatementResult;
 use crate::write::delete::{delete_many, delete_one};
 use crate::write::insert::is_fatal;
@@ -55,7 +56,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let ns = names::collection(context.db(), args.coll.0)?;
     write::check_count("delete", "deletes", args.deletes.len())?;
     write::check_statement_ids(args.stmt_id.is_some(), args.stmt_ids.as_deref(), args.deletes.len())?;
-    write::check_namespace(&ns)?;
+    write::check_document_namespace(&ns)?;
     write::refuse_encryption(args.encryption_information)?;
     write::check_uuid(context, &ns, args.collection_uuid)?;
     context.check_write_concern()?;
@@ -85,7 +86,11 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             }
             None => {
                 let stmt_id = retryable.is_on().then_some(id);
-                run_item(context, &ns, item, *multi, (&op, &mut scope), stmt_id, &mut progress)
+                let done = run_item(context, &ns, item, *multi, (&op, &mut scope), stmt_id, &mut progress);
+                context.figures.borrow_mut().deleted = done.as_ref().ok().copied();
+                let command = || args.deletes[index].as_doc().to_document();
+                context.finish_statement(Op::REMOVE, &ns, command, done.as_ref().err());
+                done
             }
         };
         match result {

@@ -1,7 +1,7 @@
 //! `findAndModify`: updates, replaces or removes one document and returns it.
 
 use super::WRITE_FLAGS;
-use super::update::UpdateValue;
+use super::update::{UpdateValue, observe};
 use crate::Context;
 use crate::args::{CollectionName, RawArray, Uuid};
 use crate::dispatch::CommandSpec;
@@ -56,7 +56,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = FindAndModifyArgs::parse(context.body, context.sequences)?;
     let ns = names::collection(context.db(), args.coll.0)?;
     check(&args)?;
-    write::check_namespace(&ns)?;
+    write::check_document_namespace(&ns)?;
     write::refuse_encryption(args.encryption_information)?;
     write::check_uuid(context, &ns, args.collection_uuid)?;
     context.check_write_concern()?;
@@ -130,6 +130,12 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         }
     };
     append(reply, args.remove, &done);
+    if args.remove {
+        context.figures.borrow_mut().deleted = Some(done.n);
+    } else {
+        observe(context, &done);
+    }
+    context.figures.borrow_mut().returned = Some(u64::from(done.value.is_some()));
     retryable.remember(stmt_id, done);
     drop(retryable);
     context.finish_write(progress, reply)

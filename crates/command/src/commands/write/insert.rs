@@ -40,7 +40,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let ns = names::collection(context.db(), args.coll.0)?;
     write::check_count("insert", "documents", args.documents.len())?;
     write::check_statement_ids(args.stmt_id.is_some(), args.stmt_ids.as_deref(), args.documents.len())?;
-    write::check_namespace(&ns)?;
+    write::check_document_namespace(&ns)?;
     write::refuse_encryption(args.encryption_information)?;
     write::check_uuid(context, &ns, args.collection_uuid)?;
     context.check_write_concern()?;
@@ -88,6 +88,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         },
     )?;
     write::append_count(reply, "n", n);
+    context.figures.borrow_mut().inserted = Some(n);
     drop(retryable);
     context.finish_write(progress, reply)
 }

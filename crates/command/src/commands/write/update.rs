@@ -4,6 +4,7 @@ use super::WRITE_FLAGS;
 use crate::Context;
 use crate::args::{Arg, CollectionName, RawArray, StrictBool, Uuid};
 use crate::dispatch::CommandSpec;
+use crate::profiler::record::Op;
 use crate::sessions::StatementResult;
 use crate::write::insert::is_fatal;
 use crate::write::target::Selection;
@@ -11,7 +12,7 @@ use crate::write::update::{UpdateStatement, Updated, update_many, update_one};
 use crate::write::{self, Progress, Retryable, WriteError, statement_id};
 use crate::{names, read};
 use nestor_model::value::ArrayRef;
-use nestor_model::{DocRef, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail};
+use nestor_model::{DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail};
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::update::{Update, UpdateOptions};
 
@@ -76,7 +77,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let ns = names::collection(context.db(), args.coll.0)?;
     write::check_count("update", "updates", args.updates.len())?;
     write::check_statement_ids(args.stmt_id.is_some(), args.stmt_ids.as_deref(), args.updates.len())?;
-    write::check_namespace(&ns)?;
+    write::check_document_namespace(&ns)?;
     write::refuse_encryption(args.encryption_information)?;
     write::check_uuid(context, &ns, args.collection_uuid)?;
     context.check_write_concern()?;
@@ -104,7 +105,13 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             None => {
                 let stmt_id = retryable.is_on().then_some(id);
                 let bypass = args.bypass_document_validation;
-                run_item(context, &ns, item, (&op, &mut scope), stmt_id, bypass, &mut progress)
+                let done = run_item(context, &ns, item, (&op, &mut scope), stmt_id, bypass, &mut progress);
+                if let Ok(done) = &done {
+                    observe(context, done);
+                }
+                let command = || described(args.updates[index]);
+                context.finish_statement(Op::UPDATE, &ns, command, done.as_ref().err());
+                done
             }
         };
         match result {
@@ -144,6 +151,25 @@ fn append_upserted(reply: &mut RawWriter, upserted: &[(usize, Value)]) {
         reply.end();
     }
     reply.end();
+}
+
+/// Tells the profiler what an update did.
+pub(super) fn observe(context: &Context<'_>, done: &StatementResult) {
+    let mut figures = context.figures.borrow_mut();
+    figures.upsert = done.upserted.is_some();
+    figures.matched = Some(done.n - i64::from(figures.upsert));
+    figures.modified = Some(done.n_modified);
+}
+
+/// A statement as the profiler shows it: as it was sent, and what it left out.
+fn described(statement: RawDoc<'_>) -> Document {
+    let mut out = statement.as_doc().to_document();
+    for name in ["multi", "upsert"] {
+        if out.get(name).is_none() {
+            out.push(name, false);
+        }
+    }
+    out
 }
 
 fn run_item(

@@ -1,0 +1,87 @@
+//! `profile`: what of a database's operations is recorded in `system.profile`, and what the log calls slow.
+
+use crate::context::Context;
+use crate::dispatch::{CommandSpec, Flags};
+use crate::profiler::{ProfileFilter, Settings, store};
+use nestor_model::{Document, RawWriter, Result, ValueRef, bail, doc};
+use std::sync::Arc;
+
+/// Part of the reply when a filter is set.
+const NOTE: &str =
+    "When a filter expression is set, slowms and sampleRate are not used for profiling and slow-query log lines.";
+
+/// The command.
+pub const SPEC: CommandSpec = CommandSpec {
+    name: "profile",
+    aliases: &[],
+    flags: Flags::NONE,
+    help: "Shows and sets which operations are recorded.",
+    run,
+};
+
+crate::args! {
+    struct Profile<'a>: "profile" command {
+        "profile" => level: i64,
+        "slowms" => slow_ms: Option<i32>,
+        "sampleRate" => sample_rate: Option<f64>,
+        "filter" => filter: Option<ValueRef<'a>>,
+    }
+}
+
+/// Answers what was set before. A level that does not exist changes no level.
+fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let args = Profile::parse(context.body, context.sequences)?;
+    if args.sample_rate.is_some_and(|rate| !(0.0..=1.0).contains(&rate)) {
+        bail!(BadValue, "'sampleRate' must be between 0.0 and 1.0 inclusive");
+    }
+    let filter = match args.filter {
+        None => None,
+        Some(ValueRef::String("unset")) => Some(None),
+        Some(ValueRef::Document(filter)) => Some(Some(Arc::new(ProfileFilter::parse(filter)?))),
+        Some(_) => bail!(BadValue, "Expected an object, or the string 'unset'."),
+    };
+    let service = context.service;
+    let old = service.profiler.settings(context.db());
+    let mut new = old.clone();
+    if let Ok(level @ 0..=2) = u8::try_from(args.level) {
+        new.database.level = level;
+    }
+    new.slow_ms = args.slow_ms.unwrap_or(old.slow_ms);
+    new.sample_rate = args.sample_rate.unwrap_or(old.sample_rate);
+    if let Some(filter) = filter {
+        new.database.filter = filter;
+    }
+    if new.database.level > 0 {
+        store::prepare(service, context.db())?;
+    }
+    let is_set = args.slow_ms.is_some() || args.sample_rate.is_some() || args.filter.is_some();
+    if is_set || new.database.level != old.database.level {
+        service.profiler.set(context.db(), new.clone());
+        let attr = doc! { "from": describe(&old), "to": describe(&new), "db": context.db() };
+        let ctx = format!("conn{}", context.conn.id);
+        service
+            .node
+            .log()
+            .info("COMMAND", 48_742, &ctx, "Profiler settings changed", attr);
+    }
+    reply.append("was", i32::from(old.database.level));
+    reply.append("slowms", old.slow_ms);
+    reply.append("sampleRate", old.sample_rate);
+    if let Some(filter) = &old.database.filter {
+        reply.append("filter", &filter.given);
+        reply.append("note", NOTE);
+    }
+    Ok(())
+}
+
+fn describe(settings: &Settings) -> Document {
+    let mut out = doc! {
+        "level": i32::from(settings.database.level),
+        "slowms": settings.slow_ms,
+        "sampleRate": settings.sample_rate,
+    };
+    if let Some(filter) = &settings.database.filter {
+        out.push("filter", filter.given.clone());
+    }
+    out
+}

@@ -1,0 +1,123 @@
+//! What one operation counts, for the profiler and the slow-query log.
+//!
+//! Commands tell what they did as they go: the plan before it runs ([`Context::note_plan`], also for `currentOp`), its
+//! counters afterwards ([`Context::observe`]). All of it is a few additions, whether or not anybody will look.
+
+use crate::Context;
+use crate::commands::query::explain::stage_document;
+use nestor_exec::summary::{self, Leaf, Totals};
+use nestor_exec::write::Writer;
+use nestor_exec::{BoxOperator, Operator};
+use nestor_model::{Document, RawDocBuf};
+
+/// The figures. `None` is not shown: the operation has no such thing.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// The cursor it opened or used, if that is still open.
+    pub cursor_id: Option<i64>,
+    /// Its cursor has no more rows.
+    pub cursor_exhausted: bool,
+    /// Documents returned.
+    pub returned: Option<u64>,
+    /// What its plans examined; none when no plan ran.
+    pub totals: Option<Totals>,
+    /// Documents that an update found.
+    pub matched: Option<i64>,
+    /// Documents that an update changed.
+    pub modified: Option<i64>,
+    /// Documents inserted.
+    pub inserted: Option<i64>,
+    /// Documents deleted.
+    pub deleted: Option<i64>,
+    /// An update inserted a document.
+    pub upsert: bool,
+    /// Index keys added.
+    pub keys_inserted: u64,
+    /// Index keys removed.
+    pub keys_deleted: u64,
+    /// Attempts that met another's write and were made again.
+    pub write_conflicts: u64,
+    /// It was a lookup by `_id` without a plan.
+    pub id_lookup: bool,
+    /// The counters of the plan's stages, while the database is profiled.
+    pub stages: Option<Document>,
+    /// The command that opened the cursor.
+    pub originating: Option<RawDocBuf>,
+}
+
+impl Figures {
+    fn add(&mut self, examined: Totals) {
+        let totals = self.totals.get_or_insert_default();
+        totals.keys_examined += examined.keys_examined;
+        totals.docs_examined += examined.docs_examined;
+        totals.has_sort_stage |= examined.has_sort_stage;
+        totals.used_disk |= examined.used_disk;
+    }
+}
+
+impl Context<'_> {
+    /// Says how the operation reads, before it does. Its first plan stands for it; others follow from that.
+    pub fn note_plan(&self, root: &dyn Operator) {
+        let plan = &mut crate::lock(&self.conn.slot.operation).plan;
+        if plan.is_empty() {
+            summary::leaves(root, plan);
+        }
+    }
+
+    /// Adds what a plan has counted, once it ran.
+    pub fn observe(&self, root: &dyn Operator) {
+        self.observe_since(root, Totals::default());
+    }
+
+    /// As [`Context::observe`], of a plan that had counted `before` in earlier batches.
+    pub fn observe_since(&self, root: &dyn Operator, before: Totals) {
+        let mut examined = summary::totals(root);
+        examined.keys_examined = examined.keys_examined.saturating_sub(before.keys_examined);
+        examined.docs_examined = examined.docs_examined.saturating_sub(before.docs_examined);
+        let mut figures = self.figures.borrow_mut();
+        figures.add(examined);
+        if self.service.profiler.is_on() && self.service.profiler.level(self.db()) > 0 {
+            figures.stages = Some(stage_document(root));
+        }
+    }
+
+    /// Counts a lookup by `_id` without a plan.
+    pub fn observe_id_lookup(&self, found: bool) {
+        let mut figures = self.figures.borrow_mut();
+        figures.id_lookup = true;
+        figures.add(Totals {
+            keys_examined: 1,
+            docs_examined: u64::from(found),
+            ..Totals::default()
+        });
+    }
+
+    /// Counts the index keys that a writer changed, once its write set can be committed.
+    pub fn observe_keys(&self, writer: &Writer<'_>) {
+        let mut figures = self.figures.borrow_mut();
+        figures.keys_inserted += writer.keys_inserted;
+        figures.keys_deleted += writer.keys_deleted;
+    }
+
+    /// Notes what became of the cursor of a batch.
+    pub fn observe_batch(&self, returned: u64, cursor_id: i64) {
+        let mut figures = self.figures.borrow_mut();
+        figures.returned = Some(returned);
+        figures.cursor_id = (cursor_id != 0).then_some(cursor_id);
+        figures.cursor_exhausted = cursor_id == 0;
+    }
+}
+
+/// The counters of a plan that goes on from batch to batch.
+pub fn so_far(root: &BoxOperator) -> Totals {
+    summary::totals(&**root)
+}
+
+/// `planSummary` of an operation.
+pub fn plan_summary(figures: &Figures, plan: &[Leaf]) -> Option<String> {
+    match plan {
+        [] if figures.id_lookup => Some("IDHACK".to_owned()),
+        [] => None,
+        leaves => Some(summary::plan_summary(leaves)),
+    }
+}

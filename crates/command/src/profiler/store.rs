@@ -1,0 +1,60 @@
+//! `system.profile`: where a database keeps what its profiler recorded.
+//!
+//! A capped collection without an index, whose documents have no `_id`. It belongs to this node alone: nothing of it is
+//! in the oplog.
+
+use crate::service::Service;
+use nestor_exec::Interrupt;
+use nestor_exec::write::{Writer, with_retry};
+use nestor_model::{Document, Namespace, RawDocBuf, Result, bail, doc};
+use nestor_query::env::OpContext;
+use nestor_storage::{Collection, View, WriteSet};
+use std::sync::Arc;
+
+/// Bytes of a `system.profile` that nobody made larger.
+const SIZE: i64 = 1 << 20;
+
+/// The name of the collection.
+pub const COLLECTION: &str = "system.profile";
+
+/// Makes the collection of a database, if there is none.
+///
+/// Errors: 48 when something else has its name.
+pub fn prepare(service: &Service, db: &str) -> Result<()> {
+    let ns = Namespace::new(db, COLLECTION);
+    if let Some(found) = service.engine.snapshot().catalog().get(&ns) {
+        if !found.is_capped() {
+            bail!(NamespaceExists, "{ns} exists but isn't capped");
+        }
+        return Ok(());
+    }
+    let uuid = service.new_uuid();
+    with_retry(&Interrupt::default(), || {
+        let mut ws = service.engine.begin();
+        open(&mut ws, &ns, uuid)?;
+        service.engine.commit(ws)?;
+        Ok(())
+    })
+}
+
+fn open(ws: &mut WriteSet, ns: &Namespace, uuid: [u8; 16]) -> Result<Arc<Collection>> {
+    match ws.catalog().get(ns) {
+        Some(found) => Ok(found.clone()),
+        None => Ok(ws.create_collection(ns, uuid, doc! { "capped": true, "size": SIZE })?),
+    }
+}
+
+/// Adds a document. It is in a commit of its own, whatever became of the operation it describes.
+pub fn insert(service: &Service, db: &str, doc: &Document) -> Result<()> {
+    let ns = Namespace::new(db, COLLECTION);
+    let uuid = service.new_uuid();
+    let doc: RawDocBuf = doc.to_raw();
+    let op = OpContext::new(crate::clock::now_ms(), service.last_time(), 0);
+    with_retry(&Interrupt::default(), || {
+        let mut ws = service.engine.begin();
+        let collection = open(&mut ws, &ns, uuid)?;
+        Writer::new(&mut ws, collection, &op, None)?.insert(doc.clone(), None)?;
+        service.engine.commit(ws)?;
+        Ok(())
+    })
+}

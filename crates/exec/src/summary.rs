@@ -1,0 +1,147 @@
+//! What a tree of operators did, in few words and sums: for the profiler, the slow-query log and `currentOp`.
+
+use crate::operator::Operator;
+use crate::text::shell;
+use nestor_model::{Document, ValueRef};
+use nestor_storage::Index;
+use std::sync::Arc;
+
+/// A leaf of a running plan: where its rows come from.
+#[derive(Clone, Debug)]
+pub struct Leaf {
+    /// Name of the stage as explain prints it.
+    pub stage: &'static str,
+    /// The index it reads.
+    pub index: Option<Arc<Index>>,
+}
+
+/// Sums over a tree of operators.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Index keys read.
+    pub keys_examined: u64,
+    /// Records read from storage.
+    pub docs_examined: u64,
+    /// Some order came from sorting.
+    pub has_sort_stage: bool,
+    /// Something was written to temporary files.
+    pub used_disk: bool,
+}
+
+/// Appends the leaves below `root` that read a collection, or that say there is none.
+pub fn leaves(root: &dyn Operator, out: &mut Vec<Leaf>) {
+    let inputs = root.inputs();
+    if inputs.is_empty()
+        && matches!(
+            root.stage(),
+            "COLLSCAN" | "IXSCAN" | "COUNT_SCAN" | "DISTINCT_SCAN" | "IDHACK" | "EOF"
+        )
+    {
+        out.push(Leaf {
+            stage: root.stage(),
+            index: root.index().cloned(),
+        });
+    }
+    for input in inputs {
+        leaves(input, out);
+    }
+}
+
+/// `planSummary`: the leaves, with the key pattern of what reads an index.
+pub fn plan_summary(leaves: &[Leaf]) -> String {
+    let mut out = String::new();
+    for (i, leaf) in leaves.iter().enumerate() {
+        if i > 0 {
+            out.push_str(", ");
+        }
+        out.push_str(leaf.stage);
+        if let Some(index) = &leaf.index {
+            out.push(' ');
+            out.push_str(&shell(index.key_pattern.as_ref()));
+        }
+    }
+    out
+}
+
+/// The sums over `root` and all below it.
+pub fn totals(root: &dyn Operator) -> Totals {
+    let counters = root.counters();
+    let mut out = Totals {
+        keys_examined: counters.keys_examined,
+        docs_examined: counters.docs_examined,
+        has_sort_stage: root.stage() == "SORT",
+        used_disk: used_disk(root),
+    };
+    for input in root.inputs() {
+        let below = totals(input);
+        out.keys_examined += below.keys_examined;
+        out.docs_examined += below.docs_examined;
+        out.has_sort_stage |= below.has_sort_stage;
+        out.used_disk |= below.used_disk;
+    }
+    out
+}
+
+/// Blocking operators tell explain; the others are not asked, as asking makes a document.
+fn used_disk(operator: &dyn Operator) -> bool {
+    if !matches!(operator.stage(), "SORT" | "$group" | "$bucketAuto" | "$setWindowFields") {
+        return false;
+    }
+    let mut fields = Document::new();
+    operator.explain_fields(&mut fields);
+    matches!(fields.get("usedDisk"), Some(ValueRef::Bool(true)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::Batch;
+    use crate::operator::{BoxOperator, Counters, Step};
+    use nestor_model::Result;
+
+    struct Fake(&'static str, Counters, Vec<BoxOperator>);
+
+    impl Operator for Fake {
+        fn next(&mut self, _: &mut Batch<'_>) -> Result<Step> {
+            Ok(Step::Eof)
+        }
+        fn save(&mut self) {}
+        fn stage(&self) -> &'static str {
+            self.0
+        }
+        fn counters(&self) -> &Counters {
+            &self.1
+        }
+        fn explain_fields(&self, out: &mut Document) {
+            out.push("usedDisk", true);
+        }
+        fn inputs(&self) -> Vec<&dyn Operator> {
+            self.2.iter().map(|input| &**input).collect()
+        }
+    }
+
+    fn fake(stage: &'static str, keys: u64, docs: u64, inputs: Vec<BoxOperator>) -> BoxOperator {
+        let counters = Counters {
+            keys_examined: keys,
+            docs_examined: docs,
+            ..Counters::default()
+        };
+        Box::new(Fake(stage, counters, inputs))
+    }
+
+    #[test]
+    fn sums_and_leaves() {
+        let scans = vec![fake("IXSCAN", 3, 0, vec![]), fake("COLLSCAN", 0, 5, vec![])];
+        let root = fake("SORT", 0, 0, vec![fake("OR", 0, 2, scans)]);
+        let sums = totals(&*root);
+        assert_eq!((sums.keys_examined, sums.docs_examined), (3, 7));
+        assert!(sums.has_sort_stage && sums.used_disk);
+        let mut found = Vec::new();
+        leaves(&*root, &mut found);
+        assert_eq!(plan_summary(&found), "IXSCAN, COLLSCAN");
+        assert!(
+            !totals(&*fake("FETCH", 0, 0, vec![])).used_disk,
+            "only blocking stages are asked"
+        );
+    }
+}

@@ -1,0 +1,229 @@
+"""The profiler, the slow-query log, currentOp."""
+
+import json
+
+import pytest
+from pymongo import DeleteMany, UpdateOne
+from pymongo.errors import OperationFailure
+
+
+@pytest.fixture
+def profiled(db):
+    """A database whose every operation is recorded; `profiled(filter)` gives the newest record that matches."""
+    db.c.insert_many([{"_id": i, "a": i % 10, "b": i} for i in range(100)])
+    db.c.create_index("a")
+    db.command("profile", 2)
+
+    def newest(**wanted):
+        found = list(db["system.profile"].find(wanted).sort("$natural", -1).limit(1))
+        assert found, f"nothing recorded for {wanted}: {list(db['system.profile'].find())}"
+        return found[0]
+
+    newest.db = db
+    yield newest
+    db.command("profile", 0, slowms=100, sampleRate=1.0, filter="unset")
+
+
+def having(record, **fields):
+    assert {name: record.get(name) for name in fields} == fields, record
+
+
+def test_settings_are_those_before(db):
+    assert db.command("profile", 1, slowms=50, sampleRate=0.5)["was"] == 0
+    before = db.command("profile", 0, slowms=100, sampleRate=1.0)
+    assert (before["was"], before["slowms"], before["sampleRate"]) == (1, 50, 0.5)
+    assert "note" not in before
+    db.command("profile", 0, filter={"op": "query"})
+    shown = db.command("profile", -1)
+    assert shown["was"] == 0 and shown["filter"] == {"op": "query"} and "slowms" in shown["note"]
+    db.command("profile", 0, filter="unset")
+    assert "filter" not in db.command("profile", -1)
+
+
+def test_find_and_get_more(profiled):
+    db = profiled.db
+    cursor = db.c.find({"a": 3}, batch_size=4, comment="f")
+    list(cursor)
+    record = profiled(op="query", **{"command.comment": "f"})
+    having(
+        record, ns=f"{db.name}.c", keysExamined=4, docsExamined=4, nreturned=4, planSummary="IXSCAN { a: 1 }",
+        numYield=0, queryFramework="classic", protocol="op_msg", client="127.0.0.1", allUsers=[], user="",
+    )
+    assert record["cursorid"] > 0 and record["responseLength"] > 100 and record["millis"] >= 0
+    assert record["command"]["filter"] == {"a": 3}
+    stages = record["execStats"]
+    assert stages["stage"] == "FETCH" and stages["inputStage"]["keysExamined"] == 4
+    assert "_id" not in record and "cursorExhausted" not in record
+    more = profiled(op="getmore")
+    having(more, ns=f"{db.name}.c", docsExamined=2, nreturned=2, cursorExhausted=True, planSummary="IXSCAN { a: 1 }")
+    assert more["cursorid"] == record["cursorid"] and more["originatingCommand"]["comment"] == "f"
+
+    db.c.find_one({"_id": 5})
+    having(profiled(op="query"), planSummary="IDHACK", keysExamined=1, docsExamined=1, nreturned=1)
+    list(db.c.find({"b": {"$gt": 50}}).sort("b", -1).limit(3))
+    having(profiled(op="query"), planSummary="COLLSCAN", docsExamined=100, keysExamined=0, hasSortStage=True)
+    list(db.none.find())
+    having(profiled(ns=f"{db.name}.none"), nreturned=0, cursorExhausted=True, planSummary="EOF")
+
+
+def test_commands(profiled):
+    db = profiled.db
+    list(db.c.aggregate([{"$match": {"a": 1}}, {"$group": {"_id": "$a", "n": {"$sum": 1}}}]))
+    having(
+        profiled(**{"command.aggregate": "c"}), op="command", ns=f"{db.name}.c", docsExamined=10, nreturned=1,
+        planSummary="IXSCAN { a: 1 }",
+    )
+    db.command("count", "c", query={"a": 2})
+    having(profiled(**{"command.count": "c"}), op="command", keysExamined=11, planSummary="COUNT_SCAN { a: 1 }")
+    db.c.distinct("b")
+    having(profiled(**{"command.distinct": "c"}), op="command", docsExamined=100)
+    db.list_collection_names()
+    having(profiled(**{"command.listCollections": 1}), op="command", ns=f"{db.name}.$cmd")
+    db.c.find_one_and_update({"a": 4}, {"$set": {"a": 44}})
+    having(
+        profiled(**{"command.findAndModify": "c"}), op="command", nMatched=1, nModified=1, keysInserted=1,
+        keysDeleted=1, nreturned=1,
+    )
+
+
+def test_writes_are_recorded_by_statement(profiled):
+    db = profiled.db
+    db.c.insert_many([{"a": 1}, {"a": 2}])
+    having(profiled(op="insert"), ns=f"{db.name}.c", ninserted=2, keysInserted=4)
+    db.c.update_many({"a": 5}, {"$set": {"a": 55}})
+    record = profiled(op="update")
+    having(record, ns=f"{db.name}.c", nMatched=10, nModified=10, keysInserted=10, keysDeleted=10, docsExamined=10)
+    assert record["command"] == {"q": {"a": 5}, "u": {"$set": {"a": 55}}, "multi": True, "upsert": False}
+    db.c.update_one({"_id": "new"}, {"$set": {"x": 1}}, upsert=True)
+    having(profiled(op="update"), nMatched=0, nModified=0, upsert=True, planSummary="IDHACK")
+    db.c.delete_many({"a": 55})
+    record = profiled(op="remove")
+    having(record, ndeleted=10, keysDeleted=20, planSummary="IXSCAN { a: 1 }")
+    assert record["command"] == {"q": {"a": 55}, "limit": 0}
+    assert db["system.profile"].count_documents({"ns": f"{db.name}.$cmd"}) == 0
+    # Each of several statements on its own.
+    db.c.bulk_write([UpdateOne({"_id": i}, {"$set": {"z": 1}}) for i in (1, 2)] + [DeleteMany({"_id": 3})])
+    recent = list(db["system.profile"].find({"op": {"$in": ["update", "remove"]}}).sort("$natural", -1).limit(3))
+    assert [r["command"]["q"]["_id"] for r in recent] == [3, 2, 1]
+
+
+def test_failures_are_recorded_with_their_errors(profiled):
+    db = profiled.db
+    with pytest.raises(OperationFailure):
+        db.command("find", "c", filter={"$nosuch": 1})
+    having(profiled(op="query"), ok=0.0, errCode=2, errName="BadValue")
+    with pytest.raises(Exception):
+        db.c.update_one({"_id": 1}, {"$set": {"_id": 2}})
+    having(profiled(op="update"), errCode=66, errName="ImmutableField")
+
+
+def test_a_filter_chooses_instead_of_slowness(profiled):
+    db = profiled.db
+    db.command("profile", 1, filter={"op": "query", "docsExamined": {"$gte": 50}})
+    before = db["system.profile"].count_documents({})
+    list(db.c.find({"b": 1}))
+    list(db.c.find({"a": 1}))
+    db.c.update_many({}, {"$inc": {"n": 1}})
+    record = profiled()
+    assert record["command"]["filter"] == {"b": 1}
+    assert db["system.profile"].count_documents({}) == before + 1
+    with pytest.raises(OperationFailure) as error:
+        db.command("profile", 1, filter={"$nosuch": 1})
+    assert error.value.code == 2
+
+
+def test_level_one_records_what_is_slow(profiled):
+    db = profiled.db
+    db.command("profile", 1, slowms=60_000)
+    before = db["system.profile"].count_documents({})
+    list(db.c.find())
+    assert db["system.profile"].count_documents({}) == before
+    db.command("profile", 1, slowms=-1)
+    list(db.c.find({"b": 77}))
+    having(profiled(), op="query", docsExamined=100)
+    db.command("profile", 1, slowms=-1, sampleRate=0)
+    before = db["system.profile"].count_documents({})
+    list(db.c.find({"b": 78}))
+    assert db["system.profile"].count_documents({}) == before
+
+
+def test_the_collection_is_the_profilers(profiled):
+    db = profiled.db
+    info = db.command("listCollections", filter={"name": "system.profile"})["cursor"]["firstBatch"][0]
+    assert info["options"] == {"capped": True, "size": 1 << 20} and "idIndex" not in info
+    for write in (
+        lambda: db["system.profile"].insert_one({"x": 1}),
+        lambda: db["system.profile"].update_one({}, {"$set": {"x": 1}}),
+        lambda: db["system.profile"].delete_many({}),
+    ):
+        with pytest.raises(OperationFailure) as error:
+            write()
+        assert error.value.code == 73
+    with pytest.raises(OperationFailure) as error:
+        db.drop_collection("system.profile")
+    assert error.value.code == 20
+    db.command("profile", 0)
+    db.drop_collection("system.profile")
+    db.create_collection("system.profile", capped=True, size=4 << 20)
+    db.command("profile", 2)
+    db.c.find_one()
+    having(profiled(), op="query")
+    assert db.command("collStats", "system.profile")["maxSize"] == 4 << 20
+
+
+def test_the_collection_stays_within_its_size(profiled):
+    db = profiled.db
+    for i in range(60):
+        db.c.find_one({"b": {"$in": list(range(8000))}, "i": i})
+    stats = db.command("collStats", "system.profile")
+    assert 0 < stats["size"] <= 1 << 20
+    assert stats["count"] < 60, "the oldest made room"
+    assert "$truncated" in profiled(op="query")["command"]
+
+
+def test_level_of_a_dropped_database_is_zero(client):
+    db = client["profiled_and_dropped"]
+    db.command("profile", 2)
+    db.c.insert_one({})
+    client.drop_database(db.name)
+    assert db.command("profile", -1)["was"] == 0
+    db.c.find_one()
+    assert "system.profile" not in db.list_collection_names()
+    client.drop_database(db.name)
+
+
+def test_transactions_are_recorded(profiled):
+    db = profiled.db
+    with db.client.start_session() as session, session.start_transaction():
+        db.c.update_one({"_id": 1}, {"$set": {"t": 1}}, session=session)
+        record = profiled(op="update")
+        assert record["command"]["u"] == {"$set": {"t": 1}}
+        session.abort_transaction()
+
+
+def test_slow_operations_are_logged(start):
+    server = start()
+    client = server.client(appname="slowly")
+    db = client.slow
+    db.command("profile", 0, slowms=-1)
+    db.c.insert_many([{"_id": i} for i in range(30)])
+    list(db.c.find({"x": 1}))
+    db.c.update_many({"x": 1}, {"$set": {"y": 1}})
+    db.command("profile", 0, slowms=100)
+    list(db.c.find({"x": 2}))
+    lines = [json.loads(line) for line in client.admin.command("getLog", "global")["log"]]
+    slow = [line for line in lines if line["id"] == 51803]
+    assert all(line["msg"] == "Slow query" and line["s"] == "I" for line in slow)
+    finds = [line for line in slow if line["attr"]["command"].get("find") == "c"]
+    assert [line["attr"]["command"]["filter"] for line in finds] == [{"x": 1}]
+    attr = finds[0]["attr"]
+    assert finds[0]["c"] == "COMMAND" and finds[0]["ctx"].startswith("conn")
+    having(
+        attr, type="command", ns="slow.c", appName="slowly", planSummary="COLLSCAN", keysExamined=0, docsExamined=30,
+        nreturned=0, numYields=0, protocol="op_msg", cursorExhausted=True,
+    )
+    assert attr["remote"].startswith("127.0.0.1:") and attr["durationMillis"] >= 0 and attr["reslen"] > 0
+    (write,) = [line for line in slow if line["c"] == "WRITE"]
+    having(write["attr"], type="update", ns="slow.c", nMatched=0, nModified=0, docsExamined=30)
+    (envelope,) = [line for line in slow if line["attr"]["command"].get("update") == "c"]
+    having(envelope["attr"], type="command", ns="slow.$cmd")
