@@ -1,22 +1,58 @@
 //! The planner's view of a collection's indexes.
 
+use crate::write::IndexWriter;
 use nestor_model::{Path, Result, ValueRef};
-use nestor_planner::catalog::{IndexInfo, IndexPart, PartKind};
+use nestor_planner::catalog::{IndexInfo, IndexPart, Indexes, PartKind};
 use nestor_planner::wildcard::{PATH_PART, Wildcard};
 use nestor_planner::{FindQuery, PlanNode, plan_find};
 use nestor_query::Scope;
-use nestor_query::matcher::MatchExpr;
+use nestor_query::collation::Collator;
+use nestor_query::matcher::{Context, MatchExpr};
 use nestor_storage::{Collection, Index};
 use std::sync::Arc;
 
-/// The indexes that plans may use, in the order of their creation.
-pub fn indexes(collection: &Collection) -> Result<Vec<Arc<IndexInfo>>> {
-    collection
-        .indexes
-        .iter()
-        .filter(|index| index.ready && index.collation.is_none())
-        .map(|index| info(index))
-        .collect()
+/// What is computed once from each version of a collection's catalog entry.
+pub struct Prepared {
+    /// One per index of the collection, in its order.
+    pub writers: Arc<Vec<IndexWriter>>,
+    /// The collation by which `_id`s are told apart: the collection's own.
+    pub id_collation: Option<Collator>,
+}
+
+/// What is computed once from this version of the collection's catalog entry.
+///
+/// Errors: 2 for collations that this version does not know, those of parsing partial filters.
+pub fn prepared(collection: &Collection) -> Result<Arc<Prepared>> {
+    collection.derived.get(|| {
+        Ok(Prepared {
+            writers: Arc::new(IndexWriter::all(collection)?),
+            id_collation: match collection.options.get("collation").and_then(ValueRef::as_document) {
+                Some(collation) => Collator::parse(collation)?,
+                None => None,
+            },
+        })
+    })
+}
+
+/// The collation by which a collection tells `_id`s apart. Errors as [`prepared`].
+pub fn id_collation(collection: &Collection) -> Result<Option<Collator>> {
+    match collection.options.get("collation") {
+        None => Ok(None),
+        Some(_) => Ok(prepared(collection)?.id_collation.clone()),
+    }
+}
+
+/// The indexes that plans may use.
+pub fn indexes(collection: &Collection) -> Result<Indexes> {
+    let prepared = prepared(collection)?;
+    let all = collection.indexes.iter().zip(prepared.writers.iter());
+    Ok(Indexes {
+        all: all
+            .filter(|(index, _)| index.ready)
+            .map(|(index, writer)| info(index, writer))
+            .collect::<Result<_>>()?,
+        id_collation: prepared.id_collation.clone(),
+    })
 }
 
 /// Plans a find over `collection`.
@@ -24,7 +60,7 @@ pub fn plan(query: &FindQuery, collection: &Collection) -> Result<PlanNode> {
     plan_find(query, &indexes(collection)?)
 }
 
-fn info(index: &Index) -> Result<Arc<IndexInfo>> {
+fn info(index: &Index, writer: &IndexWriter) -> Result<Arc<IndexInfo>> {
     let wildcard = wildcard(index);
     let mut parts: Vec<IndexPart> = index
         .key_pattern
@@ -48,10 +84,12 @@ fn info(index: &Index) -> Result<Arc<IndexInfo>> {
         };
         parts.insert(wildcard.at.min(parts.len()), path);
     }
+    let collation = writer.encoder.collation.clone();
     let partial = match &index.partial_filter {
-        Some(filter) => Some(Arc::new(
-            MatchExpr::parse(filter.as_ref(), &mut Scope::new())?.normalize(),
-        )),
+        Some(filter) => {
+            let filter = MatchExpr::parse_with(filter.as_ref(), &mut Scope::new(), Context::Find, collation.clone())?;
+            Some(Arc::new(filter.normalize()))
+        }
         None => None,
     };
     Ok(Arc::new(IndexInfo {
@@ -64,6 +102,7 @@ fn info(index: &Index) -> Result<Arc<IndexInfo>> {
         sparse: index.sparse || wildcard.is_some(),
         wildcard: wildcard.map(Arc::new),
         partial,
+        collation,
         hidden: index.hidden,
     }))
 }

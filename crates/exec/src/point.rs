@@ -1,15 +1,16 @@
 //! Lookups of one record.
 
-use crate::keys;
+use crate::{catalog, keys};
 use nestor_model::{Result, ValueRef, compare};
 use nestor_storage::{Bytes, Collection, View, record};
 
 /// Bytes of a record id at the start of an `_id` entry's value.
 const RECORD_ID_BYTES: usize = 8;
 
-/// The record with that `_id`: its record key and its document. Two gets, or one in a clustered collection.
+/// The record with that `_id`, by the collection's collation: its record key and its document. Two gets, or one in a clustered collection.
 pub fn by_id(view: &dyn View, collection: &Collection, id: ValueRef<'_>) -> Result<Option<(Bytes, Bytes)>> {
-    keys::with_id_key(id, |key, _| {
+    let collation = catalog::id_collation(collection)?;
+    keys::with_id_key(id, collation.as_ref(), |key, _| {
         let record = if collection.is_clustered() {
             Bytes::copy_from(key)
         } else {

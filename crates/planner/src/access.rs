@@ -17,6 +17,7 @@ use crate::catalog::{IndexInfo, IndexPart, PartKind};
 use crate::interval::{Interval, IntervalList};
 use crate::wildcard::{PATH_PART, Wildcard, can_answer, path_bounds};
 use nestor_model::{Path, Value};
+use nestor_query::collation::Collator;
 use nestor_query::expr::hashed_index_key;
 use nestor_query::matcher::{Leaf, MatchExpr, Predicate};
 use std::sync::Arc;
@@ -292,6 +293,7 @@ fn part_bounds(
         multikey: part.is_multikey(),
         sparse: index.sparse,
         hashed: part.kind == PartKind::Hashed,
+        collation: index.collation.as_ref(),
     };
     // An array that is an element picked by its position is one value to a filter, but has a key per element.
     let by_position = part.path.parts().iter().any(|p| p.index.is_some());
@@ -403,14 +405,25 @@ pub fn implies(filter: &MatchExpr, wanted: &MatchExpr) -> bool {
     }
 }
 
+/// The collation by which a test compares strings.
+fn collation_of(predicate: &Predicate) -> Option<&Collator> {
+    match predicate {
+        Predicate::Compare { collator, .. } => collator.as_ref(),
+        Predicate::In(set) => set.collator(),
+        _ => None,
+    }
+}
+
 fn leaf_implies(have: &Leaf, want: &Leaf) -> bool {
     if have.path != want.path {
         return false;
     }
+    // Both are compared by what they would find in one index of their collation.
     let part = Part {
         multikey: true,
         sparse: false,
         hashed: false,
+        collation: collation_of(&want.predicate).or_else(|| collation_of(&have.predicate)),
     };
     match (&have.predicate, &want.predicate) {
         (Predicate::Exists, Predicate::Exists) => true,
@@ -439,14 +452,27 @@ fn leaf_implies(have: &Leaf, want: &Leaf) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interval::Strings;
     use nestor_model::{Document, extjson};
     use nestor_query::Scope;
+    use nestor_query::matcher::Context;
 
     fn filter(text: &str) -> MatchExpr {
+        filter_under(text, None)
+    }
+
+    fn filter_under(text: &str, collation: Option<&Collator>) -> MatchExpr {
         let doc = extjson::parse_document(text).expect("valid JSON");
-        MatchExpr::parse(doc.as_ref(), &mut Scope::new())
+        MatchExpr::parse_with(doc.as_ref(), &mut Scope::new(), Context::Find, collation.cloned())
             .expect("a valid filter")
             .normalize()
+    }
+
+    fn collator(strength: i32) -> Collator {
+        let spec = nestor_model::doc! { "locale": "en", "strength": strength };
+        Collator::parse(spec.as_ref())
+            .expect("is a collation")
+            .expect("is not simple")
     }
 
     fn index(parts: &[(&str, u64)]) -> Arc<IndexInfo> {
@@ -466,6 +492,7 @@ mod tests {
             sparse: false,
             partial: None,
             wildcard: None,
+            collation: None,
             hidden: false,
         })
     }
@@ -474,7 +501,12 @@ mod tests {
         match index_accesses(&filter(text), &[index(parts)]).first() {
             None => "none".into(),
             Some(access) => {
-                let lists: Vec<String> = access.bounds.parts.iter().map(|l| l.explain(true).join(" ")).collect();
+                let lists: Vec<String> = access
+                    .bounds
+                    .parts
+                    .iter()
+                    .map(|l| l.explain(true, Strings::Plain).join(" "))
+                    .collect();
                 let fetch = if access.filter.is_some() { " fetch" } else { "" };
                 let key = if access.key_filter.is_some() { " key" } else { "" };
                 format!("{}{key}{fetch}", lists.join("; "))
@@ -508,6 +540,93 @@ mod tests {
         ] {
             assert_eq!(show(&a, text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn other_collations_allow_what_no_string_satisfies() {
+        let show = |of_index: Option<Collator>, text: &str, of_query: Option<Collator>| {
+            let mut index = IndexInfo::clone(&index(&[("a", 0)]));
+            index.collation = of_index;
+            let strings = index.collation.as_ref().map_or(Strings::Plain, |_| Strings::SortKeys);
+            let filter = filter_under(text, of_query.as_ref());
+            match index_accesses(&filter, &[Arc::new(index)]).first() {
+                None => "none".into(),
+                Some(access) => {
+                    let fetch = if access.filter.is_some() { " fetch" } else { "" };
+                    format!("{}{fetch}", access.bounds.parts[0].explain(true, strings).join(" "))
+                }
+            }
+        };
+        let (ci, cs) = (|| Some(collator(1)), || Some(collator(3)));
+        let key = |text: &str| {
+            let stored = crate::collation::stored(&text.into(), ci().as_ref()).into_owned();
+            stored
+                .as_ref()
+                .as_str()
+                .map(nestor_query::collation::sort_key_text)
+                .expect("a string")
+        };
+        let (a, b) = (key("a"), key("b"));
+        assert_eq!(show(ci(), r#"{"a":"A"}"#, ci()), format!("[{a}, {a}]"));
+        assert_eq!(show(ci(), r#"{"a":{"$gt":"a"}}"#, ci()), format!("({a}, {{}})"));
+        assert_eq!(
+            show(ci(), r#"{"a":{"$in":["b",1,"A","a"]}}"#, ci()),
+            format!("[1, 1] [{a}, {a}] [{b}, {b}]")
+        );
+        assert_eq!(
+            show(ci(), r#"{"a":{"x":"A"}}"#, ci()),
+            format!("[{{ x: {a} }}, {{ x: {a} }}]")
+        );
+        assert_eq!(
+            show(
+                ci(),
+                r#"{"a":{"$regularExpression":{"pattern":"^a","options":""}}}"#,
+                ci()
+            ),
+            r#"["", {}) [/^a/, /^a/] fetch"#
+        );
+        for (of_index, of_query) in [(ci(), cs()), (ci(), None), (None, ci())] {
+            for (text, expected) in [
+                (r#"{"a":"A"}"#, "none"),
+                (r#"{"a":{"x":1}}"#, "none"),
+                (r#"{"a":[1]}"#, "none"),
+                (r#"{"a":{"$ne":"A"}}"#, "none"),
+                (r#"{"a":{"$in":[1,"A"]}}"#, "none"),
+                (
+                    r#"{"a":{"$in":[1,null]}}"#,
+                    "[undefined, undefined] [null, null] [1, 1] fetch",
+                ),
+                (r#"{"a":{"$gt":5}}"#, "(5, inf.0]"),
+                (r#"{"a":{"$ne":5}}"#, "[MinKey, 5) (5, MaxKey]"),
+                (r#"{"a":{"$exists":true}}"#, "[MinKey, MaxKey] fetch"),
+                (r#"{"a":{"$elemMatch":{"$gt":5,"$lt":"A"}}}"#, "(5, inf.0] fetch"),
+            ] {
+                assert_eq!(show(of_index.clone(), text, of_query.clone()), expected, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn implication_is_within_one_collation() {
+        let (ci, cs) = (collator(1), collator(3));
+        for (have, have_under, want, expected) in [
+            (r#"{"a":"B"}"#, Some(&ci), r#"{"a":"b"}"#, true),
+            (r#"{"a":"b"}"#, Some(&cs), r#"{"a":"b"}"#, false),
+            (r#"{"a":"b"}"#, None, r#"{"a":"b"}"#, false),
+            (r#"{"a":"b"}"#, Some(&ci), r#"{"a":{"$gt":"A"}}"#, true),
+            (r#"{"a":5}"#, None, r#"{"a":{"$gt":1}}"#, true),
+            (r#"{"a":"b"}"#, None, r#"{"a":{"$exists":true}}"#, true),
+        ] {
+            assert_eq!(
+                implies(&filter_under(have, have_under), &filter_under(want, Some(&ci))),
+                expected,
+                "{have} implies {want}"
+            );
+        }
+        assert!(!implies(
+            &filter_under(r#"{"a":"b"}"#, Some(&ci)),
+            &filter(r#"{"a":"b"}"#)
+        ));
     }
 
     #[test]

@@ -3,10 +3,15 @@
 //! [`Tightness`] says what is still to check: nothing, the index key's value, or the whole document.
 //! The value of an index key is one element where the path runs through arrays, so most conditions hold
 //! for the document as soon as one key satisfies them.
-//! Source: manual, "Multikey Index Bounds", "Create Indexes to Support Your Queries".
+//!
+//! An index with a collation has sort keys in place of strings ([`crate::collation`]). Conditions of that collation
+//! have bounds of sort keys; under any other only conditions that no string can satisfy have bounds at all.
+//! Source: manual, "Multikey Index Bounds", "Create Indexes to Support Your Queries", "Collation and Index Use".
 
+use crate::collation::{answers, stored};
 use crate::interval::{Interval, IntervalList, bracket_high, bracket_low, is_nan, regex};
 use nestor_model::{ArrayRef, BsonType, Value, ValueRef};
+use nestor_query::collation::Collator;
 use nestor_query::matcher::{CompareOp, InSet, MatchExpr, Predicate};
 use nestor_query::regex::Regex;
 
@@ -23,22 +28,26 @@ pub enum Tightness {
 
 /// What the index part is like.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct Part<'i> {
     /// The path ran through arrays in some document.
     pub multikey: bool,
     /// Documents without the field have no entry.
     pub sparse: bool,
     /// Keys are hashes of the values: only equality can use it.
     pub hashed: bool,
+    /// Keys have the sort keys of this collation in place of strings.
+    pub collation: Option<&'i Collator>,
 }
 
 /// The bounds for a test of the values at the index part's path; `None` when an index is of no use for it.
-pub fn bounds(predicate: &Predicate, part: Part) -> Option<(IntervalList, Tightness)> {
+pub fn bounds(predicate: &Predicate, part: Part<'_>) -> Option<(IntervalList, Tightness)> {
     match predicate {
-        Predicate::Compare { collator: Some(_), .. } => None,
-        Predicate::Compare { op, value, .. } => compare_bounds(*op, value, part),
+        Predicate::Compare { op, value, collator } => {
+            let usable = answers(part.collation, collator.as_ref(), value);
+            usable.then(|| compare_bounds(*op, &stored(value, part.collation), part))?
+        }
         Predicate::In(set) => in_bounds(set, part),
-        Predicate::Regex(test) if !part.hashed => Some(regex_bounds(test)),
+        Predicate::Regex(test) if !part.hashed => Some(regex_bounds(test, part)),
         Predicate::Exists if part.sparse && !part.hashed => Some((IntervalList::all(), Tightness::Exact)),
         Predicate::Exists => Some((IntervalList::all(), Tightness::InexactFetch)),
         Predicate::Type(types) if !part.hashed => Some(type_bounds(types.all())),
@@ -54,7 +63,7 @@ pub fn bounds(predicate: &Predicate, part: Part) -> Option<(IntervalList, Tightn
     }
 }
 
-fn compare_bounds(op: CompareOp, value: &Value, part: Part) -> Option<(IntervalList, Tightness)> {
+fn compare_bounds(op: CompareOp, value: &Value, part: Part<'_>) -> Option<(IntervalList, Tightness)> {
     if op == CompareOp::Eq {
         return equality_bounds(value, part);
     }
@@ -108,14 +117,14 @@ fn compare_bounds(op: CompareOp, value: &Value, part: Part) -> Option<(IntervalL
 
 /// A range over arrays: as an array inside an array it is a key itself; otherwise some element or the empty array
 /// is, which tells nothing, so every key has to be looked at.
-fn array_range(interval: Interval, _: ArrayRef<'_>, _: CompareOp, part: Part) -> Option<(IntervalList, Tightness)> {
+fn array_range(interval: Interval, _: ArrayRef<'_>, _: CompareOp, part: Part<'_>) -> Option<(IntervalList, Tightness)> {
     if part.multikey {
         return Some((IntervalList::all(), Tightness::InexactFetch));
     }
     Some((IntervalList::of(interval), Tightness::InexactFetch))
 }
 
-fn equality_bounds(value: &Value, part: Part) -> Option<(IntervalList, Tightness)> {
+fn equality_bounds(value: &Value, part: Part<'_>) -> Option<(IntervalList, Tightness)> {
     match value {
         Value::Null | Value::Undefined | Value::Missing => {
             // Documents without the field have no entry in a sparse index: it cannot answer.
@@ -145,11 +154,14 @@ fn equality_bounds(value: &Value, part: Part) -> Option<(IntervalList, Tightness
     }
 }
 
-fn in_bounds(set: &InSet, part: Part) -> Option<(IntervalList, Tightness)> {
+fn in_bounds(set: &InSet, part: Part<'_>) -> Option<(IntervalList, Tightness)> {
     let mut intervals = Vec::new();
     let mut tightness = Tightness::Exact;
     for value in set.values() {
-        let (list, t) = equality_bounds(value, part)?;
+        if !answers(part.collation, set.collator(), value) {
+            return None;
+        }
+        let (list, t) = equality_bounds(&stored(value, part.collation), part)?;
         intervals.extend(list.intervals().iter().cloned());
         tightness = tightness.max(t);
     }
@@ -157,35 +169,32 @@ fn in_bounds(set: &InSet, part: Part) -> Option<(IntervalList, Tightness)> {
         if part.hashed {
             return None;
         }
-        let (list, t) = regex_bounds(test);
+        let (list, t) = regex_bounds(test, part);
         intervals.extend(list.intervals().iter().cloned());
         tightness = tightness.max(t);
     }
     Some((IntervalList::union_of(intervals), tightness))
 }
 
-/// Strings that can match, and the regular expression itself as a value.
-fn regex_bounds(test: &Regex) -> (IntervalList, Tightness) {
+/// Strings that can match, and the regular expression itself as a value. Sort keys tell nothing of what matches.
+fn regex_bounds(test: &Regex, part: Part<'_>) -> (IntervalList, Tightness) {
     let itself = Interval::point(regex(test.pattern(), test.options()));
-    let (strings, tightness) = match test.prefix() {
+    let inexact = match part.collation {
+        None => Tightness::InexactCovered,
+        Some(_) => Tightness::InexactFetch,
+    };
+    let (strings, tightness) = match test.prefix().filter(|_| part.collation.is_none()) {
         Some(prefix) => {
             let (high, inclusive) = match next_prefix(&prefix.text) {
                 Some(end) => (end.into(), false),
                 None => bracket_high(BsonType::String),
             };
             let interval = Interval::new(prefix.text.into(), true, high, inclusive);
-            (
-                interval,
-                if prefix.exact {
-                    Tightness::Exact
-                } else {
-                    Tightness::InexactCovered
-                },
-            )
+            (interval, if prefix.exact { Tightness::Exact } else { inexact })
         }
         None => {
             let (low, high) = (bracket_low(BsonType::String), bracket_high(BsonType::String));
-            (Interval::new(low.0, low.1, high.0, high.1), Tightness::InexactCovered)
+            (Interval::new(low.0, low.1, high.0, high.1), inexact)
         }
     };
     (IntervalList::union_of(vec![strings, itself]), tightness)
@@ -241,7 +250,7 @@ fn type_bounds(types: impl IntoIterator<Item = BsonType>) -> (IntervalList, Tigh
 }
 
 /// `{a: {$elemMatch: {$gt: 1, $lt: 5}}}`: one element satisfies all, so the bounds of all intersect.
-fn elem_match_bounds(inner: &MatchExpr, part: Part) -> Option<(IntervalList, Tightness)> {
+fn elem_match_bounds(inner: &MatchExpr, part: Part<'_>) -> Option<(IntervalList, Tightness)> {
     let conditions: Vec<&MatchExpr> = match inner {
         MatchExpr::And(all) => all.iter().collect(),
         one => vec![one],
@@ -275,7 +284,7 @@ fn elem_match_bounds(inner: &MatchExpr, part: Part) -> Option<(IntervalList, Tig
 /// The bounds for "no value at the path passes": the complement where the path never ran through an array.
 /// With arrays one key outside says nothing about the others, so every key is looked at and the document decides;
 /// the complement is still right as a superset, because a matching document has only keys outside.
-pub fn complement_bounds(predicate: &Predicate, part: Part) -> Option<(IntervalList, Tightness)> {
+pub fn complement_bounds(predicate: &Predicate, part: Part<'_>) -> Option<(IntervalList, Tightness)> {
     if part.hashed || part.sparse {
         // `{$ne: 1}` matches documents without the field, which a sparse index does not have.
         let exists = matches!(

@@ -2,7 +2,9 @@
 
 use crate::wildcard::Wildcard;
 use nestor_model::{Document, Path, Str};
+use nestor_query::collation::Collator;
 use nestor_query::matcher::MatchExpr;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// What an index part stores of the values at its path.
@@ -54,6 +56,8 @@ pub struct IndexInfo {
     /// It is over all fields: `parts` has the path as a part of its own before the value, and is not for queries
     /// as it is.
     pub wildcard: Option<Arc<Wildcard>>,
+    /// Strings are in it as the sort keys of this collation.
+    pub collation: Option<Collator>,
     /// Not for planning (but counted for explain and hints' errors).
     pub hidden: bool,
 }
@@ -67,5 +71,22 @@ impl IndexInfo {
     /// True for `_id_`.
     pub fn is_id(&self) -> bool {
         self.name == "_id_"
+    }
+}
+
+/// The indexes of a collection.
+#[derive(Clone, Debug, Default)]
+pub struct Indexes {
+    /// Those that plans may use, in the order of their creation.
+    pub all: Vec<Arc<IndexInfo>>,
+    /// The collation by which the collection tells `_id`s apart. A clustered collection has one without an index.
+    pub id_collation: Option<Collator>,
+}
+
+impl Deref for Indexes {
+    type Target = [Arc<IndexInfo>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.all
     }
 }

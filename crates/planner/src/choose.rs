@@ -6,7 +6,8 @@
 //! order here only decides ties.
 
 use crate::access::{IndexAccess, IndexBounds, full_access, index_accesses};
-use crate::catalog::{IndexInfo, PartKind};
+use crate::catalog::{IndexInfo, Indexes, PartKind};
+use crate::collation::{agrees, excludes_collatable};
 use crate::find::{FindQuery, finish, id_lookup, reads_sort_key, residual};
 use crate::interval::IntervalList;
 use crate::key_range::scans;
@@ -28,7 +29,7 @@ struct Found {
 }
 
 /// The plans by which `query` could run: none when a hint names a wildcard index that no condition can use.
-pub fn candidates(query: &FindQuery, indexes: &[Arc<IndexInfo>]) -> Vec<PlanNode> {
+pub fn candidates(query: &FindQuery, indexes: &Indexes) -> Vec<PlanNode> {
     let scan = || {
         finish(
             query,
@@ -53,12 +54,12 @@ pub fn candidates(query: &FindQuery, indexes: &[Arc<IndexInfo>]) -> Vec<PlanNode
     if matches!(*query.filter, MatchExpr::AlwaysFalse) {
         return vec![finish(query, PlanNode::Eof, true)];
     }
-    if let (Some(lookup), None) = (id_lookup(&query.filter), &query.hint) {
+    if let (Some(lookup), None) = (id_lookup(&query.filter, indexes.id_collation.as_ref()), &query.hint) {
         return vec![finish(query, PlanNode::IdLookup(lookup), true)];
     }
     let chosen: Vec<Arc<IndexInfo>>;
     let usable = match (&query.allowed, &query.hint) {
-        (None, None) => indexes,
+        (None, None) => &**indexes,
         (Some(allowed), _) => {
             chosen = indexes
                 .iter()
@@ -256,6 +257,7 @@ fn order_after(access: &IndexAccess, bounds: &IndexBounds, spec: &SortSpec) -> O
     let mut forward: Option<bool> = None;
     let mut at = 0;
     let parts = &access.index.parts;
+    let agrees = |at: usize| agrees(&access.index, bounds, at, spec.collator());
     for wanted in spec.parts() {
         let SortBy::Path(path) = &wanted.by else {
             return None;
@@ -264,15 +266,17 @@ fn order_after(access: &IndexAccess, bounds: &IndexBounds, spec: &SortSpec) -> O
         let fixed = parts
             .iter()
             .zip(&bounds.parts)
-            .any(|(p, list)| p.path == *path && list.is_point() && !p.is_multikey());
-        if fixed {
+            .position(|(p, list)| p.path == *path && list.is_point() && !p.is_multikey());
+        if fixed.is_some_and(agrees) {
             continue;
         }
         while parts.get(at).is_some_and(|p| p.path != *path) && bounds.parts[at].is_point() && !parts[at].is_multikey()
         {
             at += 1;
         }
-        let part = parts.get(at).filter(|p| p.path == *path && !p.is_multikey())?;
+        let part = parts
+            .get(at)
+            .filter(|p| p.path == *path && !p.is_multikey() && agrees(at))?;
         let same = match part.kind {
             PartKind::Ascending => wanted.ascending,
             PartKind::Descending => !wanted.ascending,
@@ -343,10 +347,11 @@ fn cover(node: PlanNode, query: &FindQuery) -> PlanNode {
         (PlanNode::IndexScan(scan), Some(paths)) => {
             let index = &scan.index;
             let has = |path: &String| {
-                index
-                    .parts
-                    .iter()
-                    .any(|part| part.path.as_str() == path && part.kind != PartKind::Hashed)
+                index.parts.iter().zip(&scan.bounds.parts).any(|(part, list)| {
+                    part.path.as_str() == path
+                        && part.kind != PartKind::Hashed
+                        && (index.collation.is_none() || excludes_collatable(list))
+                })
             };
             index.wildcard.is_none() && !index.is_multikey() && paths.iter().all(has) && !reads_sort_key_of(query)
         }

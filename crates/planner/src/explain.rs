@@ -1,7 +1,9 @@
 //! Plans as explain prints them.
 
 use crate::catalog::{IndexInfo, PartKind};
+use crate::interval::Strings;
 use crate::plan::{IndexScan, PlanNode};
+use crate::wildcard::PATH_PART;
 use nestor_model::{Document, Value, doc};
 
 /// A plan as a document: stage, its own fields, then its inputs.
@@ -66,6 +68,9 @@ fn index_scan(scan: &IndexScan, out: &mut Document) {
     }
     out.push("keyPattern", index.key_pattern.clone());
     out.push("indexName", index.name.clone());
+    if let Some(collation) = &index.collation {
+        out.push("collation", collation.collation().to_document());
+    }
     out.push("isMultiKey", index.is_multikey());
     out.push("multiKeyPaths", multikey_paths(index));
     out.push("isUnique", index.unique);
@@ -95,7 +100,12 @@ fn index_bounds(scan: &IndexScan) -> Document {
     let mut out = Document::new();
     for (part, list) in scan.index.parts.iter().zip(&scan.bounds.parts) {
         let ascending = (part.kind != PartKind::Descending) == scan.forward;
-        let texts: Vec<Value> = list.explain(ascending).into_iter().map(Value::from).collect();
+        // The path in a key of a wildcard index is not collated.
+        let strings = match scan.index.collation {
+            Some(_) if part.path.as_str() != PATH_PART => Strings::SortKeys,
+            _ => Strings::Plain,
+        };
+        let texts: Vec<Value> = list.explain(ascending, strings).into_iter().map(Value::from).collect();
         out.push(part.path.as_str(), texts);
     }
     out

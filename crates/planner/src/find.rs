@@ -1,9 +1,11 @@
 //! From a find query to its plan.
 
-use crate::catalog::IndexInfo;
+use crate::catalog::{IndexInfo, Indexes};
 use crate::choose::candidates;
+use crate::collation::answers;
 use crate::plan::{IdLookup, PlanNode};
 use nestor_model::{BsonType, Document, Error, ErrorCode, Result, Str, Value};
+use nestor_query::collation::Collator;
 use nestor_query::expr::Deps;
 use nestor_query::matcher::{CompareOp, MatchExpr, Predicate};
 use nestor_query::projection::Projection;
@@ -17,6 +19,8 @@ pub struct FindQuery {
     pub filter: Arc<MatchExpr>,
     /// The order of results.
     pub sort: Option<Arc<SortSpec>>,
+    /// How strings compare in the whole operation. Filter and sort have it in themselves.
+    pub collation: Option<Collator>,
     /// `$natural` as sort or hint: `true` forwards. Demands a collection scan.
     pub natural: Option<bool>,
     /// What becomes of each result.
@@ -79,6 +83,7 @@ impl FindQuery {
         Self {
             filter,
             sort: None,
+            collation: None,
             natural: None,
             projection: None,
             skip: 0,
@@ -95,7 +100,7 @@ impl FindQuery {
 /// Plans a find over an existing collection with these indexes: the candidate that looks best without trying any.
 ///
 /// Errors: 291 when the hint leaves no plan.
-pub fn plan_find(query: &FindQuery, indexes: &[Arc<IndexInfo>]) -> Result<PlanNode> {
+pub fn plan_find(query: &FindQuery, indexes: &Indexes) -> Result<PlanNode> {
     candidates(query, indexes).into_iter().next().ok_or_else(no_plan)
 }
 
@@ -171,18 +176,19 @@ pub(crate) fn residual(filter: &Arc<MatchExpr>) -> Option<Arc<MatchExpr>> {
     (!matches!(**filter, MatchExpr::AlwaysTrue)).then(|| filter.clone())
 }
 
-/// The lookup when the filter demands one exact `_id`, alone or among other conditions.
-pub fn id_lookup(filter: &Arc<MatchExpr>) -> Option<IdLookup> {
+/// The lookup when the filter demands one exact `_id`, alone or among other conditions, in a collection that tells
+/// `_id`s apart by this collation.
+pub fn id_lookup(filter: &Arc<MatchExpr>, collation: Option<&Collator>) -> Option<IdLookup> {
     match &**filter {
         MatchExpr::And(children) => {
-            let at = children.iter().position(|child| exact_id(child).is_some())?;
+            let id = children.iter().find_map(|child| exact_id(child, collation))?;
             Some(IdLookup {
-                id: exact_id(&children[at])?.clone(),
+                id: id.clone(),
                 filter: Some(filter.clone()),
             })
         }
         single => Some(IdLookup {
-            id: exact_id(single)?.clone(),
+            id: exact_id(single, collation)?.clone(),
             filter: None,
         }),
     }
@@ -190,17 +196,18 @@ pub fn id_lookup(filter: &Arc<MatchExpr>) -> Option<IdLookup> {
 
 /// The `_id` that an equality demands. An `_id` is never an array or a regular expression, so equality with
 /// one of those needs a scan to find that nothing matches (or, for an array, that no element does).
-fn exact_id(expr: &MatchExpr) -> Option<&Value> {
+fn exact_id<'e>(expr: &'e MatchExpr, collation: Option<&Collator>) -> Option<&'e Value> {
     let MatchExpr::Leaf(leaf) = expr else { return None };
     let Predicate::Compare {
         op: CompareOp::Eq,
         value,
-        collator: None,
+        collator,
     } = &leaf.predicate
     else {
         return None;
     };
     let exact = leaf.path.as_str() == "_id"
+        && answers(collation, collator.as_ref(), value)
         && !matches!(
             value.bson_type(),
             BsonType::Array | BsonType::Regex | BsonType::Null | BsonType::Undefined | BsonType::Missing

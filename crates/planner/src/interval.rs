@@ -2,8 +2,8 @@
 
 use nestor_model::value::{Array, Binary, Document};
 use nestor_model::{BsonType, Decimal128, ObjectId, Timestamp, Value, compare, extjson};
+use nestor_query::collation::sort_key_text;
 use std::cmp::Ordering;
-use std::fmt;
 
 /// A range of values in BSON order.
 #[derive(Clone, Debug)]
@@ -97,23 +97,33 @@ impl Interval {
     }
 }
 
-/// As explain prints it: `["a", "a"]`, `(5, inf.0]`, `[MinKey, MaxKey]`.
-impl fmt::Display for Interval {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
+/// What strings in bounds are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Strings {
+    /// Themselves.
+    Plain,
+    /// The sort keys that an index with a collation holds; printed as `CollationKey(0x2b2d01)`.
+    SortKeys,
+}
+
+impl Interval {
+    /// As explain prints it: `["a", "a"]`, `(5, inf.0]`, `[MinKey, MaxKey]`.
+    fn text(&self, strings: Strings) -> String {
+        format!(
             "{}{}, {}{}",
             if self.low_inclusive { '[' } else { '(' },
-            bound_text(&self.low),
-            bound_text(&self.high),
+            bound_text(&self.low, strings),
+            bound_text(&self.high, strings),
             if self.high_inclusive { ']' } else { ')' }
         )
     }
 }
 
 /// A value the way explain prints it inside bounds.
-pub fn bound_text(value: &Value) -> String {
+fn bound_text(value: &Value, strings: Strings) -> String {
     match value {
+        // The empty string is no sort key but the least of all strings.
+        Value::String(text) if strings == Strings::SortKeys && !text.is_empty() => sort_key_text(text),
         Value::Double(v) if v.is_nan() => "nan.0".into(),
         Value::Double(v) if v.is_infinite() => if *v > 0.0 { "inf.0" } else { "-inf.0" }.into(),
         Value::Double(v) => format!("{v:?}"),
@@ -122,8 +132,8 @@ pub fn bound_text(value: &Value) -> String {
         Value::Decimal128(v) => v.to_string(),
         Value::String(_) => extjson::to_string(value, extjson::Form::Relaxed),
         Value::Symbol(v) => format!("\"{v}\""),
-        Value::Document(doc) => document_text(doc),
-        Value::Array(items) => array_text(items),
+        Value::Document(doc) => document_text(doc, strings),
+        Value::Array(items) => array_text(items, strings),
         Value::Binary(Binary { subtype, bytes }) => {
             let hex: String = bytes.iter().map(|b| format!("{b:02X}")).collect();
             format!("BinData({subtype}, {hex})")
@@ -136,29 +146,32 @@ pub fn bound_text(value: &Value) -> String {
         Value::Regex(v) => format!("/{}/{}", v.pattern, v.options),
         Value::DbPointer(v) => format!("DBRef('{}', {})", v.0, v.1),
         Value::Code(v) => v.to_string(),
-        Value::CodeWithScope(v) => format!("CodeWScope( {}, {})", v.0, document_text(&v.1)),
+        Value::CodeWithScope(v) => format!("CodeWScope( {}, {})", v.0, document_text(&v.1, strings)),
         Value::Timestamp(v) => format!("Timestamp({}, {})", v.secs, v.inc),
         Value::MinKey => "MinKey".into(),
         Value::MaxKey => "MaxKey".into(),
     }
 }
 
-fn document_text(doc: &Document) -> String {
+fn document_text(doc: &Document, strings: Strings) -> String {
     if doc.is_empty() {
         return "{}".into();
     }
     let fields: Vec<String> = doc
         .iter()
-        .map(|(name, value)| format!("{name}: {}", bound_text(&value.to_value())))
+        .map(|(name, value)| format!("{name}: {}", bound_text(&value.to_value(), strings)))
         .collect();
     format!("{{ {} }}", fields.join(", "))
 }
 
-fn array_text(items: &Array) -> String {
+fn array_text(items: &Array, strings: Strings) -> String {
     if items.is_empty() {
         return "[]".into();
     }
-    let items: Vec<String> = items.iter().map(|value| bound_text(&value.to_value())).collect();
+    let items: Vec<String> = items
+        .iter()
+        .map(|value| bound_text(&value.to_value(), strings))
+        .collect();
     format!("[ {} ]", items.join(", "))
 }
 
@@ -275,13 +288,12 @@ impl IntervalList {
     }
 
     /// As explain prints it, one text per interval; backwards when the scan runs so.
-    pub fn explain(&self, ascending: bool) -> Vec<String> {
+    pub fn explain(&self, ascending: bool, strings: Strings) -> Vec<String> {
         if ascending {
-            return self.0.iter().map(ToString::to_string).collect();
+            return self.0.iter().map(|i| i.text(strings)).collect();
         }
-        let flipped =
-            |i: &Interval| Interval::new(i.high.clone(), i.high_inclusive, i.low.clone(), i.low_inclusive).to_string();
-        self.0.iter().rev().map(flipped).collect()
+        let flipped = |i: &Interval| Interval::new(i.high.clone(), i.high_inclusive, i.low.clone(), i.low_inclusive);
+        self.0.iter().rev().map(|i| flipped(i).text(strings)).collect()
     }
 }
 
@@ -379,7 +391,7 @@ mod tests {
     }
 
     fn text(list: &IntervalList) -> String {
-        list.explain(true).join(" ")
+        list.explain(true, Strings::Plain).join(" ")
     }
 
     #[test]
@@ -410,7 +422,7 @@ mod tests {
     #[test]
     fn printing_backwards() {
         assert_eq!(
-            list(&[(1, true, 5, false), (8, true, 9, true)]).explain(false),
+            list(&[(1, true, 5, false), (8, true, 9, true)]).explain(false, Strings::Plain),
             ["[9, 8]", "(5, 1]"]
         );
     }

@@ -117,6 +117,7 @@ fn between(part: &IndexPart, after: Option<(&Value, bool)>, before: Option<&Valu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interval::Strings;
     use nestor_model::{Path, doc};
 
     fn show(parts: &[(&str, PartKind)], min: Option<Document>, max: Option<Document>) -> String {
@@ -136,12 +137,17 @@ mod tests {
             sparse: false,
             partial: None,
             wildcard: None,
+            collation: None,
             hidden: false,
         };
         let scans: Vec<String> = scans(&index, min.as_ref(), max.as_ref())
             .iter()
             .map(|scan| {
-                let parts: Vec<String> = scan.parts.iter().map(|list| list.explain(true).join(" ")).collect();
+                let parts: Vec<String> = scan
+                    .parts
+                    .iter()
+                    .map(|list| list.explain(true, Strings::Plain).join(" "))
+                    .collect();
                 parts.join("; ")
             })
             .collect();

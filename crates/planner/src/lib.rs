@@ -2,12 +2,14 @@
 //!
 //! Reading order: [`plan`] (the tree), [`find`] (what a query asks for), [`choose`] (the plans by which it could
 //! run), [`access`] (how indexes find documents), [`bounds`], [`interval`], [`catalog`] (what is known of indexes),
+//! [`collation`] (what an index with a collation can do),
 //! [`explain`] (plans as documents), [`shape`] (what queries have in common), [`pipeline`] (what of a pipeline a find can do).
 
 pub mod access;
 pub mod bounds;
 pub mod catalog;
 pub mod choose;
+pub mod collation;
 pub mod explain;
 pub mod find;
 pub mod interval;
@@ -17,7 +19,7 @@ pub mod plan;
 pub mod shape;
 pub mod wildcard;
 
-pub use catalog::IndexInfo;
+pub use catalog::{IndexInfo, Indexes};
 pub use choose::candidates;
 pub use find::{FindQuery, Hint, plan_find};
 pub use plan::PlanNode;

@@ -3,9 +3,11 @@
 use crate::access::{IndexAccess, full_access, index_accesses};
 use crate::catalog::{IndexInfo, PartKind};
 use crate::choose::order;
+use crate::collation::agrees;
 use crate::find::FindQuery;
 use crate::plan::{IndexScan, PlanNode, ScanPurpose};
 use nestor_model::Path;
+use nestor_query::collation::Collator;
 use nestor_query::expr::Deps;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::sort::{SortBy, SortSpec};
@@ -65,18 +67,25 @@ fn reads_sort_key(stage: &Stage) -> bool {
     deps.metadata.contains("sortKey")
 }
 
-/// The scan that visits each distinct value of `path` once, among documents that match: the index has `path` behind
-/// single values only, and proves the whole filter. `None` when no index does.
-pub fn distinct_scan(filter: &Arc<MatchExpr>, path: &Path, indexes: &[Arc<IndexInfo>]) -> Option<IndexScan> {
+/// The scan that visits each value of `path` once that is distinct under a collation, among documents that match: the
+/// index has `path` behind single values only, and proves the whole filter. `None` when no index does.
+pub fn distinct_scan(
+    filter: &Arc<MatchExpr>,
+    path: &Path,
+    collation: Option<&Collator>,
+    indexes: &[Arc<IndexInfo>],
+) -> Option<IndexScan> {
     let mut accesses = index_accesses(filter, indexes);
     if matches!(**filter, MatchExpr::AlwaysTrue) {
         let whole = indexes.iter().filter(|i| !i.hidden && !i.sparse && i.partial.is_none());
         accesses.extend(whole.map(|index| full_access(index, filter)));
     }
-    accesses.into_iter().find_map(|access| loose(access, path, true))
+    accesses
+        .into_iter()
+        .find_map(|access| loose(access, path, collation, true))
 }
 
-fn loose(access: IndexAccess, path: &Path, forward: bool) -> Option<IndexScan> {
+fn loose(access: IndexAccess, path: &Path, collation: Option<&Collator>, forward: bool) -> Option<IndexScan> {
     if access.filter.is_some() || access.key_filter.is_some() || access.index.is_multikey() {
         return None;
     }
@@ -85,7 +94,8 @@ fn loose(access: IndexAccess, path: &Path, forward: bool) -> Option<IndexScan> {
         .parts
         .iter()
         .position(|part| part.path == *path && part.kind != PartKind::Hashed)?;
-    if !access.bounds.parts[..at].iter().all(|list| list.is_point()) {
+    let one_by_one = access.bounds.parts[..at].iter().all(|list| list.is_point());
+    if !one_by_one || !agrees(&access.index, &access.bounds, at, collation) {
         return None;
     }
     Some(IndexScan {
@@ -97,18 +107,19 @@ fn loose(access: IndexAccess, path: &Path, forward: bool) -> Option<IndexScan> {
     })
 }
 
-/// A plan that gives a `$group` one document per group instead of all: the group's key is one path, and what is
-/// computed is at most `$first` of an order that the index has, beginning with that path.
+/// A plan that gives a `$group` under a collation one document per group instead of all: the group's key is one path,
+/// and what is computed is at most `$first` of an order that the index has, beginning with that path.
 pub fn group_scan(
     filter: &Arc<MatchExpr>,
     sort: Option<&SortSpec>,
     group: &Group,
+    collation: Option<&Collator>,
     indexes: &[Arc<IndexInfo>],
 ) -> Option<PlanNode> {
     let path = group.id.field_path()?;
     let only_first = group.fields.iter().all(|field| field.accumulator.name == "$first");
     let scan = match sort {
-        None if group.fields.is_empty() => distinct_scan(filter, path, indexes)?,
+        None if group.fields.is_empty() => distinct_scan(filter, path, collation, indexes)?,
         Some(spec) if only_first => {
             let leads = matches!(&spec.parts()[0].by, SortBy::Path(first) if first == path);
             if !leads {
@@ -121,7 +132,7 @@ pub fn group_scan(
             }
             accesses.into_iter().find_map(|access| {
                 let forward = order(&access, spec)?;
-                loose(access, path, forward)
+                loose(access, path, collation, forward)
             })?
         }
         _ => return None,

@@ -105,9 +105,7 @@ pub fn path_bounds(path: &str, below_too: bool) -> IntervalList {
 /// Whether the keys of scalars can answer a test.
 pub fn can_answer(predicate: &Predicate) -> bool {
     match predicate {
-        Predicate::Compare {
-            value, collator: None, ..
-        } => is_scalar(value),
+        Predicate::Compare { value, .. } => is_scalar(value),
         Predicate::In(set) => set.values().iter().all(is_scalar),
         Predicate::Type(types) => types.all().all(|kind| {
             !matches!(

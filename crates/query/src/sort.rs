@@ -4,10 +4,11 @@
 //! specification is its sort key. Missing sorts as null, an empty array as undefined (below null).
 //! Source: manual, `$sort` and `cursor.sort()`.
 
+use crate::collation::{self, Collator};
 use crate::env::DocMeta;
 use crate::expr::validate_path;
 use crate::keys::{KEY_FIELDS_MAX, KeyPaths};
-use nestor_model::{DocRef, Document, Error, ErrorCode, Path, Result, Value, ValueRef, compare};
+use nestor_model::{DocRef, Document, Error, ErrorCode, Path, Result, Value, ValueRef};
 use std::cmp::Ordering;
 
 /// One part of a sort.
@@ -35,6 +36,8 @@ pub struct SortSpec {
     parts: Box<[SortPart]>,
     /// The parts that are paths, in order.
     paths: KeyPaths,
+    /// How strings compare.
+    collator: Option<Collator>,
 }
 
 /// Metadata that a sort may use.
@@ -88,7 +91,19 @@ impl SortSpec {
         Self {
             parts: parts.into(),
             paths,
+            collator: None,
         }
+    }
+
+    /// The same with strings in the order of a collation.
+    pub fn with_collator(mut self, collator: Option<Collator>) -> Self {
+        self.collator = collator;
+        self
+    }
+
+    /// The collation that orders strings.
+    pub fn collator(&self) -> Option<&Collator> {
+        self.collator.as_ref()
     }
 
     /// The specification, as explain prints it.
@@ -164,7 +179,7 @@ impl SortSpec {
         b: impl Iterator<Item = ValueRef<'b>>,
     ) -> Ordering {
         for ((x, y), part) in a.zip(b).zip(&self.parts) {
-            let order = compare(x, y);
+            let order = collation::compare(x, y, self.collator.as_ref());
             if order != Ordering::Equal {
                 return if part.ascending { order } else { order.reverse() };
             }

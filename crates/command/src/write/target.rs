@@ -4,6 +4,7 @@ use crate::Context;
 use crate::figures;
 use crate::read;
 use crate::transaction::ReadView;
+use nestor_exec::catalog::id_collation;
 use nestor_exec::plan;
 use nestor_exec::{Batch, BoxOperator, Step, build, point};
 use nestor_model::{Namespace, RawDoc, Result, ValueRef};
@@ -60,7 +61,8 @@ impl Selection {
     ) -> Result<Option<(Bytes, Bytes)>> {
         // One `_id` needs no plan.
         if self.hint.index.is_none() && self.hint.natural.is_none() {
-            if let Some(lookup) = id_lookup(&self.filter) {
+            let by_id = id_lookup(&self.filter, id_collation(collection)?.as_ref());
+            if let Some(lookup) = by_id {
                 let found = point::by_id(view, collection, lookup.id.as_ref())?;
                 context.observe_id_lookup(found.is_some());
                 let Some((record, bytes)) = found else {

@@ -1,9 +1,10 @@
 //! SORT_MERGE: several inputs, each in order, into one order.
 
 use crate::batch::Batch;
+use crate::keys::SortKeys;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::row::{Row, RowDoc};
-use nestor_model::{Document, Result, Value, ValueRef};
+use nestor_model::{Document, Result};
 use nestor_query::sort::SortSpec;
 use nestor_storage::Bytes;
 use std::collections::HashSet;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 pub struct SortMerge {
     inputs: Vec<BoxOperator>,
     spec: Arc<SortSpec>,
+    keys: SortKeys,
     /// `heads[i]` is the next row of input `i` with its sort key.
     heads: Vec<Head>,
     seen: HashSet<Bytes>,
@@ -23,7 +25,7 @@ pub struct SortMerge {
 
 enum Head {
     Unknown,
-    Row(Vec<Value>, Box<Row>),
+    Row(Vec<u8>, Box<Row>),
     Done,
 }
 
@@ -33,6 +35,7 @@ impl SortMerge {
         let heads = inputs.iter().map(|_| Head::Unknown).collect();
         Self {
             inputs,
+            keys: SortKeys::new(&spec),
             spec,
             heads,
             seen: HashSet::new(),
@@ -42,19 +45,20 @@ impl SortMerge {
         }
     }
 
-    fn key(&self, row: &Row) -> Result<Vec<Value>> {
-        let mut key = Vec::new();
+    fn key(&self, row: &Row) -> Result<Vec<u8>> {
+        let (mut values, mut key) = (Vec::new(), Vec::new());
         match &row.doc {
             RowDoc::Key(entry) => {
                 let doc = entry.as_nested_document()?;
-                self.spec.key(doc.as_ref(), None, &mut key)?;
-                Ok(key.into_iter().map(ValueRef::to_value).collect())
+                self.spec.key(doc.as_ref(), None, &mut values)?;
+                self.keys.encode_stored(&values, &mut key);
             }
             doc => {
-                self.spec.key(doc.as_doc(), None, &mut key)?;
-                Ok(key.into_iter().map(ValueRef::to_value).collect())
+                self.spec.key(doc.as_doc(), None, &mut values)?;
+                self.keys.encode(&values, &mut key);
             }
         }
+        Ok(key)
     }
 }
 
@@ -71,10 +75,10 @@ impl Operator for SortMerge {
                     };
                 }
             }
-            let mut least: Option<(usize, &Vec<Value>)> = None;
+            let mut least: Option<(usize, &Vec<u8>)> = None;
             for (at, head) in self.heads.iter().enumerate() {
                 if let Head::Row(key, _) = head {
-                    if least.is_none_or(|(_, best)| self.spec.compare_owned(key, best).is_lt()) {
+                    if least.is_none_or(|(_, best)| key < best) {
                         least = Some((at, key));
                     }
                 }

@@ -107,7 +107,13 @@ pub fn plan_stages(
     let unlimited = query.limit.is_none() && query.skip == 0;
     let free = unlimited && *hint == Hint::default();
     if let (Some(Stage::Group(group)), true) = (all.get(done), free) {
-        if let Some(plan) = group_scan(&query.filter, query.sort.as_deref(), group, &indexes) {
+        if let Some(plan) = group_scan(
+            &query.filter,
+            query.sort.as_deref(),
+            group,
+            query.collation.as_ref(),
+            &indexes,
+        ) {
             return build_stages(&all[done..], build_plan(&plan, collection)?, &context);
         }
     }

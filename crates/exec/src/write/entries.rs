@@ -7,9 +7,10 @@ use super::Writer;
 use super::wildcard::WildcardKeys;
 use crate::keys::{self, KeyEncoder};
 use nestor_model::{DocRef, Document, Error, ErrorCode, Path, Result, Value, ValueRef, doc};
+use nestor_query::collation::{Collator, sort_key_text, stored};
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::keys::{KeyPaths, MultikeyPaths};
-use nestor_query::matcher::MatchExpr;
+use nestor_query::matcher::{Context, MatchExpr};
 use nestor_query::update::Touched;
 use nestor_storage::{Bytes, Collection, Index, View};
 use std::collections::BTreeMap;
@@ -44,16 +45,26 @@ impl IndexWriter {
 
     /// A writer of one index.
     pub fn new(collection: &Collection, index: &Arc<Index>) -> Result<Self> {
+        let encoder = KeyEncoder::new(collection, index)?;
         let paths = KeyPaths::new(index.key_pattern.iter().map(|(name, _)| Path::new(name)));
         let partial = match &index.partial_filter {
-            Some(filter) => Some(MatchExpr::parse(filter.as_ref(), &mut Scope::new())?),
+            Some(filter) => {
+                let collation = encoder.collation.clone();
+                let mut scope = Scope::new();
+                Some(MatchExpr::parse_with(
+                    filter.as_ref(),
+                    &mut scope,
+                    Context::Find,
+                    collation,
+                )?)
+            }
             None => None,
         };
         let projection = index.spec.as_raw().get("wildcardProjection");
         Ok(Self {
             wildcard: WildcardKeys::new(index.key_pattern.as_ref(), projection.and_then(ValueRef::as_document)),
             paths,
-            encoder: KeyEncoder::new(collection, index),
+            encoder,
             partial,
             is_id: index.is_id(),
             prepare_unique: !index.unique && index.spec.as_raw().get("prepareUnique").is_some_and(ValueRef::truthy),
@@ -117,7 +128,9 @@ impl Writer<'_> {
     pub fn add_entries_of(&mut self, writer: &IndexWriter, doc: DocRef<'_>, record: &Bytes) -> Result<()> {
         if writer.is_id {
             let id = doc.get("_id").unwrap_or(ValueRef::Null);
-            return keys::with_id_key(id, |key, type_bits| self.put_entry(writer, key, type_bits, record, doc));
+            return keys::with_id_key(id, writer.encoder.collation.as_ref(), |key, type_bits| {
+                self.put_entry(writer, key, type_bits, record, doc)
+            });
         }
         let (entries, multikey) = writer.entries(doc, self.op)?;
         for (key, type_bits) in &entries {
@@ -132,7 +145,8 @@ impl Writer<'_> {
         for writer in indexes.iter() {
             if writer.is_id {
                 let id = doc.get("_id").unwrap_or(ValueRef::Null);
-                keys::with_id_key(id, |key, _| self.delete_entry(writer, key, record));
+                let collation = writer.encoder.collation.as_ref();
+                keys::with_id_key(id, collation, |key, _| self.delete_entry(writer, key, record));
                 continue;
             }
             let (entries, _) = writer.entries(doc, self.op)?;
@@ -252,22 +266,61 @@ pub fn duplicate_key(collection: &Collection, writer: &IndexWriter, key: &[u8], 
         }
         Ok(())
     });
-    duplicate(collection, &writer.index.name, writer.index.key_pattern.clone(), values)
+    let pattern = writer.index.key_pattern.clone();
+    let collation = writer.encoder.collation.as_ref();
+    duplicate(collection, &writer.index.name, pattern, values, collation)
 }
 
 /// The error 11000 of a clustered collection, whose `_id` is the record key.
-pub(super) fn duplicate_id(collection: &Collection, id: ValueRef<'_>) -> Error {
-    duplicate(collection, "_id_", doc! { "_id": 1 }, doc! { "_id": id.to_value() })
+pub(super) fn duplicate_id(collection: &Collection, id: ValueRef<'_>, collation: Option<&Collator>) -> Error {
+    let (pattern, values) = (doc! { "_id": 1 }, doc! { "_id": id.to_value() });
+    duplicate(collection, "_id_", pattern, values, collation)
 }
 
-fn duplicate(collection: &Collection, index: &str, pattern: Document, values: Document) -> Error {
-    Error::new(
-        ErrorCode::DuplicateKey,
-        format!(
-            "E11000 duplicate key error collection: {} index: {index} dup key: {}",
-            collection.ns,
-            crate::text::shell(values.as_ref())
-        ),
-    )
-    .with_extra(doc! { "keyPattern": pattern, "keyValue": values })
+/// With a collation it is sort keys that are the same, and that are shown.
+fn duplicate(
+    collection: &Collection,
+    index: &str,
+    pattern: Document,
+    values: Document,
+    collation: Option<&Collator>,
+) -> Error {
+    let mut extra = doc! { "keyPattern": pattern };
+    let mut under = String::new();
+    let values = match collation {
+        None => values,
+        Some(collator) => {
+            let spec = collator.collation().to_document();
+            under = format!(" collation: {}", crate::text::shell(spec.as_ref()));
+            extra.push("collation", spec);
+            match stored(ValueRef::Document(values.as_ref()), collator) {
+                Some(stored) => match printed(stored.as_ref()) {
+                    Value::Document(values) => values,
+                    _ => values,
+                },
+                None => values,
+            }
+        }
+    };
+    let message = format!(
+        "E11000 duplicate key error collection: {} index: {index}{under} dup key: {}",
+        collection.ns,
+        crate::text::shell(values.as_ref())
+    );
+    extra.push("keyValue", values);
+    Error::new(ErrorCode::DuplicateKey, message).with_extra(extra)
+}
+
+/// A stored value with its sort keys in the form that is printed.
+fn printed(stored: ValueRef<'_>) -> Value {
+    match stored {
+        ValueRef::String(text) => sort_key_text(text).as_str().into(),
+        ValueRef::Document(doc) => doc
+            .iter()
+            .map(|(name, value)| (name.into(), printed(value)))
+            .collect::<Document>()
+            .into(),
+        ValueRef::Array(items) => items.iter().map(printed).collect::<Vec<_>>().into(),
+        other => other.to_value(),
+    }
 }

@@ -13,9 +13,13 @@ impl Writer<'_> {
     pub fn insert(&mut self, doc: RawDocBuf, stmt_id: Option<i32>) -> Result<Bytes> {
         let id = doc.as_raw().get("_id").unwrap_or(ValueRef::Null);
         let record = if self.collection.is_clustered() {
-            let key = keys::id_key(id);
+            let key = keys::id_key(id, self.id_collation.as_ref());
             if self.ws.get(self.collection.records, &key)?.is_some() {
-                return Err(super::entries::duplicate_id(&self.collection, id));
+                return Err(super::entries::duplicate_id(
+                    &self.collection,
+                    id,
+                    self.id_collation.as_ref(),
+                ));
             }
             key
         } else {

@@ -19,7 +19,9 @@ pub use entries::{IndexWriter, duplicate_key};
 pub use retry::with_retry;
 pub use update::Changed;
 
+use crate::catalog;
 use nestor_model::Result;
+use nestor_query::collation::Collator;
 use nestor_query::env::OpContext;
 use nestor_storage::{Collection, WriteSet};
 use oplog::Origin;
@@ -33,6 +35,8 @@ pub struct Writer<'w> {
     pub collection: Arc<Collection>,
     /// Its indexes, ready to make keys; one per index of the collection, in its order.
     pub indexes: Arc<Vec<IndexWriter>>,
+    /// The collation by which it tells `_id`s apart.
+    id_collation: Option<Collator>,
     /// Time of the operation.
     pub op: &'w OpContext,
     /// Who writes, for the oplog; `None` leaves no oplog entry (collections of database `local`).
@@ -51,11 +55,12 @@ impl<'w> Writer<'w> {
         op: &'w OpContext,
         origin: Option<Origin>,
     ) -> Result<Self> {
-        let indexes = collection.derived.get(|| IndexWriter::all(&collection))?;
+        let prepared = catalog::prepared(&collection)?;
         ws.require_collection(collection.id);
         Ok(Self {
             ws,
-            indexes,
+            indexes: prepared.writers.clone(),
+            id_collation: prepared.id_collation.clone(),
             collection,
             op,
             origin,

@@ -13,10 +13,12 @@
 mod locale;
 mod provider;
 mod spec;
+mod stored;
 #[cfg(test)]
 mod tests;
 
 pub use spec::{CaseFirst, Collation};
+pub use stored::{sort_key_text, stored};
 
 use icu_collator::CollatorBorrowed;
 use nestor_model::order::canonical_class;

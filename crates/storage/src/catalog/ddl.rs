@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 impl WriteSet {
     /// Makes a collection, or a view if the options have `viewOn`. A collection that is not clustered gets its `_id_`
-    /// index, but for those whose documents have no `_id`. The UUID is the caller's to draw. Whether the options make sense is the caller's to check.
+    /// index, with the collation of the options, but for those whose documents have no `_id`. The UUID is the caller's to
+    /// draw. Whether the options make sense is the caller's to check.
     ///
     /// Errors: `InvalidNamespace`, `NamespaceExists`, `DatabaseDifferCase`.
     pub fn create_collection(&mut self, ns: &Namespace, uuid: [u8; 16], options: Document) -> Result<Arc<Collection>> {
@@ -35,8 +36,11 @@ impl WriteSet {
         {
             collection.kind = CollectionKind::View;
         } else if !collection.is_clustered() && !names::has_no_ids(ns) {
-            let spec = doc! { "v": 2, "key": doc! { "_id": 1 }, "name": "_id_" }.to_raw();
-            collection.indexes.push(Arc::new(self.new_index(spec, true)?));
+            let mut spec = doc! { "v": 2, "key": doc! { "_id": 1 }, "name": "_id_" };
+            if let Some(collation) = collection.options.get("collation") {
+                spec.push("collation", collation);
+            }
+            collection.indexes.push(Arc::new(self.new_index(spec.to_raw(), true)?));
         }
         Ok(self.put_collection(collection))
     }

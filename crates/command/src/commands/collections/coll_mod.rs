@@ -437,7 +437,7 @@ fn change_index(
 
 /// The documents that keep an index from being unique: `{ids: [..]}` for each key that several have.
 fn violations(view: &dyn View, collection: &Collection, index: &Index) -> Result<Vec<Value>> {
-    let format = KeyEncoder::new(collection, index).format;
+    let format = KeyEncoder::new(collection, index)?.format;
     let mut out = Vec::new();
     let mut key: Vec<u8> = Vec::new();
     let mut records: Vec<Vec<u8>> = Vec::new();

@@ -65,7 +65,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             let mut query = FindQuery::all(filter);
             read::check_hint(args.hint, Some(&collection))?.apply(&mut query);
             let scan = match args.hint {
-                None => distinct_scan(&query.filter, &path, &indexes(&collection)?),
+                None => distinct_scan(&query.filter, &path, query.collation.as_ref(), &indexes(&collection)?),
                 Some(_) => None,
             };
             match scan {
