@@ -42,6 +42,13 @@ pub fn id_collation(collection: &Collection) -> Result<Option<Collator>> {
     }
 }
 
+/// The collation of one of a collection's indexes. Errors as [`prepared`].
+pub fn index_collation(collection: &Collection, index: &Index) -> Result<Option<Collator>> {
+    let prepared = prepared(collection)?;
+    let writer = prepared.writers.iter().find(|writer| writer.index.id == index.id);
+    Ok(writer.and_then(|writer| writer.encoder.collation.clone()))
+}
+
 /// The indexes that plans may use.
 pub fn indexes(collection: &Collection) -> Result<Indexes> {
     let prepared = prepared(collection)?;

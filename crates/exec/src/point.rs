@@ -7,7 +7,8 @@ use nestor_storage::{Bytes, Collection, View, record};
 /// Bytes of a record id at the start of an `_id` entry's value.
 const RECORD_ID_BYTES: usize = 8;
 
-/// The record with that `_id`, by the collection's collation: its record key and its document. Two gets, or one in a clustered collection.
+/// The record with that `_id`, by the collection's collation: its record key and its document. Two gets, or one in a
+/// clustered collection.
 pub fn by_id(view: &dyn View, collection: &Collection, id: ValueRef<'_>) -> Result<Option<(Bytes, Bytes)>> {
     let collation = catalog::id_collation(collection)?;
     keys::with_id_key(id, collation.as_ref(), |key, _| {

@@ -13,14 +13,23 @@
 
 use crate::access::IndexBounds;
 use crate::catalog::{IndexInfo, IndexPart, PartKind};
+use crate::collation::{answers, stored};
 use crate::interval::{Interval, IntervalList};
 use nestor_model::{DocRef, Document, Error, Result, Value, compare};
+use nestor_query::collation::{self, Collator};
 use std::cmp::Ordering;
 
-/// Checks that `min` and `max` are keys of an index with this pattern and in its order.
+/// Checks that `min` and `max`, given under the operation's collation, are keys of an index with this pattern and
+/// collation, and in its order.
 ///
-/// Errors: 51174 for other fields, 51175 unless `min` comes before `max`.
-pub fn check(pattern: DocRef<'_>, min: Option<&Document>, max: Option<&Document>) -> Result<()> {
+/// Errors: 51174 for other fields, and for strings under another collation; 51175 unless `min` comes before `max`.
+pub fn check(
+    pattern: DocRef<'_>,
+    index: Option<&Collator>,
+    operation: Option<&Collator>,
+    min: Option<&Document>,
+    max: Option<&Document>,
+) -> Result<()> {
     let fits = |key: &Document| {
         key.iter()
             .map(|(name, _)| name)
@@ -32,6 +41,16 @@ pub fn check(pattern: DocRef<'_>, min: Option<&Document>, max: Option<&Document>
             "The index chosen is not compatible with min/max: their fields have to be those of its key pattern",
         ));
     }
+    let answered = |key: &Document| {
+        key.iter()
+            .all(|(_, value)| answers(index, operation, &value.to_value()))
+    };
+    if !min.is_none_or(answered) || !max.is_none_or(answered) {
+        return Err(Error::location(
+            51174,
+            "The index chosen is not compatible with min/max: its collation is not that of the operation",
+        ));
+    }
     let (Some(min), Some(max)) = (min, max) else {
         return Ok(());
     };
@@ -40,7 +59,7 @@ pub fn check(pattern: DocRef<'_>, min: Option<&Document>, max: Option<&Document>
         .zip(min.iter().zip(max.iter()))
         .map(|((_, direction), ((_, low), (_, high)))| {
             let descends = direction.is_number() && compare(direction, 0).is_lt();
-            let order = compare(low, high);
+            let order = collation::compare(low, high, index);
             if descends { order.reverse() } else { order }
         })
         .find(|order| order.is_ne());
@@ -55,7 +74,12 @@ pub fn check(pattern: DocRef<'_>, min: Option<&Document>, max: Option<&Document>
 
 /// The scans of keys from `min` on and before `max`, in the order of the index.
 pub fn scans(index: &IndexInfo, min: Option<&Document>, max: Option<&Document>) -> Vec<IndexBounds> {
-    let values = |key: &Document| -> Vec<Value> { key.iter().map(|(_, value)| value.to_value()).collect() };
+    let collation = index.collation.as_ref();
+    let values = |key: &Document| -> Vec<Value> {
+        key.iter()
+            .map(|(_, value)| stored(&value.to_value(), collation).into_owned())
+            .collect()
+    };
     let (min, max) = (min.map(values), max.map(values));
     let parts = &index.parts;
     // One box: single values before part `at`, `list` there, everything behind.
@@ -187,7 +211,7 @@ mod tests {
     #[test]
     fn ends_have_to_fit() {
         let pattern = doc! { "a": 1, "b": -1 };
-        let code = |min: Document, max: Document| match check(pattern.as_ref(), Some(&min), Some(&max)) {
+        let code = |min: Document, max: Document| match check(pattern.as_ref(), None, None, Some(&min), Some(&max)) {
             Ok(()) => 0,
             Err(error) => error.code().number(),
         };
@@ -195,5 +219,16 @@ mod tests {
         assert_eq!(code(doc! { "a": 1, "b": 1 }, doc! { "a": 1, "b": 2 }), 51175);
         assert_eq!(code(doc! { "a": 1, "b": 1 }, doc! { "a": 1, "b": 1 }), 51175);
         assert_eq!(code(doc! { "a": 1 }, doc! { "a": 2 }), 51174);
+        let spec = doc! { "locale": "en", "strength": 1 };
+        let collator = Collator::parse(spec.as_ref()).expect("is a collation");
+        let code = |low: &str, high: Value, operation: Option<&Collator>| {
+            let (min, max) = (doc! { "a": low, "b": 1 }, doc! { "a": high, "b": 1 });
+            let (min, max) = (Some(&min), Some(&max));
+            check(pattern.as_ref(), collator.as_ref(), operation, min, max).map_or_else(|e| e.code().number(), |()| 0)
+        };
+        assert_eq!(code("a", "B".into(), collator.as_ref()), 0);
+        assert_eq!(code("B", "a".into(), collator.as_ref()), 51175);
+        assert_eq!(code("A", "a".into(), collator.as_ref()), 51175);
+        assert_eq!(code("a", "B".into(), None), 51174);
     }
 }

@@ -4,7 +4,7 @@
 //! specification is its sort key. Missing sorts as null, an empty array as undefined (below null).
 //! Source: manual, `$sort` and `cursor.sort()`.
 
-use crate::collation::{self, Collator};
+use crate::collation::{Collator, compare};
 use crate::env::DocMeta;
 use crate::expr::validate_path;
 use crate::keys::{KEY_FIELDS_MAX, KeyPaths};
@@ -36,7 +36,6 @@ pub struct SortSpec {
     parts: Box<[SortPart]>,
     /// The parts that are paths, in order.
     paths: KeyPaths,
-    /// How strings compare.
     collator: Option<Collator>,
 }
 
@@ -95,13 +94,14 @@ impl SortSpec {
         }
     }
 
-    /// The same with strings in the order of a collation.
-    pub fn with_collator(mut self, collator: Option<Collator>) -> Self {
-        self.collator = collator;
+    /// The same order with strings compared by `collator`.
+    #[must_use]
+    pub fn under(mut self, collator: Option<&Collator>) -> Self {
+        self.collator = collator.cloned();
         self
     }
 
-    /// The collation that orders strings.
+    /// What strings compare by.
     pub fn collator(&self) -> Option<&Collator> {
         self.collator.as_ref()
     }
@@ -179,7 +179,7 @@ impl SortSpec {
         b: impl Iterator<Item = ValueRef<'b>>,
     ) -> Ordering {
         for ((x, y), part) in a.zip(b).zip(&self.parts) {
-            let order = collation::compare(x, y, self.collator.as_ref());
+            let order = compare(x, y, self.collator());
             if order != Ordering::Equal {
                 return if part.ascending { order } else { order.reverse() };
             }

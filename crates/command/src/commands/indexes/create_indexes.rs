@@ -62,7 +62,8 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             let Some(now) = ws.catalog().get(&ns).cloned() else {
                 bail!(NamespaceNotFound, "ns does not exist: {ns}");
             };
-            if spec::exists(&now, spec)? {
+            let spec = spec::inherit(spec.clone(), &now)?;
+            if spec::exists(&now, &spec)? {
                 continue;
             }
             if now.indexes.len() >= INDEXES_MAX {

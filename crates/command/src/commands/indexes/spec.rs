@@ -1,8 +1,9 @@
 //! Index specifications: what a client writes, checked and completed to what the catalog keeps.
 
 use crate::args::safe_i64;
-use nestor_model::{DocRef, Document, Error, RawDoc, RawDocBuf, Result, ValueRef, bail, values_equal};
+use nestor_model::{DocRef, Document, Error, RawDoc, RawDocBuf, Result, ValueRef, bail, doc, values_equal};
 use nestor_planner::wildcard::Wildcard;
+use nestor_query::collation::Collation;
 use nestor_query::env::Scope;
 use nestor_query::keys::KEY_FIELDS_MAX;
 use nestor_query::matcher::MatchExpr;
@@ -10,7 +11,10 @@ use nestor_storage::catalog::is_wildcard_path;
 use nestor_storage::{Collection, Index};
 use std::sync::Arc;
 
-/// Checks one element of `createIndexes.indexes`.
+/// The locale of no collation.
+const SIMPLE: &str = "simple";
+
+/// Checks one element of `createIndexes.indexes`. What it says of collations is for [`inherit`] to settle.
 ///
 /// Errors: 9 for missing or mistyped parts, 67 for impossible keys, 197 for unknown options, 72.
 pub fn parse(spec: RawDoc<'_>) -> Result<RawDocBuf> {
@@ -74,7 +78,14 @@ pub fn parse(spec: RawDoc<'_>) -> Result<RawDocBuf> {
                 ValueRef::Document(collation) if collation.is_empty() => {
                     bail!(BadValue, "The field 'collation' cannot be an empty object")
                 }
-                ValueRef::Document(DocRef::Raw(collation)) => crate::read::refuse_collation(Some(collation))?,
+                // Simple is written down until it is known what would be inherited: see `inherit`.
+                ValueRef::Document(collation) => out.push(
+                    option,
+                    match Collation::parse(collation)? {
+                        Some(collation) => collation.to_document(),
+                        None => doc! { "locale": SIMPLE },
+                    },
+                ),
                 other => bail!(
                     TypeMismatch,
                     "The field 'collation' must be an object, but got {}",
@@ -117,6 +128,19 @@ pub fn parse(spec: RawDoc<'_>) -> Result<RawDocBuf> {
             ),
         }
     }
+    let first_version = spec.get("v").and_then(safe_i64) == Some(1);
+    let simple = |collation: DocRef<'_>| collation.get("locale").and_then(ValueRef::as_str) == Some(SIMPLE);
+    if first_version
+        && out
+            .get("collation")
+            .and_then(ValueRef::as_document)
+            .is_some_and(|c| !simple(c))
+    {
+        bail!(
+            CannotCreateIndex,
+            "Invalid index specification {spec:?}; cannot create an index with the 'collation' option and v=1"
+        );
+    }
     check_together(&out, key)?;
     let is_id = is_id_key(key);
     if is_id {
@@ -145,6 +169,40 @@ pub fn parse(spec: RawDoc<'_>) -> Result<RawDocBuf> {
             CannotCreateIndex,
             "cannot mix \"partialFilterExpression\" and \"sparse\" options"
         );
+    }
+    Ok(out.to_raw())
+}
+
+/// Settles the collation of an index of `collection`: without one in the specification it has that of the collection, and
+/// simple is not written down.
+///
+/// Errors: 2 when that of the index on `_id` is not the collection's, 67 for kinds of indexes that have none.
+pub fn inherit(spec: RawDocBuf, collection: &Collection) -> Result<RawDocBuf> {
+    let mut out = Document::from(spec);
+    let default = collection.options.get("collation").and_then(ValueRef::as_document);
+    let given = match out.get("collation") {
+        None => default.map(DocRef::to_document),
+        Some(ValueRef::Document(given)) if given.get("locale").and_then(ValueRef::as_str) == Some(SIMPLE) => None,
+        Some(ValueRef::Document(given)) => Some(given.to_document()),
+        Some(_) => None,
+    };
+    let same = |a: Option<DocRef<'_>>, b: Option<DocRef<'_>>| match (a, b) {
+        (Some(a), Some(b)) => values_equal(a, b),
+        (a, b) => a.is_none() && b.is_none(),
+    };
+    if out.get("key").and_then(ValueRef::as_document).is_some_and(is_id_key)
+        && !same(given.as_ref().map(Document::as_ref), default)
+    {
+        bail!(
+            BadValue,
+            "The _id index must have the same collation as the collection. Index collation: {given:?}, collection collation: {default:?}"
+        );
+    }
+    match given {
+        Some(collation) => out.set("collation", collation),
+        None => {
+            out.remove("collation");
+        }
     }
     Ok(out.to_raw())
 }
@@ -521,6 +579,11 @@ fn same_identity(index: &Index, doc: DocRef<'_>) -> bool {
     (index.unique == flag("unique") || index.is_id())
         && index.sparse == flag("sparse")
         && same_filter(index, doc)
+        && match (&index.collation, doc.get("collation")) {
+            (None, None) => true,
+            (Some(a), Some(b)) => values_equal(ValueRef::Document(a.as_ref()), b),
+            _ => false,
+        }
         && match (
             index.spec.as_raw().get("wildcardProjection"),
             doc.get("wildcardProjection"),

@@ -9,6 +9,7 @@ use crate::dispatch::{CommandSpec, Flags};
 use crate::plans::Written;
 use crate::read::{self, Target};
 use crate::read_concern::Level;
+use nestor_exec::catalog::index_collation;
 use nestor_exec::ops::{Eof, ShowRecordId};
 use nestor_exec::plan;
 use nestor_exec::{build, point};
@@ -285,7 +286,12 @@ fn key_range(args: &FindArgs<'_>, collection: Option<&Collection>, query: &mut F
             index.name
         );
     }
-    check_key_range(index.key_pattern.as_ref(), min.as_ref(), max.as_ref())?;
+    let of_index = match collection {
+        Some(collection) => index_collation(collection, index)?,
+        None => None,
+    };
+    let (pattern, of_query) = (index.key_pattern.as_ref(), query.collation.as_ref());
+    check_key_range(pattern, of_index.as_ref(), of_query, min.as_ref(), max.as_ref())?;
     query.min = min;
     query.max = max;
     Ok(())
