@@ -1,10 +1,12 @@
 //! Pipelines: from text to a running plan, through views.
 
 use crate::Context;
+use crate::plans::Written;
 use crate::read;
 use nestor_exec::BoxOperator;
 use nestor_exec::pipeline::{PipelineSource, plan_stages, resolve};
 use nestor_model::{ArrayRef, Namespace, Result, ValueRef};
+use nestor_planner::FindQuery;
 use nestor_query::env::Scope;
 use nestor_query::stage::{ParseContext, Pipeline, Place};
 use nestor_storage::{CollectionId, View};
@@ -61,7 +63,8 @@ impl Context<'_> {
         let collection = resolve(ns, view)?.collection;
         let hint = read::check_hint(hint, collection.as_deref())?;
         let collection = collection.map(|c| (c.id, c.ns.clone()));
-        let root = plan_stages(ns, &pipeline.stages, &hint, view, &source)?;
+        let restrict = |ns: &Namespace, query: &mut FindQuery| self.apply_index_filter(ns, query, Written::default());
+        let root = plan_stages(ns, &pipeline.stages, &hint, &restrict, view, &source)?;
         Ok(Running {
             root,
             collection,

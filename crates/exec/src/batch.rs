@@ -27,10 +27,22 @@ pub struct Batch<'v> {
     pub spill_dir: Option<&'v Path>,
     /// Bytes each blocking operator may hold in memory.
     pub memory_bytes_max: usize,
+    /// Whether stages count what only explain shows.
+    pub explains: bool,
     budget: u64,
 }
 
 impl<'v> Batch<'v> {
+    /// A batch for what runs to its end within this one, in the context `op`.
+    pub fn within(&self, op: &'v OpContext) -> Batch<'v> {
+        Batch {
+            oplog: None,
+            budget: u64::MAX,
+            op,
+            ..*self
+        }
+    }
+
     /// A batch with unlimited work.
     pub fn new(view: &'v dyn View, op: &'v OpContext, interrupt: &'v Interrupt) -> Self {
         Self {
@@ -40,6 +52,7 @@ impl<'v> Batch<'v> {
             oplog: None,
             spill_dir: None,
             memory_bytes_max: BLOCKING_MEMORY_BYTES_MAX,
+            explains: false,
             budget: u64::MAX,
         }
     }

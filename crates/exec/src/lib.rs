@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`operator`] (the contract), [`batch`] (what operators see while they run), [`row`] (what
 //! they pass up), [`ops`] (the operators), [`build()`] (from a plan to operators), [`pipeline`] (aggregation stages), [`point`] (lookups without a
-//! plan), [`mod@write`] (insert, update, delete), [`keys`] (bytes of index and sort keys), [`interrupt`], [`spill`], [`summary`].
+//! plan), [`mod@write`] (insert, update, delete), [`keys`] (bytes of index and sort keys), [`interrupt`], [`spill`], [`summary`], [`reads`]
+//! (what was read, for explain).
 //!
 //! It does not know commands, sessions or replies.
 
@@ -15,6 +16,7 @@ pub mod operator;
 pub mod ops;
 pub mod pipeline;
 pub mod point;
+pub mod reads;
 pub mod row;
 pub mod spill;
 pub mod summary;
@@ -26,4 +28,5 @@ pub use build::build;
 pub use catalog::plan;
 pub use interrupt::{Interrupt, KillSwitch, with_patience};
 pub use operator::{BoxOperator, Counters, Operator, Step, docs_examined};
+pub use reads::Reads;
 pub use row::{Row, RowDoc};

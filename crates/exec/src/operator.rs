@@ -14,7 +14,10 @@
 //! - [`Operator::save`] between two batches; the next call may come with another batch and view.
 
 use crate::batch::Batch;
+use crate::pipeline::Probe;
+use crate::reads::Reads;
 use crate::row::Row;
+use crate::spill::Spilled;
 use nestor_model::{Document, Result};
 use nestor_storage::Index;
 use std::sync::Arc;
@@ -72,6 +75,27 @@ pub trait Operator: Send {
 
     /// The index that it reads.
     fn index(&self) -> Option<&Arc<Index>> {
+        None
+    }
+
+    /// Fields of its own that explain shows when it is a stage of a pipeline.
+    fn stage_fields(&self, _out: &mut Document) {}
+
+    /// The stage as explain prints it once it ran, where that is more than how it was written.
+    fn restated(&self) -> Option<Document> {
+        None
+    }
+
+    /// What it wrote to temporary files; `None` when it never does.
+    fn spilled(&self) -> Option<Spilled> {
+        None
+    }
+
+    /// Adds what it read beside what its [`Counters`] and its inputs tell: other collections.
+    fn add_reads(&self, _reads: &mut Reads) {}
+
+    /// Itself, when it is what counts a stage for explain.
+    fn probe(&self) -> Option<&Probe> {
         None
     }
 

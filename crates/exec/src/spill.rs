@@ -1,10 +1,46 @@
 //! Temporary files of blocking operators.
 
-use nestor_model::{Error, ErrorCode, Result};
+use nestor_model::{Document, Error, ErrorCode, Result};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a blocking operator wrote to temporary files, as explain prints it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spilled {
+    /// Times it ran out of memory and wrote.
+    pub spills: u64,
+    /// Rows written.
+    pub records: u64,
+    /// Bytes written.
+    pub bytes: u64,
+}
+
+impl Spilled {
+    /// Counts one time.
+    pub fn add(&mut self, records: u64, bytes: u64) {
+        self.spills += 1;
+        self.records += records;
+        self.bytes += bytes;
+    }
+
+    /// Adds what another operator wrote.
+    pub fn merge(&mut self, other: Self) {
+        self.spills += other.spills;
+        self.records += other.records;
+        self.bytes += other.bytes;
+    }
+
+    /// Appends the fields of explain. Files hold what was in memory as it is, so both sizes are the same.
+    pub fn append_to(&self, out: &mut Document) {
+        out.push("usedDisk", self.spills > 0);
+        out.push("spills", self.spills as i64);
+        out.push("spilledRecords", self.records as i64);
+        out.push("spilledBytes", self.bytes as i64);
+        out.push("spilledDataStorageSize", self.bytes as i64);
+    }
+}
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 

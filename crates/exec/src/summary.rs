@@ -2,7 +2,6 @@
 
 use crate::operator::Operator;
 use crate::text::shell;
-use nestor_model::{Document, ValueRef};
 use nestor_storage::Index;
 use std::sync::Arc;
 
@@ -70,7 +69,7 @@ pub fn totals(root: &dyn Operator) -> Totals {
         keys_examined: counters.keys_examined,
         docs_examined: counters.docs_examined,
         has_sort_stage: root.stage() == "SORT",
-        used_disk: used_disk(root),
+        used_disk: root.spilled().is_some_and(|spilled| spilled.spills > 0),
     };
     for input in root.inputs() {
         let below = totals(input);
@@ -82,21 +81,12 @@ pub fn totals(root: &dyn Operator) -> Totals {
     out
 }
 
-/// Blocking operators tell explain; the others are not asked, as asking makes a document.
-fn used_disk(operator: &dyn Operator) -> bool {
-    if !matches!(operator.stage(), "SORT" | "$group" | "$bucketAuto" | "$setWindowFields") {
-        return false;
-    }
-    let mut fields = Document::new();
-    operator.explain_fields(&mut fields);
-    matches!(fields.get("usedDisk"), Some(ValueRef::Bool(true)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::batch::Batch;
     use crate::operator::{BoxOperator, Counters, Step};
+    use crate::spill::Spilled;
     use nestor_model::Result;
 
     struct Fake(&'static str, Counters, Vec<BoxOperator>);
@@ -112,8 +102,12 @@ mod tests {
         fn counters(&self) -> &Counters {
             &self.1
         }
-        fn explain_fields(&self, out: &mut Document) {
-            out.push("usedDisk", true);
+        fn spilled(&self) -> Option<Spilled> {
+            let spills = u64::from(self.0 == "SORT");
+            Some(Spilled {
+                spills,
+                ..Spilled::default()
+            })
         }
         fn inputs(&self) -> Vec<&dyn Operator> {
             self.2.iter().map(|input| &**input).collect()
@@ -139,9 +133,6 @@ mod tests {
         let mut found = Vec::new();
         leaves(&*root, &mut found);
         assert_eq!(plan_summary(&found), "IXSCAN, COLLSCAN");
-        assert!(
-            !totals(&*fake("FETCH", 0, 0, vec![])).used_disk,
-            "only blocking stages are asked"
-        );
+        assert!(!totals(&*fake("FETCH", 0, 0, vec![])).used_disk);
     }
 }

@@ -14,7 +14,8 @@
 //! several lines) to the database `test`. The answer stands after `----`: the documents of a cursor, all
 //! batches together; else the reply without `ok`, times and messages, `ok` if nothing is left; or
 //! `error CodeName(code)` and what the error carries besides. Of an explain the plans stand there, a line
-//! for each stage, inputs below and indented, then what was counted, without times. An empty line ends a block. With
+//! for each stage, inputs below and indented, then what was counted, without times and sizes in
+//! memory. An empty line ends a block. With
 //! `NESTOR_BLESS=1` in the environment the answers are written into the file instead of compared.
 
 use crate::shell;
@@ -180,6 +181,32 @@ impl Database {
     }
 }
 
+/// Figures of explain that depend on how values are laid out in memory.
+const MEMORY_SIZES: [&str; 5] = [
+    "maxAccumulatorMemoryUsageBytes",
+    "maxTotalMemoryUsageBytes",
+    "totalDataSizeSorted",
+    "totalDataSizeSortedBytesEstimate",
+    "totalOutputDataSizeBytes",
+];
+
+/// A value of explain without times, and without sizes in memory.
+fn untimed(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Document(doc) => Value::Document(
+            doc.iter()
+                .filter(|(name, _)| !name.starts_with("executionTime"))
+                .map(|(name, value)| match MEMORY_SIZES.contains(&name) {
+                    true => (name.into(), "counted".into()),
+                    false => (name.into(), untimed(value)),
+                })
+                .collect(),
+        ),
+        ValueRef::Array(items) => Value::Array(items.iter().map(untimed).collect()),
+        other => other.to_value(),
+    }
+}
+
 fn error(reply: &Document) -> String {
     let code = match reply.get("code") {
         Some(ValueRef::Int32(code)) => ErrorCode::location(code),
@@ -217,6 +244,11 @@ fn explained(reply: DocRef<'_>, line: &mut impl FnMut(String)) {
             Some(ValueRef::Document(cursor)) => {
                 line("$cursor:".into());
                 explained(cursor, line);
+                let figures = item.iter().filter(|(name, _)| *name != "$cursor");
+                let figures: Document = figures.map(|(name, value)| (name.into(), value.to_value())).collect();
+                if !figures.is_empty() {
+                    stage(figures.as_ref(), 1, line);
+                }
             }
             _ => stage(item, 0, line),
         }
@@ -243,7 +275,7 @@ fn stage(doc: DocRef<'_>, depth: usize, line: &mut impl FnMut(String)) {
     line(format!(
         "{}{}",
         "  ".repeat(depth),
-        shell::print(&Value::Document(fields))
+        shell::print(&untimed(fields.as_ref().into()))
     ));
     for input in INPUTS.into_iter().flat_map(|name| documents(doc.get(name))) {
         stage(input, depth + 1, line);

@@ -11,6 +11,7 @@ use crate::batch::Batch;
 use crate::keys::SortKeys;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::row::Row;
+use crate::spill::Spilled;
 use nestor_model::{Array, Document, Error, ErrorCode, Result, Value, ValueRef};
 use nestor_query::sort::SortSpec;
 use run::{Merge, RunWriter};
@@ -77,7 +78,7 @@ pub struct Sort {
     arrivals: u64,
     held: usize,
     runs: Vec<RunWriter>,
-    spilled_bytes: u64,
+    spilled: Spilled,
     counters: Counters,
 }
 
@@ -97,7 +98,7 @@ impl Sort {
             arrivals: 0,
             held: 0,
             runs: Vec::new(),
-            spilled_bytes: 0,
+            spilled: Spilled::default(),
             counters: Counters::default(),
         }
     }
@@ -146,6 +147,10 @@ impl Sort {
         Ok(())
     }
 
+    fn sorted_bytes(&self) -> i64 {
+        (self.held as u64 + self.spilled.bytes) as i64
+    }
+
     fn spill(&mut self, batch: &Batch<'_>) -> Result<()> {
         let Some(dir) = batch.spill_dir else {
             return Err(Error::new(
@@ -163,7 +168,7 @@ impl Sort {
         rows.extend(std::mem::take(heap));
         rows.sort_unstable();
         let run = RunWriter::write(dir, &rows, batch.interrupt)?;
-        self.spilled_bytes += run.bytes();
+        self.spilled.add(rows.len() as u64, run.bytes());
         self.runs.push(run);
         self.held = 0;
         Ok(())
@@ -225,6 +230,7 @@ impl Operator for Sort {
 
     fn is_done(&self) -> bool {
         matches!(&self.state, State::Memory(rows) if rows.is_empty())
+            || self.limit.is_some_and(|limit| self.counters.advanced >= limit)
     }
 
     fn save(&mut self) {
@@ -238,9 +244,14 @@ impl Operator for Sort {
     }
 
     fn explain_fields(&self, out: &mut Document) {
-        out.push("totalDataSizeSorted", (self.held as u64 + self.spilled_bytes) as i64);
-        out.push("usedDisk", self.spilled_bytes > 0);
-        out.push("spilledBytes", self.spilled_bytes as i64);
+        out.push("totalDataSizeSorted", self.sorted_bytes());
+        self.spilled.append_to(out);
+    }
+    fn stage_fields(&self, out: &mut Document) {
+        out.push("totalDataSizeSortedBytesEstimate", self.sorted_bytes());
+    }
+    fn spilled(&self) -> Option<Spilled> {
+        Some(self.spilled)
     }
 
     fn inputs(&self) -> Vec<&dyn Operator> {

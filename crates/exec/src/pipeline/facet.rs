@@ -1,10 +1,10 @@
 //! `$facet`: several pipelines over the same rows, one document out.
 
-use super::{PipelineSource, build};
+use super::{PipelineSource, build, build_probed, report};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::row::Row;
-use nestor_model::{Array, Document, Error, ErrorCode, Result, Value};
+use nestor_model::{Array, Document, Error, ErrorCode, Result, Value, doc};
 use nestor_query::stage::Facet;
 use std::sync::Arc;
 
@@ -16,6 +16,8 @@ pub(super) struct FacetOp {
     rows: Vec<Row>,
     held: usize,
     done: bool,
+    /// For each pipeline its stages with their figures, when they are to be explained.
+    explained: Document,
     counters: Counters,
 }
 
@@ -28,20 +30,25 @@ impl FacetOp {
             rows: Vec::new(),
             held: 0,
             done: false,
+            explained: Document::new(),
             counters: Counters::default(),
         }
     }
 
-    fn run(&self, rows: &Arc<Vec<Row>>, batch: &mut Batch<'_>) -> Result<Document> {
+    fn run(&mut self, rows: &Arc<Vec<Row>>, batch: &mut Batch<'_>) -> Result<Document> {
         let mut out = Document::with_capacity(self.facet.pipelines.len());
         let mut bytes = 0;
-        for (name, pipeline) in &self.facet.pipelines {
+        for (name, pipeline) in &self.facet.clone().pipelines {
             let source = Box::new(Replay {
                 rows: rows.clone(),
                 at: 0,
                 counters: Counters::default(),
             });
-            let mut node = build(pipeline, source, &self.context)?;
+            let mut node = if batch.explains {
+                build_probed(&pipeline.stages, &pipeline.written, source, &self.context)?
+            } else {
+                build(pipeline, source, &self.context)?
+            };
             let mut items = Vec::new();
             loop {
                 match node.next(batch)? {
@@ -57,10 +64,24 @@ impl FacetOp {
                     Step::Pause => batch.interrupt.check()?,
                 }
             }
+            if batch.explains {
+                self.explained.push(name.clone(), explained(&*node));
+            }
             out.push(name.clone(), Array::new(items));
         }
         Ok(out)
     }
+}
+
+/// A pipeline that ran, as explain prints it: first what gives it the rows.
+fn explained(root: &dyn Operator) -> Array {
+    let report = report(root);
+    let replay = report.plan.map(|(_, mut replay)| {
+        replay.shown = doc! { "$teeConsumer": doc! {} };
+        replay
+    });
+    let stages = replay.into_iter().chain(report.stages);
+    stages.map(|stage| Value::Document(stage.into_document())).collect()
 }
 
 fn too_large(limit: usize) -> Error {
@@ -93,8 +114,7 @@ impl Operator for FacetOp {
         self.done = true;
         let rows = Arc::new(std::mem::take(&mut self.rows));
         // The pipelines run to their ends: their rows become one document.
-        let mut inner = Batch::new(batch.view, batch.op, batch.interrupt).with_spill_dir(batch.spill_dir);
-        inner.memory_bytes_max = batch.memory_bytes_max;
+        let mut inner = batch.within(batch.op);
         let doc = self.run(&rows, &mut inner)?;
         self.counters.advanced += 1;
         Ok(Step::Row(Row::computed(doc)))
@@ -108,6 +128,10 @@ impl Operator for FacetOp {
     }
     fn counters(&self) -> &Counters {
         &self.counters
+    }
+    fn restated(&self) -> Option<Document> {
+        let ran = !self.explained.is_empty();
+        ran.then(|| doc! { "$facet": self.explained.clone() })
     }
     fn inputs(&self) -> Vec<&dyn Operator> {
         vec![&*self.input]

@@ -1,10 +1,11 @@
 //! `$graphLookup`: breadth-first search through a collection.
 
 use super::hash_join::collect;
-use super::lookup::{inner_batch, one_field, set_path};
+use super::lookup::{one_field, set_path};
 use super::{PipelineSource, open};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::reads::Reads;
 use crate::row::{Row, RowDoc};
 use nestor_model::order::Key;
 use nestor_model::{Array, DocRef, Document, Error, ErrorCode, Result, Value, ValueRef, doc};
@@ -20,6 +21,8 @@ pub(super) struct GraphLookupOp {
     input: BoxOperator,
     graph: Arc<GraphLookup>,
     context: PipelineSource,
+    /// What was read for it, counted for explain only.
+    reads: Reads,
     counters: Counters,
 }
 
@@ -29,11 +32,12 @@ impl GraphLookupOp {
             input,
             graph,
             context,
+            reads: Reads::default(),
             counters: Counters::default(),
         }
     }
 
-    fn search(&self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Vec<Value>> {
+    fn search(&mut self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Vec<Value>> {
         let start = self.graph.start_with.eval(&mut Env::new(outer, batch.op))?;
         let mut frontier: Vec<Value> = match start {
             Value::Missing => Vec::new(),
@@ -81,7 +85,7 @@ impl GraphLookupOp {
     }
 
     /// The documents whose `connectToField` holds one of the values.
-    fn step(&self, mut values: Vec<Value>, batch: &Batch<'_>) -> Result<Vec<RowDoc>> {
+    fn step(&mut self, mut values: Vec<Value>, batch: &Batch<'_>) -> Result<Vec<RowDoc>> {
         // Filters refuse undefined, which old data may hold: it connects as null does.
         for value in &mut values {
             if matches!(value, Value::Undefined) {
@@ -95,15 +99,19 @@ impl GraphLookupOp {
         }
         let filter = Arc::new(filter.normalize());
         let mut source = open(&self.graph.from, Some(filter), batch.view, &self.context)?;
-        let mut inner = inner_batch(batch, batch.op);
+        let mut inner = batch.within(batch.op);
         let mut rows = Vec::new();
         loop {
             match source.next(&mut inner)? {
                 Step::Row(row) => rows.push(row.doc),
                 Step::Pause => {}
-                Step::Eof => return Ok(rows),
+                Step::Eof => break,
             }
         }
+        if batch.explains {
+            self.reads.add(&*source);
+        }
+        Ok(rows)
     }
 }
 
@@ -141,6 +149,9 @@ impl Operator for GraphLookupOp {
     }
     fn counters(&self) -> &Counters {
         &self.counters
+    }
+    fn add_reads(&self, reads: &mut Reads) {
+        reads.merge(&self.reads);
     }
     fn inputs(&self) -> Vec<&dyn Operator> {
         vec![&*self.input]

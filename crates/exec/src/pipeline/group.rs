@@ -8,7 +8,7 @@
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::row::Row;
-use crate::spill;
+use crate::spill::{self, Spilled};
 use hashbrown::HashTable;
 use nestor_model::{Document, Error, ErrorCode, RawDocBuf, Result, Value, ValueRef, hash_value, values_equal};
 use nestor_query::accumulator::{Accumulator, AccumulatorSpec, value_bytes};
@@ -32,6 +32,14 @@ struct Bucket {
     states: Vec<Accumulator>,
 }
 
+/// What is counted for explain only.
+#[derive(Default)]
+struct Figures {
+    /// For each field the most that its accumulators held, in bytes.
+    accumulators_max: Vec<usize>,
+    output_bytes: usize,
+}
+
 /// Groups its input.
 pub(super) struct GroupOp {
     input: BoxOperator,
@@ -47,7 +55,9 @@ pub(super) struct GroupOp {
     /// Partitions still to be grouped, with their level.
     waiting: Vec<(u32, File)>,
     level: u32,
-    spilled_rows: u64,
+    spilled: Spilled,
+    /// What only explain shows.
+    figures: Figures,
     output: Option<std::vec::IntoIter<Bucket>>,
     counters: Counters,
 }
@@ -66,7 +76,8 @@ impl GroupOp {
             spill: None,
             waiting: Vec::new(),
             level: 0,
-            spilled_rows: 0,
+            spilled: Spilled::default(),
+            figures: Figures::default(),
             output: None,
             counters: Counters::default(),
         }
@@ -154,6 +165,7 @@ impl GroupOp {
         };
         if self.spill.is_none() && self.level < LEVELS_MAX {
             self.spill = Some(Partitions::create(dir)?);
+            self.spilled.spills += 1;
         }
         // What known groups collect ($push and the like) cannot go to disk.
         if self.accumulators_held > limit.saturating_mul(2) {
@@ -166,16 +178,21 @@ impl GroupOp {
     }
 
     fn set_aside(&mut self, hash: u64, row: &Row) -> Result<()> {
-        self.spilled_rows += 1;
         let partition = (hash >> (self.level * 4)) as usize % PARTITIONS;
-        match &mut self.spill {
-            Some(partitions) => partitions.write(partition, &row.doc.to_raw()),
-            None => Ok(()),
-        }
+        let Some(partitions) = &mut self.spill else {
+            return Ok(());
+        };
+        let raw = row.doc.to_raw();
+        self.spilled.records += 1;
+        self.spilled.bytes += raw.as_bytes().len() as u64;
+        partitions.write(partition, &raw)
     }
 
     /// Ends a pass: its groups become the output, its partitions wait.
-    fn finish_pass(&mut self) -> Result<()> {
+    fn finish_pass(&mut self, batch: &Batch<'_>) -> Result<()> {
+        if batch.explains {
+            self.count_accumulators();
+        }
         self.table.clear();
         self.held = 0;
         self.accumulators_held = 0;
@@ -200,7 +217,18 @@ impl GroupOp {
             }
             self.add(&Row::computed(doc.into()), batch)?;
         }
-        self.finish_pass()
+        self.finish_pass(batch)
+    }
+
+    /// Accumulators are at their largest at the end of a pass.
+    fn count_accumulators(&mut self) {
+        let held_max = &mut self.figures.accumulators_max;
+        held_max.resize(self.group.fields.len(), 0);
+        for (at, max) in held_max.iter_mut().enumerate() {
+            let held = |bucket: &Bucket| size_of::<Accumulator>() + bucket.states[at].memory();
+            let held = self.buckets.iter().map(held).sum::<usize>();
+            *max = held.max(*max);
+        }
     }
 
     fn emit(&self, bucket: Bucket) -> Row {
@@ -225,12 +253,16 @@ impl Operator for GroupOp {
                     Step::Eof => break,
                 }
             }
-            self.finish_pass()?;
+            self.finish_pass(batch)?;
         }
         loop {
             if let Some(bucket) = self.output.as_mut().and_then(Iterator::next) {
                 self.counters.advanced += 1;
-                return Ok(Step::Row(self.emit(bucket)));
+                let row = self.emit(bucket);
+                if batch.explains {
+                    self.figures.output_bytes += row.doc.size();
+                }
+                return Ok(Step::Row(row));
             }
             match self.waiting.pop() {
                 Some((level, file)) => self.group_partition(level, file, batch)?,
@@ -251,9 +283,16 @@ impl Operator for GroupOp {
     fn counters(&self) -> &Counters {
         &self.counters
     }
-    fn explain_fields(&self, out: &mut Document) {
-        out.push("usedDisk", self.spilled_rows > 0);
-        out.push("spilledRecords", self.spilled_rows as i64);
+    fn stage_fields(&self, out: &mut Document) {
+        let fields = self.group.fields.iter().zip(&self.figures.accumulators_max);
+        let held_max: Document = fields
+            .map(|(field, max)| (field.name.clone(), Value::Int64(*max as i64)))
+            .collect();
+        out.push("maxAccumulatorMemoryUsageBytes", held_max);
+        out.push("totalOutputDataSizeBytes", self.figures.output_bytes as i64);
+    }
+    fn spilled(&self) -> Option<Spilled> {
+        Some(self.spilled)
     }
     fn inputs(&self) -> Vec<&dyn Operator> {
         vec![&*self.input]

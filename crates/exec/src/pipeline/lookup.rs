@@ -9,12 +9,13 @@ use super::{PipelineSource, build_stages, open, resolve};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::ops::{Eof, Filter};
+use crate::reads::Reads;
 use crate::row::{Row, RowDoc};
 use nestor_model::{Array, DocRef, Document, Namespace, Path, PathPart, Result, Value, ValueRef, doc};
+use nestor_query::Scope;
 use nestor_query::env::Env;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::Lookup;
-use nestor_query::{OpContext, Scope};
 use std::sync::Arc;
 
 /// Documents of a table between two looks at the interrupt.
@@ -26,6 +27,8 @@ pub(super) struct LookupOp {
     lookup: Arc<Lookup>,
     context: PipelineSource,
     strategy: Strategy,
+    /// What was read for it, counted for explain only.
+    reads: Reads,
     counters: Counters,
 }
 
@@ -47,6 +50,7 @@ impl LookupOp {
             lookup,
             context,
             strategy: Strategy::Undecided,
+            reads: Reads::default(),
             counters: Counters::default(),
         }
     }
@@ -67,6 +71,15 @@ impl LookupOp {
             record: None,
             meta,
         })
+    }
+
+    /// How equality is answered, in the words of MongoDB.
+    fn strategy_name(&self) -> &'static str {
+        match self.strategy {
+            Strategy::Hash(_) => "HashJoin",
+            _ if self.reads.indexes_used.is_empty() => "NestedLoopJoin",
+            _ => "IndexedLoopJoin",
+        }
     }
 
     fn decide(&mut self, row: &Row, batch: &Batch<'_>) -> Result<()> {
@@ -95,10 +108,10 @@ impl LookupOp {
     }
 
     /// The other collection as a table; `None` when it does not fit in memory.
-    fn load(&self, from: &Namespace, foreign: &Path, batch: &Batch<'_>) -> Result<Option<JoinTable>> {
+    fn load(&mut self, from: &Namespace, foreign: &Path, batch: &Batch<'_>) -> Result<Option<JoinTable>> {
         let mut table = JoinTable::new(foreign.clone());
         let mut source = open(from, None, batch.view, &self.context)?;
-        let mut inner = inner_batch(batch, batch.op);
+        let mut inner = batch.within(batch.op);
         loop {
             match source.next(&mut inner)? {
                 Step::Row(row) => {
@@ -107,13 +120,17 @@ impl LookupOp {
                     }
                 }
                 Step::Pause => {}
-                Step::Eof => return Ok(Some(table)),
+                Step::Eof => break,
             }
         }
+        if batch.explains {
+            self.reads.add(&*source);
+        }
+        Ok(Some(table))
     }
 
     /// The matches of one outer document.
-    fn matches(&self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Vec<Value>> {
+    fn matches(&mut self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Vec<Value>> {
         let source = self.source(outer, batch)?;
         let op;
         let inner_op = if self.lookup.has_pipeline {
@@ -138,15 +155,19 @@ impl LookupOp {
             stages = rest;
         }
         node = build_stages(stages, node, &context)?;
-        let mut inner = inner_batch(batch, inner_op);
+        let mut inner = batch.within(inner_op);
         let mut out = Vec::new();
         loop {
             match node.next(&mut inner)? {
                 Step::Row(row) => out.push(Value::Document(row.doc.into_document())),
                 Step::Pause => {}
-                Step::Eof => return Ok(out),
+                Step::Eof => break,
             }
         }
+        if batch.explains {
+            self.reads.add(&*node);
+        }
+        Ok(out)
     }
 
     /// Values of the pipeline's globals: those from outside, then those of `let`.
@@ -204,13 +225,6 @@ fn has_index(collection: &nestor_storage::Collection, foreign: &Path) -> bool {
             .next()
             .is_some_and(|(name, _)| name == foreign.as_str())
     })
-}
-
-/// A batch for what runs to its end within `batch`.
-pub(super) fn inner_batch<'v>(batch: &Batch<'v>, op: &'v OpContext) -> Batch<'v> {
-    let mut inner = Batch::new(batch.view, op, batch.interrupt).with_spill_dir(batch.spill_dir);
-    inner.memory_bytes_max = batch.memory_bytes_max;
-    inner
 }
 
 /// The values of `localField`: through arrays on the way, an array at the end by its elements; null when
@@ -373,9 +387,8 @@ impl Operator for LookupOp {
         self.input.is_done()
     }
     fn save(&mut self) {
+        // What was collected of the other collection stays, as it does for sorts and groups.
         self.input.save();
-        // The next batch may read a newer state.
-        self.strategy = Strategy::Undecided;
     }
     fn stage(&self) -> &'static str {
         "$lookup"
@@ -383,13 +396,18 @@ impl Operator for LookupOp {
     fn counters(&self) -> &Counters {
         &self.counters
     }
-    fn explain_fields(&self, out: &mut Document) {
-        let strategy = match self.strategy {
-            Strategy::Hash(_) => "HashJoin",
-            Strategy::Same(_) => "Uncorrelated",
-            Strategy::PerRow | Strategy::Undecided => "NestedLoopJoin",
-        };
-        out.push("strategy", strategy);
+    fn stage_fields(&self, out: &mut Document) {
+        if self.lookup.join.is_some() {
+            out.push("strategy", self.strategy_name());
+        }
+        out.push("totalDocsExamined", self.reads.docs_examined as i64);
+        out.push("totalKeysExamined", self.reads.keys_examined as i64);
+        out.push("collectionScans", self.reads.collection_scans as i64);
+        let indexes = self.reads.indexes_used.iter().map(|name| Value::from(name.as_str()));
+        out.push("indexesUsed", indexes.collect::<Vec<Value>>());
+    }
+    fn add_reads(&self, reads: &mut Reads) {
+        reads.merge(&self.reads);
     }
     fn inputs(&self) -> Vec<&dyn Operator> {
         vec![&*self.input]

@@ -17,18 +17,21 @@ mod hash_join;
 mod lookup;
 mod map;
 mod open;
+mod probe;
 mod sample;
 mod union_with;
 mod unwind;
 mod window;
 
-pub use open::{PipelineSource, open, plan_stages, resolve};
+pub use open::{Explained, PipelineSource, Restrict, explain_stages, open, plan_stages, resolve};
+pub use probe::{PipelineReport, Probe, StageReport, report};
 
 use crate::operator::BoxOperator;
 use crate::ops::{Filter, Limit, Project, Skip, Sort};
-use nestor_model::{Document, Error, ErrorCode, Namespace, Result};
-use nestor_query::stage::{Pipeline, SourceStage, Stage};
+use nestor_model::{Document, Error, ErrorCode, Namespace, Result, doc};
+use nestor_query::stage::{Pipeline, SourceStage, Stage, Written};
 use nestor_storage::View;
+use std::ops::Range;
 
 /// Answers the stages that read the server's own state.
 pub trait ServerState: Send + Sync {
@@ -53,18 +56,57 @@ pub fn build(pipeline: &Pipeline, source: BoxOperator, context: &PipelineSource)
 
 /// As [`build`], for a part of a pipeline.
 pub fn build_stages(stages: &[Stage], source: BoxOperator, context: &PipelineSource) -> Result<BoxOperator> {
+    build_each(stages, source, context, &mut |node, _| node)
+}
+
+/// As [`build_stages`], with a [`Probe`] on the source and on each stage.
+fn build_probed(
+    stages: &[Stage],
+    written: &[Written],
+    source: BoxOperator,
+    context: &PipelineSource,
+) -> Result<BoxOperator> {
+    let source = Box::new(Probe::new(source, Document::new()));
+    build_each(stages, source, context, &mut |node, done| {
+        Box::new(Probe::new(node, shown(&stages[done.clone()], &written[done])))
+    })
+}
+
+/// Stages that run as one, as explain prints them.
+fn shown(stages: &[Stage], written: &[Written]) -> Document {
+    let (Some(stage), Some(first)) = (stages.first(), written.first()) else {
+        return Document::new();
+    };
+    match (stage, stages.get(1)) {
+        (Stage::Sort(spec), Some(Stage::Limit(limit))) => {
+            doc! { "$sort": doc! { "sortKey": spec.serialize(), "limit": *limit as i64 } }
+        }
+        _ => stage.serialize(first),
+    }
+}
+
+/// Builds stage by stage; `finish` is told which stages an operator does and what stands on top of it afterwards.
+fn build_each(
+    stages: &[Stage],
+    source: BoxOperator,
+    context: &PipelineSource,
+    finish: &mut dyn FnMut(BoxOperator, Range<usize>) -> BoxOperator,
+) -> Result<BoxOperator> {
     let mut node = source;
-    let mut stages = stages.iter().peekable();
-    while let Some(stage) = stages.next() {
-        node = match stage {
+    let mut at = 0;
+    while let Some(stage) = stages.get(at) {
+        let begin = at;
+        at += 1;
+        let built: BoxOperator = match stage {
             Stage::Match(filter) => Box::new(Filter::new(node, filter.clone())),
             Stage::Project { projection, .. } => Box::new(Project::new(node, projection.clone(), None)),
             Stage::Sort(spec) => {
-                // A limit right behind keeps the best rows only; the limit itself stays.
-                let limit = match stages.peek() {
+                // With a limit right behind only the best rows are kept.
+                let limit = match stages.get(at) {
                     Some(Stage::Limit(limit)) => Some(*limit),
                     _ => None,
                 };
+                at += usize::from(limit.is_some());
                 Box::new(Sort::new(node, spec.clone(), limit, true))
             }
             Stage::Limit(limit) => Box::new(Limit::new(node, *limit)),
@@ -87,6 +129,7 @@ pub fn build_stages(stages: &[Stage], source: BoxOperator, context: &PipelineSou
             Stage::Source(source) => Box::new(documents::DocumentsOp::of_server(source.clone(), context.clone())),
             Stage::Out(_) | Stage::Merge(_) => return Ok(node),
         };
+        node = finish(built, begin..at);
     }
     Ok(node)
 }

@@ -1,16 +1,16 @@
 //! Opening a namespace as the source of a pipeline: collections, views, and nothing at all.
 
-use super::{ServerState, build_stages};
+use super::{ServerState, build_probed, build_stages};
 use crate::build::build as build_plan;
 use crate::catalog::{indexes, plan};
 use crate::operator::BoxOperator;
 use crate::ops::Eof;
 use nestor_model::{Error, ErrorCode, Namespace, Result, ValueRef};
 use nestor_planner::pipeline::{group_scan, split};
-use nestor_planner::{FindQuery, Hint, plan_find};
+use nestor_planner::{FindQuery, Hint, PlanNode, candidates, plan_find};
 use nestor_query::Scope;
 use nestor_query::matcher::MatchExpr;
-use nestor_query::stage::{ParseContext, Pipeline, Place, Stage};
+use nestor_query::stage::{ParseContext, Pipeline, Place, Stage, Written};
 use nestor_storage::{Collection, View};
 use std::sync::Arc;
 
@@ -45,23 +45,34 @@ pub struct Resolved {
     pub collection: Option<Arc<Collection>>,
     /// What the views do to it.
     pub stages: Vec<Stage>,
+    /// How those were written, when that was asked for.
+    written: Vec<Written>,
 }
 
 /// Resolves a namespace through its views.
 ///
 /// Error: 165 when views are nested too deep.
 pub fn resolve(namespace: &Namespace, view: &dyn View) -> Result<Resolved> {
+    resolve_keeping(namespace, view, false)
+}
+
+fn resolve_keeping(namespace: &Namespace, view: &dyn View, keep_written: bool) -> Result<Resolved> {
     let mut namespace = namespace.clone();
-    let mut layers: Vec<Vec<Stage>> = Vec::new();
+    let mut layers: Vec<Pipeline> = Vec::new();
     loop {
         let collection = view.catalog().collection(&namespace.db, &namespace.coll).cloned();
         let definition = collection.as_deref().and_then(view_definition);
         let Some((on, pipeline)) = definition else {
-            let stages = layers.into_iter().rev().flatten().collect();
+            let (mut stages, mut written) = (Vec::new(), Vec::new());
+            for layer in layers.into_iter().rev() {
+                stages.extend(layer.stages);
+                written.extend(layer.written);
+            }
             return Ok(Resolved {
                 namespace,
                 collection,
                 stages,
+                written,
             });
         };
         if layers.len() >= VIEW_DEPTH_MAX {
@@ -73,7 +84,8 @@ pub fn resolve(namespace: &Namespace, view: &dyn View) -> Result<Resolved> {
         let base = Namespace::new(namespace.db.clone(), on);
         let mut scope = Scope::new();
         let mut context = ParseContext::new(&mut scope, base.clone(), Place::View);
-        layers.push(Pipeline::parse(pipeline, &mut context)?.stages);
+        context.keep_written = keep_written;
+        layers.push(Pipeline::parse(pipeline, &mut context)?);
         namespace = base;
     }
 }
@@ -87,38 +99,141 @@ fn view_definition(collection: &Collection) -> Option<(&str, nestor_model::Array
     }
 }
 
+/// How a pipeline is read, views resolved: the find that does its first stages, and the stages that stay.
+struct Prepared {
+    collection: Option<Arc<Collection>>,
+    context: PipelineSource,
+    query: FindQuery,
+    /// The plan of the find.
+    plan: PlanNode,
+    /// All stages, those of views first.
+    stages: Vec<Stage>,
+    written: Vec<Written>,
+    /// How many of them the plan does.
+    done: usize,
+    /// Whether the indexes were restricted.
+    restricted: bool,
+    /// The plan is none of the query's own, but one made for the `$group` after it.
+    for_group: bool,
+}
+
+/// Restricts the indexes that a query may use; true when it did.
+pub type Restrict<'r> = &'r dyn Fn(&Namespace, &mut FindQuery) -> bool;
+
+impl Prepared {
+    fn new(
+        resolved: Resolved,
+        stages: &[Stage],
+        written: &[Written],
+        hint: &Hint,
+        restrict: Restrict<'_>,
+        context: &PipelineSource,
+    ) -> Result<Self> {
+        let all: Vec<Stage> = resolved.stages.into_iter().chain(stages.iter().cloned()).collect();
+        let (mut query, done) = split(&all);
+        hint.apply(&mut query);
+        let restricted = restrict(&resolved.namespace, &mut query);
+        let mut for_group = false;
+        let plan = match &resolved.collection {
+            Some(collection) => {
+                let indexes = indexes(collection)?;
+                let unlimited = query.limit.is_none() && query.skip == 0;
+                let free = unlimited && !restricted && *hint == Hint::default();
+                let loose = match all.get(done) {
+                    Some(Stage::Group(group)) if free => {
+                        let order = query.sort.as_deref();
+                        group_scan(&query.filter, order, group, query.collation.as_ref(), &indexes)
+                    }
+                    _ => None,
+                };
+                for_group = loose.is_some();
+                match loose {
+                    Some(plan) => plan,
+                    None => plan_find(&query, &indexes)?,
+                }
+            }
+            None => PlanNode::Eof,
+        };
+        let mut of_views = resolved.written;
+        of_views.extend_from_slice(written);
+        Ok(Self {
+            context: context.on(resolved.namespace),
+            collection: resolved.collection,
+            query,
+            plan,
+            stages: all,
+            written: of_views,
+            done,
+            restricted,
+            for_group,
+        })
+    }
+
+    fn source(&self) -> Result<BoxOperator> {
+        match &self.collection {
+            Some(collection) => build_plan(&self.plan, collection),
+            None => Ok(Box::new(Eof::default())),
+        }
+    }
+}
+
 /// Plans a pipeline over a namespace, through views: its first stages become a find where they can.
 pub fn plan_stages(
     namespace: &Namespace,
     stages: &[Stage],
     hint: &Hint,
+    restrict: Restrict<'_>,
     view: &dyn View,
     context: &PipelineSource,
 ) -> Result<BoxOperator> {
-    let resolved = resolve(namespace, view)?;
-    let context = context.on(resolved.namespace);
-    let all: Vec<Stage> = resolved.stages.into_iter().chain(stages.iter().cloned()).collect();
-    let Some(collection) = &resolved.collection else {
-        return build_stages(&all, Box::new(Eof::default()), &context);
+    let prepared = Prepared::new(resolve(namespace, view)?, stages, &[], hint, restrict, context)?;
+    build_stages(&prepared.stages[prepared.done..], prepared.source()?, &prepared.context)
+}
+
+/// A pipeline that is explained.
+pub struct Explained {
+    /// The collection at the bottom.
+    pub namespace: Namespace,
+    /// The find that does the first stages.
+    pub query: FindQuery,
+    /// The plans it could run by, the one that it does run by first; none without a collection.
+    pub plans: Vec<PlanNode>,
+    /// Whether the indexes were restricted.
+    pub restricted: bool,
+    /// Stages that stay on top of the plan.
+    pub stages: usize,
+    /// The pipeline, each stage with a [`Probe`](super::Probe): read them with [`report`](super::report()).
+    pub root: BoxOperator,
+}
+
+/// As [`plan_stages`], to be explained. The pipeline has to have been parsed with its text.
+pub fn explain_stages(
+    namespace: &Namespace,
+    pipeline: &Pipeline,
+    hint: &Hint,
+    restrict: Restrict<'_>,
+    view: &dyn View,
+    context: &PipelineSource,
+) -> Result<Explained> {
+    let resolved = resolve_keeping(namespace, view, true)?;
+    let prepared = Prepared::new(resolved, &pipeline.stages, &pipeline.written, hint, restrict, context)?;
+    let (stages, written) = (&prepared.stages[prepared.done..], &prepared.written[prepared.done..]);
+    let root = build_probed(stages, written, prepared.source()?, &prepared.context)?;
+    let mut plans = match &prepared.collection {
+        Some(collection) => candidates(&prepared.query, &indexes(collection)?),
+        None => Vec::new(),
     };
-    let (mut query, done) = split(&all);
-    hint.apply(&mut query);
-    let indexes = indexes(collection)?;
-    let unlimited = query.limit.is_none() && query.skip == 0;
-    let free = unlimited && *hint == Hint::default();
-    if let (Some(Stage::Group(group)), true) = (all.get(done), free) {
-        if let Some(plan) = group_scan(
-            &query.filter,
-            query.sort.as_deref(),
-            group,
-            query.collation.as_ref(),
-            &indexes,
-        ) {
-            return build_stages(&all[done..], build_plan(&plan, collection)?, &context);
-        }
+    if prepared.for_group {
+        plans.insert(0, prepared.plan);
     }
-    let source = build_plan(&plan_find(&query, &indexes)?, collection)?;
-    build_stages(&all[done..], source, &context)
+    Ok(Explained {
+        stages: stages.len(),
+        namespace: prepared.context.namespace,
+        query: prepared.query,
+        plans,
+        restricted: prepared.restricted,
+        root,
+    })
 }
 
 /// The documents of a namespace that match `filter`, through views; none when it does not exist.

@@ -4,6 +4,7 @@ use super::{PipelineSource, build, open};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::ops::Eof;
+use crate::reads::Reads;
 use nestor_model::Result;
 use nestor_query::stage::UnionWith;
 use std::sync::Arc;
@@ -73,6 +74,11 @@ impl Operator for UnionWithOp {
     }
     fn counters(&self) -> &Counters {
         &self.counters
+    }
+    fn add_reads(&self, reads: &mut Reads) {
+        if let Some(other) = &self.other {
+            reads.add(&**other);
+        }
     }
     fn inputs(&self) -> Vec<&dyn Operator> {
         vec![&*self.input]

@@ -8,7 +8,7 @@ use crate::Scope;
 use crate::accumulator::AccumulatorSpec;
 use crate::sort::SortSpec;
 use nestor_model::order::canonical_class;
-use nestor_model::{Error, Result, Str, Value, ValueRef, compare, doc};
+use nestor_model::{Document, Error, Result, Str, Value, ValueRef, compare, doc};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -129,6 +129,29 @@ pub(super) fn count_only(scope: &mut Scope) -> Result<Vec<(Str, AccumulatorSpec)
     )])
 }
 
+/// The `$group` that a `$bucket` which parsed stands for.
+pub(super) fn as_group(value: ValueRef<'_>, scope: &mut Scope) -> Result<Document> {
+    let option = |name| {
+        value
+            .as_document()
+            .and_then(|doc| doc.get(name))
+            .unwrap_or(ValueRef::Missing)
+    };
+    let boundaries = parse_boundaries(option("boundaries"), scope)?;
+    let default = match option("default") {
+        ValueRef::Missing => None,
+        default => Expr::parse(default, scope)?.constant().cloned(),
+    };
+    let mut out = doc! { "_id": switch(option("groupBy"), &boundaries, default) };
+    match option("output").as_document() {
+        Some(fields) => out
+            .fields_mut()
+            .extend(fields.iter().map(|(name, value)| (name.into(), value.to_value()))),
+        None => out.push("count", doc! { "$sum": 1 }),
+    }
+    Ok(out)
+}
+
 fn parse_boundaries(value: ValueRef<'_>, scope: &mut Scope) -> Result<Vec<Value>> {
     let ValueRef::Array(items) = value else {
         return Err(Error::location(
@@ -188,7 +211,7 @@ fn check_default(default: Option<&Value>, boundaries: &[Value]) -> Result<()> {
 }
 
 /// `{$switch: {branches: [{case: {$and: [{$gte: [by, low]}, {$lt: [by, high]}]}, then: low}, ...], default}}`.
-fn switch(by: ValueRef<'_>, boundaries: &[Value], default: Option<Value>) -> nestor_model::Document {
+fn switch(by: ValueRef<'_>, boundaries: &[Value], default: Option<Value>) -> Document {
     let literal = |value: &Value| doc! { "$literal": value.clone() };
     let pair = |value: &Value| Value::from(vec![by.to_value(), literal(value).into()]);
     let branches: Vec<Value> = boundaries

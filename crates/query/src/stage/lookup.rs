@@ -103,6 +103,7 @@ pub(super) fn parse(
         scope: &mut scope,
         namespace: namespace.clone(),
         place: context.place,
+        keep_written: context.keep_written,
         in_facet: context.in_facet,
         depth: context.depth,
     };

@@ -26,6 +26,7 @@ mod sources;
 mod union_with;
 mod unwind;
 mod window;
+mod written;
 
 pub use bucket_auto::{BucketAuto, Granularity};
 pub use densify::{Densify, DensifyBounds};
@@ -40,6 +41,7 @@ pub use sources::SourceStage;
 pub use union_with::UnionWith;
 pub use unwind::{Unwind, Unwound};
 pub use window::{Bound, Bounds, RangeUnit, SetWindowFields, WindowFunction};
+pub use written::Written;
 
 use crate::matcher::MatchExpr;
 use crate::projection::Projection;
@@ -58,6 +60,8 @@ const PIPELINE_DEPTH_MAX: usize = 20;
 pub struct Pipeline {
     /// In order; may be empty.
     pub stages: Vec<Stage>,
+    /// `written[i]` is what stage `i` was parsed from; empty unless [`ParseContext::keep_written`] asked for it.
+    pub written: Vec<Written>,
 }
 
 /// One stage.
@@ -119,6 +123,8 @@ pub struct ParseContext<'a> {
     pub namespace: Namespace,
     /// Where the pipeline stands.
     pub place: Place,
+    /// Whether the pipeline is to remember how its stages were written, for explain.
+    pub keep_written: bool,
     /// Inside `$facet`, at whatever depth: its prohibitions hold for the pipelines of stages in it too.
     in_facet: bool,
     depth: usize,
@@ -131,6 +137,7 @@ impl<'a> ParseContext<'a> {
             scope,
             namespace,
             place,
+            keep_written: false,
             in_facet: false,
             depth: 0,
         }
@@ -148,6 +155,7 @@ impl<'a> ParseContext<'a> {
             scope: self.scope,
             namespace,
             place,
+            keep_written: self.keep_written,
             in_facet: self.in_facet || place == Place::Facet,
             depth: self.depth + 1,
         };
@@ -377,7 +385,7 @@ impl Pipeline {
     /// allowed inside others, 7749501 too many stages, 232 pipelines nested too deep, 73 a stage on the
     /// wrong kind of namespace, and each stage's own.
     pub fn parse(pipeline: ArrayRef<'_>, context: &mut ParseContext<'_>) -> Result<Self> {
-        let mut stages = Vec::new();
+        let (mut stages, mut written) = (Vec::new(), Vec::new());
         let mut placed: Vec<&StageDef> = Vec::new();
         for item in pipeline {
             if placed.len() >= STAGES_MAX {
@@ -407,6 +415,9 @@ impl Pipeline {
             };
             check_nesting(def, context)?;
             (def.parse)(def.name, value, context, &mut stages)?;
+            if context.keep_written {
+                written::note(&mut written, def.name, value, stages.len());
+            }
             placed.push(def);
         }
         check_positions(&placed, context)?;
@@ -416,7 +427,7 @@ impl Pipeline {
                 return Err(sources::refusal(name));
             }
         }
-        Ok(Self { stages })
+        Ok(Self { stages, written })
     }
 
     /// The namespaces that stages read or write beside the pipeline's own.

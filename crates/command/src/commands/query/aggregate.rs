@@ -124,7 +124,8 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
                 "Aggregation explain does not support the 'writeConcern' option"
             );
         }
-        return super::explain::aggregate(context, &args, &ns, reply);
+        let verbosity = super::explain::Verbosity::QueryPlanner;
+        return super::explain_pipeline::aggregate(context, &args, &ns, verbosity, context.body, reply);
     }
     let Some(cursor) = cursor else {
         bail!(

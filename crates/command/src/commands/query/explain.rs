@@ -3,6 +3,7 @@
 use super::aggregate::AggregateArgs;
 use super::count::{CountArgs, as_find};
 use super::distinct::DistinctArgs;
+use super::explain_pipeline;
 use super::find::FindArgs;
 use crate::Context;
 use crate::args::Arg;
@@ -10,23 +11,22 @@ use crate::dispatch::{CommandSpec, Flags};
 use crate::parameters::Param;
 use crate::plans::Written;
 use crate::read::{self, Target};
-use crate::write::merge::check_merge;
+use nestor_exec::ops::Eof;
 use nestor_exec::write::{Changed, Writer};
-use nestor_exec::{BoxOperator, Operator, Row, RowDoc, Step, build};
+use nestor_exec::{BoxOperator, Operator, Reads, Row, RowDoc, Step, build};
 use nestor_model::value::DocRef;
-use nestor_model::{ArrayRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
+use nestor_model::{Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_planner::choose::for_count;
 use nestor_planner::explain::plan_document;
-use nestor_planner::shape::{filter_query_shape, pipeline_query_shape, plan_shape_hash};
+use nestor_planner::shape::{filter_query_shape, plan_shape_hash};
 use nestor_planner::{FindQuery, PlanNode, candidates};
 use nestor_query::env::Scope;
 use nestor_query::matcher::MatchExpr;
-use nestor_query::stage::Stage;
 use nestor_query::update::{Applied, Update, UpdateOptions};
 use nestor_storage::{Snapshot, View};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -47,29 +47,29 @@ crate::args! {
 
 /// How much explain says.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Verbosity {
+pub(super) enum Verbosity {
     QueryPlanner,
     ExecutionStats,
     AllPlansExecution,
 }
 
 /// The query that is explained.
-struct Subject {
-    ns: Namespace,
-    filter: Arc<MatchExpr>,
+pub(super) struct Subject {
+    pub(super) ns: Namespace,
+    pub(super) filter: Arc<MatchExpr>,
     /// The plans it could run by, the one that it does run by first; none without a collection.
-    plans: Vec<PlanNode>,
+    pub(super) plans: Vec<PlanNode>,
     /// A filter of its shape restricted the indexes.
-    index_filter_set: bool,
+    pub(super) index_filter_set: bool,
     /// What plans are shared by.
-    plan_shape: String,
+    pub(super) plan_shape: String,
     /// What the command is, literals by type.
-    query_shape: Document,
-    write: Option<Write>,
+    pub(super) query_shape: Document,
+    pub(super) write: Option<Write>,
 }
 
 /// What a write command would do with what it finds.
-enum Write {
+pub(super) enum Write {
     Update {
         multi: bool,
         upsert: bool,
@@ -155,7 +155,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             Some(name) => crate::names::collection(context.db(), name)?,
             None => Namespace::new(context.db(), ""),
         };
-        return aggregate(context, &inner, &ns, reply);
+        return explain_pipeline::aggregate(context, &inner, &ns, verbosity, args.command, reply);
     }
     let subject = subject(context, &snapshot, name, args.command)?;
     append(context, &snapshot, &subject, verbosity, reply)?;
@@ -345,15 +345,14 @@ fn append(
     if verbosity == Verbosity::QueryPlanner {
         return Ok(());
     }
-    let mut stats = doc! { "executionSuccess": true };
     let started = Instant::now();
-    let (mut returned, mut keys, mut docs) = (0i64, 0i64, 0i64);
+    let mut returned = 0i64;
     let mut changes = Changes::default();
-    let mut stages = doc! { "stage": "EOF", "nReturned": 0, "isEOF": 1 };
+    let mut root: BoxOperator = Box::<Eof>::default();
+    let (op, _) = context.operation(None)?;
+    let mut batch = read::batch(context, snapshot, &op, true);
     if let Some(collection) = snapshot.catalog().get(&subject.ns) {
-        let (op, _) = context.operation(None)?;
-        let mut root: BoxOperator = build(&plan, collection)?;
-        let mut batch = read::batch(context, snapshot, &op, true);
+        root = build(&plan, collection)?;
         let mut ws = context.service.engine.begin_at(snapshot.clone());
         let mut writer = match subject.write {
             Some(_) => Some(Writer::new(&mut ws, collection.clone(), &op, None)?),
@@ -373,22 +372,38 @@ fn append(
             changes.keys_inserted = writer.keys_inserted;
             changes.keys_deleted = writer.keys_deleted;
         }
-        sum(&*root, &mut keys, &mut docs);
-        stages = stage_document(&*root);
+    } else {
+        root.next(&mut batch)?;
     }
+    let mut stats = execution_stats(&*root, returned, started.elapsed(), verbosity);
     if let Some(write) = &subject.write {
-        stages = would_write(write, &changes, stages);
-    }
-    stats.push("nReturned", returned as i32);
-    stats.push("executionTimeMillis", started.elapsed().as_millis() as i32);
-    stats.push("totalKeysExamined", keys as i32);
-    stats.push("totalDocsExamined", docs as i32);
-    stats.push("executionStages", stages);
-    if verbosity == Verbosity::AllPlansExecution {
-        stats.push("allPlansExecution", Vec::new());
+        let input = stats
+            .remove("executionStages")
+            .and_then(|stages| stages.as_document().cloned());
+        stats.push(
+            "executionStages",
+            would_write(write, &changes, input.unwrap_or_default()),
+        );
     }
     reply.append("executionStats", &stats);
     Ok(())
+}
+
+/// `executionStats` of a plan that ran.
+pub(super) fn execution_stats(root: &dyn Operator, returned: i64, elapsed: Duration, verbosity: Verbosity) -> Document {
+    let reads = Reads::of(root);
+    let mut stats = doc! {
+        "executionSuccess": true,
+        "nReturned": returned as i32,
+        "executionTimeMillis": elapsed.as_millis() as i32,
+        "totalKeysExamined": reads.keys_examined as i32,
+        "totalDocsExamined": reads.docs_examined as i32,
+        "executionStages": stage_document(root),
+    };
+    if verbosity == Verbosity::AllPlansExecution {
+        stats.push("allPlansExecution", Vec::new());
+    }
+    stats
 }
 
 /// A whole plan: the write on top of it, if there is one.
@@ -432,7 +447,7 @@ fn would_write(write: &Write, changes: &Changes, input: Document) -> Document {
 }
 
 /// The hash of a query shape: SHA-256 in hexadecimal digits.
-fn query_shape_hash(shape: &Document) -> String {
+pub(super) fn query_shape_hash(shape: &Document) -> String {
     Sha256::digest(shape.to_raw().as_bytes())
         .iter()
         .map(|byte| format!("{byte:02X}"))
@@ -465,17 +480,8 @@ pub(crate) fn stage_document(operator: &dyn Operator) -> Document {
     out
 }
 
-fn sum(operator: &dyn Operator, keys: &mut i64, docs: &mut i64) {
-    let counters = operator.counters();
-    *keys += counters.keys_examined as i64;
-    *docs += counters.docs_examined as i64;
-    for input in operator.inputs() {
-        sum(input, keys, docs);
-    }
-}
-
 /// `queryPlanner`: how the documents are read.
-fn planner_document(subject: &Subject) -> Document {
+pub(super) fn planner_document(subject: &Subject) -> Document {
     let plan = subject.plans.first().cloned().unwrap_or(PlanNode::Eof);
     let shape_hash = plan_shape_hash(&subject.plan_shape);
     let rejected: Vec<Value> = subject
@@ -501,7 +507,7 @@ fn planner_document(subject: &Subject) -> Document {
     }
 }
 
-fn append_server(context: &Context<'_>, reply: &mut RawWriter) {
+pub(super) fn append_server(context: &Context<'_>, reply: &mut RawWriter) {
     let host = context.service.options.host.as_str();
     let (name, port) = host.rsplit_once(':').unwrap_or((host, "0"));
     let info = doc! {
@@ -517,89 +523,4 @@ fn append_server(context: &Context<'_>, reply: &mut RawWriter) {
         "internalQueryMaxBlockingSortMemoryUsageBytes": parameters.number(Param::SortMemoryBytes),
     };
     reply.append("serverParameters", &limits);
-}
-
-/// Stages that are part of a pipeline's plan shape.
-const PLANNED_STAGES: [&str; 11] = [
-    "$group",
-    "$lookup",
-    "$bucket",
-    "$bucketAuto",
-    "$replaceRoot",
-    "$project",
-    "$sort",
-    "$count",
-    "$sortByCount",
-    "$densify",
-    "$setWindowFields",
-];
-
-/// Explains a pipeline: the stages it was parsed into, over the plan that feeds them.
-pub(super) fn aggregate(
-    context: &mut Context<'_>,
-    args: &AggregateArgs<'_>,
-    ns: &Namespace,
-    reply: &mut RawWriter,
-) -> Result<()> {
-    super::aggregate::check(args)?;
-    let snapshot = context.read_snapshot()?;
-    let (_, mut scope) = context.operation(args.variables)?;
-    let pipeline = ArrayRef::Raw(args.pipeline.0.0);
-    // Parsing and planning find every error that running would.
-    let running = context.plan_pipeline(&snapshot, ns, pipeline, &mut scope)?;
-    if let Some(Stage::Merge(merge)) = running.pipeline.stages.last() {
-        check_merge(&snapshot, merge)?;
-    }
-    let filter = match pipeline.iter().next() {
-        Some(ValueRef::Document(stage)) => match stage.get("$match") {
-            Some(ValueRef::Document(DocRef::Raw(filter))) => Some(filter),
-            _ => None,
-        },
-        _ => None,
-    };
-    let mut query = hinted(&snapshot, ns, filter, args.hint, &mut scope)?;
-    let index_filter_set = context.apply_index_filter(ns, &mut query, Written::default());
-    let mut plan_shape = Written::default().shape(&query);
-    for stage in pipeline
-        .iter()
-        .skip(1)
-        .filter_map(ValueRef::as_document)
-        .flat_map(DocRef::iter)
-    {
-        // The stages that a plan takes part in.
-        if PLANNED_STAGES.contains(&stage.0) {
-            plan_shape.push_str(stage.0);
-        }
-    }
-    let cmd_ns = doc! { "db": ns.db.clone(), "coll": ns.coll.clone() };
-    let subject = Subject {
-        ns: ns.clone(),
-        filter: query.filter.clone(),
-        plans: plans(&snapshot, ns, &query)?,
-        index_filter_set,
-        plan_shape,
-        query_shape: doc! { "cmdNs": cmd_ns, "command": "aggregate", "pipeline": pipeline_query_shape(pipeline) },
-        write: None,
-    };
-    // A pipeline that writes, or reads no collection, is more than a plan: it is told stage by stage.
-    let reads_nothing = matches!(
-        running.pipeline.stages.first(),
-        Some(Stage::Documents(_) | Stage::Source(_))
-    );
-    if reads_nothing || running.pipeline.writes() {
-        reply.append("explainVersion", "1");
-        let cursor = doc! { "$cursor": doc! { "queryPlanner": planner_document(&subject) } };
-        let mut stages = Vec::new();
-        if !reads_nothing {
-            stages.push(Value::Document(cursor));
-        }
-        stages.extend(pipeline.iter().map(ValueRef::to_value));
-        reply.append("stages", &Value::from(stages));
-        reply.append("queryShapeHash", query_shape_hash(&subject.query_shape).as_str());
-    } else {
-        append(context, &snapshot, &subject, Verbosity::QueryPlanner, reply)?;
-    }
-    reply.append_raw("command", context.body);
-    append_server(context, reply);
-    Ok(())
 }

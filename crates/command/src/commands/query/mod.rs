@@ -4,6 +4,7 @@ pub mod aggregate;
 pub mod count;
 pub mod distinct;
 pub mod explain;
+mod explain_pipeline;
 pub mod find;
 pub mod get_more;
 pub mod kill_cursors;

@@ -9,9 +9,10 @@ use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::ops::Sort;
 use crate::row::{Row, RowDoc};
+use crate::spill::Spilled;
 use compute::Partition;
 pub(super) use frame::add_unit;
-use nestor_model::{DocRef, Path, Result, Value, ValueRef, doc, values_equal};
+use nestor_model::{DocRef, Document, Path, Result, Value, ValueRef, doc, values_equal};
 use nestor_query::env::Env;
 use nestor_query::sort::{SortBy, SortPart, SortSpec};
 use nestor_query::stage::SetWindowFields;
@@ -29,7 +30,9 @@ pub(super) struct WindowOp {
     /// The partition being given out.
     ready: Option<Ready>,
     input_done: bool,
-    spilled: u64,
+    spilled: Spilled,
+    /// Most bytes that the rows of a partition held.
+    held_max: usize,
     counters: Counters,
 }
 
@@ -119,7 +122,8 @@ impl WindowOp {
             store: RowStore::default(),
             ready: None,
             input_done: false,
-            spilled: 0,
+            spilled: Spilled::default(),
+            held_max: 0,
             counters: Counters::default(),
         }
     }
@@ -151,7 +155,10 @@ impl WindowOp {
         }
         self.store.seal()?;
         let rows = std::mem::take(&mut self.store);
-        self.spilled += u64::from(rows.is_on_disk());
+        self.held_max = self.held_max.max(rows.held_max());
+        if let Some(bytes) = rows.bytes_on_disk() {
+            self.spilled.add(rows.len() as u64, bytes);
+        }
         let partition = Partition {
             rows: &rows,
             sort: self.spec.sort_by.as_deref(),
@@ -212,8 +219,11 @@ impl Operator for WindowOp {
     fn counters(&self) -> &Counters {
         &self.counters
     }
-    fn explain_fields(&self, out: &mut nestor_model::Document) {
-        out.push("usedDisk", self.spilled > 0);
+    fn stage_fields(&self, out: &mut Document) {
+        out.push("maxTotalMemoryUsageBytes", self.held_max as i64);
+    }
+    fn spilled(&self) -> Option<Spilled> {
+        Some(self.spilled)
     }
     fn inputs(&self) -> Vec<&dyn Operator> {
         vec![&*self.sorted]

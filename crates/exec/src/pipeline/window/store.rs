@@ -13,6 +13,7 @@ use std::os::unix::fs::FileExt;
 pub(super) struct RowStore {
     memory: Vec<RowDoc>,
     held: usize,
+    held_max: usize,
     disk: Option<Disk>,
 }
 
@@ -36,8 +37,14 @@ impl RowStore {
         self.len() == 0
     }
 
-    pub(super) fn is_on_disk(&self) -> bool {
-        self.disk.is_some()
+    /// Bytes in the file, if there is one.
+    pub(super) fn bytes_on_disk(&self) -> Option<u64> {
+        self.disk.as_ref().and_then(|disk| disk.offsets.last().copied())
+    }
+
+    /// The most that was held in memory, in bytes.
+    pub(super) fn held_max(&self) -> usize {
+        self.held_max
     }
 
     /// Bytes held in memory.
@@ -51,6 +58,7 @@ impl RowStore {
             return disk.push(&row);
         }
         self.held += size_of::<RowDoc>() + row.size();
+        self.held_max = self.held;
         self.memory.push(row);
         if self.held <= batch.memory_bytes_max {
             return Ok(());

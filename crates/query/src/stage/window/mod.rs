@@ -11,7 +11,7 @@ use super::{ParseContext, Stage};
 use crate::Expr;
 use crate::expr::validate_path;
 use crate::sort::SortSpec;
-use nestor_model::{Error, Path, Result, Str, Value, ValueRef, doc};
+use nestor_model::{DocRef, Document, Error, Path, Result, Str, Value, ValueRef, doc};
 use std::sync::Arc;
 
 /// A parsed `$setWindowFields`.
@@ -32,13 +32,11 @@ pub(super) fn parse(
     context: &mut ParseContext<'_>,
     out: &mut Vec<Stage>,
 ) -> Result<()> {
-    let ValueRef::Document(doc) = value else {
-        return Err(Error::failed_to_parse(format!(
-            "the {stage} stage specification must be an object, found {}",
-            value.bson_type().alias()
-        )));
-    };
-    let options = Options::read(stage, doc, &["partitionBy", "sortBy", "output"])?;
+    let options = Options::read(
+        stage,
+        specification(stage, value)?,
+        &["partitionBy", "sortBy", "output"],
+    )?;
     let output = options.document("output")?.ok_or_else(|| options.missing("output"))?;
     let partition_by = options
         .get("partitionBy")
@@ -70,18 +68,26 @@ pub(super) fn parse(
 ///
 /// Errors: 9, 14, 40414, 40415, 6050200 to 6050204.
 pub(super) fn parse_fill(
-    stage: &'static str,
+    _: &'static str,
     value: ValueRef<'_>,
     context: &mut ParseContext<'_>,
     out: &mut Vec<Stage>,
 ) -> Result<()> {
-    let ValueRef::Document(doc) = value else {
-        return Err(Error::failed_to_parse(format!(
-            "the {stage} stage specification must be an object, found {}",
-            value.bson_type().alias()
-        )));
-    };
-    let options = Options::read(stage, doc, &["partitionBy", "partitionByFields", "sortBy", "output"])?;
+    let (windows, values) = desugar_fill(value)?;
+    if let Some(windows) = windows {
+        parse("$setWindowFields", Value::Document(windows).as_ref(), context, out)?;
+    }
+    if !values.is_empty() {
+        super::simple::parse_projection("$addFields", Value::Document(values).as_ref(), context, out)?;
+    }
+    Ok(())
+}
+
+/// The specifications of the `$setWindowFields` (if there are methods) and of the `$addFields` (empty without values)
+/// that a `$fill` stands for.
+pub(super) fn desugar_fill(value: ValueRef<'_>) -> Result<(Option<Document>, Document)> {
+    let allowed = ["partitionBy", "partitionByFields", "sortBy", "output"];
+    let options = Options::read("$fill", specification("$fill", value)?, &allowed)?;
     let output = options.document("output")?.ok_or_else(|| options.missing("output"))?;
     let by = options.given("partitionBy");
     let by_fields = options.array("partitionByFields")?;
@@ -102,27 +108,32 @@ pub(super) fn parse_fill(
         (None, Some(fields)) => partition_of_fields(fields)?,
         (None, None) => Value::Missing,
     };
-    let (mut windows, mut values) = (nestor_model::Document::new(), nestor_model::Document::new());
+    let (mut windows, mut values) = (Document::new(), Document::new());
     for (name, spec) in output {
         fill_output(name, spec, &mut windows, &mut values)?;
     }
-    if !windows.is_empty() {
-        let sort_by = options.given("sortBy").map(ValueRef::to_value);
-        let linear_needs_sort = sort_by.is_none();
-        if linear_needs_sort {
-            return Err(Error::location(6_050_202, "$fill with a method requires 'sortBy'"));
-        }
-        let spec = doc! { "partitionBy": partition, "sortBy": sort_by, "output": windows };
-        parse("$setWindowFields", Value::Document(spec).as_ref(), context, out)?;
+    if windows.is_empty() {
+        return Ok((None, values));
     }
-    if !values.is_empty() {
-        super::simple::parse_projection("$addFields", Value::Document(values).as_ref(), context, out)?;
-    }
-    Ok(())
+    let Some(sort_by) = options.given("sortBy").map(ValueRef::to_value) else {
+        return Err(Error::location(6_050_202, "$fill with a method requires 'sortBy'"));
+    };
+    let windows = doc! { "partitionBy": partition, "sortBy": sort_by, "output": windows };
+    Ok((Some(windows), values))
+}
+
+/// The specification of a stage that must be a document. Error: 9.
+fn specification<'v>(stage: &str, value: ValueRef<'v>) -> Result<DocRef<'v>> {
+    value.as_document().ok_or_else(|| {
+        Error::failed_to_parse(format!(
+            "the {stage} stage specification must be an object, found {}",
+            value.bson_type().alias()
+        ))
+    })
 }
 
 fn partition_of_fields(fields: nestor_model::ArrayRef<'_>) -> Result<Value> {
-    let mut object = nestor_model::Document::new();
+    let mut object = Document::new();
     for field in fields {
         let ValueRef::String(name) = field else {
             return Err(Error::type_mismatch(format!(
@@ -143,12 +154,7 @@ fn partition_of_fields(fields: nestor_model::ArrayRef<'_>) -> Result<Value> {
     Ok(Value::Document(object))
 }
 
-fn fill_output(
-    name: &str,
-    spec: ValueRef<'_>,
-    windows: &mut nestor_model::Document,
-    values: &mut nestor_model::Document,
-) -> Result<()> {
+fn fill_output(name: &str, spec: ValueRef<'_>, windows: &mut Document, values: &mut Document) -> Result<()> {
     let bad = || {
         Error::failed_to_parse("each output field of $fill must be an object with exactly one of 'value' and 'method'")
     };

@@ -1,0 +1,158 @@
+//! Explaining a pipeline: the plan that reads, then stage by stage what stays on top of it.
+//!
+//! A pipeline that a plan does as a whole is explained as a find. Otherwise:
+//!
+//! ```text
+//! stages: [{$cursor: {queryPlanner, executionStats}, nReturned, executionTimeMillisEstimate},
+//!          {$group: .., figures of the stage, nReturned, executionTimeMillisEstimate}, ..]
+//! ```
+//!
+//! Stages are counted by probes that only an explained pipeline has.
+
+use super::aggregate::AggregateArgs;
+use super::explain::{Subject, Verbosity, append_server, execution_stats, planner_document, query_shape_hash};
+use crate::Context;
+use crate::plans::Written;
+use crate::read;
+use crate::write::merge::check_merge;
+use nestor_exec::Step;
+use nestor_exec::pipeline::{Explained, StageReport, explain_stages, report, resolve};
+use nestor_model::{ArrayRef, DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, doc};
+use nestor_planner::FindQuery;
+use nestor_planner::shape::pipeline_query_shape;
+use nestor_query::env::OpContext;
+use nestor_query::stage::{ParseContext, Pipeline, Place, Stage};
+use nestor_storage::Snapshot;
+
+/// Stages that are part of a pipeline's plan shape.
+const PLANNED_STAGES: [&str; 11] = [
+    "$group",
+    "$lookup",
+    "$bucket",
+    "$bucketAuto",
+    "$replaceRoot",
+    "$project",
+    "$sort",
+    "$count",
+    "$sortByCount",
+    "$densify",
+    "$setWindowFields",
+];
+
+/// Explains `aggregate` with these arguments; `command` is what the reply repeats.
+pub(super) fn aggregate(
+    context: &Context<'_>,
+    args: &AggregateArgs<'_>,
+    ns: &Namespace,
+    verbosity: Verbosity,
+    command: RawDoc<'_>,
+    reply: &mut RawWriter,
+) -> Result<()> {
+    super::aggregate::check(args)?;
+    let snapshot = context.read_snapshot()?;
+    let (op, mut scope) = context.operation(args.variables)?;
+    let text = ArrayRef::Raw(args.pipeline.0.0);
+    let mut parsing = ParseContext::new(&mut scope, ns.clone(), Place::Top);
+    parsing.keep_written = true;
+    let pipeline = Pipeline::parse(text, &mut parsing)?;
+    let hint = read::check_hint(args.hint, resolve(ns, &snapshot)?.collection.as_deref())?;
+    let restrict = |ns: &Namespace, query: &mut FindQuery| context.apply_index_filter(ns, query, Written::default());
+    let source = context.pipeline_source(ns);
+    let mut explained = explain_stages(ns, &pipeline, &hint, &restrict, &snapshot, &source)?;
+    if let Some(Stage::Merge(merge)) = pipeline.stages.last() {
+        check_merge(&snapshot, merge)?;
+    }
+    if verbosity > Verbosity::QueryPlanner {
+        let disk_use = args
+            .allow_disk_use
+            .map_or_else(|| context.service.disk_use_by_default(), |b| b.0.0);
+        run(context, &snapshot, &op, disk_use, &mut explained)?;
+    }
+    let shape = doc! {
+        "cmdNs": doc! { "db": ns.db.clone(), "coll": ns.coll.clone() },
+        "command": "aggregate",
+        "pipeline": pipeline_query_shape(text),
+    };
+    reply.append("explainVersion", "1");
+    append_plans(&pipeline, text, &explained, verbosity, reply);
+    reply.append("queryShapeHash", query_shape_hash(&shape).as_str());
+    reply.append_raw("command", command);
+    append_server(context, reply);
+    Ok(())
+}
+
+/// Runs the pipeline to its end, counting. A last stage that writes does not take part.
+fn run(
+    context: &Context<'_>,
+    snapshot: &Snapshot,
+    op: &OpContext,
+    disk_use: bool,
+    explained: &mut Explained,
+) -> Result<()> {
+    let mut batch = read::batch(context, snapshot, op, disk_use);
+    batch.explains = true;
+    while !matches!(explained.root.next(&mut batch)?, Step::Eof) {}
+    Ok(())
+}
+
+fn append_plans(
+    pipeline: &Pipeline,
+    text: ArrayRef<'_>,
+    explained: &Explained,
+    verbosity: Verbosity,
+    reply: &mut RawWriter,
+) {
+    let report = report(&*explained.root);
+    let planner = planner_document(&subject(explained, text));
+    let stats = |plan, ran: &StageReport| {
+        let wanted = verbosity > Verbosity::QueryPlanner;
+        wanted.then(|| execution_stats(plan, ran.returned as i64, ran.elapsed, verbosity))
+    };
+    if let (Some((plan, ran)), 0, false) = (&report.plan, explained.stages, pipeline.writes()) {
+        reply.append("queryPlanner", &planner);
+        if let Some(stats) = stats(*plan, ran) {
+            reply.append("executionStats", &stats);
+        }
+        return;
+    }
+    let cursor = report.plan.map(|(plan, mut ran)| {
+        let mut cursor = doc! { "queryPlanner": planner };
+        cursor.push("executionStats", stats(plan, &ran));
+        ran.shown = doc! { "$cursor": cursor };
+        ran
+    });
+    let show = |stage: StageReport| match verbosity {
+        Verbosity::QueryPlanner => stage.shown,
+        _ => stage.into_document(),
+    };
+    let mut stages: Vec<Value> = cursor
+        .into_iter()
+        .chain(report.stages)
+        .map(|stage| show(stage).into())
+        .collect();
+    if let (true, Some(stage), Some(written)) = (pipeline.writes(), pipeline.stages.last(), pipeline.written.last()) {
+        stages.push(stage.serialize(written).into());
+    }
+    reply.append("stages", &Value::from(stages));
+}
+
+/// What of the pipeline is a query.
+fn subject(explained: &Explained, pipeline: ArrayRef<'_>) -> Subject {
+    let mut plan_shape = Written::default().shape(&explained.query);
+    let later = pipeline.iter().skip(1).filter_map(ValueRef::as_document);
+    for (name, _) in later.flat_map(DocRef::iter) {
+        // The stages that a plan takes part in.
+        if PLANNED_STAGES.contains(&name) {
+            plan_shape.push_str(name);
+        }
+    }
+    Subject {
+        ns: explained.namespace.clone(),
+        filter: explained.query.filter.clone(),
+        plans: explained.plans.clone(),
+        index_filter_set: explained.restricted,
+        plan_shape,
+        query_shape: Document::new(),
+        write: None,
+    }
+}
