@@ -1,12 +1,13 @@
 //! Pipelines: from text to a running plan, through views.
 
 use crate::Context;
-use crate::plans::Written;
+
 use crate::read;
 use nestor_exec::BoxOperator;
 use nestor_exec::pipeline::{PipelineSource, plan_stages, resolve};
 use nestor_model::{ArrayRef, Namespace, Result, ValueRef};
 use nestor_planner::FindQuery;
+use nestor_planner::shape::Written;
 use nestor_query::env::Scope;
 use nestor_query::stage::{ParseContext, Pipeline, Place};
 use nestor_storage::{CollectionId, View};

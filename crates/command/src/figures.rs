@@ -4,7 +4,6 @@
 //! counters afterwards ([`Context::observe`]). All of it is a few additions, whether or not anybody will look.
 
 use crate::Context;
-use crate::commands::query::explain::stage_document;
 use nestor_exec::summary::{self, Leaf, Totals};
 use nestor_exec::write::Writer;
 use nestor_exec::{BoxOperator, Operator};
@@ -71,13 +70,15 @@ impl Context<'_> {
 
     /// As [`Context::observe`], of a plan that had counted `before` in earlier batches.
     pub fn observe_since(&self, root: &dyn Operator, before: Totals) {
+        // Which of several plans it is was not known before.
+        self.note_plan(root);
         let mut examined = summary::totals(root);
         examined.keys_examined = examined.keys_examined.saturating_sub(before.keys_examined);
         examined.docs_examined = examined.docs_examined.saturating_sub(before.docs_examined);
         let mut figures = self.figures.borrow_mut();
         figures.add(examined);
         if self.service.profiler.is_on() && self.service.profiler.level(self.db()) > 0 {
-            figures.stages = Some(stage_document(root));
+            figures.stages = Some(nestor_exec::Figures::of(root).document());
         }
     }
 

@@ -1,12 +1,14 @@
-//! Index filters: which indexes queries of a shape may use.
+//! Index filters: which indexes queries of a shape may use; and entries of the plan cache as clients see them.
 //!
-//! They last as long as the process, as MongoDB's do. Queries look here only once a filter was set.
+//! Filters last as long as the process, as MongoDB's do. Queries look here only once a filter was set.
 
 use crate::Context;
-use nestor_model::{DocRef, Document, Namespace, Str};
+use nestor_exec::multi_plan::{CachedPlan, CreatedFrom, Tried};
+use nestor_model::{Document, Namespace, Str, Value, doc};
 use nestor_planner::FindQuery;
+use nestor_planner::explain::plan_document;
 use nestor_planner::find::AllowedIndex;
-use nestor_planner::shape::plan_shape;
+use nestor_planner::shape::{Written, hash_text};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,30 +69,6 @@ impl IndexFilters {
     }
 }
 
-/// The parts of a query as written that its shape is made of.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Written<'a> {
-    /// `sort`.
-    pub sort: Option<DocRef<'a>>,
-    /// `projection`.
-    pub projection: Option<DocRef<'a>>,
-    /// `collation`.
-    pub collation: Option<DocRef<'a>>,
-}
-
-impl Written<'_> {
-    /// The plan shape of a query with this filter.
-    pub fn shape(&self, query: &FindQuery) -> String {
-        let given = |part: Option<DocRef<'_>>| part.is_some_and(|doc| !doc.is_empty());
-        plan_shape(
-            &query.filter,
-            self.sort.filter(|_| given(self.sort)),
-            self.projection.filter(|_| given(self.projection)),
-            self.collation.filter(|_| given(self.collation)),
-        )
-    }
-}
-
 impl Context<'_> {
     /// Restricts a query to the indexes that a filter of its shape allows. True when there is one.
     pub fn apply_index_filter(&self, ns: &Namespace, query: &mut FindQuery, written: Written<'_>) -> bool {
@@ -104,9 +82,60 @@ impl Context<'_> {
 }
 
 /// A name or a key pattern as it was given.
-pub fn shown(index: &AllowedIndex) -> nestor_model::Value {
+pub fn shown(index: &AllowedIndex) -> Value {
     match index {
-        AllowedIndex::Name(name) => nestor_model::Value::String(Str::clone(name)),
+        AllowedIndex::Name(name) => Value::String(Str::clone(name)),
         AllowedIndex::KeyPattern(pattern) => pattern.clone().into(),
     }
+}
+
+/// An entry of the plan cache as `$planCacheStats` shows it.
+pub fn cache_entry(entry: &CachedPlan, host: &str) -> Document {
+    let decision = &*entry.decision;
+    let shape = hash_text(decision.shape);
+    let CreatedFrom {
+        query,
+        sort,
+        projection,
+        collation,
+    } = &decision.query;
+    let mut created_from = doc! { "query": query.clone(), "sort": sort.clone(), "projection": projection.clone() };
+    if !collation.is_empty() {
+        created_from.push("collation", collation.clone());
+    }
+    let scores: Vec<Value> = decision.tried.iter().filter_map(|t| t.score).map(Value::from).collect();
+    doc! {
+        "version": "1",
+        "queryHash": shape.as_str(),
+        "planCacheShapeHash": shape.as_str(),
+        "planCacheKey": hash_text(decision.key),
+        "isActive": entry.is_active,
+        "works": entry.works as i64,
+        "timeOfCreation": Value::DateTime(decision.created_ms),
+        "createdFromQuery": created_from,
+        "cachedPlan": plan_document(&decision.plan),
+        "creationExecStats": decision.tried.iter().map(trial_document).map(Value::from).collect::<Vec<_>>(),
+        "candidatePlanScores": scores,
+        "indexFilterSet": decision.index_filter_set,
+        "estimatedSizeBytes": decision.size_bytes() as i64,
+        "solutionHash": decision.signature as i64,
+        "host": host,
+    }
+}
+
+/// How a candidate did on trial, as explain's `allPlansExecution` shows it.
+pub fn trial_document(tried: &Tried) -> Document {
+    let figures = &tried.figures;
+    let mut out = doc! {
+        "nReturned": tried.done.advanced as i32,
+        "executionTimeMillisEstimate": (tried.micros / 1000) as i32,
+        "totalKeysExamined": figures.keys_examined() as i32,
+        "totalDocsExamined": figures.docs_examined() as i32,
+    };
+    match tried.score {
+        Some(score) => out.push("score", score),
+        None => out.push("failed", true),
+    }
+    out.push("executionStages", figures.document());
+    out
 }

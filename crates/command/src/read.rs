@@ -212,6 +212,7 @@ pub fn batch<'v>(context: &'v Context<'_>, view: &'v dyn View, op: &'v OpContext
     let dir = disk_use.then_some(context.service.spill_dir.as_path());
     let mut batch = Batch::new(view, op, &context.interrupt)
         .with_spill_dir(dir)
+        .with_plan_cache(Some(&context.service.plan_cache))
         .with_oplog(&*context.service.open_oplog);
     batch.memory_bytes_max = context.service.blocking_memory_bytes_max();
     batch

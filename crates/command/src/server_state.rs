@@ -3,9 +3,11 @@
 use crate::args::Uuid;
 use crate::commands::collections::list_collections::describe;
 use crate::commands::stats::coll_stats::{number, storage_stats};
+use crate::plans;
 use crate::service::Connections;
 use crate::sessions::Sessions;
 use crate::top::{Kind, Top};
+use nestor_exec::PlanCache;
 use nestor_exec::pipeline::{ServerState, resolve};
 use nestor_model::{Document, Error, Namespace, Result, Str, Value, ValueRef, bail, doc};
 use nestor_query::stage::SourceStage;
@@ -25,6 +27,8 @@ pub struct State {
     pub sessions: Arc<Sessions>,
     /// What operations took, by collection.
     pub top: Arc<Top>,
+    /// Which plan queries of a shape run by.
+    pub plan_cache: Arc<PlanCache>,
 }
 
 impl ServerState for State {
@@ -38,7 +42,7 @@ impl ServerState for State {
                 Ok(self.list_sessions(options))
             }
             SourceStage::ListClusterCatalog(options) => Ok(list_cluster_catalog(options, namespace, view)),
-            SourceStage::PlanCacheStats => plan_cache_stats(namespace, view),
+            SourceStage::PlanCacheStats => self.plan_cache_stats(namespace, view),
             // No command sets query settings or samples queries, so there are none.
             SourceStage::QuerySettings | SourceStage::ListSampledQueries => Ok(Vec::new()),
             SourceStage::Unsupported(name) => bail!(CommandNotSupported, "{name} is not supported"),
@@ -142,6 +146,18 @@ impl State {
             .collect())
     }
 
+    /// The entries of the plan cache. Error: 50933 for a collection that does not exist.
+    fn plan_cache_stats(&self, ns: &Namespace, view: &dyn View) -> Result<Vec<Document>> {
+        let Some(collection) = view.catalog().get(ns) else {
+            return Err(Error::location(50933, format!("collection '{ns}' does not exist")));
+        };
+        let entries = self.plan_cache.list(collection);
+        Ok(entries
+            .iter()
+            .map(|entry| plans::cache_entry(entry, &self.host))
+            .collect())
+    }
+
     fn current_op(&self) -> Vec<Document> {
         let now = Instant::now();
         self.connections
@@ -231,15 +247,6 @@ fn list_catalog(ns: &Namespace, view: &dyn View) -> Vec<Document> {
             out
         })
         .collect()
-}
-
-/// Plans are not cached: the planner chooses anew for each query. So there is nothing to list, of a collection
-/// that exists. Error: 50933 there is none.
-fn plan_cache_stats(ns: &Namespace, view: &dyn View) -> Result<Vec<Document>> {
-    match view.catalog().get(ns) {
-        Some(_) => Ok(Vec::new()),
-        None => Err(Error::location(50933, format!("collection '{ns}' does not exist"))),
-    }
 }
 
 /// What `listCollections` tells, of the databases' collections: of one database, or of all when asked on `admin`.

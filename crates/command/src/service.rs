@@ -21,7 +21,7 @@ use crate::snapshots::Snapshots;
 use crate::top::{self, Kind};
 use crate::transaction;
 use crate::validate::Validators;
-use nestor_exec::Interrupt;
+use nestor_exec::{Interrupt, PlanCache};
 use nestor_model::{RawDoc, RawWriter, Result, Str, Timestamp, bail};
 use nestor_storage::Engine;
 use nestor_storage::oplog::OplogCursor;
@@ -86,6 +86,8 @@ pub struct Service {
     pub profiler: Profiler,
     /// Which indexes queries of a shape may use.
     pub index_filters: crate::plans::IndexFilters,
+    /// Which plan queries of a shape run by.
+    pub plan_cache: Arc<PlanCache>,
     /// Where blocking operators spill.
     pub spill_dir: PathBuf,
     /// States that snapshot reads may ask for again.
@@ -136,6 +138,7 @@ impl Service {
         let seed = random_seed();
         let connections = Arc::<Connections>::default();
         let sessions = Arc::<Sessions>::default();
+        let plan_cache = Arc::<PlanCache>::default();
         let oplog = engine.clone();
         let node = Node::new(options.process.clone());
         let service = Self {
@@ -149,7 +152,9 @@ impl Service {
                 connections: connections.clone(),
                 sessions: sessions.clone(),
                 top: node.top.clone(),
+                plan_cache: plan_cache.clone(),
             }),
+            plan_cache,
             sessions,
             validators: Validators::default(),
             ttl: Default::default(),

@@ -1,6 +1,7 @@
 //! What operators see while one batch is made.
 
 use crate::interrupt::Interrupt;
+use crate::multi_plan::PlanCache;
 use nestor_model::{Result, Timestamp};
 use nestor_query::env::OpContext;
 use nestor_storage::View;
@@ -25,11 +26,15 @@ pub struct Batch<'v> {
     pub oplog: Option<&'v (dyn Fn(Timestamp) -> OplogCursor + 'v)>,
     /// Where blocking operators may spill; `None` forbids it (`allowDiskUse: false`).
     pub spill_dir: Option<&'v Path>,
+    /// Where choices between plans are kept; `None` to choose anew each time.
+    pub plan_cache: Option<&'v PlanCache>,
     /// Bytes each blocking operator may hold in memory.
     pub memory_bytes_max: usize,
     /// Whether stages count what only explain shows.
     pub explains: bool,
     budget: u64,
+    /// Units taken since the interrupt was looked at.
+    unchecked: u64,
 }
 
 impl<'v> Batch<'v> {
@@ -51,9 +56,11 @@ impl<'v> Batch<'v> {
             interrupt,
             oplog: None,
             spill_dir: None,
+            plan_cache: None,
             memory_bytes_max: BLOCKING_MEMORY_BYTES_MAX,
             explains: false,
             budget: u64::MAX,
+            unchecked: 0,
         }
     }
 
@@ -78,6 +85,23 @@ impl<'v> Batch<'v> {
         self
     }
 
+    /// Keeps choices between plans in `cache`.
+    #[must_use]
+    pub fn with_plan_cache(mut self, cache: Option<&'v PlanCache>) -> Self {
+        self.plan_cache = cache;
+        self
+    }
+
+    /// Does `run` with at most `works` units of what is left.
+    pub fn lend<T>(&mut self, works: u64, run: impl FnOnce(&mut Self) -> T) -> T {
+        let lent = self.budget.min(works);
+        let kept = self.budget - lent;
+        self.budget = lent;
+        let out = run(self);
+        self.budget += kept;
+        out
+    }
+
     /// Takes one unit of work; `false` when the budget is used up and the operator has to pause. An error when
     /// the operation was killed or its time is over.
     #[inline]
@@ -86,7 +110,9 @@ impl<'v> Batch<'v> {
             return Ok(false);
         }
         self.budget -= 1;
-        if self.budget.is_multiple_of(CHECK_EVERY) {
+        self.unchecked += 1;
+        if self.unchecked == CHECK_EVERY {
+            self.unchecked = 0;
             self.interrupt.check()?;
         }
         Ok(true)

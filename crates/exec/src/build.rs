@@ -7,19 +7,41 @@ use crate::ops::{
 };
 use nestor_model::{Error, ErrorCode, Result};
 use nestor_planner::PlanNode;
-use nestor_storage::Collection;
+use nestor_storage::{Collection, IndexId};
 use std::sync::Arc;
 
-/// Builds the operators of a plan over `collection`.
+/// Builds the operators of a plan over `collection`, and counts the use of what it reads.
 pub fn build(plan: &PlanNode, collection: &Arc<Collection>) -> Result<BoxOperator> {
-    let input = |node: &PlanNode| build(node, collection);
+    let root = assemble(plan, collection)?;
+    note_use(plan, collection);
+    Ok(root)
+}
+
+/// Counts a query that runs by `plan`, for `$indexStats` and `$collStats`.
+pub(crate) fn note_use(plan: &PlanNode, collection: &Collection) {
+    match plan {
+        PlanNode::CollScan(scan) if !is_oplog(collection) => collection.state.note_scan(scan.tailable),
+        PlanNode::IndexScan(scan) => collection.state.note_index_use(IndexId(scan.index.id)),
+        PlanNode::IdLookup(_) => {
+            if let Some(index) = collection.id_index() {
+                collection.state.note_index_use(index.id);
+            }
+        }
+        other => {
+            for input in other.inputs() {
+                note_use(input, collection);
+            }
+        }
+    }
+}
+
+/// The operators of a plan. A plan that may not be run in the end counts as no use of anything.
+pub(crate) fn assemble(plan: &PlanNode, collection: &Arc<Collection>) -> Result<BoxOperator> {
+    let input = |node: &PlanNode| assemble(node, collection);
     Ok(match plan {
         PlanNode::Eof => Box::new(Eof::default()),
         PlanNode::CollScan(scan) if is_oplog(collection) => Box::new(OplogScan::new(scan)),
-        PlanNode::CollScan(scan) => {
-            collection.state.note_scan(scan.tailable);
-            Box::new(CollScan::new(collection.records, scan))
-        }
+        PlanNode::CollScan(scan) => Box::new(CollScan::new(collection.records, scan)),
         PlanNode::IdLookup(lookup) => Box::new(IdLookup::new(collection.clone(), lookup)),
         PlanNode::IndexScan(scan) => {
             let index = collection.indexes.iter().find(|index| index.id.0 == scan.index.id);

@@ -4,7 +4,6 @@ use crate::write::IndexWriter;
 use nestor_model::{Path, Result, ValueRef};
 use nestor_planner::catalog::{IndexInfo, IndexPart, Indexes, PartKind};
 use nestor_planner::wildcard::{PATH_PART, Wildcard};
-use nestor_planner::{FindQuery, PlanNode, plan_find};
 use nestor_query::Scope;
 use nestor_query::collation::Collator;
 use nestor_query::matcher::{Context, MatchExpr};
@@ -60,11 +59,6 @@ pub fn indexes(collection: &Collection) -> Result<Indexes> {
             .collect::<Result<_>>()?,
         id_collation: prepared.id_collation.clone(),
     })
-}
-
-/// Plans a find over `collection`.
-pub fn plan(query: &FindQuery, collection: &Collection) -> Result<PlanNode> {
-    plan_find(query, &indexes(collection)?)
 }
 
 fn info(index: &Index, writer: &IndexWriter) -> Result<Arc<IndexInfo>> {

@@ -1,17 +1,19 @@
 //! Runs plan trees on a snapshot; writes with index upkeep.
 //!
 //! Reading order: [`operator`] (the contract), [`batch`] (what operators see while they run), [`row`] (what
-//! they pass up), [`ops`] (the operators), [`build()`] (from a plan to operators), [`pipeline`] (aggregation stages), [`point`] (lookups without a
-//! plan), [`mod@write`] (insert, update, delete), [`keys`] (bytes of index and sort keys), [`interrupt`], [`spill`], [`summary`], [`reads`]
-//! (what was read, for explain).
+//! they pass up), [`ops`] (the operators), [`build()`] (from a plan to operators), [`multi_plan`] (which of several
+//! plans), [`pipeline`] (aggregation stages), [`point`] (lookups without a plan), [`mod@write`] (insert, update, delete),
+//! [`keys`] (bytes of index and sort keys), [`interrupt`], [`spill`], [`figures`], [`summary`] and [`reads`] (what was counted).
 //!
 //! It does not know commands, sessions or replies.
 
 pub mod batch;
 mod build;
 pub mod catalog;
+pub mod figures;
 pub mod interrupt;
 pub mod keys;
+pub mod multi_plan;
 pub mod operator;
 pub mod ops;
 pub mod pipeline;
@@ -25,8 +27,9 @@ pub mod write;
 
 pub use batch::Batch;
 pub use build::build;
-pub use catalog::plan;
+pub use figures::Figures;
 pub use interrupt::{Interrupt, KillSwitch, with_patience};
+pub use multi_plan::{MultiPlan, PlanCache, find, run_one_of};
 pub use operator::{BoxOperator, Counters, Operator, Step, docs_examined};
 pub use reads::Reads;
 pub use row::{Row, RowDoc};

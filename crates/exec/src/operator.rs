@@ -50,6 +50,14 @@ pub struct Counters {
     pub is_eof: bool,
 }
 
+impl Counters {
+    /// Counts a pull of an input that gave `step`: a pause is no work.
+    #[inline]
+    pub fn pulled(&mut self, step: &Step) {
+        self.works += u64::from(!matches!(step, Step::Pause));
+    }
+}
+
 /// A node of a running plan.
 pub trait Operator: Send {
     /// The next row; see the module for what is legal.

@@ -1,10 +1,9 @@
 //! From a find query to its plan.
 
-use crate::catalog::{IndexInfo, Indexes};
-use crate::choose::candidates;
+use crate::catalog::IndexInfo;
 use crate::collation::answers;
 use crate::plan::{IdLookup, PlanNode};
-use nestor_model::{BsonType, Document, Error, ErrorCode, Result, Str, Value};
+use nestor_model::{BsonType, Document, Error, ErrorCode, Str, Value};
 use nestor_query::collation::Collator;
 use nestor_query::expr::Deps;
 use nestor_query::matcher::{CompareOp, MatchExpr, Predicate};
@@ -97,14 +96,7 @@ impl FindQuery {
     }
 }
 
-/// Plans a find over an existing collection with these indexes: the candidate that looks best without trying any.
-///
-/// Errors: 291 when the hint leaves no plan.
-pub fn plan_find(query: &FindQuery, indexes: &Indexes) -> Result<PlanNode> {
-    candidates(query, indexes).into_iter().next().ok_or_else(no_plan)
-}
-
-/// The error 291.
+/// The error 291: a hint leaves no plan.
 pub fn no_plan() -> Error {
     Error::new(
         ErrorCode::NoQueryExecutionPlans,

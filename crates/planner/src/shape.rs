@@ -5,6 +5,8 @@
 //! written, literals replaced by the names of their types. Their hashes are what explain prints as
 //! `planCacheShapeHash` and `queryShapeHash`.
 
+use crate::find::FindQuery;
+use crate::rank::Fnv;
 use nestor_model::{ArrayRef, BsonType, DocRef, Document, Value, ValueRef, extjson};
 use nestor_query::matcher::MatchExpr;
 use std::fmt::Write as _;
@@ -212,13 +214,42 @@ pub fn pipeline_query_shape(pipeline: ArrayRef<'_>) -> Value {
     pipeline.iter().map(stage).collect::<Vec<Value>>().into()
 }
 
-/// The hash of a plan shape as explain prints it: eight hexadecimal digits.
-pub fn plan_shape_hash(shape: &str) -> String {
-    // FNV-1a, folded: equal texts give equal hashes on every run and machine.
-    let hash = shape.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+/// The hash of a plan shape.
+pub fn plan_shape_hash(shape: &str) -> u64 {
+    let mut hash = Fnv::default();
+    hash.bytes(shape.as_bytes());
+    hash.0
+}
+
+/// A hash of a plan shape or of a plan cache key as explain prints it: eight hexadecimal digits.
+pub fn hash_text(hash: u64) -> String {
     format!("{:08X}", (hash >> 32) as u32 ^ hash as u32)
+}
+
+/// The parts of a query as they were written, where they were.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Written<'a> {
+    /// `filter`.
+    pub filter: Option<DocRef<'a>>,
+    /// `sort`.
+    pub sort: Option<DocRef<'a>>,
+    /// `projection`.
+    pub projection: Option<DocRef<'a>>,
+    /// `collation`.
+    pub collation: Option<DocRef<'a>>,
+}
+
+impl Written<'_> {
+    /// The plan shape of `query`, which was parsed from them: filter and sort count as they were understood.
+    pub fn shape(&self, query: &FindQuery) -> String {
+        let sort = query.sort.as_ref().map(|spec| spec.serialize());
+        plan_shape(
+            &query.filter,
+            sort.as_ref().map(Document::as_ref),
+            self.projection.filter(|doc| !doc.is_empty()),
+            self.collation.filter(|doc| !doc.is_empty()),
+        )
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@
 //! batches together; else the reply without `ok`, times and messages, `ok` if nothing is left; or
 //! `error CodeName(code)` and what the error carries besides. Of an explain the plans stand there, a line
 //! for each stage, inputs below and indented, then what was counted, without times and sizes in
-//! memory. An empty line ends a block. With
+//! memory. A line `only PATH PATH` after the command picks parts of the reply, with paths through arrays as in a
+//! filter, one line each. An empty line ends a block. With
 //! `NESTOR_BLESS=1` in the environment the answers are written into the file instead of compared.
 
 use crate::shell;
@@ -64,15 +65,23 @@ pub fn answer(text: &str) -> Result<String, String> {
             database.seed(collection.trim(), docs)?;
         } else if let Some(command) = line.strip_prefix("run ") {
             let mut command = command.to_owned();
+            let mut only: Vec<&str> = Vec::new();
             while let Some(line) = lines.next_if(|l| !l.trim().is_empty() && *l != "----") {
                 writeln!(out, "{line}").expect("strings take everything");
-                command.push_str(line);
+                match line.strip_prefix("only ") {
+                    Some(paths) => only.extend(paths.split_whitespace()),
+                    None => command.push_str(line),
+                }
             }
             // The old answer gives way to the new one.
             while lines.next_if(|l| !l.trim().is_empty()).is_some() {}
             let command = shell::document(&command).map_err(|e| format!("{command}: {e}"))?;
             out.push_str("----\n");
-            out.push_str(&database.show(&command));
+            if only.is_empty() {
+                out.push_str(&database.show(&command));
+            } else {
+                out.push_str(&database.show_parts(&command, &only));
+            }
         } else if !line.trim().is_empty() && !line.starts_with('#') {
             return Err(format!("a block starts with #, seed or run: {line}"));
         }
@@ -134,6 +143,21 @@ impl Database {
         } else {
             Ok(())
         }
+    }
+
+    fn show_parts(&mut self, command: &Document, paths: &[&str]) -> String {
+        let reply = self.command(command);
+        if !reply.get("ok").is_some_and(ValueRef::truthy) {
+            return error(&reply) + "\n";
+        }
+        let part = |path: &&str| {
+            let found = at(ValueRef::Document(reply.as_ref()), path);
+            format!(
+                "{path}: {}\n",
+                found.map_or("none".into(), |value| shell::print(&value))
+            )
+        };
+        paths.iter().map(part).collect()
     }
 
     fn show(&mut self, command: &Document) -> String {
@@ -204,6 +228,22 @@ fn untimed(value: ValueRef<'_>) -> Value {
         ),
         ValueRef::Array(items) => Value::Array(items.iter().map(untimed).collect()),
         other => other.to_value(),
+    }
+}
+
+/// The value at a path; through an array the values of its elements.
+fn at(value: ValueRef<'_>, path: &str) -> Option<Value> {
+    let (name, rest) = match path.split_once('.') {
+        Some((name, rest)) => (name, Some(rest)),
+        None => (path, None),
+    };
+    match value {
+        ValueRef::Document(doc) => {
+            let inner = doc.get(name)?;
+            rest.map_or_else(|| Some(inner.to_value()), |rest| at(inner, rest))
+        }
+        ValueRef::Array(items) => Some(items.iter().filter_map(|item| at(item, path)).collect::<Array>().into()),
+        _ => None,
     }
 }
 

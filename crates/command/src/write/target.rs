@@ -5,10 +5,10 @@ use crate::figures;
 use crate::read;
 use crate::transaction::ReadView;
 use nestor_exec::catalog::id_collation;
-use nestor_exec::plan;
-use nestor_exec::{Batch, BoxOperator, Step, build, point};
+use nestor_exec::{Batch, BoxOperator, Step, find, point};
 use nestor_model::{Namespace, RawDoc, Result, ValueRef};
 use nestor_planner::find::id_lookup;
+use nestor_planner::shape::Written;
 use nestor_planner::{FindQuery, Hint};
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::matcher::MatchExpr;
@@ -43,12 +43,13 @@ impl Selection {
     }
 
     /// The plan that finds them in `collection`; at most `limit`.
-    pub fn plan(&self, collection: &Arc<Collection>, limit: Option<u64>) -> Result<BoxOperator> {
+    fn plan(&self, context: &Context<'_>, collection: &Arc<Collection>, limit: Option<u64>) -> Result<BoxOperator> {
         let mut query = FindQuery::all(self.filter.clone());
         query.sort = self.sort.clone();
         self.hint.apply(&mut query);
         query.limit = limit;
-        build(&plan(&query, collection)?, collection)
+        context.apply_index_filter(&collection.ns, &mut query, Written::default());
+        find(&query, Written::default(), collection)
     }
 
     /// The first one: its record key and bytes.
@@ -75,7 +76,7 @@ impl Selection {
                 return Ok(matched.then_some((record, bytes)));
             }
         }
-        let mut root = self.plan(collection, Some(1))?;
+        let mut root = self.plan(context, collection, Some(1))?;
         context.note_plan(&*root);
         let found = next(&mut root, &mut read::batch(context, view, op, true));
         context.observe(&*root);
@@ -136,7 +137,7 @@ impl Groups {
             return Ok(None);
         };
         super::check_writable(&collection)?;
-        let root = selection.plan(&collection, None)?;
+        let root = selection.plan(context, &collection, None)?;
         context.note_plan(&*root);
         Ok(Some(Self {
             root,

@@ -31,8 +31,9 @@ impl Operator for Count {
             return Ok(Step::Eof);
         }
         loop {
-            self.counters.works += 1;
-            match self.input.next(batch)? {
+            let step = self.input.next(batch)?;
+            self.counters.pulled(&step);
+            match step {
                 Step::Row(_) => self.rows += 1,
                 Step::Pause => return Ok(Step::Pause),
                 Step::Eof => break,

@@ -78,8 +78,9 @@ impl Covered {
 
 impl Operator for Covered {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        self.counters.works += 1;
-        Ok(match self.input.next(batch)? {
+        let step = self.input.next(batch)?;
+        self.counters.pulled(&step);
+        Ok(match step {
             Step::Row(Row {
                 doc: RowDoc::Key(entry),
                 record,

@@ -51,8 +51,9 @@ impl Fetch {
 impl Operator for Fetch {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         loop {
-            self.counters.works += 1;
-            match self.input.next(batch)? {
+            let step = self.input.next(batch)?;
+            self.counters.pulled(&step);
+            match step {
                 Step::Row(row) => {
                     let Some(row) = self.fetch(row, batch)? else {
                         continue;

@@ -27,8 +27,9 @@ impl Filter {
 impl Operator for Filter {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         loop {
-            self.counters.works += 1;
-            match self.input.next(batch)? {
+            let step = self.input.next(batch)?;
+            self.counters.pulled(&step);
+            match step {
                 Step::Row(row) => {
                     if self.filter.matches(row.as_doc(), batch.op)? {
                         self.counters.advanced += 1;

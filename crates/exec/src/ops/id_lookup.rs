@@ -20,20 +20,12 @@ pub struct IdLookup {
 impl IdLookup {
     /// A lookup in `collection`.
     pub fn new(collection: Arc<Collection>, plan: &nestor_planner::plan::IdLookup) -> Self {
-        note_use(&collection);
         Self {
             collection,
             id: plan.id.clone(),
             filter: plan.filter.clone(),
             counters: Counters::default(),
         }
-    }
-}
-
-/// Counts a use of the index on `_id`.
-fn note_use(collection: &Collection) {
-    if let Some(index) = collection.id_index() {
-        collection.state.note_index_use(index.id);
     }
 }
 

@@ -34,7 +34,6 @@ pub struct IndexScan {
 impl IndexScan {
     /// A scan of `index`.
     pub fn new(collection: &Collection, index: Arc<Index>, plan: nestor_planner::plan::IndexScan) -> Self {
-        collection.state.note_index_use(index.id);
         let descending = directions(&index.key_pattern);
         let bounds = ScanBounds::new(&plan.bounds, &descending, plan.forward);
         let format = Arc::new(EntryFormat {

@@ -26,12 +26,13 @@ impl Limit {
 
 impl Operator for Limit {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        self.counters.works += 1;
         if self.left == 0 {
+            self.counters.works += 1;
             self.counters.is_eof = true;
             return Ok(Step::Eof);
         }
         let step = self.input.next(batch)?;
+        self.counters.pulled(&step);
         match &step {
             Step::Row(_) => {
                 self.left -= 1;

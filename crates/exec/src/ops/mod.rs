@@ -3,6 +3,7 @@
 mod collscan;
 mod count;
 mod covered;
+mod dedup;
 mod eof;
 mod fetch;
 mod filter;

@@ -64,8 +64,9 @@ impl Project {
 
 impl Operator for Project {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        self.counters.works += 1;
-        match self.input.next(batch)? {
+        let step = self.input.next(batch)?;
+        self.counters.pulled(&step);
+        match step {
             Step::Row(row) => {
                 let row = self
                     .apply(row, batch)

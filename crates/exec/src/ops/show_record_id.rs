@@ -25,11 +25,11 @@ impl ShowRecordId {
 impl Operator for ShowRecordId {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         let step = self.input.next(batch)?;
+        self.counters.pulled(&step);
         let Step::Row(mut row) = step else {
             self.counters.is_eof |= matches!(step, Step::Eof);
             return Ok(step);
         };
-        self.counters.works += 1;
         self.counters.advanced += 1;
         if let Some(key) = &row.record {
             let id = match record::record_id(key) {

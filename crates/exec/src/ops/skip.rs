@@ -27,8 +27,9 @@ impl Skip {
 impl Operator for Skip {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         loop {
-            self.counters.works += 1;
-            match self.input.next(batch)? {
+            let step = self.input.next(batch)?;
+            self.counters.pulled(&step);
+            match step {
                 Step::Row(_) if self.left > 0 => self.left -= 1,
                 Step::Row(row) => {
                     self.counters.advanced += 1;

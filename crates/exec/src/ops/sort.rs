@@ -195,8 +195,9 @@ impl Sort {
 impl Operator for Sort {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         while let State::Collect { .. } = self.state {
-            self.counters.works += 1;
-            match self.input.next(batch)? {
+            let step = self.input.next(batch)?;
+            self.counters.pulled(&step);
+            match step {
                 Step::Row(row) => self.add(row, batch)?,
                 Step::Pause => return Ok(Step::Pause),
                 Step::Eof => self.finish()?,

@@ -1,13 +1,12 @@
 //! SORT_MERGE: several inputs, each in order, into one order.
 
+use super::dedup::Dedup;
 use crate::batch::Batch;
 use crate::keys::SortKeys;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::row::{Row, RowDoc};
 use nestor_model::{Document, Result};
 use nestor_query::sort::SortSpec;
-use nestor_storage::Bytes;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Merges its inputs; each record comes out once.
@@ -17,9 +16,7 @@ pub struct SortMerge {
     keys: SortKeys,
     /// `heads[i]` is the next row of input `i` with its sort key.
     heads: Vec<Head>,
-    seen: HashSet<Bytes>,
-    dups_tested: u64,
-    dups_dropped: u64,
+    dedup: Dedup,
     counters: Counters,
 }
 
@@ -38,9 +35,7 @@ impl SortMerge {
             keys: SortKeys::new(&spec),
             spec,
             heads,
-            seen: HashSet::new(),
-            dups_tested: 0,
-            dups_dropped: 0,
+            dedup: Dedup::default(),
             counters: Counters::default(),
         }
     }
@@ -65,7 +60,6 @@ impl SortMerge {
 impl Operator for SortMerge {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         loop {
-            self.counters.works += 1;
             for at in 0..self.inputs.len() {
                 if matches!(self.heads[at], Head::Unknown) {
                     self.heads[at] = match self.inputs[at].next(batch)? {
@@ -83,6 +77,7 @@ impl Operator for SortMerge {
                     }
                 }
             }
+            self.counters.works += 1;
             let Some((at, _)) = least else {
                 self.counters.is_eof = true;
                 return Ok(Step::Eof);
@@ -90,15 +85,10 @@ impl Operator for SortMerge {
             let Head::Row(_, row) = std::mem::replace(&mut self.heads[at], Head::Unknown) else {
                 continue;
             };
-            if let Some(record) = &row.record {
-                self.dups_tested += 1;
-                if !self.seen.insert(record.clone()) {
-                    self.dups_dropped += 1;
-                    continue;
-                }
+            if self.dedup.is_new(&row) {
+                self.counters.advanced += 1;
+                return Ok(Step::Row(*row));
             }
-            self.counters.advanced += 1;
-            return Ok(Step::Row(*row));
         }
     }
 
@@ -112,13 +102,12 @@ impl Operator for SortMerge {
         &self.counters
     }
     fn explain_fields(&self, out: &mut Document) {
-        out.push("dupsTested", self.dups_tested as i64);
-        out.push("dupsDropped", self.dups_dropped as i64);
+        self.dedup.explain_fields(out);
     }
     fn inputs(&self) -> Vec<&dyn Operator> {
         self.inputs.iter().map(|input| &**input as &dyn Operator).collect()
     }
     fn memory(&self) -> usize {
-        self.seen.len() * 48
+        self.dedup.memory()
     }
 }

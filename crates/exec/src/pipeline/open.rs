@@ -1,13 +1,14 @@
 //! Opening a namespace as the source of a pipeline: collections, views, and nothing at all.
 
 use super::{ServerState, build_probed, build_stages};
-use crate::build::build as build_plan;
-use crate::catalog::{indexes, plan};
+use crate::batch::Batch;
+use crate::catalog::indexes;
+use crate::multi_plan::{MultiPlan, Tried, find, run_one_of};
 use crate::operator::BoxOperator;
 use crate::ops::Eof;
 use nestor_model::{Error, ErrorCode, Namespace, Result, ValueRef};
 use nestor_planner::pipeline::{group_scan, split};
-use nestor_planner::{FindQuery, Hint, PlanNode, candidates, plan_find};
+use nestor_planner::{FindQuery, Hint, PlanNode, candidates, shape};
 use nestor_query::Scope;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::{ParseContext, Pipeline, Place, Stage, Written};
@@ -104,8 +105,8 @@ struct Prepared {
     collection: Option<Arc<Collection>>,
     context: PipelineSource,
     query: FindQuery,
-    /// The plan of the find.
-    plan: PlanNode,
+    /// The plans of the find: one made for the `$group` after it, or its own candidates.
+    plans: Vec<PlanNode>,
     /// All stages, those of views first.
     stages: Vec<Stage>,
     written: Vec<Written>,
@@ -113,8 +114,6 @@ struct Prepared {
     done: usize,
     /// Whether the indexes were restricted.
     restricted: bool,
-    /// The plan is none of the query's own, but one made for the `$group` after it.
-    for_group: bool,
 }
 
 /// Restricts the indexes that a query may use; true when it did.
@@ -133,8 +132,7 @@ impl Prepared {
         let (mut query, done) = split(&all);
         hint.apply(&mut query);
         let restricted = restrict(&resolved.namespace, &mut query);
-        let mut for_group = false;
-        let plan = match &resolved.collection {
+        let plans = match &resolved.collection {
             Some(collection) => {
                 let indexes = indexes(collection)?;
                 let unlimited = query.limit.is_none() && query.skip == 0;
@@ -146,13 +144,12 @@ impl Prepared {
                     }
                     _ => None,
                 };
-                for_group = loose.is_some();
                 match loose {
-                    Some(plan) => plan,
-                    None => plan_find(&query, &indexes)?,
+                    Some(plan) => vec![plan],
+                    None => candidates(&query, &indexes),
                 }
             }
-            None => PlanNode::Eof,
+            None => Vec::new(),
         };
         let mut of_views = resolved.written;
         of_views.extend_from_slice(written);
@@ -160,18 +157,18 @@ impl Prepared {
             context: context.on(resolved.namespace),
             collection: resolved.collection,
             query,
-            plan,
+            plans,
             stages: all,
             written: of_views,
             done,
             restricted,
-            for_group,
         })
     }
 
-    fn source(&self) -> Result<BoxOperator> {
+    fn source(&mut self) -> Result<BoxOperator> {
+        let plans = std::mem::take(&mut self.plans);
         match &self.collection {
-            Some(collection) => build_plan(&self.plan, collection),
+            Some(collection) => run_one_of(plans, &self.query, shape::Written::default(), collection),
             None => Ok(Box::new(Eof::default())),
         }
     }
@@ -186,8 +183,9 @@ pub fn plan_stages(
     view: &dyn View,
     context: &PipelineSource,
 ) -> Result<BoxOperator> {
-    let prepared = Prepared::new(resolve(namespace, view)?, stages, &[], hint, restrict, context)?;
-    build_stages(&prepared.stages[prepared.done..], prepared.source()?, &prepared.context)
+    let mut prepared = Prepared::new(resolve(namespace, view)?, stages, &[], hint, restrict, context)?;
+    let source = prepared.source()?;
+    build_stages(&prepared.stages[prepared.done..], source, &prepared.context)
 }
 
 /// A pipeline that is explained.
@@ -198,6 +196,8 @@ pub struct Explained {
     pub query: FindQuery,
     /// The plans it could run by, the one that it does run by first; none without a collection.
     pub plans: Vec<PlanNode>,
+    /// How they did on trial.
+    pub tried: Vec<Tried>,
     /// Whether the indexes were restricted.
     pub restricted: bool,
     /// Stages that stay on top of the plan.
@@ -206,31 +206,37 @@ pub struct Explained {
     pub root: BoxOperator,
 }
 
-/// As [`plan_stages`], to be explained. The pipeline has to have been parsed with its text.
+/// As [`plan_stages`], to be explained: it is decided which plan the pipeline runs by, whatever the plan cache has.
+/// The pipeline has to have been parsed with its text.
 pub fn explain_stages(
     namespace: &Namespace,
     pipeline: &Pipeline,
     hint: &Hint,
     restrict: Restrict<'_>,
-    view: &dyn View,
     context: &PipelineSource,
+    batch: &mut Batch<'_>,
 ) -> Result<Explained> {
-    let resolved = resolve_keeping(namespace, view, true)?;
+    let resolved = resolve_keeping(namespace, batch.view, true)?;
     let prepared = Prepared::new(resolved, &pipeline.stages, &pipeline.written, hint, restrict, context)?;
     let (stages, written) = (&prepared.stages[prepared.done..], &prepared.written[prepared.done..]);
-    let root = build_probed(stages, written, prepared.source()?, &prepared.context)?;
-    let mut plans = match &prepared.collection {
-        Some(collection) => candidates(&prepared.query, &indexes(collection)?),
-        None => Vec::new(),
+    let (mut plans, mut tried) = (Vec::new(), Vec::new());
+    let source: BoxOperator = match &prepared.collection {
+        Some(collection) => {
+            let mut multi = MultiPlan::new(prepared.plans, prepared.query.limit, collection);
+            while !multi.decide(batch)? {}
+            plans = multi.ranked();
+            tried = multi.tried().to_vec();
+            Box::new(multi)
+        }
+        None => Box::new(Eof::default()),
     };
-    if prepared.for_group {
-        plans.insert(0, prepared.plan);
-    }
+    let root = build_probed(stages, written, source, &prepared.context)?;
     Ok(Explained {
         stages: stages.len(),
         namespace: prepared.context.namespace,
         query: prepared.query,
         plans,
+        tried,
         restricted: prepared.restricted,
         root,
     })
@@ -250,7 +256,7 @@ pub fn open(
         None => Box::new(Eof::default()),
         Some(collection) => {
             let query = FindQuery::all(filter.clone().filter(|_| !through_views).unwrap_or_else(all));
-            build_plan(&plan(&query, collection)?, collection)?
+            find(&query, shape::Written::default(), collection)?
         }
     };
     if !through_views {

@@ -13,12 +13,12 @@ pub const SPEC: CommandSpec = CommandSpec {
     run,
 };
 
-/// Plans are made anew for each query, so there is nothing to forget once the arguments are checked.
 fn run(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
     let ns = super::target(context)?;
     // MongoDB looks no further when there is no collection.
     if super::exists(context, &ns) {
-        super::shape(context.body, true)?;
+        let shape = super::shape(context.body, true)?;
+        super::forget(context, &ns, shape.as_ref().map(|shape| shape.text.as_str()));
     }
     Ok(())
 }

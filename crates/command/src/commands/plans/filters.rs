@@ -69,6 +69,7 @@ fn set(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
         collation: shape.collation,
         indexes,
     };
+    super::forget(context, &ns, Some(&text));
     context.service.index_filters.set(&ns, text, filter);
     Ok(())
 }
@@ -102,8 +103,14 @@ fn clear(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
         return Ok(());
     }
     match super::shape(context.body, true)? {
-        Some(shape) => context.service.index_filters.clear(&ns, &shape.text),
-        None => context.service.index_filters.clear_all(&ns),
+        Some(shape) => {
+            super::forget(context, &ns, Some(&shape.text));
+            context.service.index_filters.clear(&ns, &shape.text);
+        }
+        None => {
+            super::forget(context, &ns, None);
+            context.service.index_filters.clear_all(&ns);
+        }
     }
     Ok(())
 }

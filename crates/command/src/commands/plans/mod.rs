@@ -5,10 +5,11 @@ mod filters;
 
 use crate::Context;
 use crate::dispatch::CommandSpec;
-use crate::plans::Written;
 use nestor_model::{DocRef, Document, ErrorCode, Namespace, RawDoc, Result, ValueRef, bail};
 use nestor_planner::FindQuery;
+use nestor_planner::shape::{Written, plan_shape_hash};
 use nestor_query::Scope;
+use nestor_query::sort::SortSpec;
 use nestor_storage::View;
 
 pub(super) const SPECS: &[&CommandSpec] = &[&clear::SPEC, &filters::SET, &filters::LIST, &filters::CLEAR];
@@ -31,6 +32,19 @@ fn target(context: &Context<'_>) -> Result<Namespace> {
 
 fn exists(context: &Context<'_>, ns: &Namespace) -> bool {
     context.service.engine.snapshot().catalog().get(ns).is_some()
+}
+
+/// Forgets the cached plans of a collection, all or those of one shape.
+fn forget(context: &Context<'_>, ns: &Namespace, shape: Option<&str>) {
+    let snapshot = context.service.engine.snapshot();
+    let Some(collection) = snapshot.catalog().get(ns) else {
+        return;
+    };
+    let cache = &context.service.plan_cache;
+    match shape {
+        Some(shape) => cache.clear_shape(collection.id, plan_shape_hash(shape)),
+        None => cache.clear(collection.id),
+    }
 }
 
 /// A query as plan commands take it.
@@ -83,11 +97,12 @@ fn shape(body: RawDoc<'_>, null_is_absent: bool) -> Result<Option<Shape>> {
         }
     }
     let filter = nestor_query::MatchExpr::parse(query, &mut Scope::new())?.normalize();
+    let mut find = FindQuery::all(filter.into());
     if let Some(sort) = sort.filter(|sort| !sort.is_empty()) {
-        nestor_query::sort::SortSpec::parse(sort)?;
+        find.sort = Some(SortSpec::parse(sort)?.into());
     }
-    let find = FindQuery::all(filter.into());
     let text = Written {
+        filter: Some(query),
         sort,
         projection,
         collation,

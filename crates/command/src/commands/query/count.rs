@@ -6,14 +6,15 @@ use crate::dispatch::{CommandSpec, Flags};
 use crate::read::{self, Target};
 use crate::read_concern::Level;
 use crate::write::append_count;
-use nestor_exec::plan;
-use nestor_exec::{BoxOperator, Step, build};
-use nestor_model::{ArrayRef, Document, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
-use nestor_planner::FindQuery;
+use nestor_exec::catalog::indexes;
+use nestor_exec::{BoxOperator, Step, run_one_of};
+use nestor_model::{ArrayRef, DocRef, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_planner::choose::for_count;
+use nestor_planner::shape::Written;
+use nestor_planner::{FindQuery, PlanNode, candidates};
 use nestor_query::OpContext;
 use nestor_query::matcher::MatchExpr;
-use nestor_storage::View;
+use nestor_storage::{Collection, View};
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -52,12 +53,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let ns = context.namespace(&snapshot, args.target)?;
     crate::write::check_uuid(context, &ns, args.collection_uuid)?;
     read::refuse_collation(args.collation)?;
-    // A negative limit means its absolute value.
-    let limit = number("limit", args.limit)?.unsigned_abs();
-    let skip = number("skip", args.skip)?;
-    if skip < 0 {
-        bail!(BadValue, "BSON field 'skip' value must be >= 0, actual value '{skip}'");
-    }
+    let (limit, skip) = limits(&args)?;
     let (op, scope) = context.operation(None)?;
     let mut scope = scope.without_clock();
     let filter = read::parse_filter(args.query, &mut scope)?;
@@ -66,7 +62,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         return Ok(());
     };
     if collection.is_view() {
-        let n = count_view(context, &snapshot, &ns, &args, (limit, skip as u64), &op)?;
+        let n = count_view(context, &snapshot, &ns, &args, (limit.unwrap_or(0), skip), &op)?;
         append_count(reply, "n", n);
         return Ok(());
     }
@@ -75,16 +71,23 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let part = hint.index.as_deref().and_then(|name| collection.index(name));
     let whole = part.is_none_or(|index| index.holds_every_document());
     if matches!(*filter, MatchExpr::AlwaysTrue) && whole {
-        let all = collection.state.documents().max(0).saturating_sub(skip).max(0);
-        let n = if limit > 0 { all.min(limit as i64) } else { all };
-        append_count(reply, "n", n);
+        let all = u64::try_from(collection.state.documents())
+            .unwrap_or(0)
+            .saturating_sub(skip);
+        let n = all.min(limit.unwrap_or(u64::MAX));
+        append_count(reply, "n", i64::try_from(n).unwrap_or(i64::MAX));
         return Ok(());
     }
     let mut query = FindQuery::all(filter);
     hint.apply(&mut query);
-    query.skip = skip as u64;
-    query.limit = Some(limit).filter(|limit| *limit > 0);
-    let mut root = build(&for_count(plan(&query, &collection)?), &collection)?;
+    query.limit = limit;
+    query.skip = skip;
+    let written = Written {
+        filter: args.query.map(DocRef::Raw),
+        ..Written::default()
+    };
+    context.apply_index_filter(&ns, &mut query, written);
+    let mut root = run_one_of(plans(&query, &collection)?, &query, written, &collection)?;
     append_count(reply, "n", drain(context, &snapshot, &op, &mut root)?);
     Ok(())
 }
@@ -103,6 +106,22 @@ fn drain(context: &Context<'_>, view: &dyn View, op: &OpContext, root: &mut BoxO
     }
     context.observe(&**root);
     Ok(n)
+}
+
+/// How many documents are counted at most, and how many are left out before.
+pub(super) fn limits(args: &CountArgs<'_>) -> Result<(Option<u64>, u64)> {
+    // A negative limit means its absolute value.
+    let limit = number("limit", args.limit)?.unsigned_abs();
+    match u64::try_from(number("skip", args.skip)?) {
+        Ok(skip) => Ok((Some(limit).filter(|limit| *limit > 0), skip)),
+        Err(_) => bail!(BadValue, "BSON field 'skip' value must be >= 0"),
+    }
+}
+
+/// The plans by which the documents of a query could be counted.
+pub(super) fn plans(query: &FindQuery, collection: &Collection) -> Result<Vec<PlanNode>> {
+    let found = candidates(query, &indexes(collection)?);
+    Ok(found.into_iter().map(for_count).collect())
 }
 
 fn number(name: &str, value: Option<ValueRef<'_>>) -> Result<i64> {
@@ -144,9 +163,4 @@ fn count_view(
     let running = context.plan_pipeline_hinted(view, ns, ArrayRef::Items(&stages), &mut scope, args.hint)?;
     let mut root = running.root;
     drain(context, view, op, &mut root)
-}
-
-/// What a count's explain is about.
-pub(super) fn as_find(args: &CountArgs<'_>) -> Document {
-    doc! { "filter": args.query.map(Value::from) }
 }

@@ -4,14 +4,14 @@ use crate::Context;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::read::{self, Target};
 use nestor_exec::catalog::indexes;
-use nestor_exec::plan;
-use nestor_exec::{BoxOperator, Step, build};
+use nestor_exec::{BoxOperator, Step, build, run_one_of};
 use nestor_model::order::Key;
 use nestor_model::{ArrayRef, DocRef, Path, PathPart, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, raw};
 use nestor_planner::interval::{Interval, IntervalList};
 use nestor_planner::pipeline::distinct_scan;
 use nestor_planner::plan::{IndexScan, ScanPurpose};
-use nestor_planner::{FindQuery, PlanNode};
+use nestor_planner::shape::Written;
+use nestor_planner::{FindQuery, PlanNode, candidates};
 use nestor_query::OpContext;
 use nestor_storage::{Collection, View};
 use std::collections::HashSet;
@@ -64,24 +64,16 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         } else {
             let mut query = FindQuery::all(filter);
             read::check_hint(args.hint, Some(&collection))?.apply(&mut query);
-            let scan = match args.hint {
-                None => distinct_scan(&query.filter, &path, query.collation.as_ref(), &indexes(&collection)?),
-                Some(_) => None,
+            let written = Written {
+                filter: args.query.map(DocRef::Raw),
+                ..Written::default()
             };
-            match scan {
-                // One document for each value, which also tells null from missing; a null needs all of them.
-                Some(scan) if !has_null(context, view, &scan, &op, &collection)? => {
-                    let scan = PlanNode::IndexScan(scan);
-                    build(
-                        &PlanNode::Fetch {
-                            input: Box::new(scan),
-                            filter: None,
-                        },
-                        &collection,
-                    )?
-                }
-                _ => build(&plan(&query, &collection)?, &collection)?,
-            }
+            let is_free = !context.apply_index_filter(&ns, &mut query, written) && args.hint.is_none();
+            let plans = match is_free {
+                true => plans(context, view, &query, &path, &collection)?,
+                false => candidates(&query, &indexes(&collection)?),
+            };
+            run_one_of(plans, &query, written, &collection)?
         });
     }
     let mut seen: HashSet<Key> = HashSet::new();
@@ -121,6 +113,27 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     reply.end();
     crate::batch::append_time(context, reply);
     Ok(())
+}
+
+/// The plans by which the documents of a query could be found whose values at `path` are wanted: one loose scan, if
+/// there is an index for it.
+pub(super) fn plans(
+    context: &Context<'_>,
+    view: &dyn View,
+    query: &FindQuery,
+    path: &Path,
+    collection: &Arc<Collection>,
+) -> Result<Vec<PlanNode>> {
+    let indexes = indexes(collection)?;
+    let (op, _) = context.operation(None)?;
+    match distinct_scan(&query.filter, path, query.collation.as_ref(), &indexes) {
+        // One document for each value, which also tells null from missing; a null needs all of them.
+        Some(scan) if !has_null(context, view, &scan, &op, collection)? => Ok(vec![PlanNode::Fetch {
+            input: Box::new(PlanNode::IndexScan(scan)),
+            filter: None,
+        }]),
+        _ => Ok(candidates(query, &indexes)),
+    }
 }
 
 /// Whether the scan meets the key of null, which stands for missing fields too.

@@ -1,24 +1,25 @@
 //! `explain`: how a command would run, and with `executionStats` how it did.
 
 use super::aggregate::AggregateArgs;
-use super::count::{CountArgs, as_find};
-use super::distinct::DistinctArgs;
+use super::count::{self, CountArgs};
+use super::distinct::{self, DistinctArgs};
 use super::explain_pipeline;
+use super::explain_trial::{all_plans, decide};
 use super::find::FindArgs;
 use crate::Context;
 use crate::args::Arg;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::parameters::Param;
-use crate::plans::Written;
 use crate::read::{self, Target};
+use crate::write::target::Selection;
+use nestor_exec::multi_plan::Tried;
 use nestor_exec::ops::Eof;
 use nestor_exec::write::{Changed, Writer};
-use nestor_exec::{BoxOperator, Operator, Reads, Row, RowDoc, Step, build};
+use nestor_exec::{BoxOperator, Figures, Operator, Reads, Row, RowDoc, Step};
 use nestor_model::value::DocRef;
-use nestor_model::{Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
-use nestor_planner::choose::for_count;
+use nestor_model::{Document, Namespace, Path, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_planner::explain::plan_document;
-use nestor_planner::shape::{filter_query_shape, plan_shape_hash};
+use nestor_planner::shape::{Written, filter_query_shape, hash_text, plan_shape_hash};
 use nestor_planner::{FindQuery, PlanNode, candidates};
 use nestor_query::env::Scope;
 use nestor_query::matcher::MatchExpr;
@@ -61,8 +62,14 @@ pub(super) struct Subject {
     pub(super) plans: Vec<PlanNode>,
     /// A filter of its shape restricted the indexes.
     pub(super) index_filter_set: bool,
-    /// What plans are shared by.
-    pub(super) plan_shape: String,
+    /// How many rows it wants.
+    pub(super) limit: Option<u64>,
+    /// Hash of what plans are shared by.
+    pub(super) plan_shape: u64,
+    /// Key of its plan in the cache.
+    pub(super) cache_key: u64,
+    /// Signature of the plan that is active there.
+    pub(super) cached: Option<u64>,
     /// What the command is, literals by type.
     pub(super) query_shape: Document,
     pub(super) write: Option<Write>,
@@ -157,8 +164,8 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         };
         return explain_pipeline::aggregate(context, &inner, &ns, verbosity, args.command, reply);
     }
-    let subject = subject(context, &snapshot, name, args.command)?;
-    append(context, &snapshot, &subject, verbosity, reply)?;
+    let mut subject = subject(context, &snapshot, name, args.command)?;
+    append(context, &snapshot, &mut subject, verbosity, reply)?;
     reply.append_raw("command", args.command);
     append_server(context, reply);
     Ok(())
@@ -168,6 +175,7 @@ fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'
     let (_, mut scope) = context.operation(None)?;
     let mut written = Written::default();
     let mut write = None;
+    let mut loose_path = None;
     let part = |name: &str| command.get(name).and_then(ValueRef::as_document);
     let (ns, mut query) = match name {
         "find" => {
@@ -176,6 +184,7 @@ fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'
             let collection = view.catalog().get(&ns).cloned();
             let (_, mut scope) = context.operation(args.variables)?;
             written = Written {
+                filter: part("filter"),
                 sort: part("sort"),
                 projection: part("projection"),
                 collation: part("collation"),
@@ -185,23 +194,23 @@ fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'
         "count" => {
             let args = CountArgs::parse(command, &[])?;
             let ns = context.namespace(view, args.target)?;
-            debug_assert!(
-                as_find(&args).len() <= 1,
-                "a count has a filter and nothing else that finds"
-            );
-            (ns.clone(), hinted(view, &ns, args.query, args.hint, &mut scope)?)
+            let mut query = hinted(view, &ns, args.query, args.hint, &mut scope)?;
+            (query.limit, query.skip) = count::limits(&args)?;
+            (ns, query)
         }
         "distinct" => {
             let args = DistinctArgs::parse(command, &[])?;
             let ns = context.namespace(view, args.target)?;
+            loose_path = args.hint.is_none().then(|| Path::new(args.key));
             (ns.clone(), hinted(view, &ns, args.query, args.hint, &mut scope)?)
         }
         "update" | "delete" | "findAndModify" | "findandmodify" => {
-            let (target, filter, hint, what) = write_filter(name, command, &mut scope)?;
-            let ns = context.namespace(view, target)?;
-            let mut query = hinted(view, &ns, filter, hint, &mut scope)?;
-            query.limit = (!what.multi()).then_some(1);
-            write = Some(what);
+            let found = write_filter(name, command, &mut scope)?;
+            let ns = context.namespace(view, found.target)?;
+            let mut query = hinted(view, &ns, found.filter, found.hint, &mut scope)?;
+            query.sort = Selection::parse(found.filter, found.sort, &mut scope)?.sort;
+            query.limit = (!found.write.multi()).then_some(1);
+            write = Some(found.write);
             (ns, query)
         }
         "" => bail!(CommandNotFound, "explain needs a command"),
@@ -218,14 +227,24 @@ fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'
     for name in ["sort", "projection", "collation"] {
         shape.push(name, part(name).map(|doc| Value::Document(doc.to_document())));
     }
-    let mut plans = plans(view, &ns, &query)?;
-    if name == "count" {
-        plans = plans.into_iter().map(for_count).collect();
+    let plans = match view.catalog().get(&ns) {
+        Some(collection) if !collection.is_view() => match (name, loose_path) {
+            ("count", _) => count::plans(&query, collection)?,
+            ("distinct", Some(path)) if !index_filter_set => distinct::plans(context, view, &query, &path, collection)?,
+            _ => candidates(&query, &nestor_exec::catalog::indexes(collection)?),
+        },
+        _ => vec![PlanNode::Eof],
+    };
+    if plans.is_empty() {
+        return Err(nestor_planner::find::no_plan());
     }
     Ok(Subject {
         plans,
         ns,
-        plan_shape: written.shape(&query),
+        limit: query.limit,
+        plan_shape: plan_shape_hash(&written.shape(&query)),
+        cache_key: 0,
+        cached: None,
         filter: query.filter,
         index_filter_set,
         query_shape: shape,
@@ -247,22 +266,14 @@ fn hinted(
     Ok(query)
 }
 
-/// The plans for a query, if its collection exists.
-fn plans(view: &dyn View, ns: &Namespace, query: &FindQuery) -> Result<Vec<PlanNode>> {
-    match view.catalog().get(ns) {
-        Some(collection) if !collection.is_view() => {
-            let plans = candidates(query, &nestor_exec::catalog::indexes(collection)?);
-            if plans.is_empty() {
-                return Err(nestor_planner::find::no_plan());
-            }
-            Ok(plans)
-        }
-        _ => Ok(Vec::new()),
-    }
+/// What a write command is about; of an update or delete, its only statement.
+struct WriteSubject<'a> {
+    target: Target<'a>,
+    filter: Option<RawDoc<'a>>,
+    sort: Option<RawDoc<'a>>,
+    hint: Option<ValueRef<'a>>,
+    write: Write,
 }
-
-/// Collection, filter and hint of a write command and what it is; of an update or delete, those of its only statement.
-type WriteSubject<'a> = (Target<'a>, Option<RawDoc<'a>>, Option<ValueRef<'a>>, Write);
 
 fn write_filter<'a>(name: &str, command: RawDoc<'a>, scope: &mut Scope) -> Result<WriteSubject<'a>> {
     let at = crate::args::At {
@@ -287,7 +298,13 @@ fn write_filter<'a>(name: &str, command: RawDoc<'a>, scope: &mut Scope) -> Resul
             } else {
                 update_of(command, "update", false, scope)?
             };
-            return Ok((target, document(command.get("query")), command.get("hint"), write));
+            return Ok(WriteSubject {
+                target,
+                filter: document(command.get("query")),
+                sort: document(command.get("sort")),
+                hint: command.get("hint"),
+                write,
+            });
         }
     };
     let Some(ValueRef::Array(statements)) = command.get(list) else {
@@ -308,7 +325,13 @@ fn write_filter<'a>(name: &str, command: RawDoc<'a>, scope: &mut Scope) -> Resul
             multi: !flag("limit").is_some_and(ValueRef::truthy),
         },
     };
-    Ok((target, q, flag("hint"), write))
+    Ok(WriteSubject {
+        target,
+        filter: q,
+        sort: document(flag("sort")),
+        hint: flag("hint"),
+        write,
+    })
 }
 
 /// The update that a statement describes; `field` holds its modifiers.
@@ -334,25 +357,28 @@ fn update_of(statement: RawDoc<'_>, field: &str, multi: bool, scope: &mut Scope)
 fn append(
     context: &Context<'_>,
     snapshot: &Snapshot,
-    subject: &Subject,
+    subject: &mut Subject,
     verbosity: Verbosity,
     reply: &mut RawWriter,
 ) -> Result<()> {
     reply.append("explainVersion", "1");
-    let plan = subject.plans.first().cloned().unwrap_or(PlanNode::Eof);
+    let started = Instant::now();
+    let multi = decide(context, snapshot, subject)?;
+    let tried = multi.as_ref().map_or_else(Vec::new, |multi| multi.tried().to_vec());
     reply.append("queryPlanner", &planner_document(subject));
     reply.append("queryShapeHash", query_shape_hash(&subject.query_shape).as_str());
     if verbosity == Verbosity::QueryPlanner {
         return Ok(());
     }
-    let started = Instant::now();
     let mut returned = 0i64;
     let mut changes = Changes::default();
-    let mut root: BoxOperator = Box::<Eof>::default();
+    let mut root: BoxOperator = match multi {
+        Some(multi) => Box::new(multi),
+        None => Box::<Eof>::default(),
+    };
     let (op, _) = context.operation(None)?;
     let mut batch = read::batch(context, snapshot, &op, true);
     if let Some(collection) = snapshot.catalog().get(&subject.ns) {
-        root = build(&plan, collection)?;
         let mut ws = context.service.engine.begin_at(snapshot.clone());
         let mut writer = match subject.write {
             Some(_) => Some(Writer::new(&mut ws, collection.clone(), &op, None)?),
@@ -375,7 +401,7 @@ fn append(
     } else {
         root.next(&mut batch)?;
     }
-    let mut stats = execution_stats(&*root, returned, started.elapsed(), verbosity);
+    let mut stats = execution_stats(&*root, returned, started.elapsed(), verbosity, &tried);
     if let Some(write) = &subject.write {
         let input = stats
             .remove("executionStages")
@@ -390,7 +416,13 @@ fn append(
 }
 
 /// `executionStats` of a plan that ran.
-pub(super) fn execution_stats(root: &dyn Operator, returned: i64, elapsed: Duration, verbosity: Verbosity) -> Document {
+pub(super) fn execution_stats(
+    root: &dyn Operator,
+    returned: i64,
+    elapsed: Duration,
+    verbosity: Verbosity,
+    tried: &[Tried],
+) -> Document {
     let reads = Reads::of(root);
     let mut stats = doc! {
         "executionSuccess": true,
@@ -398,20 +430,20 @@ pub(super) fn execution_stats(root: &dyn Operator, returned: i64, elapsed: Durat
         "executionTimeMillis": elapsed.as_millis() as i32,
         "totalKeysExamined": reads.keys_examined as i32,
         "totalDocsExamined": reads.docs_examined as i32,
-        "executionStages": stage_document(root),
+        "executionStages": Figures::of(root).document(),
     };
     if verbosity == Verbosity::AllPlansExecution {
-        stats.push("allPlansExecution", Vec::new());
+        stats.push("allPlansExecution", all_plans(tried));
     }
     stats
 }
 
 /// A whole plan: the write on top of it, if there is one.
-fn whole_plan(plan: &PlanNode, write: Option<&Write>) -> Document {
+fn whole_plan(plan: &PlanNode, subject: &Subject) -> Document {
     let mut found = plan_document(plan);
     let fields = std::mem::take(found.fields_mut());
-    let mut out = doc! { "isCached": false };
-    match write {
+    let mut out = doc! { "isCached": subject.is_cached(plan) };
+    match &subject.write {
         Some(write) => {
             out.push("stage", write.stage());
             out.push("inputStage", fields.into_iter().collect::<Document>());
@@ -454,41 +486,15 @@ pub(super) fn query_shape_hash(shape: &Document) -> String {
         .collect()
 }
 
-/// The counters of an operator and of all below it, as `executionStages` shows them.
-pub(crate) fn stage_document(operator: &dyn Operator) -> Document {
-    let counters = operator.counters();
-    let mut out = doc! {
-        "stage": operator.stage(),
-        "nReturned": counters.advanced as i32,
-        "works": counters.works as i32,
-        "advanced": counters.advanced as i32,
-        "needTime": counters.works.saturating_sub(counters.advanced + u64::from(counters.is_eof)) as i32,
-        "needYield": 0,
-        "isEOF": i32::from(counters.is_eof),
-    };
-    operator.explain_fields(&mut out);
-    let mut inputs: Vec<Value> = operator
-        .inputs()
-        .into_iter()
-        .map(|input| stage_document(input).into())
-        .collect();
-    match inputs.len() {
-        0 => {}
-        1 => out.push("inputStage", inputs.pop()),
-        _ => out.push("inputStages", inputs),
-    }
-    out
-}
-
 /// `queryPlanner`: how the documents are read.
 pub(super) fn planner_document(subject: &Subject) -> Document {
     let plan = subject.plans.first().cloned().unwrap_or(PlanNode::Eof);
-    let shape_hash = plan_shape_hash(&subject.plan_shape);
+    let shape_hash = hash_text(subject.plan_shape);
     let rejected: Vec<Value> = subject
         .plans
         .iter()
         .skip(1)
-        .map(|plan| whole_plan(plan, subject.write.as_ref()).into())
+        .map(|plan| whole_plan(plan, subject).into())
         .collect();
     doc! {
         "namespace": subject.ns.to_string(),
@@ -496,13 +502,13 @@ pub(super) fn planner_document(subject: &Subject) -> Document {
         "indexFilterSet": subject.index_filter_set,
         "queryHash": shape_hash.as_str(),
         "planCacheShapeHash": shape_hash.as_str(),
-        "planCacheKey": plan_shape_hash(&format!("{}|{}", subject.ns, subject.plan_shape)),
+        "planCacheKey": hash_text(subject.cache_key),
         "optimizationTimeMillis": 0,
         "maxIndexedOrSolutionsReached": false,
         "maxIndexedAndSolutionsReached": false,
         "maxScansToExplodeReached": false,
         "prunedSimilarIndexes": false,
-        "winningPlan": whole_plan(&plan, subject.write.as_ref()),
+        "winningPlan": whole_plan(&plan, subject),
         "rejectedPlans": rejected,
     }
 }

@@ -12,17 +12,14 @@
 use super::aggregate::AggregateArgs;
 use super::explain::{Subject, Verbosity, append_server, execution_stats, planner_document, query_shape_hash};
 use crate::Context;
-use crate::plans::Written;
 use crate::read;
 use crate::write::merge::check_merge;
 use nestor_exec::Step;
 use nestor_exec::pipeline::{Explained, StageReport, explain_stages, report, resolve};
 use nestor_model::{ArrayRef, DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, doc};
 use nestor_planner::FindQuery;
-use nestor_planner::shape::pipeline_query_shape;
-use nestor_query::env::OpContext;
+use nestor_planner::shape::{Written, pipeline_query_shape, plan_shape_hash};
 use nestor_query::stage::{ParseContext, Pipeline, Place, Stage};
-use nestor_storage::Snapshot;
 
 /// Stages that are part of a pipeline's plan shape.
 const PLANNED_STAGES: [&str; 11] = [
@@ -58,55 +55,46 @@ pub(super) fn aggregate(
     let hint = read::check_hint(args.hint, resolve(ns, &snapshot)?.collection.as_deref())?;
     let restrict = |ns: &Namespace, query: &mut FindQuery| context.apply_index_filter(ns, query, Written::default());
     let source = context.pipeline_source(ns);
-    let mut explained = explain_stages(ns, &pipeline, &hint, &restrict, &snapshot, &source)?;
+    let disk_use = args
+        .allow_disk_use
+        .map_or_else(|| context.service.disk_use_by_default(), |b| b.0.0);
+    let mut batch = read::batch(context, &snapshot, &op, disk_use);
+    batch.explains = true;
+    let mut explained = explain_stages(ns, &pipeline, &hint, &restrict, &source, &mut batch)?;
     if let Some(Stage::Merge(merge)) = pipeline.stages.last() {
         check_merge(&snapshot, merge)?;
     }
     if verbosity > Verbosity::QueryPlanner {
-        let disk_use = args
-            .allow_disk_use
-            .map_or_else(|| context.service.disk_use_by_default(), |b| b.0.0);
-        run(context, &snapshot, &op, disk_use, &mut explained)?;
+        // A last stage that writes does not take part.
+        while !matches!(explained.root.next(&mut batch)?, Step::Eof) {}
     }
+    let mut subject = subject(&explained, text);
+    subject.look_up(context, &snapshot);
     let shape = doc! {
         "cmdNs": doc! { "db": ns.db.clone(), "coll": ns.coll.clone() },
         "command": "aggregate",
         "pipeline": pipeline_query_shape(text),
     };
     reply.append("explainVersion", "1");
-    append_plans(&pipeline, text, &explained, verbosity, reply);
+    append_plans(&pipeline, &subject, &explained, verbosity, reply);
     reply.append("queryShapeHash", query_shape_hash(&shape).as_str());
     reply.append_raw("command", command);
     append_server(context, reply);
     Ok(())
 }
 
-/// Runs the pipeline to its end, counting. A last stage that writes does not take part.
-fn run(
-    context: &Context<'_>,
-    snapshot: &Snapshot,
-    op: &OpContext,
-    disk_use: bool,
-    explained: &mut Explained,
-) -> Result<()> {
-    let mut batch = read::batch(context, snapshot, op, disk_use);
-    batch.explains = true;
-    while !matches!(explained.root.next(&mut batch)?, Step::Eof) {}
-    Ok(())
-}
-
 fn append_plans(
     pipeline: &Pipeline,
-    text: ArrayRef<'_>,
+    subject: &Subject,
     explained: &Explained,
     verbosity: Verbosity,
     reply: &mut RawWriter,
 ) {
     let report = report(&*explained.root);
-    let planner = planner_document(&subject(explained, text));
+    let planner = planner_document(subject);
     let stats = |plan, ran: &StageReport| {
         let wanted = verbosity > Verbosity::QueryPlanner;
-        wanted.then(|| execution_stats(plan, ran.returned as i64, ran.elapsed, verbosity))
+        wanted.then(|| execution_stats(plan, ran.returned as i64, ran.elapsed, verbosity, &explained.tried))
     };
     if let (Some((plan, ran)), 0, false) = (&report.plan, explained.stages, pipeline.writes()) {
         reply.append("queryPlanner", &planner);
@@ -151,7 +139,10 @@ fn subject(explained: &Explained, pipeline: ArrayRef<'_>) -> Subject {
         filter: explained.query.filter.clone(),
         plans: explained.plans.clone(),
         index_filter_set: explained.restricted,
-        plan_shape,
+        limit: explained.query.limit,
+        plan_shape: plan_shape_hash(&plan_shape),
+        cache_key: 0,
+        cached: None,
         query_shape: Document::new(),
         write: None,
     }

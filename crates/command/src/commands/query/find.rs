@@ -6,16 +6,15 @@ use crate::Context;
 use crate::args::{NonNegative, StrictBool};
 use crate::batch::{self, Opening};
 use crate::dispatch::{CommandSpec, Flags};
-use crate::plans::Written;
 use crate::read::{self, Target};
 use crate::read_concern::Level;
 use nestor_exec::catalog::index_collation;
 use nestor_exec::ops::{Eof, ShowRecordId};
-use nestor_exec::plan;
-use nestor_exec::{build, point};
+use nestor_exec::{find as find_plan, point};
 use nestor_model::{ArrayRef, BsonType, DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail};
 use nestor_planner::FindQuery;
 use nestor_planner::key_range::check as check_key_range;
+use nestor_planner::shape::Written;
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::projection::{Policy, Projection};
 use nestor_query::sort::SortSpec;
@@ -77,6 +76,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let here = collection.as_deref().filter(|c| !c.is_view());
     let mut query = parse(&args, here, &mut scope)?;
     let written = Written {
+        filter: args.filter.map(DocRef::Raw),
         sort: args.sort.map(DocRef::Raw),
         projection: args.projection.map(DocRef::Raw),
         collation: args.collation.map(DocRef::Raw),
@@ -88,7 +88,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
                 return find_view(context, view, &args, ns, op, &mut scope, reply);
             }
             check_tailable(&args, collection)?;
-            build(&plan(&query, collection)?, collection)?
+            find_plan(&query, written, collection)?
         }
         None => {
             let nothing = Eof::default();

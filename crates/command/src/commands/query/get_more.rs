@@ -110,6 +110,7 @@ fn next_batch(
         let dir = cursor.disk_use.then_some(context.service.spill_dir.as_path());
         let mut batch = Batch::new(view, &cursor.op, &interrupt)
             .with_spill_dir(dir)
+            .with_plan_cache(Some(&context.service.plan_cache))
             .with_oplog(&*context.service.open_oplog);
         batch.memory_bytes_max = context.service.blocking_memory_bytes_max();
         batch::fill(&mut cursor.root, &mut cursor.pending, &mut batch, reply, count_max)

@@ -5,6 +5,7 @@ pub mod count;
 pub mod distinct;
 pub mod explain;
 mod explain_pipeline;
+mod explain_trial;
 pub mod find;
 pub mod get_more;
 pub mod kill_cursors;

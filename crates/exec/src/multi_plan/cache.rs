@@ -1,0 +1,343 @@
+//! The plan cache: which of its candidates a query of some shape should run by.
+//!
+//! An entry of a shape begins *inactive*: it only says how many units of work the winner of a trial took. The next
+//! trial that takes no more makes it *active*, and from then on its plan runs without a trial; one that takes more
+//! raises the figure, so that a shape with a cheap first query gets its chance too. A cached plan that takes
+//! [`EVICTION_RATIO`] times its figure is dropped for a new trial, and its entry is inactive again.
+//! (Source: manual, "Query Plans".)
+//!
+//! Entries are of one collection with the indexes it had when they were made: when an index comes, goes, is hidden or
+//! becomes multikey, all of the collection's are forgotten at the next look.
+
+use super::trial::Tried;
+use crate::figures::Figures;
+use nestor_model::{DocRef, Document};
+use nestor_planner::shape::Written;
+use nestor_planner::{FindQuery, PlanNode};
+use nestor_storage::{Catalog, Collection, CollectionId};
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A cached plan may take so many times the works it was cached with (`internalQueryCacheEvictionRatio`).
+pub const EVICTION_RATIO: u64 = 10;
+/// By what an inactive entry's figure grows when a trial took more (`internalQueryCacheWorksGrowthCoefficient`).
+const WORKS_GROWTH: u64 = 2;
+/// Entries of one collection at most (`internalQueryCacheMaxEntriesPerCollection`); the least recently used gives way.
+const ENTRIES_MAX: usize = 5_000;
+
+/// The choices made in one process.
+#[derive(Debug, Default)]
+pub struct PlanCache {
+    collections: Mutex<HashMap<CollectionId, Plans>>,
+    counts: Counts,
+}
+
+/// How often the cache was of use.
+#[derive(Debug, Default)]
+struct Counts {
+    hits: AtomicU64,
+    misses: AtomicU64,
+    replans: AtomicU64,
+    trials: AtomicU64,
+    trial_works: AtomicU64,
+    trial_micros: AtomicU64,
+}
+
+/// What [`PlanCache::totals`] tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Queries that ran by a cached plan.
+    pub hits: u64,
+    /// Queries with several candidates that found no active entry.
+    pub misses: u64,
+    /// Cached plans that turned out to be bad.
+    pub replans: u64,
+    /// Trials.
+    pub trials: u64,
+    /// Units of work in trials.
+    pub trial_works: u64,
+    /// Time in trials, in microseconds.
+    pub trial_micros: u64,
+    /// Entries.
+    pub entries: usize,
+    /// Their size in bytes, about.
+    pub bytes: usize,
+}
+
+/// The entries of a collection.
+#[derive(Debug, Default)]
+struct Plans {
+    /// State of its indexes.
+    indexes: u64,
+    entries: HashMap<u64, Entry>,
+    /// Counts uses, for the least recent of them.
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    is_active: bool,
+    works: u64,
+    used: u64,
+    decision: Arc<Decision>,
+}
+
+/// A query as it was written.
+#[derive(Clone, Debug, Default)]
+pub struct CreatedFrom {
+    /// `filter`.
+    pub query: Document,
+    /// `sort`.
+    pub sort: Document,
+    /// `projection`.
+    pub projection: Document,
+    /// `collation`.
+    pub collation: Document,
+}
+
+impl CreatedFrom {
+    /// A copy of what was written; of `query` where nothing was.
+    pub fn of(written: Written<'_>, query: &FindQuery) -> Self {
+        let owned = |part: Option<DocRef<'_>>| part.map(DocRef::to_document);
+        let sort = || query.sort.as_ref().map(|spec| spec.serialize());
+        Self {
+            query: owned(written.filter).unwrap_or_else(|| query.filter.serialize()),
+            sort: owned(written.sort).or_else(sort).unwrap_or_default(),
+            projection: owned(written.projection).unwrap_or_default(),
+            collation: owned(written.collation).unwrap_or_default(),
+        }
+    }
+}
+
+/// What a trial decided.
+#[derive(Debug)]
+pub struct Decision {
+    /// Hash of the plan shape.
+    pub shape: u64,
+    /// The key it is kept under.
+    pub key: u64,
+    /// Signature of the winner.
+    pub signature: u64,
+    /// The winner, with the literals of the query it was chosen for.
+    pub plan: PlanNode,
+    /// That query.
+    pub query: CreatedFrom,
+    /// An index filter restricted the candidates.
+    pub index_filter_set: bool,
+    /// When it was made, in milliseconds.
+    pub created_ms: i64,
+    /// How the candidates did, the winner first.
+    pub tried: Vec<Tried>,
+}
+
+impl Decision {
+    /// Its size in memory, about.
+    pub fn size_bytes(&self) -> usize {
+        let CreatedFrom {
+            query,
+            sort,
+            projection,
+            collation,
+        } = &self.query;
+        let written: usize = [query, sort, projection, collation]
+            .into_iter()
+            .map(|doc| doc.to_raw().as_bytes().len())
+            .sum();
+        let figures: usize = self.tried.iter().map(|tried| figures_bytes(&tried.figures)).sum();
+        size_of::<Self>() + written + plan_bytes(&self.plan) + figures
+    }
+}
+
+fn figures_bytes(figures: &Figures) -> usize {
+    let below: usize = figures.inputs.iter().map(figures_bytes).sum();
+    size_of::<Figures>() + figures.fields.to_raw().as_bytes().len() + below
+}
+
+fn plan_bytes(plan: &PlanNode) -> usize {
+    size_of::<PlanNode>() + plan.inputs().into_iter().map(plan_bytes).sum::<usize>()
+}
+
+/// An entry as others see it.
+#[derive(Clone, Debug)]
+pub struct CachedPlan {
+    /// Queries run by it without a trial.
+    pub is_active: bool,
+    /// Units of work it is measured by.
+    pub works: u64,
+    /// How it came about.
+    pub decision: Arc<Decision>,
+}
+
+impl PlanCache {
+    fn lock(&self) -> MutexGuard<'_, HashMap<CollectionId, Plans>> {
+        self.collections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Signature and works of the active entry under `key`.
+    pub(super) fn active(&self, collection: &Collection, key: u64) -> Option<(u64, u64)> {
+        let found = self.get(collection, key, true).filter(|found| found.is_active);
+        let count = if found.is_some() {
+            &self.counts.hits
+        } else {
+            &self.counts.misses
+        };
+        count.fetch_add(1, Relaxed);
+        found.map(|found| (found.decision.signature, found.works))
+    }
+
+    /// The entry under `key`.
+    pub fn peek(&self, collection: &Collection, key: u64) -> Option<CachedPlan> {
+        self.get(collection, key, false)
+    }
+
+    fn get(&self, collection: &Collection, key: u64, use_it: bool) -> Option<CachedPlan> {
+        let mut all = self.lock();
+        let plans = current(&mut all, collection)?;
+        plans.clock += u64::from(use_it);
+        let clock = plans.clock;
+        let entry = plans.entries.get_mut(&key)?;
+        if use_it {
+            entry.used = clock;
+        }
+        Some(entry.seen())
+    }
+
+    /// The plan of that entry did badly.
+    pub(super) fn deactivate(&self, collection: &Collection, key: u64) {
+        self.counts.replans.fetch_add(1, Relaxed);
+        if let Some(entry) = current(&mut self.lock(), collection).and_then(|plans| plans.entries.get_mut(&key)) {
+            entry.is_active = false;
+        }
+    }
+
+    /// Takes note of a trial whose winner took `works` units. `decision` is made only if it is to be kept.
+    pub(super) fn put(
+        &self,
+        collection: &Collection,
+        catalog: &Catalog,
+        (key, works): (u64, u64),
+        decision: impl FnOnce() -> Decision,
+    ) {
+        let mut all = self.lock();
+        if !all.contains_key(&collection.id) {
+            // Collections that were dropped leave when new ones come.
+            all.retain(|id, _| catalog.by_id(*id).is_some());
+            all.insert(collection.id, Plans::of(collection));
+        }
+        let Some(plans) = current(&mut all, collection) else {
+            return;
+        };
+        plans.clock += 1;
+        let used = plans.clock;
+        let is_active = match plans.entries.get_mut(&key) {
+            None => false,
+            Some(entry) if entry.is_active && entry.works <= works => return,
+            Some(entry) if !entry.is_active && entry.works < works => {
+                entry.works = (entry.works + 1).max(entry.works.saturating_mul(WORKS_GROWTH));
+                return;
+            }
+            Some(_) => true,
+        };
+        if plans.entries.len() >= ENTRIES_MAX && !plans.entries.contains_key(&key) {
+            let oldest = plans.entries.iter().min_by_key(|(_, entry)| entry.used);
+            if let Some(oldest) = oldest.map(|(key, _)| *key) {
+                plans.entries.remove(&oldest);
+            }
+        }
+        let entry = Entry {
+            is_active,
+            works,
+            used,
+            decision: Arc::new(decision()),
+        };
+        plans.entries.insert(key, entry);
+    }
+
+    /// Counts a trial.
+    pub(super) fn count_trial(&self, tried: &[Tried]) {
+        let sum = |of: fn(&Tried) -> u64| tried.iter().map(of).sum::<u64>();
+        self.counts.trials.fetch_add(1, Relaxed);
+        self.counts.trial_works.fetch_add(sum(|t| t.done.works), Relaxed);
+        self.counts.trial_micros.fetch_add(sum(|t| t.micros), Relaxed);
+    }
+
+    /// Forgets the entries of a collection.
+    pub fn clear(&self, collection: CollectionId) {
+        self.lock().remove(&collection);
+    }
+
+    /// Forgets the entries of one shape.
+    pub fn clear_shape(&self, collection: CollectionId, shape: u64) {
+        if let Some(plans) = self.lock().get_mut(&collection) {
+            plans.entries.retain(|_, entry| entry.decision.shape != shape);
+        }
+    }
+
+    /// The entries of a collection, the oldest first.
+    pub fn list(&self, collection: &Collection) -> Vec<CachedPlan> {
+        let mut all = self.lock();
+        let Some(plans) = current(&mut all, collection) else {
+            return Vec::new();
+        };
+        let mut out: Vec<CachedPlan> = plans.entries.values().map(Entry::seen).collect();
+        out.sort_by_key(|plan| (plan.decision.created_ms, plan.decision.key));
+        out
+    }
+
+    /// What happened so far, and what there is.
+    pub fn totals(&self) -> Totals {
+        let all = self.lock();
+        let entries = || all.values().flat_map(|plans| plans.entries.values());
+        let counts = &self.counts;
+        Totals {
+            hits: counts.hits.load(Relaxed),
+            misses: counts.misses.load(Relaxed),
+            replans: counts.replans.load(Relaxed),
+            trials: counts.trials.load(Relaxed),
+            trial_works: counts.trial_works.load(Relaxed),
+            trial_micros: counts.trial_micros.load(Relaxed),
+            entries: entries().count(),
+            bytes: entries().map(|entry| entry.decision.size_bytes()).sum(),
+        }
+    }
+}
+
+impl Entry {
+    fn seen(&self) -> CachedPlan {
+        CachedPlan {
+            is_active: self.is_active,
+            works: self.works,
+            decision: self.decision.clone(),
+        }
+    }
+}
+
+impl Plans {
+    fn of(collection: &Collection) -> Self {
+        Self {
+            indexes: index_state(collection),
+            ..Self::default()
+        }
+    }
+}
+
+/// The collection's entries, after forgetting those made with other indexes.
+fn current<'a>(all: &'a mut HashMap<CollectionId, Plans>, collection: &Collection) -> Option<&'a mut Plans> {
+    let plans = all.get_mut(&collection.id)?;
+    if plans.indexes != index_state(collection) {
+        *plans = Plans::of(collection);
+    }
+    Some(plans)
+}
+
+/// A hash of what plans depend on.
+fn index_state(collection: &Collection) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for index in &collection.indexes {
+        (index.id.0, index.ready, index.hidden, index.is_multikey()).hash(&mut hasher);
+    }
+    hasher.finish()
+}

@@ -1,0 +1,335 @@
+//! Which of several plans a query runs by.
+//!
+//! With one candidate there is nothing to decide: [`find`] builds it. With several, [`MultiPlan`] decides at the first
+//! pull: by the plan cache when it has an active entry, else by a trial run ([`trial`]). Rows that the
+//! winner gave on trial are given out first, nothing is computed twice. A cached plan is on trial too, alone: only when
+//! it gave enough rows within its limit are they given out, otherwise all candidates start anew. So whatever is decided
+//! and however often, each row of the result comes once.
+
+mod cache;
+mod trial;
+
+pub use cache::{CachedPlan, CreatedFrom, Decision, EVICTION_RATIO, PlanCache, Totals};
+pub use trial::Tried;
+
+use crate::batch::Batch;
+use crate::build::{build, note_use};
+use crate::catalog::indexes;
+use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::row::Row;
+use nestor_model::{Document, Error, ErrorCode, Result};
+use nestor_planner::find::no_plan;
+use nestor_planner::rank::{CANDIDATES_MAX, plan_cache_key, signature};
+use nestor_planner::shape::{Written, plan_shape_hash};
+use nestor_planner::{FindQuery, PlanNode, candidates};
+use nestor_storage::{Collection, Index};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use trial::{Candidate, Trial, Turn};
+
+/// Rows after which a trial has seen enough of a plan (`internalQueryPlanEvaluationMaxResults`).
+const ROWS_MAX: u64 = 101;
+
+/// What finds `query` in `collection`; `written` is what its shape is made of.
+///
+/// Error: 291 when a hint leaves no plan.
+pub fn find(query: &FindQuery, written: Written<'_>, collection: &Arc<Collection>) -> Result<BoxOperator> {
+    run_one_of(candidates(query, &indexes(collection)?), query, written, collection)
+}
+
+/// As [`find`], with plans made of the query's candidates.
+pub fn run_one_of(
+    plans: Vec<PlanNode>,
+    query: &FindQuery,
+    written: Written<'_>,
+    collection: &Arc<Collection>,
+) -> Result<BoxOperator> {
+    match plans.as_slice() {
+        [] => Err(no_plan()),
+        [only] => build(only, collection),
+        _ => {
+            let mut multi = MultiPlan::new(plans, query.limit, collection);
+            if is_cacheable(query) {
+                multi.cache = Some(Box::new(CacheUse::of(&multi.plans, query, written)));
+            }
+            Ok(Box::new(multi))
+        }
+    }
+}
+
+/// Plans of queries that say themselves how they are to run are not kept.
+pub fn is_cacheable(query: &FindQuery) -> bool {
+    query.hint.is_none() && query.natural.is_none() && query.min.is_none() && query.max.is_none() && !query.tailable
+}
+
+/// Where a choice is kept, and what is kept with it.
+struct CacheUse {
+    shape: u64,
+    key: u64,
+    index_filter_set: bool,
+    query: CreatedFrom,
+}
+
+impl CacheUse {
+    fn of(plans: &[PlanNode], query: &FindQuery, written: Written<'_>) -> Self {
+        let shape = plan_shape_hash(&written.shape(query));
+        Self {
+            shape,
+            key: plan_cache_key(shape, plans),
+            index_filter_set: query.allowed.is_some(),
+            query: CreatedFrom::of(written, query),
+        }
+    }
+}
+
+/// Runs by one of several plans. Once it is decided it looks to others like the plan that it runs by.
+pub struct MultiPlan {
+    collection: Arc<Collection>,
+    plans: Vec<PlanNode>,
+    rows_max: usize,
+    cache: Option<Box<CacheUse>>,
+    state: State,
+    /// Rows of the winner's trial that were not given out yet.
+    rows: VecDeque<Row>,
+    /// There are no rows but those.
+    is_over: bool,
+    tried: Vec<Tried>,
+    undecided: Counters,
+}
+
+enum State {
+    Start,
+    /// The cached plan, and how many units of work it may take.
+    Cached(Candidate, u64),
+    Trial(Trial),
+    Running(usize, BoxOperator),
+    Failed,
+}
+
+impl MultiPlan {
+    /// Decides between `plans`, best guess first, without the cache. `limit` is that of their query.
+    pub fn new(mut plans: Vec<PlanNode>, limit: Option<u64>, collection: &Arc<Collection>) -> Self {
+        plans.truncate(CANDIDATES_MAX);
+        let rows_max = limit.map_or(ROWS_MAX, |limit| limit.clamp(1, ROWS_MAX));
+        Self {
+            collection: collection.clone(),
+            plans,
+            rows_max: usize::try_from(rows_max).unwrap_or(usize::MAX),
+            cache: None,
+            state: State::Start,
+            rows: VecDeque::new(),
+            is_over: false,
+            tried: Vec::new(),
+            undecided: Counters::default(),
+        }
+    }
+
+    /// Decides, if that is still to be done; `false` when the batch's budget was used up before.
+    pub fn decide(&mut self, batch: &mut Batch<'_>) -> Result<bool> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Failed) {
+                State::Start => self.state = self.start(batch)?,
+                State::Cached(candidate, works_max) => match self.follow(candidate, works_max, batch)? {
+                    Followed::Decided => {}
+                    Followed::Paused => return Ok(false),
+                },
+                State::Trial(mut trial) => {
+                    if !trial.run(batch)? {
+                        self.state = State::Trial(trial);
+                        return Ok(false);
+                    }
+                    self.conclude(trial, batch)?;
+                }
+                State::Running(plan, root) => {
+                    self.state = State::Running(plan, root);
+                    return Ok(true);
+                }
+                State::Failed => {
+                    return Err(Error::new(ErrorCode::InternalError, "a plan was used after it failed"));
+                }
+            }
+        }
+    }
+
+    /// The plans it decides between.
+    pub fn plans(&self) -> &[PlanNode] {
+        &self.plans
+    }
+
+    /// Which of the plans it runs by, once that is decided.
+    pub fn chosen(&self) -> Option<usize> {
+        match &self.state {
+            State::Running(plan, _) => Some(*plan),
+            _ => None,
+        }
+    }
+
+    /// The plans in the order of their ranks: the one it runs by, then those that lost against it.
+    pub fn ranked(&self) -> Vec<PlanNode> {
+        let chosen = self.chosen();
+        let losers = self
+            .tried
+            .iter()
+            .map(|tried| tried.plan)
+            .filter(|plan| Some(*plan) != chosen);
+        let ranked = chosen.into_iter().chain(losers);
+        ranked.filter_map(|plan| self.plans.get(plan).cloned()).collect()
+    }
+
+    /// How the candidates did on trial, the winner first; nothing without a trial.
+    pub fn tried(&self) -> &[Tried] {
+        &self.tried
+    }
+
+    fn start(&self, batch: &Batch<'_>) -> Result<State> {
+        if let [only] = self.plans.as_slice() {
+            return Ok(State::Running(0, build(only, &self.collection)?));
+        }
+        if let (Some(cached), Some(cache)) = (&self.cache, batch.plan_cache) {
+            if let Some((wanted, works)) = cache.active(&self.collection, cached.key) {
+                if let Some(plan) = self.plans.iter().position(|plan| signature(plan) == wanted) {
+                    let candidate = Candidate::new(plan, &self.plans[plan], &self.collection)?;
+                    return Ok(State::Cached(candidate, works.saturating_mul(EVICTION_RATIO)));
+                }
+            }
+        }
+        self.trial()
+    }
+
+    fn trial(&self) -> Result<State> {
+        Ok(State::Trial(Trial::new(&self.plans, self.rows_max, &self.collection)?))
+    }
+
+    /// Goes on with the cached plan, until it has shown that it is still good or that it is not.
+    fn follow(&mut self, mut candidate: Candidate, works_max: u64, batch: &mut Batch<'_>) -> Result<Followed> {
+        loop {
+            if batch.budget() == 0 {
+                self.state = State::Cached(candidate, works_max);
+                return Ok(Followed::Paused);
+            }
+            match candidate.work(self.rows_max, batch)? {
+                Turn::On if candidate.works <= works_max => {}
+                Turn::Enough => {
+                    self.run_by(candidate);
+                    return Ok(Followed::Decided);
+                }
+                Turn::On | Turn::Failed => {
+                    if let (Some(cached), Some(cache)) = (&self.cache, batch.plan_cache) {
+                        cache.deactivate(&self.collection, cached.key);
+                    }
+                    self.state = self.trial()?;
+                    return Ok(Followed::Decided);
+                }
+            }
+        }
+    }
+
+    /// Runs by the winner, and keeps the choice.
+    fn conclude(&mut self, trial: Trial, batch: &Batch<'_>) -> Result<()> {
+        let (winner, tried) = trial.decide(&self.plans)?;
+        if let Some(cache) = batch.plan_cache {
+            cache.count_trial(&tried);
+            if let Some(cached) = &self.cache {
+                let plan = &self.plans[winner.plan];
+                let kept = (cached.key, winner.works);
+                cache.put(&self.collection, batch.view.catalog(), kept, || Decision {
+                    shape: cached.shape,
+                    key: cached.key,
+                    signature: signature(plan),
+                    plan: plan.clone(),
+                    query: cached.query.clone(),
+                    index_filter_set: cached.index_filter_set,
+                    created_ms: batch.op.now_ms,
+                    tried: tried.clone(),
+                });
+            }
+        }
+        self.tried = tried;
+        self.run_by(winner);
+        Ok(())
+    }
+
+    fn run_by(&mut self, winner: Candidate) {
+        note_use(&self.plans[winner.plan], &self.collection);
+        self.rows = winner.rows;
+        self.is_over = winner.is_over;
+        self.state = State::Running(winner.plan, winner.root);
+    }
+
+    fn root(&self) -> Option<&dyn Operator> {
+        match &self.state {
+            State::Running(_, root) => Some(&**root),
+            _ => None,
+        }
+    }
+}
+
+/// What became of a cached plan.
+enum Followed {
+    /// It is known how to go on.
+    Decided,
+    /// The batch's budget is used up.
+    Paused,
+}
+
+impl Operator for MultiPlan {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        loop {
+            if let State::Running(_, root) = &mut self.state {
+                return match self.rows.pop_front() {
+                    Some(row) => Ok(Step::Row(row)),
+                    None if self.is_over => Ok(Step::Eof),
+                    None => root.next(batch),
+                };
+            }
+            if !self.decide(batch)? {
+                return Ok(Step::Pause);
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.rows.is_empty() && (self.is_over || self.root().is_some_and(Operator::is_done))
+    }
+
+    fn save(&mut self) {
+        match &mut self.state {
+            State::Cached(candidate, _) => candidate.root.save(),
+            State::Trial(trial) => trial.save(),
+            State::Running(_, root) => root.save(),
+            State::Start | State::Failed => {}
+        }
+    }
+
+    fn stage(&self) -> &'static str {
+        self.root().map_or("MULTI_PLAN", Operator::stage)
+    }
+
+    fn counters(&self) -> &Counters {
+        self.root().map_or(&self.undecided, Operator::counters)
+    }
+
+    fn explain_fields(&self, out: &mut Document) {
+        if let Some(root) = self.root() {
+            root.explain_fields(out);
+        }
+    }
+
+    fn index(&self) -> Option<&Arc<Index>> {
+        self.root().and_then(Operator::index)
+    }
+
+    fn inputs(&self) -> Vec<&dyn Operator> {
+        self.root().map_or_else(Vec::new, Operator::inputs)
+    }
+
+    fn memory(&self) -> usize {
+        let rows: usize = self.rows.iter().map(|row| row.doc.size()).sum();
+        rows + match &self.state {
+            State::Cached(candidate, _) => candidate.memory(),
+            State::Trial(trial) => trial.memory(),
+            State::Running(_, root) => root.memory(),
+            State::Start | State::Failed => 0,
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! What operators with several inputs share: each record comes out once.
+
+use crate::row::Row;
+use nestor_model::Document;
+use nestor_storage::Bytes;
+use std::collections::HashSet;
+
+/// The records that came out so far.
+#[derive(Debug, Default)]
+pub(super) struct Dedup {
+    seen: HashSet<Bytes>,
+    tested: u64,
+    dropped: u64,
+}
+
+impl Dedup {
+    /// Whether the row is the first one of its record. Rows without a record are no duplicates.
+    pub(super) fn is_new(&mut self, row: &Row) -> bool {
+        let Some(record) = &row.record else { return true };
+        self.tested += 1;
+        let new = self.seen.insert(record.clone());
+        self.dropped += u64::from(!new);
+        new
+    }
+
+    /// `dupsTested` and `dupsDropped` of explain.
+    pub(super) fn explain_fields(&self, out: &mut Document) {
+        out.push("dupsTested", self.tested as i64);
+        out.push("dupsDropped", self.dropped as i64);
+    }
+
+    /// Bytes it holds, about.
+    pub(super) fn memory(&self) -> usize {
+        self.seen.len() * 48
+    }
+}
