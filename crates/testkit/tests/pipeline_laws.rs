@@ -277,3 +277,59 @@ fn max_time_stops_every_pipeline() {
         println!("{elapsed:?} {stages}");
     }
 }
+
+/// A join whose array is unwound right away gives its matches one by one. A stage that does nothing keeps the two
+/// apart, and the condition behind them too. Matches come in no order: the condition may be found by another index.
+#[test]
+fn unwinding_a_join_at_once_changes_nothing() {
+    let joins = [
+        r#"from: "c", localField: "k", foreignField: "_id", as: "x""#,
+        r#"from: "c", localField: "a", foreignField: "b", as: "x""#,
+        r#"from: "c", localField: "v", foreignField: "a", as: "x.y""#,
+        r#"from: "c", localField: "k", foreignField: "k", as: "b", pipeline: [{$match: {v: 1}}, {$limit: 3}]"#,
+        r#"from: "c", as: "a", pipeline: [{$sort: {_id: -1}}, {$limit: 4}]"#,
+        r#"from: "c", as: "x", let: {k: "$k"}, pipeline: [{$match: {$expr: {$lt: ["$_id", "$$k"]}}}]"#,
+        r#"from: "none", localField: "k", foreignField: "k", as: "x""#,
+    ];
+    each_database(|database, random| {
+        if random.below(2) == 0 {
+            let index = doc! { "key": doc! { "b": 1 }, "name": "b" };
+            database.command(doc! { "createIndexes": "c", "indexes": vec![Value::Document(index)] });
+        }
+        for join in joins {
+            let lookup = format!("{{$lookup: {{{join}}}}}");
+            let at = join
+                .split("as: \"")
+                .nth(1)
+                .and_then(|rest| rest.split('"').next())
+                .expect("a path");
+            for options in [
+                "",
+                ", preserveNullAndEmptyArrays: true",
+                r#", includeArrayIndex: "i""#,
+                r#", includeArrayIndex: "x.i", preserveNullAndEmptyArrays: true"#,
+            ] {
+                let unwind = format!(r#"{{$unwind: {{path: "${at}"{options}}}}}"#);
+                for condition in [
+                    "{}".to_owned(),
+                    format!(r#"{{"{at}.k": {{$gt: 1}}}}"#),
+                    format!(r#"{{"{at}.a": {{$ne: 1}}, k: {{$lt: 4}}}}"#),
+                    format!(r#"{{$or: [{{"{at}.v": null}}, {{"{at}.b": {{$exists: false}}}}]}}"#),
+                    format!(r#"{{"{at}": {{$type: "object"}}, "{at}._id": {{$in: [1, 2, 3, 9]}}}}"#),
+                ] {
+                    // Each is tried in some of the databases.
+                    if random.below(4) > 0 {
+                        continue;
+                    }
+                    let matching = format!("{{$match: {condition}}}");
+                    let nothing = "{$match: {}}";
+                    assert_eq!(
+                        database.set("c", &[&lookup, &unwind, &matching]),
+                        database.set("c", &[&lookup, nothing, &unwind, nothing, &matching]),
+                        "{lookup} {unwind} {matching}"
+                    );
+                }
+            }
+        }
+    });
+}

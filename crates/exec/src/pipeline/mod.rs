@@ -28,7 +28,8 @@ pub use probe::{PipelineReport, Probe, StageReport, report};
 
 use crate::operator::BoxOperator;
 use crate::ops::{Filter, Limit, Project, Skip, Sort};
-use nestor_model::{Document, Error, ErrorCode, Namespace, Result, doc};
+use nestor_model::{Document, Error, ErrorCode, Namespace, Result, Value, ValueRef, doc};
+use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::{Pipeline, SourceStage, Stage, Written};
 use nestor_storage::View;
 use std::ops::Range;
@@ -56,7 +57,7 @@ pub fn build(pipeline: &Pipeline, source: BoxOperator, context: &PipelineSource)
 
 /// As [`build`], for a part of a pipeline.
 pub fn build_stages(stages: &[Stage], source: BoxOperator, context: &PipelineSource) -> Result<BoxOperator> {
-    build_each(stages, source, context, &mut |node, _| node)
+    build_each(stages, source, context, &mut |node, _, _| node)
 }
 
 /// As [`build_stages`], with a [`Probe`] on the source and on each stage.
@@ -67,13 +68,14 @@ fn build_probed(
     context: &PipelineSource,
 ) -> Result<BoxOperator> {
     let source = Box::new(Probe::new(source, Document::new()));
-    build_each(stages, source, context, &mut |node, done| {
-        Box::new(Probe::new(node, shown(&stages[done.clone()], &written[done])))
+    build_each(stages, source, context, &mut |node, done, filter| {
+        let shown = shown(&stages[done.clone()], &written[done], filter);
+        Box::new(Probe::new(node, shown))
     })
 }
 
 /// Stages that run as one, as explain prints them.
-fn shown(stages: &[Stage], written: &[Written]) -> Document {
+fn shown(stages: &[Stage], written: &[Written], filter: Option<&MatchExpr>) -> Document {
     let (Some(stage), Some(first)) = (stages.first(), written.first()) else {
         return Document::new();
     };
@@ -81,16 +83,41 @@ fn shown(stages: &[Stage], written: &[Written]) -> Document {
         (Stage::Sort(spec), Some(Stage::Limit(limit))) => {
             doc! { "$sort": doc! { "sortKey": spec.serialize(), "limit": *limit as i64 } }
         }
+        (Stage::Lookup(_), Some(Stage::Unwind(unwind))) => {
+            let mut spec = match &first.value {
+                Value::Document(spec) => spec.clone(),
+                _ => Document::new(),
+            };
+            if let Some(filter) = filter {
+                let stages = spec.get("pipeline").and_then(ValueRef::as_array);
+                let mut stages: Vec<Value> = stages.into_iter().flatten().map(ValueRef::to_value).collect();
+                stages.push(doc! { "$match": filter.serialize() }.into());
+                spec.set("pipeline", Value::from(stages));
+            }
+            let mut unwinding = unwind.serialize();
+            unwinding.remove("path");
+            unwinding.set("preserveNullAndEmptyArrays", Value::Bool(unwind.preserves_empty()));
+            spec.push("unwinding", unwinding);
+            doc! { "$lookup": spec }
+        }
+        (Stage::Match(_), _) => match filter {
+            Some(filter) => doc! { "$match": filter.serialize() },
+            None => stage.serialize(first),
+        },
         _ => stage.serialize(first),
     }
 }
 
-/// Builds stage by stage; `finish` is told which stages an operator does and what stands on top of it afterwards.
+/// Told of each operator, which stages it does, and which part of a `$match` when not the whole; gives what stands on
+/// top of it from then on.
+type Finish<'f> = dyn FnMut(BoxOperator, Range<usize>, Option<&MatchExpr>) -> BoxOperator + 'f;
+
+/// Builds operator by operator; stages that are better done together become one.
 fn build_each(
     stages: &[Stage],
     source: BoxOperator,
     context: &PipelineSource,
-    finish: &mut dyn FnMut(BoxOperator, Range<usize>) -> BoxOperator,
+    finish: &mut Finish<'_>,
 ) -> Result<BoxOperator> {
     let mut node = source;
     let mut at = 0;
@@ -120,7 +147,31 @@ fn build_each(
             Stage::Densify(spec) => Box::new(densify::DensifyOp::new(node, spec.clone())),
             Stage::SetWindowFields(spec) => Box::new(window::WindowOp::new(node, spec.clone())),
             Stage::Facet(facet) => Box::new(facet::FacetOp::new(node, facet.clone(), context.clone())),
-            Stage::Lookup(lookup) => Box::new(lookup::LookupOp::new(node, lookup.clone(), context.clone())),
+            Stage::Lookup(lookup) => match stages.get(at) {
+                Some(Stage::Unwind(unwind)) if *unwind.path() == lookup.as_path => {
+                    at += 1;
+                    let absorbed = match stages.get(at) {
+                        Some(Stage::Match(filter)) => lookup::absorb(lookup, unwind, filter),
+                        _ => None,
+                    };
+                    let (filter, rest) = absorbed.map_or((None, None), |(filter, rest)| (Some(filter), rest));
+                    let fused = lookup::LookupUnwindOp::new(
+                        node,
+                        lookup.clone(),
+                        unwind.clone(),
+                        filter.clone(),
+                        context.clone(),
+                    );
+                    let part = begin..at;
+                    at += usize::from(filter.is_some());
+                    node = finish(Box::new(fused), part, filter.as_deref());
+                    if let Some(rest) = rest {
+                        node = finish(Box::new(Filter::new(node, rest.clone())), at - 1..at, Some(&rest));
+                    }
+                    continue;
+                }
+                _ => Box::new(lookup::LookupOp::new(node, lookup.clone(), context.clone())),
+            },
             Stage::GraphLookup(graph) => {
                 Box::new(graph_lookup::GraphLookupOp::new(node, graph.clone(), context.clone()))
             }
@@ -129,7 +180,7 @@ fn build_each(
             Stage::Source(source) => Box::new(documents::DocumentsOp::of_server(source.clone(), context.clone())),
             Stage::Out(_) | Stage::Merge(_) => return Ok(node),
         };
-        node = finish(built, begin..at);
+        node = finish(built, begin..at, None);
     }
     Ok(node)
 }

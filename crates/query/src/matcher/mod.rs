@@ -18,6 +18,7 @@ mod serialize;
 #[cfg(test)]
 mod tests;
 mod types;
+mod within;
 
 pub use crate::collation::Collator as CollatorRef;
 pub use bits::{BitOp, BitTest};

@@ -115,6 +115,29 @@ impl Unwound {
 }
 
 impl Unwind {
+    /// The array.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where positions go.
+    pub fn index(&self) -> Option<&Path> {
+        self.index.as_ref()
+    }
+
+    /// Whether documents without elements stay.
+    pub fn preserves_empty(&self) -> bool {
+        self.preserve
+    }
+
+    /// Puts an element and its position into a document that has something else in its place.
+    pub fn put(&self, doc: &mut Document, item: Value, at: i64) {
+        set_path(doc, &self.path, item);
+        if let Some(index) = &self.index {
+            set_path(doc, index, Value::Int64(at));
+        }
+    }
+
     /// Begins with a document; [`Unwind::next`] gives the documents that come of it.
     pub fn start(&self, mut doc: Document) -> Unwound {
         let found = match value_at(doc.as_ref(), &self.path) {
@@ -155,10 +178,7 @@ impl Unwind {
             0 => unwound.base.take()?,
             _ => unwound.base.clone()?,
         };
-        set_path(&mut doc, &self.path, item);
-        if let Some(index) = &self.index {
-            set_path(&mut doc, index, Value::Int64(at as i64));
-        }
+        self.put(&mut doc, item, at as i64);
         Some(doc)
     }
 }

@@ -1,35 +1,35 @@
-//! `$lookup`: each row with the array of its matches in another collection.
+//! How `$lookup` finds the matches of a document.
 //!
-//! Three ways to find them: a plan per row when equality can use an index or a point lookup; a hash table
-//! of the other collection when it cannot; and the whole result kept from one row to the next when the
-//! pipeline does not depend on the row.
+//! Three ways: a plan per row when equality can use an index or a point lookup; a hash table of the other collection
+//! when it cannot; and the whole result kept from one row to the next when the pipeline does not depend on the row.
 
-use super::hash_join::JoinTable;
-use super::{PipelineSource, build_stages, open, resolve};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::ops::{Eof, Filter};
+use crate::pipeline::hash_join::JoinTable;
+use crate::pipeline::{PipelineSource, build_stages, open, resolve};
 use crate::reads::Reads;
 use crate::row::{Row, RowDoc};
-use nestor_model::{Array, DocRef, Document, Namespace, Path, PathPart, Result, Value, ValueRef, doc};
-use nestor_query::Scope;
+use nestor_model::{DocRef, Document, Namespace, Path, PathPart, Result, Value, ValueRef, doc};
+use nestor_query::accumulator::value_bytes;
 use nestor_query::env::Env;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::Lookup;
+use nestor_query::{OpContext, Scope};
 use std::sync::Arc;
 
 /// Documents of a table between two looks at the interrupt.
 const CHECK_EVERY: usize = 128;
 
-/// Joins each row.
-pub(super) struct LookupOp {
-    input: BoxOperator,
-    lookup: Arc<Lookup>,
+/// Finds matches.
+pub(super) struct Finder {
+    pub(super) lookup: Arc<Lookup>,
     context: PipelineSource,
+    /// A condition on the matches beside those of the stage.
+    filter: Option<Arc<MatchExpr>>,
     strategy: Strategy,
     /// What was read for it, counted for explain only.
-    reads: Reads,
-    counters: Counters,
+    pub(super) reads: Reads,
 }
 
 enum Strategy {
@@ -40,41 +40,73 @@ enum Strategy {
     /// Equality by hash.
     Hash(Box<JoinTable>),
     /// The same for every row.
-    Same(Vec<Value>),
+    Same(Arc<[Value]>),
 }
 
-impl LookupOp {
-    pub(super) fn new(input: BoxOperator, lookup: Arc<Lookup>, context: PipelineSource) -> Self {
+/// The matches of one document, one after the other.
+pub(super) enum Matches {
+    /// Those from the given one on.
+    Kept(Arc<[Value]>, usize),
+    /// Pulled as they are wanted; with the context of the pipeline, when it has variables.
+    Pulled(BoxOperator, Option<Box<OpContext>>),
+}
+
+impl Matches {
+    pub(super) fn save(&mut self) {
+        if let Self::Pulled(node, _) = self {
+            node.save();
+        }
+    }
+}
+
+impl Finder {
+    pub(super) fn new(lookup: Arc<Lookup>, filter: Option<Arc<MatchExpr>>, context: PipelineSource) -> Self {
         Self {
-            input,
             lookup,
             context,
+            filter,
             strategy: Strategy::Undecided,
             reads: Reads::default(),
-            counters: Counters::default(),
         }
     }
 
-    fn join(&mut self, row: Row, batch: &Batch<'_>) -> Result<Row> {
+    /// The matches of a document.
+    pub(super) fn find(&mut self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Matches> {
         if matches!(self.strategy, Strategy::Undecided) {
-            self.decide(&row, batch)?;
+            self.decide(outer, batch)?;
         }
-        let matches = match &self.strategy {
-            Strategy::Same(matches) => matches.clone(),
-            _ => self.matches(row.as_doc(), batch)?,
-        };
-        let meta = row.meta;
-        let mut doc = row.doc.into_document();
-        set_path(&mut doc, self.lookup.as_path.parts(), Value::Array(Array::new(matches)));
-        Ok(Row {
-            doc: RowDoc::Owned(doc),
-            record: None,
-            meta,
-        })
+        match &self.strategy {
+            Strategy::Same(matches) => Ok(Matches::Kept(matches.clone(), 0)),
+            _ => self.pull(outer, batch),
+        }
+    }
+
+    /// The next match.
+    pub(super) fn next(&mut self, matches: &mut Matches, batch: &Batch<'_>) -> Result<Option<Value>> {
+        match matches {
+            Matches::Kept(values, at) => {
+                *at += 1;
+                Ok(values.get(*at - 1).cloned())
+            }
+            Matches::Pulled(node, op) => {
+                let mut inner = batch.within(op.as_deref().unwrap_or(batch.op));
+                loop {
+                    match node.next(&mut inner)? {
+                        Step::Row(row) => return Ok(Some(Value::Document(row.doc.into_document()))),
+                        Step::Pause => {}
+                        Step::Eof => break,
+                    }
+                }
+                if batch.explains {
+                    self.reads.add(&**node);
+                }
+                Ok(None)
+            }
+        }
     }
 
     /// How equality is answered, in the words of MongoDB.
-    fn strategy_name(&self) -> &'static str {
+    pub(super) fn strategy_name(&self) -> &'static str {
         match self.strategy {
             Strategy::Hash(_) => "HashJoin",
             _ if self.reads.indexes_used.is_empty() => "NestedLoopJoin",
@@ -82,14 +114,15 @@ impl LookupOp {
         }
     }
 
-    fn decide(&mut self, row: &Row, batch: &Batch<'_>) -> Result<()> {
+    fn decide(&mut self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<()> {
         let lookup = self.lookup.clone();
+        self.strategy = Strategy::PerRow;
         if lookup.join.is_none() && lookup.variables.is_empty() {
-            let matches = self.matches(row.as_doc(), batch)?;
-            self.strategy = Strategy::Same(matches);
+            if let Some(kept) = self.collect(outer, batch)? {
+                self.strategy = Strategy::Same(kept);
+            }
             return Ok(());
         }
-        self.strategy = Strategy::PerRow;
         let (Some(join), Some(from)) = (&lookup.join, &lookup.from) else {
             return Ok(());
         };
@@ -129,22 +162,39 @@ impl LookupOp {
         Ok(Some(table))
     }
 
-    /// The matches of one outer document.
-    fn matches(&mut self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Vec<Value>> {
-        let source = self.source(outer, batch)?;
-        let op;
-        let inner_op = if self.lookup.has_pipeline {
-            op = batch.op.with_vars(self.variables(outer, batch)?);
-            &op
-        } else {
-            batch.op
+    /// All matches; `None` when they do not fit in memory.
+    fn collect(&mut self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Option<Arc<[Value]>>> {
+        let mut matches = self.pull(outer, batch)?;
+        let (mut held, mut all) = (0, Vec::new());
+        while let Some(value) = self.next(&mut matches, batch)? {
+            held += value_bytes(&value);
+            if held > batch.memory_bytes_max {
+                return Ok(None);
+            }
+            all.push(value);
+        }
+        Ok(Some(all.into()))
+    }
+
+    /// Opens what the matches are pulled from.
+    fn pull(&self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Matches> {
+        let op = match self.lookup.has_pipeline {
+            true => Some(Box::new(batch.op.with_vars(self.variables(outer, batch)?))),
+            false => None,
         };
+        let mut stages = self.lookup.pipeline.stages.as_slice();
+        // What is to be found by the filter can be found by an index, unless stages stand between.
+        let filter = self.filter.clone();
+        let (within, after) = if stages.is_empty() {
+            (filter, None)
+        } else {
+            (None, filter)
+        };
+        let mut node = self.source(outer, within, batch)?;
         let context = match &self.lookup.from {
             Some(from) => self.context.on(from.clone()),
             None => self.context.on(Namespace::new(self.context.namespace.db.clone(), "")),
         };
-        let mut stages = self.lookup.pipeline.stages.as_slice();
-        let mut node = source;
         if let (None, Some(join), Some((documents, rest))) =
             (&self.lookup.from, &self.lookup.join, stages.split_first())
         {
@@ -155,19 +205,10 @@ impl LookupOp {
             stages = rest;
         }
         node = build_stages(stages, node, &context)?;
-        let mut inner = batch.within(inner_op);
-        let mut out = Vec::new();
-        loop {
-            match node.next(&mut inner)? {
-                Step::Row(row) => out.push(Value::Document(row.doc.into_document())),
-                Step::Pause => {}
-                Step::Eof => break,
-            }
+        if let Some(filter) = after {
+            node = Box::new(Filter::new(node, filter));
         }
-        if batch.explains {
-            self.reads.add(&*node);
-        }
-        Ok(out)
+        Ok(Matches::Pulled(node, op))
     }
 
     /// Values of the pipeline's globals: those from outside, then those of `let`.
@@ -181,12 +222,12 @@ impl LookupOp {
     }
 
     /// The documents of the other side that equality leaves.
-    fn source(&self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<BoxOperator> {
+    fn source(&self, outer: DocRef<'_>, filter: Option<Arc<MatchExpr>>, batch: &Batch<'_>) -> Result<BoxOperator> {
         let Some(from) = &self.lookup.from else {
-            return Ok(Box::new(Eof::default()));
+            return Ok(Box::<Eof>::default());
         };
         let Some(join) = &self.lookup.join else {
-            return open(from, None, batch.view, &self.context);
+            return open(from, filter, batch.view, &self.context);
         };
         let values = local_values(outer, &join.local);
         if let Strategy::Hash(table) = &self.strategy {
@@ -194,26 +235,33 @@ impl LookupOp {
             let rows = if exact {
                 table.find(&values).into_iter().cloned().collect()
             } else {
-                // Null also finds what is absent, which the table does not know: the filter decides.
-                let filter = equality(&join.foreign, &values)?;
+                // Null also finds what is absent, which the table does not know: the condition decides.
+                let equal = equality(&join.foreign, &values)?;
                 let mut rows = Vec::new();
                 for (at, doc) in table.docs().iter().enumerate() {
                     if at % CHECK_EVERY == 0 {
                         batch.interrupt.check()?;
                     }
-                    if filter.matches(doc.as_doc(), batch.op)? {
+                    if equal.matches(doc.as_doc(), batch.op)? {
                         rows.push(doc.clone());
                     }
                 }
                 rows
             };
-            return Ok(Box::new(Found {
+            let found = Box::new(Found {
                 rows: rows.into_iter(),
                 counters: Counters::default(),
-            }));
+            });
+            return Ok(match filter {
+                Some(filter) => Box::new(Filter::new(found, filter)),
+                None => found,
+            });
         }
-        let filter = equality(&join.foreign, &values)?;
-        open(from, Some(Arc::new(filter)), batch.view, &self.context)
+        let mut wanted = equality(&join.foreign, &values)?;
+        if let Some(filter) = filter {
+            wanted = MatchExpr::And(vec![wanted, (*filter).clone()]).normalize();
+        }
+        open(from, Some(Arc::new(wanted)), batch.view, &self.context)
     }
 }
 
@@ -303,7 +351,7 @@ fn equality(foreign: &Path, values: &[Value]) -> Result<MatchExpr> {
 }
 
 /// `{path: condition}`.
-pub(super) fn one_field(path: &Path, condition: Document) -> Document {
+pub(in crate::pipeline) fn one_field(path: &Path, condition: Document) -> Document {
     let mut out = Document::with_capacity(1);
     out.push(path.as_str(), condition);
     out
@@ -335,81 +383,5 @@ impl Operator for Found {
     }
     fn counters(&self) -> &Counters {
         &self.counters
-    }
-}
-
-/// Sets the field at a path, making documents on the way, in place of what is no document, arrays included.
-pub(super) fn set_path(doc: &mut Document, parts: &[PathPart], value: Value) {
-    let Some((part, rest)) = parts.split_first() else {
-        return;
-    };
-    if rest.is_empty() {
-        doc.set(&part.name, value);
-        return;
-    }
-    let fields = doc.fields_mut();
-    let at = match fields.iter().position(|(name, _)| *name == part.name) {
-        Some(at) => at,
-        None => {
-            fields.push((part.name.clone(), Value::Document(Document::new())));
-            fields.len() - 1
-        }
-    };
-    let slot = &mut fields[at].1;
-    match slot {
-        Value::Document(inner) => set_path(inner, rest, value),
-        _ => {
-            let mut inner = Document::new();
-            set_path(&mut inner, rest, value);
-            *slot = Value::Document(inner);
-        }
-    }
-}
-
-impl Operator for LookupOp {
-    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        self.counters.works += 1;
-        match self.input.next(batch)? {
-            Step::Row(row) => {
-                let row = self.join(row, batch)?;
-                self.counters.advanced += 1;
-                Ok(Step::Row(row))
-            }
-            Step::Eof => {
-                self.counters.is_eof = true;
-                Ok(Step::Eof)
-            }
-            Step::Pause => Ok(Step::Pause),
-        }
-    }
-
-    fn is_done(&self) -> bool {
-        self.input.is_done()
-    }
-    fn save(&mut self) {
-        // What was collected of the other collection stays, as it does for sorts and groups.
-        self.input.save();
-    }
-    fn stage(&self) -> &'static str {
-        "$lookup"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn stage_fields(&self, out: &mut Document) {
-        if self.lookup.join.is_some() {
-            out.push("strategy", self.strategy_name());
-        }
-        out.push("totalDocsExamined", self.reads.docs_examined as i64);
-        out.push("totalKeysExamined", self.reads.keys_examined as i64);
-        out.push("collectionScans", self.reads.collection_scans as i64);
-        let indexes = self.reads.indexes_used.iter().map(|name| Value::from(name.as_str()));
-        out.push("indexesUsed", indexes.collect::<Vec<Value>>());
-    }
-    fn add_reads(&self, reads: &mut Reads) {
-        reads.merge(&self.reads);
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
     }
 }
