@@ -285,29 +285,25 @@ fn duplicate(
     values: Document,
     collation: Option<&Collator>,
 ) -> Error {
-    let mut extra = doc! { "keyPattern": pattern };
-    let mut under = String::new();
-    let values = match collation {
-        None => values,
-        Some(collator) => {
-            let spec = collator.collation().to_document();
-            under = format!(" collation: {}", crate::text::shell(spec.as_ref()));
-            extra.push("collation", spec);
-            match stored(ValueRef::Document(values.as_ref()), collator) {
-                Some(stored) => match printed(stored.as_ref()) {
-                    Value::Document(values) => values,
-                    _ => values,
-                },
-                None => values,
-            }
-        }
+    let spec = collation.map(|collator| collator.collation().to_document());
+    let stored = collation.and_then(|collator| stored(ValueRef::Document(values.as_ref()), collator));
+    let values = match stored.map(|stored| printed(stored.as_ref())) {
+        Some(Value::Document(printed)) => printed,
+        _ => values,
+    };
+    let under = match &spec {
+        Some(spec) => format!(" collation: {}", crate::text::shell(spec.as_ref())),
+        None => String::new(),
     };
     let message = format!(
         "E11000 duplicate key error collection: {} index: {index}{under} dup key: {}",
         collection.ns,
         crate::text::shell(values.as_ref())
     );
-    extra.push("keyValue", values);
+    let mut extra = doc! { "keyPattern": pattern, "keyValue": values };
+    if let Some(spec) = spec {
+        extra.push("collation", spec);
+    }
     Error::new(ErrorCode::DuplicateKey, message).with_extra(extra)
 }
 

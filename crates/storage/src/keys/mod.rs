@@ -32,6 +32,10 @@
 //! text       its bytes with 00 replaced by 00 FF; then 00 00
 //! ```
 //!
+//! An index with a collation is given the sort keys of strings in their place, as strings of the characters U+0000 to
+//! U+00FF, one per byte; the names of fields stay. Nothing here knows of that; what is stored of `"Ab"` under
+//! `{locale: "en", strength: 2}`, whose sort key is `2B 2D 01 06`, say, is the text of these four characters.
+//!
 //! Examples (each is a test):
 //!
 //! ```text
