@@ -53,6 +53,8 @@ pub struct Operation {
     pub started: Option<Instant>,
     /// Where its rows come from.
     pub plan: Vec<Leaf>,
+    /// The index build it is at.
+    pub build: Option<Arc<crate::index_builds::Build>>,
 }
 
 #[derive(Debug)]

@@ -22,6 +22,7 @@ pub mod figures;
 pub mod gate;
 pub mod generic;
 pub mod history;
+pub mod index_builds;
 pub mod log;
 pub mod names;
 pub mod node;

@@ -73,6 +73,11 @@ parameters! {
     /// Memory of one blocking sort before it spills, in bytes.
     SortMemoryBytes "internalQueryMaxBlockingSortMemoryUsageBytes" RuntimeAndStartup
         Kind::Number(104_857_600, 0, i64::MAX);
+    /// Memory for keys of one index build before they spill, in megabytes.
+    IndexBuildMemoryMegabytes "maxIndexBuildMemoryUsageMegabytes" RuntimeAndStartup
+        Kind::Number(200, 50, 1 << 20);
+    /// Index builds of filled collections that run at one time; others wait.
+    IndexBuildsMax "maxNumActiveUserIndexBuilds" RuntimeAndStartup Kind::Number(3, 0, i64::MAX);
     /// Cluster times are signed with keys that change this often; there are no signatures yet.
     KeysRotationIntervalSec "KeysRotationIntervalSec" Startup Kind::Number(7_776_000, 1, i64::MAX);
     /// Sessions end when unused for this many minutes.

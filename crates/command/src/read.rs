@@ -147,8 +147,7 @@ pub fn check_hint(hint: Option<ValueRef<'_>>, collection: Option<&Collection>) -
         natural: None,
         index: Some(index.name.clone()),
     };
-    let usable =
-        |c: &'_ Collection| -> Vec<Arc<Index>> { c.indexes.iter().filter(|i| !i.hidden && i.ready).cloned().collect() };
+    let usable = |c: &'_ Collection| -> Vec<Arc<Index>> { c.indexes.iter().filter(|i| !i.hidden).cloned().collect() };
     match hint {
         None | Some(ValueRef::Undefined) => Ok(Hint::default()),
         Some(ValueRef::String(name)) => match collection {

@@ -192,6 +192,9 @@ impl State {
                         }
                         out.push("command", body);
                     }
+                    if let Some(build) = &operation.build {
+                        build.describe(&mut out);
+                    }
                 }
                 out
             })
@@ -233,8 +236,10 @@ fn list_catalog(ns: &Namespace, view: &dyn View) -> Vec<Document> {
                     doc! {
                         "ns": c.ns.to_string(),
                         "options": c.options.clone(),
-                        "indexes": c.indexes.iter().map(|i| Value::from(doc! {
-                            "spec": i.spec.clone(), "ready": i.ready, "multikey": i.is_multikey(),
+                        "indexes": c.all_indexes().map(|i| Value::from(doc! {
+                            "spec": i.spec.clone(),
+                            "ready": c.building_by_id(i.id).is_none(),
+                            "multikey": i.is_multikey(),
                         })).collect::<Vec<_>>(),
                     },
                 );

@@ -88,7 +88,9 @@ pub struct Service {
     pub index_filters: crate::plans::IndexFilters,
     /// Which plan queries of a shape run by.
     pub plan_cache: Arc<PlanCache>,
-    /// Where blocking operators spill.
+    /// Index builds that run.
+    pub index_builds: crate::index_builds::IndexBuilds,
+    /// Where blocking operators and index builds spill.
     pub spill_dir: PathBuf,
     /// States that snapshot reads may ask for again.
     pub snapshots: Snapshots,
@@ -140,6 +142,10 @@ impl Service {
         let sessions = Arc::<Sessions>::default();
         let plan_cache = Arc::<PlanCache>::default();
         let oplog = engine.clone();
+        let spill_dir = match engine.directory() {
+            Some(dir) => dir.join("tmp"),
+            None => std::env::temp_dir(),
+        };
         let node = Node::new(options.process.clone());
         let service = Self {
             snapshots: Snapshots::default(),
@@ -160,7 +166,8 @@ impl Service {
             ttl: Default::default(),
             profiler: Profiler::new(options.profiler),
             index_filters: Default::default(),
-            spill_dir: std::env::temp_dir(),
+            index_builds: Default::default(),
+            spill_dir,
             random: AtomicU64::new(seed.rotate_left(32)),
             node,
             options,

@@ -6,9 +6,9 @@ use crate::service::{Service, ServiceOptions};
 use nestor_model::{Binary, Document, RawDoc, Value, ValueRef, doc};
 use nestor_storage::{Engine, EngineOptions};
 
-struct Client<'s> {
+pub(crate) struct Client<'s> {
     service: &'s Service,
-    conn: Connection,
+    pub(crate) conn: Connection,
 }
 
 fn service() -> Service {
@@ -19,7 +19,7 @@ fn service() -> Service {
 }
 
 impl<'s> Client<'s> {
-    fn new(service: &'s Service) -> Self {
+    pub(crate) fn new(service: &'s Service) -> Self {
         Self {
             conn: Connection::new(service, "test"),
             service,
@@ -34,13 +34,13 @@ impl<'s> Client<'s> {
         self.service.run(&mut self.conn, Request::new(body.as_raw()))
     }
 
-    fn run(&mut self, command: Document) -> Document {
+    pub(crate) fn run(&mut self, command: Document) -> Document {
         let reply = self.outcome(command).reply;
         RawDoc::validate(&reply).expect("replies are documents").to_buf().into()
     }
 
     /// The reply's code, 0 when it is no error.
-    fn code(&mut self, command: Document) -> i64 {
+    pub(crate) fn code(&mut self, command: Document) -> i64 {
         self.run(command)
             .get("code")
             .and_then(crate::args::safe_i64)

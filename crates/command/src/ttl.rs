@@ -87,8 +87,7 @@ fn expired(collection: &Collection, now_ms: i64) -> Vec<Document> {
         doc! { "$gte": Value::DateTime(i64::MIN), "$lte": Value::DateTime(limit) }
     };
     let mut out = Vec::new();
-    let indexes = collection.indexes.iter().filter(|index| index.ready);
-    for index in indexes {
+    for index in &collection.indexes {
         let field = index.key_pattern.iter().next().map(|(field, _)| field);
         let (Some(secs), Some(field), 1) = (index.expire_after_secs, field, index.key_pattern.len()) else {
             continue;

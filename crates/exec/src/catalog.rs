@@ -53,10 +53,7 @@ pub fn indexes(collection: &Collection) -> Result<Indexes> {
     let prepared = prepared(collection)?;
     let all = collection.indexes.iter().zip(prepared.writers.iter());
     Ok(Indexes {
-        all: all
-            .filter(|(index, _)| index.ready)
-            .map(|(index, writer)| info(index, writer))
-            .collect::<Result<_>>()?,
+        all: all.map(|(index, writer)| info(index, writer)).collect::<Result<_>>()?,
         id_collation: prepared.id_collation.clone(),
     })
 }

@@ -11,7 +11,7 @@
 //! index key of a document or a command is: callers compute keys and values, the store keeps them.
 //!
 //! Reading order: [`ids`], [`bytes`], [`record`], [`keys`] (order-preserving keys), [`catalog`], [`snapshot`],
-//! [`cursor`], [`write_set`], `sequencer`, `memtable`, `journal`, [`base`], [`engine`], [`oplog`], [`check`], [`error`].
+//! [`cursor`], [`write_set`], `sequencer`, [`watch`], `memtable`, `journal`, [`base`], [`engine`], [`oplog`], [`check`], [`error`].
 
 pub mod base;
 pub mod bytes;
@@ -30,6 +30,7 @@ pub mod oplog;
 pub mod record;
 mod sequencer;
 pub mod snapshot;
+pub mod watch;
 pub mod write_set;
 
 pub use bytes::Bytes;
@@ -40,4 +41,5 @@ pub use error::{Result, StorageError};
 pub use ids::{CollectionId, IndexId, Lsn, TreeId};
 pub use oplog::OplogCursor;
 pub use snapshot::{Snapshot, View};
+pub use watch::{Touched, Watch};
 pub use write_set::{Commit, Savepoint, WriteSet};

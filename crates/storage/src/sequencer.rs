@@ -11,6 +11,7 @@ use crate::clock::{self, Clock};
 use crate::engine::Prepared;
 use crate::memtable::{Live, Memtable};
 use crate::snapshot::{Layers, Published};
+use crate::watch::WatchState;
 use crate::{Bytes, Commit, Lsn, Result, StorageError, TreeId, WriteSet};
 use nestor_model::Timestamp;
 use std::collections::{HashSet, VecDeque};
@@ -36,6 +37,8 @@ pub(crate) struct Sequencer {
     checkable_from: u64,
     /// Keys written by open transactions.
     claims: Arc<Claims>,
+    /// Who is told of records written.
+    watches: Vec<Weak<WatchState>>,
 }
 
 /// A commit that passed its checks.
@@ -67,7 +70,14 @@ impl Sequencer {
             live: VecDeque::new(),
             live_sweep: 64,
             retained: VecDeque::new(),
+            watches: Vec::new(),
         }
+    }
+
+    /// Tells `watch` of the records that commits from now on write.
+    pub(crate) fn watch(&mut self, watch: &Arc<WatchState>) {
+        self.watches.retain(|watch| watch.strong_count() > 0);
+        self.watches.push(Arc::downgrade(watch));
     }
 
     /// Makes a write set one that claims its keys.
@@ -219,6 +229,11 @@ impl Sequencer {
             for tree in &accepted.prepared.ws.dropped {
                 active.drop_tree(*tree);
             }
+            for watch in self.watches.iter().filter_map(Weak::upgrade) {
+                if let Some(overlay) = accepted.prepared.ws.trees.get(&watch.tree) {
+                    watch.note(overlay);
+                }
+            }
             active.note_commit(accepted.seq);
             for change in &accepted.prepared.ws.counts {
                 change.state.add(change.documents, change.bytes);
@@ -262,6 +277,17 @@ impl Sequencer {
         let next = self.replace_layers(next);
         self.trim_retained();
         next
+    }
+
+    /// The base changed below the memtables.
+    pub(crate) fn rebased(&mut self, base: Arc<dyn BaseSnapshot>) -> Arc<Published> {
+        let layers = &self.current.layers;
+        let next = Layers {
+            active: layers.active.clone(),
+            frozen: layers.frozen.clone(),
+            base: Some(base),
+        };
+        self.replace_layers(next)
     }
 
     fn replace_layers(&mut self, layers: Layers) -> Arc<Published> {

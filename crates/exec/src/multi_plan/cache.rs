@@ -337,7 +337,7 @@ fn current<'a>(all: &'a mut HashMap<CollectionId, Plans>, collection: &Collectio
 fn index_state(collection: &Collection) -> u64 {
     let mut hasher = DefaultHasher::new();
     for index in &collection.indexes {
-        (index.id.0, index.ready, index.hidden, index.is_multikey()).hash(&mut hasher);
+        (index.id.0, index.hidden, index.is_multikey()).hash(&mut hasher);
     }
     hasher.finish()
 }

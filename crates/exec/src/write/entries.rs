@@ -108,6 +108,11 @@ impl IndexWriter {
         Ok((entries, multikey))
     }
 
+    /// Whether two documents may not have the same key.
+    pub fn refuses_duplicates(&self) -> bool {
+        self.index.unique || self.prepare_unique
+    }
+
     /// Whether a change of these paths can change the entries.
     fn is_touched_by(&self, touched: &Touched) -> bool {
         self.partial.is_some() || self.wildcard.is_some() || self.paths.paths().iter().any(|path| touched.affects(path))
@@ -187,7 +192,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn put_entry(
+    /// Puts an entry. Error 11000 when another record has its key in an index that refuses that.
+    pub(super) fn put_entry(
         &mut self,
         writer: &IndexWriter,
         key: &[u8],
@@ -229,7 +235,7 @@ impl Writer<'_> {
         Ok(false)
     }
 
-    fn delete_entry(&mut self, writer: &IndexWriter, key: &[u8], record: &Bytes) {
+    pub(super) fn delete_entry(&mut self, writer: &IndexWriter, key: &[u8], record: &Bytes) {
         let (entry_key, _) = writer.encoder.format.entry(key, &[], record);
         self.ws.delete(writer.index.tree, entry_key);
         self.keys_deleted += 1;

@@ -1,11 +1,12 @@
 //! Writes of single documents: record, index entries, counts and oplog entry in one write set.
 //!
 //! Reading order: [`Writer`] (what all writes share), `insert`, `update`, `delete`, `entries` (index
-//! upkeep), [`oplog`] (the entries), [`capped`].
+//! upkeep), [`oplog`] (the entries), [`capped`], [`build`] (indexes of filled collections).
 //!
-//! Nothing here commits. A failed write may have changed part of the write set: the caller takes a
+//! Nothing here but [`build`] commits. A failed write may have changed part of the write set: the caller takes a
 //! savepoint before, or drops the write set.
 
+pub mod build;
 pub mod capped;
 mod delete;
 mod entries;

@@ -67,6 +67,9 @@ pub struct Collection {
     pub records: TreeId,
     /// Its indexes in order of creation, `_id_` first.
     pub indexes: Vec<Arc<Index>>,
+    /// Indexes whose entries are being made: nobody reads or maintains them but who makes them. See
+    /// [`crate::WriteSet::start_index`].
+    pub building: Vec<Arc<Index>>,
     /// Counts and record id allocator.
     pub state: Arc<CollectionState>,
     /// What others computed from this version of the entry; see [`Derived`].
@@ -97,6 +100,16 @@ impl Collection {
     /// The index of that id.
     pub fn index_by_id(&self, id: IndexId) -> Option<&Arc<Index>> {
         self.indexes.iter().find(|index| index.id == id)
+    }
+
+    /// The index of that id, if it is being built.
+    pub fn building_by_id(&self, id: IndexId) -> Option<&Arc<Index>> {
+        self.building.iter().find(|index| index.id == id)
+    }
+
+    /// Indexes with entries in the store, those being built included.
+    pub fn all_indexes(&self) -> impl Iterator<Item = &Arc<Index>> {
+        self.indexes.iter().chain(&self.building)
     }
 
     /// The index on `_id`; a clustered collection and a view have none.
@@ -138,8 +151,6 @@ pub struct Index {
     /// Per key part, in order: bit `i` is set when the path's component `i` has held an array, so that a document may
     /// have several entries. Bits are never cleared.
     pub multikey: Vec<u64>,
-    /// False while it is being built: writes maintain it, reads do not use it.
-    pub ready: bool,
 }
 
 impl Index {
@@ -150,7 +161,6 @@ impl Index {
         tree: TreeId,
         spec: RawDocBuf,
         multikey: Vec<u64>,
-        ready: bool,
     ) -> Result<Self, StorageError> {
         let doc = DocRef::Raw(spec.as_raw());
         let bad = |what: &str| StorageError::Undecodable(format!("index specification without {what}: {spec:?}"));
@@ -180,7 +190,6 @@ impl Index {
             name,
             key_pattern,
             multikey,
-            ready,
             spec,
         })
     }

@@ -26,6 +26,7 @@ impl WriteSet {
             options,
             records: TreeId(id),
             indexes: Vec::new(),
+            building: Vec::new(),
             state: Arc::new(CollectionState::new(0, 0, 1)),
             derived: Default::default(),
         };
@@ -40,7 +41,7 @@ impl WriteSet {
             if let Some(collation) = collection.options.get("collation") {
                 spec.push("collation", collation);
             }
-            collection.indexes.push(Arc::new(self.new_index(spec.to_raw(), true)?));
+            collection.indexes.push(Arc::new(self.new_index(spec.to_raw())?));
         }
         Ok(self.put_collection(collection))
     }
@@ -91,45 +92,67 @@ impl WriteSet {
         Ok(self.put_collection(collection))
     }
 
-    /// Adds an index with no entries. The specification needs `key` and `name`; whether it is valid and how it relates
-    /// to the collection's other indexes is the caller's to check. `ready` is false for one whose entries are yet to
-    /// come: see [`Index::ready`].
+    /// Adds an index with no entries, which reads use and writes maintain from this commit on. The specification needs
+    /// `key` and `name`; whether it is valid and how it relates to the collection's other indexes is the caller's to
+    /// check.
     ///
     /// Errors: `NamespaceNotFound`, `IndexAlreadyExists` for a name in use.
-    pub fn create_index(&mut self, id: CollectionId, spec: RawDocBuf, ready: bool) -> Result<Arc<Index>> {
+    pub fn create_index(&mut self, id: CollectionId, spec: RawDocBuf) -> Result<Arc<Index>> {
+        self.add_index(id, spec, |collection| &mut collection.indexes)
+    }
+
+    /// Adds an index that is being built ([`Collection::building`]): nobody else touches its tree, and a store that is
+    /// opened drops it. [`WriteSet::finish_index`] makes it one of the collection's indexes.
+    ///
+    /// Errors: as [`WriteSet::create_index`].
+    pub fn start_index(&mut self, id: CollectionId, spec: RawDocBuf) -> Result<Arc<Index>> {
+        self.add_index(id, spec, |collection| &mut collection.building)
+    }
+
+    fn add_index(
+        &mut self,
+        id: CollectionId,
+        spec: RawDocBuf,
+        list: impl FnOnce(&mut Collection) -> &mut Vec<Arc<Index>>,
+    ) -> Result<Arc<Index>> {
         let mut collection = self.existing_by_id(id)?;
-        let index = Arc::new(self.new_index(spec, ready)?);
-        if collection.index(&index.name).is_some() {
+        let index = Arc::new(self.new_index(spec)?);
+        if collection.all_indexes().any(|other| other.name == index.name) {
             return Err(StorageError::catalog(
                 ErrorCode::IndexAlreadyExists,
                 format!("index {} exists already", index.name),
             ));
         }
-        collection.indexes.push(index.clone());
+        list(&mut collection).push(index.clone());
         self.put_collection(collection);
         Ok(index)
     }
 
-    /// Drops an index and its entries.
+    /// Drops an index, built or being built, and its entries.
     ///
     /// Errors: `NamespaceNotFound`, `IndexNotFound`.
     pub fn drop_index(&mut self, id: CollectionId, index: IndexId) -> Result<Arc<Index>> {
         let mut collection = self.existing_by_id(id)?;
-        let at = position(&collection, index)?;
-        let dropped = collection.indexes.remove(at);
+        let (list, at) = position(&mut collection, index)?;
+        let dropped = list.remove(at);
         self.dropped.push(dropped.tree);
         self.put_collection(collection);
         Ok(dropped)
     }
 
-    /// Lets reads use an index whose entries are complete.
+    /// Makes an index that was being built, and whose tree is complete as of this commit, one of the collection's
+    /// indexes.
     ///
     /// Errors: `NamespaceNotFound`, `IndexNotFound`.
-    pub fn set_index_ready(&mut self, id: CollectionId, index: IndexId) -> Result<()> {
-        self.change_index(id, index, |index| {
-            index.ready = true;
-            Ok(())
-        })
+    pub fn finish_index(&mut self, id: CollectionId, index: IndexId) -> Result<()> {
+        let mut collection = self.existing_by_id(id)?;
+        let Some(at) = collection.building.iter().position(|i| i.id == index) else {
+            return Err(index_not_found());
+        };
+        let built = collection.building.remove(at);
+        collection.indexes.push(built);
+        self.put_collection(collection);
+        Ok(())
     }
 
     /// Notes path components that hold arrays: `multikey[i]` belongs to key part `i`, see [`Index::multikey`]. Does
@@ -140,7 +163,7 @@ impl WriteSet {
         let known = self
             .catalog
             .by_id(id)
-            .and_then(|c| c.index_by_id(index))
+            .and_then(|c| c.all_indexes().find(|i| i.id == index))
             .is_some_and(|index| index.multikey.iter().zip(multikey).all(|(old, new)| old | new == *old));
         if known {
             return Ok(());
@@ -158,7 +181,7 @@ impl WriteSet {
     /// Errors: `NamespaceNotFound`, `IndexNotFound`.
     pub fn set_index_spec(&mut self, id: CollectionId, index: IndexId, spec: RawDocBuf) -> Result<()> {
         self.change_index(id, index, |index| {
-            *index = Index::from_spec(index.id, index.tree, spec, index.multikey.clone(), index.ready)?;
+            *index = Index::from_spec(index.id, index.tree, spec, index.multikey.clone())?;
             Ok(())
         })
     }
@@ -172,9 +195,9 @@ impl WriteSet {
         Ok(self.put_collection(collection))
     }
 
-    fn new_index(&self, spec: RawDocBuf, ready: bool) -> Result<Index> {
+    fn new_index(&self, spec: RawDocBuf) -> Result<Index> {
         let id = self.ids.allocate();
-        Index::from_spec(IndexId(id), TreeId(id), spec, Vec::new(), ready)
+        Index::from_spec(IndexId(id), TreeId(id), spec, Vec::new())
     }
 
     fn change_index(
@@ -184,10 +207,8 @@ impl WriteSet {
         change: impl FnOnce(&mut Index) -> Result<()>,
     ) -> Result<()> {
         let mut collection = self.existing_by_id(id)?;
-        let at = position(&collection, index)?;
-        let mut index = (*collection.indexes[at]).clone();
-        change(&mut index)?;
-        collection.indexes[at] = Arc::new(index);
+        let (list, at) = position(&mut collection, index)?;
+        change(Arc::make_mut(&mut list[at]))?;
         self.put_collection(collection);
         Ok(())
     }
@@ -208,7 +229,7 @@ impl WriteSet {
         if !collection.is_view() {
             self.dropped.push(collection.records);
         }
-        self.dropped.extend(collection.indexes.iter().map(|index| index.tree));
+        self.dropped.extend(collection.all_indexes().map(|index| index.tree));
         self.counts.retain(|change| change.id != collection.id);
     }
 
@@ -270,10 +291,17 @@ pub(crate) fn apply_changes(catalog: &mut Catalog, changes: Vec<(Namespace, Opti
     }
 }
 
-fn position(collection: &Collection, index: IndexId) -> Result<usize> {
-    collection
-        .indexes
-        .iter()
-        .position(|i| i.id == index)
-        .ok_or_else(|| StorageError::catalog(ErrorCode::IndexNotFound, "index not found"))
+/// The list an index is in, and its place there.
+fn position(collection: &mut Collection, index: IndexId) -> Result<(&mut Vec<Arc<Index>>, usize)> {
+    [&mut collection.indexes, &mut collection.building]
+        .into_iter()
+        .find_map(|list| {
+            let at = list.iter().position(|i| i.id == index)?;
+            Some((list, at))
+        })
+        .ok_or_else(index_not_found)
+}
+
+fn index_not_found() -> StorageError {
+    StorageError::catalog(ErrorCode::IndexNotFound, "index not found")
 }

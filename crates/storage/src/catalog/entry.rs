@@ -6,7 +6,8 @@
 //! 'n' | collection id (u32, BE)      documents i64 | bytes i64 | next record id u64, little-endian, as of the checkpoint
 //! ```
 //!
-//! `kind` is "collection" or "view". `multikey` is an array of longs, one per key part. The `n` entries are written by
+//! `kind` is "collection" or "view". `multikey` is an array of longs, one per key part. An index that is
+//! not `ready` is being built; whoever opens the store drops it. The `n` entries are written by
 //! checkpoints only; what commits changed after it is replayed from the journal.
 
 use super::{Collection, CollectionKind, CollectionState, Index};
@@ -71,17 +72,17 @@ pub(crate) fn decode_numbers(value: &[u8]) -> Option<(i64, i64, u64)> {
 
 /// The value of a collection's entry.
 pub(crate) fn encode(collection: &Collection) -> RawDocBuf {
-    let indexes: Vec<Value> = collection
-        .indexes
-        .iter()
-        .map(|index| {
+    let ready = collection.indexes.iter().map(|index| (index, true));
+    let indexes: Vec<Value> = ready
+        .chain(collection.building.iter().map(|index| (index, false)))
+        .map(|(index, ready)| {
             let multikey: Vec<Value> = index.multikey.iter().map(|bits| Value::Int64(*bits as i64)).collect();
             doc! {
                 "id": i64::from(index.id.0),
                 "tree": i64::from(index.tree.0),
                 "spec": index.spec.clone(),
                 "multikey": multikey,
-                "ready": index.ready,
+                "ready": ready,
             }
             .into()
         })
@@ -124,7 +125,7 @@ pub(crate) fn decode(ns: Namespace, value: &[u8], state: Arc<CollectionState>) -
         .and_then(ValueRef::as_document)
         .ok_or_else(|| broken("options"))?
         .to_document();
-    let mut indexes = Vec::new();
+    let (mut indexes, mut building) = (Vec::new(), Vec::new());
     for item in doc
         .get("indexes")
         .and_then(ValueRef::as_array)
@@ -145,12 +146,13 @@ pub(crate) fn decode(ns: Namespace, value: &[u8], state: Arc<CollectionState>) -
                 _ => Err(broken("multikey")),
             })
             .collect::<Result<Vec<u64>>>()?;
-        indexes.push(Arc::new(Index::from_spec(
+        let ready = index.get("ready").is_some_and(ValueRef::truthy);
+        let list = if ready { &mut indexes } else { &mut building };
+        list.push(Arc::new(Index::from_spec(
             IndexId(number(index, "id")?),
             TreeId(number(index, "tree")?),
             spec.to_raw(),
             multikey,
-            index.get("ready").is_some_and(ValueRef::truthy),
         )?));
     }
     Ok(Collection {
@@ -160,6 +162,7 @@ pub(crate) fn decode(ns: Namespace, value: &[u8], state: Arc<CollectionState>) -
         records: TreeId(number(doc, "records")?),
         options,
         indexes,
+        building,
         state,
         derived: Default::default(),
         ns,
@@ -189,7 +192,10 @@ mod tests {
             options: doc! { "capped": true, "size": 4096 },
             records: TreeId(7),
             indexes: vec![Arc::new(
-                Index::from_spec(IndexId(8), TreeId(8), spec, vec![0, 3], false).unwrap(),
+                Index::from_spec(IndexId(8), TreeId(8), spec.clone(), vec![0, 3]).unwrap(),
+            )],
+            building: vec![Arc::new(
+                Index::from_spec(IndexId(9), TreeId(9), spec, vec![0, 0]).unwrap(),
             )],
             state: Arc::new(CollectionState::new(1, 2, 3)),
             derived: Default::default(),

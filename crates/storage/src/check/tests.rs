@@ -23,7 +23,7 @@ fn directory(count: i64, change: impl FnOnce(&mut crate::WriteSet, &Collection))
     let ns = Namespace::new("db", "c");
     let c = ws.create_collection(&ns, [1; 16], Document::new()).unwrap();
     let spec = doc! { "v": 2, "key": doc! { "a": 1 }, "name": "a_1" }.to_raw();
-    ws.create_index(c.id, spec, true).unwrap();
+    ws.create_index(c.id, spec).unwrap();
     let c = ws.catalog().by_id(c.id).unwrap().clone();
     engine.commit(ws).unwrap();
     for i in 0..count {

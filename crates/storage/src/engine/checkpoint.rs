@@ -13,7 +13,7 @@
 
 use super::recovery::Meta;
 use super::{Inner, Store};
-use crate::base::{Base, Change, ChangeSource, KeyRange};
+use crate::base::{Base, BaseError, Change, ChangeSource, KeyRange};
 use crate::catalog::entry;
 use crate::memtable::{Memtable, NewestEntries};
 use crate::{Bytes, CollectionId, Result, StorageError, TreeId};
@@ -60,6 +60,11 @@ struct Frozen {
 }
 
 impl Checkpointer {
+    /// Keeps checkpoints from running until the guard is dropped; waits for one that runs.
+    pub(super) fn pause(&self) -> impl Drop + '_ {
+        self.frozen.lock().expect("no holder of the lock panics")
+    }
+
     /// Asks for a checkpoint.
     pub(super) fn request(&self) {
         let mut state = self.state.lock().expect("no holder of the lock panics");
@@ -155,6 +160,17 @@ impl Checkpointer {
     }
 }
 
+impl Store {
+    /// What a failed change of the base means.
+    pub(super) fn base_failed(&self, error: BaseError) -> StorageError {
+        match StorageError::from(error) {
+            // What a failed sync left on disk is unknown.
+            error @ StorageError::ReadOnlyAfterFailure(_) => self.journal.syncer.fail(&error),
+            other => other,
+        }
+    }
+}
+
 impl Inner {
     /// Merges everything committed so far into the base. Does nothing for a store that lives in memory. One at a time;
     /// a second waits.
@@ -208,12 +224,7 @@ impl Inner {
         let Some(frozen) = slot else { return Ok(()) };
         store.journal.syncer.wait(frozen.meta.seq)?;
         if let Err(error) = apply(&*store.base, frozen) {
-            let error = StorageError::from(error);
-            // What a failed sync left on disk is unknown.
-            return Err(match error {
-                StorageError::ReadOnlyAfterFailure(_) => store.journal.syncer.fail(&error),
-                other => other,
-            });
+            return Err(store.base_failed(error));
         }
         let next = self.lock_sequencer().merged(store.base.snapshot());
         drop(self.publish(next));
@@ -227,7 +238,7 @@ impl Inner {
     }
 }
 
-fn apply(base: &dyn Base, frozen: &Frozen) -> Result<(), crate::base::BaseError> {
+fn apply(base: &dyn Base, frozen: &Frozen) -> Result<(), BaseError> {
     let dropped = frozen.memtable.dropped_trees();
     let bounds: Vec<([u8; 4], Option<[u8; 4]>)> = dropped
         .iter()

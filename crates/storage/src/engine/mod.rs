@@ -4,10 +4,12 @@
 //! - `recovery`: start-up from base and journal.
 //! - `checkpoint`: the memtable goes into the base.
 //! - `commits`: who wants to know of commits.
+//! - `load`: sorted entries into a new tree, and the last commit of an index build.
 
 mod checkpoint;
 mod commits;
 pub(crate) mod directory;
+mod load;
 mod options;
 pub(crate) mod recovery;
 
@@ -161,13 +163,13 @@ impl Engine {
             spawn("journal-sync", Box::new(move || journal.syncer.run()))?,
             spawn("checkpoint", Box::new(move || worker.checkpointer.run(&worker)))?,
         ];
-        Ok(Engine::with(
-            inner,
-            Some(Running {
-                threads,
-                _directory: directory,
-            }),
-        ))
+        let running = Running {
+            threads,
+            _directory: directory,
+        };
+        let engine = Engine::with(inner, Some(running));
+        engine.drop_unfinished_indexes()?;
+        Ok(engine)
     }
 
     /// A store that lives in memory and leaves no trace.
@@ -250,13 +252,9 @@ impl Engine {
             return Err(StorageError::Closed);
         }
         inner.make_room()?;
-        let frame = match &inner.store {
-            Some(_) => frame::prepare(&ws)?,
-            None => Vec::new(),
-        };
-        let prepared = Prepared { ws, frame };
+        let prepared = inner.prepare(ws)?;
         if let Ok(mut sequencer) = inner.sequencer.try_lock() {
-            let done = inner.run(&mut sequencer, Some(prepared));
+            let done = inner.run(&mut sequencer, inner.queued(), Some(prepared));
             drop(sequencer);
             return inner.finish(done).unwrap_or(Err(StorageError::Closed));
         }
@@ -268,7 +266,7 @@ impl Engine {
         if let Some(result) = ticket.take() {
             return result;
         }
-        let done = inner.run(&mut sequencer, None);
+        let done = inner.run(&mut sequencer, inner.queued(), None);
         drop(sequencer);
         inner.finish(done);
         ticket.take().unwrap_or(Err(StorageError::Closed))
@@ -356,6 +354,11 @@ impl Engine {
         self._guard.close()
     }
 
+    /// Where it is on disk; `None` for a store that lives in memory.
+    pub fn directory(&self) -> Option<&Path> {
+        self.inner.store.as_ref()?.journal.dir().parent()
+    }
+
     /// Sizes and counters.
     pub fn stats(&self) -> EngineStats {
         let layers = &self.inner.current().layers;
@@ -439,10 +442,23 @@ impl Inner {
         }
     }
 
+    /// A write set with its frame for the journal.
+    fn prepare(&self, ws: WriteSet) -> Result<Prepared> {
+        let frame = match &self.store {
+            Some(_) => frame::prepare(&ws)?,
+            None => Vec::new(),
+        };
+        Ok(Prepared { ws, frame })
+    }
+
+    /// Takes the commits that wait.
+    fn queued(&self) -> Vec<(Prepared, Arc<Ticket>)> {
+        std::mem::take(&mut *self.queue.lock().expect("no holder of the lock panics"))
+    }
+
     /// Commits everything in the queue and `own` as one group. What is left to do goes to [`Inner::finish`], without the
     /// lock.
-    fn run(&self, sequencer: &mut Sequencer, own: Option<Prepared>) -> Done {
-        let queue = std::mem::take(&mut *self.queue.lock().expect("no holder of the lock panics"));
+    fn run(&self, sequencer: &mut Sequencer, queue: Vec<(Prepared, Arc<Ticket>)>, own: Option<Prepared>) -> Done {
         let mut group = sequencer.begin_group();
         let mut left = queue.len() + usize::from(own.is_some());
         let mut done = Done::default();

@@ -133,7 +133,7 @@ impl Recovery {
         let collection = entry::decode(ns, value, self.state(id))?;
         self.ids.raise(id.0);
         self.ids.raise(collection.records.0);
-        for index in &collection.indexes {
+        for index in collection.all_indexes() {
             self.ids.raise(index.id.0);
             self.ids.raise(index.tree.0);
         }

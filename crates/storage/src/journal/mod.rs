@@ -90,6 +90,11 @@ impl Journal {
         self.segments.read().expect("no holder of the lock panics").clone()
     }
 
+    /// Where its segments are.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     fn current(&self) -> Arc<Segment> {
         let segments = self.segments.read().expect("no holder of the lock panics");
         segments.last().expect("a journal has at least one segment").clone()

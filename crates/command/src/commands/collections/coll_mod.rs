@@ -427,7 +427,7 @@ fn change_index(
             .with_extra(doc! { "violations": violations }));
         }
         ws.drop_index(collection.id, index.id)?;
-        return build::build(context, ws, ns, spec.to_raw());
+        return build::at_once(context, ws, ns, spec.to_raw()).map(drop);
     }
     if !changed.is_empty() {
         ws.set_index_spec(collection.id, index.id, spec.to_raw())?;

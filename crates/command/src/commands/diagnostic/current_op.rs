@@ -98,6 +98,9 @@ pub fn describe(context: &Context<'_>, slot: &Slot, show_idle: bool) -> Option<D
     doc.push("op", op_name(operation.command));
     doc.push("ns", namespace(command));
     doc.push("command", command.map_or(Value::from(Document::new()), Value::from));
+    if let Some(build) = &operation.build {
+        build.describe(&mut doc);
+    }
     doc.push("killPending", slot.kill.killed().is_some());
     Some(doc)
 }

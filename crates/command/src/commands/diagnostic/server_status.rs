@@ -32,11 +32,13 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 type Section = fn(&Context<'_>, &mut RawWriter);
 
-const SECTIONS: [(&str, Section); 11] = [
+const SECTIONS: [(&str, Section); 13] = [
     ("asserts", asserts),
     ("connections", connections),
     ("extra_info", extra_info),
     ("globalLock", global_lock),
+    ("indexBuilds", index_builds),
+    ("indexBulkBuilder", index_bulk_builder),
     ("mem", mem),
     ("network", network),
     ("opcounters", opcounters),
@@ -102,6 +104,25 @@ fn global_lock(context: &Context<'_>, reply: &mut RawWriter) {
         reply.append("total", i32::try_from(running).unwrap_or(i32::MAX));
         reply.end();
     }
+}
+
+fn index_builds(context: &Context<'_>, reply: &mut RawWriter) {
+    let counts = &context.service.index_builds.counts;
+    reply.append("total", counts.total.get());
+    reply.append("killedDueToInsufficientDiskSpace", counts.out_of_space.get());
+    reply.append("failedDueToDataCorruption", counts.corruption.get());
+}
+
+fn index_bulk_builder(context: &Context<'_>, reply: &mut RawWriter) {
+    let counts = &context.service.index_builds.counts;
+    reply.append("count", counts.indexes.get());
+    // A build that was interrupted begins anew.
+    reply.append("resumed", 0i64);
+    reply.append("filesOpenedForExternalSort", counts.files.get());
+    reply.append("filesClosedForExternalSort", counts.files.get());
+    reply.append("spilledRanges", counts.files.get());
+    reply.append("bytesSpilled", counts.spilled_bytes.get());
+    reply.append("numSorted", counts.keys.get());
 }
 
 fn mem(_: &Context<'_>, reply: &mut RawWriter) {

@@ -5,13 +5,16 @@ use crate::Context;
 use crate::args::CollectionName;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::names;
+use crate::parameters::Param;
 use crate::write::{self, Progress};
-use nestor_exec::write::oplog::Origin;
-use nestor_model::{Document, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail, doc};
-use nestor_storage::View;
+use nestor_model::{Namespace, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail};
+use nestor_storage::{CollectionId, Index, IndexId, View};
+use std::sync::Arc;
 
 /// Most indexes of a collection.
 const INDEXES_MAX: usize = 64;
+/// Write conflicts of an index made at once after which it is built beside the writers.
+const AT_ONCE_ATTEMPTS: u32 = 8;
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -53,52 +56,125 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     write::check_namespace(&ns)?;
     context.check_write_concern()?;
     let mut progress = Progress::default();
-    let mut uuid = None;
-    let (before, after, created) = context.atomically(&mut progress, |ws| {
-        let created = ws.catalog().get(&ns).is_none();
-        let collection = write::writable(ws, &ns, context, &mut uuid)?;
-        let before = collection.indexes.len();
-        for spec in &specs {
-            let Some(now) = ws.catalog().get(&ns).cloned() else {
-                bail!(NamespaceNotFound, "ns does not exist: {ns}");
-            };
-            let spec = spec::inherit(spec.clone(), &now)?;
-            if spec::exists(&now, &spec)? {
-                continue;
-            }
-            if now.indexes.len() >= INDEXES_MAX {
-                bail!(
-                    CannotCreateIndex,
-                    "add index fails, too many indexes for {ns} key: {:?}",
-                    spec.as_raw().get("key")
-                );
-            }
-            build::build(context, ws, &ns, spec.clone())?;
-            if context.origin(&ns.db).is_some() {
-                let mut command: Document = doc! { "createIndexes": ns.coll.clone() };
-                for (name, value) in spec.as_raw().iter() {
-                    command.push(name, value);
-                }
-                let entry = Origin::default().command(&ns.db, Some(now.uuid), &command, crate::clock::now_ms());
-                ws.oplog(entry)?;
-            }
-        }
-        let after = ws.catalog().get(&ns).map_or(before, |c| c.indexes.len());
-        Ok((before, after, created))
-    })?;
+    let (before, after, created) = make(context, &mut progress, &ns, &specs)?;
     reply.append("numIndexesBefore", before as i32);
     reply.append("numIndexesAfter", after as i32);
-    if created {
-        reply.append("createdCollectionAutomatically", true);
-    } else {
-        reply.append("createdCollectionAutomatically", false);
-    }
+    reply.append("createdCollectionAutomatically", created);
     if before == after {
         reply.append("note", "all indexes already exist");
     } else if context.service.options.replica_set.is_some() {
         reply.append("commitQuorum", "votingMembers");
     }
     context.finish_concern(progress.last, reply, false)
+}
+
+/// What one look at the collection came to.
+enum Step {
+    /// All indexes are there: how many there were before and are now, and whether the collection was made.
+    Done(usize, usize, bool),
+    /// One of them is being built by another command.
+    Wait(CollectionId, IndexId),
+    /// There is something to build, for which a place is needed.
+    Enter,
+    /// These have been started, beside those that there were.
+    Started(usize, CollectionId, Vec<Arc<Index>>),
+}
+
+/// Makes the indexes. Returns how many there were before and are now, and whether the collection was made.
+fn make(
+    context: &Context<'_>,
+    progress: &mut Progress,
+    ns: &Namespace,
+    specs: &[RawDocBuf],
+) -> Result<(usize, usize, bool)> {
+    let service = context.service;
+    let mut slot = None;
+    loop {
+        match step(context, progress, ns, specs, slot.is_some())? {
+            Step::Done(before, after, created) => return Ok((before, after, created)),
+            Step::Enter => {
+                let most = service.node.parameters.number(Param::IndexBuildsMax);
+                slot = Some(service.index_builds.enter(most, &context.interrupt)?);
+            }
+            Step::Started(before, collection, indexes) => {
+                let commit = build::beside_writers(context, collection, &indexes)?;
+                progress.last = Some((commit.lsn, commit.optime));
+                return Ok((before, before + indexes.len(), false));
+            }
+            Step::Wait(collection, index) => {
+                // Who waits for another's build leaves its place to those that can go on.
+                slot = None;
+                service.index_builds.wait(index, &context.interrupt, || {
+                    let snapshot = service.engine.snapshot();
+                    let found = snapshot.catalog().by_id(collection);
+                    found.is_some_and(|c| c.building_by_id(index).is_some())
+                })?;
+            }
+        }
+    }
+}
+
+fn step(
+    context: &Context<'_>,
+    progress: &mut Progress,
+    ns: &Namespace,
+    specs: &[RawDocBuf],
+    has_slot: bool,
+) -> Result<Step> {
+    let mut uuid = None;
+    let mut attempts = 0;
+    context.atomically(progress, |ws| {
+        attempts += 1;
+        let created = ws.catalog().get(ns).is_none();
+        let collection = write::writable(ws, ns, context, &mut uuid)?;
+        let before = collection.indexes.len();
+        let mut missing: Vec<RawDocBuf> = Vec::new();
+        for spec in specs {
+            let spec = spec::inherit(spec.clone(), &collection)?;
+            match spec::find(&collection, &spec)? {
+                Some(index) if collection.building_by_id(index.id).is_some() => {
+                    return Ok(Step::Wait(collection.id, index.id));
+                }
+                Some(_) => {}
+                None => missing.push(spec),
+            }
+        }
+        // What is written all the time has no quiet moment in which to do it at once.
+        let at_once = context.generic.in_transaction
+            || created
+            || build::is_small(ws, &collection) && attempts <= AT_ONCE_ATTEMPTS;
+        if !missing.is_empty() && !at_once && !has_slot {
+            return Ok(Step::Enter);
+        }
+        let mut started = Vec::new();
+        for spec in missing {
+            let Some(now) = ws.catalog().get(ns).cloned() else {
+                bail!(NamespaceNotFound, "ns does not exist: {ns}");
+            };
+            // Two of the command may be alike, or conflict.
+            if spec::find(&now, &spec)?.is_some() {
+                continue;
+            }
+            if now.all_indexes().count() >= INDEXES_MAX {
+                bail!(
+                    CannotCreateIndex,
+                    "add index fails, too many indexes for {ns} key: {:?}",
+                    spec.as_raw().get("key")
+                );
+            }
+            if at_once {
+                let index = build::at_once(context, ws, ns, spec)?;
+                build::log(context, ws, &now, &index)?;
+            } else {
+                started.push(ws.start_index(now.id, spec)?);
+            }
+        }
+        if started.is_empty() {
+            let after = ws.catalog().get(ns).map_or(before, |c| c.indexes.len());
+            return Ok(Step::Done(before, after, created));
+        }
+        Ok(Step::Started(before, collection.id, started))
+    })
 }
 
 /// `commitQuorum`: with one member every quorum that it can be part of is met.

@@ -44,7 +44,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         write::check_writable(&collection)?;
         for index in select(&collection, args.index)? {
             ws.drop_index(collection.id, index.id)?;
-            if context.origin(&ns.db).is_some() {
+            // Nothing has told others of an index that is being built.
+            let is_known = collection.building_by_id(index.id).is_none();
+            if is_known && context.origin(&ns.db).is_some() {
                 let command: Document = doc! { "dropIndexes": ns.coll.clone(), "index": index.name.clone() };
                 let before = Document::from(index.spec.clone());
                 let entry = Origin::default().command_with(
@@ -57,7 +59,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
                 ws.oplog(entry)?;
             }
         }
-        Ok(collection.indexes.len())
+        Ok(collection.all_indexes().count())
     })?;
     reply.append("nIndexesWas", was as i32);
     if all {
@@ -66,10 +68,10 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     context.finish_concern(progress.last, reply, false)
 }
 
-/// The indexes that the argument names.
+/// The indexes that the argument names, those being built included: their builds end with 276.
 fn select(collection: &Collection, which: ValueRef<'_>) -> Result<Vec<Arc<Index>>> {
     match which {
-        ValueRef::String("*") => Ok(collection.indexes.iter().filter(|i| !i.is_id()).cloned().collect()),
+        ValueRef::String("*") => Ok(collection.all_indexes().filter(|i| !i.is_id()).cloned().collect()),
         ValueRef::Array(names) if names.len() == 1 && matches!(names.get(0), Some(ValueRef::String("*"))) => {
             select(collection, ValueRef::String("*"))
         }
@@ -89,8 +91,7 @@ fn select(collection: &Collection, which: ValueRef<'_>) -> Result<Vec<Arc<Index>
             .collect(),
         ValueRef::Document(pattern) => {
             let found: Vec<_> = collection
-                .indexes
-                .iter()
+                .all_indexes()
                 .filter(|i| values_equal(ValueRef::Document(i.key_pattern.as_ref()), ValueRef::Document(pattern)))
                 .cloned()
                 .collect();
@@ -117,7 +118,7 @@ fn by_name(collection: &Collection, name: &str) -> Result<Arc<Index>> {
     if name == "_id_" && collection.is_clustered() {
         bail!(5979800, "It is illegal to drop the clusteredIndex");
     }
-    match collection.index(name) {
+    match collection.all_indexes().find(|index| index.name == name) {
         Some(index) if index.is_id() => bail!(InvalidOptions, "cannot drop _id index"),
         Some(index) => Ok(index.clone()),
         None => bail!(IndexNotFound, "index not found with name [{name}]"),

@@ -1,6 +1,7 @@
 //! `listIndexes`.
 
 use crate::Context;
+use crate::args::Uuid;
 use crate::batch::{self, Opening};
 use crate::commands::collections::list_collections::batch_size;
 use crate::dispatch::{CommandSpec, Flags};
@@ -42,8 +43,21 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     }
     let mut specs = specs(&collection);
     if args.include_index_build_info {
-        // Every index here is built: a build that runs is not in the catalog.
         specs = specs.into_iter().map(|spec| doc! { "spec": spec }).collect();
+    }
+    for index in &collection.building {
+        let mut spec = Document::from(index.spec.clone());
+        // A build whose command has not listed it yet has no UUID to show.
+        let build = context.service.index_builds.get(index.id);
+        let uuid = build.map(|build| Uuid(build.uuid).to_value());
+        if args.include_index_build_info {
+            spec = doc! { "spec": spec };
+            spec.push("indexBuildInfo", doc! { "buildUUID": uuid });
+        } else if args.include_build_uuids {
+            spec = doc! { "spec": spec };
+            spec.push("buildUUID", uuid);
+        }
+        specs.push(spec);
     }
     let (op, _) = context.operation(None)?;
     let opening = Opening {
@@ -53,7 +67,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     batch::first(context, &snapshot, opening, reply)
 }
 
-/// The specifications that clients see, that of a clustered collection's key among them.
+/// The specifications of built indexes that clients see, that of a clustered collection's key among them.
 pub(crate) fn specs(collection: &Collection) -> Vec<Document> {
     let mut out = Vec::new();
     if let Some(ValueRef::Document(clustered)) = collection.options.get("clusteredIndex") {

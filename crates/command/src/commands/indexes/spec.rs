@@ -508,16 +508,16 @@ fn check_key(key: DocRef<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether a collection has an index like this one already.
+/// The index of a collection, built or being built, that is like this one.
 ///
 /// Errors: 85 for the same key with other options or under another name, 86 for the same name with another key.
-pub fn exists(collection: &Collection, spec: &RawDocBuf) -> Result<bool> {
+pub fn find<'c>(collection: &'c Collection, spec: &RawDocBuf) -> Result<Option<&'c Arc<Index>>> {
     let doc = DocRef::Raw(spec.as_raw());
     let name = doc.get("name").and_then(ValueRef::as_str).unwrap_or_default();
     let key = doc.get("key").unwrap_or(ValueRef::Null);
     let same_key = |index: &Index| same_pattern(ValueRef::Document(index.key_pattern.as_ref()), key);
     let same = |index: &Index| same_key(index) && same_identity(index, doc);
-    if let Some(index) = collection.index(name) {
+    if let Some(index) = collection.all_indexes().find(|index| index.name == name) {
         if !same(index) {
             return Err(conflict(
                 86,
@@ -527,7 +527,7 @@ pub fn exists(collection: &Collection, spec: &RawDocBuf) -> Result<bool> {
             ));
         }
         if same_options(index, doc) {
-            return Ok(true);
+            return Ok(Some(index));
         }
         return Err(conflict(
             85,
@@ -536,7 +536,7 @@ pub fn exists(collection: &Collection, spec: &RawDocBuf) -> Result<bool> {
             index,
         ));
     }
-    match collection.indexes.iter().find(|index| same(index)) {
+    match collection.all_indexes().find(|index| same(index)) {
         Some(index) if same_options(index, doc) => {
             Err(conflict(85, "Index already exists with a different name", spec, index))
         }
@@ -546,7 +546,7 @@ pub fn exists(collection: &Collection, spec: &RawDocBuf) -> Result<bool> {
             spec,
             index,
         )),
-        None => Ok(false),
+        None => Ok(None),
     }
 }
 

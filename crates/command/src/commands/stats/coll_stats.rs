@@ -81,7 +81,8 @@ pub fn storage_stats(collection: Option<&Collection>, view: &dyn View, scale: i6
     }
     out.push("nindexes", collection.indexes.len() as i32);
     out.push("indexDetails", Document::new());
-    out.push("indexBuilds", Vec::new());
+    let building = collection.building.iter().map(|index| Value::from(index.name.clone()));
+    out.push("indexBuilds", building.collect::<Vec<_>>());
     out.push("totalIndexSize", number(total / scale));
     out.push("totalSize", number((bytes + total) / scale));
     out.push("indexSizes", sizes);

@@ -1,0 +1,495 @@
+//! Building indexes of a filled collection while readers and writers go on.
+//!
+//! The indexes are in the catalog as being built ([`Collection::building`]): nobody else reads or writes their trees,
+//! writers do not know of them. `T(S)` below means that a tree holds exactly the entries of the documents of snapshot `S`.
+//!
+//! ```text
+//! scan    a watch on the records begins, with snapshot S0. The keys of every document of S0 go to a sorter, which spills.
+//! load    The sorted entries go into the tree:                                                        T(S0)
+//! drain   S1 is taken, with the keys of the records written since S0. What their documents had in S0 and do not have in S1
+//!         is deleted, then what they have in S1 and did not have in S0 is put:                         T(S1)
+//!         Again from S1, until little is left.
+//! commit  The same once more for what is left, while nobody else commits, together with the catalog change that
+//!         makes the indexes ready.
+//! ```
+//!
+//! So no entry is missing and none is left over, whatever was written between, and what a document's keys are
+//! is computed by the same code that writers use. A violation (a duplicate, parallel arrays) is found in one of the
+//! snapshots: the collection really was like that at that moment, and the build fails. Deleting before putting within a round is what keeps a
+//! key that moved from one document to another from looking like a duplicate.
+
+mod sorter;
+
+pub use sorter::{KeySorter, Sorted};
+
+use super::{IndexWriter, Writer, duplicate_key, with_retry};
+use crate::interrupt::Interrupt;
+use nestor_model::{DocRef, Error, ErrorCode, Result};
+use nestor_query::env::OpContext;
+use nestor_query::keys::MultikeyPaths;
+use nestor_storage::base::{Change, ChangeSource};
+use nestor_storage::{
+    Bytes, Collection, CollectionId, Commit, Engine, IndexId, Snapshot, Touched, View, Watch, WriteSet,
+};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+
+/// Documents scanned between two looks at the interrupt.
+const CHECK_EVERY: u64 = 128;
+/// Documents scanned between two looks at the catalog.
+const LOOK_EVERY: u64 = 4096;
+/// Records of one commit while draining.
+const DRAIN_RECORDS: usize = 512;
+/// Most records that are made up for while nobody else commits.
+const LAST_RECORDS: usize = 256;
+/// Rounds after which the last commit takes whatever is left.
+const ROUNDS_MAX: u32 = 64;
+
+/// What a build is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Phase {
+    /// Makes the keys of all documents.
+    Scan,
+    /// Puts them into the tree in order.
+    Load,
+    /// Makes up for what was written meanwhile.
+    Drain,
+    /// Makes the indexes ready.
+    Commit,
+}
+
+/// How far a build is, for others to look at.
+#[derive(Debug, Default)]
+pub struct BuildProgress {
+    phase: AtomicU8,
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+impl BuildProgress {
+    fn begin(&self, phase: Phase, total: u64) {
+        self.phase.store(phase as u8, Relaxed);
+        self.done.store(0, Relaxed);
+        self.total.store(total, Relaxed);
+    }
+
+    /// What it is doing.
+    pub fn phase(&self) -> Phase {
+        match self.phase.load(Relaxed) {
+            0 => Phase::Scan,
+            1 => Phase::Load,
+            2 => Phase::Drain,
+            _ => Phase::Commit,
+        }
+    }
+
+    /// How many documents (scanning), keys (loading) or records (draining) of how many. Of the documents the number is that of
+    /// the beginning, so `done` is held below it.
+    pub fn done(&self) -> (u64, u64) {
+        let total = self.total.load(Relaxed);
+        (self.done.load(Relaxed).min(total), total)
+    }
+}
+
+/// How to build.
+pub struct BuildOptions<'b> {
+    /// Memory for keys, in bytes; what is beyond goes into files.
+    pub memory_bytes_max: usize,
+    /// Where.
+    pub spill_dir: PathBuf,
+    /// Says when to stop.
+    pub interrupt: &'b Interrupt,
+    /// Time of the operation.
+    pub op: &'b OpContext,
+    /// Told how far it is.
+    pub progress: &'b BuildProgress,
+}
+
+/// What a build did.
+#[derive(Clone, Copy, Debug)]
+pub struct Built {
+    /// The commit that made the indexes ready.
+    pub commit: Commit,
+    /// Keys that were sorted.
+    pub keys: u64,
+    /// Bytes written to temporary files, and their number.
+    pub spilled: (u64, usize),
+}
+
+/// Builds `indexes`, which [`WriteSet::start_index`] put into the catalog, and makes them ready with one commit, to which
+/// `finish` adds what else belongs there (the oplog entries). It may be called again for another try.
+///
+/// On an error the indexes are gone, all of them, unless the store does not take commits any more; then the next
+/// start drops them.
+///
+/// Errors: 11000 and those of making keys for what the collection holds; 276 when one of the indexes or the collection was
+/// dropped meanwhile; those of the interrupt, of temporary files and of commits.
+pub fn build_indexes(
+    engine: &Engine,
+    collection: CollectionId,
+    indexes: &[IndexId],
+    options: &BuildOptions<'_>,
+    finish: impl FnMut(&mut WriteSet) -> Result<()>,
+) -> Result<Built> {
+    let result = Build::new(engine, collection, indexes, options).and_then(|build| build.run(finish));
+    result.map_err(|error| {
+        let was_there = is_building(&engine.snapshot(), collection, indexes);
+        abandon(engine, collection, indexes);
+        if was_there { error } else { aborted() }
+    })
+}
+
+/// Drops what is left of a build.
+pub fn abandon(engine: &Engine, collection: CollectionId, indexes: &[IndexId]) {
+    // Nobody waits for it to give up: the interrupt is another one than the build's.
+    let dropped: Result<()> = with_retry(&Interrupt::default(), || {
+        let mut ws = engine.begin();
+        let Some(found) = ws.catalog().by_id(collection).cloned() else {
+            return Ok(());
+        };
+        for index in found.building.iter().filter(|index| indexes.contains(&index.id)) {
+            ws.drop_index(collection, index.id)?;
+        }
+        engine.commit(ws)?;
+        Ok(())
+    });
+    // A store that takes no commits keeps them until it is opened again.
+    drop(dropped);
+}
+
+fn is_building(view: &dyn View, collection: CollectionId, indexes: &[IndexId]) -> bool {
+    let found = view.catalog().by_id(collection);
+    found.is_some_and(|c| indexes.iter().all(|index| c.building_by_id(*index).is_some()))
+}
+
+fn aborted() -> Error {
+    Error::new(
+        ErrorCode::IndexBuildAborted,
+        "Index build aborted: the index or its collection was dropped",
+    )
+}
+
+/// A build under way.
+struct Build<'b> {
+    engine: &'b Engine,
+    id: CollectionId,
+    ids: &'b [IndexId],
+    options: &'b BuildOptions<'b>,
+    writers: Vec<IndexWriter>,
+    /// By index.
+    multikey: Vec<MultikeyPaths>,
+    watch: Watch,
+    /// What the trees hold the entries of, once they are loaded.
+    before: Snapshot,
+    collection: Arc<Collection>,
+    /// Records written after it.
+    pending: Touched,
+}
+
+/// The two halves of a round.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    Delete,
+    Put,
+}
+
+impl<'b> Build<'b> {
+    fn new(engine: &'b Engine, id: CollectionId, ids: &'b [IndexId], options: &'b BuildOptions<'b>) -> Result<Self> {
+        let records = match engine.snapshot().catalog().by_id(id) {
+            Some(collection) => collection.records,
+            None => return Err(aborted()),
+        };
+        let (watch, before) = engine.watch(records);
+        let Some(collection) = before.catalog().by_id(id).cloned() else {
+            return Err(aborted());
+        };
+        let writers = ids
+            .iter()
+            .map(|id| {
+                let index = collection.building_by_id(*id).ok_or_else(aborted)?;
+                IndexWriter::new(&collection, index)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Self {
+            engine,
+            id,
+            ids,
+            options,
+            multikey: vec![MultikeyPaths::default(); writers.len()],
+            writers,
+            watch,
+            before,
+            collection,
+            pending: Touched::default(),
+        })
+    }
+
+    fn run(mut self, mut finish: impl FnMut(&mut WriteSet) -> Result<()>) -> Result<Built> {
+        let sorters = self.scan()?;
+        let spilled = sorters.iter().map(KeySorter::spilled);
+        let spilled = spilled.fold((0, 0), |(bytes, files), (b, f)| (bytes + b, files + f));
+        let total = sorters.iter().map(KeySorter::entries).sum();
+        self.options.progress.begin(Phase::Load, total);
+        for (at, sorter) in sorters.into_iter().enumerate() {
+            self.load(at, sorter)?;
+        }
+        let mut rounds = 0;
+        loop {
+            self.check()?;
+            let now = self.engine.read_watch(&self.watch, &mut self.pending);
+            if self.pending.len() > LAST_RECORDS && rounds < ROUNDS_MAX {
+                rounds += 1;
+                self.drain(now)?;
+                continue;
+            }
+            drop(now);
+            if let Some(commit) = self.commit(rounds >= ROUNDS_MAX, &mut finish)? {
+                return Ok(Built {
+                    commit,
+                    keys: total,
+                    spilled,
+                });
+            }
+        }
+    }
+
+    /// Whether it should go on.
+    fn check(&self) -> Result<()> {
+        self.options.interrupt.check()?;
+        if is_building(&self.engine.snapshot(), self.id, self.ids) {
+            Ok(())
+        } else {
+            Err(aborted())
+        }
+    }
+
+    /// The entries of all documents, unsorted.
+    fn scan(&mut self) -> Result<Vec<KeySorter>> {
+        let documents = u64::try_from(self.collection.state.documents()).unwrap_or(0);
+        self.options.progress.begin(Phase::Scan, documents);
+        let memory = self.options.memory_bytes_max / self.writers.len().max(1);
+        let mut sorters: Vec<KeySorter> = self
+            .writers
+            .iter()
+            .map(|_| KeySorter::new(memory, self.options.spill_dir.clone()))
+            .collect();
+        let mut cursor = self.before.cursor(self.collection.records);
+        let mut more = cursor.first()?;
+        let mut seen = 0u64;
+        while more {
+            seen += 1;
+            if seen.is_multiple_of(CHECK_EVERY) {
+                self.options.progress.done.store(seen, Relaxed);
+                self.options.interrupt.check()?;
+                if seen.is_multiple_of(LOOK_EVERY) {
+                    self.check()?;
+                }
+            }
+            let document = cursor.value_bytes()?;
+            let doc = document.document().as_doc();
+            for (at, writer) in self.writers.iter().enumerate() {
+                let (entries, multikey) = writer.entries(doc, self.options.op)?;
+                for (key, type_bits) in &entries {
+                    let (key, value) = writer.encoder.format.entry(key, type_bits, cursor.key());
+                    sorters[at].push(&key, &value)?;
+                }
+                if multikey.is_multikey() {
+                    self.multikey[at].merge(&multikey);
+                }
+            }
+            more = cursor.next()?;
+        }
+        Ok(sorters)
+    }
+
+    /// Sorts the entries of one index and puts them into its tree.
+    fn load(&mut self, at: usize, sorter: KeySorter) -> Result<()> {
+        let writer = &self.writers[at];
+        let mut entries = Distinct::new(writer, sorter.finish()?, self.options.progress);
+        loop {
+            let more = self.engine.load(self.id, self.ids[at], &mut entries)?;
+            if let Some(error) = entries.sorted.take_error() {
+                return Err(error);
+            }
+            if let Some((key, record)) = entries.duplicate {
+                let document = self.before.get(self.collection.records, &record)?;
+                let doc = document.as_ref().map(|d| d.document().as_doc());
+                let empty = nestor_model::Document::new();
+                return Err(duplicate_key(
+                    &self.collection,
+                    writer,
+                    &key,
+                    doc.unwrap_or(empty.as_ref()),
+                ));
+            }
+            if !more {
+                return Ok(());
+            }
+            self.check()?;
+        }
+    }
+
+    /// Makes the trees hold the entries of `now`, up to which `pending` is all that was written.
+    fn drain(&mut self, now: Snapshot) -> Result<()> {
+        let pending = std::mem::take(&mut self.pending);
+        let progress = self.options.progress;
+        progress.begin(Phase::Drain, 2 * pending.len() as u64);
+        for pass in [Pass::Delete, Pass::Put] {
+            let mut records = pending.iter();
+            loop {
+                let some: Vec<Bytes> = records.by_ref().take(DRAIN_RECORDS).collect();
+                if some.is_empty() {
+                    break;
+                }
+                self.check()?;
+                let interrupt = self.options.interrupt;
+                let mut found = std::mem::take(&mut self.multikey);
+                let done: Result<()> = with_retry(interrupt, || {
+                    let mut ws = self.engine.begin();
+                    self.catch_up(&mut ws, &now, &some, pass, &mut found)?;
+                    self.engine.commit(ws)?;
+                    Ok(())
+                });
+                self.multikey = found;
+                done?;
+                progress.done.fetch_add(some.len() as u64, Relaxed);
+            }
+        }
+        self.before = now;
+        Ok(())
+    }
+
+    /// One half of a round for some records.
+    fn catch_up(
+        &self,
+        ws: &mut WriteSet,
+        now: &Snapshot,
+        records: &[Bytes],
+        pass: Pass,
+        multikey: &mut [MultikeyPaths],
+    ) -> Result<()> {
+        if !is_building(ws, self.id, self.ids) {
+            return Err(aborted());
+        }
+        let collection = ws.catalog().by_id(self.id).cloned().ok_or_else(aborted)?;
+        // It conflicts if the collection is dropped meanwhile: then nothing may be put into the trees any more.
+        let mut target = Writer::new(ws, collection, self.options.op, None)?;
+        for record in records {
+            let old = self.before.get(self.collection.records, record)?;
+            let new = now.get(self.collection.records, record)?;
+            for (writer, multikey) in self.writers.iter().zip(multikey.iter_mut()) {
+                let of = |doc: Option<DocRef<'_>>| match doc {
+                    Some(doc) => writer.entries(doc, self.options.op),
+                    None => Ok(Default::default()),
+                };
+                let (before, _) = of(old.as_ref().map(|d| d.document().as_doc()))?;
+                let (after, found) = of(new.as_ref().map(|d| d.document().as_doc()))?;
+                if pass == Pass::Delete {
+                    for key in before.keys().filter(|key| !after.contains_key(*key)) {
+                        target.delete_entry(writer, key, record);
+                    }
+                    continue;
+                }
+                let Some(new) = &new else { continue };
+                multikey.merge(&found);
+                for (key, type_bits) in &after {
+                    if before.get(key) != Some(type_bits) {
+                        target.put_entry(writer, key, type_bits, record, new.document().as_doc())?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The last commit. `None` when more was written meanwhile than should be made up for here, unless `whatever`.
+    fn commit(
+        &mut self,
+        whatever: bool,
+        finish: &mut impl FnMut(&mut WriteSet) -> Result<()>,
+    ) -> Result<Option<Commit>> {
+        self.options.progress.begin(Phase::Commit, 1);
+        let engine = self.engine;
+        // An open transaction that has changed the catalog entry is waited for.
+        with_retry(self.options.interrupt, || {
+            let mut pending = std::mem::take(&mut self.pending);
+            let mut multikey = self.multikey.clone();
+            let result = engine.commit_alone(&self.watch, |now, touched| -> Result<Option<WriteSet>> {
+                pending.merge(&touched);
+                if pending.len() > LAST_RECORDS && !whatever {
+                    return Ok(None);
+                }
+                let records: Vec<Bytes> = pending.iter().collect();
+                let mut ws = engine.begin_at(now.clone());
+                for pass in [Pass::Delete, Pass::Put] {
+                    self.catch_up(&mut ws, &now, &records, pass, &mut multikey)?;
+                }
+                for (index, found) in self.ids.iter().zip(&multikey) {
+                    if found.is_multikey() {
+                        ws.set_multikey(self.id, *index, &found.components)?;
+                    }
+                    ws.finish_index(self.id, *index)?;
+                }
+                finish(&mut ws)?;
+                Ok(Some(ws))
+            });
+            self.pending = pending;
+            result
+        })
+    }
+}
+
+/// Sorted entries that end where an index that refuses duplicates has one.
+struct Distinct<'w> {
+    writer: &'w IndexWriter,
+    progress: &'w BuildProgress,
+    sorted: Sorted,
+    /// Key of the entry before, without its record.
+    last: Vec<u8>,
+    /// A key that two records have, and the second of them.
+    duplicate: Option<(Vec<u8>, Bytes)>,
+}
+
+impl<'w> Distinct<'w> {
+    fn new(writer: &'w IndexWriter, sorted: Sorted, progress: &'w BuildProgress) -> Self {
+        Self {
+            writer,
+            progress,
+            sorted,
+            last: Vec::new(),
+            duplicate: None,
+        }
+    }
+}
+
+impl ChangeSource for Distinct<'_> {
+    fn current(&self) -> Option<Change<'_>> {
+        match self.duplicate {
+            None => self.sorted.current(),
+            Some(_) => None,
+        }
+    }
+
+    fn advance(&mut self) {
+        self.progress.done.fetch_add(1, Relaxed);
+        if !self.writer.refuses_duplicates() {
+            return self.sorted.advance();
+        }
+        let format = &self.writer.encoder.format;
+        let split = |change: Change<'_>| {
+            let entry = format.split(change.key, change.value.unwrap_or_default()).ok()?;
+            Some((entry.key.to_vec(), Bytes::from(entry.record)))
+        };
+        if let Some((key, _)) = self.sorted.current().and_then(split) {
+            self.last = key;
+        }
+        self.sorted.advance();
+        self.duplicate = self
+            .sorted
+            .current()
+            .and_then(split)
+            .filter(|(key, _)| *key == self.last);
+    }
+}

@@ -1,0 +1,202 @@
+//! Filling a tree that nobody else uses yet, beside the commits: what an index build needs of the engine.
+//!
+//! ```text
+//! watch        a snapshot, and from it on the keys of records that commits write
+//! load         sorted entries go into the base as they are: no journal frame, no memtable, full pages
+//! commit_alone the last commit: what was written until now is made up for while nobody else commits
+//! ```
+//!
+//! `load` is right because of three things. The tree belongs to an index that is being built: it is in the catalog, and durably so
+//! before its first entry is, so that a crash leaves nothing that start-up would not drop. Nobody else writes the tree, so
+//! nothing newer of it is in a memtable when the base gets older entries. And it runs while no checkpoint does and looks whether
+//! the index is still there, so that a checkpoint that deletes the dropped tree comes after it.
+
+use super::{Inner, Store};
+use crate::base::{Change, ChangeSource};
+use crate::snapshot::View;
+use crate::watch::{Touched, Watch, WatchState};
+use crate::{CollectionId, Commit, Engine, IndexId, Result, Snapshot, StorageError, TreeId, WriteSet};
+use nestor_model::ErrorCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Bytes of keys and values that go into the base at a time: checkpoints wait for as long as that takes.
+const LOAD_BYTES: usize = 32 << 20;
+/// Entries of one commit, for a store that lives in memory.
+const COMMIT_ENTRIES: usize = 4096;
+
+/// A position in sorted entries that [`Engine::load`] writes to the tree of an index.
+struct Part<'e> {
+    entries: &'e mut dyn ChangeSource,
+    tree: [u8; 4],
+    /// Tree and key of the current entry.
+    key: Vec<u8>,
+    left: usize,
+}
+
+impl<'e> Part<'e> {
+    fn new(tree: TreeId, entries: &'e mut dyn ChangeSource) -> Self {
+        let mut part = Self {
+            entries,
+            tree: tree.0.to_be_bytes(),
+            key: Vec::new(),
+            left: LOAD_BYTES,
+        };
+        part.fill();
+        part
+    }
+
+    fn fill(&mut self) {
+        if let Some(change) = self.entries.current() {
+            self.key.clear();
+            self.key.extend_from_slice(&self.tree);
+            self.key.extend_from_slice(change.key);
+        }
+    }
+}
+
+impl ChangeSource for Part<'_> {
+    fn current(&self) -> Option<Change<'_>> {
+        let change = self.entries.current().filter(|_| self.left > 0)?;
+        Some(Change {
+            key: &self.key,
+            value: change.value,
+        })
+    }
+
+    fn advance(&mut self) {
+        let Some(change) = self.entries.current() else { return };
+        let bytes = change.key.len() + change.value.map_or(0, <[u8]>::len) + 1;
+        self.left = self.left.saturating_sub(bytes);
+        self.entries.advance();
+        self.fill();
+    }
+}
+
+impl Engine {
+    /// Begins to watch the records in `tree`. The snapshot is the moment from which on commits are noted.
+    pub fn watch(&self, tree: TreeId) -> (Watch, Snapshot) {
+        let state = Arc::new(WatchState::new(tree));
+        let mut sequencer = self.inner.lock_sequencer();
+        sequencer.watch(&state);
+        (Watch { state }, self.snapshot())
+    }
+
+    /// Adds what was written since the watch began, or was last read, to `touched`. The snapshot is the moment up to
+    /// which that is all.
+    pub fn read_watch(&self, watch: &Watch, touched: &mut Touched) -> Snapshot {
+        let _sequencer = self.inner.lock_sequencer();
+        touched.merge(&watch.state.take());
+        self.snapshot()
+    }
+
+    /// Writes some of `entries`, which ascend strictly, to the tree of an index that is being built, and returns whether
+    /// there are more. Everything in `entries` has to go behind what was loaded before, and all loading comes before the
+    /// first commit that writes the tree. What was loaded is durable; it may be called again at any time, or never.
+    ///
+    /// Errors: `IndexNotFound` if the index was dropped meanwhile; those of a commit.
+    pub fn load(&self, collection: CollectionId, index: IndexId, entries: &mut dyn ChangeSource) -> Result<bool> {
+        match &self.inner.store {
+            Some(store) => self.inner.load(store, (collection, index), entries)?,
+            None => self.load_memory((collection, index), entries)?,
+        }
+        Ok(entries.current().is_some())
+    }
+
+    fn load_memory(&self, place: (CollectionId, IndexId), entries: &mut dyn ChangeSource) -> Result<()> {
+        let mut ws = self.begin();
+        let tree = building(&ws, place)?;
+        ws.require_collection(place.0);
+        let mut overlay = crate::cursor::Overlay::new();
+        while let (Some(change), true) = (entries.current(), overlay.len() < COMMIT_ENTRIES) {
+            overlay.insert(change.key.into(), change.value.map(Into::into));
+            entries.advance();
+        }
+        ws.trees.insert(tree, Arc::new(overlay));
+        loop {
+            let mut again = self.begin();
+            building(&again, place)?;
+            again.require_collection(place.0);
+            again.trees.clone_from(&ws.trees);
+            match self.commit(again) {
+                Err(StorageError::WriteConflict) => {}
+                other => return other.map(|_| ()),
+            }
+        }
+    }
+
+    /// Commits what `work` writes on the newest state, before anyone else does: `work` runs while commits wait, so it has to be
+    /// short. It gets that state and what the watch noted up to it; `None` commits nothing.
+    ///
+    /// Errors: those of `work` and of [`Engine::commit`]. A write conflict is one with an open transaction.
+    pub fn commit_alone<E: From<StorageError>>(
+        &self,
+        watch: &Watch,
+        work: impl FnOnce(Snapshot, Touched) -> Result<Option<WriteSet>, E>,
+    ) -> Result<Option<Commit>, E> {
+        let inner = &*self.inner;
+        if inner.closed.load(Ordering::Acquire) {
+            return Err(StorageError::Closed.into());
+        }
+        inner.make_room()?;
+        let mut sequencer = inner.lock_sequencer();
+        let Some(ws) = work(self.snapshot(), watch.state.take())? else {
+            return Ok(None);
+        };
+        let prepared = inner.prepare(ws)?;
+        let done = inner.run(&mut sequencer, Vec::new(), Some(prepared));
+        drop(sequencer);
+        let result = inner.finish(done).unwrap_or(Err(StorageError::Closed));
+        Ok(Some(result?))
+    }
+
+    /// Drops the indexes that were being built when the store was closed or the process died.
+    pub(super) fn drop_unfinished_indexes(&self) -> Result<()> {
+        let mut ws = self.begin();
+        let snapshot = self.snapshot();
+        for collection in snapshot.catalog().collections() {
+            for index in &collection.building {
+                tracing::info!(ns = %collection.ns, index = %index.name, "an index build was interrupted; the index is dropped");
+                ws.drop_index(collection.id, index.id)?;
+            }
+        }
+        self.commit(ws).map(|_| ())
+    }
+}
+
+impl Inner {
+    fn load(&self, store: &Store, place: (CollectionId, IndexId), entries: &mut dyn ChangeSource) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(StorageError::Closed);
+        }
+        let _no_checkpoint = self.checkpointer.pause();
+        let current = Snapshot { state: self.current() };
+        let tree = building(&current, place)?;
+        // The base never knows more than the journal has on disk: it has that the index is being built.
+        store.journal.syncer.wait(current.lsn().0)?;
+        drop(current);
+        let meta = store.base.snapshot().meta().to_vec();
+        let mut part = Part::new(tree, entries);
+        if let Err(error) = store.base.apply(&[], &mut part, &meta) {
+            return Err(store.base_failed(error));
+        }
+        let next = self.lock_sequencer().rebased(store.base.snapshot());
+        drop(self.publish(next));
+        Ok(())
+    }
+}
+
+/// The tree of an index that is being built.
+fn building(view: &dyn View, (collection, index): (CollectionId, IndexId)) -> Result<TreeId> {
+    let collection = view.catalog().by_id(collection);
+    match collection.and_then(|c| c.building_by_id(index)) {
+        Some(index) => Ok(index.tree),
+        None => Err(StorageError::catalog(
+            ErrorCode::IndexNotFound,
+            "the index is not being built any more",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests;

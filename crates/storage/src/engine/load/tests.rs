@@ -1,0 +1,162 @@
+//! Loading beside commits, checkpoints, drops and crashes.
+
+use super::*;
+use crate::EngineOptions;
+use crate::base::changes;
+use crate::check::check;
+use nestor_model::{Document, Namespace, doc};
+use std::path::Path;
+
+fn open(dir: &Path) -> Engine {
+    Engine::open(dir, EngineOptions::at_time(100)).unwrap()
+}
+
+/// A collection with one index that is being built.
+fn start(engine: &Engine) -> (CollectionId, TreeId, IndexId) {
+    let mut ws = engine.begin();
+    let made = ws
+        .create_collection(&Namespace::new("db", "c"), [1; 16], Document::new())
+        .unwrap();
+    let spec = doc! { "v": 2, "key": doc! { "a": 1 }, "name": "a" };
+    let index = ws.start_index(made.id, spec.to_raw()).unwrap();
+    engine.commit(ws).unwrap();
+    (made.id, index.tree, index.id)
+}
+
+fn keys(numbers: std::ops::Range<u32>) -> Vec<[u8; 4]> {
+    numbers.map(u32::to_be_bytes).collect()
+}
+
+fn load(engine: &Engine, (collection, _, index): (CollectionId, TreeId, IndexId), keys: &[[u8; 4]]) -> Result<bool> {
+    let mut source = changes(keys.iter().map(|key| Change { key, value: Some(b"v") }));
+    loop {
+        match engine.load(collection, index, &mut source) {
+            Ok(true) => {}
+            other => return other,
+        }
+    }
+}
+
+fn count(view: &dyn View, tree: TreeId) -> usize {
+    let mut cursor = view.cursor(tree);
+    let mut more = cursor.first().unwrap();
+    let mut count = 0;
+    while more {
+        count += 1;
+        more = cursor.next().unwrap();
+    }
+    count
+}
+
+#[test]
+fn loaded_entries_lie_below_what_is_committed_later() {
+    let dir = tempfile::tempdir().unwrap();
+    for engine in [Engine::ephemeral(EngineOptions::at_time(100)), open(dir.path())] {
+        let place = start(&engine);
+        let before = engine.snapshot();
+        load(&engine, place, &keys(0..10_000)).unwrap();
+        load(&engine, place, &keys(10_000..10_010)).unwrap();
+        let mut ws = engine.begin();
+        ws.delete(place.1, keys(3..4)[0]);
+        ws.put(place.1, keys(20_000..20_001)[0], &b"w"[..]);
+        ws.finish_index(place.0, place.2).unwrap();
+        engine.commit(ws).unwrap();
+        assert_eq!(count(&before, place.1), 0, "an older snapshot stays as it is");
+        assert_eq!(count(&engine.snapshot(), place.1), 10_010);
+        engine.checkpoint().unwrap();
+        assert_eq!(count(&engine.snapshot(), place.1), 10_010);
+    }
+    let again = open(dir.path());
+    let snapshot = again.snapshot();
+    let found = snapshot.catalog().collection("db", "c").unwrap();
+    assert_eq!((found.indexes.len(), found.building.len()), (2, 0));
+    assert_eq!(count(&snapshot, found.indexes[1].tree), 10_010);
+}
+
+#[test]
+fn what_a_crash_leaves_of_a_build_is_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    for checkpoint in [false, true] {
+        let engine = open(dir.path());
+        let place = match engine.snapshot().catalog().collection("db", "c") {
+            None => start(&engine),
+            Some(found) => {
+                let mut ws = engine.begin();
+                let spec = doc! { "v": 2, "key": doc! { "a": 1 }, "name": "a" };
+                let index = ws.start_index(found.id, spec.to_raw()).unwrap();
+                engine.commit(ws).unwrap();
+                (found.id, index.tree, index.id)
+            }
+        };
+        load(&engine, place, &keys(0..1000)).unwrap();
+        if checkpoint {
+            engine.checkpoint().unwrap();
+        }
+        engine.crash();
+        assert_eq!(check(dir.path(), &|_, _, _| None).unwrap().faults, Vec::<String>::new());
+        let engine = open(dir.path());
+        let found = engine.snapshot().catalog().collection("db", "c").unwrap().clone();
+        assert!(found.building.is_empty() && found.indexes.len() == 1);
+        engine.close().unwrap();
+        drop(engine);
+        let report = check(dir.path(), &|_, _, _| None).unwrap();
+        assert_eq!(
+            (report.faults, report.base.entries),
+            (Vec::new(), 2),
+            "entry and counts of a collection"
+        );
+    }
+}
+
+#[test]
+fn nothing_is_loaded_into_a_dropped_tree() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let place = start(&engine);
+    load(&engine, place, &keys(0..1000)).unwrap();
+    let mut ws = engine.begin();
+    ws.drop_index(place.0, place.2).unwrap();
+    engine.commit(ws).unwrap();
+    assert!(matches!(
+        load(&engine, place, &keys(1000..1001)),
+        Err(StorageError::Catalog { .. })
+    ));
+    engine.close().unwrap();
+    drop(engine);
+    assert_eq!(check(dir.path(), &|_, _, _| None).unwrap().base.entries, 2);
+}
+
+#[test]
+fn a_watch_tells_what_was_written_between_two_snapshots() {
+    let engine = Engine::ephemeral(EngineOptions::at_time(100));
+    let (collection, ..) = start(&engine);
+    let records = engine.snapshot().catalog().by_id(collection).unwrap().records;
+    let put = |key: u64| {
+        let mut ws = engine.begin();
+        ws.put(records, key.to_be_bytes(), &b"v"[..]);
+        engine.commit(ws).unwrap();
+    };
+    put(1);
+    let (watch, first) = engine.watch(records);
+    put(2);
+    put(300);
+    let mut ws = engine.begin();
+    ws.delete(records, 1u64.to_be_bytes());
+    engine.commit(ws).unwrap();
+    let mut touched = Touched::default();
+    let second = engine.read_watch(&watch, &mut touched);
+    let numbers = |touched: &Touched| -> Vec<u64> {
+        touched
+            .iter()
+            .map(|key| u64::from_be_bytes(key.as_slice().try_into().unwrap()))
+            .collect()
+    };
+    assert_eq!(numbers(&touched), [1, 2, 300]);
+    assert_eq!((count(&first, records), count(&second, records)), (1, 2));
+    put(2);
+    let commit = engine.commit_alone(&watch, |now, touched| -> Result<Option<WriteSet>> {
+        assert_eq!((numbers(&touched), now.lsn()), (vec![2], engine.last_lsn()));
+        Ok(None)
+    });
+    assert!(commit.unwrap().is_none());
+}
