@@ -7,6 +7,7 @@ use crate::ops::{
 };
 use nestor_model::{Error, ErrorCode, Result};
 use nestor_planner::PlanNode;
+use nestor_planner::plan::IndexScan as IndexScanPlan;
 use nestor_storage::{Collection, IndexId};
 use std::sync::Arc;
 
@@ -43,18 +44,13 @@ pub(crate) fn assemble(plan: &PlanNode, collection: &Arc<Collection>) -> Result<
         PlanNode::CollScan(scan) if is_oplog(collection) => Box::new(OplogScan::new(scan)),
         PlanNode::CollScan(scan) => Box::new(CollScan::new(collection.records, scan)),
         PlanNode::IdLookup(lookup) => Box::new(IdLookup::new(collection.clone(), lookup)),
-        PlanNode::IndexScan(scan) => {
-            let index = collection.indexes.iter().find(|index| index.id.0 == scan.index.id);
-            let index = index.ok_or_else(|| {
-                Error::new(
-                    ErrorCode::QueryPlanKilled,
-                    format!("index '{}' was dropped", scan.index.name),
-                )
-            })?;
-            Box::new(IndexScan::new(collection, index.clone(), scan.clone()))
-        }
+        PlanNode::IndexScan(scan) => Box::new(index_scan(scan, collection)?),
         PlanNode::Fetch { input: from, filter } => {
-            Box::new(Fetch::new(input(from)?, collection.records, filter.clone()))
+            let from = match &**from {
+                PlanNode::IndexScan(scan) => Box::new(index_scan(scan, collection)?.records_only()),
+                other => input(other)?,
+            };
+            Box::new(Fetch::new(from, collection.records, filter.clone()))
         }
         PlanNode::Covered {
             input: from,
@@ -81,6 +77,17 @@ pub(crate) fn assemble(plan: &PlanNode, collection: &Arc<Collection>) -> Result<
         } => Box::new(Project::new(input(from)?, projection.clone(), positional.clone())),
         PlanNode::Count { input: from, field } => Box::new(Count::new(input(from)?, field.clone())),
     })
+}
+
+fn index_scan(scan: &IndexScanPlan, collection: &Collection) -> Result<IndexScan> {
+    let index = collection.indexes.iter().find(|index| index.id.0 == scan.index.id);
+    let index = index.ok_or_else(|| {
+        Error::new(
+            ErrorCode::QueryPlanKilled,
+            format!("index '{}' was dropped", scan.index.name),
+        )
+    })?;
+    Ok(IndexScan::new(collection, index.clone(), scan.clone()))
 }
 
 /// Whether this is the oplog, whose entries are in the journal and not in records.

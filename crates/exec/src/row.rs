@@ -19,6 +19,8 @@ pub enum RowDoc {
     Owned(Document),
     /// No document: an index entry, on its way to be fetched or to be all that is needed.
     Key(Box<KeyRow>),
+    /// No document yet: the record is all that is known and is about to be fetched.
+    Unread,
 }
 
 /// An index entry.
@@ -95,7 +97,7 @@ impl RowDoc {
             Self::Stored(bytes) => bytes.document().as_doc(),
             Self::Raw(raw) => raw.as_raw().as_doc(),
             Self::Owned(doc) => doc.as_ref(),
-            Self::Key(_) => EMPTY_DOC,
+            Self::Key(_) | Self::Unread => EMPTY_DOC,
         }
     }
 
@@ -109,6 +111,7 @@ impl RowDoc {
                 DocRef::Fields(_) => None,
             },
             Self::Key(entry) => Some(entry.key.len() + entry.type_bits.len()),
+            Self::Unread => Some(0),
         }
     }
 
@@ -128,7 +131,7 @@ impl RowDoc {
             Self::Stored(bytes) => bytes.document().to_buf().into(),
             Self::Raw(raw) => raw.into(),
             Self::Owned(doc) => doc,
-            Self::Key(_) => Document::new(),
+            Self::Key(_) | Self::Unread => Document::new(),
         }
     }
 
@@ -138,7 +141,7 @@ impl RowDoc {
             Self::Stored(bytes) => bytes.document().to_buf(),
             Self::Raw(raw) => raw.clone(),
             Self::Owned(doc) => doc.to_raw(),
-            Self::Key(_) => Document::new().to_raw(),
+            Self::Key(_) | Self::Unread => Document::new().to_raw(),
         }
     }
 }

@@ -36,6 +36,12 @@ impl Bytes {
         bytes: [0; INLINE_MAX],
     });
 
+    /// A copy of `bytes` if it needs no allocation.
+    #[inline]
+    pub(crate) fn short(bytes: &[u8]) -> Option<Self> {
+        (bytes.len() <= INLINE_MAX).then(|| Self::copy_from(bytes))
+    }
+
     /// A copy of `bytes`.
     pub fn copy_from(bytes: &[u8]) -> Self {
         if bytes.len() <= INLINE_MAX {
@@ -115,9 +121,40 @@ impl PartialOrd for Bytes {
     }
 }
 impl Ord for Bytes {
+    /// Two short ones, as most keys are, compare without a call: padded with zeros as they are, they order like the
+    /// bytes they hold unless one is the other and more zeros; then the shorter is less.
+    #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        self.as_slice().cmp(other.as_slice())
+        match (&self.0, &other.0) {
+            (
+                Repr::Inline { len, bytes },
+                Repr::Inline {
+                    len: others,
+                    bytes: other,
+                },
+            ) => {
+                for at in WORDS {
+                    let (own, other) = (word(bytes, at), word(other, at));
+                    if own != other {
+                        return own.cmp(&other);
+                    }
+                }
+                len.cmp(others)
+            }
+            _ => self.as_slice().cmp(other.as_slice()),
+        }
     }
+}
+
+/// Offsets of words of eight bytes that cover a short byte string; the last two overlap.
+const WORDS: [usize; 4] = [0, 8, 16, INLINE_MAX - 8];
+
+/// The eight bytes at `at` as a number that orders as they do.
+#[inline]
+fn word(bytes: &[u8; INLINE_MAX], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_be_bytes(word)
 }
 
 impl Hash for Bytes {
@@ -197,5 +234,27 @@ mod tests {
             }
         }
         assert!(Bytes::from([2u8; 30]) > Bytes::from([1u8]));
+    }
+
+    #[test]
+    fn they_order_as_their_bytes_do() {
+        let mut all: Vec<Vec<u8>> = vec![Vec::new()];
+        for len in [1, 7, 8, 9, 16, 22, 23, 24, 29, 30, 31, 40] {
+            for last in [0, 1, 255] {
+                for first in [0, 1] {
+                    let mut bytes = vec![0; len];
+                    bytes[0] = first;
+                    bytes[len - 1] = last;
+                    all.push(bytes);
+                }
+            }
+        }
+        for a in &all {
+            for b in &all {
+                let (x, y) = (Bytes::copy_from(a), Bytes::copy_from(b));
+                assert_eq!(x.cmp(&y), a.cmp(b), "{a:?} {b:?}");
+                assert_eq!(x == y, a == b);
+            }
+        }
     }
 }

@@ -393,18 +393,18 @@ impl Layer {
     fn read(&mut self, from: Bound<Bytes>) {
         self.run.clear();
         self.at = 0;
-        let start = from.as_ref().map(Bytes::as_slice);
+        let start = from.as_ref();
         let (limit, run) = (self.limit, &mut self.run);
         self.complete = match (&self.source, self.forward) {
             (Source::Table(table, at), true) => table.ascending(start, *at, limit, run),
             (Source::Table(table, at), false) => table.descending(start, *at, limit, run),
             (Source::Overlay(map), true) => {
-                let entries = map.range::<[u8], _>((start, Bound::Unbounded)).take(limit);
+                let entries = map.range::<Bytes, _>((start, Bound::Unbounded)).take(limit);
                 run.extend(entries.map(|(k, v)| (k.clone(), v.clone())));
                 run.len() < limit
             }
             (Source::Overlay(map), false) => {
-                let entries = map.range::<[u8], _>((Bound::Unbounded, start)).rev().take(limit);
+                let entries = map.range::<Bytes, _>((Bound::Unbounded, start)).rev().take(limit);
                 run.extend(entries.map(|(k, v)| (k.clone(), v.clone())));
                 run.len() < limit
             }

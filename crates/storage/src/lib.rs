@@ -11,7 +11,8 @@
 //! index key of a document or a command is: callers compute keys and values, the store keeps them.
 //!
 //! Reading order: [`ids`], [`bytes`], [`record`], [`keys`] (order-preserving keys), [`catalog`], [`snapshot`],
-//! [`cursor`], [`write_set`], `sequencer`, [`watch`], `memtable`, `journal`, [`base`], [`engine`], [`oplog`], [`check`], [`error`].
+//! [`cursor`], `record_reader`, [`write_set`], `sequencer`, [`watch`], `memtable`, `journal`, [`base`], [`engine`], [`oplog`],
+//! [`check`], [`error`].
 
 pub mod base;
 pub mod bytes;
@@ -28,6 +29,7 @@ pub mod keys;
 mod memtable;
 pub mod oplog;
 pub mod record;
+mod record_reader;
 mod sequencer;
 pub mod snapshot;
 pub mod watch;
@@ -40,6 +42,7 @@ pub use engine::{Engine, EngineOptions, EngineStats, Subscription};
 pub use error::{Result, StorageError};
 pub use ids::{CollectionId, IndexId, Lsn, TreeId};
 pub use oplog::OplogCursor;
+pub use record_reader::RecordReader;
 pub use snapshot::{Snapshot, View};
 pub use watch::{Touched, Watch};
 pub use write_set::{Commit, Savepoint, WriteSet};

@@ -18,6 +18,9 @@ pub trait View {
 
     /// What exists.
     fn catalog(&self) -> &Arc<Catalog>;
+
+    /// Whether it never shows anything else than it does now, so that a cursor and [`View::get`] always agree.
+    fn is_fixed(&self) -> bool;
 }
 
 /// The layers below a write set.
@@ -133,5 +136,9 @@ impl View for Snapshot {
 
     fn catalog(&self) -> &Arc<Catalog> {
         &self.state.catalog
+    }
+
+    fn is_fixed(&self) -> bool {
+        true
     }
 }

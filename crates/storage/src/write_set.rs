@@ -304,6 +304,10 @@ impl View for WriteSet {
     fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
+
+    fn is_fixed(&self) -> bool {
+        false
+    }
 }
 
 /// What a successful commit got.

@@ -5,13 +5,13 @@ use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::row::{Row, RowDoc};
 use nestor_model::{Document, Result};
 use nestor_query::matcher::MatchExpr;
-use nestor_storage::TreeId;
+use nestor_storage::{RecordReader, TreeId};
 use std::sync::Arc;
 
 /// Reads the record of each row and checks what the index could not.
 pub struct Fetch {
     input: BoxOperator,
-    records: TreeId,
+    records: RecordReader,
     filter: Option<Arc<MatchExpr>>,
     already_has: u64,
     counters: Counters,
@@ -22,7 +22,7 @@ impl Fetch {
     pub fn new(input: BoxOperator, records: TreeId, filter: Option<Arc<MatchExpr>>) -> Self {
         Self {
             input,
-            records,
+            records: RecordReader::new(records),
             filter,
             already_has: 0,
             counters: Counters::default(),
@@ -31,7 +31,7 @@ impl Fetch {
 
     /// The row with its document; `None` when the record is gone since the entry was read.
     fn fetch(&mut self, row: Row, batch: &Batch<'_>) -> Result<Option<Row>> {
-        if !matches!(row.doc, RowDoc::Key(_)) {
+        if !matches!(row.doc, RowDoc::Key(_) | RowDoc::Unread) {
             self.already_has += 1;
             return Ok(Some(row));
         }
@@ -39,7 +39,7 @@ impl Fetch {
             return Ok(None);
         };
         self.counters.docs_examined += 1;
-        let found = batch.view.get(self.records, record)?;
+        let found = self.records.get(batch.view, record)?;
         Ok(found.map(|bytes| Row {
             doc: RowDoc::Stored(bytes),
             record: row.record,
@@ -79,6 +79,7 @@ impl Operator for Fetch {
         self.input.is_done()
     }
     fn save(&mut self) {
+        self.records.save();
         self.input.save();
     }
     fn stage(&self) -> &'static str {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Scans an index.
 ///
 /// The position is the key of the last entry looked at; after [`Operator::save`] the scan goes on behind it. A row
-/// carries its record's key and its index entry, no document.
+/// carries its record's key and, unless [`IndexScan::records_only`], its index entry, no document.
 pub struct IndexScan {
     index: Arc<Index>,
     format: Arc<EntryFormat>,
@@ -26,6 +26,8 @@ pub struct IndexScan {
     jump: Vec<u8>,
     /// Records given already, when a record may have several entries within the bounds.
     seen: Option<HashSet<Bytes>>,
+    /// Nobody looks at the entries.
+    records_only: bool,
     dups_tested: u64,
     dups_dropped: u64,
     counters: Counters,
@@ -55,10 +57,18 @@ impl IndexScan {
             position: None,
             jump: Vec::new(),
             seen,
+            records_only: false,
             dups_tested: 0,
             dups_dropped: 0,
             counters,
         }
+    }
+
+    /// Leaves the entries out of the rows: for what fetches the records and looks at nothing else.
+    #[must_use]
+    pub fn records_only(mut self) -> Self {
+        self.records_only = self.plan.key_filter.is_none();
+        self
     }
 
     /// Moves to the next entry to look at; `false` at the end.
@@ -149,6 +159,13 @@ impl IndexScan {
                 self.dups_dropped += 1;
                 return Ok(None);
             }
+        }
+        if self.records_only {
+            return Ok(Some(Row {
+                doc: RowDoc::Unread,
+                record: Some(record),
+                meta: None,
+            }));
         }
         let key = KeyRow {
             key: Bytes::copy_from(entry.key),

@@ -23,6 +23,7 @@ pub(crate) use table::{Entry, NewestEntries, Table};
 use crate::{Bytes, TreeId};
 use filter::Filter;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
@@ -36,11 +37,31 @@ pub(crate) struct Live<'a> {
 
 /// One memtable. See the module's description.
 pub(crate) struct Memtable {
-    tables: RwLock<HashMap<TreeId, Arc<Table>>>,
+    tables: RwLock<HashMap<TreeId, Arc<Table>, BuildHasherDefault<TreeHasher>>>,
     filter: Filter,
     bytes: AtomicUsize,
     newest: AtomicU64,
     dropped: Mutex<Vec<TreeId>>,
+}
+
+/// Tree ids are numbers given one after the other: a multiplication spreads them well enough.
+#[derive(Default)]
+struct TreeHasher(u64);
+
+impl Hasher for TreeHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = (self.0 ^ u64::from(number))
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .rotate_left(29);
+    }
 }
 
 impl Memtable {
@@ -88,7 +109,8 @@ impl Memtable {
         if !self.filter.may_hold(tree, key) {
             return None;
         }
-        self.table(tree)?.get(key, at)
+        let tables = self.tables.read().expect("no holder of the lock panics");
+        tables.get(&tree)?.get(key, at)
     }
 
     /// Sequence number of the newest version of `key`; 0 if there is none here.
@@ -96,7 +118,8 @@ impl Memtable {
         if !self.filter.may_hold(tree, key) {
             return 0;
         }
-        self.table(tree).map_or(0, |table| table.newest_of(key))
+        let tables = self.tables.read().expect("no holder of the lock panics");
+        tables.get(&tree).map_or(0, |table| table.newest_of(key))
     }
 
     /// Adds a commit's changes to one tree. Called by the sequencer only, with ascending `seq`.

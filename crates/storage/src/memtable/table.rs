@@ -107,6 +107,14 @@ fn collect_run<'t>(
     Run::End
 }
 
+/// The versions of `key`. Short keys are compared as [`Bytes`], which is cheaper than as slices.
+fn find<'m>(map: &'m BTreeMap<Bytes, Versions>, key: &[u8]) -> Option<&'m Versions> {
+    match Bytes::short(key) {
+        Some(key) => map.get(&key),
+        None => map.get(key),
+    }
+}
+
 fn cost(value: &Option<Bytes>) -> isize {
     (size_of::<Version>() + value.as_ref().map_or(0, |v| v.footprint() - size_of::<Bytes>())) as isize
 }
@@ -126,12 +134,12 @@ impl Table {
 
     pub(super) fn get(&self, key: &[u8], at: u64) -> Option<Option<Bytes>> {
         let map = self.map.read().expect("no holder of the lock panics");
-        map.get(key)?.at(at).cloned()
+        find(&map, key)?.at(at).cloned()
     }
 
     pub(super) fn newest_of(&self, key: &[u8]) -> u64 {
         let map = self.map.read().expect("no holder of the lock panics");
-        map.get(key).map_or(0, |versions| versions.newest.seq)
+        find(&map, key).map_or(0, |versions| versions.newest.seq)
     }
 
     /// Returns the change in bytes. `note` is told each key before it can be seen.
@@ -169,12 +177,12 @@ impl Table {
 
     /// Appends to `out` up to `limit` entries visible at `at`, from `from` on, ascending. Returns true when there are
     /// no more.
-    pub(crate) fn ascending(&self, from: Bound<&[u8]>, at: u64, limit: usize, out: &mut Vec<Entry>) -> bool {
+    pub(crate) fn ascending(&self, from: Bound<&Bytes>, at: u64, limit: usize, out: &mut Vec<Entry>) -> bool {
         let mut resume: Option<Bytes> = None;
         loop {
-            let from = resume.as_deref().map_or(from, Bound::Excluded);
+            let from = resume.as_ref().map_or(from, Bound::Excluded);
             let map = self.map.read().expect("no holder of the lock panics");
-            match collect_run(map.range::<[u8], _>((from, Bound::Unbounded)), at, limit, out) {
+            match collect_run(map.range::<Bytes, _>((from, Bound::Unbounded)), at, limit, out) {
                 Run::Full => return false,
                 Run::Cut(key) => resume = Some(key),
                 Run::End => return true,
@@ -183,12 +191,12 @@ impl Table {
     }
 
     /// As [`Table::ascending`], from `from` down.
-    pub(crate) fn descending(&self, from: Bound<&[u8]>, at: u64, limit: usize, out: &mut Vec<Entry>) -> bool {
+    pub(crate) fn descending(&self, from: Bound<&Bytes>, at: u64, limit: usize, out: &mut Vec<Entry>) -> bool {
         let mut resume: Option<Bytes> = None;
         loop {
-            let from = resume.as_deref().map_or(from, Bound::Excluded);
+            let from = resume.as_ref().map_or(from, Bound::Excluded);
             let map = self.map.read().expect("no holder of the lock panics");
-            match collect_run(map.range::<[u8], _>((Bound::Unbounded, from)).rev(), at, limit, out) {
+            match collect_run(map.range::<Bytes, _>((Bound::Unbounded, from)).rev(), at, limit, out) {
                 Run::Full => return false,
                 Run::Cut(key) => resume = Some(key),
                 Run::End => return true,

@@ -1,0 +1,142 @@
+//! Reading many records one by one, cheaply where their ids follow one another.
+//!
+//! An index often leads to records in about the order they were inserted: `_id`s and dates ascend with the record ids. Then
+//! the next record lies next to the last, and a cursor finds it with a few comparisons where a look-up starts at the top of
+//! each layer.
+
+use crate::record::record_id;
+use crate::{Bytes, Cursor, Result, TreeId, View};
+
+/// Ids this close behind the last one are looked for from there.
+const NEAR: u64 = 32;
+/// Such ids in a row from which on a cursor is worth its opening.
+const RUN_MIN: u32 = 2;
+
+/// Reads records of one tree. It does the same as [`View::get`] at each call.
+pub struct RecordReader {
+    records: TreeId,
+    last: u64,
+    /// Ids in a row that were close behind the one before.
+    run: u32,
+    cursor: Option<Cursor>,
+}
+
+impl RecordReader {
+    /// A reader of that tree.
+    pub fn new(records: TreeId) -> Self {
+        Self {
+            records,
+            last: u64::MAX,
+            run: 0,
+            cursor: None,
+        }
+    }
+
+    /// The record of `key`. All calls up to the next [`RecordReader::save`] come with the same view.
+    pub fn get(&mut self, view: &dyn View, key: &[u8]) -> Result<Option<Bytes>> {
+        let Some(id) = record_id(key).filter(|_| view.is_fixed()) else {
+            return view.get(self.records, key);
+        };
+        let ahead = id.0.wrapping_sub(self.last);
+        self.last = id.0;
+        self.run = if (1..=NEAR).contains(&ahead) {
+            self.run.saturating_add(1)
+        } else {
+            0
+        };
+        if self.run < RUN_MIN {
+            return view.get(self.records, key);
+        }
+        let cursor = self.cursor.get_or_insert_with(|| view.cursor(self.records));
+        // The very next record is a step away. An id that is not there leaves the cursor ahead.
+        let found = match cursor.is_valid() && cursor.key() < key {
+            true => cursor.next()? && cursor.key() >= key || cursor.seek(key)?,
+            false => cursor.is_valid() && cursor.key() == key || cursor.seek(key)?,
+        };
+        match found && cursor.key() == key {
+            true => Ok(Some(cursor.value_bytes()?)),
+            false => Ok(None),
+        }
+    }
+
+    /// Lets go of its cursor, and with it of the state it reads.
+    pub fn save(&mut self) {
+        self.cursor = None;
+        self.run = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::record_key;
+    use crate::{Engine, EngineOptions};
+    use nestor_model::{RecordId, doc};
+
+    const RECORDS: TreeId = TreeId(9);
+
+    /// Records 1 to 200 without every fifth, part of them in the base, part in the memtable; some removed again.
+    fn engine() -> (tempfile::TempDir, Engine) {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = Engine::open(dir.path(), EngineOptions::at_time(1)).unwrap();
+        let put = |from: u64, step| {
+            let mut ws = engine.begin();
+            for id in (from..=200).step_by(step).filter(|id| id % 5 != 0) {
+                ws.put_document(
+                    RECORDS,
+                    record_key(RecordId(id)),
+                    doc! { "_id": id as i64, "from": from as i64 }.to_raw(),
+                );
+            }
+            engine.commit(ws).unwrap();
+        };
+        put(1, 1);
+        engine.checkpoint().unwrap();
+        put(3, 7);
+        let mut ws = engine.begin();
+        for id in (1..=200).step_by(9) {
+            ws.delete(RECORDS, record_key(RecordId(id)));
+        }
+        engine.commit(ws).unwrap();
+        (dir, engine)
+    }
+
+    #[test]
+    fn it_finds_what_a_look_up_finds() {
+        let (_dir, engine) = engine();
+        let snapshot = engine.snapshot();
+        let up: Vec<u64> = (0..220).collect();
+        let down: Vec<u64> = (0..220).rev().collect();
+        let gaps: Vec<u64> = (0..220).filter(|id| id % 3 != 0).collect();
+        let jumps: Vec<u64> = (0..600).map(|i: u64| i * i * 37 / 11 % 230).collect();
+        let mixed: Vec<u64> = (0..60)
+            .flat_map(|i: u64| [i * 3, i * 3 + 1, i * 3 + 1, i * 3 + 2, i * 3 + 40, 199])
+            .collect();
+        for ids in [up, down, gaps, jumps, mixed] {
+            let mut reader = RecordReader::new(RECORDS);
+            for (i, id) in ids.iter().enumerate() {
+                let key = record_key(RecordId(*id));
+                assert_eq!(
+                    reader.get(&snapshot, &key).unwrap(),
+                    snapshot.get(RECORDS, &key).unwrap(),
+                    "{id}"
+                );
+                if i % 50 == 49 {
+                    reader.save();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn it_sees_changes_of_a_write_set_made_since() {
+        let (_dir, engine) = engine();
+        let mut ws = engine.begin();
+        let mut reader = RecordReader::new(RECORDS);
+        for id in 101..104 {
+            reader.get(&ws, &record_key(RecordId(id))).unwrap();
+        }
+        ws.delete(RECORDS, record_key(RecordId(104)));
+        assert_eq!(reader.get(&ws, &record_key(RecordId(104))).unwrap(), None);
+    }
+}
