@@ -8,6 +8,7 @@ use nestor_exec::pipeline::{PipelineSource, plan_stages, resolve};
 use nestor_model::{ArrayRef, Namespace, Result, ValueRef};
 use nestor_planner::FindQuery;
 use nestor_planner::shape::Written;
+use nestor_query::collation::Collator;
 use nestor_query::env::Scope;
 use nestor_query::stage::{ParseContext, Pipeline, Place};
 use nestor_storage::{CollectionId, View};
@@ -32,14 +33,15 @@ pub fn check_view_pipeline(pipeline: ArrayRef<'_>) -> Result<()> {
 
 impl Context<'_> {
     /// What stages need to open other collections and to read the server's state.
-    pub fn pipeline_source(&self, ns: &Namespace) -> PipelineSource {
+    pub fn pipeline_source(&self, ns: &Namespace, collator: Option<&Collator>) -> PipelineSource {
         PipelineSource {
             namespace: ns.clone(),
             server: self.service.state.clone(),
+            collator: collator.cloned(),
         }
     }
 
-    /// Parses and plans `pipeline` over `ns`, views included.
+    /// Parses and plans `pipeline` over `ns`, views included; strings compare by the scope's collator.
     pub fn plan_pipeline(
         &self,
         view: &dyn View,
@@ -60,8 +62,8 @@ impl Context<'_> {
         hint: Option<ValueRef<'_>>,
     ) -> Result<Running> {
         let pipeline = Pipeline::parse(pipeline, &mut ParseContext::new(scope, ns.clone(), Place::Top))?;
-        let source = self.pipeline_source(ns);
-        let collection = resolve(ns, view)?.collection;
+        let source = self.pipeline_source(ns, scope.collator());
+        let collection = resolve(ns, view, scope.collator())?.collection;
         let hint = read::check_hint(hint, collection.as_deref())?;
         let collection = collection.map(|c| (c.id, c.ns.clone()));
         let restrict = |ns: &Namespace, query: &mut FindQuery| self.apply_index_filter(ns, query, Written::default());

@@ -5,9 +5,11 @@ use crate::args::{Arg, At};
 use crate::names;
 use crate::read_concern::Level;
 use nestor_exec::Batch;
+use nestor_exec::catalog::id_collation;
 use nestor_model::value::EMPTY_DOC;
 use nestor_model::{DocRef, ErrorCode, Namespace, RawDoc, Result, ValueRef, bail};
 use nestor_planner::Hint;
+use nestor_query::collation::Collator;
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::expr::bind_variables;
 use nestor_query::matcher::MatchExpr;
@@ -86,9 +88,20 @@ impl Context<'_> {
 
     /// Time, randomness and the values of `let` for this operation, and the scope in which its expressions parse.
     pub fn operation(&self, variables: Option<RawDoc<'_>>) -> Result<(OpContext, Scope)> {
-        let mut op = OpContext::new(crate::clock::now_ms(), self.service.last_time(), self.service.random());
+        self.operation_under(variables, None)
+    }
+
+    /// As [`Context::operation`], with strings compared by `collator`.
+    pub fn operation_under(
+        &self,
+        variables: Option<RawDoc<'_>>,
+        collator: Option<Collator>,
+    ) -> Result<(OpContext, Scope)> {
+        let now_ms = crate::clock::now_ms();
+        let mut op = OpContext::new(now_ms, self.service.last_time(), self.service.random()).with_collator(collator);
         let Some(variables) = variables else {
-            return Ok((op, Scope::new()));
+            let scope = Scope::new().with_collator(op.collator.clone());
+            return Ok((op, scope));
         };
         let scope = bind_variables(DocRef::Raw(variables), &mut op)?;
         Ok((op, scope))
@@ -101,22 +114,29 @@ pub fn parse_filter(filter: Option<RawDoc<'_>>, scope: &mut Scope) -> Result<Arc
     Ok(Arc::new(MatchExpr::parse(filter, scope)?.normalize()))
 }
 
-/// Refuses a collation that would change results: all but simple.
-pub fn refuse_collation(collation: Option<RawDoc<'_>>) -> Result<()> {
-    let Some(collation) = collation else { return Ok(()) };
-    if collation.is_empty() {
-        return Ok(());
+/// What the strings of an operation compare by: the collation it gives, or else the default of what it is on.
+///
+/// Errors: those of [`Collator::parse`].
+pub fn collator(given: Option<RawDoc<'_>>, on: Option<&Collection>) -> Result<Option<Collator>> {
+    match given.filter(|collation| !collation.is_empty()) {
+        Some(collation) => Collator::parse(DocRef::Raw(collation)),
+        None => on.map(id_collation).transpose().map(Option::flatten),
     }
-    match collation.get("locale") {
-        Some(ValueRef::String("simple")) => Ok(()),
-        Some(ValueRef::String(locale)) => bail!(NotImplemented, "collation with locale '{locale}' is not supported"),
-        Some(other) => bail!(
-            TypeMismatch,
-            "BSON field 'collation.locale' is the wrong type '{}', expected type 'string'",
-            other.bson_type().alias()
-        ),
-        None => bail!(40414, "BSON field 'collation.locale' is missing but a required field"),
-    }
+}
+
+/// As [`collator`], for one statement of a command: the command's scope under the statement's collation, and the
+/// operation under it unless there is none.
+pub fn statement(
+    op: &OpContext,
+    scope: &Scope,
+    given: Option<RawDoc<'_>>,
+    on: Option<&Collection>,
+) -> Result<(Option<OpContext>, Scope)> {
+    let collator = collator(given, on)?;
+    let own = collator
+        .is_some()
+        .then(|| op.with_vars(op.vars.clone()).with_collator(collator.clone()));
+    Ok((own, scope.clone().with_collator(collator)))
 }
 
 /// The order in which records are to be read, when a hint or sort names `$natural`.

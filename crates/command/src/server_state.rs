@@ -118,7 +118,7 @@ impl State {
     }
 
     fn index_stats(&self, ns: &Namespace, view: &dyn View) -> Result<Vec<Document>> {
-        let resolved = resolve(ns, view)?;
+        let resolved = resolve(ns, view, None)?;
         if !resolved.stages.is_empty() {
             // The stages of the view come first.
             return Err(Error::location(

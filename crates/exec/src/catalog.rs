@@ -6,7 +6,7 @@ use nestor_planner::catalog::{IndexInfo, IndexPart, Indexes, PartKind};
 use nestor_planner::wildcard::{PATH_PART, Wildcard};
 use nestor_query::Scope;
 use nestor_query::collation::Collator;
-use nestor_query::matcher::{Context, MatchExpr};
+use nestor_query::matcher::MatchExpr;
 use nestor_storage::{Collection, Index};
 use std::sync::Arc;
 
@@ -85,7 +85,8 @@ fn info(index: &Index, writer: &IndexWriter) -> Result<Arc<IndexInfo>> {
     let collation = writer.encoder.collation.clone();
     let partial = match &index.partial_filter {
         Some(filter) => {
-            let filter = MatchExpr::parse_with(filter.as_ref(), &mut Scope::new(), Context::Find, collation.clone())?;
+            let mut scope = Scope::new().with_collator(collation.clone());
+            let filter = MatchExpr::parse(filter.as_ref(), &mut scope)?;
             Some(Arc::new(filter.normalize()))
         }
         None => None,

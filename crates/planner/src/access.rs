@@ -455,7 +455,6 @@ mod tests {
     use crate::interval::Strings;
     use nestor_model::{Document, extjson};
     use nestor_query::Scope;
-    use nestor_query::matcher::Context;
 
     fn filter(text: &str) -> MatchExpr {
         filter_under(text, None)
@@ -463,7 +462,7 @@ mod tests {
 
     fn filter_under(text: &str, collation: Option<&Collator>) -> MatchExpr {
         let doc = extjson::parse_document(text).expect("valid JSON");
-        MatchExpr::parse_with(doc.as_ref(), &mut Scope::new(), Context::Find, collation.cloned())
+        MatchExpr::parse(doc.as_ref(), &mut Scope::new().with_collator(collation.cloned()))
             .expect("a valid filter")
             .normalize()
     }

@@ -6,6 +6,7 @@
 //! kept in [`Env`]. Reading a field or a variable gives a [`Val`], which borrows from the document
 //! whenever it can.
 
+use crate::collation::{self, Collator};
 use nestor_model::{ArrayRef, DocRef, Document, Error, ErrorCode, ObjectId, Result, Str, Timestamp, Value, ValueRef};
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU64, Ordering as Atomic};
@@ -24,6 +25,8 @@ pub struct OpContext {
     pub vars: Vec<Value>,
     /// `$$USER_ROLES`: an array of documents, or missing when there are no users.
     pub user_roles: Value,
+    /// Compares the operation's strings; the one its expressions were parsed with ([`Scope::collator`]).
+    pub collator: Option<Collator>,
     random: AtomicU64,
 }
 
@@ -35,6 +38,7 @@ impl OpContext {
             cluster_time,
             vars: Vec::new(),
             user_roles: Value::Array(Default::default()),
+            collator: None,
             random: AtomicU64::new(seed),
         }
     }
@@ -46,8 +50,16 @@ impl OpContext {
             cluster_time: self.cluster_time,
             vars,
             user_roles: self.user_roles.clone(),
+            collator: self.collator.clone(),
             random: AtomicU64::new(self.random_u64()),
         }
+    }
+
+    /// The same operation under another collation.
+    #[must_use]
+    pub fn with_collator(mut self, collator: Option<Collator>) -> Self {
+        self.collator = collator;
+        self
     }
 
     /// The time that empty timestamps take: the cluster's, or the clock's where there is none.
@@ -144,6 +156,7 @@ pub struct Scope {
     no_clock: bool,
     control: bool,
     depth: usize,
+    collator: Option<Collator>,
 }
 
 /// Deepest nesting of expressions that is parsed. BSON nests 200 deep at most, but sub-pipelines may
@@ -176,6 +189,18 @@ impl Scope {
     pub fn with_redact_variables(mut self) -> Self {
         self.control = true;
         self
+    }
+
+    /// Strings in what is parsed here compare by `collator`.
+    #[must_use]
+    pub fn with_collator(mut self, collator: Option<Collator>) -> Self {
+        self.collator = collator;
+        self
+    }
+
+    /// Compares the strings of what is parsed; none for the order by bytes.
+    pub fn collator(&self) -> Option<&Collator> {
+        self.collator.as_ref()
     }
 
     /// Names of the variables from outside, by slot.
@@ -451,7 +476,12 @@ impl<'a> Env<'a> {
 
     /// The order that comparison expressions use.
     pub fn compare(&self, a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
-        nestor_model::compare(a, b)
+        collation::compare(a, b, self.collator())
+    }
+
+    /// Compares the operation's strings; none for the order by bytes.
+    pub fn collator(&self) -> Option<&'a Collator> {
+        self.op.collator.as_ref()
     }
 }
 

@@ -165,7 +165,7 @@ fn filters() {
     let share = parsed_share(150_000, |random| {
         let context = *random.pick(&[Context::Find, Context::Pipeline, Context::Validator, Context::Element]);
         let filter = document(random, &FILTER_NAMES, 4);
-        let Ok(expr) = MatchExpr::parse_with(filter.as_ref(), &mut Scope::new(), context, None) else {
+        let Ok(expr) = MatchExpr::parse_in(filter.as_ref(), &mut Scope::new(), context) else {
             return false;
         };
         let doc = random.document(3);

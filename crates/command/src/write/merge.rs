@@ -5,17 +5,19 @@ use super::{Progress, check_document_namespace, prepare, writable};
 use crate::Context;
 use crate::read;
 use crate::validate::Validator;
+use nestor_exec::catalog::{id_collation, index_collation};
 use nestor_exec::write::{Changed, Writer};
 use nestor_exec::{BoxOperator, Step};
 use nestor_model::{
     DocRef, Document, Error, ErrorCode, Path, RawDoc, RawDocBuf, Result, Str, Value, ValueRef, bail, doc, values_equal,
 };
 use nestor_query::Expr;
+use nestor_query::collation::Collator;
 use nestor_query::env::{Env, OpContext, Scope};
-use nestor_query::matcher::MatchExpr;
+use nestor_query::matcher::{CompareOp, MatchExpr, Predicate};
 use nestor_query::stage::{Merge, WhenMatched, WhenNotMatched};
 use nestor_query::update::{Applied, Touched, Update, UpdateOptions};
-use nestor_storage::View;
+use nestor_storage::{Collection, Index, View};
 use std::sync::Arc;
 
 /// What a `$merge` does to each document, prepared once.
@@ -41,7 +43,7 @@ pub fn write_merge(
     progress: &mut Progress,
 ) -> Result<()> {
     check_document_namespace(&merge.into)?;
-    let merger = Merger::new(view, merge, bypass_validation)?;
+    let merger = Merger::new(view, merge, bypass_validation, op.collator.as_ref())?;
     context.note_plan(&*root);
     let mut batch = read::batch(context, view, op, true);
     let mut failed = None;
@@ -63,9 +65,9 @@ pub fn write_merge(
 }
 
 /// Finds the errors that [`write_merge`] would have before its first document.
-pub fn check_merge(view: &dyn View, merge: &Merge) -> Result<()> {
+pub fn check_merge(view: &dyn View, merge: &Merge, collator: Option<&Collator>) -> Result<()> {
     check_document_namespace(&merge.into)?;
-    Merger::new(view, merge, false).map(|_| ())
+    Merger::new(view, merge, false, collator).map(|_| ())
 }
 
 fn of_one_document(error: &Error) -> bool {
@@ -76,7 +78,7 @@ fn of_one_document(error: &Error) -> bool {
 }
 
 impl<'m> Merger<'m> {
-    fn new(view: &dyn View, merge: &'m Merge, bypass_validation: bool) -> Result<Self> {
+    fn new(view: &dyn View, merge: &'m Merge, bypass_validation: bool, collator: Option<&Collator>) -> Result<Self> {
         let on = merge.on.clone().unwrap_or_else(|| vec![Path::new("_id")]);
         let existing = view.catalog().get(&merge.into);
         if existing.is_some_and(|c| c.is_view()) {
@@ -92,6 +94,7 @@ impl<'m> Merger<'m> {
                 c.indexes.iter().any(|index| {
                     index.unique
                         && index.partial_filter.is_none()
+                        && is_under(index, c, collator)
                         && index.key_pattern.len() == on.len()
                         && index
                             .key_pattern
@@ -112,7 +115,7 @@ impl<'m> Merger<'m> {
                 if !names.iter().any(|name| name == "new") {
                     names.push("new".into());
                 }
-                let mut scope = Scope::with_vars(names);
+                let mut scope = Scope::with_vars(names).with_collator(collator.cloned());
                 let update = Update::parse(ValueRef::Array(stages.as_ref()), UpdateOptions::default(), &mut scope)?;
                 Some((update, variables))
             }
@@ -135,8 +138,8 @@ impl<'m> Merger<'m> {
             doc
         };
         let selection = Selection {
-            filter: Arc::new(self.filter(doc.as_raw())?),
-            ..Selection::parse(None, None, &mut Scope::new())?
+            filter: Arc::new(self.filter(doc.as_raw(), op.collator.as_ref())?),
+            ..Selection::parse(None, None, &mut Scope::new().with_collator(op.collator.clone()))?
         };
         let ns = &self.merge.into;
         let mut uuid = None;
@@ -186,11 +189,16 @@ impl<'m> Merger<'m> {
     }
 
     /// Equality on the `on` fields.
-    fn filter(&self, doc: RawDoc<'_>) -> Result<MatchExpr> {
+    fn filter(&self, doc: RawDoc<'_>, collator: Option<&Collator>) -> Result<MatchExpr> {
         let mut parts = Vec::with_capacity(self.on.len());
         for path in &self.on {
             let value = value_at(doc, path)?;
-            parts.push(MatchExpr::eq(path.clone(), value.to_value()));
+            let predicate = Predicate::Compare {
+                op: CompareOp::Eq,
+                value: value.to_value(),
+                collator: collator.cloned(),
+            };
+            parts.push(MatchExpr::leaf(path.clone(), predicate));
         }
         Ok(if parts.len() == 1 {
             parts.remove(0)
@@ -267,6 +275,15 @@ impl<'m> Merger<'m> {
             Applied::Changed(changed) => Ok(Some(changed.doc)),
         }
     }
+}
+
+/// Whether the uniqueness that an index guarantees is the one by `collator`.
+fn is_under(index: &Index, collection: &Collection, collator: Option<&Collator>) -> bool {
+    let own = match index.is_id() {
+        true => id_collation(collection),
+        false => index_collation(collection, index),
+    };
+    own.is_ok_and(|own| own.as_ref() == collator)
 }
 
 fn unmatched() -> Error {

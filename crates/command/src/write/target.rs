@@ -10,6 +10,7 @@ use nestor_model::{Namespace, RawDoc, Result, ValueRef};
 use nestor_planner::find::id_lookup;
 use nestor_planner::shape::Written;
 use nestor_planner::{FindQuery, Hint};
+use nestor_query::collation::Collator;
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::matcher::MatchExpr;
 use nestor_query::sort::SortSpec;
@@ -23,6 +24,8 @@ pub struct Selection {
     pub filter: Arc<MatchExpr>,
     /// The order, for the first one to be well-defined.
     pub sort: Option<Arc<SortSpec>>,
+    /// What strings compare by.
+    pub collation: Option<Collator>,
     /// The index or order to use.
     pub hint: Hint,
 }
@@ -31,13 +34,17 @@ impl Selection {
     /// Parses the `q` of a statement.
     pub fn parse(q: Option<RawDoc<'_>>, sort: Option<RawDoc<'_>>, scope: &mut Scope) -> Result<Self> {
         // The one document of an `_id` needs no order, and MongoDB does not look at the one given.
-        let sort = match sort.filter(|sort| !sort.is_empty() && !q.is_some_and(is_one_id)) {
-            Some(sort) => Some(Arc::new(SortSpec::parse(nestor_model::DocRef::Raw(sort))?)),
+        let is_one = scope.collator().is_none() && q.is_some_and(is_one_id);
+        let sort = match sort.filter(|sort| !sort.is_empty() && !is_one) {
+            Some(sort) => Some(Arc::new(
+                SortSpec::parse(nestor_model::DocRef::Raw(sort))?.under(scope.collator()),
+            )),
             None => None,
         };
         Ok(Self {
             filter: read::parse_filter(q, scope)?,
             sort,
+            collation: scope.collator().cloned(),
             hint: Hint::default(),
         })
     }
@@ -45,6 +52,7 @@ impl Selection {
     /// The plan that finds them in `collection`; at most `limit`.
     fn plan(&self, context: &Context<'_>, collection: &Arc<Collection>, limit: Option<u64>) -> Result<BoxOperator> {
         let mut query = FindQuery::all(self.filter.clone());
+        query.collation.clone_from(&self.collation);
         query.sort = self.sort.clone();
         self.hint.apply(&mut query);
         query.limit = limit;

@@ -5,8 +5,9 @@ use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::ops::Sort;
 use crate::row::Row;
 use nestor_model::number::{Num, f64_to_i64_exact};
-use nestor_model::{Document, Error, Result, Value, ValueRef, compare, doc, values_equal};
+use nestor_model::{Document, Error, Result, Value, ValueRef, compare, doc};
 use nestor_query::accumulator::Accumulator;
+use nestor_query::collation::{Collator, equal};
 use nestor_query::env::Env;
 use nestor_query::sort::SortSpec;
 use nestor_query::stage::{BucketAuto, Granularity};
@@ -100,14 +101,14 @@ fn boundary(granularity: &Granularity, of: &Value, rounded: f64) -> Value {
 }
 
 impl BucketAutoOp {
-    pub(super) fn new(input: BoxOperator, spec: Arc<BucketAuto>) -> Result<Self> {
+    pub(super) fn new(input: BoxOperator, spec: Arc<BucketAuto>, collator: Option<&Collator>) -> Result<Self> {
         let keyed = Box::new(Keyed {
             input,
             spec: spec.clone(),
             counters: Counters::default(),
         });
         // `k` is a document of one field: sorting by it sorts by the key, arrays as wholes.
-        let order = SortSpec::parse(doc! { "k": 1 }.as_ref())?;
+        let order = SortSpec::parse(doc! { "k": 1 }.as_ref())?.under(collator);
         Ok(Self {
             sorted: Sort::new(keyed, Arc::new(order), None, false),
             spec,
@@ -143,7 +144,13 @@ impl BucketAutoOp {
             (start + size).min(total)
         };
         // Equal keys stay together.
-        while end < total && values_equal(&rows[end].0, &rows[end - 1].0) {
+        while end < total
+            && equal(
+                rows[end].0.as_ref(),
+                rows[end - 1].0.as_ref(),
+                batch.op.collator.as_ref(),
+            )
+        {
             end += 1;
         }
         let mut min = rows[start].0.clone();

@@ -10,8 +10,8 @@ use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::ops::Sort;
 use crate::row::Row;
 use nestor_model::number::Num;
-use nestor_model::order::Key;
 use nestor_model::{Array, DocRef, Document, Error, Result, Value, compare};
+use nestor_query::collation::{Collator, Key};
 use nestor_query::sort::{SortBy, SortPart, SortSpec};
 use nestor_query::stage::{Densify, DensifyBounds};
 use std::cmp::Ordering;
@@ -54,7 +54,7 @@ impl DensifyOp {
         }
     }
 
-    fn take(&mut self, row: Row) -> Result<()> {
+    fn take(&mut self, row: Row, collator: Option<&Collator>) -> Result<()> {
         let densify = self.densify.clone();
         let value = value_at(row.as_doc(), &densify.field).to_value();
         if value.is_nullish() {
@@ -62,7 +62,7 @@ impl DensifyOp {
             return Ok(());
         }
         check(&value, densify.unit.is_some())?;
-        let partition = Key(self.partition(row.as_doc()));
+        let partition = Key::new(self.partition(row.as_doc()), collator);
         self.least.get_or_insert_with(|| value.clone());
         self.greatest = Some(value.clone());
         let mut next = match self.next.remove(&partition) {
@@ -89,7 +89,8 @@ impl DensifyOp {
         self.ended = true;
         if self.next.is_empty() && self.densify.partition_by.is_empty() {
             if let DensifyBounds::Between(low, _) = &self.densify.bounds {
-                self.next.insert(Key(Value::Array(Array::default())), low.clone());
+                self.next
+                    .insert(Key::new(Value::Array(Array::default()), None), low.clone());
             }
         }
         if matches!(self.densify.bounds, DensifyBounds::Partition) {
@@ -126,7 +127,7 @@ impl DensifyOp {
         }
         let after = self.after(&value)?;
         let mut doc = Document::new();
-        if let Value::Array(values) = &partition.0 {
+        if let Value::Array(values) = &partition.value {
             for (path, value) in self.densify.partition_by.iter().zip(values.iter()) {
                 // A partition without the field makes documents without it.
                 if !value.is_missing() {
@@ -205,7 +206,7 @@ impl Operator for DensifyOp {
             }
             self.counters.works += 1;
             match self.sorted.next(batch)? {
-                Step::Row(row) => self.take(row)?,
+                Step::Row(row) => self.take(row, batch.op.collator.as_ref())?,
                 Step::Pause => return Ok(Step::Pause),
                 Step::Eof => self.end()?,
             }

@@ -7,9 +7,9 @@ use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::reads::Reads;
 use crate::row::{Row, RowDoc};
-use nestor_model::order::Key;
 use nestor_model::{Array, DocRef, Document, Error, ErrorCode, Result, Value, ValueRef, doc};
 use nestor_query::Scope;
+use nestor_query::collation::Key;
 use nestor_query::env::Env;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::GraphLookup;
@@ -44,7 +44,8 @@ impl GraphLookupOp {
             Value::Array(items) => items.iter().map(ValueRef::to_value).collect(),
             other => vec![other],
         };
-        let mut searched: HashSet<Key> = frontier.iter().cloned().map(Key).collect();
+        let key = |value: Value| Key::new(value, batch.op.collator.as_ref());
+        let mut searched: HashSet<Key> = frontier.iter().cloned().map(key).collect();
         let mut found_ids: HashSet<Key> = HashSet::new();
         let mut found = Vec::new();
         let mut held = 0;
@@ -53,12 +54,12 @@ impl GraphLookupOp {
             let mut next = Vec::new();
             for doc in self.step(std::mem::take(&mut frontier), batch)? {
                 let id = doc.as_doc().get("_id").map_or(Value::Null, ValueRef::to_value);
-                if !found_ids.insert(Key(id)) {
+                if !found_ids.insert(key(id)) {
                     continue;
                 }
                 collect(doc.as_doc(), self.graph.connect_from.parts(), &mut |value| {
                     // An array's elements are reported on their own; the array itself is no vertex.
-                    if !matches!(value, ValueRef::Array(_)) && searched.insert(Key(value.to_value())) {
+                    if !matches!(value, ValueRef::Array(_)) && searched.insert(key(value.to_value())) {
                         next.push(value.to_value());
                     }
                 });
@@ -93,7 +94,8 @@ impl GraphLookupOp {
             }
         }
         let filter = one_field(&self.graph.connect_to, doc! { "$in": values });
-        let mut filter = MatchExpr::parse(filter.as_ref(), &mut Scope::new())?;
+        let mut scope = Scope::new().with_collator(batch.op.collator.clone());
+        let mut filter = MatchExpr::parse(filter.as_ref(), &mut scope)?;
         if let Some(restrict) = &self.graph.restrict {
             filter = MatchExpr::And(vec![filter, restrict.clone()]);
         }

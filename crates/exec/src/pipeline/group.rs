@@ -10,8 +10,9 @@ use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::row::Row;
 use crate::spill::{self, Spilled};
 use hashbrown::HashTable;
-use nestor_model::{Document, Error, ErrorCode, RawDocBuf, Result, Value, ValueRef, hash_value, values_equal};
+use nestor_model::{Document, Error, ErrorCode, RawDocBuf, Result, Value, ValueRef};
 use nestor_query::accumulator::{Accumulator, AccumulatorSpec, value_bytes};
+use nestor_query::collation;
 use nestor_query::env::{Env, OpContext};
 use nestor_query::stage::Group;
 use std::fs::File;
@@ -83,17 +84,15 @@ impl GroupOp {
         }
     }
 
-    fn hash(&self, key: ValueRef<'_>) -> u64 {
+    fn hash(&self, key: ValueRef<'_>, op: &OpContext) -> u64 {
         let mut hasher = self.hasher.build_hasher();
         // A missing key groups with null.
-        hash_value(
-            if key.is_nullish() && !matches!(key, ValueRef::Undefined) {
-                ValueRef::Null
-            } else {
-                key
-            },
-            &mut hasher,
-        );
+        let key = if key.is_nullish() && !matches!(key, ValueRef::Undefined) {
+            ValueRef::Null
+        } else {
+            key
+        };
+        collation::hash(key, op.collator.as_ref(), &mut hasher);
         hasher.finish()
     }
 
@@ -103,11 +102,12 @@ impl GroupOp {
         let mut env = Env::new(row.as_doc(), batch.op).with_meta(row.meta.as_deref());
         let key = group.id.eval_ref(&mut env)?;
         let key_ref = if key.is_missing() { ValueRef::Null } else { key.as_ref() };
-        let hash = self.hash(key_ref);
+        let hash = self.hash(key_ref, batch.op);
+        let collator = batch.op.collator.as_ref();
         let buckets = &self.buckets;
         let found = self.table.find(hash, |at| {
             let bucket = &buckets[*at as usize];
-            bucket.hash == hash && values_equal(&bucket.key, key_ref)
+            bucket.hash == hash && collation::equal(bucket.key.as_ref(), key_ref, collator)
         });
         let at = match found {
             Some(at) => *at as usize,

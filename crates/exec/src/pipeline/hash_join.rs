@@ -1,22 +1,24 @@
 //! The table of a hash join: the documents of a collection by the values of one field.
 
 use crate::row::RowDoc;
-use nestor_model::order::Key;
 use nestor_model::{ArrayRef, DocRef, Path, PathPart, Value, ValueRef};
+use nestor_query::collation::{Collator, Key};
 use std::collections::HashMap;
 
 /// Documents by each value that equality on `path` would find them by.
 pub(super) struct JoinTable {
     path: Path,
+    collator: Option<Collator>,
     docs: Vec<RowDoc>,
     by_value: HashMap<Key, Vec<u32>>,
     held: usize,
 }
 
 impl JoinTable {
-    pub(super) fn new(path: Path) -> Self {
+    pub(super) fn new(path: Path, collator: Option<&Collator>) -> Self {
         Self {
             path,
+            collator: collator.cloned(),
             docs: Vec::new(),
             by_value: HashMap::new(),
             held: 0,
@@ -33,7 +35,10 @@ impl JoinTable {
         self.held += doc.size() + 64;
         for value in values {
             self.held += 64;
-            let entry = self.by_value.entry(Key(value)).or_default();
+            let entry = self
+                .by_value
+                .entry(Key::new(value, self.collator.as_ref()))
+                .or_default();
             if entry.last() != Some(&at) {
                 entry.push(at);
             }
@@ -46,7 +51,7 @@ impl JoinTable {
     pub(super) fn find(&self, values: &[Value]) -> Vec<&RowDoc> {
         let mut found: Vec<u32> = Vec::new();
         for value in values {
-            if let Some(positions) = self.by_value.get(&Key(value.clone())) {
+            if let Some(positions) = self.by_value.get(&Key::new(value.clone(), self.collator.as_ref())) {
                 found.extend(positions);
             }
         }

@@ -143,9 +143,15 @@ fn build_each(
             Stage::ReplaceRoot(expr) => Box::new(map::Map::replace_root(node, expr.clone())),
             Stage::Redact(redact) => Box::new(map::Map::redact(node, redact.clone())),
             Stage::Group(group) => Box::new(group::GroupOp::new(node, group.clone())),
-            Stage::BucketAuto(spec) => Box::new(bucket_auto::BucketAutoOp::new(node, spec.clone())?),
+            Stage::BucketAuto(spec) => Box::new(bucket_auto::BucketAutoOp::new(
+                node,
+                spec.clone(),
+                context.collator.as_ref(),
+            )?),
             Stage::Densify(spec) => Box::new(densify::DensifyOp::new(node, spec.clone())),
-            Stage::SetWindowFields(spec) => Box::new(window::WindowOp::new(node, spec.clone())),
+            Stage::SetWindowFields(spec) => {
+                Box::new(window::WindowOp::new(node, spec.clone(), context.collator.as_ref()))
+            }
             Stage::Facet(facet) => Box::new(facet::FacetOp::new(node, facet.clone(), context.clone())),
             Stage::Lookup(lookup) => match stages.get(at) {
                 Some(Stage::Unwind(unwind)) if *unwind.path() == lookup.as_path => {

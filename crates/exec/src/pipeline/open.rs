@@ -2,7 +2,7 @@
 
 use super::{ServerState, build_probed, build_stages};
 use crate::batch::Batch;
-use crate::catalog::indexes;
+use crate::catalog::{id_collation, indexes};
 use crate::multi_plan::{MultiPlan, Tried, find, run_one_of};
 use crate::operator::BoxOperator;
 use crate::ops::Eof;
@@ -10,6 +10,7 @@ use nestor_model::{Error, ErrorCode, Namespace, Result, ValueRef};
 use nestor_planner::pipeline::{group_scan, split};
 use nestor_planner::{FindQuery, Hint, PlanNode, candidates, shape};
 use nestor_query::Scope;
+use nestor_query::collation::Collator;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::{ParseContext, Pipeline, Place, Stage, Written};
 use nestor_storage::{Collection, View};
@@ -25,6 +26,8 @@ pub struct PipelineSource {
     pub namespace: Namespace,
     /// The server's own state.
     pub server: Arc<dyn ServerState>,
+    /// What the operation's strings compare by.
+    pub collator: Option<Collator>,
 }
 
 impl PipelineSource {
@@ -33,6 +36,7 @@ impl PipelineSource {
         Self {
             namespace,
             server: self.server.clone(),
+            collator: self.collator.clone(),
         }
     }
 }
@@ -52,12 +56,17 @@ pub struct Resolved {
 
 /// Resolves a namespace through its views.
 ///
-/// Error: 165 when views are nested too deep.
-pub fn resolve(namespace: &Namespace, view: &dyn View) -> Result<Resolved> {
-    resolve_keeping(namespace, view, false)
+/// Errors: 165 when views are nested too deep, 167 when the collation of one is not the operation's.
+pub fn resolve(namespace: &Namespace, view: &dyn View, collator: Option<&Collator>) -> Result<Resolved> {
+    resolve_keeping(namespace, view, collator, false)
 }
 
-fn resolve_keeping(namespace: &Namespace, view: &dyn View, keep_written: bool) -> Result<Resolved> {
+fn resolve_keeping(
+    namespace: &Namespace,
+    view: &dyn View,
+    collator: Option<&Collator>,
+    keep_written: bool,
+) -> Result<Resolved> {
     let mut namespace = namespace.clone();
     let mut layers: Vec<Pipeline> = Vec::new();
     loop {
@@ -82,8 +91,15 @@ fn resolve_keeping(namespace: &Namespace, view: &dyn View, keep_written: bool) -
                 format!("view depth too deep or view cycle detected; maximum depth is {VIEW_DEPTH_MAX}"),
             ));
         }
+        let own = collection.as_deref().map(id_collation).transpose()?.flatten();
+        if own.as_ref() != collator {
+            return Err(Error::new(
+                ErrorCode::OptionNotSupportedOnView,
+                format!("the collation of the operation is not that of the view {namespace}"),
+            ));
+        }
         let base = Namespace::new(namespace.db.clone(), on);
-        let mut scope = Scope::new();
+        let mut scope = Scope::new().with_collator(own);
         let mut context = ParseContext::new(&mut scope, base.clone(), Place::View);
         context.keep_written = keep_written;
         layers.push(Pipeline::parse(pipeline, &mut context)?);
@@ -130,6 +146,7 @@ impl Prepared {
     ) -> Result<Self> {
         let all: Vec<Stage> = resolved.stages.into_iter().chain(stages.iter().cloned()).collect();
         let (mut query, done) = split(&all);
+        query.collation.clone_from(&context.collator);
         hint.apply(&mut query);
         let restricted = restrict(&resolved.namespace, &mut query);
         let plans = match &resolved.collection {
@@ -183,7 +200,8 @@ pub fn plan_stages(
     view: &dyn View,
     context: &PipelineSource,
 ) -> Result<BoxOperator> {
-    let mut prepared = Prepared::new(resolve(namespace, view)?, stages, &[], hint, restrict, context)?;
+    let resolved = resolve(namespace, view, context.collator.as_ref())?;
+    let mut prepared = Prepared::new(resolved, stages, &[], hint, restrict, context)?;
     let source = prepared.source()?;
     build_stages(&prepared.stages[prepared.done..], source, &prepared.context)
 }
@@ -216,7 +234,7 @@ pub fn explain_stages(
     context: &PipelineSource,
     batch: &mut Batch<'_>,
 ) -> Result<Explained> {
-    let resolved = resolve_keeping(namespace, batch.view, true)?;
+    let resolved = resolve_keeping(namespace, batch.view, context.collator.as_ref(), true)?;
     let prepared = Prepared::new(resolved, &pipeline.stages, &pipeline.written, hint, restrict, context)?;
     let (stages, written) = (&prepared.stages[prepared.done..], &prepared.written[prepared.done..]);
     let (mut plans, mut tried) = (Vec::new(), Vec::new());
@@ -249,13 +267,14 @@ pub fn open(
     view: &dyn View,
     context: &PipelineSource,
 ) -> Result<BoxOperator> {
-    let resolved = resolve(namespace, view)?;
+    let resolved = resolve(namespace, view, context.collator.as_ref())?;
     let all = || Arc::new(MatchExpr::AlwaysTrue);
     let through_views = !resolved.stages.is_empty();
     let source: BoxOperator = match &resolved.collection {
         None => Box::new(Eof::default()),
         Some(collection) => {
-            let query = FindQuery::all(filter.clone().filter(|_| !through_views).unwrap_or_else(all));
+            let mut query = FindQuery::all(filter.clone().filter(|_| !through_views).unwrap_or_else(all));
+            query.collation.clone_from(&context.collator);
             find(&query, shape::Written::default(), collection)?
         }
     };

@@ -10,7 +10,7 @@ use nestor_model::{DocRef, Document, Error, ErrorCode, Path, Result, Value, Valu
 use nestor_query::collation::{Collator, sort_key_text, stored};
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::keys::{KeyPaths, MultikeyPaths};
-use nestor_query::matcher::{Context, MatchExpr};
+use nestor_query::matcher::MatchExpr;
 use nestor_query::update::Touched;
 use nestor_storage::{Bytes, Collection, Index, View};
 use std::collections::BTreeMap;
@@ -49,14 +49,8 @@ impl IndexWriter {
         let paths = KeyPaths::new(index.key_pattern.iter().map(|(name, _)| Path::new(name)));
         let partial = match &index.partial_filter {
             Some(filter) => {
-                let collation = encoder.collation.clone();
-                let mut scope = Scope::new();
-                Some(MatchExpr::parse_with(
-                    filter.as_ref(),
-                    &mut scope,
-                    Context::Find,
-                    collation,
-                )?)
+                let mut scope = Scope::new().with_collator(encoder.collation.clone());
+                Some(MatchExpr::parse(filter.as_ref(), &mut scope)?)
             }
             None => None,
         };

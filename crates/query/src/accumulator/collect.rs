@@ -1,8 +1,8 @@
 //! `$push`, `$addToSet`, `$concatArrays`, `$setUnion`, `$mergeObjects`.
 
 use super::value_bytes;
+use crate::collation::{Collator, Key};
 use crate::env::Val;
-use nestor_model::order::Key;
 use nestor_model::{Document, Error, Result, Value, ValueRef};
 use std::collections::HashSet;
 
@@ -37,12 +37,21 @@ impl Push {
 /// Each distinct value once, in the order they came; missing ones are left out.
 #[derive(Clone, Debug, Default)]
 pub struct AddToSet {
+    collator: Option<Collator>,
     seen: HashSet<Key>,
     values: Vec<Value>,
     bytes: usize,
 }
 
 impl AddToSet {
+    /// Strings that `collator` finds equal are one.
+    pub fn new(collator: Option<&Collator>) -> Self {
+        Self {
+            collator: collator.cloned(),
+            ..Self::default()
+        }
+    }
+
     /// Takes a value.
     pub fn add(&mut self, value: Val<'_>) {
         if !value.is_missing() {
@@ -51,7 +60,7 @@ impl AddToSet {
     }
 
     fn insert(&mut self, value: Value) {
-        if self.seen.insert(Key(value.clone())) {
+        if self.seen.insert(Key::new(value.clone(), self.collator.as_ref())) {
             self.bytes += value_bytes(&value) + size_of::<Key>();
             self.values.push(value);
         }
@@ -114,6 +123,11 @@ impl ConcatArrays {
 pub struct SetUnion(AddToSet);
 
 impl SetUnion {
+    /// Strings that `collator` finds equal are one.
+    pub fn new(collator: Option<&Collator>) -> Self {
+        Self(AddToSet::new(collator))
+    }
+
     /// Takes an array. Error: 14 for anything else but missing.
     pub fn add(&mut self, value: ValueRef<'_>) -> Result<()> {
         for item in items_of("$setUnion", value)?.into_iter().flatten() {

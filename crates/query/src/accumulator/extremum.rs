@@ -1,8 +1,9 @@
 //! `$min`, `$max`, `$minN`, `$maxN`.
 
 use super::value_bytes;
+use crate::collation::{Collator, compare};
 use crate::env::Val;
-use nestor_model::{Value, compare};
+use nestor_model::Value;
 use std::cmp::Ordering;
 
 /// The least or greatest value in BSON order; null and missing are left out.
@@ -10,23 +11,25 @@ use std::cmp::Ordering;
 pub struct Extremum {
     /// What a value must compare as against the current one to take its place.
     wanted: Ordering,
+    collator: Option<Collator>,
     value: Value,
 }
 
 impl Extremum {
     /// The least.
-    pub fn min() -> Self {
+    pub fn min(collator: Option<&Collator>) -> Self {
         Self {
             wanted: Ordering::Less,
+            collator: collator.cloned(),
             value: Value::Missing,
         }
     }
 
     /// The greatest.
-    pub fn max() -> Self {
+    pub fn max(collator: Option<&Collator>) -> Self {
         Self {
             wanted: Ordering::Greater,
-            value: Value::Missing,
+            ..Self::min(collator)
         }
     }
 
@@ -35,7 +38,9 @@ impl Extremum {
         if value.is_nullish() {
             return;
         }
-        if self.value.is_missing() || compare(value.as_ref(), &self.value) == self.wanted {
+        if self.value.is_missing()
+            || compare(value.as_ref(), self.value.as_ref(), self.collator.as_ref()) == self.wanted
+        {
             self.value = value.into_value();
         }
     }
@@ -54,6 +59,7 @@ impl Extremum {
 #[derive(Clone, Debug)]
 pub struct ExtremumN {
     better: Ordering,
+    collator: Option<Collator>,
     n: usize,
     /// Sorted, best first, at most `n`.
     values: Vec<Value>,
@@ -62,9 +68,10 @@ pub struct ExtremumN {
 
 impl ExtremumN {
     /// The `n` least.
-    pub fn min(n: usize) -> Self {
+    pub fn min(n: usize, collator: Option<&Collator>) -> Self {
         Self {
             better: Ordering::Less,
+            collator: collator.cloned(),
             n,
             values: Vec::new(),
             bytes: 0,
@@ -72,10 +79,10 @@ impl ExtremumN {
     }
 
     /// The `n` greatest.
-    pub fn max(n: usize) -> Self {
+    pub fn max(n: usize, collator: Option<&Collator>) -> Self {
         Self {
             better: Ordering::Greater,
-            ..Self::min(n)
+            ..Self::min(n, collator)
         }
     }
 
@@ -84,17 +91,11 @@ impl ExtremumN {
         if value.is_nullish() {
             return;
         }
-        if self.values.len() >= self.n
-            && self
-                .values
-                .last()
-                .is_some_and(|worst| compare(value.as_ref(), worst) != self.better)
-        {
+        let stays = |held: &Value| compare(value.as_ref(), held.as_ref(), self.collator.as_ref()) != self.better;
+        if self.values.len() >= self.n && self.values.last().is_some_and(stays) {
             return;
         }
-        let at = self
-            .values
-            .partition_point(|held| compare(value.as_ref(), held) != self.better);
+        let at = self.values.partition_point(stays);
         let value = value.into_value();
         self.bytes += value_bytes(&value);
         self.values.insert(at, value);

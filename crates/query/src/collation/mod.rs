@@ -136,12 +136,7 @@ impl Collator {
     pub fn hash_values<H: Hasher>(&self, value: ValueRef<'_>, state: &mut H) {
         match value {
             ValueRef::String(text) | ValueRef::Symbol(text) => {
-                thread_local!(static SORT_KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) });
-                SORT_KEY.with_borrow_mut(|key| {
-                    key.clear();
-                    self.sort_key(text, key);
-                    key.hash(state);
-                });
+                with_sort_key(self, text, |key| key.hash(state));
             }
             ValueRef::Document(doc) => {
                 for (name, value) in doc {
@@ -159,6 +154,16 @@ impl Collator {
             other => hash_value(other, state),
         }
     }
+}
+
+/// Calls `f` with the sort key of `text` without allocating.
+fn with_sort_key<T>(collator: &Collator, text: &str, f: impl FnOnce(&[u8]) -> T) -> T {
+    thread_local!(static SORT_KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) });
+    SORT_KEY.with_borrow_mut(|key| {
+        key.clear();
+        collator.sort_key(text, key);
+        f(key)
+    })
 }
 
 impl PartialEq for Collator {

@@ -31,7 +31,7 @@ pub fn bind_variables(variables: DocRef<'_>, op: &mut OpContext) -> Result<Scope
         op.vars.push(value);
         names.push(name);
     }
-    Ok(Scope::with_vars(names))
+    Ok(Scope::with_vars(names).with_collator(op.collator.clone()))
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub use families::compare::Comparison;
 pub use families::hashing::hashed_index_key;
 pub(crate) use path::{check_field_name, validate_path};
 
-use crate::env::{Env, OpContext, Val, Var};
+use crate::env::{Env, OpContext, Scope, Val, Var};
 use nestor_model::value::EMPTY_DOC;
 use nestor_model::{Array, Document, Error, Path, Result, Str, Value, ValueRef};
 use path::FieldPath;
@@ -201,9 +201,28 @@ impl Expr {
         Self(Node::Call { name, eval, args })
     }
 
+    /// As [`Expr::call_of`], for operators that compare values: strings by the scope's collator.
+    pub(crate) fn call_in(scope: &Scope, name: &'static str, eval: EvalFn, args: Box<[Expr]>) -> Result<Self> {
+        let constant = args.iter().all(|a| matches!(a.0, Node::Constant(_) | Node::Absent));
+        let call = Self(Node::Call { name, eval, args });
+        Ok(if constant { call.folded_in(scope) } else { call })
+    }
+
+    /// As [`Expr::folded`], for operators that compare values.
+    pub(crate) fn folded_in(&self, scope: &Scope) -> Self {
+        match scope.collator() {
+            None => self.folded(),
+            collator => self.folded_by(&OpContext::default().with_collator(collator.cloned())),
+        }
+    }
+
     /// Evaluates now; the result, or the error, takes the expression's place.
     pub(crate) fn folded(&self) -> Self {
-        match self.eval_without_document(&FOLDING) {
+        self.folded_by(&FOLDING)
+    }
+
+    fn folded_by(&self, op: &OpContext) -> Self {
+        match self.eval_without_document(op) {
             Ok(value) => Self(Node::Constant(value)),
             Err(error) => Self(Node::Failing(Box::new(error))),
         }

@@ -169,7 +169,7 @@ fn parse_operator(name: &str, value: ValueRef<'_>, scope: &mut Scope) -> Result<
         Form::Custom(parse) => parse(op.name, value, scope),
         Form::List { min, max, eval } => {
             let args = parse_list(op.name, value, min, max, scope)?;
-            Expr::call_of(op.name, eval, args)
+            Expr::call_in(scope, op.name, eval, args)
         }
     }
 }

@@ -20,7 +20,6 @@ mod tests;
 mod types;
 mod within;
 
-pub use crate::collation::Collator as CollatorRef;
 pub use bits::{BitOp, BitTest};
 pub use eval::{Filter, MatchDetails};
 pub use parse::Context;

@@ -1,7 +1,6 @@
 //! Parsing filter documents: logical and other top-level operators. Fields are `parse_field`'s.
 
 use super::{ExprTest, MatchExpr};
-use crate::collation::Collator;
 use crate::env::Scope;
 use crate::expr::Expr;
 use crate::schema::Schema;
@@ -11,7 +10,6 @@ use std::sync::Arc;
 /// What parsing a filter needs to know.
 pub(super) struct Parser<'s> {
     pub(super) scope: &'s mut Scope,
-    pub(super) collator: Option<Collator>,
     pub(super) context: Context,
     /// False inside `$elemMatch`, where operators on the whole document are refused.
     pub(super) at_top: bool,
@@ -31,24 +29,18 @@ pub enum Context {
 }
 
 impl MatchExpr {
-    /// Parses a filter.
+    /// Parses a filter, whose strings compare by the scope's collator.
     ///
     /// # Errors
     /// 2 (BadValue) for most faults; 9, 14, 51074, 51075, 51091, 51108 as MongoDB for some operands.
     pub fn parse(filter: DocRef<'_>, scope: &mut Scope) -> Result<Self> {
-        Self::parse_with(filter, scope, Context::Find, None)
+        Self::parse_in(filter, scope, Context::Find)
     }
 
-    /// Parses a filter whose strings compare by `collator`, with the operators that `context` allows.
-    pub fn parse_with(
-        filter: DocRef<'_>,
-        scope: &mut Scope,
-        context: Context,
-        collator: Option<Collator>,
-    ) -> Result<Self> {
+    /// Parses a filter with the operators that `context` allows.
+    pub fn parse_in(filter: DocRef<'_>, scope: &mut Scope, context: Context) -> Result<Self> {
         Parser {
             scope,
-            collator,
             context,
             at_top: context != Context::Element,
         }
@@ -56,8 +48,8 @@ impl MatchExpr {
     }
 
     /// Parses conditions on an element: [`Context::Element`].
-    pub fn parse_for_element(filter: DocRef<'_>, scope: &mut Scope, collator: Option<Collator>) -> Result<Self> {
-        Self::parse_with(filter, scope, Context::Element, collator)
+    pub fn parse_for_element(filter: DocRef<'_>, scope: &mut Scope) -> Result<Self> {
+        Self::parse_in(filter, scope, Context::Element)
     }
 }
 

@@ -118,7 +118,7 @@ impl Parser<'_> {
             Predicate::Compare {
                 op,
                 value: value.to_value(),
-                collator: self.collator.clone(),
+                collator: self.scope.collator().cloned(),
             },
         ))
     }
@@ -138,7 +138,7 @@ impl Parser<'_> {
                 _ => values.push(item.to_value()),
             }
         }
-        Ok(InSet::new(values, regexes, self.collator.clone()))
+        Ok(InSet::new(values, regexes, self.scope.collator().cloned()))
     }
 
     fn not(&mut self, path: &Path, value: ValueRef<'_>) -> Result<MatchExpr> {

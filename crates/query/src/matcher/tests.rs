@@ -200,8 +200,7 @@ fn strings_compare_by_the_collator() {
         let collator = Collator::parse(spec.as_ref())
             .expect("is a collation")
             .expect("is not simple");
-        let expr =
-            MatchExpr::parse_with(filter.as_ref(), &mut Scope::new(), Context::Find, Some(collator)).expect("parses");
+        let expr = MatchExpr::parse(filter.as_ref(), &mut Scope::new().with_collator(Some(collator))).expect("parses");
         expr.normalize()
             .matches(doc.as_ref(), &OpContext::default())
             .expect("evaluates")
@@ -233,7 +232,7 @@ fn strings_compare_by_the_collator() {
 #[test]
 fn contexts_refuse_operators() {
     let code = |filter: Document, context| {
-        let parsed = MatchExpr::parse_with(filter.as_ref(), &mut Scope::new(), context, None);
+        let parsed = MatchExpr::parse_in(filter.as_ref(), &mut Scope::new(), context);
         parsed.map_err(|e| e.code().number()).err()
     };
     let near = || doc! { "a": doc! { "$near": list([]) } };

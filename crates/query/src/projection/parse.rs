@@ -3,14 +3,13 @@
 use super::{Child, Compute, Mode, Node, Policy, Projection, Slice};
 use crate::env::Scope;
 use crate::expr::{Expr, validate_path};
-use crate::matcher::{CollatorRef, Context, MatchExpr, Predicate};
+use crate::matcher::{MatchExpr, Predicate};
 use nestor_model::{DocRef, Document, Error, Path, RawDocBuf, Result, Str, ValueRef, bail};
 
 /// What the fields seen so far made of the specification.
 struct Parser<'s> {
     scope: &'s mut Scope,
     policy: Policy,
-    collator: Option<CollatorRef>,
     root: Node,
     mode: Option<Mode>,
     slices: Vec<(Path, Slice)>,
@@ -29,23 +28,12 @@ impl Projection {
     /// 31255, 31256, 31271, 31274, 31275, 31276, 31308, 31324, 31394, 31395 of `$elemMatch` and positional `$`;
     /// 31325 unknown operators; for `$addFields` 40176, 40181, 40182, 40183; those of paths and expressions.
     pub fn parse(spec: DocRef<'_>, scope: &mut Scope, policy: Policy) -> Result<Self> {
-        Self::parse_with(spec, scope, policy, None)
-    }
-
-    /// Parses a specification whose `$elemMatch` compares strings by `collator`.
-    pub fn parse_with(
-        spec: DocRef<'_>,
-        scope: &mut Scope,
-        policy: Policy,
-        collator: Option<CollatorRef>,
-    ) -> Result<Self> {
         if spec.is_empty() && policy == Policy::Project {
             bail!(51272, "projection specification must have at least one field");
         }
         let mut parser = Parser {
             scope,
             policy,
-            collator,
             root: Node::default(),
             mode: (policy == Policy::AddFields).then_some(Mode::Exclusion),
             slices: Vec::new(),
@@ -237,7 +225,7 @@ impl Parser<'_> {
         condition.push("$elemMatch", operand.to_value());
         let mut filter = Document::new();
         filter.push(path, condition);
-        let parsed = MatchExpr::parse_with(filter.as_ref(), self.scope, Context::Find, self.collator.clone())?;
+        let parsed = MatchExpr::parse(filter.as_ref(), self.scope)?;
         let MatchExpr::Leaf(leaf) = parsed else {
             bail!(BadValue, "elemMatch: invalid argument");
         };

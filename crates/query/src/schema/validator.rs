@@ -9,14 +9,16 @@
 //! Source: manual, "Schema Validation".
 
 use super::validation_error;
+use crate::collation::Collator;
 use crate::env::{OpContext, Scope};
 use crate::matcher::{Context, MatchExpr};
 use nestor_model::{DocRef, Error, Result, ValueRef, bail};
 
-/// `validator`, `validationLevel` and `validationAction` of a collection, compiled.
+/// `validator`, `validationLevel`, `validationAction` and `collation` of a collection, compiled.
 #[derive(Clone, Debug)]
 pub struct Validator {
     expr: MatchExpr,
+    collator: Option<Collator>,
     moderate: bool,
     action: ValidationAction,
 }
@@ -69,8 +71,14 @@ impl Validator {
         if level == "off" || filter.is_empty() {
             return Ok(None);
         }
+        let collator = match options.get("collation") {
+            Some(ValueRef::Document(collation)) => Collator::parse(collation)?,
+            _ => None,
+        };
+        let mut scope = Scope::new().with_collator(collator.clone());
         Ok(Some(Self {
-            expr: Self::parse(filter)?,
+            expr: MatchExpr::parse_in(filter, &mut scope, Context::Validator)?,
+            collator,
             moderate: level == "moderate",
             action,
         }))
@@ -81,12 +89,20 @@ impl Validator {
     /// Errors: 2 (BadValue) for `$where` and `$text`; 5626500 for `$near` and its like; those of match
     /// expressions.
     pub fn parse(filter: DocRef<'_>) -> Result<MatchExpr> {
-        MatchExpr::parse_with(filter, &mut Scope::new(), Context::Validator, None)
+        MatchExpr::parse_in(filter, &mut Scope::new(), Context::Validator)
     }
 
     /// Judges `new`, which is inserted or takes the place of `old`. Errors: those of evaluation, other
     /// than of `new` itself.
     pub fn check(&self, new: DocRef<'_>, old: Option<DocRef<'_>>, op: &OpContext) -> Result<Verdict> {
+        // The collection's own collation counts here, whatever the writing operation's is.
+        let own_op;
+        let op = if op.collator == self.collator {
+            op
+        } else {
+            own_op = op.with_vars(Vec::new()).with_collator(self.collator.clone());
+            &own_op
+        };
         if self.expr.matches(new, op)? {
             return Ok(Verdict::Pass);
         }

@@ -6,9 +6,10 @@ use super::{ParseContext, Stage};
 use crate::Expr;
 use crate::Scope;
 use crate::accumulator::AccumulatorSpec;
+use crate::collation::{Collator, compare};
 use crate::sort::SortSpec;
 use nestor_model::order::canonical_class;
-use nestor_model::{Document, Error, Result, Str, Value, ValueRef, compare, doc};
+use nestor_model::{Document, Error, Result, Str, Value, ValueRef, doc};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -61,7 +62,7 @@ pub(super) fn parse(
             "$bucket requires 'groupBy' and 'boundaries' to be specified",
         ));
     };
-    check_default(default.as_ref(), &boundaries)?;
+    check_default(default.as_ref(), &boundaries, context.scope.collator())?;
     let key = switch(group_by, &boundaries, default);
     let id = Expr::parse(Value::Document(key).as_ref(), context.scope)?;
     let fields = match fields {
@@ -69,7 +70,9 @@ pub(super) fn parse(
         None => count_only(context.scope)?,
     };
     out.push(Stage::Group(Arc::new(Group::new(id, fields))));
-    out.push(Stage::Sort(Arc::new(SortSpec::parse(doc! { "_id": 1 }.as_ref())?)));
+    out.push(Stage::Sort(Arc::new(
+        SortSpec::parse(doc! { "_id": 1 }.as_ref())?.under(context.scope.collator()),
+    )));
     Ok(())
 }
 
@@ -187,7 +190,7 @@ fn parse_boundaries(value: ValueRef<'_>, scope: &mut Scope) -> Result<Vec<Value>
                 "all values in the 'boundaries' option to $bucket must have the same type",
             ));
         }
-        if compare(&pair[0], &pair[1]) != Ordering::Less {
+        if compare(pair[0].as_ref(), pair[1].as_ref(), scope.collator()) != Ordering::Less {
             return Err(Error::location(
                 40194,
                 "the 'boundaries' option to $bucket must be sorted and without duplicates",
@@ -197,11 +200,12 @@ fn parse_boundaries(value: ValueRef<'_>, scope: &mut Scope) -> Result<Vec<Value>
     Ok(boundaries)
 }
 
-fn check_default(default: Option<&Value>, boundaries: &[Value]) -> Result<()> {
+fn check_default(default: Option<&Value>, boundaries: &[Value], collator: Option<&Collator>) -> Result<()> {
     let (Some(default), Some(first), Some(last)) = (default, boundaries.first(), boundaries.last()) else {
         return Ok(());
     };
-    if compare(default, first) != Ordering::Less && compare(default, last) == Ordering::Less {
+    let order = |edge: &Value| compare(default.as_ref(), edge.as_ref(), collator);
+    if order(first) != Ordering::Less && order(last) == Ordering::Less {
         return Err(Error::location(
             40199,
             "the $bucket 'default' field must be less than the lowest boundary or greater than or equal to the highest boundary",

@@ -65,12 +65,7 @@ pub(super) fn parse(
                 let ValueRef::Document(filter) = value else {
                     return Err(Error::location(40185, "restrictSearchWithMatch must be an object"));
                 };
-                restrict = Some(MatchExpr::parse_with(
-                    filter,
-                    context.scope,
-                    matcher::Context::Pipeline,
-                    None,
-                )?);
+                restrict = Some(MatchExpr::parse_in(filter, context.scope, matcher::Context::Pipeline)?);
             }
             "from" | "as" | "connectFromField" | "connectToField" | "depthField" => {
                 let ValueRef::String(text) = value else {

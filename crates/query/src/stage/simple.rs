@@ -28,7 +28,7 @@ pub(super) fn parse_match(
             "the match filter must be an expression in an object",
         ));
     };
-    let filter = MatchExpr::parse_with(filter, context.scope, matcher::Context::Pipeline, None)?;
+    let filter = MatchExpr::parse_in(filter, context.scope, matcher::Context::Pipeline)?;
     out.push(Stage::Match(Arc::new(filter)));
     Ok(())
 }
@@ -63,7 +63,12 @@ pub(super) fn parse_projection(
 }
 
 /// Error: 15973 for anything but a document, and those of [`SortSpec::parse`].
-pub(super) fn parse_sort(_: &'static str, value: ValueRef<'_>, _: Context<'_, '_>, out: &mut Vec<Stage>) -> Result<()> {
+pub(super) fn parse_sort(
+    _: &'static str,
+    value: ValueRef<'_>,
+    context: Context<'_, '_>,
+    out: &mut Vec<Stage>,
+) -> Result<()> {
     let ValueRef::Document(spec) = value else {
         return Err(Error::location(15973, "the $sort key specification must be an object"));
     };
@@ -72,7 +77,7 @@ pub(super) fn parse_sort(_: &'static str, value: ValueRef<'_>, _: Context<'_, '_
         5_984_700 => Error::new(ErrorCode::Overflow, error.message()),
         _ => error,
     })?;
-    out.push(Stage::Sort(Arc::new(spec)));
+    out.push(Stage::Sort(Arc::new(spec.under(context.scope.collator()))));
     Ok(())
 }
 

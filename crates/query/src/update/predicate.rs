@@ -2,9 +2,10 @@
 
 use super::array_filters::check_identifier;
 use super::operand::Operand;
+use crate::collation::equal;
 use crate::env::{OpContext, Scope};
 use crate::matcher::MatchExpr;
-use nestor_model::{DocRef, Document, Result, Str, Value, ValueRef, bail, values_equal};
+use nestor_model::{DocRef, Document, Result, Str, Value, ValueRef, bail};
 
 /// A condition on one value.
 #[derive(Debug)]
@@ -23,12 +24,12 @@ impl Predicate {
     pub fn for_pull(value: ValueRef<'_>, scope: &mut Scope) -> Result<Self> {
         match value {
             ValueRef::Document(doc) if !starts_with_operator(doc) => {
-                MatchExpr::parse_for_element(doc, scope, None).map(Self::Object)
+                MatchExpr::parse_for_element(doc, scope).map(Self::Object)
             }
             ValueRef::Document(_) | ValueRef::Regex { .. } => {
                 let mut wrapped = Document::new();
                 wrapped.push("", Value::from(value));
-                MatchExpr::parse_for_element(wrapped.as_ref(), scope, None).map(|m| Self::Field("".into(), m))
+                MatchExpr::parse_for_element(wrapped.as_ref(), scope).map(|m| Self::Field("".into(), m))
             }
             value => Ok(Self::Equal(Operand::new(value))),
         }
@@ -40,7 +41,7 @@ impl Predicate {
     /// malformed identifier; those of match expressions.
     pub fn for_array_filter(filter: DocRef<'_>, scope: &mut Scope) -> Result<(Str, Self)> {
         let context = "Error parsing array filter :: caused by :";
-        let expr = MatchExpr::parse_for_element(filter, scope, None).map_err(|e| e.context(context))?;
+        let expr = MatchExpr::parse_for_element(filter, scope).map_err(|e| e.context(context))?;
         let mut name = None;
         identifier(filter, &mut name)?;
         let Some(name) = name else {
@@ -56,7 +57,7 @@ impl Predicate {
     /// Tests one value.
     pub fn matches(&self, value: ValueRef<'_>, op: &OpContext) -> Result<bool> {
         match (self, value) {
-            (Self::Equal(operand), value) => Ok(values_equal(operand.value(), value)),
+            (Self::Equal(operand), value) => Ok(equal(operand.value(), value, op.collator.as_ref())),
             (Self::Object(expr), ValueRef::Document(doc)) => expr.matches(doc, op),
             (Self::Object(_), _) => Ok(false),
             (Self::Field(name, expr), value) => expr.matches_field(name, value, op),

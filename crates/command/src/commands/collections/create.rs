@@ -4,11 +4,17 @@ use super::{DDL_FLAGS, options};
 use crate::Context;
 use crate::args::{CollectionName, RawArray};
 use crate::dispatch::{CommandSpec, Flags};
+use crate::names;
 use crate::write::{self, Progress};
-use crate::{names, read};
+use nestor_exec::pipeline::resolve;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::value::ArrayRef;
-use nestor_model::{DocRef, Document, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc, values_equal};
+use nestor_model::{
+    DocRef, Document, ErrorCode, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc, values_equal,
+};
+use nestor_query::Scope;
+use nestor_query::collation::{Collation, Collator};
+use nestor_query::stage::{ParseContext, Pipeline, Place};
 use nestor_storage::{Collection, View};
 
 /// The command.
@@ -61,6 +67,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         if let Some(existing) = ws.catalog().get(&ns) {
             return same_or_error(existing, &options);
         }
+        if options.get("viewOn").is_some() {
+            check_view_collations(ws, &ns, &options)?;
+        }
         ws.create_collection(&ns, uuid, options.clone())?;
         if context.origin(&ns.db).is_some() {
             let entry = oplog_entry(&ns, uuid, &options);
@@ -69,6 +78,31 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         Ok(())
     })?;
     context.finish_concern(progress.last, reply, false)
+}
+
+/// Refuses a view over views of another collation than its own.
+///
+/// Error: 167.
+fn check_view_collations(view: &dyn View, ns: &Namespace, options: &Document) -> Result<()> {
+    let collator = match options.get("collation") {
+        Some(ValueRef::Document(collation)) => Collator::parse(collation)?,
+        _ => None,
+    };
+    let on = options.get("viewOn").and_then(ValueRef::as_str).unwrap_or_default();
+    let mut bases = vec![Namespace::new(ns.db.clone(), on)];
+    if let Some(ValueRef::Array(pipeline)) = options.get("pipeline") {
+        let mut scope = Scope::new().with_collator(collator.clone());
+        let mut context = ParseContext::new(&mut scope, ns.clone(), Place::View);
+        Pipeline::parse(pipeline, &mut context)?.involved_namespaces(&mut bases);
+    }
+    for base in &bases {
+        match resolve(base, view, collator.as_ref()) {
+            Err(error) if error.code() == ErrorCode::OptionNotSupportedOnView => return Err(error),
+            // Views that cannot be read can be made, as long as what they are on may change.
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The oplog entry of a new collection.
@@ -146,8 +180,9 @@ fn collection_options(args: &CreateArgs<'_>) -> Result<Document> {
     if args.pipeline.is_some() {
         bail!(InvalidOptions, "'pipeline' requires 'viewOn' to also be specified");
     }
+    let collation = default_collation(args)?;
     if let Some(id_index) = args.id_index {
-        options::check_id_index(id_index)?;
+        options::check_id_index(id_index, collation.as_ref())?;
     }
     if let Some(defaults) = args.index_option_defaults {
         check_index_option_defaults(defaults)?;
@@ -170,6 +205,9 @@ fn collection_options(args: &CreateArgs<'_>) -> Result<Document> {
         .is_some_and(|images| images.get("enabled").is_some_and(ValueRef::truthy))
     {
         out.push("changeStreamPreAndPostImages", doc! { "enabled": true });
+    }
+    if let Some(collation) = collation {
+        out.push("collation", collation.to_document());
     }
     Ok(out)
 }
@@ -231,9 +269,6 @@ fn refuse_unsupported(args: &CreateArgs<'_>) -> Result<()> {
             }
         }
     }
-    if args.view_on.is_none() {
-        read::refuse_collation(args.collation)?;
-    }
     Ok(())
 }
 
@@ -268,10 +303,22 @@ fn view_options(args: &CreateArgs<'_>, view_on: &str) -> Result<Document> {
     if forbidden {
         bail!(InvalidOptions, "these options are not allowed with viewOn");
     }
-    read::refuse_collation(args.collation)?;
+    let collation = default_collation(args)?;
     let pipeline = args.pipeline.map_or(ArrayRef::Items(&[]), |p| ArrayRef::Raw(p.0));
     crate::aggregate::check_view_pipeline(pipeline)?;
-    Ok(doc! { "viewOn": view_on, "pipeline": pipeline.to_array() })
+    let mut out = doc! { "viewOn": view_on, "pipeline": pipeline.to_array() };
+    if let Some(collation) = collation {
+        out.push("collation", collation.to_document());
+    }
+    Ok(out)
+}
+
+/// The default collation of what is made; `None` for simple.
+fn default_collation(args: &CreateArgs<'_>) -> Result<Option<Collation>> {
+    match args.collation.filter(|collation| !collation.is_empty()) {
+        Some(collation) => Collation::parse(DocRef::Raw(collation)),
+        None => Ok(None),
+    }
 }
 
 /// Making what exists already is no error when it is the same.

@@ -3,6 +3,7 @@
 use crate::args::{Arg, At, Uuid, safe_i64, unknown_field, wrong_type};
 use nestor_model::value::DocRef;
 use nestor_model::{Document, RawDoc, Result, Value, ValueRef, bail, doc};
+use nestor_query::collation::Collation;
 use nestor_query::schema;
 
 /// Largest size of a capped collection, in bytes.
@@ -119,7 +120,7 @@ pub fn clustered_index(value: ValueRef<'_>) -> Result<Option<Document>> {
 }
 
 /// `idIndex`: only what the index on `_id` is anyway may be said.
-pub fn check_id_index(spec: RawDoc<'_>) -> Result<()> {
+pub fn check_id_index(spec: RawDoc<'_>, default: Option<&Collation>) -> Result<()> {
     let mut has_key = false;
     let mut has_name = false;
     for (field, value) in spec.iter() {
@@ -156,7 +157,7 @@ pub fn check_id_index(spec: RawDoc<'_>) -> Result<()> {
             "ns" => {}
             "collation" => match value {
                 ValueRef::Document(DocRef::Raw(collation)) => {
-                    if crate::read::refuse_collation(Some(collation)).is_err() {
+                    if Collation::parse(DocRef::Raw(collation))?.as_ref() != default {
                         bail!(BadValue, "the _id index must have the same collation as the collection");
                     }
                 }

@@ -138,7 +138,8 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     context.check_write_concern()?;
     let read = context.read_view()?;
     let view = read.view();
-    let (op, mut scope) = context.operation(args.variables)?;
+    let collator = read::collator(args.collation, view.catalog().get(&ns).map(|c| &**c))?;
+    let (op, mut scope) = context.operation_under(args.variables, collator)?;
     let pipeline = ArrayRef::Raw(args.pipeline.0.0);
     let running = context.plan_pipeline_hinted(view, &ns, pipeline, &mut scope, args.hint)?;
     check_read_concern(context.generic.read_concern.level(), &running.pipeline)?;
@@ -218,5 +219,5 @@ pub(super) fn check(args: &AggregateArgs<'_>) -> Result<()> {
         bail!(InvalidOptions, "options of sharded clusters are not supported");
     }
     read::check_hint(args.hint, None)?;
-    read::refuse_collation(args.collation)
+    Ok(())
 }

@@ -12,8 +12,8 @@ use nestor_model::{ArrayRef, DocRef, RawDoc, RawWriter, Result, Value, ValueRef,
 use nestor_planner::choose::for_count;
 use nestor_planner::shape::Written;
 use nestor_planner::{FindQuery, PlanNode, candidates};
-use nestor_query::OpContext;
 use nestor_query::matcher::MatchExpr;
+use nestor_query::{OpContext, Scope};
 use nestor_storage::{Collection, View};
 
 /// The command.
@@ -52,12 +52,13 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let snapshot = context.read_snapshot()?;
     let ns = context.namespace(&snapshot, args.target)?;
     crate::write::check_uuid(context, &ns, args.collection_uuid)?;
-    read::refuse_collation(args.collation)?;
     let (limit, skip) = limits(&args)?;
-    let (op, scope) = context.operation(None)?;
+    let collection = snapshot.catalog().get(&ns).cloned();
+    let collator = read::collator(args.collation, collection.as_deref())?;
+    let (op, scope) = context.operation_under(None, collator)?;
     let mut scope = scope.without_clock();
     let filter = read::parse_filter(args.query, &mut scope)?;
-    let Some(collection) = snapshot.catalog().get(&ns).cloned() else {
+    let Some(collection) = collection else {
         append_count(reply, "n", 0);
         return Ok(());
     };
@@ -79,11 +80,13 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         return Ok(());
     }
     let mut query = FindQuery::all(filter);
+    query.collation.clone_from(&op.collator);
     hint.apply(&mut query);
     query.limit = limit;
     query.skip = skip;
     let written = Written {
         filter: args.query.map(DocRef::Raw),
+        collation: args.collation.map(DocRef::Raw),
         ..Written::default()
     };
     context.apply_index_filter(&ns, &mut query, written);
@@ -159,7 +162,7 @@ fn count_view(
     if limit > 0 {
         stages.push(Value::from(doc! { "$limit": limit as i64 }));
     }
-    let (_, mut scope) = context.operation(None)?;
+    let mut scope = Scope::new().with_collator(op.collator.clone());
     let running = context.plan_pipeline_hinted(view, ns, ArrayRef::Items(&stages), &mut scope, args.hint)?;
     let mut root = running.root;
     drain(context, view, op, &mut root)

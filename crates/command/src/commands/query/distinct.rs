@@ -5,7 +5,6 @@ use crate::dispatch::{CommandSpec, Flags};
 use crate::read::{self, Target};
 use nestor_exec::catalog::indexes;
 use nestor_exec::{BoxOperator, Step, build, run_one_of};
-use nestor_model::order::Key;
 use nestor_model::{ArrayRef, DocRef, Path, PathPart, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, raw};
 use nestor_planner::interval::{Interval, IntervalList};
 use nestor_planner::pipeline::distinct_scan;
@@ -13,6 +12,7 @@ use nestor_planner::plan::{IndexScan, ScanPurpose};
 use nestor_planner::shape::Written;
 use nestor_planner::{FindQuery, PlanNode, candidates};
 use nestor_query::OpContext;
+use nestor_query::collation::{Key, compare};
 use nestor_storage::{Collection, View};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -44,17 +44,18 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     if args.key.contains('\0') {
         bail!(31032, "Key field cannot contain an embedded null byte");
     }
-    read::refuse_collation(args.collation)?;
     let read = context.read_view()?;
     let view = read.view();
     let ns = context.namespace(view, args.target)?;
     crate::write::check_uuid(context, &ns, args.collection_uuid)?;
-    let (op, scope) = context.operation(None)?;
+    let collection = view.catalog().get(&ns).cloned();
+    let collator = read::collator(args.collation, collection.as_deref())?;
+    let (op, scope) = context.operation_under(None, collator.clone())?;
     let mut scope = scope.without_clock();
     let filter = read::parse_filter(args.query, &mut scope)?;
     let path = Path::new(args.key);
     let mut root: Option<BoxOperator> = None;
-    if let Some(collection) = view.catalog().get(&ns).cloned() {
+    if let Some(collection) = collection {
         root = Some(if collection.is_view() {
             let query = args.query.map_or(Value::Document(Default::default()), Value::from);
             let stages = [Value::from(doc! { "$match": query })];
@@ -63,9 +64,11 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
                 .root
         } else {
             let mut query = FindQuery::all(filter);
+            query.collation.clone_from(&collator);
             read::check_hint(args.hint, Some(&collection))?.apply(&mut query);
             let written = Written {
                 filter: args.query.map(DocRef::Raw),
+                collation: args.collation.map(DocRef::Raw),
                 ..Written::default()
             };
             let is_free = !context.apply_index_filter(&ns, &mut query, written) && args.hint.is_none();
@@ -85,10 +88,10 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         loop {
             match root.next(&mut batch)? {
                 Step::Row(row) => visit(ValueRef::Document(row.as_doc()), path.parts(), true, &mut |value| {
-                    let key = Key(value.to_value());
+                    let key = Key::new(value.to_value(), collator.as_ref());
                     if !seen.contains(&key) {
-                        values.push(key.0.clone());
-                        bytes += 16 + nestor_query::accumulator::value_bytes(&key.0);
+                        values.push(key.value.clone());
+                        bytes += 16 + nestor_query::accumulator::value_bytes(&key.value);
                         seen.insert(key);
                     }
                 }),
@@ -101,7 +104,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         }
         context.observe(&*root);
     }
-    values.sort_by(|a, b| nestor_model::compare(a, b));
+    values.sort_by(|a, b| compare(a.as_ref(), b.as_ref(), collator.as_ref()));
     let before = reply.len();
     reply.begin_array("values");
     for (i, value) in values.iter().enumerate() {

@@ -21,6 +21,7 @@ use nestor_model::{Document, Namespace, Path, RawDoc, RawWriter, Result, Value, 
 use nestor_planner::explain::plan_document;
 use nestor_planner::shape::{Written, filter_query_shape, hash_text, plan_shape_hash};
 use nestor_planner::{FindQuery, PlanNode, candidates};
+use nestor_query::collation::Collator;
 use nestor_query::env::Scope;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::update::{Applied, Update, UpdateOptions};
@@ -58,6 +59,8 @@ pub(super) enum Verbosity {
 pub(super) struct Subject {
     pub(super) ns: Namespace,
     pub(super) filter: Arc<MatchExpr>,
+    /// What strings compare by.
+    pub(super) collator: Option<Collator>,
     /// The plans it could run by, the one that it does run by first; none without a collection.
     pub(super) plans: Vec<PlanNode>,
     /// A filter of its shape restricted the indexes.
@@ -172,7 +175,11 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 }
 
 fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'_>) -> Result<Subject> {
-    let (_, mut scope) = context.operation(None)?;
+    let mut collator = None;
+    let mut under = |given: Option<RawDoc<'_>>, ns: &Namespace| -> Result<Scope> {
+        collator = read::collator(given, view.catalog().get(ns).map(|c| &**c))?;
+        Ok(Scope::new().with_collator(collator.clone()))
+    };
     let mut written = Written::default();
     let mut write = None;
     let mut loose_path = None;
@@ -182,7 +189,8 @@ fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'
             let args = FindArgs::parse(command, &[])?;
             let ns = context.namespace(view, args.target)?;
             let collection = view.catalog().get(&ns).cloned();
-            let (_, mut scope) = context.operation(args.variables)?;
+            let collator = under(args.collation, &ns)?.collator().cloned();
+            let (_, mut scope) = context.operation_under(args.variables, collator)?;
             written = Written {
                 filter: part("filter"),
                 sort: part("sort"),
@@ -194,6 +202,7 @@ fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'
         "count" => {
             let args = CountArgs::parse(command, &[])?;
             let ns = context.namespace(view, args.target)?;
+            let mut scope = under(args.collation, &ns)?;
             let mut query = hinted(view, &ns, args.query, args.hint, &mut scope)?;
             (query.limit, query.skip) = count::limits(&args)?;
             (ns, query)
@@ -202,11 +211,13 @@ fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'
             let args = DistinctArgs::parse(command, &[])?;
             let ns = context.namespace(view, args.target)?;
             loose_path = args.hint.is_none().then(|| Path::new(args.key));
+            let mut scope = under(args.collation, &ns)?;
             (ns.clone(), hinted(view, &ns, args.query, args.hint, &mut scope)?)
         }
         "update" | "delete" | "findAndModify" | "findandmodify" => {
+            let ns = context.namespace(view, write_target(command)?)?;
+            let mut scope = under(statement_collation(name, command), &ns)?;
             let found = write_filter(name, command, &mut scope)?;
-            let ns = context.namespace(view, found.target)?;
             let mut query = hinted(view, &ns, found.filter, found.hint, &mut scope)?;
             query.sort = Selection::parse(found.filter, found.sort, &mut scope)?.sort;
             query.limit = (!found.write.multi()).then_some(1);
@@ -246,6 +257,7 @@ fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'
         cache_key: 0,
         cached: None,
         filter: query.filter,
+        collator,
         index_filter_set,
         query_shape: shape,
         write,
@@ -261,6 +273,7 @@ fn hinted(
     scope: &mut Scope,
 ) -> Result<FindQuery> {
     let mut query = FindQuery::all(read::parse_filter(filter, scope)?);
+    query.collation = scope.collator().cloned();
     let collection = view.catalog().get(ns).filter(|c| !c.is_view());
     read::check_hint(hint, collection.map(|c| &**c))?.apply(&mut query);
     Ok(query)
@@ -268,14 +281,14 @@ fn hinted(
 
 /// What a write command is about; of an update or delete, its only statement.
 struct WriteSubject<'a> {
-    target: Target<'a>,
     filter: Option<RawDoc<'a>>,
     sort: Option<RawDoc<'a>>,
     hint: Option<ValueRef<'a>>,
     write: Write,
 }
 
-fn write_filter<'a>(name: &str, command: RawDoc<'a>, scope: &mut Scope) -> Result<WriteSubject<'a>> {
+/// The collection of a write command.
+fn write_target(command: RawDoc<'_>) -> Result<Target<'_>> {
     let at = crate::args::At {
         path: "explain",
         field: "explain",
@@ -284,6 +297,23 @@ fn write_filter<'a>(name: &str, command: RawDoc<'a>, scope: &mut Scope) -> Resul
     let Some(target) = Target::parse(first, at)? else {
         bail!(InvalidNamespace, "explain needs a collection");
     };
+    Ok(target)
+}
+
+/// The collation of a write command's only statement, or of a findAndModify.
+fn statement_collation<'a>(name: &str, command: RawDoc<'a>) -> Option<RawDoc<'a>> {
+    let statement = match name {
+        "update" => command.get("updates").and_then(ValueRef::as_array)?.get(0),
+        "delete" => command.get("deletes").and_then(ValueRef::as_array)?.get(0),
+        _ => Some(command.into()),
+    };
+    match statement?.as_document()?.get("collation")? {
+        ValueRef::Document(DocRef::Raw(collation)) => Some(collation),
+        _ => None,
+    }
+}
+
+fn write_filter<'a>(name: &str, command: RawDoc<'a>, scope: &mut Scope) -> Result<WriteSubject<'a>> {
     let document = |value: Option<ValueRef<'a>>| match value {
         Some(ValueRef::Document(DocRef::Raw(doc))) => Some(doc),
         _ => None,
@@ -299,7 +329,6 @@ fn write_filter<'a>(name: &str, command: RawDoc<'a>, scope: &mut Scope) -> Resul
                 update_of(command, "update", false, scope)?
             };
             return Ok(WriteSubject {
-                target,
                 filter: document(command.get("query")),
                 sort: document(command.get("sort")),
                 hint: command.get("hint"),
@@ -326,7 +355,6 @@ fn write_filter<'a>(name: &str, command: RawDoc<'a>, scope: &mut Scope) -> Resul
         },
     };
     Ok(WriteSubject {
-        target,
         filter: q,
         sort: document(flag("sort")),
         hint: flag("hint"),
@@ -376,7 +404,7 @@ fn append(
         Some(multi) => Box::new(multi),
         None => Box::<Eof>::default(),
     };
-    let (op, _) = context.operation(None)?;
+    let (op, _) = context.operation_under(None, subject.collator.clone())?;
     let mut batch = read::batch(context, snapshot, &op, true);
     if let Some(collection) = snapshot.catalog().get(&subject.ns) {
         let mut ws = context.service.engine.begin_at(snapshot.clone());

@@ -20,6 +20,7 @@ use nestor_model::{ArrayRef, DocRef, Document, Namespace, RawDoc, RawWriter, Res
 use nestor_planner::FindQuery;
 use nestor_planner::shape::{Written, pipeline_query_shape, plan_shape_hash};
 use nestor_query::stage::{ParseContext, Pipeline, Place, Stage};
+use nestor_storage::View;
 
 /// Stages that are part of a pipeline's plan shape.
 const PLANNED_STAGES: [&str; 11] = [
@@ -47,14 +48,18 @@ pub(super) fn aggregate(
 ) -> Result<()> {
     super::aggregate::check(args)?;
     let snapshot = context.read_snapshot()?;
-    let (op, mut scope) = context.operation(args.variables)?;
+    let collator = read::collator(args.collation, snapshot.catalog().get(ns).map(|c| &**c))?;
+    let (op, mut scope) = context.operation_under(args.variables, collator)?;
     let text = ArrayRef::Raw(args.pipeline.0.0);
     let mut parsing = ParseContext::new(&mut scope, ns.clone(), Place::Top);
     parsing.keep_written = true;
     let pipeline = Pipeline::parse(text, &mut parsing)?;
-    let hint = read::check_hint(args.hint, resolve(ns, &snapshot)?.collection.as_deref())?;
+    let hint = read::check_hint(
+        args.hint,
+        resolve(ns, &snapshot, op.collator.as_ref())?.collection.as_deref(),
+    )?;
     let restrict = |ns: &Namespace, query: &mut FindQuery| context.apply_index_filter(ns, query, Written::default());
-    let source = context.pipeline_source(ns);
+    let source = context.pipeline_source(ns, op.collator.as_ref());
     let disk_use = args
         .allow_disk_use
         .map_or_else(|| context.service.disk_use_by_default(), |b| b.0.0);
@@ -62,7 +67,7 @@ pub(super) fn aggregate(
     batch.explains = true;
     let mut explained = explain_stages(ns, &pipeline, &hint, &restrict, &source, &mut batch)?;
     if let Some(Stage::Merge(merge)) = pipeline.stages.last() {
-        check_merge(&snapshot, merge)?;
+        check_merge(&snapshot, merge, op.collator.as_ref())?;
     }
     if verbosity > Verbosity::QueryPlanner {
         // A last stage that writes does not take part.
@@ -137,6 +142,7 @@ fn subject(explained: &Explained, pipeline: ArrayRef<'_>) -> Subject {
     Subject {
         ns: explained.namespace.clone(),
         filter: explained.query.filter.clone(),
+        collator: explained.query.collation.clone(),
         plans: explained.plans.clone(),
         index_filter_set: explained.restricted,
         limit: explained.query.limit,

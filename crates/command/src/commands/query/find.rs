@@ -71,7 +71,8 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             return express(context, view, collection, id, reply);
         }
     }
-    let (op, mut scope) = context.operation(args.variables)?;
+    let collator = read::collator(args.collation, collection.as_deref())?;
+    let (op, mut scope) = context.operation_under(args.variables, collator)?;
     // A hint on a view is for the collection below it, where it is looked up.
     let here = collection.as_deref().filter(|c| !c.is_view());
     let mut query = parse(&args, here, &mut scope)?;
@@ -209,7 +210,7 @@ fn check(args: &FindArgs<'_>) -> Result<()> {
     if args.query_settings.is_some() {
         bail!(NotImplemented, "querySettings are not supported");
     }
-    read::refuse_collation(args.collation)
+    Ok(())
 }
 
 fn check_tailable(args: &FindArgs<'_>, collection: &Collection) -> Result<()> {
@@ -226,6 +227,7 @@ fn check_tailable(args: &FindArgs<'_>, collection: &Collection) -> Result<()> {
 pub(super) fn parse(args: &FindArgs<'_>, collection: Option<&Collection>, scope: &mut Scope) -> Result<FindQuery> {
     let filter = read::parse_filter(args.filter, scope)?;
     let mut query = FindQuery::all(filter);
+    query.collation = scope.collator().cloned();
     read::check_hint(args.hint, collection)?.apply(&mut query);
     key_range(args, collection, &mut query)?;
     if let Some(sort) = args.sort.filter(|sort| !sort.is_empty()) {
@@ -239,7 +241,7 @@ pub(super) fn parse(args: &FindArgs<'_>, collection: Option<&Collection>, scope:
                 }
                 query.natural = Some(forward);
             }
-            None => query.sort = Some(Arc::new(SortSpec::parse(DocRef::Raw(sort))?)),
+            None => query.sort = Some(Arc::new(SortSpec::parse(DocRef::Raw(sort))?.under(scope.collator()))),
         }
     }
     if let Some(projection) = args.projection.filter(|p| !p.is_empty()) {
@@ -307,6 +309,7 @@ fn express_id<'a>(args: &FindArgs<'a>, collection: &Collection) -> Option<ValueR
         && args.skip.is_none_or(|n| n.0 == 0)
         && args.batch_size.is_none_or(|n| n.0 > 1)
         && args.variables.is_none()
+        && args.collation.is_none_or(|collation| collation.is_empty())
         && !args.show_record_id
         && !args.tailable
         && !collection.is_view();

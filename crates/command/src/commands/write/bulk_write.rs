@@ -221,6 +221,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
                     keep_empty_times: args.bypass_empty_ts_replacement,
                     ns: &namespaces[op.ns()],
                     op: &op_context,
+                    own: None,
                     scope: scope.clone(),
                     stmt_id,
                     bypass_validation: args.bypass_document_validation,
@@ -294,12 +295,18 @@ struct OneOp<'o> {
     keep_empty_times: bool,
     ns: &'o Namespace,
     op: &'o OpContext,
+    /// `op` under the statement's collation, if it has one.
+    own: Option<OpContext>,
     scope: Scope,
     stmt_id: Option<i32>,
     bypass_validation: bool,
 }
 
 impl OneOp<'_> {
+    fn op(&self) -> &OpContext {
+        self.own.as_ref().unwrap_or(self.op)
+    }
+
     fn run(mut self, context: &Context<'_>, op: &Op<'_>, progress: &mut Progress) -> Result<StatementResult> {
         match op {
             Op::Insert(insert) => self.insert(context, insert, progress),
@@ -337,10 +344,9 @@ impl OneOp<'_> {
         hint: Option<ValueRef<'_>>,
         collation: Option<RawDoc<'_>>,
     ) -> Result<Selection> {
-        read::refuse_collation(collation)?;
+        let collection = context.current_view().view().catalog().get(self.ns).cloned();
+        (self.own, self.scope) = read::statement(self.op, &self.scope, collation, collection.as_deref())?;
         let mut selection = Selection::parse(Some(filter), sort, &mut self.scope)?;
-        let read = context.current_view();
-        let collection = read.view().catalog().get(self.ns).cloned();
         selection.hint = read::check_hint(hint, collection.as_deref())?;
         Ok(selection)
     }
@@ -371,9 +377,9 @@ impl OneOp<'_> {
             keep_versions: false,
         };
         let done = if update.multi {
-            update_many(context, self.ns, &statement, self.op, progress)?
+            update_many(context, self.ns, &statement, self.op(), progress)?
         } else {
-            update_one(context, self.ns, &statement, self.op, progress)?
+            update_one(context, self.ns, &statement, self.op(), progress)?
         };
         Ok(StatementResult {
             n: done.matched + i64::from(done.upserted.is_some()),
@@ -392,9 +398,9 @@ impl OneOp<'_> {
     ) -> Result<StatementResult> {
         let selection = self.selection(context, delete.filter, None, delete.hint, delete.collation)?;
         let n = if delete.multi {
-            delete_many(context, self.ns, &selection, self.op, progress)?
+            delete_many(context, self.ns, &selection, self.op(), progress)?
         } else {
-            let one = delete_one(context, self.ns, &selection, self.op, self.stmt_id, progress)?;
+            let one = delete_one(context, self.ns, &selection, self.op(), self.stmt_id, progress)?;
             i64::from(one.is_some())
         };
         Ok(StatementResult {

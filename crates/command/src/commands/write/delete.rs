@@ -144,13 +144,11 @@ fn run_item(
     stmt_id: Option<i32>,
     progress: &mut Progress,
 ) -> Result<i64> {
-    read::refuse_collation(item.collation)?;
-    let mut selection = Selection::parse(Some(item.q), None, scope)?;
-    selection.hint = {
-        let read = context.current_view();
-        let collection = read.view().catalog().get(ns).cloned();
-        read::check_hint(item.hint, collection.as_deref())?
-    };
+    let collection = context.current_view().view().catalog().get(ns).cloned();
+    let (own, mut scope) = read::statement(op, scope, item.collation, collection.as_deref())?;
+    let op = own.as_ref().unwrap_or(op);
+    let mut selection = Selection::parse(Some(item.q), None, &mut scope)?;
+    selection.hint = read::check_hint(item.hint, collection.as_deref())?;
     if multi {
         delete_many(context, ns, &selection, op, progress)
     } else {

@@ -76,13 +76,11 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         drop(retryable);
         return context.finish_write(progress, reply);
     }
-    let (op, mut scope) = context.operation(args.variables)?;
+    let collection = context.current_view().view().catalog().get(&ns).cloned();
+    let collator = read::collator(args.collation, collection.as_deref())?;
+    let (op, mut scope) = context.operation_under(args.variables, collator)?;
     let mut selection = Selection::parse(args.query, args.sort, &mut scope)?;
-    selection.hint = {
-        let read = context.current_view();
-        let collection = read.view().catalog().get(&ns).cloned();
-        read::check_hint(args.hint, collection.as_deref())?
-    };
+    selection.hint = read::check_hint(args.hint, collection.as_deref())?;
     let projection = match args.fields.filter(|fields| !fields.is_empty()) {
         Some(fields) => Some(Projection::parse(DocRef::Raw(fields), &mut scope, Policy::Find)?),
         None => None,
@@ -164,7 +162,7 @@ fn check(args: &FindAndModifyArgs<'_>) -> Result<()> {
     if matches!(args.hint, Some(ValueRef::Null)) {
         bail!(FailedToParse, "Hint must be a string or an object, found null");
     }
-    read::refuse_collation(args.collation)
+    Ok(())
 }
 
 fn project(doc: RawDocBuf, projection: Option<&Projection>, filter: &MatchExpr, op: &OpContext) -> Result<Document> {

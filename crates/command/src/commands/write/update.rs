@@ -181,16 +181,13 @@ fn run_item(
     bypass_validation: bool,
     progress: &mut Progress,
 ) -> Result<StatementResult> {
-    read::refuse_collation(item.collation)?;
     if item.multi && item.sort.is_some_and(|sort| !sort.is_empty()) {
         bail!(FailedToParse, "Cannot specify sort with multi=true");
     }
-    let mut scope = scope.clone();
-    let hint = {
-        let read = context.current_view();
-        let collection = read.view().catalog().get(ns).cloned();
-        read::check_hint(item.hint, collection.as_deref())?
-    };
+    let collection = context.current_view().view().catalog().get(ns).cloned();
+    let (own, mut scope) = read::statement(op, scope, item.collation, collection.as_deref())?;
+    let op = own.as_ref().unwrap_or(op);
+    let hint = read::check_hint(item.hint, collection.as_deref())?;
     let mut selection = Selection::parse(Some(item.q), item.sort, &mut scope)?;
     selection.hint = hint;
     let options = UpdateOptions {

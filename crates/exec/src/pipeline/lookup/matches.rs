@@ -4,6 +4,7 @@
 //! when it cannot; and the whole result kept from one row to the next when the pipeline does not depend on the row.
 
 use crate::batch::Batch;
+use crate::catalog::index_collation;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::ops::{Eof, Filter};
 use crate::pipeline::hash_join::JoinTable;
@@ -12,10 +13,12 @@ use crate::reads::Reads;
 use crate::row::{Row, RowDoc};
 use nestor_model::{DocRef, Document, Namespace, Path, PathPart, Result, Value, ValueRef, doc};
 use nestor_query::accumulator::value_bytes;
+use nestor_query::collation::Collator;
 use nestor_query::env::Env;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::Lookup;
 use nestor_query::{OpContext, Scope};
+use nestor_storage::Collection;
 use std::sync::Arc;
 
 /// Documents of a table between two looks at the interrupt.
@@ -126,12 +129,12 @@ impl Finder {
         let (Some(join), Some(from)) = (&lookup.join, &lookup.from) else {
             return Ok(());
         };
-        let resolved = resolve(from, batch.view)?;
-        let indexed = resolved.stages.is_empty()
-            && resolved
-                .collection
-                .as_ref()
-                .is_none_or(|collection| has_index(collection, &join.foreign));
+        let resolved = resolve(from, batch.view, batch.op.collator.as_ref())?;
+        let indexed = match &resolved.collection {
+            _ if !resolved.stages.is_empty() => false,
+            Some(collection) => has_index(collection, &join.foreign, batch.op.collator.as_ref())?,
+            None => true,
+        };
         if !indexed {
             if let Some(table) = self.load(from, &join.foreign, batch)? {
                 self.strategy = Strategy::Hash(Box::new(table));
@@ -142,7 +145,7 @@ impl Finder {
 
     /// The other collection as a table; `None` when it does not fit in memory.
     fn load(&mut self, from: &Namespace, foreign: &Path, batch: &Batch<'_>) -> Result<Option<JoinTable>> {
-        let mut table = JoinTable::new(foreign.clone());
+        let mut table = JoinTable::new(foreign.clone(), batch.op.collator.as_ref());
         let mut source = open(from, None, batch.view, &self.context)?;
         let mut inner = batch.within(batch.op);
         loop {
@@ -200,7 +203,7 @@ impl Finder {
         {
             // Equality is decided among what $documents gives.
             node = build_stages(std::slice::from_ref(documents), node, &context)?;
-            let filter = equality(&join.foreign, &local_values(outer, &join.local))?;
+            let filter = equality(&join.foreign, &local_values(outer, &join.local), batch)?;
             node = Box::new(Filter::new(node, Arc::new(filter)));
             stages = rest;
         }
@@ -236,7 +239,7 @@ impl Finder {
                 table.find(&values).into_iter().cloned().collect()
             } else {
                 // Null also finds what is absent, which the table does not know: the condition decides.
-                let equal = equality(&join.foreign, &values)?;
+                let equal = equality(&join.foreign, &values, batch)?;
                 let mut rows = Vec::new();
                 for (at, doc) in table.docs().iter().enumerate() {
                     if at % CHECK_EVERY == 0 {
@@ -257,7 +260,7 @@ impl Finder {
                 None => found,
             });
         }
-        let mut wanted = equality(&join.foreign, &values)?;
+        let mut wanted = equality(&join.foreign, &values, batch)?;
         if let Some(filter) = filter {
             wanted = MatchExpr::And(vec![wanted, (*filter).clone()]).normalize();
         }
@@ -265,14 +268,17 @@ impl Finder {
     }
 }
 
-fn has_index(collection: &nestor_storage::Collection, foreign: &Path) -> bool {
-    collection.indexes.iter().any(|index| {
-        index
-            .key_pattern
-            .iter()
-            .next()
-            .is_some_and(|(name, _)| name == foreign.as_str())
-    })
+/// Whether there is an index that equality under the collation can use.
+fn has_index(collection: &Collection, foreign: &Path, collator: Option<&Collator>) -> Result<bool> {
+    for index in &collection.indexes {
+        let first = index.key_pattern.iter().next();
+        if first.is_some_and(|(name, _)| name == foreign.as_str())
+            && index_collation(collection, index)?.as_ref() == collator
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The values of `localField`: through arrays on the way, an array at the end by its elements; null when
@@ -325,7 +331,7 @@ fn gather(value: ValueRef<'_>, parts: &[PathPart], seen_array: &mut bool, out: &
 }
 
 /// `{foreign: {$in: values}}`; regular expressions are compared as values, not matched.
-fn equality(foreign: &Path, values: &[Value]) -> Result<MatchExpr> {
+fn equality(foreign: &Path, values: &[Value], batch: &Batch<'_>) -> Result<MatchExpr> {
     // Filters refuse undefined, which old data may hold: it joins as null does.
     let values: Vec<Value> = values
         .iter()
@@ -347,7 +353,8 @@ fn equality(foreign: &Path, values: &[Value]) -> Result<MatchExpr> {
     let Value::Document(filter) = filter else {
         return Ok(MatchExpr::AlwaysFalse);
     };
-    Ok(MatchExpr::parse(filter.as_ref(), &mut Scope::new())?.normalize())
+    let mut scope = Scope::new().with_collator(batch.op.collator.clone());
+    Ok(MatchExpr::parse(filter.as_ref(), &mut scope)?.normalize())
 }
 
 /// `{path: condition}`.

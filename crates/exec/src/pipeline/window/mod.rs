@@ -12,7 +12,8 @@ use crate::row::{Row, RowDoc};
 use crate::spill::Spilled;
 use compute::Partition;
 pub(super) use frame::add_unit;
-use nestor_model::{DocRef, Document, Path, Result, Value, ValueRef, doc, values_equal};
+use nestor_model::{DocRef, Document, Path, Result, Value, ValueRef, doc};
+use nestor_query::collation::{Collator, equal};
 use nestor_query::env::Env;
 use nestor_query::sort::{SortBy, SortPart, SortSpec};
 use nestor_query::stage::SetWindowFields;
@@ -86,7 +87,7 @@ impl Operator for Keyed {
 }
 
 impl WindowOp {
-    pub(super) fn new(input: BoxOperator, spec: Arc<SetWindowFields>) -> Self {
+    pub(super) fn new(input: BoxOperator, spec: Arc<SetWindowFields>, collator: Option<&Collator>) -> Self {
         let keyed: BoxOperator = Box::new(Keyed {
             input,
             spec: spec.clone(),
@@ -112,7 +113,12 @@ impl WindowOp {
         let sorted = if parts.is_empty() {
             keyed
         } else {
-            Box::new(Sort::new(keyed, Arc::new(SortSpec::of(parts)), None, false))
+            Box::new(Sort::new(
+                keyed,
+                Arc::new(SortSpec::of(parts).under(collator)),
+                None,
+                false,
+            ))
         };
         Self {
             sorted,
@@ -132,7 +138,7 @@ impl WindowOp {
     fn collect(&mut self, batch: &mut Batch<'_>) -> Result<Option<Step>> {
         loop {
             if let Some((key, row)) = self.ahead.take() {
-                if self.store.is_empty() || values_equal(&key, &self.key) {
+                if self.store.is_empty() || equal(key.as_ref(), self.key.as_ref(), batch.op.collator.as_ref()) {
                     self.key = key;
                     self.store.push(row, batch)?;
                 } else {

@@ -16,10 +16,12 @@ pub(crate) const OPERATORS: &[OpDef] = &[
         fold(args, env, Accumulator::Average(Average::default()))
     }),
     OpDef::variadic("$min", |args, env| {
-        fold(args, env, Accumulator::Extremum(Extremum::min()))
+        let state = Extremum::min(env.collator());
+        fold(args, env, Accumulator::Extremum(state))
     }),
     OpDef::variadic("$max", |args, env| {
-        fold(args, env, Accumulator::Extremum(Extremum::max()))
+        let state = Extremum::max(env.collator());
+        fold(args, env, Accumulator::Extremum(state))
     }),
     OpDef::variadic("$stdDevPop", |args, env| {
         fold(args, env, Accumulator::StdDev(StdDev::population()))
@@ -100,14 +102,14 @@ fn parse_n(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Result
         },
         "$minN" => |args, env| {
             let (n, items) = n_items(args, env, "$minN")?;
-            extremes(ExtremumN::min(n), items)
+            extremes(ExtremumN::min(n, env.collator()), items)
         },
         _ => |args, env| {
             let (n, items) = n_items(args, env, "$maxN")?;
-            extremes(ExtremumN::max(n), items)
+            extremes(ExtremumN::max(n, env.collator()), items)
         },
     };
-    Expr::call_of(name, eval, args)
+    Expr::call_in(scope, name, eval, args)
 }
 
 fn n_items<'a>(args: &'a [Expr], env: &mut Env<'a>, op: &str) -> Result<(usize, Vec<Value>)> {

@@ -252,7 +252,7 @@ fn parse_sort_array(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) 
     let order = SortBy::parse(name, args[1])?;
     let constant = input.constant().is_some();
     let sort = Expr::operator(SortArray { input, order });
-    Ok(if constant { sort.folded() } else { sort })
+    Ok(if constant { sort.folded_in(scope) } else { sort })
 }
 
 impl Operator for SortArray {

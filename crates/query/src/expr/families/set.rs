@@ -1,10 +1,10 @@
 //! Sets: arrays whose order and duplicates do not count. Results are sorted, as MongoDB's are.
 
+use crate::collation::Key;
 use crate::env::{Env, Scope, Val};
 use crate::expr::Expr;
 use crate::expr::args::error;
 use crate::expr::parse::{OpDef, parse_list};
-use nestor_model::order::Key;
 use nestor_model::{Error, Result, Value, ValueRef};
 use std::collections::{BTreeSet, HashSet};
 
@@ -28,14 +28,14 @@ fn not_array(code: i32, op: &str, value: &Val<'_>) -> Error {
     )
 }
 
-fn key(item: Val<'_>) -> Key {
+fn key(env: &Env<'_>, item: Val<'_>) -> Key {
     let value = item.into_value();
-    Key(if value.is_missing() { Value::Null } else { value })
+    Key::new(if value.is_missing() { Value::Null } else { value }, env.collator())
 }
 
 /// The distinct items.
-fn hashed(value: &Val<'_>) -> Option<HashSet<Key>> {
-    Some(value.items()?.map(key).collect())
+fn hashed(env: &Env<'_>, value: &Val<'_>) -> Option<HashSet<Key>> {
+    Some(value.items()?.map(|item| key(env, item)).collect())
 }
 
 fn parse_elements_true(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Result<Expr> {
@@ -77,15 +77,15 @@ fn set_difference<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let Some(items) = left.items() else {
         return Err(not_array(17048, "$setDifference", &left));
     };
-    let Some(mut seen) = hashed(&right) else {
+    let Some(mut seen) = hashed(env, &right) else {
         return Err(not_array(17049, "$setDifference", &right));
     };
     // In the order of the left array, each once.
     let mut out = Vec::new();
     for item in items {
-        let item = key(item);
+        let item = key(env, item);
         if !seen.contains(&item) {
-            out.push(item.0.clone());
+            out.push(item.value.clone());
             seen.insert(item);
         }
     }
@@ -107,7 +107,7 @@ fn parse_set_equals(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) 
             return Err(not_array(5_887_502, "$setEquals", &Val::Ref(value.as_ref())));
         }
     }
-    Expr::call_of(name, set_equals, args)
+    Expr::call_in(scope, name, set_equals, args)
 }
 
 fn set_equals<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
@@ -115,7 +115,7 @@ fn set_equals<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let mut equal = true;
     for arg in args {
         let value = arg.eval_ref(env)?;
-        let Some(set) = hashed(&value) else {
+        let Some(set) = hashed(env, &value) else {
             return Err(not_array(17044, "$setEquals", &value));
         };
         match &first {
@@ -141,12 +141,12 @@ fn set_intersection<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> 
             return Err(not_array(17047, "$setIntersection", &value));
         };
         common = Some(match common {
-            None => items.map(key).collect(),
+            None => items.map(|item| key(env, item)).collect(),
             Some(common) if common.is_empty() => common,
-            Some(mut common) => items.filter_map(|item| common.take(&key(item))).collect(),
+            Some(mut common) => items.filter_map(|item| common.take(&key(env, item))).collect(),
         });
     }
-    let items: Vec<Value> = common.unwrap_or_default().into_iter().map(|key| key.0).collect();
+    let items: Vec<Value> = common.unwrap_or_default().into_iter().map(|key| key.value).collect();
     Ok(Value::from(items).into())
 }
 
@@ -156,10 +156,10 @@ fn set_is_subset<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let Some(mut items) = left.items() else {
         return Err(not_array(17046, "$setIsSubset", &left));
     };
-    let Some(set) = hashed(&right) else {
+    let Some(set) = hashed(env, &right) else {
         return Err(not_array(17042, "$setIsSubset", &right));
     };
-    Ok(items.all(|item| set.contains(&key(item))).into())
+    Ok(items.all(|item| set.contains(&key(env, item))).into())
 }
 
 fn set_union<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
@@ -172,9 +172,9 @@ fn set_union<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         let Some(items) = value.items() else {
             return Err(not_array(17043, "$setUnion", &value));
         };
-        union.extend(items.map(key));
+        union.extend(items.map(|item| key(env, item)));
     }
-    let items: Vec<Value> = union.into_iter().map(|key| key.0).collect();
+    let items: Vec<Value> = union.into_iter().map(|key| key.value).collect();
     Ok(Value::from(items).into())
 }
 

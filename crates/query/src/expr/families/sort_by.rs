@@ -4,7 +4,7 @@
 
 use crate::env::Env;
 use crate::expr::args::{error, whole_number};
-use nestor_model::{Path, Result, Value, ValueRef, compare};
+use nestor_model::{Path, Result, Value, ValueRef};
 use std::cmp::Ordering;
 
 /// How elements are ordered.
@@ -55,14 +55,14 @@ impl SortBy {
     }
 
     /// Orders two keys.
-    pub(crate) fn compare(&self, a: &SortKey, b: &SortKey) -> Ordering {
+    fn compare(&self, env: &Env<'_>, a: &SortKey, b: &SortKey) -> Ordering {
         let turned = |order: Ordering, descending: bool| if descending { order.reverse() } else { order };
         match self {
-            SortBy::Whole(descending) => turned(compare(&a[0], &b[0]), *descending),
+            SortBy::Whole(descending) => turned(env.compare(a[0].as_ref(), b[0].as_ref()), *descending),
             SortBy::Fields(fields) => fields
                 .iter()
                 .zip(a.iter().zip(b))
-                .map(|((_, descending), (a, b))| turned(compare(a, b), *descending))
+                .map(|((_, descending), (a, b))| turned(env.compare(a.as_ref(), b.as_ref()), *descending))
                 .find(|order| order.is_ne())
                 .unwrap_or(Ordering::Equal),
         }
@@ -78,7 +78,7 @@ impl SortBy {
                     .into_iter()
                     .map(|item| (self.key(item.as_ref()), item))
                     .collect();
-                keyed.sort_by(|a, b| self.compare(&a.0, &b.0));
+                keyed.sort_by(|a, b| self.compare(env, &a.0, &b.0));
                 items.extend(keyed.into_iter().map(|(_, item)| item));
             }
         }

@@ -45,7 +45,7 @@ pub(super) fn parse(
     let sort_by = options
         .document("sortBy")?
         .filter(|s| !s.is_empty())
-        .map(SortSpec::parse)
+        .map(|spec| SortSpec::parse(spec).map(|spec| spec.under(context.scope.collator())))
         .transpose()?
         .map(Arc::new);
     let mut functions = Vec::new();

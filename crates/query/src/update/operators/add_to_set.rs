@@ -1,9 +1,9 @@
 //! `{$addToSet: {a: value}}` or `{a: {$each: [value, ...]}}`: appends values that the array does not hold.
 
 use super::{Effect, Existing, Modifier, Site, array};
+use crate::collation::{Collator, Key, equal};
 use crate::update::operand::{Encoded, Operand};
-use nestor_model::order::Key;
-use nestor_model::{Result, ValueRef, bail, values_equal};
+use nestor_model::{Result, ValueRef, bail};
 use std::collections::HashMap;
 
 /// Up to this many values are compared one by one.
@@ -15,11 +15,12 @@ pub(super) struct AddToSet {
     values: Vec<Operand>,
     /// From value to its position, when there are many.
     positions: HashMap<Key, usize>,
+    collator: Option<Collator>,
 }
 
 impl AddToSet {
     /// Errors: 14 (TypeMismatch) when `$each` is not an array; 2 (BadValue) for other fields beside it.
-    pub fn parse(value: ValueRef<'_>) -> Result<Self> {
+    pub fn parse(value: ValueRef<'_>, collator: Option<&Collator>) -> Result<Self> {
         let each = value
             .as_document()
             .filter(|doc| doc.iter().next().is_some_and(|(name, _)| name == "$each"));
@@ -27,6 +28,7 @@ impl AddToSet {
             return Ok(Self {
                 values: vec![Operand::new(value)],
                 positions: HashMap::new(),
+                collator: collator.cloned(),
             });
         };
         let items = match doc.get("$each") {
@@ -43,7 +45,9 @@ impl AddToSet {
         let mut positions = HashMap::new();
         let mut values = Vec::new();
         for item in items {
-            if let std::collections::hash_map::Entry::Vacant(entry) = positions.entry(Key(item.to_value())) {
+            if let std::collections::hash_map::Entry::Vacant(entry) =
+                positions.entry(Key::new(item.to_value(), collator))
+            {
                 entry.insert(values.len());
                 values.push(Operand::new(item));
             }
@@ -51,14 +55,19 @@ impl AddToSet {
         if values.len() <= LINEAR_MAX {
             positions.clear();
         }
-        Ok(Self { values, positions })
+        Ok(Self {
+            values,
+            positions,
+            collator: collator.cloned(),
+        })
     }
 
     fn position(&self, value: ValueRef<'_>) -> Option<usize> {
+        let collator = self.collator.as_ref();
         if self.positions.is_empty() {
-            self.values.iter().position(|v| values_equal(v.value(), value))
+            self.values.iter().position(|v| equal(v.value(), value, collator))
         } else {
-            self.positions.get(&Key(value.to_value())).copied()
+            self.positions.get(&Key::new(value.to_value(), collator)).copied()
         }
     }
 }

@@ -1,8 +1,9 @@
 //! `{$min: {a: value}}`: sets a field when the operand is less in BSON order than what is there.
 
 use super::{Effect, Existing, Modifier, Site};
+use crate::collation::compare;
 use crate::update::operand::{Encoded, Operand};
-use nestor_model::{Result, ValueRef, compare};
+use nestor_model::{Result, ValueRef};
 use std::cmp::Ordering;
 
 #[derive(Debug)]
@@ -15,8 +16,8 @@ impl Min {
 }
 
 impl Modifier for Min {
-    fn existing<'u>(&'u self, at: &Existing<'u>, _: &Site<'_, 'u>) -> Result<Effect<'u>> {
-        Ok(match compare(self.0.value(), at.value) {
+    fn existing<'u>(&'u self, at: &Existing<'u>, site: &Site<'_, 'u>) -> Result<Effect<'u>> {
+        Ok(match compare(self.0.value(), at.value, site.collator()) {
             Ordering::Less => Effect::Replace(self.0.encoded()),
             _ => Effect::Keep,
         })

@@ -20,6 +20,7 @@ mod unset;
 
 use super::operand::Encoded;
 use super::walk::Context;
+use crate::collation::Collator;
 use crate::env::Scope;
 use nestor_model::{Result, ValueRef};
 use std::fmt;
@@ -97,7 +98,12 @@ pub(crate) struct Site<'s, 'u> {
     pub path: &'s [&'u str],
 }
 
-impl Site<'_, '_> {
+impl<'u> Site<'_, 'u> {
+    /// What strings compare by.
+    pub fn collator(&self) -> Option<&'u Collator> {
+        self.context.op.collator.as_ref()
+    }
+
     /// The dotted path, positional operators resolved.
     pub fn path(&self) -> String {
         self.path.join(".")
@@ -137,10 +143,10 @@ pub(crate) fn parse(operator: &str, field: &str, value: ValueRef<'_>, scope: &mu
         "$currentDate" => Box::new(current_date::CurrentDate::parse(value)?),
         "$bit" => Box::new(bit::Bit::parse(field, value)?),
         "$push" => Box::new(push::Push::parse(value)?),
-        "$addToSet" => Box::new(add_to_set::AddToSet::parse(value)?),
+        "$addToSet" => Box::new(add_to_set::AddToSet::parse(value, scope.collator())?),
         "$pop" => Box::new(pop::Pop::parse(field, value)?),
         "$pull" => Box::new(pull::Pull::parse(value, scope)?),
-        "$pullAll" => Box::new(pull_all::PullAll::parse(value)?),
+        "$pullAll" => Box::new(pull_all::PullAll::parse(value, scope.collator())?),
         _ => {
             return Err(unknown(operator));
         }

@@ -1,20 +1,23 @@
 //! `{$pullAll: {a: [value, ...]}}`: removes the array elements that equal any of the values.
 
 use super::{Effect, Existing, Modifier, Site, array};
+use crate::collation::{Collator, Key, equal};
 use crate::update::operand::Encoded;
-use nestor_model::order::Key;
-use nestor_model::{Result, ValueRef, bail, values_equal};
+use nestor_model::{Result, ValueRef, bail};
 use std::collections::HashSet;
 
 /// Up to this many values are compared one by one.
 const LINEAR_MAX: usize = 8;
 
 #[derive(Debug)]
-pub(super) struct PullAll(HashSet<Key>);
+pub(super) struct PullAll {
+    values: HashSet<Key>,
+    collator: Option<Collator>,
+}
 
 impl PullAll {
     /// Errors: 2 (BadValue) when the operand is not an array.
-    pub fn parse(value: ValueRef<'_>) -> Result<Self> {
+    pub fn parse(value: ValueRef<'_>, collator: Option<&Collator>) -> Result<Self> {
         let ValueRef::Array(values) = value else {
             bail!(
                 BadValue,
@@ -22,14 +25,18 @@ impl PullAll {
                 value.bson_type().alias()
             );
         };
-        Ok(Self(values.iter().map(|v| Key(v.to_value())).collect()))
+        Ok(Self {
+            values: values.iter().map(|v| Key::new(v.to_value(), collator)).collect(),
+            collator: collator.cloned(),
+        })
     }
 
     fn contains(&self, value: ValueRef<'_>) -> bool {
-        if self.0.len() <= LINEAR_MAX {
-            self.0.iter().any(|key| values_equal(&key.0, value))
+        let collator = self.collator.as_ref();
+        if self.values.len() <= LINEAR_MAX {
+            self.values.iter().any(|key| equal(key.value.as_ref(), value, collator))
         } else {
-            self.0.contains(&Key(value.to_value()))
+            self.values.contains(&Key::new(value.to_value(), collator))
         }
     }
 }

@@ -2,10 +2,11 @@
 //! adds to an array: insert all at the position (the end), then sort, then cut.
 
 use super::{Effect, Existing, Modifier, Site, array};
+use crate::collation::{Collator, compare};
 use crate::update::operand::{Encoded, Operand};
 use array::Item;
 use nestor_model::number::Num;
-use nestor_model::{DocRef, Path, Result, ValueRef, bail, compare};
+use nestor_model::{DocRef, Path, Result, ValueRef, bail};
 use std::cmp::Ordering;
 
 #[derive(Debug)]
@@ -61,7 +62,7 @@ impl Push {
         Ok(push)
     }
 
-    fn arrange<'i>(&'i self, mut items: Vec<Item<'i>>) -> Vec<Item<'i>> {
+    fn arrange<'i>(&'i self, mut items: Vec<Item<'i>>, collator: Option<&Collator>) -> Vec<Item<'i>> {
         let length = items.len();
         let at = match self.position {
             None => length,
@@ -70,7 +71,7 @@ impl Push {
         };
         items.splice(at..at, self.values.iter().map(Item::from));
         if let Some(sort) = &self.sort {
-            items.sort_by(|a, b| sort.compare(a.value, b.value));
+            items.sort_by(|a, b| sort.compare(a.value, b.value, collator));
         }
         match self.slice {
             None => {}
@@ -108,12 +109,12 @@ impl Modifier for Push {
                 }
             });
         }
-        let items = self.arrange(raw.elements().map(Item::from).collect());
+        let items = self.arrange(raw.elements().map(Item::from).collect(), site.collator());
         Ok(Effect::replace(at, array::build(items)))
     }
 
-    fn missing<'u>(&'u self, _: &Site<'_, 'u>) -> Result<Option<Encoded<'u>>> {
-        Ok(Some(array::build(self.arrange(Vec::new()))))
+    fn missing<'u>(&'u self, site: &Site<'_, 'u>) -> Result<Option<Encoded<'u>>> {
+        Ok(Some(array::build(self.arrange(Vec::new(), site.collator()))))
     }
 }
 
@@ -170,12 +171,12 @@ impl SortBy {
         Ok(Self::Fields(fields))
     }
 
-    fn compare(&self, a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
+    fn compare(&self, a: ValueRef<'_>, b: ValueRef<'_>, collator: Option<&Collator>) -> Ordering {
         match self {
-            Self::Whole { descending } => directed(compare(a, b), *descending),
+            Self::Whole { descending } => directed(compare(a, b, collator), *descending),
             Self::Fields(fields) => fields
                 .iter()
-                .map(|(path, descending)| directed(compare(key(a, path), key(b, path)), *descending))
+                .map(|(path, descending)| directed(compare(key(a, path), key(b, path), collator), *descending))
                 .find(|order| *order != Ordering::Equal)
                 .unwrap_or(Ordering::Equal),
         }
