@@ -4,7 +4,7 @@
 //! between.
 
 use nestor_command::{Connection, Request, Service, ServiceOptions};
-use nestor_model::{Array, Document, RawDoc, Value, ValueRef, doc};
+use nestor_model::{Array, DocRef, Document, RawDoc, Value, ValueRef, doc};
 use nestor_storage::{Engine, EngineOptions};
 use nestor_testkit::random::Random;
 
@@ -48,15 +48,40 @@ impl Database {
         let Some(ValueRef::Document(cursor)) = reply.get("cursor") else {
             return Err(format!("{reply:?}"));
         };
-        let Some(ValueRef::Array(batch)) = cursor.get("firstBatch") else {
-            panic!("no batch in {reply:?}");
-        };
-        let id = |item: ValueRef<'_>| match item.as_document().and_then(|doc| doc.get("_id")) {
-            Some(ValueRef::Int32(id)) => id,
-            other => panic!("_id is {other:?}"),
-        };
-        Ok(batch.iter().map(id).collect())
+        Ok(batch(cursor, "firstBatch"))
     }
+
+    /// The `_id`s that a cursor gives in batches of `size`; `between` them something happens to the database.
+    fn pages(&mut self, mut command: Document, size: i32, between: &mut dyn FnMut(&mut Self)) -> Vec<i32> {
+        command.push("batchSize", size);
+        let mut reply = self.must(command);
+        let mut name = "firstBatch";
+        let mut out = Vec::new();
+        loop {
+            let Some(ValueRef::Document(cursor)) = reply.get("cursor") else {
+                panic!("no cursor in {reply:?}");
+            };
+            out.extend(batch(cursor, name));
+            let Some(ValueRef::Int64(id @ 1..)) = cursor.get("id") else {
+                return out;
+            };
+            between(self);
+            name = "nextBatch";
+            reply = self.must(doc! { "getMore": id, "collection": "c", "batchSize": size });
+        }
+    }
+}
+
+/// The `_id`s of a batch.
+fn batch(cursor: DocRef<'_>, name: &str) -> Vec<i32> {
+    let Some(ValueRef::Array(batch)) = cursor.get(name) else {
+        panic!("no {name} in {cursor:?}");
+    };
+    let id = |item: ValueRef<'_>| match item.as_document().and_then(|doc| doc.get("_id")) {
+        Some(ValueRef::Int32(id)) => id,
+        other => panic!("_id is {other:?}"),
+    };
+    batch.iter().map(id).collect()
 }
 
 fn path(random: &mut Random) -> String {
@@ -340,4 +365,107 @@ fn min_and_max_are_a_range_of_keys() {
             .collect();
         assert_eq!(found, expected, "{command:?}");
     }
+}
+
+/// A document whose fields tell little or much: `a` has few values, of which one is frequent, `b` many, `c` is an array
+/// now and then.
+fn skewed(random: &mut Random, id: i32) -> Document {
+    let a = if random.one_in(3) { random.below(8) as i32 } else { 0 };
+    let b = random.below(60) as i32;
+    let c: Value = match random.below(4) {
+        0 => Value::Array((0..3).map(|_| Value::Int32(random.below(5) as i32)).collect()),
+        _ => Value::Int32(random.below(5) as i32),
+    };
+    doc! { "_id": id, "a": a, "b": b, "c": c, "x": 0 }
+}
+
+/// A query of one of a few shapes: its filter, sort and limit.
+fn shaped(random: &mut Random) -> (Document, Document, i32) {
+    let (a, b, c) = (random.below(8) as i32, random.below(60) as i32, random.below(5) as i32);
+    let a = if random.one_in(2) { 0 } else { a };
+    let wide = doc! { "$gte": b / 2, "$lt": b };
+    let filter = match random.below(6) {
+        0 => doc! { "a": a, "b": b },
+        1 => doc! { "a": a, "b": wide },
+        2 => doc! { "a": a, "c": c },
+        3 => doc! { "a": doc! { "$in": vec![Value::Int32(a), Value::Int32(7)] }, "b": doc! { "$gt": b }, "c": c },
+        4 => doc! { "$or": vec![Value::from(doc! { "a": a, "b": wide }), Value::from(doc! { "c": c, "b": b })] },
+        _ => doc! { "c": c, "b": doc! { "$ne": b }, "a": doc! { "$lte": a } },
+    };
+    let sort = random
+        .pick(&[doc! { "b": 1, "_id": 1 }, doc! { "b": -1, "_id": 1 }, doc! { "_id": 1 }])
+        .clone();
+    let limit = if random.one_in(4) {
+        1 + random.below(120) as i32
+    } else {
+        0
+    };
+    (filter, sort, limit)
+}
+
+#[test]
+fn whichever_plan_is_chosen_each_row_comes_once() {
+    let mut random = Random::new(11);
+    let mut db = Database::new();
+    for (name, key) in [
+        ("a", doc! { "a": 1 }),
+        ("b", doc! { "b": 1 }),
+        ("c", doc! { "c": 1 }),
+        ("ac", doc! { "a": 1, "c": -1 }),
+        ("b_id", doc! { "b": -1, "_id": 1 }),
+    ] {
+        let spec = doc! { "key": key, "name": name };
+        db.must(doc! { "createIndexes": "c", "indexes": vec![Value::from(spec)] });
+    }
+    let documents: Vec<Value> = (0..900).map(|id| skewed(&mut random, id).into()).collect();
+    db.must(doc! { "insert": "c", "documents": documents });
+    let mut next_id = 900;
+    for _ in 0..200 {
+        let (filter, sort, limit) = shaped(&mut random);
+        let mut command =
+            doc! { "find": "c", "filter": filter.clone(), "sort": sort.clone(), "projection": doc! { "_id": 1 } };
+        if limit > 0 {
+            command.push("limit", limit);
+        }
+        let mut scan = command.clone();
+        scan.push("hint", doc! { "$natural": 1 });
+        let expected = db.pages(scan, 10_000, &mut |_| {});
+        let size = *random.pick(&[3, 20, 101, 1_000]);
+        assert_eq!(db.pages(command.clone(), size, &mut |_| {}), expected, "{command:?}");
+        if limit > 0 {
+            continue;
+        }
+        // The same while others write: what they leave alone comes once, nothing comes twice.
+        command.remove("sort");
+        let mut touched: Vec<i32> = Vec::new();
+        let found = db.pages(command.clone(), size.max(40), &mut |db| {
+            let gone = random.below(900) as i32;
+            touched.push(gone);
+            db.must(
+                doc! { "delete": "c", "deletes": vec![Value::from(doc! { "q": doc! { "_id": gone }, "limit": 1 })] },
+            );
+            let moved = doc! { "q": doc! { "_id": random.below(900) as i32 }, "u": doc! { "$inc": doc! { "x": 1 } } };
+            db.must(doc! { "update": "c", "updates": vec![Value::from(moved)] });
+            touched.push(next_id);
+            db.must(doc! { "insert": "c", "documents": vec![Value::from(skewed(&mut random, next_id))] });
+            next_id += 1;
+        });
+        let mut sorted = found.clone();
+        sorted.sort_unstable();
+        assert!(sorted.windows(2).all(|pair| pair[0] < pair[1]), "twice: {command:?}");
+        let untouched = |ids: &[i32]| -> Vec<i32> { ids.iter().filter(|id| !touched.contains(id)).copied().collect() };
+        let mut wanted = untouched(&expected);
+        wanted.sort_unstable();
+        assert_eq!(untouched(&sorted), wanted, "{command:?}");
+        for id in touched.iter().filter(|id| **id < 900) {
+            db.must(doc! { "update": "c", "updates": vec![Value::from(doc! {
+                "q": doc! { "_id": *id }, "u": skewed(&mut random, *id), "upsert": true,
+            })] });
+        }
+    }
+    let totals = db.service.plan_cache.totals();
+    assert!(
+        totals.hits > 100 && totals.replans > 10 && totals.trials > 100,
+        "not every way was gone: {totals:?}"
+    );
 }
