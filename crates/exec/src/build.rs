@@ -2,8 +2,8 @@
 
 use crate::operator::BoxOperator;
 use crate::ops::{
-    CollScan, Count, Covered, Eof, Fetch, Filter, IdLookup, IndexScan, Limit, OplogScan, Or, Project, Skip, Sort,
-    SortMerge,
+    CollScan, Count, Covered, Eof, Fetch, Filter, IdLookup, IndexScan, Limit, OplogScan, Or, Project, ReturnKey, Skip,
+    Sort, SortMerge,
 };
 use nestor_model::{Error, ErrorCode, Result};
 use nestor_planner::PlanNode;
@@ -75,6 +75,7 @@ pub(crate) fn assemble(plan: &PlanNode, collection: &Arc<Collection>) -> Result<
             projection,
             positional,
         } => Box::new(Project::new(input(from)?, projection.clone(), positional.clone())),
+        PlanNode::ReturnKey { input: from } => Box::new(ReturnKey::new(input(from)?)),
         PlanNode::Count { input: from, field } => Box::new(Count::new(input(from)?, field.clone())),
     })
 }

@@ -42,12 +42,6 @@ impl KeyRow {
         Ok(keys::decode(&self.key, &self.type_bits, &self.format.descending)?.0)
     }
 
-    /// `{path: value, ...}` with the paths as they stand in the key pattern, as `returnKey` shows it.
-    pub fn as_flat_document(&self) -> Result<Document> {
-        let names = self.index.key_pattern.iter().map(|(name, _)| name.into());
-        Ok(names.zip(self.values()?).collect())
-    }
-
     /// The document that has just these values at these paths. Only of use where no path ran through an array.
     pub fn as_nested_document(&self) -> Result<Document> {
         let mut out = Document::new();

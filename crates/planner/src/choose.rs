@@ -30,6 +30,14 @@ struct Found {
 
 /// The plans by which `query` could run: none when a hint names a wildcard index that no condition can use.
 pub fn candidates(query: &FindQuery, indexes: &Indexes) -> Vec<PlanNode> {
+    let mut plans = ways(query, indexes);
+    if query.keeps_keys() {
+        plans.iter_mut().for_each(PlanNode::keep_keys);
+    }
+    plans
+}
+
+fn ways(query: &FindQuery, indexes: &Indexes) -> Vec<PlanNode> {
     let scan = || {
         finish(
             query,
@@ -54,7 +62,8 @@ pub fn candidates(query: &FindQuery, indexes: &Indexes) -> Vec<PlanNode> {
     if matches!(*query.filter, MatchExpr::AlwaysFalse) {
         return vec![finish(query, PlanNode::Eof, true)];
     }
-    if let (Some(lookup), None) = (id_lookup(&query.filter, indexes.id_collation.as_ref()), &query.hint) {
+    let by_id = id_lookup(&query.filter, indexes.id_collation.as_ref()).filter(|_| !query.keeps_keys());
+    if let (Some(lookup), None) = (by_id, &query.hint) {
         return vec![finish(query, PlanNode::IdLookup(lookup), true)];
     }
     let chosen: Vec<Arc<IndexInfo>>;
@@ -342,6 +351,9 @@ fn cover(node: PlanNode, query: &FindQuery) -> PlanNode {
     let PlanNode::Fetch { input, filter: None } = node else {
         return node;
     };
+    if query.keeps_keys() {
+        return PlanNode::Fetch { input, filter: None };
+    }
     let paths = query.projection.as_ref().and_then(|p| p.included_paths());
     let covered = match (&*input, paths) {
         (PlanNode::IndexScan(scan), Some(paths)) => {

@@ -46,7 +46,11 @@ pub fn plan_document(plan: &PlanNode) -> Document {
             projection: Some(projection),
             ..
         } => out.push("transformBy", projection.specification().to_buf()),
-        PlanNode::Eof | PlanNode::Covered { .. } | PlanNode::Or { .. } | PlanNode::Count { .. } => {}
+        PlanNode::Eof
+        | PlanNode::ReturnKey { .. }
+        | PlanNode::Covered { .. }
+        | PlanNode::Or { .. }
+        | PlanNode::Count { .. } => {}
     }
     let inputs: Vec<Value> = plan
         .inputs()

@@ -24,6 +24,8 @@ pub struct FindQuery {
     pub natural: Option<bool>,
     /// What becomes of each result.
     pub projection: Option<Arc<Projection>>,
+    /// Results are the index keys by which they were found, and nothing of the projection.
+    pub return_key: bool,
     /// Results to leave out.
     pub skip: u64,
     /// Results to give at most.
@@ -77,6 +79,12 @@ impl AllowedIndex {
 }
 
 impl FindQuery {
+    /// Whether the result tells by which index keys it was found.
+    pub fn keeps_keys(&self) -> bool {
+        let projected = || self.projection.as_ref().is_some_and(|p| reads_metadata(p, "indexKey"));
+        self.return_key || projected()
+    }
+
     /// Every document that matches.
     pub fn all(filter: Arc<MatchExpr>) -> Self {
         Self {
@@ -85,6 +93,7 @@ impl FindQuery {
             collation: None,
             natural: None,
             projection: None,
+            return_key: false,
             skip: 0,
             limit: None,
             tailable: false,
@@ -134,7 +143,9 @@ pub(crate) fn finish(query: &FindQuery, found: PlanNode, ordered: bool) -> PlanN
             node => *skip(Box::new(node)),
         };
     }
-    if let Some(projection) = &query.projection {
+    if query.return_key {
+        node = PlanNode::ReturnKey { input: Box::new(node) };
+    } else if let Some(projection) = &query.projection {
         node = match node {
             PlanNode::Covered { input, .. } => PlanNode::Covered {
                 input,
@@ -157,10 +168,14 @@ pub(crate) fn finish(query: &FindQuery, found: PlanNode, ordered: bool) -> PlanN
 }
 
 /// Whether a projection has `{$meta: "sortKey"}`.
-pub(crate) fn reads_sort_key(projection: &Projection) -> bool {
+pub fn reads_sort_key(projection: &Projection) -> bool {
+    reads_metadata(projection, "sortKey")
+}
+
+fn reads_metadata(projection: &Projection, name: &str) -> bool {
     let mut deps = Deps::default();
     projection.dependencies(&mut deps);
-    deps.metadata.contains("sortKey")
+    deps.metadata.contains(name)
 }
 
 /// What a scan has to check of a filter.

@@ -86,6 +86,11 @@ pub enum PlanNode {
         /// The filter, when the projection needs to know at which array position it matched.
         positional: Option<Arc<MatchExpr>>,
     },
+    /// RETURN_KEY: rows become the index keys by which they were found, empty without an index.
+    ReturnKey {
+        /// Where rows come from; its scans have [`ScanPurpose::Keys`].
+        input: Box<PlanNode>,
+    },
     /// Rows become `{field: count}`: one row.
     Count {
         /// Where rows come from.
@@ -126,6 +131,8 @@ pub struct IndexScan {
 pub enum ScanPurpose {
     /// IXSCAN: each of them.
     Entries,
+    /// IXSCAN: each of them, with its key as metadata.
+    Keys,
     /// COUNT_SCAN: only how many records there are.
     Count,
     /// DISTINCT_SCAN: one for each value of the first `parts` parts.
@@ -165,6 +172,7 @@ impl PlanNode {
             | Self::Skip { input, .. }
             | Self::Limit { input, .. }
             | Self::Project { input, .. }
+            | Self::ReturnKey { input }
             | Self::Count { input, .. } => Some(input),
         }
     }
@@ -176,7 +184,7 @@ impl PlanNode {
             Self::CollScan(_) => "COLLSCAN",
             Self::IdLookup(_) => "IDHACK",
             Self::IndexScan(scan) => match scan.purpose {
-                ScanPurpose::Entries => "IXSCAN",
+                ScanPurpose::Entries | ScanPurpose::Keys => "IXSCAN",
                 ScanPurpose::Count => "COUNT_SCAN",
                 ScanPurpose::Distinct { .. } => "DISTINCT_SCAN",
             },
@@ -189,7 +197,26 @@ impl PlanNode {
             Self::Skip { .. } => "SKIP",
             Self::Limit { .. } => "LIMIT",
             Self::Project { projection, .. } => projection.stage(),
+            Self::ReturnKey { .. } => "RETURN_KEY",
             Self::Count { .. } => "COUNT",
+        }
+    }
+
+    /// Makes the scans of indexes keep their keys as metadata.
+    pub fn keep_keys(&mut self) {
+        match self {
+            Self::IndexScan(scan) => scan.purpose = ScanPurpose::Keys,
+            Self::Or { inputs } | Self::SortMerge { inputs, .. } => inputs.iter_mut().for_each(Self::keep_keys),
+            Self::Eof | Self::CollScan(_) | Self::IdLookup(_) => {}
+            Self::Fetch { input, .. }
+            | Self::Covered { input, .. }
+            | Self::Filter { input, .. }
+            | Self::Sort { input, .. }
+            | Self::Skip { input, .. }
+            | Self::Limit { input, .. }
+            | Self::Project { input, .. }
+            | Self::ReturnKey { input }
+            | Self::Count { input, .. } => input.keep_keys(),
         }
     }
 }

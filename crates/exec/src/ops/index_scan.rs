@@ -7,6 +7,7 @@ use crate::ops::scan_bounds::{ScanBounds, Verdict};
 use crate::row::{KeyRow, Row, RowDoc};
 use nestor_model::{Document, Result};
 use nestor_planner::plan::ScanPurpose;
+use nestor_query::env::DocMeta;
 use nestor_storage::keys::{self, EntryFormat};
 use nestor_storage::{Bytes, Collection, Cursor, Index};
 use std::collections::HashSet;
@@ -160,7 +161,8 @@ impl IndexScan {
                 return Ok(None);
             }
         }
-        if self.records_only {
+        let keeps_key = self.plan.purpose == ScanPurpose::Keys;
+        if self.records_only && !keeps_key {
             return Ok(Some(Row {
                 doc: RowDoc::Unread,
                 record: Some(record),
@@ -173,10 +175,23 @@ impl IndexScan {
             format: self.format.clone(),
             index: self.index.clone(),
         };
+        let mut meta = None;
+        if keeps_key {
+            // The names of a wildcard's key are those it has in this scan.
+            let names = self.plan.index.key_pattern.iter().map(|(name, _)| name.into());
+            meta = Some(Box::new(DocMeta {
+                index_key: Some(names.zip(key.values()?).collect()),
+                ..DocMeta::default()
+            }));
+        }
         Ok(Some(Row {
-            doc: RowDoc::Key(Box::new(key)),
+            doc: if self.records_only {
+                RowDoc::Unread
+            } else {
+                RowDoc::Key(Box::new(key))
+            },
             record: Some(record),
-            meta: None,
+            meta,
         }))
     }
 }
@@ -219,7 +234,7 @@ impl Operator for IndexScan {
 
     fn stage(&self) -> &'static str {
         match self.plan.purpose {
-            ScanPurpose::Entries => "IXSCAN",
+            ScanPurpose::Entries | ScanPurpose::Keys => "IXSCAN",
             ScanPurpose::Count => "COUNT_SCAN",
             ScanPurpose::Distinct { .. } => "DISTINCT_SCAN",
         }

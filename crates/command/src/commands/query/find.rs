@@ -13,6 +13,7 @@ use nestor_exec::ops::{Eof, ShowRecordId};
 use nestor_exec::{find as find_plan, point};
 use nestor_model::{ArrayRef, BsonType, DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail};
 use nestor_planner::FindQuery;
+use nestor_planner::find::reads_sort_key;
 use nestor_planner::key_range::check as check_key_range;
 use nestor_planner::shape::Written;
 use nestor_query::env::{OpContext, Scope};
@@ -137,6 +138,9 @@ fn find_view(
     if args.show_record_id {
         bail!(OptionNotSupportedOnView, "showRecordId is not supported on views");
     }
+    if args.return_key {
+        bail!(InvalidPipelineOperator, "returnKey is not supported on views");
+    }
     if args.min.is_some_and(|key| !key.is_empty()) || args.max.is_some_and(|key| !key.is_empty()) {
         bail!(InvalidPipelineOperator, "min and max are not supported on views");
     }
@@ -204,9 +208,6 @@ fn check(args: &FindArgs<'_>) -> Result<()> {
             "When using min()/max() a hint of which index to use must be provided"
         );
     }
-    if args.return_key {
-        bail!(NotImplemented, "returnKey is not supported");
-    }
     if args.query_settings.is_some() {
         bail!(NotImplemented, "querySettings are not supported");
     }
@@ -248,6 +249,13 @@ pub(super) fn parse(args: &FindArgs<'_>, collection: Option<&Collection>, scope:
         let projection = Projection::parse(DocRef::Raw(projection), scope, Policy::Find)?;
         projection.check_find_metadata(query.sort.is_some())?;
         query.projection = Some(Arc::new(projection));
+    }
+    query.return_key = args.return_key;
+    if query.return_key && query.projection.as_ref().is_some_and(|p| reads_sort_key(p)) {
+        bail!(
+            NotImplemented,
+            "returnKey with a sortKey $meta projection is not supported"
+        );
     }
     query.skip = args.skip.map_or(0, |n| n.0 as u64);
     query.limit = args.limit.map(|n| n.0 as u64).filter(|n| *n > 0);
@@ -311,6 +319,7 @@ fn express_id<'a>(args: &FindArgs<'a>, collection: &Collection) -> Option<ValueR
         && args.variables.is_none()
         && args.collation.is_none_or(|collation| collation.is_empty())
         && !args.show_record_id
+        && !args.return_key
         && !args.tailable
         && !collection.is_view();
     if !plain {
