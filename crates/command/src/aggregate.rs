@@ -66,7 +66,7 @@ impl Context<'_> {
         let collection = resolve(ns, view, scope.collator())?.collection;
         let hint = read::check_hint(hint, collection.as_deref())?;
         let collection = collection.map(|c| (c.id, c.ns.clone()));
-        let restrict = |ns: &Namespace, query: &mut FindQuery| self.apply_index_filter(ns, query, Written::default());
+        let restrict = |ns: &Namespace, query: &mut FindQuery| self.restrict_indexes(ns, query, Written::default());
         let root = plan_stages(ns, &pipeline.stages, &hint, &restrict, view, &source)?;
         Ok(Running {
             root,

@@ -5,6 +5,7 @@ use crate::dispatch::CommandSpec;
 use crate::figures::Figures;
 use crate::generic::Generic;
 use crate::profiler::record::Observed;
+use crate::query_settings::Entry;
 use crate::request::{Park, Sequence, Wait};
 use crate::service::Service;
 use crate::transaction::{State, Transaction};
@@ -43,6 +44,8 @@ pub struct Context<'r> {
     pub txn: RefCell<Option<Box<Transaction>>>,
     /// Where that transaction collects its operations.
     pub txn_operations: Option<Arc<Mutex<Vec<RawDocBuf>>>>,
+    /// What is set for queries of its shape.
+    pub query_settings: RefCell<Option<Arc<Entry>>>,
     /// What it counted.
     pub figures: RefCell<Figures>,
     /// When the running statement began, or the command.

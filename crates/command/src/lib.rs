@@ -29,6 +29,8 @@ pub mod node;
 pub mod parameters;
 pub mod plans;
 pub mod profiler;
+pub mod query_settings;
+pub mod query_shape;
 pub mod read;
 pub mod read_concern;
 pub mod reply;

@@ -4,6 +4,7 @@ use crate::args::Uuid;
 use crate::commands::collections::list_collections::describe;
 use crate::commands::stats::coll_stats::{number, storage_stats};
 use crate::plans;
+use crate::query_settings::QuerySettings;
 use crate::service::Connections;
 use crate::sessions::Sessions;
 use crate::top::{Kind, Top};
@@ -29,6 +30,8 @@ pub struct State {
     pub top: Arc<Top>,
     /// Which plan queries of a shape run by.
     pub plan_cache: Arc<PlanCache>,
+    /// What is set for queries of a shape.
+    pub query_settings: Arc<QuerySettings>,
 }
 
 impl ServerState for State {
@@ -43,8 +46,9 @@ impl ServerState for State {
             }
             SourceStage::ListClusterCatalog(options) => Ok(list_cluster_catalog(options, namespace, view)),
             SourceStage::PlanCacheStats => self.plan_cache_stats(namespace, view),
-            // No command sets query settings or samples queries, so there are none.
-            SourceStage::QuerySettings | SourceStage::ListSampledQueries => Ok(Vec::new()),
+            SourceStage::QuerySettings { debug_shape } => Ok(self.list_query_settings(*debug_shape)),
+            // No command samples queries, so there are none.
+            SourceStage::ListSampledQueries => Ok(Vec::new()),
             SourceStage::Unsupported(name) => bail!(CommandNotSupported, "{name} is not supported"),
         }
     }
@@ -195,6 +199,19 @@ impl State {
                     if let Some(build) = &operation.build {
                         build.describe(&mut out);
                     }
+                }
+                out
+            })
+            .collect()
+    }
+
+    fn list_query_settings(&self, debug_shape: bool) -> Vec<Document> {
+        let all = self.query_settings.all();
+        all.values()
+            .map(|entry| {
+                let mut out = entry.to_document();
+                if debug_shape {
+                    out.push("debugQueryShape", entry.shape());
                 }
                 out
             })

@@ -13,6 +13,7 @@ use crate::node::{Node, ProcessOptions};
 use crate::parameters::Param;
 use crate::profiler::record::{Ending, Observed};
 use crate::profiler::{self, Profiler};
+use crate::query_settings::QuerySettings;
 use crate::reply;
 use crate::request::{Outcome, Request};
 use crate::server_state::State;
@@ -84,6 +85,8 @@ pub struct Service {
     pub state: Arc<State>,
     /// Which operations are recorded.
     pub profiler: Profiler,
+    /// What is set for queries of a shape.
+    pub query_settings: Arc<QuerySettings>,
     /// Which indexes queries of a shape may use.
     pub index_filters: crate::plans::IndexFilters,
     /// Which plan queries of a shape run by.
@@ -147,12 +150,21 @@ impl Service {
             None => std::env::temp_dir(),
         };
         let node = Node::new(options.process.clone());
+        let query_settings = QuerySettings::load(&engine);
+        if let Err(error) = &query_settings {
+            let attr = nestor_model::doc! { "error": error.to_string() };
+            node.log()
+                .error("QUERY", 20_002, "initandlisten", "Cannot read the query settings", attr);
+        }
+        let query_settings = Arc::new(query_settings.unwrap_or_default());
         let service = Self {
             snapshots: Snapshots::default(),
             open_oplog: Box::new(move |after| oplog.oplog_cursor(after)),
             engine,
             cursors: Cursors::new(seed),
+            query_settings: query_settings.clone(),
             state: Arc::new(State {
+                query_settings,
                 host: options.host.clone(),
                 started_ms: crate::clock::now_ms(),
                 connections: connections.clone(),
@@ -319,6 +331,7 @@ impl Service {
                 at_cluster_time: Cell::new(None),
                 txn: RefCell::new(None),
                 txn_operations: None,
+                query_settings: RefCell::default(),
                 figures: RefCell::default(),
                 statement_started: Cell::new(started),
                 committed_before: None,

@@ -103,6 +103,13 @@ fn ways(query: &FindQuery, indexes: &Indexes) -> Vec<PlanNode> {
         .into_iter()
         .map(|f| finish(query, cover(f.node, query), f.ordered))
         .collect();
+    if plans.is_empty() && query.allowed.is_some() && query.any_otherwise {
+        let free = FindQuery {
+            allowed: None,
+            ..query.clone()
+        };
+        return candidates(&free, indexes);
+    }
     // A wildcard index does not hold all documents, so without a condition it is of no use.
     let hinted_wildcard = query.hint.is_some() && usable.first().is_some_and(|index| index.wildcard.is_some());
     if plans.is_empty() && !hinted_wildcard {

@@ -38,8 +38,10 @@ pub struct FindQuery {
     pub min: Option<Document>,
     /// The key of the hinted index before which to stop, checked likewise.
     pub max: Option<Document>,
-    /// The only indexes that may be used, whatever the hint says; set by index filters.
+    /// The only indexes that may be used, whatever the hint says; set by index filters and query settings.
     pub allowed: Option<Vec<AllowedIndex>>,
+    /// When none of those gives a plan, all may be used; set by query settings.
+    pub any_otherwise: bool,
 }
 
 /// What a hint asks for, checked against the collection.
@@ -101,6 +103,7 @@ impl FindQuery {
             min: None,
             max: None,
             allowed: None,
+            any_otherwise: false,
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod insert;
 pub mod merge;
 pub mod out;
 pub mod prepare;
+pub mod replace;
 pub mod target;
 pub mod update;
 

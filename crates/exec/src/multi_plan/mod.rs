@@ -76,7 +76,7 @@ impl CacheUse {
         Self {
             shape,
             key: plan_cache_key(shape, plans),
-            index_filter_set: query.allowed.is_some(),
+            index_filter_set: query.allowed.is_some() && !query.any_otherwise,
             query: CreatedFrom::of(written, query),
         }
     }

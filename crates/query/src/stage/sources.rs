@@ -20,8 +20,10 @@ pub enum SourceStage {
     ListLocalSessions(Document),
     ListCatalog,
     ListClusterCatalog(Document),
-    /// With its option `showDebugQueryShape`.
-    QuerySettings,
+    QuerySettings {
+        /// `showDebugQueryShape`.
+        debug_shape: bool,
+    },
     ListSampledQueries,
     /// A stage that needs what Nestor has not, by its name. No pipeline that parsed holds one.
     Unsupported(&'static str),
@@ -69,8 +71,8 @@ pub(super) fn parse(
                 ));
             };
             let options = Options::read(stage, doc, &["showDebugQueryShape"])?;
-            options.strict_bool("showDebugQueryShape")?;
-            SourceStage::QuerySettings
+            let debug_shape = options.strict_bool("showDebugQueryShape")?.unwrap_or(false);
+            SourceStage::QuerySettings { debug_shape }
         }
         "$listSampledQueries" => {
             let ValueRef::Document(doc) = value else {

@@ -2,6 +2,7 @@
 
 mod clear;
 mod filters;
+mod settings;
 
 use crate::Context;
 use crate::dispatch::CommandSpec;
@@ -12,7 +13,14 @@ use nestor_query::Scope;
 use nestor_query::sort::SortSpec;
 use nestor_storage::View;
 
-pub(super) const SPECS: &[&CommandSpec] = &[&clear::SPEC, &filters::SET, &filters::LIST, &filters::CLEAR];
+pub(super) const SPECS: &[&CommandSpec] = &[
+    &clear::SPEC,
+    &filters::SET,
+    &filters::LIST,
+    &filters::CLEAR,
+    &settings::SET,
+    &settings::REMOVE,
+];
 
 /// The collection that the command's first field names. Errors: 73, 166 for a view.
 fn target(context: &Context<'_>) -> Result<Namespace> {

@@ -136,6 +136,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     check(&args)?;
     write::check_uuid(context, &ns, args.collection_uuid)?;
     context.check_write_concern()?;
+    context.look_up_settings(&ns)?;
     let read = context.read_view()?;
     let view = read.view();
     let collator = read::collator(args.collation, view.catalog().get(&ns).map(|c| &**c))?;

@@ -48,6 +48,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let view = read.view();
     let ns = context.namespace(view, args.target)?;
     crate::write::check_uuid(context, &ns, args.collection_uuid)?;
+    context.look_up_settings(&ns)?;
     let collection = view.catalog().get(&ns).cloned();
     let collator = read::collator(args.collation, collection.as_deref())?;
     let (op, scope) = context.operation_under(None, collator.clone())?;
@@ -71,7 +72,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
                 collation: args.collation.map(DocRef::Raw),
                 ..Written::default()
             };
-            let is_free = !context.apply_index_filter(&ns, &mut query, written) && args.hint.is_none();
+            let is_free = !context.restrict_indexes(&ns, &mut query, written) && args.hint.is_none();
             let plans = match is_free {
                 true => plans(context, view, &query, &path, &collection)?,
                 false => candidates(&query, &indexes(&collection)?),

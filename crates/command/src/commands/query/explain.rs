@@ -10,6 +10,7 @@ use crate::Context;
 use crate::args::Arg;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::parameters::Param;
+use crate::query_shape;
 use crate::read::{self, Target};
 use crate::write::target::Selection;
 use nestor_exec::multi_plan::Tried;
@@ -19,14 +20,13 @@ use nestor_exec::{BoxOperator, Figures, Operator, Reads, Row, RowDoc, Step};
 use nestor_model::value::DocRef;
 use nestor_model::{Document, Namespace, Path, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_planner::explain::plan_document;
-use nestor_planner::shape::{Written, filter_query_shape, hash_text, plan_shape_hash};
+use nestor_planner::shape::{Written, hash_text, plan_shape_hash};
 use nestor_planner::{FindQuery, PlanNode, candidates};
 use nestor_query::collation::Collator;
 use nestor_query::env::Scope;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::update::{Applied, Update, UpdateOptions};
 use nestor_storage::{Snapshot, View};
-use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -75,6 +75,8 @@ pub(super) struct Subject {
     pub(super) cached: Option<u64>,
     /// What the command is, literals by type.
     pub(super) query_shape: Document,
+    /// What is set for queries of that shape.
+    pub(super) settings: Option<Document>,
     pub(super) write: Option<Write>,
 }
 
@@ -231,17 +233,13 @@ fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'
         }
         other => bail!(CommandNotFound, "Explain failed due to unknown command: {other}"),
     };
-    let index_filter_set = context.apply_index_filter(&ns, &mut query, written);
-    let mut shape = doc! { "cmdNs": doc! { "db": ns.db.clone(), "coll": ns.coll.clone() }, "command": name };
-    let filter = part("filter").or(part("query"));
-    shape.push("filter", filter.map(|f| Value::from(filter_query_shape(f))));
-    for name in ["sort", "projection", "collation"] {
-        shape.push(name, part(name).map(|doc| Value::Document(doc.to_document())));
-    }
+    context.show_settings(name, &ns, command);
+    let is_restricted = context.restrict_indexes(&ns, &mut query, written);
+    let index_filter_set = is_restricted && !context.are_indexes_set(&ns);
     let plans = match view.catalog().get(&ns) {
         Some(collection) if !collection.is_view() => match (name, loose_path) {
             ("count", _) => count::plans(&query, collection)?,
-            ("distinct", Some(path)) if !index_filter_set => distinct::plans(context, view, &query, &path, collection)?,
+            ("distinct", Some(path)) if !is_restricted => distinct::plans(context, view, &query, &path, collection)?,
             _ => candidates(&query, &nestor_exec::catalog::indexes(collection)?),
         },
         _ => vec![PlanNode::Eof],
@@ -251,7 +249,6 @@ fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'
     }
     Ok(Subject {
         plans,
-        ns,
         limit: query.limit,
         plan_shape: plan_shape_hash(&written.shape(&query)),
         cache_key: 0,
@@ -259,7 +256,9 @@ fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'
         filter: query.filter,
         collator,
         index_filter_set,
-        query_shape: shape,
+        query_shape: query_shape::of_command(name, &ns, command),
+        settings: context.shown_settings(),
+        ns,
         write,
     })
 }
@@ -394,7 +393,7 @@ fn append(
     let multi = decide(context, snapshot, subject)?;
     let tried = multi.as_ref().map_or_else(Vec::new, |multi| multi.tried().to_vec());
     reply.append("queryPlanner", &planner_document(subject));
-    reply.append("queryShapeHash", query_shape_hash(&subject.query_shape).as_str());
+    reply.append("queryShapeHash", query_shape::hash(&subject.query_shape).as_str());
     if verbosity == Verbosity::QueryPlanner {
         return Ok(());
     }
@@ -506,14 +505,6 @@ fn would_write(write: &Write, changes: &Changes, input: Document) -> Document {
     out
 }
 
-/// The hash of a query shape: SHA-256 in hexadecimal digits.
-pub(super) fn query_shape_hash(shape: &Document) -> String {
-    Sha256::digest(shape.to_raw().as_bytes())
-        .iter()
-        .map(|byte| format!("{byte:02X}"))
-        .collect()
-}
-
 /// `queryPlanner`: how the documents are read.
 pub(super) fn planner_document(subject: &Subject) -> Document {
     let plan = subject.plans.first().cloned().unwrap_or(PlanNode::Eof);
@@ -524,7 +515,7 @@ pub(super) fn planner_document(subject: &Subject) -> Document {
         .skip(1)
         .map(|plan| whole_plan(plan, subject).into())
         .collect();
-    doc! {
+    let mut out = doc! {
         "namespace": subject.ns.to_string(),
         "parsedQuery": subject.filter.serialize(),
         "indexFilterSet": subject.index_filter_set,
@@ -538,7 +529,11 @@ pub(super) fn planner_document(subject: &Subject) -> Document {
         "prunedSimilarIndexes": false,
         "winningPlan": whole_plan(&plan, subject),
         "rejectedPlans": rejected,
+    };
+    if let Some(settings) = &subject.settings {
+        out.push("querySettings", settings.clone());
     }
+    out
 }
 
 pub(super) fn append_server(context: &Context<'_>, reply: &mut RawWriter) {

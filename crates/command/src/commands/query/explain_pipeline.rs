@@ -10,15 +10,16 @@
 //! Stages are counted by probes that only an explained pipeline has.
 
 use super::aggregate::AggregateArgs;
-use super::explain::{Subject, Verbosity, append_server, execution_stats, planner_document, query_shape_hash};
+use super::explain::{Subject, Verbosity, append_server, execution_stats, planner_document};
 use crate::Context;
+use crate::query_shape;
 use crate::read;
 use crate::write::merge::check_merge;
 use nestor_exec::Step;
 use nestor_exec::pipeline::{Explained, StageReport, explain_stages, report, resolve};
 use nestor_model::{ArrayRef, DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, doc};
 use nestor_planner::FindQuery;
-use nestor_planner::shape::{Written, pipeline_query_shape, plan_shape_hash};
+use nestor_planner::shape::{Written, plan_shape_hash};
 use nestor_query::stage::{ParseContext, Pipeline, Place, Stage};
 use nestor_storage::View;
 
@@ -48,6 +49,7 @@ pub(super) fn aggregate(
 ) -> Result<()> {
     super::aggregate::check(args)?;
     let snapshot = context.read_snapshot()?;
+    context.show_settings("aggregate", ns, command);
     let collator = read::collator(args.collation, snapshot.catalog().get(ns).map(|c| &**c))?;
     let (op, mut scope) = context.operation_under(args.variables, collator)?;
     let text = ArrayRef::Raw(args.pipeline.0.0);
@@ -58,7 +60,7 @@ pub(super) fn aggregate(
         args.hint,
         resolve(ns, &snapshot, op.collator.as_ref())?.collection.as_deref(),
     )?;
-    let restrict = |ns: &Namespace, query: &mut FindQuery| context.apply_index_filter(ns, query, Written::default());
+    let restrict = |ns: &Namespace, query: &mut FindQuery| context.restrict_indexes(ns, query, Written::default());
     let source = context.pipeline_source(ns, op.collator.as_ref());
     let disk_use = args
         .allow_disk_use
@@ -75,14 +77,12 @@ pub(super) fn aggregate(
     }
     let mut subject = subject(&explained, text);
     subject.look_up(context, &snapshot);
-    let shape = doc! {
-        "cmdNs": doc! { "db": ns.db.clone(), "coll": ns.coll.clone() },
-        "command": "aggregate",
-        "pipeline": pipeline_query_shape(text),
-    };
+    subject.settings = context.shown_settings();
+    subject.index_filter_set &= !context.are_indexes_set(&explained.namespace);
     reply.append("explainVersion", "1");
     append_plans(&pipeline, &subject, &explained, verbosity, reply);
-    reply.append("queryShapeHash", query_shape_hash(&shape).as_str());
+    let shape = query_shape::of_command("aggregate", ns, command);
+    reply.append("queryShapeHash", query_shape::hash(&shape).as_str());
     reply.append_raw("command", command);
     append_server(context, reply);
     Ok(())
@@ -150,6 +150,7 @@ fn subject(explained: &Explained, pipeline: ArrayRef<'_>) -> Subject {
         cache_key: 0,
         cached: None,
         query_shape: Document::new(),
+        settings: None,
         write: None,
     }
 }

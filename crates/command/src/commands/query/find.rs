@@ -68,10 +68,11 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let ns = context.namespace(view, args.target)?;
     let collection = view.catalog().get(&ns).cloned();
     if let Some(collection) = &collection {
-        if let Some(id) = express_id(&args, collection) {
+        if let Some(id) = express_id(&args).filter(|_| !collection.is_view()) {
             return express(context, view, collection, id, reply);
         }
     }
+    context.look_up_settings(&ns)?;
     let collator = read::collator(args.collation, collection.as_deref())?;
     let (op, mut scope) = context.operation_under(args.variables, collator)?;
     // A hint on a view is for the collection below it, where it is looked up.
@@ -83,7 +84,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         projection: args.projection.map(DocRef::Raw),
         collation: args.collation.map(DocRef::Raw),
     };
-    context.apply_index_filter(&ns, &mut query, written);
+    context.restrict_indexes(&ns, &mut query, written);
     let root = match &collection {
         Some(collection) => {
             if collection.is_view() {
@@ -308,7 +309,7 @@ fn key_range(args: &FindArgs<'_>, collection: Option<&Collection>, query: &mut F
 }
 
 /// The `_id`, when the command asks for one document by `_id` and for nothing that needs a plan.
-fn express_id<'a>(args: &FindArgs<'a>, collection: &Collection) -> Option<ValueRef<'a>> {
+pub(crate) fn express_id<'a>(args: &FindArgs<'a>) -> Option<ValueRef<'a>> {
     let plain = args.sort.is_none()
         && args.projection.is_none()
         && args.hint.is_none()
@@ -320,8 +321,7 @@ fn express_id<'a>(args: &FindArgs<'a>, collection: &Collection) -> Option<ValueR
         && args.collation.is_none_or(|collation| collation.is_empty())
         && !args.show_record_id
         && !args.return_key
-        && !args.tailable
-        && !collection.is_view();
+        && !args.tailable;
     if !plain {
         return None;
     }
