@@ -72,7 +72,7 @@ impl Node {
             cluster_parameters: Mutex::default(),
             auto_compact: AtomicBool::new(false),
             stop: Stop::default(),
-            process_id: new_object_id(started_ms),
+            process_id: ObjectId::generate(started_ms),
             election_id: ObjectId(election_id),
             started_ms,
         }
@@ -104,15 +104,6 @@ pub fn new_uuid() -> [u8; 16] {
     uuid[6] = (uuid[6] & 0x0F) | 0x40;
     uuid[8] = (uuid[8] & 0x3F) | 0x80;
     uuid
-}
-
-fn new_object_id(now_ms: i64) -> ObjectId {
-    let mut id = [0; 12];
-    id[0..4].copy_from_slice(&((now_ms.div_euclid(1000)) as u32).to_be_bytes());
-    // The standard library's hasher is seeded from the system's randomness.
-    let random = RandomState::new().build_hasher().finish();
-    id[4..12].copy_from_slice(&random.to_be_bytes());
-    ObjectId(id)
 }
 
 /// A request to end the process.

@@ -101,9 +101,9 @@ parameters! {
     TransactionLifetimeSeconds "transactionLifetimeLimitSeconds" Never
         Kind::Number(60, 1, i64::MAX);
     /// Expired documents are deleted.
-    TtlMonitorEnabled "ttlMonitorEnabled" Never Kind::Switch(false);
+    TtlMonitorEnabled "ttlMonitorEnabled" RuntimeAndStartup Kind::Switch(true);
     /// Seconds between two deletions of expired documents.
-    TtlMonitorSleepSecs "ttlMonitorSleepSecs" Never Kind::Number(60, 1, i32::MAX as i64);
+    TtlMonitorSleepSecs "ttlMonitorSleepSecs" RuntimeAndStartup Kind::Number(60, 1, i32::MAX as i64);
 }
 
 /// The values.

@@ -374,12 +374,15 @@ impl Service {
         }
     }
 
-    /// Housekeeping, to be called about once a second: deletes expired documents when it is time, lets go of idle cursors, of transactions that were open for too
-    /// long, of sessions and states that nobody uses.
+    /// Housekeeping, to be called about once a second: deletes expired documents when it is time, lets go of idle cursors,
+    /// of transactions that were open for too long, of sessions and states that nobody uses.
     pub fn tick(&self) {
         self.cursors.sweep();
         self.sessions.expire_transactions();
-        self.sessions.sweep();
+        let gone = self.sessions.sweep();
+        if !gone.is_empty() {
+            self.cursors.kill_sessions(|lsid| gone.contains(lsid));
+        }
         self.snapshots.sweep();
         self.ttl_tick();
     }
@@ -470,15 +473,6 @@ impl Service {
             writer.append_element_bytes(element.as_bytes());
         }
         writer.finish()
-    }
-
-    /// Drops cursors and sessions that nobody has used for too long. To be called every few seconds.
-    pub fn sweep(&self) {
-        self.cursors.sweep();
-        let gone = self.sessions.sweep();
-        if !gone.is_empty() {
-            self.cursors.kill_sessions(|lsid| gone.contains(lsid));
-        }
     }
 
     /// Memory in bytes a blocking operator may hold before it spills (parameter

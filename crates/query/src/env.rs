@@ -90,10 +90,7 @@ impl OpContext {
 
     /// A fresh object id of this operation's time.
     pub fn object_id(&self) -> ObjectId {
-        let mut id = [0; 12];
-        id[..4].copy_from_slice(&((self.now_ms / 1000) as u32).to_be_bytes());
-        id[4..].copy_from_slice(&self.random_u64().to_be_bytes());
-        ObjectId(id)
+        ObjectId::generate(self.now_ms)
     }
 }
 

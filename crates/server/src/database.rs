@@ -4,11 +4,15 @@ use nestor_command::{Connection, Outcome, ProcessOptions, Request, Service, Serv
 use nestor_model::{DocRef, Document, Error, ErrorCode, RawDocBuf, ValueRef};
 use nestor_storage::{Engine, EngineOptions, Lsn, StorageError};
 use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Longest sleep of a command that waits for something other than a commit.
 const NAP: Duration = Duration::from_millis(20);
+/// How often the service's housekeeping is done.
+const HOUSEKEEPING: Duration = Duration::from_secs(1);
 
 /// A database within this process. Clones share it; it may be used from many threads at once.
 ///
@@ -34,6 +38,42 @@ const NAP: Duration = Duration::from_millis(20);
 #[derive(Clone)]
 pub struct Database {
     inner: Arc<Inner>,
+    _housekeeper: Arc<Housekeeper>,
+}
+
+/// A thread that does the service's housekeeping, expiry of documents included, and ends when this is dropped.
+struct Housekeeper {
+    /// Dropping it wakes the thread.
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Housekeeper {
+    fn start(inner: Arc<Inner>) -> Self {
+        let (stop, stopped) = mpsc::channel();
+        let work = move || {
+            while stopped.recv_timeout(HOUSEKEEPING) == Err(RecvTimeoutError::Timeout) {
+                inner.service.tick();
+            }
+        };
+        let thread = std::thread::Builder::new().name("nestor-house".into()).spawn(work);
+        Self {
+            stop: Some(stop),
+            // A process that can have no more threads has a database without housekeeping.
+            thread: thread.ok(),
+        }
+    }
+}
+
+impl Drop for Housekeeper {
+    /// Waits for the thread, which may be the last to hold the database: afterwards it can be opened again.
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // What it panicked with was printed.
+            let _ = thread.join();
+        }
+    }
 }
 
 struct Inner {
@@ -100,11 +140,13 @@ impl Database {
         if let Some(path) = path {
             service.spill_dir = path.join("tmp");
         }
+        let inner = Arc::new(Inner {
+            service,
+            idle: Mutex::default(),
+        });
         Self {
-            inner: Arc::new(Inner {
-                service,
-                idle: Mutex::default(),
-            }),
+            _housekeeper: Arc::new(Housekeeper::start(inner.clone())),
+            inner,
         }
     }
 
@@ -198,6 +240,24 @@ mod tests {
             format!("{:?}", found.path("cursor.firstBatch")),
             r#"Some([{"_id": 1}])"#
         );
+    }
+
+    #[test]
+    fn documents_expire() {
+        let db = Database::ephemeral();
+        let every_second = doc! { "setParameter": 1, "ttlMonitorSleepSecs": 1, "$db": "admin" };
+        db.run_command(every_second).unwrap();
+        let index = doc! { "key": doc! { "at": 1 }, "name": "at", "expireAfterSeconds": 0 };
+        db.run_command(doc! { "createIndexes": "c", "indexes": vec![Value::from(index)] })
+            .unwrap();
+        let documents = vec![Value::from(doc! { "at": Value::DateTime(0) })];
+        db.run_command(doc! { "insert": "c", "documents": documents }).unwrap();
+        let count = || format!("{:?}", db.run_command(doc! { "count": "c" }).unwrap().get("n"));
+        let patience = Instant::now() + Duration::from_secs(60);
+        while count() != "Some(0)" {
+            assert!(Instant::now() < patience, "nothing expires");
+            std::thread::sleep(NAP);
+        }
     }
 
     #[test]

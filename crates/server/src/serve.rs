@@ -20,8 +20,6 @@ use tokio::sync::{Notify, watch};
 
 /// How long commands that run when the server stops may take to finish.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
-/// How often idle cursors and sessions are looked for.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// Stack of the threads that run commands: documents nest 200 deep, expressions too.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
@@ -310,7 +308,6 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
             let _ = writeln!(out, "{}", uri(&bound.addresses, port)).and_then(|()| out.flush());
         }
         let housekeeping = tokio::spawn(keep_house(server.clone()));
-        tokio::spawn(sweep(server.clone()));
         let why = stops.wait().await;
         log.info(
             "CONTROL",
@@ -345,15 +342,6 @@ async fn keep_house(server: Arc<Server>) {
         let server = server.clone();
         // It may take locks for a while; an error only means that the runtime is stopping.
         let _ = tokio::task::spawn_blocking(move || server.service.tick()).await;
-    }
-}
-
-/// Drops what nobody uses any more, as long as the server runs.
-async fn sweep(server: Arc<Server>) {
-    let mut interval = tokio::time::interval(SWEEP_INTERVAL);
-    loop {
-        interval.tick().await;
-        server.service.sweep();
     }
 }
 
