@@ -1,7 +1,7 @@
 //! Every query finds the same by every index: random documents with arrays in odd places and random filters, each
 //! run as a scan of the collection, as the planner likes, and with a hint on each index that holds all documents.
 //! Some indexes are there before the documents, some are built over them; documents are replaced and deleted in
-//! between.
+//! between. The same under collations, for indexes that have that of the query, another one or none.
 
 use nestor_command::{Connection, Request, Service, ServiceOptions};
 use nestor_model::{Array, DocRef, Document, RawDoc, Value, ValueRef, doc};
@@ -39,11 +39,18 @@ impl Database {
     }
 
     /// The `_id`s that a find gives, in its order, or the reply that refuses it.
-    fn find(&mut self, filter: &Document, sort: &Document, hint: Option<Value>) -> Result<Vec<i32>, String> {
+    fn find(
+        &mut self,
+        filter: &Document,
+        sort: &Document,
+        hint: Option<Value>,
+        collation: &Option<Document>,
+    ) -> Result<Vec<i32>, String> {
         let mut command = doc! { "find": "c", "filter": filter.clone(), "sort": sort.clone(), "batchSize": 10_000 };
         if let Some(hint) = hint {
             command.push("hint", hint);
         }
+        command.push("collation", collation.clone());
         let reply = self.run(command);
         let Some(ValueRef::Document(cursor)) = reply.get("cursor") else {
             return Err(format!("{reply:?}"));
@@ -70,6 +77,25 @@ impl Database {
             reply = self.must(doc! { "getMore": id, "collection": "c", "batchSize": size });
         }
     }
+
+    /// What `count` and `distinct` of `a` say: how many documents match, and how many values they have. Which of the
+    /// values that a collation finds equal is shown depends on the plan.
+    fn counts(&mut self, filter: &Document, hint: Option<Value>, collation: &Option<Document>) -> (usize, usize) {
+        let mut reply = |mut command: Document| {
+            command.push("query", filter.clone());
+            if let Some(hint) = hint.clone() {
+                command.push("hint", hint);
+            }
+            command.push("collation", collation.clone());
+            self.must(command)
+        };
+        let count = reply(doc! { "count": "c" });
+        let distinct = reply(doc! { "distinct": "c", "key": "a" });
+        match (count.get("n"), distinct.get("values")) {
+            (Some(ValueRef::Int32(n)), Some(ValueRef::Array(values))) => (n as usize, values.len()),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 /// The `_id`s of a batch.
@@ -82,6 +108,38 @@ fn batch(cursor: DocRef<'_>, name: &str) -> Vec<i32> {
         other => panic!("_id is {other:?}"),
     };
     batch.iter().map(id).collect()
+}
+
+fn collation(strength: i32) -> Document {
+    doc! { "locale": "en", "strength": strength }
+}
+
+/// Other strings in place of those in a value: they differ in case and accents.
+fn vary(value: Value, random: &mut Random) -> Value {
+    match value {
+        Value::String(_) => {
+            let texts = [
+                "", "a", "A", "\u{e1}", "\u{c1}", "a\u{301}", "b", "B", "ab", "aB", "ss", "\u{df}", "a-b",
+            ];
+            (*random.pick(&texts)).into()
+        }
+        Value::Document(doc) => vary_document(&doc, random).into(),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| vary(item.to_value(), random))
+            .collect::<Array>()
+            .into(),
+        other => other,
+    }
+}
+
+fn vary_document(doc: &Document, random: &mut Random) -> Document {
+    doc.iter()
+        .map(|(name, value)| match name {
+            "$type" => (name.into(), value.to_value()),
+            _ => (name.into(), vary(value.to_value(), random)),
+        })
+        .collect()
 }
 
 fn path(random: &mut Random) -> String {
@@ -163,8 +221,10 @@ fn filter(random: &mut Random, depth: usize) -> Document {
     out
 }
 
-/// Key, name, other options, and whether every document has an entry.
-fn indexes() -> Vec<(Document, &'static str, Document, bool)> {
+/// Indexes: key, name, other options, and whether every document has an entry.
+type Kinds = Vec<(Document, &'static str, Document, bool)>;
+
+fn indexes() -> Kinds {
     vec![
         (doc! { "a": 1 }, "single", doc! {}, true),
         (doc! { "a": -1 }, "descending", doc! {}, true),
@@ -213,13 +273,77 @@ fn document(random: &mut Random, id: i32) -> Document {
     out
 }
 
-/// A database with documents and the indexes that could be made; returns the hints of complete ones.
-fn prepare(random: &mut Random) -> (Database, Vec<Value>) {
+/// Indexes of several collations.
+fn collated_indexes() -> Kinds {
+    let under = |strength| doc! { "collation": collation(strength) };
+    let partial = |strength: i32, filter: Document| {
+        let mut options = under(strength);
+        options.push("partialFilterExpression", filter);
+        options
+    };
+    vec![
+        (
+            doc! { "a": 1 },
+            "simple",
+            doc! { "collation": doc! { "locale": "simple" } },
+            true,
+        ),
+        (doc! { "a": 1 }, "letters", under(1), true),
+        (doc! { "a": -1 }, "accents", under(2), true),
+        (doc! { "a.b": 1 }, "dotted", under(1), true),
+        (doc! { "a": 1, "b": -1 }, "compound", under(1), true),
+        (doc! { "c": -1, "a.b": 1, "a.a": 1 }, "three", under(3), true),
+        (doc! { "d": "hashed" }, "hashed", under(1), true),
+        (doc! { "$**": 1 }, "wild", under(1), true),
+        (
+            doc! { "c": 1, "$**": 1 },
+            "wild_after",
+            doc! { "wildcardProjection": doc! { "c": 0, "d": 0 }, "collation": collation(2) },
+            true,
+        ),
+        (
+            doc! { "c": 1 },
+            "sparse",
+            doc! { "sparse": true, "collation": collation(1) },
+            false,
+        ),
+        (
+            doc! { "b": 1 },
+            "partial",
+            partial(1, doc! { "b": doc! { "$gte": "a" } }),
+            false,
+        ),
+        (
+            doc! { "b": 1 },
+            "partial_number",
+            partial(3, doc! { "b": doc! { "$gte": 1 } }),
+            false,
+        ),
+        (
+            doc! { "a": 1, "d": 1 },
+            "partial_exists",
+            partial(1, doc! { "d": doc! { "$exists": true } }),
+            false,
+        ),
+    ]
+}
+
+/// A database with documents and those of the indexes that could be made; returns the hints of complete ones.
+fn prepare(random: &mut Random, kinds: &Kinds, options: &Document) -> (Database, Vec<Value>) {
+    let collated = kinds
+        .iter()
+        .any(|(_, _, options, _)| options.get("collation").is_some());
+    let document = |random: &mut Random, id: i32| {
+        let plain = document(random, id);
+        if collated { vary_document(&plain, random) } else { plain }
+    };
     let mut db = Database::new();
-    db.must(doc! { "create": "c" });
+    let mut create = doc! { "create": "c" };
+    options.iter().for_each(|(name, value)| create.push(name, value));
+    db.must(create);
     let mut hints = vec![Value::from("_id_")];
     let mut make = |db: &mut Database, late: bool, random: &mut Random, chosen: &mut Vec<bool>| {
-        for (at, (key, name, options, whole)) in indexes().into_iter().enumerate() {
+        for (at, (key, name, options, whole)) in kinds.iter().cloned().enumerate() {
             if !late {
                 chosen.push(random.one_in(2));
             }
@@ -261,18 +385,40 @@ fn prepare(random: &mut Random) -> (Database, Vec<Value>) {
 
 #[test]
 fn queries_find_the_same_by_every_index() {
-    let (mut compared, mut found, mut refused) = (0, 0, 0);
     // Those from 15 on have found something.
-    for seed in [0, 1, 2, 3, 4, 5, 15, 42, 44, 76] {
+    find_the_same(&[0, 1, 2, 3, 4, 5, 15, 42, 44, 76], &indexes(), false);
+}
+
+#[test]
+fn queries_find_the_same_under_every_collation() {
+    find_the_same(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], &collated_indexes(), true);
+}
+
+fn find_the_same(seeds: &[u64], kinds: &Kinds, collated: bool) {
+    let (mut compared, mut found, mut refused) = (0, 0, 0);
+    for &seed in seeds {
         let mut random = Random::new(seed);
-        let (mut db, hints) = prepare(&mut random);
+        let options = match collated && random.one_in(2) {
+            true => doc! { "collation": collation(2) },
+            false => doc! {},
+        };
+        let (mut db, hints) = prepare(&mut random, kinds, &options);
         let report = db.must(doc! { "validate": "c", "full": true });
         assert!(
             report.get("valid").is_some_and(ValueRef::truthy),
             "seed {seed}: {report:?}"
         );
         for _ in 0..120 {
-            let filter = filter(&mut random, 2);
+            let mut filter = filter(&mut random, 2);
+            let mut under = None;
+            if collated {
+                filter = vary_document(&filter, &mut random);
+                under = match random.below(4) {
+                    0 => None,
+                    1 => Some(doc! { "locale": "simple" }),
+                    _ => Some(collation(1 + random.below(3) as i32)),
+                };
+            }
             let sort = random
                 .pick(&[
                     doc! { "_id": 1 },
@@ -284,12 +430,23 @@ fn queries_find_the_same_by_every_index() {
                 .clone();
             let natural = Value::from(doc! { "$natural": 1 });
             // Some filters are refused, and some sorts of parallel arrays.
-            let Ok(expected) = db.find(&filter, &sort, Some(natural)) else {
+            let Ok(expected) = db.find(&filter, &sort, Some(natural), &under) else {
                 continue;
             };
             found += expected.len();
+            let counted = db.counts(&filter, Some(doc! { "$natural": 1 }.into()), &under);
+            assert_eq!(
+                counted.0,
+                expected.len(),
+                "seed {seed}, collation {under:?}: {filter:?}"
+            );
+            assert_eq!(
+                db.counts(&filter, None, &under),
+                counted,
+                "seed {seed}, collation {under:?}: {filter:?}"
+            );
             for hint in std::iter::once(None).chain(hints.iter().cloned().map(Some)) {
-                let answered = db.find(&filter, &sort, hint.clone());
+                let answered = db.find(&filter, &sort, hint.clone(), &under);
                 compared += 1;
                 // A wildcard index is of no use to some.
                 if answered
@@ -302,7 +459,7 @@ fn queries_find_the_same_by_every_index() {
                 if answered != Ok(expected.clone()) {
                     let all = db.must(doc! { "find": "c", "batchSize": 100 });
                     panic!(
-                        "seed {seed}, hint {hint:?}, sort {sort:?}: {filter:?}\n  expected {expected:?}\n  answered {answered:?}\n  {all:?}"
+                        "seed {seed}, hint {hint:?}, sort {sort:?}, collation {under:?}: {filter:?}\n  expected {expected:?}\n  answered {answered:?}\n  {all:?}"
                     );
                 }
             }
