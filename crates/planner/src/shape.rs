@@ -240,14 +240,15 @@ pub struct Written<'a> {
 }
 
 impl Written<'_> {
-    /// The plan shape of `query`, which was parsed from them: filter and sort count as they were understood.
+    /// The plan shape of `query`, which was parsed from them: filter, sort and collation count as they were understood.
     pub fn shape(&self, query: &FindQuery) -> String {
         let sort = query.sort.as_ref().map(|spec| spec.serialize());
+        let collation = query.collation.as_ref().map(|own| own.collation().to_document());
         plan_shape(
             &query.filter,
             sort.as_ref().map(Document::as_ref),
             self.projection.filter(|doc| !doc.is_empty()),
-            self.collation.filter(|doc| !doc.is_empty()),
+            collation.as_ref().map(Document::as_ref),
         )
     }
 }

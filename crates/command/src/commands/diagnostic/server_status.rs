@@ -32,7 +32,7 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 type Section = fn(&Context<'_>, &mut RawWriter);
 
-const SECTIONS: [(&str, Section); 13] = [
+const SECTIONS: [(&str, Section); 14] = [
     ("asserts", asserts),
     ("connections", connections),
     ("extra_info", extra_info),
@@ -40,6 +40,7 @@ const SECTIONS: [(&str, Section); 13] = [
     ("indexBuilds", index_builds),
     ("indexBulkBuilder", index_bulk_builder),
     ("mem", mem),
+    ("metrics", metrics),
     ("network", network),
     ("opcounters", opcounters),
     ("repl", repl),
@@ -130,6 +131,28 @@ fn mem(_: &Context<'_>, reply: &mut RawWriter) {
     reply.append("resident", system_mib("/proc/self/status", "VmRSS") as i32);
     reply.append("virtual", system_mib("/proc/self/status", "VmSize") as i32);
     reply.append("supported", cfg!(target_os = "linux"));
+}
+
+/// Of MongoDB's metrics those of the choice between plans.
+fn metrics(context: &Context<'_>, reply: &mut RawWriter) {
+    let totals = context.service.plan_cache.totals();
+    let as_long = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    reply.begin_document("query");
+    reply.begin_document("multiPlanner");
+    reply.append("classicCount", as_long(totals.trials));
+    reply.append("classicMicros", as_long(totals.trial_micros));
+    reply.append("classicWorks", as_long(totals.trial_works));
+    reply.end();
+    reply.begin_document("planCache");
+    reply.begin_document("classic");
+    reply.append("hits", as_long(totals.hits));
+    reply.append("misses", as_long(totals.misses));
+    reply.append("replanned", as_long(totals.replans));
+    reply.end();
+    reply.end();
+    reply.append("planCacheTotalQueryShapes", totals.entries as i64);
+    reply.append("planCacheTotalSizeEstimateBytes", totals.bytes as i64);
+    reply.end();
 }
 
 fn network(context: &Context<'_>, reply: &mut RawWriter) {

@@ -17,7 +17,7 @@ fn run(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
     let ns = super::target(context)?;
     // MongoDB looks no further when there is no collection.
     if super::exists(context, &ns) {
-        let shape = super::shape(context.body, true)?;
+        let shape = super::shape(context, &ns, true)?;
         super::forget(context, &ns, shape.as_ref().map(|shape| shape.text.as_str()));
     }
     Ok(())

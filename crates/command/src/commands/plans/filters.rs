@@ -41,7 +41,7 @@ fn set(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
     if !super::exists(context, &ns) {
         bail!(BadValue, "no such collection: {ns}");
     }
-    let Some(shape) = super::shape(context.body, false)? else {
+    let Some(shape) = super::shape(context, &ns, false)? else {
         bail!(BadValue, "required field query missing");
     };
     let Some(ValueRef::Array(items)) = context.body.get("indexes") else {
@@ -102,7 +102,7 @@ fn clear(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
     if !super::exists(context, &ns) {
         return Ok(());
     }
-    match super::shape(context.body, true)? {
+    match super::shape(context, &ns, true)? {
         Some(shape) => {
             super::forget(context, &ns, Some(&shape.text));
             context.service.index_filters.clear(&ns, &shape.text);

@@ -6,10 +6,12 @@ mod settings;
 
 use crate::Context;
 use crate::dispatch::CommandSpec;
+use nestor_exec::catalog::id_collation;
 use nestor_model::{DocRef, Document, ErrorCode, Namespace, RawDoc, Result, ValueRef, bail};
 use nestor_planner::FindQuery;
 use nestor_planner::shape::{Written, plan_shape_hash};
 use nestor_query::Scope;
+use nestor_query::collation::Collator;
 use nestor_query::sort::SortSpec;
 use nestor_storage::View;
 
@@ -86,7 +88,8 @@ fn document<'a>(body: RawDoc<'a>, name: &str, null_is_absent: bool) -> Result<Op
 /// Reads `query`, `sort`, `projection` and `collation`; `None` without a query.
 ///
 /// Errors: 2 for the wrong types and for a sort or projection without a query, 40414 for a collation without locale.
-fn shape(body: RawDoc<'_>, null_is_absent: bool) -> Result<Option<Shape>> {
+fn shape(context: &Context<'_>, ns: &Namespace, null_is_absent: bool) -> Result<Option<Shape>> {
+    let body = context.body;
     let sort = document(body, "sort", null_is_absent)?;
     let projection = document(body, "projection", null_is_absent)?;
     let collation = document(body, "collation", null_is_absent)?;
@@ -104,8 +107,16 @@ fn shape(body: RawDoc<'_>, null_is_absent: bool) -> Result<Option<Shape>> {
             bail!(40414, "BSON field 'collation.locale' is missing but a required field");
         }
     }
+    let snapshot = context.service.engine.snapshot();
+    // What queries compare by that say nothing is the collection's own.
+    let collator = match (collation, snapshot.catalog().get(ns)) {
+        (Some(collation), _) => Collator::parse(collation)?,
+        (None, Some(collection)) => id_collation(collection)?,
+        (None, None) => None,
+    };
     let filter = nestor_query::MatchExpr::parse(query, &mut Scope::new())?.normalize();
     let mut find = FindQuery::all(filter.into());
+    find.collation = collator;
     if let Some(sort) = sort.filter(|sort| !sort.is_empty()) {
         find.sort = Some(SortSpec::parse(sort)?.into());
     }
