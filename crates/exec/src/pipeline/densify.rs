@@ -10,7 +10,7 @@ use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::ops::Sort;
 use crate::row::Row;
 use nestor_model::number::Num;
-use nestor_model::{Array, DocRef, Document, Error, Result, Value, compare};
+use nestor_model::{Array, DocRef, Document, Error, Path, Result, Value, compare};
 use nestor_query::collation::{Collator, Key};
 use nestor_query::sort::{SortBy, SortPart, SortSpec};
 use nestor_query::stage::{Densify, DensifyBounds};
@@ -36,13 +36,19 @@ pub(super) struct DensifyOp {
 }
 
 impl DensifyOp {
-    pub(super) fn new(input: BoxOperator, densify: Arc<Densify>) -> Self {
-        let order = SortSpec::of(vec![SortPart {
-            by: SortBy::Path(densify.field.clone()),
+    pub(super) fn new(input: BoxOperator, densify: Arc<Densify>, collator: Option<&Collator>) -> Self {
+        // Sequences that end with their partitions come one after the other.
+        let partitions = match densify.bounds {
+            DensifyBounds::Partition => densify.partition_by.as_slice(),
+            _ => &[],
+        };
+        let part = |path: &Path| SortPart {
+            by: SortBy::Path(path.clone()),
             ascending: true,
-        }]);
+        };
+        let order = partitions.iter().chain([&densify.field]).map(part).collect();
         Self {
-            sorted: Sort::new(input, Arc::new(order), None, false),
+            sorted: Sort::new(input, Arc::new(SortSpec::of(order).under(collator)), None, false),
             densify,
             next: BTreeMap::new(),
             least: None,

@@ -148,7 +148,7 @@ fn build_each(
                 spec.clone(),
                 context.collator.as_ref(),
             )?),
-            Stage::Densify(spec) => Box::new(densify::DensifyOp::new(node, spec.clone())),
+            Stage::Densify(spec) => Box::new(densify::DensifyOp::new(node, spec.clone(), context.collator.as_ref())),
             Stage::SetWindowFields(spec) => {
                 Box::new(window::WindowOp::new(node, spec.clone(), context.collator.as_ref()))
             }

@@ -1,6 +1,6 @@
 //! Parsing filter documents: logical and other top-level operators. Fields are `parse_field`'s.
 
-use super::{ExprTest, MatchExpr};
+use super::{ExprTest, InSet, MatchExpr, Predicate};
 use crate::env::Scope;
 use crate::expr::Expr;
 use crate::schema::Schema;
@@ -113,12 +113,27 @@ impl Parser<'_> {
                 Ok(match test.expr.constant().map(|v| v.truthy()) {
                     Some(true) => MatchExpr::AlwaysTrue,
                     Some(false) => MatchExpr::AlwaysFalse,
-                    None => MatchExpr::Expr(Arc::new(test)),
+                    None => match self.uncollated_in(&test.expr) {
+                        Some(also) => MatchExpr::And(vec![also, MatchExpr::Expr(Arc::new(test))]),
+                        None => MatchExpr::Expr(Arc::new(test)),
+                    },
                 })
             }
             "text" => bail!(IndexNotFound, "text index required for $text query"),
             _ => bail!(BadValue, "unknown top level operator: ${operator}"),
         }
+    }
+
+    /// MongoDB narrows `$expr: {$in: ["$path", [..]]}` by `{path: {$in: [..]}}`, and forgets the collation there. So a
+    /// document has to match under both.
+    fn uncollated_in(&self, expr: &Expr) -> Option<MatchExpr> {
+        self.scope.collator()?;
+        let ("$in", [item, list]) = expr.call()? else {
+            return None;
+        };
+        let values = list.constant()?.as_array()?.iter().map(ValueRef::to_value).collect();
+        let set = InSet::new(values, Vec::new(), None);
+        Some(MatchExpr::leaf(item.field_path()?.clone(), Predicate::In(set)))
     }
 
     fn list(&mut self, operator: &str, value: ValueRef<'_>) -> Result<Vec<MatchExpr>> {

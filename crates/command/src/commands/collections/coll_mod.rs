@@ -129,6 +129,7 @@ fn change_options(ws: &mut WriteSet, collection: &Collection, args: &CollModArgs
     let mut new = collection.options.clone();
     if collection.is_view() {
         view(collection, args, &mut new)?;
+        super::create::check_view_collations(ws, &collection.ns, &new)?;
     } else {
         validation(collection, args, &mut new)?;
         capped(collection, args, &mut new)?;

@@ -83,7 +83,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 /// Refuses a view over views of another collation than its own.
 ///
 /// Error: 167.
-fn check_view_collations(view: &dyn View, ns: &Namespace, options: &Document) -> Result<()> {
+pub(super) fn check_view_collations(view: &dyn View, ns: &Namespace, options: &Document) -> Result<()> {
     let collator = match options.get("collation") {
         Some(ValueRef::Document(collation)) => Collator::parse(collation)?,
         _ => None,

@@ -139,7 +139,10 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     context.look_up_settings(&ns)?;
     let read = context.read_view()?;
     let view = read.view();
-    let collator = read::collator(args.collation, view.catalog().get(&ns).map(|c| &**c))?;
+    // Changes are compared by bytes unless the command says otherwise.
+    let of_changes = matches!(args.pipeline.0.iter().next(), Some(ValueRef::Document(stage)) if stage.get("$changeStream").is_some());
+    let on = view.catalog().get(&ns).filter(|_| !of_changes);
+    let collator = read::collator(args.collation, on.map(|c| &**c))?;
     let (op, mut scope) = context.operation_under(args.variables, collator)?;
     let pipeline = ArrayRef::Raw(args.pipeline.0.0);
     let running = context.plan_pipeline_hinted(view, &ns, pipeline, &mut scope, args.hint)?;

@@ -518,6 +518,7 @@ pub(super) fn planner_document(subject: &Subject) -> Document {
     let mut out = doc! {
         "namespace": subject.ns.to_string(),
         "parsedQuery": subject.filter.serialize(),
+        "collation": subject.collator.as_ref().map(|collator| collator.collation().to_document()),
         "indexFilterSet": subject.index_filter_set,
         "queryHash": shape_hash.as_str(),
         "planCacheShapeHash": shape_hash.as_str(),

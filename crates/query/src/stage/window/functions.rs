@@ -195,9 +195,6 @@ impl WindowFunction {
             }
             "$locf" => {
                 no_window(name, window)?;
-                if sort.is_none() {
-                    return Err(Error::failed_to_parse("$locf requires a sortBy"));
-                }
                 Ok(Self::Locf(Expr::parse(argument, scope)?))
             }
             "$minMaxScaler" => Self::parse_scaler(argument, bounds()?, scope),

@@ -115,9 +115,16 @@ pub(super) fn desugar_fill(value: ValueRef<'_>) -> Result<(Option<Document>, Doc
     if windows.is_empty() {
         return Ok((None, values));
     }
-    let Some(sort_by) = options.given("sortBy").map(ValueRef::to_value) else {
-        return Err(Error::location(6_050_202, "$fill with a method requires 'sortBy'"));
-    };
+    let sort_by = options.given("sortBy").map_or(Value::Missing, ValueRef::to_value);
+    // The last value before a gap is known without an order; a line through it is not.
+    let linear =
+        |(_, window): (&str, ValueRef<'_>)| window.as_document().is_some_and(|w| w.get("$linearFill").is_some());
+    if sort_by.is_missing() && windows.iter().any(linear) {
+        return Err(Error::location(
+            6_050_202,
+            "$fill with the method 'linear' requires 'sortBy'",
+        ));
+    }
     let windows = doc! { "partitionBy": partition, "sortBy": sort_by, "output": windows };
     Ok((Some(windows), values))
 }
