@@ -333,3 +333,82 @@ fn unwinding_a_join_at_once_changes_nothing() {
         }
     });
 }
+
+/// A window that slides gives what computing each window anew gives: here by joining each document with the others of
+/// its window.
+#[test]
+fn windows_agree_with_joins() {
+    for seed in 1..=2 {
+        let (mut database, mut random) = (Database::new(), Random::new(seed));
+        let numbers: Vec<Value> = (0..150)
+            .map(|id| {
+                let y = random.below(1000) as f64 / 7.0;
+                // Filters and windows tell undefined from null, $ifNull does not.
+                let z = match random.scalar() {
+                    Value::Undefined => Value::Null,
+                    z => z,
+                };
+                doc! { "_id": id, "x": random.below(50) as i32, "y": y, "z": z }.into()
+            })
+            .collect();
+        database.insert("numbers", numbers);
+        for (before, after) in [(3, 0), (60, 0), (40, 40), (-5, 50)] {
+            let window = format!("window: {{documents: [{}, {after}]}}", -before);
+            let sliding = format!(
+                r#"{{$setWindowFields: {{sortBy: {{_id: 1}}, output: {{
+                dev: {{$stdDevPop: "$y", {window}}}, samp: {{$stdDevSamp: "$x", {window}}},
+                least: {{$min: "$z", {window}}}, most: {{$max: "$z", {window}}}, first: {{$first: "$z", {window}}}, last: {{$last: "$z", {window}}},
+                co: {{$covariancePop: ["$x", "$y"], {window}}}}}}}}}"#
+            );
+            let join = format!(
+                r#"{{$lookup: {{from: "numbers", let: {{id: "$_id"}}, as: "w", pipeline: [
+                {{$match: {{$expr: {{$and: [{{$gte: ["$_id", {{$subtract: ["$$id", {before}]}}]}}, {{$lte: ["$_id", {{$add: ["$$id", {after}]}}]}}]}}}}}},
+                {{$sort: {{_id: 1}}}}, {{$group: {{_id: null, dev: {{$stdDevPop: "$y"}}, samp: {{$stdDevSamp: "$x"}},
+                least: {{$min: "$z"}}, most: {{$max: "$z"}}, first: {{$first: "$z"}}, last: {{$last: "$z"}},
+                mx: {{$avg: "$x"}}, my: {{$avg: "$y"}}, mxy: {{$avg: {{$multiply: ["$x", "$y"]}}}}}}}}]}}}}"#
+            );
+            let round = |of: &str| format!(r#"{{$round: ["{of}", 6]}}"#);
+            let slid = format!(
+                r#"{{$project: {{dev: {}, samp: {}, co: {}, least: 1, most: 1, first: 1, last: 1}}}}"#,
+                round("$dev"),
+                round("$samp"),
+                round("$co")
+            );
+            let joined = r#"{$replaceWith: {$mergeObjects: [{_id: "$_id"}, {$first: "$w"}, {_id: "$_id"}]}}"#;
+            let plain = format!(
+                r#"{{$project: {{dev: {}, samp: {}, co: {{$round: [{{$subtract: ["$mxy", {{$multiply: ["$mx", "$my"]}}]}}, 6]}},
+                least: {{$ifNull: ["$least", null]}}, most: {{$ifNull: ["$most", null]}}, first: {{$ifNull: ["$first", null]}}, last: {{$ifNull: ["$last", null]}}}}}}"#,
+                round("$dev"),
+                round("$samp")
+            );
+            // Zero and its negative are the same deviation.
+            let unsigned = |docs: Vec<String>| docs.into_iter().map(|d| d.replace("-0.0", "0.0")).collect::<Vec<_>>();
+            let fields = r#"{$project: {_id: 1, dev: 1, samp: 1, co: 1, least: 1, most: 1, first: 1, last: 1}}"#;
+            let a = database.run("numbers", &[&sliding, &slid, fields]);
+            let b = database.run("numbers", &[&join, joined, &plain, fields]);
+            let (a, b) = (sorted_fields(unsigned(a)), sorted_fields(unsigned(b)));
+            assert_eq!(a.len(), b.len());
+            for (a, b) in a.iter().zip(&b) {
+                assert_eq!(a, b, "{before} {after}");
+            }
+        }
+    }
+}
+
+/// The same documents with their fields in the order of their names.
+fn sorted_fields(docs: Vec<String>) -> Vec<String> {
+    let mut out: Vec<String> = docs
+        .iter()
+        .map(|doc| {
+            let doc = shell::document(doc).unwrap_or_else(|e| panic!("{doc}: {e}"));
+            let mut fields: Vec<String> = doc
+                .iter()
+                .map(|(n, v)| format!("{n}: {}", shell::print(&v.to_value())))
+                .collect();
+            fields.sort();
+            fields.join(", ")
+        })
+        .collect();
+    out.sort();
+    out
+}

@@ -4,7 +4,7 @@
 //! that value first lets the missing documents out. Rows without the field pass as they are.
 
 use super::lookup::set_path;
-use super::window::{add_unit, value_at};
+use super::window::value_at;
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::ops::Sort;
@@ -152,7 +152,7 @@ impl DensifyOp {
         match (value, self.densify.unit) {
             (Value::DateTime(ms), Some(unit)) => {
                 let amount = step.to_i64_exact().unwrap_or(1);
-                add_unit(*ms, unit, amount).map(Value::DateTime).ok_or_else(overflow)
+                unit.add_utc(*ms, amount).map(Value::DateTime).ok_or_else(overflow)
             }
             _ => {
                 let number = Num::from_ref(value.as_ref()).ok_or_else(overflow)?;

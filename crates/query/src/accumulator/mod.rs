@@ -408,6 +408,7 @@ impl Accumulator {
         match self {
             Self::Sum(s) => s.remove(value),
             Self::Average(s) => s.remove(value),
+            Self::StdDev(s) => s.remove(value),
             _ => false,
         }
     }

@@ -20,6 +20,7 @@ pub use bindings::bind_variables;
 pub use deps::Deps;
 pub(crate) use families::arithmetic::DIVIDE_BY_ZERO;
 pub use families::compare::Comparison;
+pub use families::date::Unit;
 pub use families::hashing::hashed_index_key;
 pub(crate) use path::{check_field_name, validate_path};
 

@@ -1,7 +1,8 @@
 //! `$densify`: documents for the values that are missing in a sequence.
 
 use super::args::Options;
-use super::{ParseContext, RangeUnit, Stage};
+use super::{ParseContext, Stage};
+use crate::expr::Unit;
 use crate::expr::validate_path;
 use nestor_model::number::Num;
 use nestor_model::{ArrayRef, Error, Path, Result, Value, ValueRef};
@@ -17,7 +18,7 @@ pub struct Densify {
     /// Distance of two values; positive.
     pub step: Num,
     /// Unit of the step when the values are dates.
-    pub unit: Option<RangeUnit>,
+    pub unit: Option<Unit>,
     /// Where sequences start and end.
     pub bounds: DensifyBounds,
 }
@@ -71,9 +72,9 @@ pub(super) fn parse(
         ));
     }
     let unit = match range.string("unit")? {
-        Some(name) => Some(
-            RangeUnit::named(name).ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {name}")))?,
-        ),
+        Some(name) => {
+            Some(Unit::parse(name).ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {name}")))?)
+        }
         None => None,
     };
     let bounds = range.get("bounds").ok_or_else(|| range.missing("bounds"))?;
@@ -116,7 +117,7 @@ fn partition_fields(items: ArrayRef<'_>, field: &Path) -> Result<Vec<Path>> {
     Ok(out)
 }
 
-fn parse_bounds(value: ValueRef<'_>, unit: Option<RangeUnit>, partitioned: bool) -> Result<DensifyBounds> {
+fn parse_bounds(value: ValueRef<'_>, unit: Option<Unit>, partitioned: bool) -> Result<DensifyBounds> {
     match value {
         ValueRef::String("full") => Ok(DensifyBounds::Full),
         ValueRef::String("partition") if partitioned => Ok(DensifyBounds::Partition),

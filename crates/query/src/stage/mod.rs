@@ -40,7 +40,7 @@ pub use redact::{Redact, redact};
 pub use sources::SourceStage;
 pub use union_with::UnionWith;
 pub use unwind::{Unwind, Unwound};
-pub use window::{Bound, Bounds, RangeUnit, SetWindowFields, WindowFunction};
+pub use window::{Bound, Bounds, SetWindowFields, WindowFunction};
 pub use written::Written;
 
 use crate::matcher::MatchExpr;

@@ -1,16 +1,18 @@
 //! Window functions over one partition.
 
 use super::frame::{Frame, frames};
+use super::sliding::{SlidingCovariance, SlidingExtremum};
 use super::store::RowStore;
 use super::value_at;
 use crate::interrupt::Interrupt;
 use nestor_model::number::Num;
 use nestor_model::{Error, Path, Result, Value, ValueRef};
 use nestor_query::Expr;
-use nestor_query::accumulator::{Accumulator, AccumulatorSpec, Sum};
+use nestor_query::accumulator::{Accumulator, AccumulatorSpec};
 use nestor_query::env::{Env, OpContext};
+use nestor_query::expr::Unit;
 use nestor_query::sort::{SortBy, SortSpec};
-use nestor_query::stage::{Bounds, RangeUnit, WindowFunction};
+use nestor_query::stage::{Bounds, WindowFunction};
 use std::cmp::Ordering;
 
 /// Rows between two looks at the interrupt.
@@ -28,7 +30,23 @@ impl Partition<'_> {
     /// The value of a function for each row.
     pub(super) fn column(&self, function: &WindowFunction) -> Result<Vec<Value>> {
         match function {
-            WindowFunction::Accumulate(spec, bounds) => self.accumulate(spec, bounds),
+            WindowFunction::Accumulate(spec, bounds) => match spec.name {
+                // These need not look at all rows of a window.
+                "$min" | "$max" => {
+                    let values = self.evaluate(spec.input())?;
+                    let mut sliding = SlidingExtremum::new(&values, spec.name == "$min", self.op.collator.as_ref());
+                    self.each_frame(bounds, |frame| Ok(sliding.slide(frame)))
+                }
+                "$first" | "$last" => {
+                    let values = self.evaluate(spec.input())?;
+                    let first = spec.name == "$first";
+                    self.each_frame(bounds, |(from, to)| {
+                        let at = if first { from } else { to.saturating_sub(1) };
+                        Ok(if from < to { values[at].clone() } else { Value::Null })
+                    })
+                }
+                _ => self.accumulate(spec, bounds),
+            },
             WindowFunction::Rank => self.rank(|position, _| position),
             WindowFunction::DenseRank => self.rank(|_, group| group),
             WindowFunction::DocumentNumber => Ok((1..=self.rows.len()).map(|n| count(n as i64)).collect()),
@@ -54,10 +72,9 @@ impl Partition<'_> {
             }
             WindowFunction::ExpMovingAvg { input, alpha } => self.moving_average(input, alpha),
             WindowFunction::Covariance { x, y, sample, bounds } => {
-                let (xs, ys) = (self.evaluate(x)?, self.evaluate(y)?);
-                self.each_frame(bounds, |(from, to)| {
-                    Ok(covariance(&xs[from..to], &ys[from..to], *sample))
-                })
+                let pairs: Vec<(Value, Value)> = self.evaluate(x)?.into_iter().zip(self.evaluate(y)?).collect();
+                let mut sliding = SlidingCovariance::new(&pairs, *sample);
+                self.each_frame(bounds, |frame| Ok(sliding.slide(frame)))
             }
             WindowFunction::LinearFill { input, sort } => self.linear_fill(input, sort),
             WindowFunction::Locf(input) => {
@@ -217,7 +234,7 @@ impl Partition<'_> {
     }
 
     /// Pairs of x (the sort field) and y. With a unit x must be a date, without it must not.
-    fn points(&self, input: &Expr, sort: &Path, unit: Option<RangeUnit>, name: &str) -> Result<Vec<(Value, Value)>> {
+    fn points(&self, input: &Expr, sort: &Path, unit: Option<Unit>, name: &str) -> Result<Vec<(Value, Value)>> {
         let xs = self.values_at(sort)?;
         let ys = self.evaluate(input)?;
         for x in &xs {
@@ -314,7 +331,7 @@ fn x_of(value: &Value) -> Result<Num> {
     }
 }
 
-fn divide(a: Num, b: Num) -> Num {
+pub(super) fn divide(a: Num, b: Num) -> Num {
     match (a, b) {
         (Num::Decimal(_), _) | (_, Num::Decimal(_)) => Num::Decimal(a.to_decimal().div(b.to_decimal())),
         _ => Num::Double(a.to_f64() / b.to_f64()),
@@ -327,8 +344,8 @@ fn interpolate(left: Num, right: Num, x1: Num, x2: Num, x: Num) -> Value {
 }
 
 /// The distance of two x, in the unit when they are dates.
-fn distance(from: &Value, to: &Value, unit: Option<RangeUnit>) -> Option<Num> {
-    match (from, to, unit.and_then(RangeUnit::fixed_ms)) {
+fn distance(from: &Value, to: &Value, unit: Option<Unit>) -> Option<Num> {
+    match (from, to, unit.and_then(Unit::ms)) {
         (Value::DateTime(a), Value::DateTime(b), Some(unit)) => {
             Some(divide(Num::Int64(b.wrapping_sub(*a)), Num::Int64(unit)))
         }
@@ -336,7 +353,7 @@ fn distance(from: &Value, to: &Value, unit: Option<RangeUnit>) -> Option<Num> {
     }
 }
 
-fn derivative(points: &[(Value, Value)], unit: Option<RangeUnit>) -> Value {
+fn derivative(points: &[(Value, Value)], unit: Option<Unit>) -> Value {
     let ([(x1, y1), ..], [.., (x2, y2)]) = (points, points) else {
         return Value::Null;
     };
@@ -352,7 +369,7 @@ fn derivative(points: &[(Value, Value)], unit: Option<RangeUnit>) -> Value {
     }
 }
 
-fn integral(points: &[(Value, Value)], unit: Option<RangeUnit>) -> Value {
+fn integral(points: &[(Value, Value)], unit: Option<Unit>) -> Value {
     let mut area: Option<Num> = None;
     let mut left: Option<(&Value, Num)> = None;
     for (x, y) in points {
@@ -370,43 +387,6 @@ fn integral(points: &[(Value, Value)], unit: Option<RangeUnit>) -> Value {
         left = Some((x, y));
     }
     area.map_or(Value::Null, Value::from)
-}
-
-/// Pairs that are not both numbers are left out. Pairs with an infinity or NaN count only once there are two finite
-/// ones beside them: then their sum is the result. One finite pair alone gives 0.0.
-fn covariance(xs: &[Value], ys: &[Value], sample: bool) -> Value {
-    let (mut sum_x, mut sum_y, mut moment) = (Sum::default(), Sum::default(), Sum::default());
-    let mut count = 0u32;
-    let mut not_finite: Option<Num> = None;
-    let total = |sum: &Sum| Num::from_ref(sum.result().as_ref()).unwrap_or(Num::Int32(0));
-    // Counts take part as doubles, which shows in the exponents of decimal results.
-    let number = |n: u32| Num::Double(f64::from(n));
-    for (x, y) in xs.iter().zip(ys) {
-        let (Some(x), Some(y)) = (Num::from_ref(x.as_ref()), Num::from_ref(y.as_ref())) else {
-            continue;
-        };
-        if !x.is_finite() || !y.is_finite() {
-            let pair = x.add(y);
-            not_finite = Some(not_finite.map_or(pair, |sum| sum.add(pair)));
-            continue;
-        }
-        // One pass: the co-moment grows by (x - mean of x before) * (y - mean of y with it).
-        let from_mean = (count > 0).then(|| x.sub(divide(total(&sum_x), number(count))));
-        count += 1;
-        sum_x.add(x.into());
-        sum_y.add(y.into());
-        if let Some(dx) = from_mean {
-            let dy = y.sub(divide(total(&sum_y), number(count)));
-            moment.add(dx.mul(dy).into());
-        }
-    }
-    let divisor = if sample { count.saturating_sub(1) } else { count };
-    match (divisor, count, not_finite) {
-        (0, _, _) => Value::Null,
-        (_, 1, _) => Value::Double(0.0),
-        (_, _, Some(sum)) => sum.into(),
-        _ => divide(total(&moment), number(divisor)).into(),
-    }
 }
 
 fn scale(value: &Value, window: &[Value], min: f64, max: f64) -> Result<Value> {

@@ -1,9 +1,9 @@
 //! Which rows of a partition are in the window of each row.
 
-use nestor_model::date::{Civil, days_in_month};
 use nestor_model::number::Num;
 use nestor_model::{Error, Result, Value, ValueRef, compare};
-use nestor_query::stage::{Bound, Bounds, RangeUnit};
+use nestor_query::expr::Unit;
+use nestor_query::stage::{Bound, Bounds};
 use std::cmp::Ordering;
 
 /// Positions from the first to behind the last row of a window.
@@ -44,7 +44,7 @@ pub(super) fn frames(
 }
 
 /// Errors: 5429413 a date without unit, 5429414 no number, 5429513 no date.
-fn check(value: &Value, unit: Option<RangeUnit>) -> Result<()> {
+fn check(value: &Value, unit: Option<Unit>) -> Result<()> {
     match (unit, value) {
         (Some(_), Value::DateTime(_)) => Ok(()),
         (Some(_), other) => Err(Error::location(
@@ -70,7 +70,7 @@ fn check(value: &Value, unit: Option<RangeUnit>) -> Result<()> {
 }
 
 /// Both ends only move forwards, as the values ascend.
-fn range_frames(values: &[Value], lower: Bound<Num>, upper: Bound<Num>, unit: Option<RangeUnit>) -> Result<Vec<Frame>> {
+fn range_frames(values: &[Value], lower: Bound<Num>, upper: Bound<Num>, unit: Option<Unit>) -> Result<Vec<Frame>> {
     let (mut from, mut to) = (0, 0);
     let mut out = Vec::with_capacity(values.len());
     for value in values {
@@ -93,7 +93,7 @@ fn range_frames(values: &[Value], lower: Bound<Num>, upper: Bound<Num>, unit: Op
 }
 
 /// The value at a bound; `None` when it is unbounded.
-fn threshold(value: &Value, bound: Bound<Num>, unit: Option<RangeUnit>) -> Result<Option<Value>> {
+fn threshold(value: &Value, bound: Bound<Num>, unit: Option<Unit>) -> Result<Option<Value>> {
     let offset = match bound {
         Bound::Unbounded => return Ok(None),
         Bound::Current => return Ok(Some(value.clone())),
@@ -102,7 +102,7 @@ fn threshold(value: &Value, bound: Bound<Num>, unit: Option<RangeUnit>) -> Resul
     match (unit, value) {
         (Some(unit), Value::DateTime(ms)) => {
             let amount = offset.to_i64_exact().unwrap_or(0);
-            let moved = add_unit(*ms, unit, amount);
+            let moved = unit.add_utc(*ms, amount);
             moved
                 .map(|ms| Some(Value::DateTime(ms)))
                 .ok_or_else(|| Error::location(5_166_406, "date overflow in a window's range"))
@@ -112,28 +112,6 @@ fn threshold(value: &Value, bound: Bound<Num>, unit: Option<RangeUnit>) -> Resul
             Ok(Some(number.add(offset).into()))
         }
     }
-}
-
-/// Adds an amount of a unit; in months the day is cut to the month's last.
-pub(in crate::pipeline) fn add_unit(ms: i64, unit: RangeUnit, amount: i64) -> Option<i64> {
-    if let Some(fixed) = unit.fixed_ms() {
-        return ms.checked_add(fixed.checked_mul(amount)?);
-    }
-    let civil = Civil::from_ms(ms);
-    let months = civil
-        .year
-        .checked_mul(12)?
-        .checked_add(i64::from(civil.month) - 1)?
-        .checked_add(unit.months().checked_mul(amount)?)?;
-    let (year, month) = (months.div_euclid(12), months.rem_euclid(12) as u32 + 1);
-    let day = civil.day.min(days_in_month(year, month)?);
-    Civil {
-        year,
-        month,
-        day,
-        ..civil
-    }
-    .to_ms()
 }
 
 #[cfg(test)]
@@ -157,17 +135,6 @@ mod tests {
         assert_eq!(
             frames(&range, 1, text).expect_err("no number").code().number(),
             5_429_414
-        );
-    }
-
-    #[test]
-    fn months_end_on_their_last_day() {
-        let jan31 = nestor_model::date::parse_iso("2024-01-31").expect("a date");
-        let feb29 = nestor_model::date::parse_iso("2024-02-29").expect("a date");
-        assert_eq!(add_unit(jan31, RangeUnit::Month, 1), Some(feb29));
-        assert_eq!(
-            add_unit(jan31, RangeUnit::Day, -30),
-            nestor_model::date::parse_iso("2024-01-01")
         );
     }
 }

@@ -2,6 +2,7 @@
 
 mod compute;
 mod frame;
+mod sliding;
 mod store;
 
 use super::lookup::set_path;
@@ -11,7 +12,6 @@ use crate::ops::Sort;
 use crate::row::{Row, RowDoc};
 use crate::spill::Spilled;
 use compute::Partition;
-pub(super) use frame::add_unit;
 use nestor_model::{DocRef, Document, Path, Result, Value, ValueRef, doc};
 use nestor_query::collation::{Collator, equal};
 use nestor_query::env::Env;

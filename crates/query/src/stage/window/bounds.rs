@@ -1,5 +1,6 @@
 //! The bounds of a window.
 
+use crate::expr::Unit;
 use crate::sort::{SortBy, SortSpec};
 use nestor_model::number::Num;
 use nestor_model::{ArrayRef, DocRef, Error, Result, ValueRef};
@@ -15,68 +16,13 @@ pub enum Bound<T> {
     Offset(T),
 }
 
-/// Units of time for ranges over dates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum RangeUnit {
-    Year,
-    Quarter,
-    Month,
-    Week,
-    Day,
-    Hour,
-    Minute,
-    Second,
-    Millisecond,
-}
-
-impl RangeUnit {
-    /// The unit of that name.
-    pub fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "year" => Self::Year,
-            "quarter" => Self::Quarter,
-            "month" => Self::Month,
-            "week" => Self::Week,
-            "day" => Self::Day,
-            "hour" => Self::Hour,
-            "minute" => Self::Minute,
-            "second" => Self::Second,
-            "millisecond" => Self::Millisecond,
-            _ => return None,
-        })
-    }
-
-    /// Its length in milliseconds; `None` for units whose length varies.
-    pub fn fixed_ms(self) -> Option<i64> {
-        Some(match self {
-            Self::Week => 7 * 86_400_000,
-            Self::Day => 86_400_000,
-            Self::Hour => 3_600_000,
-            Self::Minute => 60_000,
-            Self::Second => 1000,
-            Self::Millisecond => 1,
-            Self::Month | Self::Quarter | Self::Year => return None,
-        })
-    }
-
-    /// Months in it, for units whose length varies.
-    pub fn months(self) -> i64 {
-        match self {
-            Self::Year => 12,
-            Self::Quarter => 3,
-            _ => 1,
-        }
-    }
-}
-
 /// Which documents of the partition are in the window of one of them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Bounds {
     /// By position.
     Documents(Bound<i64>, Bound<i64>),
     /// By the value of the sort field; with a unit the values are dates.
-    Range(Bound<Num>, Bound<Num>, Option<RangeUnit>),
+    Range(Bound<Num>, Bound<Num>, Option<Unit>),
 }
 
 impl Bounds {
@@ -102,7 +48,7 @@ impl Bounds {
                 "documents" => documents = Some(pair(value)?),
                 "range" => range = Some(pair(value)?),
                 "unit" => {
-                    let named = value.as_str().and_then(RangeUnit::named);
+                    let named = value.as_str().and_then(Unit::parse);
                     unit = Some(named.ok_or_else(|| match value {
                         ValueRef::String(name) => Error::failed_to_parse(format!("unknown time unit value: {name}")),
                         _ => Error::failed_to_parse("'unit' must be a string"),
@@ -162,12 +108,7 @@ impl Bounds {
         Ok(Self::Documents(lower, upper))
     }
 
-    fn range(
-        lower: ValueRef<'_>,
-        upper: ValueRef<'_>,
-        unit: Option<RangeUnit>,
-        sort: Option<&SortSpec>,
-    ) -> Result<Self> {
+    fn range(lower: ValueRef<'_>, upper: ValueRef<'_>, unit: Option<Unit>, sort: Option<&SortSpec>) -> Result<Self> {
         let number = |value: ValueRef<'_>| {
             bound(value)?.map_or_else(
                 || match Num::from_ref(value) {

@@ -1,7 +1,8 @@
 //! What can be computed over a window.
 
-use super::bounds::{Bounds, RangeUnit};
+use super::bounds::Bounds;
 use crate::accumulator::AccumulatorSpec;
+use crate::expr::Unit;
 use crate::sort::{SortBy, SortSpec};
 use crate::{Expr, Scope};
 use nestor_model::number::Num;
@@ -34,7 +35,7 @@ pub enum WindowFunction {
         /// x.
         sort: Path,
         /// Unit of x when it is a date.
-        unit: Option<RangeUnit>,
+        unit: Option<Unit>,
         /// The window.
         bounds: Bounds,
     },
@@ -45,7 +46,7 @@ pub enum WindowFunction {
         /// x.
         sort: Path,
         /// Unit of x when it is a date.
-        unit: Option<RangeUnit>,
+        unit: Option<Unit>,
         /// The window.
         bounds: Bounds,
     },
@@ -384,7 +385,7 @@ fn rank_style_argument(name: &str) -> Error {
     )
 }
 
-fn input_and_unit(name: &str, argument: ValueRef<'_>, scope: &mut Scope) -> Result<(Expr, Option<RangeUnit>)> {
+fn input_and_unit(name: &str, argument: ValueRef<'_>, scope: &mut Scope) -> Result<(Expr, Option<Unit>)> {
     let ValueRef::Document(doc) = argument else {
         return Err(Error::failed_to_parse(format!(
             "{name} expects an object that specifies 'input'"
@@ -395,9 +396,9 @@ fn input_and_unit(name: &str, argument: ValueRef<'_>, scope: &mut Scope) -> Resu
         match (option, value) {
             ("input", _) => input = Some(Expr::parse(value, scope)?),
             ("unit", ValueRef::String(text)) => {
-                let named = RangeUnit::named(text)
+                let named = Unit::parse(text)
                     .ok_or_else(|| Error::failed_to_parse(format!("unknown time unit value: {text}")))?;
-                if named.fixed_ms().is_none() {
+                if named.ms().is_none() {
                     return Err(Error::location(
                         5_490_710,
                         format!("unit must be 'week' or smaller for {name}"),

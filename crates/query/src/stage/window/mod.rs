@@ -3,7 +3,7 @@
 mod bounds;
 mod functions;
 
-pub use bounds::{Bound, Bounds, RangeUnit};
+pub use bounds::{Bound, Bounds};
 pub use functions::WindowFunction;
 
 use super::args::Options;

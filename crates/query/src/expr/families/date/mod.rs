@@ -19,6 +19,7 @@ mod trunc;
 pub(crate) mod unit;
 pub(crate) mod zone;
 
+pub use unit::Unit;
 pub(crate) use zone::Zone;
 
 /// The tables of the family's files.

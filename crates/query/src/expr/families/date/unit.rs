@@ -5,7 +5,8 @@ use nestor_model::date::{Civil, DAY_MS, days_in_month};
 
 /// A unit of time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Unit {
+#[allow(missing_docs)]
+pub enum Unit {
     Year,
     Quarter,
     Month,
@@ -19,7 +20,7 @@ pub(crate) enum Unit {
 
 impl Unit {
     /// By its name.
-    pub(crate) fn parse(name: &str) -> Option<Self> {
+    pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "year" => Unit::Year,
             "quarter" => Unit::Quarter,
@@ -35,7 +36,7 @@ impl Unit {
     }
 
     /// Months in one, for units of the calendar.
-    pub(crate) fn months(self) -> Option<i64> {
+    pub fn months(self) -> Option<i64> {
         match self {
             Unit::Year => Some(12),
             Unit::Quarter => Some(3),
@@ -45,7 +46,7 @@ impl Unit {
     }
 
     /// Milliseconds in one, for units of fixed length (days and weeks have 24 and 168 hours of local time).
-    pub(crate) fn ms(self) -> Option<i64> {
+    pub fn ms(self) -> Option<i64> {
         Some(match self {
             Unit::Week => 7 * DAY_MS,
             Unit::Day => DAY_MS,
@@ -55,6 +56,12 @@ impl Unit {
             Unit::Millisecond => 1,
             _ => return None,
         })
+    }
+
+    /// The instant that many units later in UTC; `None` when out of range. A day that the target month does not have
+    /// becomes its last.
+    pub fn add_utc(self, ms: i64, amount: i64) -> Option<i64> {
+        add(ms, self, amount, &Zone::UTC)
     }
 
     /// Shorter than a day: counted in elapsed time, not on the local calendar.
@@ -113,4 +120,20 @@ pub(crate) fn parse_weekday(name: &str) -> Option<u32> {
 /// Days since the epoch of the last `start` day of the week at or before a local time.
 pub(crate) fn week_start(local: i64, start: u32) -> i64 {
     local.div_euclid(DAY_MS) - i64::from((weekday(local) + 7 - start) % 7)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn months_end_on_their_last_day() {
+        let jan31 = nestor_model::date::parse_iso("2024-01-31").expect("a date");
+        let feb29 = nestor_model::date::parse_iso("2024-02-29").expect("a date");
+        assert_eq!(Unit::Month.add_utc(jan31, 1), Some(feb29));
+        assert_eq!(
+            Unit::Day.add_utc(jan31, -30),
+            nestor_model::date::parse_iso("2024-01-01")
+        );
+    }
 }
