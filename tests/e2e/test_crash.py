@@ -212,3 +212,56 @@ def test_create_drop_and_index_survive(tmp_path):
                 raise AssertionError("the unique index was lost")
             except OperationFailure as error:
                 assert error.code == 11000
+
+
+def test_an_interrupted_index_build_leaves_nothing(tmp_path):
+    print(f"\nindex build crash test: seed {SEED} (NESTOR_CRASH_SEED)")
+    dice = random.Random(SEED)
+    dbpath = tmp_path / "data"
+    with Server(dbpath) as server:
+        filler = [{"_id": f"filler-{n}", "w": -1, "a": n, "b": n, "c": n, "pad": "z" * 60} for n in range(12_000)]
+        server.client().crash.docs.insert_many(filler)
+        models = [{} for _ in range(WRITERS)]
+        for phase in ("", "inserting keys", "draining")[: max(1, ROUNDS - 1)]:
+            client = server.client(maxPoolSize=None, serverSelectionTimeoutMS=500)
+            writers = [Writer(i, client, models[i], dice.random()) for i in range(WRITERS)]
+            for writer in writers:
+                writer.start()
+            seen = []
+            builder = threading.Thread(target=build_until_crash, args=(client, seen), daemon=True)
+            builder.start()
+            running = {"command.createIndexes": "docs", "msg": {"$regex": f"^Index Build: {phase}"}}
+            while not seen and not client.admin.command({"currentOp": 1, **running})["inprog"]:
+                pass
+            time.sleep(dice.random() * 0.3)
+            server.process.kill()
+            server.process.wait()
+            builder.join(60)
+            for writer in writers:
+                writer.join(60)
+                assert writer.problem is None, repr(writer.problem)
+            server.close_clients()
+
+            check(dbpath)
+            server.start()
+            collection = server.client().crash.docs
+            models = [verify(collection, writer) for writer in writers]
+            indexes_agree(collection)
+            found = set(collection.index_information())
+            # All indexes of one command or none; those of an acknowledged command in any case.
+            assert found == {"_id_", "a_1", "w_1_a_-1"} or (found == {"_id_"} and seen != ["built"]), (found, seen)
+            print(f"  build {'acknowledged' if seen else 'interrupted'} {phase}, indexes {sorted(found)}")
+            collection.drop_indexes()
+            collection.create_index("a")
+            indexes_agree(collection)
+            collection.drop_indexes()
+            server.close_clients()
+
+
+def build_until_crash(client, seen):
+    models = [pymongo.IndexModel([("a", 1)]), pymongo.IndexModel([("w", 1), ("a", -1)])]
+    try:
+        client.crash.get_collection("docs", write_concern=JOURNALED).create_indexes(models)
+        seen.append("built")
+    except (AutoReconnect, ConnectionFailure):
+        pass
