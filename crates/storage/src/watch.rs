@@ -9,11 +9,62 @@
 use crate::cursor::Overlay;
 use crate::{Bytes, TreeId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// A watch on the records of one tree; it ends when this is dropped.
 pub struct Watch {
     pub(crate) state: Arc<WatchState>,
+    pub(crate) brakes: Arc<Brakes>,
+}
+
+impl Watch {
+    /// Makes commits wait that long for each record of the tree that they write, so that whoever watches can keep up
+    /// with them; see [`Brakes`]. Zero, and dropping the watch, let them go.
+    pub fn slow_writers(&self, each: Duration) {
+        let mut slowed = self.brakes.slowed.lock().expect("no holder of the lock panics");
+        slowed.retain(|(state, _)| !Arc::ptr_eq(state, &self.state));
+        if !each.is_zero() {
+            slowed.push((self.state.clone(), each));
+        }
+        self.brakes.count.store(slowed.len(), Ordering::Release);
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.slow_writers(Duration::ZERO);
+    }
+}
+
+/// Longest time that a commit waits.
+const WAIT_MAX: Duration = Duration::from_millis(50);
+
+/// Who is to be slowed down. While nobody is it costs a commit one load.
+#[derive(Default)]
+pub(crate) struct Brakes {
+    count: AtomicUsize,
+    slowed: Mutex<Vec<(Arc<WatchState>, Duration)>>,
+}
+
+impl Brakes {
+    /// Waits as long as a commit has to that writes `trees`. The caller holds no lock.
+    pub(crate) fn wait(&self, trees: &BTreeMap<TreeId, Arc<Overlay>>) {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let slowed = self.slowed.lock().expect("no holder of the lock panics");
+        let wait = slowed.iter().filter_map(|(state, each)| {
+            let records = trees.get(&state.tree)?.len();
+            Some(each.saturating_mul(u32::try_from(records).unwrap_or(u32::MAX)))
+        });
+        let wait = wait.max().unwrap_or_default().min(WAIT_MAX);
+        drop(slowed);
+        if !wait.is_zero() {
+            std::thread::sleep(wait);
+        }
+    }
 }
 
 /// What the sequencer knows of a watch.
@@ -68,9 +119,9 @@ impl Touched {
     }
 
     /// Adds all of `other`.
-    pub fn merge(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: Self) {
         if self.is_empty() {
-            self.clone_from(other);
+            *self = other;
             return;
         }
         for key in other.iter() {
@@ -113,7 +164,7 @@ mod tests {
         }
         let mut merged = Touched::default();
         merged.insert(&7u64.to_be_bytes());
-        merged.merge(&touched);
+        merged.merge(touched.clone());
         assert_eq!((touched.len(), merged.len()), (9, 10));
         let mut found: Vec<Vec<u8>> = touched.iter().map(|key| key.to_vec()).collect();
         found.sort();

@@ -144,15 +144,20 @@ fn measure(settings: &Settings, uri: &Uri, pid: Option<u32>) -> Result<(), Strin
     bench.command(doc! { "dropDatabase": 1 })?;
     let mut report = Report::new(settings.connections, pid.is_some());
     let mut documents = 0;
+    let mut loaded_per_second = None;
     for &size in &settings.sizes {
         if documents < size {
             let row = load_up_to(size, documents, uri, pid)?;
             documents = row.documents;
+            loaded_per_second = Some(row.operations_per_second());
             if settings.cases.contains(&Case::InsertMany) {
                 report.add(row);
             }
         }
         for &case in settings.cases.iter().filter(|case| **case != Case::InsertMany) {
+            if let Some(field) = case.index() {
+                build_index(field, documents, uri, pid, loaded_per_second)?;
+            }
             let row = run_case(case, documents, uri, pid, settings)?;
             documents = row.documents;
             report.add(row);
@@ -189,17 +194,41 @@ fn load_up_to(size: u64, from: u64, uri: &Uri, pid: Option<u32>) -> Result<Row, 
     })
 }
 
+/// Builds an index beside a probe, and compares with the rate at which the documents were loaded.
+fn build_index(
+    field: &str,
+    documents: u64,
+    uri: &Uri,
+    pid: Option<u32>,
+    loaded_per_second: Option<f64>,
+) -> Result<(), String> {
+    let probe = probe::Probe::start(uri)?;
+    let before = pid.map(cpu::process_time);
+    let begun = Instant::now();
+    Bench::connect(uri)?.create_index(field)?;
+    let (elapsed, spent) = (begun.elapsed(), spent_since(pid, before));
+    let pauses = probe.stop()?;
+    println!("{}", report::build_line(field, documents, elapsed, spent));
+    let ratio = loaded_per_second.map_or(String::new(), |rate| {
+        format!(
+            "{:.1} times as fast as insertMany, ",
+            documents as f64 / elapsed.as_secs_f64() / rate.max(1e-9)
+        )
+    });
+    println!(
+        "building it: {ratio}longest pause {:.1} ms for a find by _id, {:.1} ms for an insert",
+        report::milliseconds(pauses.find),
+        report::milliseconds(pauses.insert)
+    );
+    Ok(())
+}
+
 fn run_case(case: Case, documents: u64, uri: &Uri, pid: Option<u32>, settings: &Settings) -> Result<Row, String> {
     let mut bench = Bench::connect(uri)?;
     if case == Case::IncLarge {
         bench.load_large()?;
     }
-    if let Some(field) = case.index() {
-        let before = pid.map(cpu::process_time);
-        let begun = Instant::now();
-        bench.create_index(field)?;
-        let (elapsed, spent) = (begun.elapsed(), spent_since(pid, before));
-        println!("{}", report::build_line(field, documents, elapsed, spent));
+    if case.index().is_some() {
         println!(
             "{}",
             report::examined_line(case, bench.explain(case, documents)?.as_raw())

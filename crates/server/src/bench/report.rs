@@ -19,6 +19,18 @@ pub struct Row {
     pub baseline: Duration,
 }
 
+impl Row {
+    /// What was done, batches counted by their documents.
+    fn operations(&self) -> f64 {
+        (self.outcome.messages * self.case.operations_per_message()).max(1) as f64
+    }
+
+    /// How fast.
+    pub fn operations_per_second(&self) -> f64 {
+        self.operations() / self.outcome.elapsed.as_secs_f64().max(1e-9)
+    }
+}
+
 /// Prints rows as they come and compares sizes at the end.
 pub struct Report {
     /// Case, size and µs of server CPU per operation.
@@ -43,7 +55,7 @@ impl Report {
     /// Prints a row.
     pub fn add(&mut self, row: Row) {
         let per_message = row.case.operations_per_message();
-        let operations = (row.outcome.messages * per_message).max(1) as f64;
+        let operations = row.operations();
         let baseline = microseconds(row.baseline) / per_message as f64;
         let quantile = |q: f64| row.outcome.latencies.value_at_quantile(q) as f64 / 1e3;
         let (cost, ratio) = match row.spent {
@@ -58,7 +70,7 @@ impl Report {
             "{:<30} {:>9} {:>10.0} {:>8} {:>10.2} {:>6} {:>8.0} {:>8.0} {:>8.0} {:>9.0}",
             row.case.title(),
             row.documents,
-            operations / row.outcome.elapsed.as_secs_f64().max(1e-9),
+            row.operations_per_second(),
             cost,
             baseline,
             ratio,

@@ -79,15 +79,20 @@ impl Engine {
         let state = Arc::new(WatchState::new(tree));
         let mut sequencer = self.inner.lock_sequencer();
         sequencer.watch(&state);
-        (Watch { state }, self.snapshot())
+        let snapshot = self.snapshot();
+        drop(sequencer);
+        let brakes = self.inner.brakes.clone();
+        (Watch { state, brakes }, snapshot)
     }
 
     /// Adds what was written since the watch began, or was last read, to `touched`. The snapshot is the moment up to
     /// which that is all.
     pub fn read_watch(&self, watch: &Watch, touched: &mut Touched) -> Snapshot {
-        let _sequencer = self.inner.lock_sequencer();
-        touched.merge(&watch.state.take());
-        self.snapshot()
+        let sequencer = self.inner.lock_sequencer();
+        let (new, now) = (watch.state.take(), self.snapshot());
+        drop(sequencer);
+        touched.merge(new);
+        now
     }
 
     /// Writes some of `entries`, which ascend strictly, to the tree of an index that is being built, and returns whether

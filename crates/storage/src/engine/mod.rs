@@ -25,6 +25,7 @@ use crate::memtable::Memtable;
 use crate::oplog::{MemoryOplog, Oplog, OplogCursor};
 use crate::sequencer::{Accepted, Group, Sequencer};
 use crate::snapshot::{Layers, Published, Snapshot};
+use crate::watch::Brakes;
 use crate::write_set::{Commit, Ids, WriteSet};
 use crate::{Lsn, Result, StorageError};
 use checkpoint::Checkpointer;
@@ -53,6 +54,8 @@ struct Inner {
     queue: Mutex<Vec<(Prepared, Arc<Ticket>)>>,
     sequencer: Mutex<Sequencer>,
     commits: Commits,
+    /// Commits that have to wait for who watches them.
+    brakes: Arc<Brakes>,
     /// `None` for a store that lives in memory.
     store: Option<Store>,
     oplog: Oplog,
@@ -252,6 +255,7 @@ impl Engine {
             return Err(StorageError::Closed);
         }
         inner.make_room()?;
+        inner.brakes.wait(&ws.trees);
         let prepared = inner.prepare(ws)?;
         if let Ok(mut sequencer) = inner.sequencer.try_lock() {
             let done = inner.run(&mut sequencer, inner.queued(), Some(prepared));
@@ -394,6 +398,7 @@ impl Inner {
             published: RwLock::new(first),
             queue: Mutex::default(),
             commits: Commits::default(),
+            brakes: Arc::default(),
             store,
             oplog,
             checkpointer: Checkpointer::default(),

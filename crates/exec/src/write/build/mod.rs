@@ -34,6 +34,7 @@ use nestor_storage::{
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// Documents scanned between two looks at the interrupt.
 const CHECK_EVERY: u64 = 128;
@@ -43,8 +44,10 @@ const LOOK_EVERY: u64 = 4096;
 const DRAIN_RECORDS: usize = 512;
 /// Most records that are made up for while nobody else commits.
 const LAST_RECORDS: usize = 256;
+/// How long writers that are too fast wait for each record at first.
+const SLOW_MIN: Duration = Duration::from_micros(16);
 /// Rounds after which the last commit takes whatever is left.
-const ROUNDS_MAX: u32 = 64;
+const ROUNDS_MAX: u32 = 24;
 
 /// What a build is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -235,12 +238,19 @@ impl<'b> Build<'b> {
         for (at, sorter) in sorters.into_iter().enumerate() {
             self.load(at, sorter)?;
         }
-        let mut rounds = 0;
+        let (mut rounds, mut last) = (0, usize::MAX);
+        let mut slow = SLOW_MIN;
         loop {
             self.check()?;
             let now = self.engine.read_watch(&self.watch, &mut self.pending);
             if self.pending.len() > LAST_RECORDS && rounds < ROUNDS_MAX {
                 rounds += 1;
+                // Many writers may be faster than this one thread; then the end would never come.
+                if self.pending.len() > last / 2 {
+                    self.watch.slow_writers(slow);
+                    slow *= 2;
+                }
+                last = self.pending.len();
                 self.drain(now)?;
                 continue;
             }
@@ -417,7 +427,7 @@ impl<'b> Build<'b> {
             let mut pending = std::mem::take(&mut self.pending);
             let mut multikey = self.multikey.clone();
             let result = engine.commit_alone(&self.watch, |now, touched| -> Result<Option<WriteSet>> {
-                pending.merge(&touched);
+                pending.merge(touched);
                 if pending.len() > LAST_RECORDS && !whatever {
                     return Ok(None);
                 }

@@ -6,6 +6,7 @@ use crate::base::changes;
 use crate::check::check;
 use nestor_model::{Document, Namespace, doc};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 fn open(dir: &Path) -> Engine {
     Engine::open(dir, EngineOptions::at_time(100)).unwrap()
@@ -159,4 +160,27 @@ fn a_watch_tells_what_was_written_between_two_snapshots() {
         Ok(None)
     });
     assert!(commit.unwrap().is_none());
+}
+
+#[test]
+fn writers_are_slowed_as_long_as_a_watch_asks() {
+    let engine = Engine::ephemeral(EngineOptions::at_time(100));
+    let (collection, ..) = start(&engine);
+    let records = engine.snapshot().catalog().by_id(collection).unwrap().records;
+    let (watch, _) = engine.watch(records);
+    let each = Duration::from_millis(4);
+    let took = |tree: TreeId| {
+        let mut ws = engine.begin();
+        keys(0..3).iter().for_each(|key| ws.put(tree, *key, &b"v"[..]));
+        let begun = Instant::now();
+        engine.commit(ws).unwrap();
+        begun.elapsed()
+    };
+    watch.slow_writers(each);
+    assert!(took(records) >= 3 * each);
+    let other = (0..5).map(|_| took(TreeId(999))).min();
+    assert!(other < Some(3 * each), "other trees go on");
+    drop(watch);
+    let free = (0..5).map(|_| took(records)).min();
+    assert!(free < Some(3 * each));
 }
