@@ -5,6 +5,7 @@ use crate::interval::Strings;
 use crate::plan::{IndexScan, PlanNode};
 use crate::wildcard::PATH_PART;
 use nestor_model::{Document, Value, doc};
+use nestor_query::sort::SortSpec;
 
 /// A plan as a document: stage, its own fields, then its inputs.
 pub fn plan_document(plan: &PlanNode) -> Document {
@@ -23,21 +24,14 @@ pub fn plan_document(plan: &PlanNode) -> Document {
                 out.push("filter", filter.serialize());
             }
         }
-        PlanNode::IndexScan(scan) => index_scan(scan, &mut out),
+        PlanNode::IndexScan(scan) => index_scan_fields(scan, &mut out),
         PlanNode::Fetch { filter, .. } => {
             if let Some(filter) = filter {
                 out.push("filter", filter.serialize());
             }
         }
         PlanNode::Filter { filter, .. } => out.push("filter", filter.serialize()),
-        PlanNode::Sort { spec, limit, .. } => {
-            out.push("sortPattern", spec.serialize());
-            out.push("memLimit", 100 * 1024 * 1024);
-            if let Some(limit) = limit {
-                out.push("limitAmount", *limit as i64);
-            }
-            out.push("type", "simple");
-        }
+        PlanNode::Sort { spec, limit, .. } => sort_fields(spec, *limit, &mut out),
         PlanNode::SortMerge { spec, .. } => out.push("sortPattern", spec.serialize()),
         PlanNode::Limit { limit, .. } => out.push("limitAmount", *limit as i64),
         PlanNode::Skip { skip, .. } => out.push("skipAmount", *skip as i64),
@@ -65,7 +59,18 @@ pub fn plan_document(plan: &PlanNode) -> Document {
     out
 }
 
-fn index_scan(scan: &IndexScan, out: &mut Document) {
+/// What a SORT is.
+pub fn sort_fields(spec: &SortSpec, limit: Option<u64>, out: &mut Document) {
+    out.push("sortPattern", spec.serialize());
+    out.push("memLimit", 100 * 1024 * 1024);
+    if let Some(limit) = limit {
+        out.push("limitAmount", limit as i64);
+    }
+    out.push("type", "simple");
+}
+
+/// What a scan of an index is.
+pub fn index_scan_fields(scan: &IndexScan, out: &mut Document) {
     let index = &scan.index;
     if let Some(filter) = &scan.key_filter {
         out.push("filter", filter.serialize());

@@ -126,6 +126,9 @@ impl Operator for CollScan {
     }
 
     fn explain_fields(&self, out: &mut Document) {
+        if let Some(filter) = &self.filter {
+            out.push("filter", filter.expr().serialize());
+        }
         out.push("direction", if self.forward { "forward" } else { "backward" });
         out.push("docsExamined", self.counters.docs_examined as i64);
     }

@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::row::{KeyRow, Row, RowDoc};
-use nestor_model::{RawWriter, Result, Str, Value};
+use nestor_model::{Document, RawWriter, Result, Str, Value};
 use nestor_query::projection::Projection;
 use nestor_storage::{Index, keys};
 use std::sync::Arc;
@@ -109,6 +109,11 @@ impl Operator for Covered {
     }
     fn counters(&self) -> &Counters {
         &self.counters
+    }
+    fn explain_fields(&self, out: &mut Document) {
+        if let Some(projection) = &self.projection {
+            out.push("transformBy", projection.specification().to_buf());
+        }
     }
     fn inputs(&self) -> Vec<&dyn Operator> {
         vec![&*self.input]

@@ -89,6 +89,9 @@ impl Operator for Fetch {
         &self.counters
     }
     fn explain_fields(&self, out: &mut Document) {
+        if let Some(filter) = &self.filter {
+            out.push("filter", filter.serialize());
+        }
         out.push("docsExamined", self.counters.docs_examined as i64);
         out.push("alreadyHasObj", self.already_has as i64);
     }

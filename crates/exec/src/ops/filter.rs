@@ -2,7 +2,7 @@
 
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
-use nestor_model::Result;
+use nestor_model::{Document, Result};
 use nestor_query::matcher::{self, MatchExpr};
 use std::sync::Arc;
 
@@ -53,6 +53,9 @@ impl Operator for Filter {
     }
     fn counters(&self) -> &Counters {
         &self.counters
+    }
+    fn explain_fields(&self, out: &mut Document) {
+        out.push("filter", self.filter.expr().serialize());
     }
     fn inputs(&self) -> Vec<&dyn Operator> {
         vec![&*self.input]

@@ -4,7 +4,7 @@ use crate::batch::Batch;
 use crate::operator::{Counters, Operator, Step};
 use crate::point;
 use crate::row::Row;
-use nestor_model::{Document, Result, Value};
+use nestor_model::{Document, Result, Value, doc};
 use nestor_query::matcher::MatchExpr;
 use nestor_storage::Collection;
 use std::sync::Arc;
@@ -61,6 +61,8 @@ impl Operator for IdLookup {
     }
 
     fn explain_fields(&self, out: &mut Document) {
+        out.push("keyPattern", doc! { "_id": 1 });
+        out.push("indexName", "_id_");
         out.push("keysExamined", self.counters.keys_examined as i64);
         out.push("docsExamined", self.counters.docs_examined as i64);
     }

@@ -6,6 +6,7 @@ use crate::operator::{Counters, Operator, Step};
 use crate::ops::scan_bounds::{ScanBounds, Verdict};
 use crate::row::{KeyRow, Row, RowDoc};
 use nestor_model::{Document, Result};
+use nestor_planner::explain::index_scan_fields;
 use nestor_planner::plan::ScanPurpose;
 use nestor_query::env::DocMeta;
 use nestor_storage::keys::{self, EntryFormat};
@@ -249,6 +250,7 @@ impl Operator for IndexScan {
     }
 
     fn explain_fields(&self, out: &mut Document) {
+        index_scan_fields(&self.plan, out);
         out.push("keysExamined", self.counters.keys_examined as i64);
         out.push("seeks", self.counters.seeks as i64);
         out.push("dupsTested", self.dups_tested as i64);

@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::row::{Row, RowDoc};
-use nestor_model::{DocRef, Error, Result};
+use nestor_model::{DocRef, Document, Error, Result};
 use nestor_query::env::Env;
 use nestor_query::expr::Deps;
 use nestor_query::matcher::MatchExpr;
@@ -94,6 +94,9 @@ impl Operator for Project {
     }
     fn counters(&self) -> &Counters {
         &self.counters
+    }
+    fn explain_fields(&self, out: &mut Document) {
+        out.push("transformBy", self.projection.specification().to_buf());
     }
     fn inputs(&self) -> Vec<&dyn Operator> {
         vec![&*self.input]

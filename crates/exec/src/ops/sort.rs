@@ -13,6 +13,7 @@ use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::row::Row;
 use crate::spill::Spilled;
 use nestor_model::{Array, Document, Error, ErrorCode, Result, Value, ValueRef};
+use nestor_planner::explain::sort_fields;
 use nestor_query::sort::SortSpec;
 use run::{Merge, RunWriter};
 use std::collections::BinaryHeap;
@@ -245,6 +246,7 @@ impl Operator for Sort {
     }
 
     fn explain_fields(&self, out: &mut Document) {
+        sort_fields(&self.spec, self.limit, out);
         out.push("totalDataSizeSorted", self.sorted_bytes());
         self.spilled.append_to(out);
     }

@@ -102,6 +102,7 @@ impl Operator for SortMerge {
         &self.counters
     }
     fn explain_fields(&self, out: &mut Document) {
+        out.push("sortPattern", self.spec.serialize());
         self.dedup.explain_fields(out);
     }
     fn inputs(&self) -> Vec<&dyn Operator> {
