@@ -1,7 +1,8 @@
 //! Lookups of one record.
 
 use crate::{catalog, keys};
-use nestor_model::{Result, ValueRef, compare};
+use nestor_model::{Result, ValueRef};
+use nestor_query::collation::{Collator, equal};
 use nestor_storage::{Bytes, Collection, View, record};
 
 /// Bytes of a record id at the start of an `_id` entry's value.
@@ -16,7 +17,7 @@ pub fn by_id(view: &dyn View, collection: &Collection, id: ValueRef<'_>) -> Resu
             Bytes::copy_from(key)
         } else {
             let Some(index) = collection.id_index() else {
-                return scan_for(view, collection, id);
+                return scan_for(view, collection, id, collation.as_ref());
             };
             match view.get(index.tree, key)? {
                 // A unique index keeps the record key before the type bits.
@@ -29,12 +30,17 @@ pub fn by_id(view: &dyn View, collection: &Collection, id: ValueRef<'_>) -> Resu
 }
 
 /// As [`by_id`], of a collection without an index on `_id`: looks at every record.
-fn scan_for(view: &dyn View, collection: &Collection, id: ValueRef<'_>) -> Result<Option<(Bytes, Bytes)>> {
+fn scan_for(
+    view: &dyn View,
+    collection: &Collection,
+    id: ValueRef<'_>,
+    collation: Option<&Collator>,
+) -> Result<Option<(Bytes, Bytes)>> {
     let mut cursor = view.cursor(collection.records);
     let mut more = cursor.first()?;
     while more {
         let found = record::document(cursor.value()?);
-        if found.get("_id").is_some_and(|own| compare(own, id).is_eq()) {
+        if found.get("_id").is_some_and(|own| equal(own, id, collation)) {
             return Ok(Some((Bytes::copy_from(cursor.key()), cursor.value_bytes()?)));
         }
         more = cursor.next()?;

@@ -18,7 +18,8 @@ pub fn bind_variables(variables: DocRef<'_>, op: &mut OpContext) -> Result<Scope
             ));
         }
         check_user_variable(name)?;
-        let expr = Expr::parse(value, &mut Scope::with_vars(names.iter().copied()).without_clock())?;
+        let scope = Scope::with_vars(names.iter().copied()).with_collator(op.collator.clone());
+        let expr = Expr::parse(value, &mut scope.without_clock())?;
         let mut deps = Deps::default();
         expr.dependencies(&mut deps);
         if !deps.is_independent_of_document() {
