@@ -117,7 +117,7 @@ pub fn cache_entry(entry: &CachedPlan, host: &str) -> Document {
         "creationExecStats": decision.tried.iter().map(trial_document).map(Value::from).collect::<Vec<_>>(),
         "candidatePlanScores": scores,
         "indexFilterSet": decision.index_filter_set,
-        "estimatedSizeBytes": decision.size_bytes() as i64,
+        "estimatedSizeBytes": entry.bytes as i64,
         "solutionHash": decision.signature as i64,
         "host": host,
     }

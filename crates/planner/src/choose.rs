@@ -19,6 +19,12 @@ use std::sync::Arc;
 /// Most scans that one plan may merge.
 const SCANS_MAX: usize = 200;
 
+/// Most plans for the branches of one `$or`.
+const UNIONS_MAX: usize = 10;
+
+/// With more branches than that an `$or` has one plan.
+const UNION_BRANCHES_MAX: usize = 20;
+
 /// How found rows come.
 struct Found {
     node: PlanNode,
@@ -160,55 +166,83 @@ fn find(filter: &Arc<MatchExpr>, sort: Option<&SortSpec>, indexes: &[Arc<IndexIn
             });
         }
     }
-    out.extend(union(filter, sort, indexes));
+    out.extend(unions(filter, sort, indexes));
     out
 }
 
-/// One index plan per branch of an `$or` that stands alone or among other conditions.
-fn union(filter: &Arc<MatchExpr>, sort: Option<&SortSpec>, indexes: &[Arc<IndexInfo>]) -> Option<Found> {
-    let (branches, alone) = match &**filter {
-        MatchExpr::Or(branches) => (branches, true),
-        MatchExpr::And(all) => {
-            let branches = all.iter().find_map(|c| match c {
-                MatchExpr::Or(branches) => Some(branches),
-                _ => None,
-            })?;
-            (branches, false)
+/// Plans with one index plan per branch of an `$or` that stands alone or among other conditions; the first has the
+/// most promising one of each branch.
+fn unions(filter: &Arc<MatchExpr>, sort: Option<&SortSpec>, indexes: &[Arc<IndexInfo>]) -> Vec<Found> {
+    let branches = match &**filter {
+        MatchExpr::Or(branches) => Some(branches),
+        MatchExpr::And(all) => all.iter().find_map(|c| match c {
+            MatchExpr::Or(branches) => Some(branches),
+            _ => None,
+        }),
+        _ => None,
+    };
+    let Some(branches) = branches else {
+        return Vec::new();
+    };
+    let mut ways: Vec<Vec<Found>> = Vec::with_capacity(branches.len());
+    for branch in branches {
+        let mut found = find(&Arc::new(branch.clone()), sort, indexes);
+        if found.is_empty() {
+            return Vec::new();
         }
-        _ => return None,
+        found.sort_by_key(|f| std::cmp::Reverse(f.score));
+        ways.push(found);
+    }
+    let counts: Vec<usize> = ways.iter().map(Vec::len).collect();
+    let unite = |picks: Vec<usize>| {
+        let chosen = || ways.iter().zip(&picks).map(|(found, pick)| &found[*pick]);
+        let ordered = sort.is_some() && chosen().all(|f| f.ordered);
+        let inputs: Vec<PlanNode> = chosen().map(|f| f.node.clone()).collect();
+        let node = match sort {
+            Some(spec) if ordered => PlanNode::SortMerge {
+                inputs,
+                spec: Arc::new(spec.clone()),
+            },
+            _ => PlanNode::Or { inputs },
+        };
+        let node = match **filter {
+            MatchExpr::Or(_) => node,
+            _ => PlanNode::Fetch {
+                input: Box::new(node),
+                filter: Some(filter.clone()),
+            },
+        };
+        Found {
+            node,
+            ordered,
+            score: 3 + usize::from(ordered),
+        }
     };
-    let best = |sort| -> Option<Vec<Found>> {
-        branches
-            .iter()
-            .map(|branch| {
-                find(&Arc::new(branch.clone()), sort, indexes)
-                    .into_iter()
-                    .max_by_key(|f| f.score)
-            })
-            .collect()
-    };
-    let found = best(sort)?;
-    let ordered = sort.is_some() && found.iter().all(|f| f.ordered);
-    let inputs: Vec<PlanNode> = found.into_iter().map(|f| f.node).collect();
-    let node = match sort {
-        Some(spec) if ordered => PlanNode::SortMerge {
-            inputs,
-            spec: Arc::new(spec.clone()),
-        },
-        _ => PlanNode::Or { inputs },
-    };
-    let node = match alone {
-        true => node,
-        false => PlanNode::Fetch {
-            input: Box::new(node),
-            filter: Some(filter.clone()),
-        },
-    };
-    Some(Found {
-        node,
-        ordered,
-        score: 3 + usize::from(ordered),
-    })
+    picks(&counts).into_iter().map(unite).collect()
+}
+
+/// Some of the ways to pick one of `counts[i]` for each `i`: the first of each; the second of each, and so on; then
+/// all the first but one. All of them would be too many to try.
+fn picks(counts: &[usize]) -> Vec<Vec<usize>> {
+    let mut out = vec![vec![0; counts.len()]];
+    if counts.len() > UNION_BRANCHES_MAX {
+        return out;
+    }
+    let most = counts.iter().copied().max().unwrap_or(1);
+    let alike = (1..most).map(|pick| counts.iter().map(|count| pick.min(count - 1)).collect());
+    let single = counts.iter().enumerate().flat_map(|(at, count)| {
+        (1..*count).map(move |pick| {
+            let mut picks = vec![0; counts.len()];
+            picks[at] = pick;
+            picks
+        })
+    });
+    for picks in alike.chain(single) {
+        if out.len() < UNIONS_MAX && !out.contains(&picks) {
+            out.push(picks);
+        }
+    }
+    out
 }
 
 /// Scans of whole indexes that give the order asked for, for indexes that no condition uses.
@@ -413,4 +447,18 @@ pub fn for_count(plan: PlanNode) -> PlanNode {
 
 fn reads_sort_key_of(query: &FindQuery) -> bool {
     query.projection.as_ref().is_some_and(|p| reads_sort_key(p))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn branches_are_varied_together_and_one_by_one() {
+        assert_eq!(picks(&[1, 1]), [[0, 0]]);
+        assert_eq!(picks(&[2, 1]), [[0, 0], [1, 0]]);
+        assert_eq!(picks(&[2, 3]), [[0, 0], [1, 1], [1, 2], [1, 0], [0, 1], [0, 2]]);
+        assert_eq!(picks(&[4, 4, 4]).len(), UNIONS_MAX);
+        assert_eq!(picks(&[2; UNION_BRANCHES_MAX + 1]).len(), 1);
+    }
 }

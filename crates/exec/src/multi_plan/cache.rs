@@ -82,6 +82,9 @@ struct Entry {
     is_active: bool,
     works: u64,
     used: u64,
+    /// When it was made or replaced, by the collection's clock.
+    made: u64,
+    bytes: usize,
     decision: Arc<Decision>,
 }
 
@@ -134,8 +137,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Its size in memory, about.
-    pub fn size_bytes(&self) -> usize {
+    fn size_bytes(&self) -> usize {
         let CreatedFrom {
             query,
             sort,
@@ -167,6 +169,8 @@ pub struct CachedPlan {
     pub is_active: bool,
     /// Units of work it is measured by.
     pub works: u64,
+    /// Its size in memory, about.
+    pub bytes: usize,
     /// How it came about.
     pub decision: Arc<Decision>,
 }
@@ -247,11 +251,14 @@ impl PlanCache {
                 plans.entries.remove(&oldest);
             }
         }
+        let decision = decision();
         let entry = Entry {
             is_active,
             works,
             used,
-            decision: Arc::new(decision()),
+            made: used,
+            bytes: decision.size_bytes(),
+            decision: Arc::new(decision),
         };
         plans.entries.insert(key, entry);
     }
@@ -282,9 +289,9 @@ impl PlanCache {
         let Some(plans) = current(&mut all, collection) else {
             return Vec::new();
         };
-        let mut out: Vec<CachedPlan> = plans.entries.values().map(Entry::seen).collect();
-        out.sort_by_key(|plan| (plan.decision.created_ms, plan.decision.key));
-        out
+        let mut entries: Vec<&Entry> = plans.entries.values().collect();
+        entries.sort_by_key(|entry| entry.made);
+        entries.into_iter().map(Entry::seen).collect()
     }
 
     /// What happened so far, and what there is.
@@ -300,7 +307,7 @@ impl PlanCache {
             trial_works: counts.trial_works.load(Relaxed),
             trial_micros: counts.trial_micros.load(Relaxed),
             entries: entries().count(),
-            bytes: entries().map(|entry| entry.decision.size_bytes()).sum(),
+            bytes: entries().map(|entry| entry.bytes).sum(),
         }
     }
 }
@@ -310,6 +317,7 @@ impl Entry {
         CachedPlan {
             is_active: self.is_active,
             works: self.works,
+            bytes: self.bytes,
             decision: self.decision.clone(),
         }
     }
