@@ -57,9 +57,36 @@ impl Interrupt {
         }
     }
 
+    /// To be checked for every record of a loop.
+    pub fn paced(&self) -> Paced<'_> {
+        Paced {
+            interrupt: self,
+            seen: 0,
+        }
+    }
+
     /// When it has to stop at the latest.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
+    }
+}
+
+/// An interrupt that loops over records look at each time, and that looks itself at every 128th.
+#[derive(Debug)]
+pub struct Paced<'i> {
+    interrupt: &'i Interrupt,
+    seen: u32,
+}
+
+impl Paced<'_> {
+    /// An error when it is time to stop.
+    #[inline]
+    pub fn check(&mut self) -> Result<()> {
+        self.seen = self.seen.wrapping_add(1);
+        match self.seen.is_multiple_of(128) {
+            true => self.interrupt.check(),
+            false => Ok(()),
+        }
     }
 }
 
@@ -132,6 +159,16 @@ mod tests {
         assert!(interrupt.check().is_ok());
         let late = Interrupt::new(kill, Some(Instant::now()));
         assert_eq!(late.check().expect_err("late").code(), ErrorCode::MaxTimeMSExpired);
+    }
+
+    #[test]
+    fn a_paced_one_looks_at_every_128th_record() {
+        let kill = Arc::new(KillSwitch::default());
+        let interrupt = Interrupt::new(kill.clone(), None);
+        let mut paced = interrupt.paced();
+        kill.kill(ErrorCode::Interrupted);
+        let checks = (1..).find(|_| paced.check().is_err());
+        assert_eq!(checks, Some(128));
     }
 
     #[test]

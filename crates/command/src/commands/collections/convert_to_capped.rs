@@ -129,12 +129,9 @@ fn copy_capped(
     let mut cursor = ws.cursor(source.records);
     let mut writer = Writer::new(ws, target, &op, logged)?;
     let mut more = cursor.first()?;
-    let mut seen = 0u32;
+    let mut interrupt = context.interrupt.paced();
     while more {
-        seen += 1;
-        if seen.is_multiple_of(128) {
-            context.interrupt.check()?;
-        }
+        interrupt.check()?;
         let doc = cursor.value_bytes()?.document().to_buf();
         writer.insert(doc, None)?;
         more = cursor.next()?;

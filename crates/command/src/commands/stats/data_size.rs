@@ -45,12 +45,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             Some((field, min, max)) => {
                 let mut cursor = snapshot.cursor(collection.records);
                 let mut more = cursor.first()?;
-                let mut seen = 0u32;
+                let mut interrupt = context.interrupt.paced();
                 while more {
-                    seen = seen.wrapping_add(1);
-                    if seen.is_multiple_of(128) {
-                        context.interrupt.check()?;
-                    }
+                    interrupt.check()?;
                     let doc = record::document(cursor.value()?);
                     let value = doc.get(field).unwrap_or(ValueRef::Null);
                     if compare(value, min).is_ge() && compare(value, max).is_lt() {

@@ -84,12 +84,9 @@ fn hash(context: &Context<'_>, view: &dyn View, collection: &Collection) -> Resu
     let mut sum = 0u128;
     let mut cursor = view.cursor(collection.records);
     let mut more = cursor.first()?;
-    let mut seen = 0u32;
+    let mut interrupt = context.interrupt.paced();
     while more {
-        seen = seen.wrapping_add(1);
-        if seen.is_multiple_of(128) {
-            context.interrupt.check()?;
-        }
+        interrupt.check()?;
         let digest: [u8; 16] = Md5::digest(cursor.value()?).into();
         sum = sum.wrapping_add(u128::from_be_bytes(digest));
         more = cursor.next()?;

@@ -130,11 +130,10 @@ impl Report {
         self.keys = vec![0; writers.len()];
         let mut cursor = view.cursor(collection.records);
         let mut more = cursor.first()?;
+        let mut interrupt = context.interrupt.paced();
         while more {
             self.records += 1;
-            if self.records % 128 == 0 {
-                context.interrupt.check()?;
-            }
+            interrupt.check()?;
             let record = Bytes::copy_from(cursor.key());
             let value = cursor.value_bytes()?;
             match RawDoc::validate(&value) {
