@@ -24,8 +24,10 @@ pub struct Generic<'a> {
     pub read_concern: ReadConcern,
     /// A `writeConcern` was given, be it an empty one.
     pub has_write_concern: bool,
-    /// `writeConcern`, if given and not empty.
+    /// `writeConcern`, if given and not empty; else the default, if one was set.
     pub write_concern: Option<WriteConcern>,
+    /// It is the default.
+    pub is_default_concern: bool,
     /// `maxTimeMS`; 0 is no limit, as is none, but `getMore` tells them apart.
     pub max_time_ms: Option<u32>,
     /// `comment`.

@@ -1,7 +1,7 @@
 //! The process around the database, as far as commands show or change it.
 
 use crate::commands::administration::cluster_parameter::ClusterParameters;
-use crate::commands::administration::rw_concern::DefaultConcerns;
+use crate::commands::administration::rw_concern::Defaults;
 use crate::counters::Counters;
 use crate::gate::Gates;
 use crate::log::Log;
@@ -39,7 +39,7 @@ pub struct Node {
     /// What may hold commands up.
     pub gates: Gates,
     /// Defaults of read and write concern that `setDefaultRWConcern` set.
-    pub concerns: Mutex<DefaultConcerns>,
+    pub concerns: Defaults,
     /// Settings of the cluster.
     pub cluster_parameters: Mutex<ClusterParameters>,
     /// `autoCompact` is on.
@@ -68,7 +68,7 @@ impl Node {
             top: Arc::default(),
             parameters: Parameters::default(),
             gates: Gates::default(),
-            concerns: Mutex::default(),
+            concerns: Defaults::default(),
             cluster_parameters: Mutex::default(),
             auto_compact: AtomicBool::new(false),
             stop: Stop::default(),

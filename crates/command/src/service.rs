@@ -187,6 +187,17 @@ impl Service {
             started: Instant::now(),
             opids: AtomicU32::new(0),
         };
+        if let Err(error) = service.node.concerns.load(&service.engine) {
+            let attr = nestor_model::doc! { "error": error.to_string() };
+            let log = service.node.log();
+            log.error(
+                "COMMAND",
+                20_003,
+                "initandlisten",
+                "Cannot read the default concerns",
+                attr,
+            );
+        }
         history::recover(&service.engine, &service.sessions);
         if let Err(error) = bootstrap::run(&service.engine, &service.options, || service.new_uuid()) {
             service.node.log().error(
@@ -304,6 +315,7 @@ impl Service {
                     spec.name
                 );
             }
+            self.node.concerns.apply(&mut generic, spec.flags);
             conn.slot.start_operation(
                 spec.name,
                 self.opids.fetch_add(1, Ordering::Relaxed).wrapping_add(1),

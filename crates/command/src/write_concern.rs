@@ -27,6 +27,8 @@ pub enum Acknowledgement {
 pub struct WriteConcern {
     /// `w`, by default majority.
     pub w: Acknowledgement,
+    /// `w` was given.
+    pub has_w: bool,
     /// `j: true` waits for the journal, `j: false` does not even with majority; `None` leaves it to `w`.
     pub journal: Option<bool>,
     /// `wtimeout`.
@@ -37,6 +39,7 @@ impl Default for WriteConcern {
     fn default() -> Self {
         Self {
             w: Acknowledgement::Majority,
+            has_w: false,
             journal: None,
             timeout: None,
         }
@@ -62,7 +65,10 @@ impl WriteConcern {
                 field: name,
             };
             match name {
-                "w" => out.w = Acknowledgement::parse(value)?,
+                "w" => {
+                    out.w = Acknowledgement::parse(value)?;
+                    out.has_w = true;
+                }
                 "j" => out.journal = optional_bool(value, at)?,
                 "fsync" => fsync = optional_bool(value, at)? == Some(true),
                 "wtimeout" => out.timeout = wtimeout(value)?,

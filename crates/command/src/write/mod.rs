@@ -176,7 +176,11 @@ impl Context<'_> {
         }
         if given && replica_set {
             if let Some((code, message)) = unsatisfiable(&concern) {
-                append_concern_error(reply, code, &message, &concern);
+                let provenance = match self.generic.is_default_concern {
+                    true => "customDefault",
+                    false => "clientSupplied",
+                };
+                append_concern_error(reply, code, &message, &concern, provenance);
             }
         }
         Ok(())
@@ -234,7 +238,13 @@ fn unsatisfiable(concern: &WriteConcern) -> Option<(ErrorCode, String)> {
     }
 }
 
-fn append_concern_error(reply: &mut RawWriter, code: ErrorCode, message: &str, concern: &WriteConcern) {
+fn append_concern_error(
+    reply: &mut RawWriter,
+    code: ErrorCode,
+    message: &str,
+    concern: &WriteConcern,
+    provenance: &str,
+) {
     let w = match &concern.w {
         Acknowledgement::Nodes(n) => Value::Int32(*n as i32),
         Acknowledgement::Majority => "majority".into(),
@@ -247,7 +257,7 @@ fn append_concern_error(reply: &mut RawWriter, code: ErrorCode, message: &str, c
         "codeName": code.name(),
         "errmsg": message,
         "errInfo": doc! {
-            "writeConcern": doc! { "w": w, "wtimeout": wtimeout, "provenance": "clientSupplied" },
+            "writeConcern": doc! { "w": w, "wtimeout": wtimeout, "provenance": provenance },
         },
     };
     reply.append("writeConcernError", &error);
