@@ -11,7 +11,7 @@
 //!
 //! The first levels of most sort keys of Latin text are below 80, so few grow by this.
 
-use super::Collator;
+use super::{Collator, with_sort_key};
 use nestor_model::{Array, Document, Value, ValueRef};
 use std::fmt::Write as _;
 
@@ -22,11 +22,9 @@ pub fn stored(value: ValueRef<'_>, collator: &Collator) -> Option<Value> {
 
 fn convert(value: ValueRef<'_>, collator: &Collator) -> Value {
     match value {
-        ValueRef::String(text) | ValueRef::Symbol(text) => {
-            let mut key = Vec::with_capacity(2 * text.len() + 8);
-            collator.sort_key(text, &mut key);
-            Value::from(key.into_iter().map(char::from).collect::<String>().as_str())
-        }
+        ValueRef::String(text) | ValueRef::Symbol(text) => with_sort_key(collator, text, |key| {
+            Value::String(key.iter().map(|byte| char::from(*byte)).collect())
+        }),
         ValueRef::Document(doc) => doc
             .iter()
             .map(|(name, value)| (name.into(), convert(value, collator)))

@@ -72,6 +72,9 @@ pub(crate) fn specs(collection: &Collection) -> Vec<Document> {
     let mut out = Vec::new();
     if let Some(ValueRef::Document(clustered)) = collection.options.get("clusteredIndex") {
         let mut spec = clustered.to_document();
+        if let Some(collation) = collection.options.get("collation") {
+            spec.set("collation", collation);
+        }
         spec.set("clustered", true);
         out.push(spec);
     }

@@ -176,7 +176,7 @@ pub fn parse(spec: RawDoc<'_>) -> Result<RawDocBuf> {
 /// Settles the collation of an index of `collection`: without one in the specification it has that of the collection, and
 /// simple is not written down.
 ///
-/// Errors: 2 when that of the index on `_id` is not the collection's, 67 for kinds of indexes that have none.
+/// Error: 2 when that of the index on `_id` is not the collection's.
 pub fn inherit(spec: RawDocBuf, collection: &Collection) -> Result<RawDocBuf> {
     let mut out = Document::from(spec);
     let default = collection.options.get("collation").and_then(ValueRef::as_document);
