@@ -9,7 +9,7 @@ use icu_collator::preferences::CollationType;
 use icu_locale_core::LanguageIdentifier;
 
 /// Languages, with script or region where that changes the order. Ascending.
-const LOCALES: [&str; 111] = [
+const LOCALES: [&str; 109] = [
     "af",
     "am",
     "ar",
@@ -112,10 +112,8 @@ const LOCALES: [&str; 111] = [
     "ug",
     "uk",
     "ur",
-    "uz",
     "vi",
     "wae",
-    "xh",
     "yi",
     "yo",
     "zh",
@@ -124,7 +122,7 @@ const LOCALES: [&str; 111] = [
 ];
 
 /// Other orders of a language: language, name after `@collation=`.
-const VARIANTS: [(&str, &str); 20] = [
+const VARIANTS: [(&str, &str); 19] = [
     ("ar", "compat"),
     ("bn", "traditional"),
     ("de", "eor"),
@@ -137,7 +135,6 @@ const VARIANTS: [(&str, &str); 20] = [
     ("ko", "unihan"),
     ("ln", "phonetic"),
     ("si", "dictionary"),
-    ("sv", "traditional"),
     ("vi", "traditional"),
     ("zh", "pinyin"),
     ("zh", "stroke"),
@@ -168,7 +165,7 @@ impl<'a> Locale<'a> {
             None => (name, None),
         };
         LOCALES.binary_search(&base).ok()?;
-        // `standard` is every language's own order, `emoji` the root's with emoji in their sequence.
+        // `standard` is every language's own order.
         let known = variant.is_none_or(|variant| variant == "standard" || VARIANTS.contains(&(base, variant)));
         known.then_some(Self { base, variant })
     }

@@ -252,7 +252,7 @@ fn choice<T: Copy>(name: &str, value: ValueRef<'_>, choices: &[(&str, T)]) -> Re
     }
 }
 
-/// Any number that is whole; drivers send doubles too.
+/// Any number, its fraction cut off: drivers send doubles too.
 fn strength(value: ValueRef<'_>) -> Result<Option<u8>> {
     if value.is_nullish() {
         return Ok(None);
@@ -260,7 +260,11 @@ fn strength(value: ValueRef<'_>) -> Result<Option<u8>> {
     if !value.is_number() {
         return wrong_type("strength", value, "int");
     }
-    match crate::matcher::whole_number(value) {
+    let whole = match value {
+        ValueRef::Double(v) => Some(v as i64),
+        other => crate::matcher::whole_number(other),
+    };
+    match whole {
         Some(strength @ 1..=5) => Ok(Some(strength as u8)),
         _ => bail!(
             BadValue,
@@ -303,7 +307,7 @@ mod tests {
             (r#"{"locale":"th"}"#, r#""alternate":"shifted""#),
             (r#"{"locale":"da"}"#, r#""caseFirst":"upper""#),
             (r#"{"locale":"vi"}"#, r#""normalization":true"#),
-            (r#"{"locale":"en","strength":2.0,"caseLevel":null}"#, r#""strength":2"#),
+            (r#"{"locale":"en","strength":2.5,"caseLevel":null}"#, r#""strength":2"#),
             (
                 r#"{"locale":"de@collation=phonebook"}"#,
                 r#""locale":"de@collation=phonebook""#,
@@ -323,7 +327,8 @@ mod tests {
             (r#"{"locale":""}"#, 2),
             (r#"{"locale":"en","strength":0}"#, 2),
             (r#"{"locale":"en","strength":6}"#, 2),
-            (r#"{"locale":"en","strength":2.5}"#, 2),
+            (r#"{"locale":"en","strength":0.5}"#, 2),
+            (r#"{"locale":"en","strength":1e300}"#, 2),
             (r#"{"locale":"en","strength":"2"}"#, 14),
             (r#"{"locale":"en","caseLevel":1}"#, 14),
             (r#"{"locale":"en","caseFirst":"both"}"#, 2),
