@@ -6,7 +6,9 @@ from harness import run
 def test_bench_runs(server):
     done = run("bench", "--quick")
     assert done.returncode == 0, done.stdout
-    for case in ("responder", "ping", "find by _id", "range of 100", "$inc by _id", "insert one", "insertMany 1000"):
+    single = ("ping", "find by _id", "range of 100", "$inc by _id", "insert one", "insertMany 1000")
+    aggregated = ("$match, $group", "$sort,", "$unwind,", "$lookup,", "$lookup, $unwind")
+    for case in ("responder", *single, *aggregated):
         assert case in done.stdout, done.stdout
     for figure in ("idle RSS", "start to ping", "longest pause"):
         assert figure in done.stdout, done.stdout

@@ -52,6 +52,24 @@ impl Database {
         batch.iter().map(|d| shell::print(&d.to_value())).collect()
     }
 
+    /// The error of a pipeline that may not use the disk.
+    fn refusal(&mut self, collection: &str, stages: &[&str]) -> Option<i32> {
+        let stages = stages
+            .iter()
+            .map(|stage| Value::Document(shell::document(stage).expect("a stage")));
+        let command = doc! {
+            "aggregate": collection, "pipeline": Array::new(stages.collect()), "cursor": doc! {}, "allowDiskUse": false,
+            "$db": "test",
+        };
+        let raw = command.to_raw();
+        let outcome = self.service.run(&mut self.connection, Request::new(raw.as_raw()));
+        let reply = RawDoc::validate(&outcome.reply).expect("a reply is BSON");
+        match reply.get("code") {
+            Some(ValueRef::Int32(code)) => Some(code),
+            _ => None,
+        }
+    }
+
     /// As [`Self::run`], in an order of its own: what a law says of sets of documents.
     fn set(&mut self, collection: &str, stages: &[&str]) -> Vec<String> {
         let mut docs = self.run(collection, stages);
@@ -209,7 +227,7 @@ fn unions_and_joins() {
 #[test]
 fn spilling_changes_nothing() {
     each_database(|database, _| {
-        let pipelines: [&[&str]; 4] = [
+        let pipelines: [&[&str]; 6] = [
             &[r#"{$sort: {v: 1, _id: 1}}"#],
             &[
                 r#"{$group: {_id: "$k", all: {$push: "$v"}, n: {$sum: 1}}}"#,
@@ -224,12 +242,18 @@ fn spilling_changes_nothing() {
                 r#"{$project: {n: {$size: "$s"}}}"#,
                 r#"{$sort: {_id: 1}}"#,
             ],
+            &[r#"{$bucketAuto: {groupBy: "$v", buckets: 3, output: {n: {$sum: 1}, ids: {$push: "$_id"}}}}"#],
+            &[
+                r#"{$setWindowFields: {sortBy: {_id: 1}, output: {d: {$stdDevPop: "$k", window: {documents: [-35, 0]}}}}}"#,
+            ],
         ];
         let roomy: Vec<_> = pipelines.iter().map(|p| database.run("c", p)).collect();
         database
             .command(doc! { "setParameter": 1, "internalQueryMaxBlockingSortMemoryUsageBytes": 2_000, "$db": "admin" });
         for (pipeline, roomy) in pipelines.iter().zip(roomy) {
             assert_eq!(database.run("c", pipeline), roomy, "{pipeline:?}");
+            // Without leave to use the disk they are refused: QueryExceededMemoryLimitNoDiskUseAllowed.
+            assert_eq!(database.refusal("c", pipeline), Some(292), "{pipeline:?}");
         }
     });
 }

@@ -3,9 +3,11 @@
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::ops::Sort;
+use crate::pipeline::row_store::RowStore;
 use crate::row::Row;
+use crate::spill::Spilled;
 use nestor_model::number::{Num, f64_to_i64_exact};
-use nestor_model::{Document, Error, Result, Value, ValueRef, compare, doc};
+use nestor_model::{DocRef, Document, Error, Result, Value, ValueRef, compare, doc};
 use nestor_query::accumulator::Accumulator;
 use nestor_query::collation::{Collator, equal};
 use nestor_query::env::Env;
@@ -14,13 +16,18 @@ use nestor_query::stage::{BucketAuto, Granularity};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+/// Rows between two looks at the interrupt.
+const CHECK_EVERY: usize = 128;
+
 /// Sorts pairs of key and document, then forms the buckets.
 pub(super) struct BucketAutoOp {
     sorted: Sort,
     spec: Arc<BucketAuto>,
-    /// Sorted pairs, once all are there.
-    rows: Option<Vec<(Value, Document)>>,
-    collected: Vec<(Value, Document)>,
+    /// Sorted pairs: how many there are has to be known before the first bucket is formed.
+    rows: RowStore,
+    /// Whether all pairs are there.
+    collected: bool,
+    spilled: Spilled,
     at: usize,
     made: usize,
     /// `max` of the last bucket, which is the `min` of the next one when boundaries are rounded.
@@ -100,6 +107,14 @@ fn boundary(granularity: &Granularity, of: &Value, rounded: f64) -> Value {
     }
 }
 
+/// The key and the document of a pair.
+fn pair(doc: DocRef<'_>) -> (Value, Document) {
+    let part = |name| doc.get(name).and_then(ValueRef::as_document);
+    let key = part("k").and_then(|key| key.get("v"));
+    let inner = part("d").map(DocRef::to_document);
+    (key.map_or(Value::Null, ValueRef::to_value), inner.unwrap_or_default())
+}
+
 impl BucketAutoOp {
     pub(super) fn new(input: BoxOperator, spec: Arc<BucketAuto>, collator: Option<&Collator>) -> Result<Self> {
         let keyed = Box::new(Keyed {
@@ -112,8 +127,9 @@ impl BucketAutoOp {
         Ok(Self {
             sorted: Sort::new(keyed, Arc::new(order), None, false),
             spec,
-            rows: None,
-            collected: Vec::new(),
+            rows: RowStore::default(),
+            collected: false,
+            spilled: Spilled::default(),
             at: 0,
             made: 0,
             last_max: None,
@@ -121,18 +137,13 @@ impl BucketAutoOp {
         })
     }
 
-    fn next_bucket(&mut self, batch: &Batch<'_>) -> Result<Option<Row>> {
-        let Some(rows) = self.rows.take() else {
-            return Ok(None);
-        };
-        let made = self.form(&rows, batch);
-        self.rows = Some(rows);
-        made
+    fn key(&self, at: usize) -> Result<Value> {
+        Ok(pair(self.rows.get(at)?.as_doc()).0)
     }
 
     /// Forms the bucket that starts at `self.at`.
-    fn form(&mut self, rows: &[(Value, Document)], batch: &Batch<'_>) -> Result<Option<Row>> {
-        let total = rows.len();
+    fn next_bucket(&mut self, batch: &Batch<'_>) -> Result<Option<Row>> {
+        let total = self.rows.len();
         if self.at >= total || self.made >= self.spec.buckets {
             return Ok(None);
         }
@@ -144,23 +155,17 @@ impl BucketAutoOp {
             (start + size).min(total)
         };
         // Equal keys stay together.
-        while end < total
-            && equal(
-                rows[end].0.as_ref(),
-                rows[end - 1].0.as_ref(),
-                batch.op.collator.as_ref(),
-            )
-        {
+        let last = self.key(end - 1)?;
+        while end < total && equal(self.key(end)?.as_ref(), last.as_ref(), batch.op.collator.as_ref()) {
             end += 1;
         }
-        let mut min = rows[start].0.clone();
-        let mut max = rows
-            .get(end)
-            .map_or_else(|| rows[total - 1].0.clone(), |(key, _)| key.clone());
+        let first = self.key(start)?;
+        let mut min = first.clone();
+        let mut max = self.key(end.min(total - 1))?;
         if let Some(granularity) = &self.spec.granularity {
-            (min, max) = self.round(granularity, &rows[start].0, &rows[end - 1].0);
+            (min, max) = self.round(granularity, &first, &self.key(end - 1)?);
             // Rounding up may take in more rows.
-            while end < total && compare(&rows[end].0, &max) == Ordering::Less {
+            while end < total && compare(&self.key(end)?, &max) == Ordering::Less {
                 end += 1;
             }
         }
@@ -170,7 +175,11 @@ impl BucketAutoOp {
             .iter()
             .map(|(_, a)| a.start(&Value::Null, batch.op))
             .collect::<Result<_>>()?;
-        for (_, doc) in &rows[start..end] {
+        for at in start..end {
+            if at % CHECK_EVERY == 0 {
+                batch.interrupt.check()?;
+            }
+            let doc = pair(self.rows.get(at)?.as_doc()).1;
             for ((_, accumulator), state) in self.spec.output.iter().zip(&mut states) {
                 accumulator.accumulate(state, &mut Env::new(doc.as_ref(), batch.op))?;
             }
@@ -198,19 +207,18 @@ impl BucketAutoOp {
 
 impl Operator for BucketAutoOp {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        while self.rows.is_none() {
+        while !self.collected {
             self.counters.works += 1;
             match self.sorted.next(batch)? {
-                Step::Row(row) => {
-                    let doc = row.as_doc();
-                    let key = doc.get("k").and_then(ValueRef::as_document).and_then(|k| k.get("v"));
-                    let inner = doc.get("d").and_then(ValueRef::as_document);
-                    if let (Some(key), Some(inner)) = (key, inner) {
-                        self.collected.push((key.to_value(), inner.to_document()));
+                Step::Row(row) => self.rows.push(row.doc, "$bucketAuto", batch)?,
+                Step::Pause => return Ok(Step::Pause),
+                Step::Eof => {
+                    self.collected = true;
+                    self.rows.seal()?;
+                    if let Some(bytes) = self.rows.bytes_on_disk() {
+                        self.spilled.add(self.rows.len() as u64, bytes);
                     }
                 }
-                Step::Pause => return Ok(Step::Pause),
-                Step::Eof => self.rows = Some(std::mem::take(&mut self.collected)),
             }
         }
         match self.next_bucket(batch)? {
@@ -234,7 +242,13 @@ impl Operator for BucketAutoOp {
     fn counters(&self) -> &Counters {
         &self.counters
     }
+    fn spilled(&self) -> Option<Spilled> {
+        Some(self.spilled)
+    }
     fn inputs(&self) -> Vec<&dyn Operator> {
         vec![&self.sorted]
+    }
+    fn memory(&self) -> usize {
+        self.rows.bytes()
     }
 }

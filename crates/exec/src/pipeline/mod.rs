@@ -18,6 +18,7 @@ mod lookup;
 mod map;
 mod open;
 mod probe;
+mod row_store;
 mod sample;
 mod union_with;
 mod unwind;

@@ -19,6 +19,12 @@ const RANGE: u64 = 100;
 const TEAM: u64 = 10;
 /// Different values of `group`.
 const GROUPS: u64 = 10;
+/// Documents that an aggregation reads at most.
+const AGGREGATED: u64 = 1_000_000;
+/// Outer documents of a join at most.
+const JOINED: u64 = 100_000;
+/// Tags of each document.
+const TAGS: [&str; 3] = ["analytical", "engine", "notes"];
 
 /// What stands at a place of a message, as a number made of the operation's `_id`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,10 +39,19 @@ enum Slot {
     Team,
     /// The document's `group`.
     Group,
+    /// The document's `shuffled`: in an order that looks random, each number once.
+    Shuffled,
 }
 
 impl Slot {
-    const ALL: [Slot; 5] = [Slot::Id, Slot::Number, Slot::End, Slot::Team, Slot::Group];
+    const ALL: [Slot; 6] = [
+        Slot::Id,
+        Slot::Number,
+        Slot::End,
+        Slot::Team,
+        Slot::Group,
+        Slot::Shuffled,
+    ];
 
     /// Stands in the encoded message where the number goes.
     fn mark(self) -> i64 {
@@ -49,6 +64,7 @@ impl Slot {
             Slot::End => id + RANGE,
             Slot::Team => id / TEAM,
             Slot::Group => id % GROUPS,
+            Slot::Shuffled => id.wrapping_mul(2_654_435_761) % (1 << 32),
         }
     }
 }
@@ -72,6 +88,16 @@ pub enum Case {
     Covered,
     /// The first document of each of 10 groups, by $sort and $group on an indexed field.
     LooseScan,
+    /// $match and $group with $sum, over the whole collection.
+    Group,
+    /// $sort of the whole collection by one field.
+    Sort,
+    /// $unwind of arrays of 3.
+    Unwind,
+    /// $lookup of one document by an indexed field.
+    Lookup,
+    /// $lookup of one document by an indexed field, and $unwind.
+    LookupUnwind,
     /// insert of one document, w:1.
     Insert,
     /// insert of 1,000 documents, w:1.
@@ -80,7 +106,7 @@ pub enum Case {
 
 impl Case {
     /// In the order they run.
-    pub const ALL: [Case; 10] = [
+    pub const ALL: [Case; 15] = [
         Case::InsertMany,
         Case::Ping,
         Case::Find,
@@ -90,6 +116,11 @@ impl Case {
         Case::Equality,
         Case::Covered,
         Case::LooseScan,
+        Case::Group,
+        Case::Sort,
+        Case::Unwind,
+        Case::Lookup,
+        Case::LookupUnwind,
         Case::Insert,
     ];
 
@@ -104,6 +135,11 @@ impl Case {
             Case::Equality => "find of 10 by an index",
             Case::Covered => "covered range of 100",
             Case::LooseScan => "first of 10 groups by an index",
+            Case::Group => "$match, $group, per document",
+            Case::Sort => "$sort, per document",
+            Case::Unwind => "$unwind, per element",
+            Case::Lookup => "$lookup, per document",
+            Case::LookupUnwind => "$lookup, $unwind, per document",
             Case::Insert => "insert one",
             Case::InsertMany => "insertMany 1000, per document",
         }
@@ -113,7 +149,7 @@ impl Case {
     pub fn index(self) -> Option<&'static str> {
         match self {
             Case::Equality => Some("team"),
-            Case::Covered => Some("number"),
+            Case::Covered | Case::Lookup | Case::LookupUnwind => Some("number"),
             Case::LooseScan => Some("group"),
             _ => None,
         }
@@ -137,8 +173,31 @@ impl Case {
                 let sort = doc! { "$sort": doc! { "group": 1 } };
                 let first = doc! { "$first": "$number" };
                 let group = doc! { "$group": doc! { "_id": "$group", "number": first } };
-                let pipeline = vec![Value::from(sort), Value::from(group)];
-                doc! { "aggregate": COLLECTION, "pipeline": pipeline, "cursor": doc! {} }
+                aggregate(vec![sort, group])
+            }
+            Case::Group => {
+                let total = doc! { "_id": "$group", "total": doc! { "$sum": "$visits" } };
+                aggregate(vec![
+                    doc! { "$limit": AGGREGATED as i64 },
+                    doc! { "$match": doc! { "active": true } },
+                    doc! { "$group": total },
+                ])
+            }
+            Case::Sort => {
+                let sort = doc! { "$sort": doc! { "shuffled": 1 } };
+                aggregate(vec![doc! { "$limit": AGGREGATED as i64 }, sort, count()])
+            }
+            Case::Unwind => {
+                let unwind = doc! { "$unwind": "$tags" };
+                aggregate(vec![doc! { "$limit": AGGREGATED as i64 }, unwind, count()])
+            }
+            Case::Lookup | Case::LookupUnwind => {
+                let join = doc! { "from": COLLECTION, "localField": "number", "foreignField": "number", "as": "found" };
+                let unwind = (self == Case::LookupUnwind).then(|| doc! { "$unwind": "$found" });
+                let mut stages = vec![doc! { "$limit": JOINED as i64 }, doc! { "$lookup": join }];
+                stages.extend(unwind);
+                stages.push(count());
+                aggregate(stages)
             }
             Case::Inc => doc! { "update": COLLECTION },
             Case::IncLarge => doc! { "update": LARGE_COLLECTION },
@@ -150,10 +209,34 @@ impl Case {
         matches!(self, Case::Inc | Case::IncLarge | Case::Insert | Case::InsertMany)
     }
 
-    /// What one message counts as.
-    pub fn operations_per_message(self) -> u64 {
-        if self == Case::InsertMany { BATCH as u64 } else { 1 }
+    /// What one message counts as, on a collection of so many documents.
+    pub fn operations_per_message(self, documents: u64) -> u64 {
+        match self {
+            Case::InsertMany => BATCH as u64,
+            Case::Group | Case::Sort => documents.min(AGGREGATED),
+            Case::Unwind => documents.min(AGGREGATED) * TAGS.len() as u64,
+            Case::Lookup | Case::LookupUnwind => documents.min(JOINED),
+            _ => 1,
+        }
     }
+
+    /// Connections that send it, of those there are: one for what takes a processor for long.
+    pub fn connections(self, all: usize) -> usize {
+        match self {
+            Case::Group | Case::Sort | Case::Unwind | Case::Lookup | Case::LookupUnwind => 1,
+            _ => all,
+        }
+    }
+}
+
+fn aggregate(stages: Vec<Document>) -> Document {
+    let pipeline: Vec<Value> = stages.into_iter().map(Value::from).collect();
+    doc! { "aggregate": COLLECTION, "pipeline": pipeline, "cursor": doc! {} }
+}
+
+/// So that what is measured has to be made, but not sent.
+fn count() -> Document {
+    doc! { "$group": doc! { "_id": Value::Null, "n": doc! { "$sum": 1 } } }
 }
 
 /// Which `_id`s the next operations use.
@@ -287,6 +370,7 @@ fn document_of(number: impl Fn(Slot) -> i64, bytes: usize) -> RawDocBuf {
         writer.append("number", number(Slot::Number));
         writer.append("team", number(Slot::Team));
         writer.append("group", number(Slot::Group));
+        writer.append("shuffled", number(Slot::Shuffled));
         writer.append("name", "Ada Lovelace");
         writer.append("email", "ada@example.org");
         writer.append("visits", 0);
@@ -299,7 +383,7 @@ fn document_of(number: impl Fn(Slot) -> i64, bytes: usize) -> RawDocBuf {
         writer.append("zip", "SW1Y 4JH");
         writer.end();
         writer.begin_array("tags");
-        for (i, tag) in ["analytical", "engine", "notes"].into_iter().enumerate() {
+        for (i, tag) in TAGS.into_iter().enumerate() {
             writer.append_index(i, tag);
         }
         writer.end();
@@ -342,8 +426,9 @@ mod tests {
             (Case::Equality, 1),
             (Case::Covered, 2),
             (Case::LooseScan, 0),
-            (Case::Insert, 4),
-            (Case::InsertMany, 4 * BATCH),
+            (Case::Group, 0),
+            (Case::Insert, 5),
+            (Case::InsertMany, 5 * BATCH),
         ] {
             let mut template = Template::new(case);
             assert_eq!(template.places.len(), places, "{case:?}");

@@ -234,13 +234,14 @@ fn run_case(case: Case, documents: u64, uri: &Uri, pid: Option<u32>, settings: &
             report::examined_line(case, bench.explain(case, documents)?.as_raw())
         );
     }
-    let run = |ids, time| load::run(uri, case, settings.connections, ids, load::Until::Elapsed(time));
+    let connections = case.connections(settings.connections);
+    let run = |ids, time| load::run(uri, case, connections, ids, load::Until::Elapsed(time));
     let warmed_up = run(messages::Ids::new(case, documents), settings.time / 6)?;
     let before = pid.map(cpu::process_time);
     let outcome = run(warmed_up.ids, settings.time)?;
     let spent = spent_since(pid, before);
     let documents = outcome.ids.next_insert();
-    let baseline = responder::baseline(uri, case, settings.connections, settings.time / 3, documents)?;
+    let baseline = responder::baseline(uri, case, connections, settings.time / 3, documents)?;
     if case.index().is_some() {
         bench.command(doc! { "dropIndexes": COLLECTION, "index": "*" })?;
     }

@@ -22,7 +22,7 @@ pub struct Row {
 impl Row {
     /// What was done, batches counted by their documents.
     fn operations(&self) -> f64 {
-        (self.outcome.messages * self.case.operations_per_message()).max(1) as f64
+        (self.outcome.messages * self.case.operations_per_message(self.documents)).max(1) as f64
     }
 
     /// How fast.
@@ -54,7 +54,7 @@ impl Report {
 
     /// Prints a row.
     pub fn add(&mut self, row: Row) {
-        let per_message = row.case.operations_per_message();
+        let per_message = row.case.operations_per_message(row.documents);
         let operations = row.operations();
         let baseline = microseconds(row.baseline) / per_message as f64;
         let quantile = |q: f64| row.outcome.latencies.value_at_quantile(q) as f64 / 1e3;

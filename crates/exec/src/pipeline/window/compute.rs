@@ -2,9 +2,9 @@
 
 use super::frame::{Frame, frames};
 use super::sliding::{SlidingCovariance, SlidingExtremum};
-use super::store::RowStore;
 use super::value_at;
 use crate::interrupt::Interrupt;
+use crate::pipeline::row_store::RowStore;
 use nestor_model::number::Num;
 use nestor_model::{Error, Path, Result, Value, ValueRef};
 use nestor_query::Expr;

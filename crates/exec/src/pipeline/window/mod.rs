@@ -3,9 +3,9 @@
 mod compute;
 mod frame;
 mod sliding;
-mod store;
 
 use super::lookup::set_path;
+use super::row_store::RowStore;
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::ops::Sort;
@@ -18,7 +18,6 @@ use nestor_query::env::Env;
 use nestor_query::sort::{SortBy, SortPart, SortSpec};
 use nestor_query::stage::SetWindowFields;
 use std::sync::Arc;
-use store::RowStore;
 
 /// Computes the window functions of its input.
 pub(super) struct WindowOp {
@@ -140,7 +139,7 @@ impl WindowOp {
             if let Some((key, row)) = self.ahead.take() {
                 if self.store.is_empty() || equal(key.as_ref(), self.key.as_ref(), batch.op.collator.as_ref()) {
                     self.key = key;
-                    self.store.push(row, batch)?;
+                    self.store.push(row, "$setWindowFields", batch)?;
                 } else {
                     self.ahead = Some((key, row));
                     break;

@@ -1,4 +1,5 @@
-//! The rows of one partition: in memory, or in a temporary file once they are too many.
+//! Rows that are visited again, as those of a window's partition: in memory, or in a temporary file once they are too
+//! many.
 
 use crate::batch::Batch;
 use crate::row::RowDoc;
@@ -52,8 +53,8 @@ impl RowStore {
         self.held
     }
 
-    /// Appends a row. Error 292 when memory is full and disk is not allowed.
-    pub(super) fn push(&mut self, row: RowDoc, batch: &Batch<'_>) -> Result<()> {
+    /// Appends a row of `stage`. Error 292 when memory is full and disk is not allowed.
+    pub(super) fn push(&mut self, row: RowDoc, stage: &str, batch: &Batch<'_>) -> Result<()> {
         if let Some(disk) = &mut self.disk {
             return disk.push(&row);
         }
@@ -66,7 +67,9 @@ impl RowStore {
         let Some(dir) = batch.spill_dir else {
             return Err(Error::new(
                 ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
-                "exceeded memory limit for $setWindowFields, but didn't allow external spilling; pass allowDiskUse: true",
+                format!(
+                    "exceeded memory limit for {stage}, but didn't allow external spilling; pass allowDiskUse: true"
+                ),
             ));
         };
         let mut disk = Disk {
