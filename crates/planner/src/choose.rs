@@ -398,15 +398,7 @@ fn cover(node: PlanNode, query: &FindQuery) -> PlanNode {
     let paths = query.projection.as_ref().and_then(|p| p.included_paths());
     let covered = match (&*input, paths) {
         (PlanNode::IndexScan(scan), Some(paths)) => {
-            let index = &scan.index;
-            let has = |path: &String| {
-                index.parts.iter().zip(&scan.bounds.parts).any(|(part, list)| {
-                    part.path.as_str() == path
-                        && part.kind != PartKind::Hashed
-                        && (index.collation.is_none() || excludes_collatable(list))
-                })
-            };
-            index.wildcard.is_none() && !index.is_multikey() && paths.iter().all(has) && !reads_sort_key_of(query)
+            paths.iter().all(|path| tells(scan, path)) && !reads_sort_key_of(query)
         }
         _ => false,
     };
@@ -418,6 +410,18 @@ fn cover(node: PlanNode, query: &FindQuery) -> PlanNode {
     } else {
         PlanNode::Fetch { input, filter: None }
     }
+}
+
+/// Whether the entries of a scan tell the exact values at `path`.
+pub fn tells(scan: &IndexScan, path: &str) -> bool {
+    let index = &scan.index;
+    let mut parts = index.parts.iter().zip(&scan.bounds.parts);
+    let part_tells = parts.any(|(part, list)| {
+        part.path.as_str() == path
+            && part.kind != PartKind::Hashed
+            && (index.collation.is_none() || excludes_collatable(list))
+    });
+    part_tells && index.wildcard.is_none() && !index.is_multikey()
 }
 
 /// A plan whose rows are only counted: entries that prove the whole filter need no documents.

@@ -6,13 +6,15 @@ use crate::read::{self, Target};
 use nestor_exec::catalog::indexes;
 use nestor_exec::{BoxOperator, Step, build, run_one_of};
 use nestor_model::{ArrayRef, DocRef, Path, PathPart, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, raw};
+use nestor_planner::choose::tells;
 use nestor_planner::interval::{Interval, IntervalList};
 use nestor_planner::pipeline::distinct_scan;
 use nestor_planner::plan::{IndexScan, ScanPurpose};
 use nestor_planner::shape::Written;
 use nestor_planner::{FindQuery, PlanNode, candidates};
-use nestor_query::OpContext;
 use nestor_query::collation::{Key, compare};
+use nestor_query::projection::{Policy, Projection};
+use nestor_query::{OpContext, Scope};
 use nestor_storage::{Collection, View};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -131,13 +133,31 @@ pub(super) fn plans(
     let indexes = indexes(collection)?;
     let (op, _) = context.operation(None)?;
     match distinct_scan(&query.filter, path, query.collation.as_ref(), &indexes) {
-        // One document for each value, which also tells null from missing; a null needs all of them.
-        Some(scan) if !has_null(context, view, &scan, &op, collection)? => Ok(vec![PlanNode::Fetch {
-            input: Box::new(PlanNode::IndexScan(scan)),
-            filter: None,
-        }]),
+        // One entry for each value. The key of null may stand for missing fields, which needs all their documents.
+        Some(scan) if !has_null(context, view, &scan, &op, collection)? => {
+            let tells = tells(&scan, path.as_str());
+            let input = Box::new(PlanNode::IndexScan(scan));
+            Ok(vec![if tells {
+                PlanNode::Covered {
+                    input,
+                    projection: Some(Arc::new(only(path)?)),
+                }
+            } else {
+                PlanNode::Fetch { input, filter: None }
+            }])
+        }
         _ => Ok(candidates(query, &indexes)),
     }
+}
+
+/// The projection to the values at `path`.
+fn only(path: &Path) -> Result<Projection> {
+    let mut spec = doc! {};
+    spec.push(path.as_str(), 1);
+    if path.parts().first().is_none_or(|first| first.name != "_id") {
+        spec.push("_id", 0);
+    }
+    Projection::parse(spec.as_ref(), &mut Scope::new(), Policy::Find)
 }
 
 /// Whether the scan meets the key of null, which stands for missing fields too.
