@@ -142,6 +142,12 @@ fn operand_shape(operator: &str, operand: ValueRef<'_>) -> Value {
         ("$exists", _) => Value::Bool(operand.truthy()),
         ("$type", ValueRef::Array(_)) => operand.to_value(),
         ("$type", _) => Value::from(vec![operand.to_value()]),
+        // Each of them is a condition of its own.
+        ("$all", ValueRef::Array(items)) => items
+            .iter()
+            .map(|item| literal(item).into())
+            .collect::<Vec<Value>>()
+            .into(),
         ("$not" | "$elemMatch", ValueRef::Document(inner)) => {
             if is_operators(inner) && operator == "$elemMatch" || operator == "$not" {
                 inner
@@ -299,6 +305,7 @@ mod tests {
         );
         assert_eq!(query(r#"{"$and":[{"a":1},{"b":2}]}"#), query(r#"{"a":1,"b":2}"#));
         assert_ne!(query(r#"{"b":2,"a":1}"#), query(r#"{"a":1,"b":2}"#));
+        assert_ne!(query(r#"{"a":{"$all":[1]}}"#), query(r#"{"a":{"$all":[1,2]}}"#));
         assert_eq!(query(r#"{"a":{"$in":[1,2,3]}}"#), query(r#"{"a":{"$in":[1]}}"#));
         assert_eq!(query(r#"{"a":{"$type":"int"}}"#), query(r#"{"a":{"$type":["int"]}}"#));
     }

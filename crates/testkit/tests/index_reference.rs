@@ -4,9 +4,16 @@
 //! between. The same under collations, for indexes that have that of the query, another one or none.
 
 use nestor_command::{Connection, Request, Service, ServiceOptions};
-use nestor_model::{Array, DocRef, Document, RawDoc, Value, ValueRef, doc};
-use nestor_storage::{Engine, EngineOptions};
+use nestor_exec::{Batch, Interrupt, Step, find};
+use nestor_model::{Array, DocRef, Document, RawDoc, Timestamp, Value, ValueRef, doc};
+use nestor_planner::FindQuery;
+use nestor_planner::shape::Written;
+use nestor_query::matcher::MatchExpr;
+use nestor_query::sort::SortSpec;
+use nestor_query::{OpContext, Scope};
+use nestor_storage::{Engine, EngineOptions, View};
 use nestor_testkit::random::Random;
+use std::sync::Arc;
 
 struct Database {
     service: Service,
@@ -560,9 +567,8 @@ fn shaped(random: &mut Random) -> (Document, Document, i32) {
     (filter, sort, limit)
 }
 
-#[test]
-fn whichever_plan_is_chosen_each_row_comes_once() {
-    let mut random = Random::new(11);
+/// A collection of skewed documents with indexes for every field.
+fn skewed_collection(random: &mut Random, count: i32) -> Database {
     let mut db = Database::new();
     for (name, key) in [
         ("a", doc! { "a": 1 }),
@@ -574,8 +580,15 @@ fn whichever_plan_is_chosen_each_row_comes_once() {
         let spec = doc! { "key": key, "name": name };
         db.must(doc! { "createIndexes": "c", "indexes": vec![Value::from(spec)] });
     }
-    let documents: Vec<Value> = (0..900).map(|id| skewed(&mut random, id).into()).collect();
+    let documents: Vec<Value> = (0..count).map(|id| skewed(random, id).into()).collect();
     db.must(doc! { "insert": "c", "documents": documents });
+    db
+}
+
+#[test]
+fn whichever_plan_is_chosen_each_row_comes_once() {
+    let mut random = Random::new(11);
+    let mut db = skewed_collection(&mut random, 900);
     let mut next_id = 900;
     for _ in 0..200 {
         let (filter, sort, limit) = shaped(&mut random);
@@ -623,6 +636,55 @@ fn whichever_plan_is_chosen_each_row_comes_once() {
     let totals = db.service.plan_cache.totals();
     assert!(
         totals.hits > 100 && totals.replans > 10 && totals.trials > 100,
+        "not every way was gone: {totals:?}"
+    );
+}
+
+/// The `_id`s of a query, run with `budget` units of work at a time and its position saved in between.
+fn in_small_steps(db: &Database, query: &FindQuery, budget: u64) -> Vec<i32> {
+    let snapshot = db.service.engine.snapshot();
+    let collection = snapshot.catalog().collection("test", "c").expect("the collection");
+    let mut root = find(query, Written::default(), collection).expect("a plan");
+    let (op, interrupt) = (OpContext::new(0, Timestamp::default(), 0), Interrupt::default());
+    let mut out = Vec::new();
+    loop {
+        let mut batch = Batch::new(&snapshot, &op, &interrupt)
+            .with_plan_cache(Some(&db.service.plan_cache))
+            .with_budget(budget);
+        loop {
+            match root.next(&mut batch).expect("a step") {
+                Step::Row(row) => match row.as_doc().get("_id") {
+                    Some(ValueRef::Int32(id)) => out.push(id),
+                    other => panic!("_id is {other:?}"),
+                },
+                Step::Pause => break,
+                Step::Eof => return out,
+            }
+        }
+        root.save();
+    }
+}
+
+#[test]
+fn a_trial_can_be_interrupted_anywhere() {
+    let mut random = Random::new(3);
+    let db = skewed_collection(&mut random, 300);
+    for _ in 0..30 {
+        let (filter, sort, _) = shaped(&mut random);
+        let parsed = MatchExpr::parse(filter.as_ref(), &mut Scope::new()).expect("a filter");
+        let mut query = FindQuery::all(Arc::new(parsed.normalize()));
+        query.sort = Some(Arc::new(SortSpec::parse(sort.as_ref()).expect("a sort")));
+        query.natural = Some(true);
+        let expected = in_small_steps(&db, &query, u64::MAX);
+        query.natural = None;
+        for budget in [1, 3, 64] {
+            let found = in_small_steps(&db, &query, budget);
+            assert_eq!(found, expected, "{budget} units at a time: {filter:?} by {sort:?}");
+        }
+    }
+    let totals = db.service.plan_cache.totals();
+    assert!(
+        totals.hits > 20 && totals.trials > 10,
         "not every way was gone: {totals:?}"
     );
 }
