@@ -17,7 +17,7 @@ use nestor_query::env::{Env, OpContext, Scope};
 use nestor_query::matcher::{CompareOp, MatchExpr, Predicate};
 use nestor_query::stage::{Merge, WhenMatched, WhenNotMatched};
 use nestor_query::update::{Applied, Touched, Update, UpdateOptions};
-use nestor_storage::{Collection, Index, View};
+use nestor_storage::{Index, View};
 use std::sync::Arc;
 
 /// What a `$merge` does to each document, prepared once.
@@ -89,19 +89,22 @@ impl<'m> Merger<'m> {
             );
         }
         let by_id = matches!(on.as_slice(), [path] if path.as_str() == "_id");
-        let unique = by_id
-            || existing.is_some_and(|c| {
-                c.indexes.iter().any(|index| {
-                    index.unique
-                        && index.partial_filter.is_none()
-                        && is_under(index, c, collator)
-                        && index.key_pattern.len() == on.len()
-                        && index
-                            .key_pattern
-                            .iter()
-                            .all(|(name, _)| on.iter().any(|path| path.as_str() == name))
-                })
-            });
+        let is_on = |index: &Index| {
+            let mut fields = index.key_pattern.iter();
+            index.key_pattern.len() == on.len() && fields.all(|(name, _)| on.iter().any(|path| path.as_str() == name))
+        };
+        // What is unique by another collation is not unique in this operation, `_id` included.
+        let mut unique = by_id;
+        if let Some(c) = existing {
+            unique = by_id && id_collation(c)?.as_ref() == collator;
+            for index in c
+                .indexes
+                .iter()
+                .filter(|index| index.unique && index.partial_filter.is_none())
+            {
+                unique = unique || is_on(index) && index_collation(c, index)?.as_ref() == collator;
+            }
+        }
         if !unique {
             bail!(51183, "Cannot find index to verify that join fields will be unique");
         }
@@ -275,15 +278,6 @@ impl<'m> Merger<'m> {
             Applied::Changed(changed) => Ok(Some(changed.doc)),
         }
     }
-}
-
-/// Whether the uniqueness that an index guarantees is the one by `collator`.
-fn is_under(index: &Index, collection: &Collection, collator: Option<&Collator>) -> bool {
-    let own = match index.is_id() {
-        true => id_collation(collection),
-        false => index_collation(collection, index),
-    };
-    own.is_ok_and(|own| own.as_ref() == collator)
 }
 
 fn unmatched() -> Error {
