@@ -99,6 +99,11 @@ pub fn with_patience<R>(patience: Duration, hook: fn(), work: impl FnOnce() -> R
     patience::run(patience, hook, work)
 }
 
+/// Calls the hook of [`with_patience`], if there is one, before this thread waits for something.
+pub fn lose_patience() {
+    patience::lose();
+}
+
 mod patience {
     use std::cell::Cell;
     use std::time::{Duration, Instant};
@@ -130,6 +135,12 @@ mod patience {
         }));
         let _reset = Reset;
         work()
+    }
+
+    pub(super) fn lose() {
+        if let Some(limit) = LIMIT.get() {
+            (limit.hook)();
+        }
     }
 
     pub(super) fn look() {
@@ -189,6 +200,10 @@ mod tests {
         // After 1, 5, 21 and 85 times its length.
         assert!((1..=4).contains(&CALLS.get()), "{}", CALLS.get());
         let before = CALLS.get();
+        with_patience(patience * 1_000, || CALLS.set(CALLS.get() + 1), lose_patience);
+        assert_eq!(CALLS.get(), before + 1, "patience is lost before a wait");
+        let before = CALLS.get();
+        lose_patience();
         interrupt.check().expect("nobody kills it");
         assert_eq!(CALLS.get(), before, "afterwards nobody is impatient");
     }

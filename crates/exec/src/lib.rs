@@ -28,7 +28,7 @@ pub mod write;
 pub use batch::Batch;
 pub use build::build;
 pub use figures::Figures;
-pub use interrupt::{Interrupt, KillSwitch, with_patience};
+pub use interrupt::{Interrupt, KillSwitch, lose_patience, with_patience};
 pub use multi_plan::{MultiPlan, PlanCache, find, run_one_of};
 pub use operator::{BoxOperator, Counters, Operator, Step, docs_examined};
 pub use reads::Reads;

@@ -348,6 +348,7 @@ async fn keep_house(server: Arc<Server>) {
 /// Opens the store, which recovers what a crash left.
 fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
     let mut engine_options = EngineOptions::new(Arc::new(wall_secs));
+    engine_options.before_wait = Some(nestor_exec::lose_patience);
     if let Some(mib) = options.oplog_mib {
         engine_options.oplog_bytes_max = mib << 20;
         engine_options.ephemeral_oplog_bytes_max = mib << 20;

@@ -26,9 +26,17 @@ use std::time::Duration;
 const RETRY: Duration = Duration::from_secs(1);
 /// How often to look whether buried memtables can be taken apart.
 const SWEEP: Duration = Duration::from_millis(200);
-/// Longest and shortest delay of a commit while the checkpoint lags behind.
-const DELAY_MAX: Duration = Duration::from_millis(20);
-const DELAY_MIN: Duration = Duration::from_micros(200);
+/// Longest delay of a commit while the checkpoint lags behind.
+const DELAY_MAX: Duration = Duration::from_millis(40);
+/// Delay of a commit when the active memtable is at twice its size: of any, and in addition for each MiB.
+const DELAY_EACH: Duration = Duration::from_millis(3);
+const DELAY_PER_MIB: Duration = Duration::from_millis(40);
+/// Delays too short to be worth a switch of threads.
+const DELAY_MIN: Duration = Duration::from_micros(100);
+/// Delays that others on the same thread should not have to share.
+const DELAY_LONG: Duration = Duration::from_millis(1);
+/// How far over its size a memtable may get, as a share of it, before commits wait for the checkpoint's end.
+const OVER_MAX: f64 = 1.5;
 
 /// The background thread's side.
 #[derive(Default)]
@@ -120,20 +128,34 @@ impl Checkpointer {
         self.changed.notify_all();
     }
 
-    /// Holds a writer back for a moment while the active memtable is over its size and the frozen one still being
-    /// merged: the longer the fuller it is. At twice the size the caller comes back until there is room; if the
-    /// checkpoint failed, that is the answer then.
-    pub(super) fn hold_back(&self, bytes: usize, bytes_max: usize) -> Result<()> {
-        let share = bytes.saturating_sub(bytes_max) as f64 / bytes_max.max(1) as f64;
-        let delay = DELAY_MAX.mul_f64((share * share).min(1.0)).max(DELAY_MIN);
+    /// Holds a commit of `commit_bytes` back for a moment while the active memtable is over its size and the frozen one
+    /// still being merged: the longer the fuller it is, and the longer the more the commit would add, so that those who
+    /// load wait for the checkpoint and not those who write a document beside them. Returns true when it is so full that
+    /// the caller has to ask again; if the checkpoint failed, that is the answer then. `before` is called before a long wait.
+    pub(super) fn hold_back(
+        &self,
+        bytes: usize,
+        bytes_max: usize,
+        commit_bytes: usize,
+        before: impl FnOnce(),
+    ) -> Result<bool> {
+        let over = bytes.saturating_sub(bytes_max) as f64 / bytes_max.max(1) as f64;
+        let is_full = over >= OVER_MAX;
+        let delay = if is_full { DELAY_MAX } else { delay(over, commit_bytes) };
+        if delay < DELAY_MIN {
+            return Ok(false);
+        }
+        if delay >= DELAY_LONG {
+            before();
+        }
         let state = self.state.lock().expect("no holder of the lock panics");
-        if let (true, Some(error)) = (share >= 1.0, &state.failed) {
+        if let (true, Some(error)) = (is_full, &state.failed) {
             return Err(error.clone());
         }
         let done = state.done;
         let waited = self.changed.wait_timeout_while(state, delay, |s| s.done == done);
         drop(waited.expect("no holder of the lock panics"));
-        Ok(())
+        Ok(is_full)
     }
 
     /// Leaves a memtable that is in the base to the background thread to take apart, once nobody reads it any more: that
@@ -169,6 +191,14 @@ impl Store {
             other => other,
         }
     }
+}
+
+/// How long a commit of `commit_bytes` waits when the active memtable is over its size by this share of it.
+fn delay(over: f64, commit_bytes: usize) -> Duration {
+    let mib = commit_bytes as f64 / f64::from(1 << 20);
+    (DELAY_EACH + DELAY_PER_MIB.mul_f64(mib))
+        .mul_f64(over * over)
+        .min(DELAY_MAX)
 }
 
 impl Inner {
@@ -322,6 +352,41 @@ impl<'a, I: Iterator<Item = (TreeId, NewestEntries<'a>)>> ChangeSource for Merge
                 Some((tree, entries)) => (self.tree, self.entries) = (tree, Some(entries)),
                 None => self.done = true,
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_long_waits_are_announced() {
+        let (checkpointer, mib) = (Checkpointer::default(), 1 << 20);
+        let hold = |bytes, commit_bytes| {
+            let mut announced = false;
+            let is_full = checkpointer.hold_back(bytes, mib, commit_bytes, || announced = true);
+            (is_full.unwrap(), announced)
+        };
+        assert_eq!(hold(mib + mib / 8, 400), (false, false));
+        assert_eq!(hold(mib + mib / 2, mib), (false, true));
+        assert_eq!(hold(3 * mib, 400), (true, true));
+        checkpointer.state.lock().unwrap().failed = Some(StorageError::Closed);
+        let failed = checkpointer.hold_back(3 * mib, mib, 400, || ());
+        assert!(matches!(failed, Err(StorageError::Closed)));
+    }
+
+    #[test]
+    fn delays_grow_with_fill_and_size() {
+        let load = 600 << 10;
+        let short = |over| delay(over, 400);
+        assert_eq!(delay(0.0, load), Duration::ZERO);
+        assert!(short(0.3) < Duration::from_micros(300));
+        assert!(short(1.0) < Duration::from_millis(4));
+        assert!(delay(1.0, load) > 6 * short(1.0));
+        assert_eq!(delay(1.4, 16 << 20), DELAY_MAX);
+        for over in [0.1, 0.5, 1.0] {
+            assert!(delay(over, load) < delay(over + 0.1, load));
         }
     }
 }

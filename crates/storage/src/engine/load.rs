@@ -143,7 +143,7 @@ impl Engine {
         if inner.closed.load(Ordering::Acquire) {
             return Err(StorageError::Closed.into());
         }
-        inner.make_room()?;
+        inner.make_room(0)?;
         let mut sequencer = inner.lock_sequencer();
         let Some(ws) = work(self.snapshot(), watch.state.take())? else {
             return Ok(None);

@@ -39,6 +39,9 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
+/// A group whose frames have this many bytes takes about a millisecond.
+const LONG_GROUP_BYTES: usize = 256 << 10;
+
 /// A store. Clones share it; it closes when the last one is dropped.
 #[derive(Clone)]
 pub struct Engine {
@@ -62,6 +65,8 @@ struct Inner {
     checkpointer: Checkpointer,
     /// The active memtable is over its size, and a checkpoint was asked for.
     large: AtomicBool,
+    /// The group that has the sequencer is large: it takes milliseconds.
+    long_group: AtomicBool,
     closed: AtomicBool,
 }
 
@@ -254,9 +259,9 @@ impl Engine {
         if inner.closed.load(Ordering::Acquire) {
             return Err(StorageError::Closed);
         }
-        inner.make_room()?;
-        inner.brakes.wait(&ws.trees);
         let prepared = inner.prepare(ws)?;
+        inner.make_room(prepared.frame.len())?;
+        inner.brakes.wait(&prepared.ws.trees);
         if let Ok(mut sequencer) = inner.sequencer.try_lock() {
             let done = inner.run(&mut sequencer, inner.queued(), Some(prepared));
             drop(sequencer);
@@ -265,6 +270,9 @@ impl Engine {
         let ticket = Arc::new(Ticket::default());
         let entry = (prepared, ticket.clone());
         inner.queue.lock().expect("no holder of the lock panics").push(entry);
+        if inner.long_group.load(Ordering::Relaxed) {
+            inner.before_wait();
+        }
         let mut sequencer = inner.lock_sequencer();
         // Whoever held the lock may have done it meanwhile.
         if let Some(result) = ticket.take() {
@@ -403,6 +411,7 @@ impl Inner {
             oplog,
             checkpointer: Checkpointer::default(),
             large: AtomicBool::new(false),
+            long_group: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }
     }
@@ -421,8 +430,9 @@ impl Inner {
         std::mem::replace(&mut *published, next)
     }
 
-    /// Asks for a checkpoint when the memtable is large, and slows down when that does not keep up.
-    fn make_room(&self) -> Result<()> {
+    /// Asks for a checkpoint when the memtable is large, and slows a commit of `commit_bytes` down when that does not keep
+    /// up.
+    fn make_room(&self, commit_bytes: usize) -> Result<()> {
         if self.store.is_none() {
             return Ok(());
         }
@@ -440,10 +450,17 @@ impl Inner {
                 return Ok(());
             }
             drop(state);
-            self.checkpointer.hold_back(bytes, bytes_max)?;
-            if bytes < 2 * bytes_max || self.closed.load(Ordering::Acquire) {
+            let before = || self.before_wait();
+            let is_full = self.checkpointer.hold_back(bytes, bytes_max, commit_bytes, before)?;
+            if !is_full || self.closed.load(Ordering::Acquire) {
                 return Ok(());
             }
+        }
+    }
+
+    fn before_wait(&self) {
+        if let Some(before_wait) = self.options.before_wait {
+            before_wait();
         }
     }
 
@@ -464,6 +481,15 @@ impl Inner {
     /// Commits everything in the queue and `own` as one group. What is left to do goes to [`Inner::finish`], without the
     /// lock.
     fn run(&self, sequencer: &mut Sequencer, queue: Vec<(Prepared, Arc<Ticket>)>, own: Option<Prepared>) -> Done {
+        let members = queue.iter().map(|(prepared, _)| prepared).chain(&own);
+        let is_long = members.map(|prepared| prepared.frame.len()).sum::<usize>() >= LONG_GROUP_BYTES;
+        self.long_group.store(is_long, Ordering::Relaxed);
+        let done = self.run_group(sequencer, queue, own);
+        self.long_group.store(false, Ordering::Relaxed);
+        done
+    }
+
+    fn run_group(&self, sequencer: &mut Sequencer, queue: Vec<(Prepared, Arc<Ticket>)>, own: Option<Prepared>) -> Done {
         let mut group = sequencer.begin_group();
         let mut left = queue.len() + usize::from(own.is_some());
         let mut done = Done::default();

@@ -18,6 +18,9 @@ pub struct EngineOptions {
     pub ephemeral_oplog_bytes_max: u64,
     /// Memory in bytes for leaf pages of the base.
     pub base_cache_bytes_max: usize,
+    /// Called on a committing thread before it waits for long, so that a server can let another thread do what else this
+    /// one has to do.
+    pub before_wait: Option<fn()>,
     pub(crate) journal: JournalOptions,
     /// Another base than the tree in the directory, for tests.
     pub(crate) base: Option<Arc<dyn Base>>,
@@ -32,6 +35,7 @@ impl EngineOptions {
             oplog_bytes_max: 512 << 20,
             ephemeral_oplog_bytes_max: 32 << 20,
             base_cache_bytes_max: 256 << 20,
+            before_wait: None,
             journal: JournalOptions::new(),
             base: None,
         }
