@@ -1,10 +1,13 @@
 """The profiler, the slow-query log, currentOp."""
 
 import json
+import threading
 
 import pytest
 from pymongo import DeleteMany, UpdateOne
 from pymongo.errors import OperationFailure
+
+from harness import eventually
 
 
 @pytest.fixture
@@ -227,3 +230,81 @@ def test_slow_operations_are_logged(start):
     having(write["attr"], type="update", ns="slow.c", nMatched=0, nModified=0, docsExamined=30)
     (envelope,) = [line for line in slow if line["attr"]["command"].get("update") == "c"]
     having(envelope["attr"], type="command", ns="slow.$cmd")
+
+
+def test_plans_chosen_by_trial_are_recorded_as_such(profiled):
+    db = profiled.db
+    db.c.create_index("b")
+    query = {"a": 5, "b": {"$gte": 50}}
+    for by_trial in (True, True, None):
+        list(db.c.find(query))
+        record = profiled(op="query")
+        having(record, fromMultiPlanner=by_trial, nreturned=5)
+        assert "replanned" not in record
+    shown = db.command("explain", {"find": "c", "filter": query}, verbosity="queryPlanner")
+    planner = shown["queryPlanner"]
+    having(
+        record, planCacheShapeHash=planner["planCacheShapeHash"], queryHash=planner["queryHash"],
+        planCacheKey=planner["planCacheKey"], queryShapeHash=shown["queryShapeHash"],
+    )
+    # One plan alone is chosen without a trial, and kept nowhere.
+    list(db.c.find({"a": 5}))
+    record = profiled(op="query")
+    shown = db.command("explain", {"find": "c", "filter": {"a": 5}}, verbosity="queryPlanner")
+    having(record, planCacheShapeHash=shown["queryPlanner"]["planCacheShapeHash"], planCacheKey=None)
+    # What stages read of other collections counts.
+    list(db.c.aggregate([{"$match": {"a": 1}}, {"$lookup": {"from": "c", "localField": "b", "foreignField": "b", "as": "x"}}]))
+    having(profiled(**{"command.aggregate": "c"}), keysExamined=31, docsExamined=20)
+
+
+LONG = {"$expr": {"$lt": [{"$size": {"$range": [0, {"$add": ["$_id", 100_000]}]}}, 0]}}
+
+
+def test_current_op_shows_what_runs(server, db):
+    db.c.insert_many([{"_id": i} for i in range(5000)])
+    other = server.client(appname="long")
+    failures = []
+
+    def run():
+        try:
+            list(other[db.name].c.find(LONG, comment="long"))
+        except OperationFailure as failure:
+            failures.append(failure.code)
+
+    def running():
+        listed = db.client.admin.command("currentOp", **{"command.comment": "long"})["inprog"]
+        return [op for op in listed if "planSummary" in op]
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        eventually(running)
+        (op,) = running()
+        having(
+            op, op="query", ns=f"{db.name}.c", planSummary="COLLSCAN", appName="long", active=True, killPending=False,
+            numYields=0,
+        )
+        assert op["microsecs_running"] > 0 and op["command"]["filter"] == LONG
+        (same,) = db.client.admin.aggregate([{"$currentOp": {}}, {"$match": {"opid": op["opid"]}}])
+        having(same, ns=op["ns"], planSummary="COLLSCAN", command=op["command"])
+        db.client.admin.command("killOp", op=op["opid"])
+    finally:
+        thread.join()
+    assert failures == [11601]
+
+
+def test_current_op_shows_idle_connections_and_cursors_when_asked(db):
+    admin = db.client.admin
+    db.c.insert_many([{} for _ in range(10)])
+    cursor = db.c.find(batch_size=2)
+    next(cursor)
+    shown = list(admin.aggregate([{"$currentOp": {"idleCursors": True}}, {"$match": {"type": "idleCursor"}}]))
+    (mine,) = [c for c in shown if c["cursor"]["cursorId"] == cursor.cursor_id]
+    having(mine, ns=f"{db.name}.c")
+    having(mine["cursor"], nDocsReturned=2, nBatchesReturned=1, tailable=False)
+    assert mine["cursor"]["originatingCommand"]["find"] == "c"
+    cursor.close()
+    assert all(op["active"] for op in admin.aggregate([{"$currentOp": {}}]))
+    with db.client.start_session():
+        idle = list(admin.aggregate([{"$currentOp": {"idleConnections": True}}]))
+    assert len(idle) >= 1

@@ -46,11 +46,7 @@ pub struct Figures {
 
 impl Figures {
     fn add(&mut self, examined: Totals) {
-        let totals = self.totals.get_or_insert_default();
-        totals.keys_examined += examined.keys_examined;
-        totals.docs_examined += examined.docs_examined;
-        totals.has_sort_stage |= examined.has_sort_stage;
-        totals.used_disk |= examined.used_disk;
+        self.totals.get_or_insert_default().add(examined);
     }
 }
 

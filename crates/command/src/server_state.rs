@@ -2,7 +2,9 @@
 
 use crate::args::Uuid;
 use crate::commands::collections::list_collections::describe;
+use crate::commands::diagnostic::current_op::{describe as describe_operation, describe_cursor};
 use crate::commands::stats::coll_stats::{number, storage_stats};
+use crate::cursors::Cursors;
 use crate::plans;
 use crate::query_settings::QuerySettings;
 use crate::service::Connections;
@@ -14,7 +16,6 @@ use nestor_model::{Document, Error, Namespace, Result, Str, Value, ValueRef, bai
 use nestor_query::stage::SourceStage;
 use nestor_storage::View;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// What those stages read.
 pub struct State {
@@ -30,6 +31,8 @@ pub struct State {
     pub top: Arc<Top>,
     /// Which plan queries of a shape run by.
     pub plan_cache: Arc<PlanCache>,
+    /// Open cursors.
+    pub cursors: Arc<Cursors>,
     /// What is set for queries of a shape.
     pub query_settings: Arc<QuerySettings>,
 }
@@ -40,7 +43,7 @@ impl ServerState for State {
             SourceStage::CollStats(options) => Ok(vec![self.coll_stats(options, namespace, view)?]),
             SourceStage::IndexStats => self.index_stats(namespace, view),
             SourceStage::ListCatalog => Ok(list_catalog(namespace, view)),
-            SourceStage::CurrentOp(_) => Ok(self.current_op()),
+            SourceStage::CurrentOp(options) => Ok(self.current_op(options)),
             SourceStage::ListLocalSessions(options) | SourceStage::ListSessions(options) => {
                 Ok(self.list_sessions(options))
             }
@@ -162,47 +165,23 @@ impl State {
             .collect())
     }
 
-    fn current_op(&self) -> Vec<Document> {
-        let now = Instant::now();
-        self.connections
-            .all()
+    /// The operations that run, and what the options ask for besides. There is one user, so that `allUsers` says nothing.
+    fn current_op(&self, options: &Document) -> Vec<Document> {
+        let is_on = |name: &str| options.get(name).is_some_and(ValueRef::truthy);
+        let connections = self.connections.all();
+        let mut out: Vec<Document> = connections
             .iter()
-            .map(|slot| {
-                let operation = crate::lock(&slot.operation);
-                let active = operation.opid != 0;
-                let mut out = doc! {
-                    "type": "op",
-                    "host": self.host.clone(),
-                    "desc": format!("conn{}", slot.id),
-                    "connectionId": slot.id,
-                    "client": slot.peer.clone(),
-                    "active": active,
-                };
-                if active {
-                    let micros = operation
-                        .started
-                        .map_or(0, |started| now.duration_since(started).as_micros() as i64);
-                    out.push("opid", operation.opid as i32);
-                    out.push("secs_running", micros / 1_000_000);
-                    out.push("microsecs_running", micros);
-                    out.push("op", "command");
-                    if let Ok(body) = nestor_model::RawDocBuf::validate(operation.body.clone()) {
-                        if let Some(ValueRef::String(db)) = body.as_raw().get("$db") {
-                            let coll = match body.as_raw().iter().next() {
-                                Some((_, ValueRef::String(coll))) => coll,
-                                _ => "$cmd",
-                            };
-                            out.push("ns", format!("{db}.{coll}"));
-                        }
-                        out.push("command", body);
-                    }
-                    if let Some(build) = &operation.build {
-                        build.describe(&mut out);
-                    }
-                }
-                out
-            })
-            .collect()
+            .filter_map(|slot| describe_operation(&self.host, slot, is_on("idleConnections")))
+            .collect();
+        if is_on("idleCursors") {
+            out.extend(
+                self.cursors
+                    .idle()
+                    .iter()
+                    .map(|cursor| describe_cursor(&self.host, cursor)),
+            );
+        }
+        out
     }
 
     fn list_query_settings(&self, debug_shape: bool) -> Vec<Document> {

@@ -76,7 +76,7 @@ pub struct Service {
     /// The store.
     pub engine: Engine,
     /// Open cursors.
-    pub cursors: Cursors,
+    pub cursors: Arc<Cursors>,
     /// Logical sessions.
     pub sessions: Arc<Sessions>,
     /// Compiled validators of collections.
@@ -150,6 +150,7 @@ impl Service {
             None => std::env::temp_dir(),
         };
         let node = Node::new(options.process.clone());
+        let cursors = Arc::new(Cursors::new(seed));
         let query_settings = QuerySettings::load(&engine);
         if let Err(error) = &query_settings {
             let attr = nestor_model::doc! { "error": error.to_string() };
@@ -161,9 +162,10 @@ impl Service {
             snapshots: Snapshots::default(),
             open_oplog: Box::new(move |after| oplog.oplog_cursor(after)),
             engine,
-            cursors: Cursors::new(seed),
+            cursors: cursors.clone(),
             query_settings: query_settings.clone(),
             state: Arc::new(State {
+                cursors,
                 query_settings,
                 host: options.host.clone(),
                 started_ms: crate::clock::now_ms(),
@@ -523,6 +525,9 @@ fn random_seed() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
+/// Bytes of a command that `currentOp` shows; of a longer one nothing.
+const SHOWN_BYTES_MAX: usize = 1 << 16;
+
 impl Slot {
     fn start_operation(&self, command: &'static str, opid: u32, body: nestor_model::RawDoc<'_>, started: Instant) {
         self.kill.reset();
@@ -530,8 +535,7 @@ impl Slot {
         operation.opid = opid;
         operation.command = command;
         operation.body.clear();
-        // What currentOp shows of a command is cut off far below this anyway.
-        if body.len() <= 4096 {
+        if body.len() <= SHOWN_BYTES_MAX {
             operation.body.extend_from_slice(body.as_bytes());
         }
         operation.started = Some(started);

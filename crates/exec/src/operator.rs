@@ -58,6 +58,17 @@ impl Counters {
     }
 }
 
+/// How one of several plans was chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// By a trial run, not from the cache.
+    pub by_trial: bool,
+    /// The cached plan was tried and did badly.
+    pub replanned: bool,
+    /// Hash of the plan shape and key in the plan cache, if the choice is kept there.
+    pub cached_as: Option<(u64, u64)>,
+}
+
 /// A node of a running plan.
 pub trait Operator: Send {
     /// The next row; see the module for what is legal.
@@ -83,6 +94,11 @@ pub trait Operator: Send {
 
     /// The index that it reads.
     fn index(&self) -> Option<&Arc<Index>> {
+        None
+    }
+
+    /// How it came by its plan, when there were several.
+    fn choice(&self) -> Option<Choice> {
         None
     }
 

@@ -2,6 +2,7 @@
 //! collections.
 
 use crate::operator::Operator;
+use crate::summary::totals;
 use std::collections::BTreeSet;
 
 /// Totals over operators.
@@ -40,6 +41,16 @@ impl Reads {
         for input in root.inputs() {
             self.add(input);
         }
+    }
+
+    /// As [`Reads::add`]; scans and names of indexes, which only explain shows, if it is `explained`.
+    pub fn note(&mut self, root: &dyn Operator, explained: bool) {
+        if explained {
+            return self.add(root);
+        }
+        let totals = totals(root);
+        self.docs_examined += totals.docs_examined;
+        self.keys_examined += totals.keys_examined;
     }
 
     /// Adds other totals.

@@ -1,6 +1,7 @@
 //! What a tree of operators did, in few words and sums: for the profiler, the slow-query log and `currentOp`.
 
-use crate::operator::Operator;
+use crate::operator::{Choice, Operator};
+use crate::reads::Reads;
 use crate::text::shell;
 use nestor_storage::Index;
 use std::sync::Arc;
@@ -25,6 +26,19 @@ pub struct Totals {
     pub has_sort_stage: bool,
     /// Something was written to temporary files.
     pub used_disk: bool,
+    /// How one of several plans was chosen.
+    pub choice: Option<Choice>,
+}
+
+impl Totals {
+    /// Adds others.
+    pub fn add(&mut self, other: Totals) {
+        self.keys_examined += other.keys_examined;
+        self.docs_examined += other.docs_examined;
+        self.has_sort_stage |= other.has_sort_stage;
+        self.used_disk |= other.used_disk;
+        self.choice = self.choice.or(other.choice);
+    }
 }
 
 /// Appends the leaves below `root` that read a collection, or that say there is none.
@@ -62,21 +76,20 @@ pub fn plan_summary(leaves: &[Leaf]) -> String {
     out
 }
 
-/// The sums over `root` and all below it.
+/// The sums over `root` and all below it, and over what its stages read of other collections.
 pub fn totals(root: &dyn Operator) -> Totals {
     let counters = root.counters();
+    let mut others = Reads::default();
+    root.add_reads(&mut others);
     let mut out = Totals {
-        keys_examined: counters.keys_examined,
-        docs_examined: counters.docs_examined,
+        keys_examined: counters.keys_examined + others.keys_examined,
+        docs_examined: counters.docs_examined + others.docs_examined,
         has_sort_stage: root.stage() == "SORT",
+        choice: root.choice(),
         used_disk: root.spilled().is_some_and(|spilled| spilled.spills > 0),
     };
     for input in root.inputs() {
-        let below = totals(input);
-        out.keys_examined += below.keys_examined;
-        out.docs_examined += below.docs_examined;
-        out.has_sort_stage |= below.has_sort_stage;
-        out.used_disk |= below.used_disk;
+        out.add(totals(input));
     }
     out
 }

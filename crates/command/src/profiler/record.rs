@@ -2,12 +2,15 @@
 
 use super::{Settings, store};
 use crate::Context;
+use crate::commands::query::find::plan_shape;
 use crate::commands::replication::client_metadata::app_name;
 use crate::connection::Connection;
 use crate::figures::{Figures, plan_summary};
+use crate::query_shape;
 use crate::service::Service;
 use nestor_model::extjson::{self, Form};
 use nestor_model::{Document, Error, Namespace, RawDoc, Value, ValueRef, doc};
+use nestor_planner::shape::hash_text;
 use std::time::Duration;
 
 /// Bytes of a command that are kept; the text of a longer one is cut.
@@ -67,8 +70,40 @@ pub struct Observed {
     plan_summary: Option<String>,
     took: Duration,
     protocol: &'static str,
+    shapes: Shapes,
     /// What it only consists of was recorded: the command of updates or deletes.
     is_envelope: bool,
+}
+
+/// What operations are grouped by.
+#[derive(Debug, Default)]
+struct Shapes {
+    /// Hash of the plan shape.
+    plan: Option<u64>,
+    /// Hash of the query shape.
+    query: Option<String>,
+}
+
+impl Shapes {
+    /// The shapes of the command that `context` ran, worked out again from its text.
+    fn of(context: &Context<'_>) -> Self {
+        let name = context.spec.name;
+        if !matches!(name, "find" | "aggregate" | "distinct") {
+            return Self::default();
+        }
+        let ns = Namespace::new(
+            context.db(),
+            crate::top::collection_of(name, context.body).unwrap_or_default(),
+        );
+        Self {
+            // A lookup by _id has no plan to share.
+            plan: match (name, context.figures.borrow().id_lookup) {
+                ("find", false) => plan_shape(context, &ns).ok(),
+                _ => None,
+            },
+            query: Some(query_shape::hash(&query_shape::of_command(name, &ns, context.body))),
+        }
+    }
 }
 
 /// How it ended.
@@ -92,6 +127,7 @@ impl Observed {
         };
         Self {
             is_envelope,
+            shapes: Shapes::of(context),
             ..Self::new(context, Op::of(name), ns, context.body.as_doc().to_document(), took)
         }
     }
@@ -108,6 +144,7 @@ impl Observed {
             figures,
             took,
             protocol: if context.legacy { "op_query" } else { "op_msg" },
+            shapes: Shapes::default(),
             is_envelope: false,
         }
     }
@@ -240,6 +277,9 @@ impl Observed {
         number(out, "docsExamined", figures.totals.map(|t| t.docs_examined as i64));
         switch(out, "hasSortStage", figures.totals.is_some_and(|t| t.has_sort_stage));
         switch(out, "usedDisk", figures.totals.is_some_and(|t| t.used_disk));
+        let choice = figures.totals.and_then(|t| t.choice);
+        switch(out, "fromMultiPlanner", choice.is_some_and(|c| c.by_trial));
+        switch(out, "replanned", choice.is_some_and(|c| c.replanned));
         number(out, "nMatched", figures.matched);
         number(out, "nModified", figures.modified);
         number(out, "ninserted", figures.inserted);
@@ -252,6 +292,13 @@ impl Observed {
         // Operations read snapshots and never yield.
         out.push(yields, 0);
         number(out, "nreturned", figures.returned.map(|n| n as i64));
+        let (shape, key) = choice.and_then(|choice| choice.cached_as).unzip();
+        if let Some(shape) = shape.or(self.shapes.plan).map(hash_text) {
+            out.push("queryHash", shape.as_str());
+            out.push("planCacheShapeHash", shape);
+        }
+        out.push("planCacheKey", key.map(hash_text).map(Value::from));
+        out.push("queryShapeHash", self.shapes.query.clone().map(Value::from));
         if figures.totals.is_some() {
             out.push("queryFramework", "classic");
         }

@@ -15,7 +15,7 @@ pub use trial::Tried;
 use crate::batch::Batch;
 use crate::build::{build, note_use};
 use crate::catalog::indexes;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Choice, Counters, Operator, Step};
 use crate::row::Row;
 use nestor_model::{Document, Error, ErrorCode, Result};
 use nestor_planner::find::no_plan;
@@ -94,6 +94,7 @@ pub struct MultiPlan {
     /// There are no rows but those.
     is_over: bool,
     tried: Vec<Tried>,
+    replanned: bool,
     undecided: Counters,
 }
 
@@ -120,6 +121,7 @@ impl MultiPlan {
             rows: VecDeque::new(),
             is_over: false,
             tried: Vec::new(),
+            replanned: false,
             undecided: Counters::default(),
         }
     }
@@ -218,6 +220,7 @@ impl MultiPlan {
                         cache.deactivate(&self.collection, cached.key);
                     }
                     self.state = self.trial()?;
+                    self.replanned = true;
                     return Ok(Followed::Decided);
                 }
             }
@@ -313,6 +316,14 @@ impl Operator for MultiPlan {
         if let Some(root) = self.root() {
             root.explain_fields(out);
         }
+    }
+
+    fn choice(&self) -> Option<Choice> {
+        Some(Choice {
+            by_trial: !self.tried.is_empty(),
+            replanned: self.replanned,
+            cached_as: self.cache.as_ref().map(|cached| (cached.shape, cached.key)),
+        })
     }
 
     fn index(&self) -> Option<&Arc<Index>> {

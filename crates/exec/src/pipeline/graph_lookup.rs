@@ -110,9 +110,7 @@ impl GraphLookupOp {
                 Step::Eof => break,
             }
         }
-        if batch.explains {
-            self.reads.add(&*source);
-        }
+        self.reads.note(&*source, batch.explains);
         Ok(rows)
     }
 }

@@ -2,11 +2,15 @@
 
 use crate::connection::Slot;
 use crate::context::Context;
+use crate::cursors::CursorSummary;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::generic::is_generic;
-use nestor_model::{Document, RawDoc, RawWriter, Value, doc};
+use crate::profiler::record::namespace;
+use nestor_exec::summary::plan_summary;
+use nestor_model::{Document, RawDoc, RawWriter, Value, ValueRef, doc};
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::matcher::MatchExpr;
+use std::time::Instant;
 
 /// The command. Fields besides its options are a match expression over what it would answer.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -22,7 +26,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         let op = OpContext::new(crate::clock::now_ms(), context.service.last_time(), 0);
         let mut found = Vec::new();
         for slot in context.service.connections.all() {
-            let Some(doc) = describe(context, &slot, show_idle) else {
+            let Some(doc) = describe(&context.conn.host, &slot, show_idle) else {
                 continue;
             };
             if filter.matches(doc.as_ref(), &op)? {
@@ -61,7 +65,7 @@ fn write(context: &Context<'_>, reply: &mut RawWriter, found: &[Document]) {
 }
 
 /// What is shown of a connection; `None` when it runs nothing and idle ones are not wanted.
-pub fn describe(context: &Context<'_>, slot: &Slot, show_idle: bool) -> Option<Document> {
+pub fn describe(host: &str, slot: &Slot, show_idle: bool) -> Option<Document> {
     let operation = crate::lock(&slot.operation);
     let is_active = operation.opid != 0;
     if !is_active && !show_idle {
@@ -69,7 +73,7 @@ pub fn describe(context: &Context<'_>, slot: &Slot, show_idle: bool) -> Option<D
     }
     let mut doc = doc! {
         "type": "op",
-        "host": context.conn.host.clone(),
+        "host": host,
         "desc": format!("conn{}", slot.id),
         "connectionId": i32::try_from(slot.id).unwrap_or(i32::MAX),
         "client": slot.peer.clone(),
@@ -96,13 +100,48 @@ pub fn describe(context: &Context<'_>, slot: &Slot, show_idle: bool) -> Option<D
         doc.push("lsid", lsid.to_value());
     }
     doc.push("op", op_name(operation.command));
-    doc.push("ns", namespace(command));
+    let db = command
+        .and_then(|command| command.get("$db"))
+        .and_then(ValueRef::as_str);
+    let ns = command.map(|command| namespace(operation.command, command, db.unwrap_or_default()));
+    doc.push("ns", ns.unwrap_or_default());
     doc.push("command", command.map_or(Value::from(Document::new()), Value::from));
+    if !operation.plan.is_empty() {
+        doc.push("planSummary", plan_summary(&operation.plan));
+    }
+    doc.push("numYields", 0);
     if let Some(build) = &operation.build {
         build.describe(&mut doc);
     }
     doc.push("killPending", slot.kill.killed().is_some());
     Some(doc)
+}
+
+/// What is shown of a cursor that no operation uses now.
+pub fn describe_cursor(host: &str, cursor: &CursorSummary) -> Document {
+    let at = |time: Instant| {
+        let ago = i64::try_from(time.elapsed().as_millis()).unwrap_or(0);
+        Value::DateTime(crate::clock::now_ms().saturating_sub(ago))
+    };
+    let mut doc = doc! { "type": "idleCursor", "host": host, "ns": cursor.ns.to_string() };
+    if let Some(lsid) = cursor.lsid {
+        doc.push("lsid", lsid.to_document());
+    }
+    doc.push(
+        "cursor",
+        doc! {
+            "cursorId": cursor.id,
+            "createdDate": at(cursor.created),
+            "lastAccessDate": at(cursor.last_used),
+            "nDocsReturned": cursor.returned as i64,
+            "nBatchesReturned": cursor.batches as i64,
+            "noCursorTimeout": cursor.no_timeout,
+            "tailable": cursor.tailable,
+            "awaitData": cursor.await_data,
+            "originatingCommand": cursor.originating.clone(),
+        },
+    );
+    doc
 }
 
 fn op_name(command: &str) -> &str {
@@ -114,15 +153,4 @@ fn op_name(command: &str) -> &str {
         "delete" => "remove",
         _ => "command",
     }
-}
-
-/// `db.collection`, or `db.$cmd` of a command that names no collection.
-fn namespace(command: Option<RawDoc<'_>>) -> String {
-    let Some(command) = command else {
-        return String::new();
-    };
-    let db = command.get("$db").and_then(|db| db.as_str()).unwrap_or("");
-    let first = command.iter().next().and_then(|(_, value)| value.as_str());
-    let collection = first.or_else(|| command.get("collection").and_then(|name| name.as_str()));
-    format!("{db}.{}", collection.unwrap_or("$cmd"))
 }

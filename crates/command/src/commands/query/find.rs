@@ -15,7 +15,7 @@ use nestor_model::{ArrayRef, BsonType, DocRef, Document, Namespace, RawDoc, RawW
 use nestor_planner::FindQuery;
 use nestor_planner::find::reads_sort_key;
 use nestor_planner::key_range::check as check_key_range;
-use nestor_planner::shape::Written;
+use nestor_planner::shape::{Written, plan_shape_hash};
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::projection::{Policy, Projection};
 use nestor_query::sort::SortSpec;
@@ -78,12 +78,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     // A hint on a view is for the collection below it, where it is looked up.
     let here = collection.as_deref().filter(|c| !c.is_view());
     let mut query = parse(&args, here, &mut scope)?;
-    let written = Written {
-        filter: args.filter.map(DocRef::Raw),
-        sort: args.sort.map(DocRef::Raw),
-        projection: args.projection.map(DocRef::Raw),
-        collation: args.collation.map(DocRef::Raw),
-    };
+    let written = written(&args);
     context.restrict_indexes(&ns, &mut query, written);
     let root = match &collection {
         Some(collection) => {
@@ -306,6 +301,27 @@ fn key_range(args: &FindArgs<'_>, collection: Option<&Collection>, query: &mut F
     query.min = min;
     query.max = max;
     Ok(())
+}
+
+/// The hash of the plan shape of the find that `context` runs.
+pub(crate) fn plan_shape(context: &Context<'_>, ns: &Namespace) -> Result<u64> {
+    let args = FindArgs::parse(context.body, context.sequences)?;
+    let read = context.current_view();
+    let collection = read.view().catalog().get(ns).map(|c| &**c).filter(|c| !c.is_view());
+    let collator = read::collator(args.collation, collection)?;
+    let (_, mut scope) = context.operation_under(args.variables, collator)?;
+    let query = parse(&args, collection, &mut scope)?;
+    Ok(plan_shape_hash(&written(&args).shape(&query)))
+}
+
+/// The parts of the command that its shape is made of.
+fn written<'a>(args: &FindArgs<'a>) -> Written<'a> {
+    Written {
+        filter: args.filter.map(DocRef::Raw),
+        sort: args.sort.map(DocRef::Raw),
+        projection: args.projection.map(DocRef::Raw),
+        collation: args.collation.map(DocRef::Raw),
+    }
 }
 
 /// The `_id`, when the command asks for one document by `_id` and for nothing that needs a plan.

@@ -100,9 +100,7 @@ impl Finder {
                         Step::Eof => break,
                     }
                 }
-                if batch.explains {
-                    self.reads.add(&**node);
-                }
+                self.reads.note(&**node, batch.explains);
                 Ok(None)
             }
         }
@@ -159,9 +157,7 @@ impl Finder {
                 Step::Eof => break,
             }
         }
-        if batch.explains {
-            self.reads.add(&*source);
-        }
+        self.reads.note(&*source, batch.explains);
         Ok(Some(table))
     }
 
