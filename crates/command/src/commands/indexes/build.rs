@@ -3,12 +3,13 @@
 
 use crate::Context;
 use crate::parameters::Param;
-use nestor_exec::write::build::{BuildOptions, build_indexes};
+use nestor_exec::write::build::{BuildOptions, Built, build_indexes};
 use nestor_exec::write::oplog::Origin;
 use nestor_exec::write::{IndexWriter, Writer};
-use nestor_model::{Document, Namespace, RawDocBuf, Result, bail, doc};
+use nestor_model::{Document, Namespace, RawDocBuf, Result, Value, bail, doc};
 use nestor_storage::{Bytes, Collection, CollectionId, Commit, Index, View, WriteSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Documents and bytes up to which a collection is small.
 const SMALL_DOCUMENTS: i64 = 1000;
@@ -35,12 +36,9 @@ pub fn at_once(context: &Context<'_>, ws: &mut WriteSet, ns: &Namespace, spec: R
     let mut cursor = ws.cursor(collection.records);
     let mut writer = Writer::new(ws, collection, &op, None)?;
     let mut more = cursor.first()?;
-    let mut seen = 0u32;
+    let mut interrupt = context.interrupt.paced();
     while more {
-        seen = seen.wrapping_add(1);
-        if seen.is_multiple_of(128) {
-            context.interrupt.check()?;
-        }
+        interrupt.check()?;
         let record = Bytes::copy_from(cursor.key());
         let doc = cursor.value_bytes()?;
         writer.add_entries_of(&index_writer, doc.document().as_doc(), &record)?;
@@ -57,6 +55,7 @@ pub fn beside_writers(context: &Context<'_>, collection: CollectionId, indexes: 
     let ids: Vec<_> = indexes.iter().map(|index| index.id).collect();
     let listed = service.index_builds.list(ids.clone(), service.new_uuid());
     crate::lock(&context.conn.slot.operation).build = Some(listed.build.clone());
+    let begun = Instant::now();
     let (op, _) = context.operation(None)?;
     let megabytes = service.node.parameters.number(Param::IndexBuildMemoryMegabytes);
     let options = BuildOptions {
@@ -78,7 +77,37 @@ pub fn beside_writers(context: &Context<'_>, collection: CollectionId, indexes: 
     });
     crate::lock(&context.conn.slot.operation).build = None;
     listed.end(&result);
+    note_end(context, collection, indexes, &result, begun.elapsed());
     Ok(result?.commit)
+}
+
+/// Tells the log how a build ended.
+fn note_end(
+    context: &Context<'_>,
+    collection: CollectionId,
+    indexes: &[Arc<Index>],
+    result: &Result<Built>,
+    elapsed: Duration,
+) {
+    let snapshot = context.service.engine.snapshot();
+    let ns = snapshot.catalog().by_id(collection).map(|c| c.ns.to_string());
+    let names: Vec<_> = indexes.iter().map(|index| Value::from(index.name.clone())).collect();
+    let mut attr = doc! { "namespace": ns, "indexes": names, "durationMillis": elapsed.as_millis() as i64 };
+    let log = context.service.node.log();
+    let ctx = format!("conn{}", context.conn.id);
+    match result {
+        Ok(built) => {
+            attr.push("keys", built.keys as i64);
+            attr.push("spilledBytes", built.spilled.0 as i64);
+            attr.push("drainedRecords", built.drained.1 as i64);
+            attr.push("drainRounds", i64::from(built.drained.0));
+            log.info("INDEX", 20345, &ctx, "Index build: done building", attr);
+        }
+        Err(error) => {
+            attr.push("error", error.to_string());
+            log.info("INDEX", 4656003, &ctx, "Index build: failed", attr);
+        }
+    }
 }
 
 /// Tells the oplog of a new index.

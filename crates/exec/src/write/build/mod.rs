@@ -15,8 +15,8 @@
 //!
 //! So no entry is missing and none is left over, whatever was written between, and what a document's keys are
 //! is computed by the same code that writers use. A violation (a duplicate, parallel arrays) is found in one of the
-//! snapshots: the collection really was like that at that moment, and the build fails. Deleting before putting within a round is what keeps a
-//! key that moved from one document to another from looking like a duplicate.
+//! snapshots: the collection really was like that at that moment, and the build fails. Deleting before putting within a
+//! round is what keeps a key that moved from one document to another from looking like a duplicate.
 
 mod sorter;
 
@@ -36,12 +36,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Documents scanned between two looks at the interrupt.
-const CHECK_EVERY: u64 = 128;
 /// Documents scanned between two looks at the catalog.
 const LOOK_EVERY: u64 = 4096;
 /// Records of one commit while draining.
-const DRAIN_RECORDS: usize = 512;
+const DRAIN_RECORDS: usize = 2048;
 /// Most records that are made up for while nobody else commits.
 const LAST_RECORDS: usize = 256;
 /// How long writers that are too fast wait for each record at first.
@@ -119,6 +117,8 @@ pub struct Built {
     pub keys: u64,
     /// Bytes written to temporary files, and their number.
     pub spilled: (u64, usize),
+    /// Rounds that made up for what was written meanwhile, and the records of them all.
+    pub drained: (u32, u64),
 }
 
 /// Builds `indexes`, which [`WriteSet::start_index`] put into the catalog, and makes them ready with one commit, to which
@@ -191,12 +191,28 @@ struct Build<'b> {
     pending: Touched,
 }
 
-/// The two halves of a round.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Pass {
-    Delete,
-    Put,
+/// What one walk over the records of a round does.
+#[derive(Clone, Copy)]
+struct Pass {
+    deletes: bool,
+    puts: bool,
 }
+
+/// The walks of a round: where keys may be refused, all deletions come before the first insertion.
+const APART: &[Pass] = &[
+    Pass {
+        deletes: true,
+        puts: false,
+    },
+    Pass {
+        deletes: false,
+        puts: true,
+    },
+];
+const TOGETHER: &[Pass] = &[Pass {
+    deletes: true,
+    puts: true,
+}];
 
 impl<'b> Build<'b> {
     fn new(engine: &'b Engine, id: CollectionId, ids: &'b [IndexId], options: &'b BuildOptions<'b>) -> Result<Self> {
@@ -238,7 +254,7 @@ impl<'b> Build<'b> {
         for (at, sorter) in sorters.into_iter().enumerate() {
             self.load(at, sorter)?;
         }
-        let (mut rounds, mut last) = (0, usize::MAX);
+        let (mut rounds, mut drained, mut last) = (0, 0, usize::MAX);
         let mut slow = SLOW_MIN;
         loop {
             self.check()?;
@@ -251,6 +267,7 @@ impl<'b> Build<'b> {
                     slow *= 2;
                 }
                 last = self.pending.len();
+                drained += last as u64;
                 self.drain(now)?;
                 continue;
             }
@@ -260,6 +277,7 @@ impl<'b> Build<'b> {
                     commit,
                     keys: total,
                     spilled,
+                    drained: (rounds, drained),
                 });
             }
         }
@@ -287,15 +305,14 @@ impl<'b> Build<'b> {
             .collect();
         let mut cursor = self.before.cursor(self.collection.records);
         let mut more = cursor.first()?;
+        let mut interrupt = self.options.interrupt.paced();
         let mut seen = 0u64;
         while more {
             seen += 1;
-            if seen.is_multiple_of(CHECK_EVERY) {
-                self.options.progress.done.store(seen, Relaxed);
-                self.options.interrupt.check()?;
-                if seen.is_multiple_of(LOOK_EVERY) {
-                    self.check()?;
-                }
+            self.options.progress.done.store(seen, Relaxed);
+            interrupt.check()?;
+            if seen.is_multiple_of(LOOK_EVERY) {
+                self.check()?;
             }
             let document = cursor.value_bytes()?;
             let doc = document.document().as_doc();
@@ -345,8 +362,9 @@ impl<'b> Build<'b> {
     fn drain(&mut self, now: Snapshot) -> Result<()> {
         let pending = std::mem::take(&mut self.pending);
         let progress = self.options.progress;
-        progress.begin(Phase::Drain, 2 * pending.len() as u64);
-        for pass in [Pass::Delete, Pass::Put] {
+        let passes = self.passes();
+        progress.begin(Phase::Drain, (passes.len() * pending.len()) as u64);
+        for pass in passes {
             let mut records = pending.iter();
             loop {
                 let some: Vec<Bytes> = records.by_ref().take(DRAIN_RECORDS).collect();
@@ -358,7 +376,7 @@ impl<'b> Build<'b> {
                 let mut found = std::mem::take(&mut self.multikey);
                 let done: Result<()> = with_retry(interrupt, || {
                     let mut ws = self.engine.begin();
-                    self.catch_up(&mut ws, &now, &some, pass, &mut found)?;
+                    self.catch_up(&mut ws, &now, &some, *pass, &mut found)?;
                     self.engine.commit(ws)?;
                     Ok(())
                 });
@@ -371,7 +389,14 @@ impl<'b> Build<'b> {
         Ok(())
     }
 
-    /// One half of a round for some records.
+    fn passes(&self) -> &'static [Pass] {
+        match self.writers.iter().any(IndexWriter::refuses_duplicates) {
+            true => APART,
+            false => TOGETHER,
+        }
+    }
+
+    /// One pass of a round over some records.
     fn catch_up(
         &self,
         ws: &mut WriteSet,
@@ -388,7 +413,13 @@ impl<'b> Build<'b> {
         let mut target = Writer::new(ws, collection, self.options.op, None)?;
         for record in records {
             let old = self.before.get(self.collection.records, record)?;
+            if old.is_none() && !pass.puts {
+                continue;
+            }
             let new = now.get(self.collection.records, record)?;
+            if new.is_none() && !pass.deletes {
+                continue;
+            }
             for (writer, multikey) in self.writers.iter().zip(multikey.iter_mut()) {
                 let of = |doc: Option<DocRef<'_>>| match doc {
                     Some(doc) => writer.entries(doc, self.options.op),
@@ -396,17 +427,17 @@ impl<'b> Build<'b> {
                 };
                 let (before, _) = of(old.as_ref().map(|d| d.document().as_doc()))?;
                 let (after, found) = of(new.as_ref().map(|d| d.document().as_doc()))?;
-                if pass == Pass::Delete {
+                if pass.deletes {
                     for key in before.keys().filter(|key| !after.contains_key(*key)) {
                         target.delete_entry(writer, key, record);
                     }
-                    continue;
                 }
-                let Some(new) = &new else { continue };
-                multikey.merge(&found);
-                for (key, type_bits) in &after {
-                    if before.get(key) != Some(type_bits) {
-                        target.put_entry(writer, key, type_bits, record, new.document().as_doc())?;
+                if let (Some(new), true) = (&new, pass.puts) {
+                    multikey.merge(&found);
+                    for (key, type_bits) in &after {
+                        if before.get(key) != Some(type_bits) {
+                            target.put_entry(writer, key, type_bits, record, new.document().as_doc())?;
+                        }
                     }
                 }
             }
@@ -433,8 +464,8 @@ impl<'b> Build<'b> {
                 }
                 let records: Vec<Bytes> = pending.iter().collect();
                 let mut ws = engine.begin_at(now.clone());
-                for pass in [Pass::Delete, Pass::Put] {
-                    self.catch_up(&mut ws, &now, &records, pass, &mut multikey)?;
+                for pass in self.passes() {
+                    self.catch_up(&mut ws, &now, &records, *pass, &mut multikey)?;
                 }
                 for (index, found) in self.ids.iter().zip(&multikey) {
                     if found.is_multikey() {

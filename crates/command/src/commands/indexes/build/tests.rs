@@ -175,9 +175,15 @@ impl Drop for Stop<'_> {
     }
 }
 
-fn among_writers(service: &Service, seed: u64) {
+fn among_writers(service: &Service, seed: u64, options: Document) {
     let mut client = Client::new(service);
+    let mut create = doc! { "create": "c" };
+    for (name, value) in options.iter() {
+        create.push(name, value);
+    }
+    assert_eq!(client.code(create), 0);
     fill(&mut client, "c", DOCUMENTS, &mut Dice(seed));
+    let before = collection(service, "c").indexes.len() as i64;
     let (stop, written) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         for number in 0..3 {
@@ -188,14 +194,15 @@ fn among_writers(service: &Service, seed: u64) {
         for round in 0..2 {
             let begun = written.load(Relaxed);
             let reply = client.run(doc! { "createIndexes": "c", "indexes": specs() });
-            assert_eq!(number(&reply, "numIndexesAfter"), Some(7), "seed {seed}: {reply:?}");
+            let all = specs().len() as i64 + before;
+            assert_eq!(number(&reply, "numIndexesAfter"), Some(all), "seed {seed}: {reply:?}");
             assert!(collection(service, "c").building.is_empty());
             while written.load(Relaxed) < begun + 100 && !stop.load(Relaxed) {
                 thread::yield_now();
             }
             if round < 1 {
                 let dropped = client.run(doc! { "dropIndexes": "c", "index": "*" });
-                assert_eq!(number(&dropped, "nIndexesWas"), Some(7), "{dropped:?}");
+                assert_eq!(number(&dropped, "nIndexesWas"), Some(all), "{dropped:?}");
             }
         }
     });
@@ -204,15 +211,49 @@ fn among_writers(service: &Service, seed: u64) {
 
 #[test]
 fn no_entry_is_missing_or_left_over() {
-    for seed in [3, 77] {
-        among_writers(&service(None), seed);
+    let clustered = || doc! { "clusteredIndex": doc! { "key": doc! { "_id": 1 }, "unique": true } };
+    among_writers(&service(None), 3, Document::new());
+    among_writers(&service(None), 77, clustered());
+    for (seed, options) in [(3, clustered()), (77, Document::new())] {
         let dir = tempfile::tempdir().expect("a directory");
         let on_disk = service(Some(dir.path()));
-        among_writers(&on_disk, seed);
+        among_writers(&on_disk, seed, options);
         on_disk.engine.close().expect("closes");
         let again = service(Some(dir.path()));
         check(&again, "c", seed);
     }
+}
+
+/// Everything at once: builds of different indexes side by side, each by its own command.
+#[test]
+fn different_builds_run_side_by_side() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let service = service(Some(dir.path()));
+    fill(&mut Client::new(&service), "c", DOCUMENTS, &mut Dice(9));
+    let (stop, written) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        let writers: Vec<_> = (0..2)
+            .map(|number| {
+                let (service, stop, written) = (&service, &stop, &written);
+                scope.spawn(move || write(service, number, 9, stop, written))
+            })
+            .collect();
+        let builds: Vec<_> = specs()
+            .into_iter()
+            .map(|spec| {
+                let service = &service;
+                scope.spawn(move || Client::new(service).run(doc! { "createIndexes": "c", "indexes": vec![spec] }))
+            })
+            .collect();
+        for build in builds {
+            let reply = build.join().expect("no panic");
+            assert_eq!(number(&reply, "ok"), Some(1), "{reply:?}");
+        }
+        stop.store(true, Relaxed);
+        writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
+    });
+    assert_eq!(collection(&service, "c").indexes.len(), 7);
+    check(&service, "c", 9);
 }
 
 #[test]
