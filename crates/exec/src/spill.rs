@@ -1,6 +1,6 @@
 //! Temporary files of blocking operators.
 
-use nestor_model::{Document, Error, ErrorCode, Result};
+use nestor_model::{Document, Error, ErrorCode, Result, Value};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
@@ -32,13 +32,14 @@ impl Spilled {
         self.bytes += other.bytes;
     }
 
-    /// Appends the fields of explain. Files hold what was in memory as it is, so both sizes are the same.
-    pub fn append_to(&self, out: &mut Document) {
+    /// Appends the fields of explain, with the numbers as `count` writes them. Files hold what was in memory as it is, so
+    /// both sizes are the same.
+    pub fn append_to(&self, out: &mut Document, count: fn(u64) -> Value) {
         out.push("usedDisk", self.spills > 0);
-        out.push("spills", self.spills as i64);
-        out.push("spilledRecords", self.records as i64);
-        out.push("spilledBytes", self.bytes as i64);
-        out.push("spilledDataStorageSize", self.bytes as i64);
+        out.push("spills", count(self.spills));
+        out.push("spilledRecords", count(self.records));
+        out.push("spilledBytes", count(self.bytes));
+        out.push("spilledDataStorageSize", count(self.bytes));
     }
 }
 

@@ -164,6 +164,11 @@ pub enum ValueRef<'a> {
 }
 
 impl Value {
+    /// A count as MongoDB's statistics have it: an int when it fits, else a long.
+    pub fn count(count: u64) -> Self {
+        i32::try_from(count).map_or_else(|_| Value::Int64(i64::try_from(count).unwrap_or(i64::MAX)), Value::Int32)
+    }
+
     /// The view.
     pub fn as_ref(&self) -> ValueRef<'_> {
         match self {

@@ -33,8 +33,8 @@ pub fn plan_document(plan: &PlanNode) -> Document {
         PlanNode::Filter { filter, .. } => out.push("filter", filter.serialize()),
         PlanNode::Sort { spec, limit, .. } => sort_fields(spec, *limit, &mut out),
         PlanNode::SortMerge { spec, .. } => out.push("sortPattern", spec.serialize()),
-        PlanNode::Limit { limit, .. } => out.push("limitAmount", *limit as i64),
-        PlanNode::Skip { skip, .. } => out.push("skipAmount", *skip as i64),
+        PlanNode::Limit { limit, .. } => out.push("limitAmount", Value::count(*limit)),
+        PlanNode::Skip { skip, .. } => out.push("skipAmount", Value::count(*skip)),
         PlanNode::Project { projection, .. }
         | PlanNode::Covered {
             projection: Some(projection),
@@ -64,7 +64,7 @@ pub fn sort_fields(spec: &SortSpec, limit: Option<u64>, out: &mut Document) {
     out.push("sortPattern", spec.serialize());
     out.push("memLimit", 100 * 1024 * 1024);
     if let Some(limit) = limit {
-        out.push("limitAmount", limit as i64);
+        out.push("limitAmount", Value::count(limit));
     }
     out.push("type", "simple");
 }

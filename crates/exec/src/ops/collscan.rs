@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::operator::{Counters, Operator, Step};
 use crate::row::Row;
-use nestor_model::{Document, Error, ErrorCode, Result};
+use nestor_model::{Document, Error, ErrorCode, Result, Value};
 use nestor_query::matcher::Filter;
 use nestor_storage::{Bytes, Cursor, TreeId, record};
 
@@ -130,6 +130,6 @@ impl Operator for CollScan {
             out.push("filter", filter.expr().serialize());
         }
         out.push("direction", if self.forward { "forward" } else { "backward" });
-        out.push("docsExamined", self.counters.docs_examined as i64);
+        out.push("docsExamined", Value::count(self.counters.docs_examined));
     }
 }

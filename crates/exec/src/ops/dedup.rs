@@ -1,7 +1,7 @@
 //! What operators with several inputs share: each record comes out once.
 
 use crate::row::Row;
-use nestor_model::Document;
+use nestor_model::{Document, Value};
 use nestor_storage::Bytes;
 use std::collections::HashSet;
 
@@ -25,8 +25,8 @@ impl Dedup {
 
     /// `dupsTested` and `dupsDropped` of explain.
     pub(super) fn explain_fields(&self, out: &mut Document) {
-        out.push("dupsTested", self.tested as i64);
-        out.push("dupsDropped", self.dropped as i64);
+        out.push("dupsTested", Value::count(self.tested));
+        out.push("dupsDropped", Value::count(self.dropped));
     }
 
     /// Bytes it holds, about.

@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::row::{Row, RowDoc};
-use nestor_model::{Document, Result};
+use nestor_model::{Document, Result, Value};
 use nestor_query::matcher::MatchExpr;
 use nestor_storage::{RecordReader, TreeId};
 use std::sync::Arc;
@@ -92,8 +92,8 @@ impl Operator for Fetch {
         if let Some(filter) = &self.filter {
             out.push("filter", filter.serialize());
         }
-        out.push("docsExamined", self.counters.docs_examined as i64);
-        out.push("alreadyHasObj", self.already_has as i64);
+        out.push("docsExamined", Value::count(self.counters.docs_examined));
+        out.push("alreadyHasObj", Value::count(self.already_has));
     }
     fn inputs(&self) -> Vec<&dyn Operator> {
         vec![&*self.input]

@@ -63,7 +63,7 @@ impl Operator for IdLookup {
     fn explain_fields(&self, out: &mut Document) {
         out.push("keyPattern", doc! { "_id": 1 });
         out.push("indexName", "_id_");
-        out.push("keysExamined", self.counters.keys_examined as i64);
-        out.push("docsExamined", self.counters.docs_examined as i64);
+        out.push("keysExamined", Value::count(self.counters.keys_examined));
+        out.push("docsExamined", Value::count(self.counters.docs_examined));
     }
 }

@@ -5,7 +5,7 @@ use crate::keys::directions;
 use crate::operator::{Counters, Operator, Step};
 use crate::ops::scan_bounds::{ScanBounds, Verdict};
 use crate::row::{KeyRow, Row, RowDoc};
-use nestor_model::{Document, Result};
+use nestor_model::{Document, Result, Value};
 use nestor_planner::explain::index_scan_fields;
 use nestor_planner::plan::ScanPurpose;
 use nestor_query::env::DocMeta;
@@ -251,10 +251,10 @@ impl Operator for IndexScan {
 
     fn explain_fields(&self, out: &mut Document) {
         index_scan_fields(&self.plan, out);
-        out.push("keysExamined", self.counters.keys_examined as i64);
-        out.push("seeks", self.counters.seeks as i64);
-        out.push("dupsTested", self.dups_tested as i64);
-        out.push("dupsDropped", self.dups_dropped as i64);
+        out.push("keysExamined", Value::count(self.counters.keys_examined));
+        out.push("seeks", Value::count(self.counters.seeks));
+        out.push("dupsTested", Value::count(self.dups_tested));
+        out.push("dupsDropped", Value::count(self.dups_dropped));
     }
 
     fn memory(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
-use nestor_model::{Document, Result};
+use nestor_model::{Document, Result, Value};
 
 /// Passes the first `limit` rows and then pulls no more.
 pub struct Limit {
@@ -58,7 +58,7 @@ impl Operator for Limit {
         &self.counters
     }
     fn explain_fields(&self, out: &mut Document) {
-        out.push("limitAmount", self.limit as i64);
+        out.push("limitAmount", Value::count(self.limit));
     }
     fn inputs(&self) -> Vec<&dyn Operator> {
         vec![&*self.input]

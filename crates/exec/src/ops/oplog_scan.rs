@@ -113,6 +113,6 @@ impl Operator for OplogScan {
 
     fn explain_fields(&self, out: &mut Document) {
         out.push("direction", if self.forward { "forward" } else { "backward" });
-        out.push("docsExamined", self.counters.docs_examined as i64);
+        out.push("docsExamined", Value::count(self.counters.docs_examined));
     }
 }

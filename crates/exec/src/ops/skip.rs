@@ -2,7 +2,7 @@
 
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
-use nestor_model::{Document, Result};
+use nestor_model::{Document, Result, Value};
 
 /// Leaves out the first `skip` rows.
 pub struct Skip {
@@ -54,7 +54,7 @@ impl Operator for Skip {
         &self.counters
     }
     fn explain_fields(&self, out: &mut Document) {
-        out.push("skipAmount", self.skip as i64);
+        out.push("skipAmount", Value::count(self.skip));
     }
     fn inputs(&self) -> Vec<&dyn Operator> {
         vec![&*self.input]

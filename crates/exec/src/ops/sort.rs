@@ -148,8 +148,8 @@ impl Sort {
         Ok(())
     }
 
-    fn sorted_bytes(&self) -> i64 {
-        (self.held as u64 + self.spilled.bytes) as i64
+    fn sorted_bytes(&self) -> u64 {
+        self.held as u64 + self.spilled.bytes
     }
 
     fn spill(&mut self, batch: &Batch<'_>) -> Result<()> {
@@ -247,11 +247,11 @@ impl Operator for Sort {
 
     fn explain_fields(&self, out: &mut Document) {
         sort_fields(&self.spec, self.limit, out);
-        out.push("totalDataSizeSorted", self.sorted_bytes());
-        self.spilled.append_to(out);
+        out.push("totalDataSizeSorted", Value::count(self.sorted_bytes()));
+        self.spilled.append_to(out, Value::count);
     }
     fn stage_fields(&self, out: &mut Document) {
-        out.push("totalDataSizeSortedBytesEstimate", self.sorted_bytes());
+        out.push("totalDataSizeSortedBytesEstimate", self.sorted_bytes() as i64);
     }
     fn spilled(&self) -> Option<Spilled> {
         Some(self.spilled)

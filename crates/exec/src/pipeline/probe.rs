@@ -4,7 +4,7 @@
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::spill::Spilled;
-use nestor_model::{Document, Result};
+use nestor_model::{Document, Result, Value};
 use std::time::{Duration, Instant};
 
 /// Passes rows on, counts them and takes the time that they took.
@@ -128,7 +128,7 @@ pub fn report(root: &dyn Operator) -> PipelineReport<'_> {
             }
         };
         if let Some(spilled) = spilled {
-            spilled.append_to(&mut report.figures);
+            spilled.append_to(&mut report.figures, |count| Value::Int64(count as i64));
         }
         stages.push(report);
     }

@@ -499,8 +499,8 @@ fn would_write(write: &Write, changes: &Changes, input: Document) -> Document {
         }
         Write::Delete { .. } => out.push("nWouldDelete", changes.found as i32),
     }
-    out.push("keysInserted", changes.keys_inserted as i64);
-    out.push("keysDeleted", changes.keys_deleted as i64);
+    out.push("keysInserted", Value::count(changes.keys_inserted));
+    out.push("keysDeleted", Value::count(changes.keys_deleted));
     out.push("inputStage", input);
     out
 }
