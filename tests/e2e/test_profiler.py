@@ -257,6 +257,19 @@ def test_plans_chosen_by_trial_are_recorded_as_such(profiled):
     having(profiled(**{"command.aggregate": "c"}), keysExamined=31, docsExamined=20)
 
 
+def test_nothing_is_recorded_under_a_lock(profiled):
+    db = profiled.db
+    db.client.admin.command("fsync", lock=True)
+    try:
+        before = db["system.profile"].count_documents({})
+        list(db.c.find({"b": 3}))
+        assert db["system.profile"].count_documents({}) == before
+    finally:
+        db.client.admin.command("fsyncUnlock")
+    list(db.c.find({"b": 3}))
+    having(profiled(), op="query", docsExamined=100)
+
+
 LONG = {"$expr": {"$lt": [{"$size": {"$range": [0, {"$add": ["$_id", 100_000]}]}}, 0]}}
 
 
