@@ -281,6 +281,11 @@ impl Observed {
         switch(out, "usedDisk", figures.totals.is_some_and(|t| t.used_disk));
         let choice = figures.totals.and_then(|t| t.choice);
         switch(out, "fromMultiPlanner", choice.is_some_and(|c| c.by_trial));
+        switch(
+            out,
+            "fromPlanCache",
+            choice.is_some_and(|c| !c.by_trial && c.cached_as.is_some()),
+        );
         switch(out, "replanned", choice.is_some_and(|c| c.replanned));
         number(out, "nMatched", figures.matched);
         number(out, "nModified", figures.modified);

@@ -16,7 +16,9 @@ use crate::batch::Batch;
 use crate::build::{build, note_use};
 use crate::catalog::indexes;
 use crate::operator::{BoxOperator, Choice, Counters, Operator, Step};
+use crate::reads::Reads;
 use crate::row::Row;
+use crate::spill::Spilled;
 use nestor_model::{Document, Error, ErrorCode, Result};
 use nestor_planner::find::no_plan;
 use nestor_planner::rank::{CANDIDATES_MAX, plan_cache_key, signature};
@@ -324,6 +326,16 @@ impl Operator for MultiPlan {
             replanned: self.replanned,
             cached_as: self.cache.as_ref().map(|cached| (cached.shape, cached.key)),
         })
+    }
+
+    fn spilled(&self) -> Option<Spilled> {
+        self.root().and_then(Operator::spilled)
+    }
+
+    fn add_reads(&self, reads: &mut Reads) {
+        if let Some(root) = self.root() {
+            root.add_reads(reads);
+        }
     }
 
     fn index(&self) -> Option<&Arc<Index>> {
