@@ -45,15 +45,16 @@ impl Database {
         reply
     }
 
-    /// The `_id`s that a find gives, in its order, or the reply that refuses it.
+    /// `_id` and `s` of what a find gives, in its order, or the reply that refuses it.
     fn find(
         &mut self,
         filter: &Document,
         sort: &Document,
         hint: Option<Value>,
         collation: &Option<Document>,
-    ) -> Result<Vec<i32>, String> {
+    ) -> Result<Vec<String>, String> {
         let mut command = doc! { "find": "c", "filter": filter.clone(), "sort": sort.clone(), "batchSize": 10_000 };
+        command.push("projection", doc! { "s": 1 });
         if let Some(hint) = hint {
             command.push("hint", hint);
         }
@@ -62,7 +63,15 @@ impl Database {
         let Some(ValueRef::Document(cursor)) = reply.get("cursor") else {
             return Err(format!("{reply:?}"));
         };
-        Ok(batch(cursor, "firstBatch"))
+        // A covered plan gives the fields in the order of the index.
+        let shown = |item: ValueRef<'_>| match item.as_document() {
+            Some(doc) => format!("{:?} {:?}", doc.get("_id"), doc.get("s")),
+            None => format!("{item:?}"),
+        };
+        match cursor.get("firstBatch") {
+            Some(ValueRef::Array(batch)) => Ok(batch.iter().map(shown).collect()),
+            other => panic!("{other:?} is no batch"),
+        }
     }
 
     /// The `_id`s that a cursor gives in batches of `size`; `between` them something happens to the database.
@@ -121,29 +130,29 @@ fn collation(strength: i32) -> Document {
     doc! { "locale": "en", "strength": strength }
 }
 
-/// Other strings in place of those in a value: they differ in case and accents.
+/// A value with strings in place of half of its scalars: they differ in case and accents.
 fn vary(value: Value, random: &mut Random) -> Value {
     match value {
-        Value::String(_) => {
-            let texts = [
-                "", "a", "A", "\u{e1}", "\u{c1}", "a\u{301}", "b", "B", "ab", "aB", "ss", "\u{df}", "a-b",
-            ];
-            (*random.pick(&texts)).into()
-        }
         Value::Document(doc) => vary_document(&doc, random).into(),
         Value::Array(items) => items
             .iter()
             .map(|item| vary(item.to_value(), random))
             .collect::<Array>()
             .into(),
-        other => other,
+        other if random.one_in(2) => other,
+        _ => {
+            let texts = [
+                "", "a", "A", "\u{e1}", "\u{c1}", "a\u{301}", "b", "B", "ab", "aB", "ss", "\u{df}", "a-b",
+            ];
+            (*random.pick(&texts)).into()
+        }
     }
 }
 
 fn vary_document(doc: &Document, random: &mut Random) -> Document {
     doc.iter()
         .map(|(name, value)| match name {
-            "$type" => (name.into(), value.to_value()),
+            "_id" | "$type" | "$mod" | "$size" | "$exists" => (name.into(), value.to_value()),
             _ => (name.into(), vary(value.to_value(), random)),
         })
         .collect()
@@ -228,6 +237,24 @@ fn filter(random: &mut Random, depth: usize) -> Document {
     out
 }
 
+/// One condition on a field that indexes have.
+fn condition(random: &mut Random) -> Document {
+    let path = *random.pick(&["a", "a", "a.b", "a.a", "b", "c", "d", "s", "s", "s.x"]);
+    let operator = *random.pick(&["$eq", "$eq", "$ne", "$lt", "$lte", "$gt", "$gte", "$in", "$in", "$nin"]);
+    let operand = match operator {
+        "$in" | "$nin" => (0..1 + random.below(3))
+            .map(|_| operand(random, 0))
+            .collect::<Array>()
+            .into(),
+        _ => operand(random, 1),
+    };
+    let mut out = Document::new();
+    let mut test = Document::new();
+    test.push(operator, operand);
+    out.push(path, test);
+    out
+}
+
 /// Indexes: key, name, other options, and whether every document has an entry.
 type Kinds = Vec<(Document, &'static str, Document, bool)>;
 
@@ -297,6 +324,9 @@ fn collated_indexes() -> Kinds {
         ),
         (doc! { "a": 1 }, "letters", under(1), true),
         (doc! { "a": -1 }, "accents", under(2), true),
+        (doc! { "s": 1, "_id": 1 }, "s_letters", under(1), true),
+        (doc! { "s": -1, "_id": -1 }, "s_accents", under(2), true),
+        (doc! { "s": 1, "c": 1 }, "s_compound", under(1), true),
         (doc! { "a.b": 1 }, "dotted", under(1), true),
         (doc! { "a": 1, "b": -1 }, "compound", under(1), true),
         (doc! { "c": -1, "a.b": 1, "a.a": 1 }, "three", under(3), true),
@@ -341,8 +371,21 @@ fn prepare(random: &mut Random, kinds: &Kinds, options: &Document) -> (Database,
         .iter()
         .any(|(_, _, options, _)| options.get("collation").is_some());
     let document = |random: &mut Random, id: i32| {
-        let plain = document(random, id);
-        if collated { vary_document(&plain, random) } else { plain }
+        let mut plain = document(random, id);
+        if !collated {
+            return plain;
+        }
+        // A field without arrays, so that indexes on it have an order.
+        let scalar = random.scalar();
+        plain.push(
+            "s",
+            if random.one_in(5) {
+                doc! { "x": scalar }.into()
+            } else {
+                scalar
+            },
+        );
+        vary_document(&plain, random)
     };
     let mut db = Database::new();
     let mut create = doc! { "create": "c" };
@@ -419,6 +462,9 @@ fn find_the_same(seeds: &[u64], kinds: &Kinds, collated: bool) {
             let mut filter = filter(&mut random, 2);
             let mut under = None;
             if collated {
+                if !random.one_in(3) {
+                    filter = condition(&mut random);
+                }
                 filter = vary_document(&filter, &mut random);
                 under = match random.below(4) {
                     0 => None,
@@ -433,6 +479,8 @@ fn find_the_same(seeds: &[u64], kinds: &Kinds, collated: bool) {
                     doc! { "a": -1, "b": 1, "_id": 1 },
                     doc! { "a.b": 1, "_id": 1 },
                     doc! { "c": -1, "_id": -1 },
+                    doc! { "s": 1, "_id": 1 },
+                    doc! { "s": -1, "_id": -1 },
                 ])
                 .clone();
             let natural = Value::from(doc! { "$natural": 1 });
