@@ -95,6 +95,9 @@ fn check(args: &ValidateArgs<'_>) -> Result<()> {
     if args.enforce_fast_count && args.repair {
         clash("enforceFastCount", "repair")?;
     }
+    if args.check_bson_conformance && args.repair {
+        clash("checkBSONConformance", "repair")?;
+    }
     if args.metadata
         && (args.full || args.background || args.repair || args.enforce_fast_count || args.check_bson_conformance)
     {
