@@ -138,8 +138,13 @@ impl<'a> RawDoc<'a> {
 
     /// Iterates with each element's whole bytes (type, name, value), for copying without decoding.
     pub fn elements(self) -> impl Iterator<Item = RawElement<'a>> {
+        self.elements_from(4)
+    }
+
+    /// As [`RawDoc::elements`], from the element on whose type byte is at `offset`, or that would follow the one before.
+    pub fn elements_from(self, offset: usize) -> impl Iterator<Item = RawElement<'a>> {
         let bytes = self.0;
-        let mut at = 4;
+        let mut at = offset;
         std::iter::from_fn(move || {
             if at + 1 >= bytes.len() {
                 return None;

@@ -49,7 +49,7 @@ pub fn split(stages: &[Stage]) -> (FindQuery, usize) {
 }
 
 /// Whether a stage asks for the key that a sort attached.
-fn reads_sort_key(stage: &Stage) -> bool {
+pub fn reads_sort_key(stage: &Stage) -> bool {
     let mut deps = Deps::default();
     match stage {
         Stage::Project { projection, .. } => projection.dependencies(&mut deps),

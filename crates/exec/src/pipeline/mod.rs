@@ -30,6 +30,7 @@ pub use probe::{PipelineReport, Probe, StageReport, report};
 use crate::operator::BoxOperator;
 use crate::ops::{Filter, Limit, Project, Skip, Sort};
 use nestor_model::{Document, Error, ErrorCode, Namespace, Result, Value, ValueRef, doc};
+use nestor_planner::pipeline::reads_sort_key;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::{Pipeline, SourceStage, Stage, Written};
 use nestor_storage::View;
@@ -53,12 +54,13 @@ impl ServerState for NoServerState {
 
 /// Puts the stages of a pipeline on top of `source`. Stages that write end the building.
 pub fn build(pipeline: &Pipeline, source: BoxOperator, context: &PipelineSource) -> Result<BoxOperator> {
-    build_stages(&pipeline.stages, source, context)
+    // What stands behind may ask for the keys of a sort within.
+    build_each(&pipeline.stages, source, context, true, &mut |node, _, _| node)
 }
 
 /// As [`build`], for a part of a pipeline.
 pub fn build_stages(stages: &[Stage], source: BoxOperator, context: &PipelineSource) -> Result<BoxOperator> {
-    build_each(stages, source, context, &mut |node, _, _| node)
+    build_each(stages, source, context, false, &mut |node, _, _| node)
 }
 
 /// As [`build_stages`], with a [`Probe`] on the source and on each stage.
@@ -69,7 +71,7 @@ fn build_probed(
     context: &PipelineSource,
 ) -> Result<BoxOperator> {
     let source = Box::new(Probe::new(source, Document::new()));
-    build_each(stages, source, context, &mut |node, done, filter| {
+    build_each(stages, source, context, false, &mut |node, done, filter| {
         let shown = shown(&stages[done.clone()], &written[done], filter);
         Box::new(Probe::new(node, shown))
     })
@@ -113,11 +115,13 @@ fn shown(stages: &[Stage], written: &[Written], filter: Option<&MatchExpr>) -> D
 /// top of it from then on.
 type Finish<'f> = dyn FnMut(BoxOperator, Range<usize>, Option<&MatchExpr>) -> BoxOperator + 'f;
 
-/// Builds operator by operator; stages that are better done together become one.
+/// Builds operator by operator; stages that are better done together become one. `keep_sort_keys`: whoever pulls the rows
+/// may ask for the keys that sorts attached.
 fn build_each(
     stages: &[Stage],
     source: BoxOperator,
     context: &PipelineSource,
+    keep_sort_keys: bool,
     finish: &mut Finish<'_>,
 ) -> Result<BoxOperator> {
     let mut node = source;
@@ -135,7 +139,8 @@ fn build_each(
                     _ => None,
                 };
                 at += usize::from(limit.is_some());
-                Box::new(Sort::new(node, spec.clone(), limit, true))
+                let keep_key = keep_sort_keys || stages[at..].iter().any(may_read_sort_key);
+                Box::new(Sort::new(node, spec.clone(), limit, keep_key))
             }
             Stage::Limit(limit) => Box::new(Limit::new(node, *limit)),
             Stage::Skip(skip) => Box::new(Skip::new(node, *skip)),
@@ -190,4 +195,14 @@ fn build_each(
         node = finish(built, begin..at, None);
     }
     Ok(node)
+}
+
+/// False for stages that certainly do not ask for the key that a sort attached.
+fn may_read_sort_key(stage: &Stage) -> bool {
+    match stage {
+        Stage::Project { .. } | Stage::ReplaceRoot(_) | Stage::Group(_) => reads_sort_key(stage),
+        Stage::Match(filter) => !matches!(**filter, MatchExpr::Leaf(_)),
+        Stage::Sort(_) | Stage::Limit(_) | Stage::Skip(_) | Stage::Sample(_) | Stage::Unwind(_) => false,
+        _ => true,
+    }
 }

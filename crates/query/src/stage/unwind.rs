@@ -2,7 +2,8 @@
 
 use super::{ParseContext, Stage};
 use crate::expr::validate_path;
-use nestor_model::{DocRef, Document, Error, Path, Result, Str, Value, ValueRef};
+use nestor_model::{ArrayRef, DocRef, Document, Error, Path, RawDocBuf, RawWriter, Result, Str, Value, ValueRef};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A parsed `$unwind`.
@@ -105,12 +106,74 @@ pub struct Unwound {
     /// The document with something small in place of the array, so that the copies for its elements share the rest.
     base: Option<Document>,
     items: std::iter::Enumerate<std::vec::IntoIter<Value>>,
+    splice: Option<Splice>,
 }
+
+/// Documents whose bytes beside the array are no more than these are copied for each element, which costs less than
+/// taking them apart.
+const SPLICED_BYTES_MAX: usize = 1024;
+
+/// A document as bytes, in which elements take the place of their array.
+#[derive(Debug)]
+struct Splice {
+    doc: RawDocBuf,
+    /// Where the array's field lies.
+    field: Range<usize>,
+    /// Where the next element begins in the bytes of the array.
+    next: usize,
+    array_bytes: usize,
+}
+
+impl Splice {
+    /// Of a document that is bytes, few of them beside the array at `path`, which has elements.
+    fn new(doc: &Document, path: &Path) -> Option<Self> {
+        let ([part], DocRef::Raw(raw)) = (path.parts(), doc.as_ref()) else {
+            return None;
+        };
+        let element = raw.elements().find(|element| element.name() == part.name.as_str())?;
+        let ValueRef::Array(ArrayRef::Raw(items)) = element.value() else {
+            return None;
+        };
+        if items.is_empty() || raw.len() - items.len() > SPLICED_BYTES_MAX {
+            return None;
+        }
+        let field = element.offset()..element.offset() + element.as_bytes().len();
+        Some(Self {
+            array_bytes: items.len(),
+            field,
+            next: HEADER_BYTES,
+            doc: doc.to_raw(),
+        })
+    }
+
+    fn is_done(&self) -> bool {
+        // The array's last byte ends it.
+        self.next + 1 >= self.array_bytes
+    }
+
+    fn next(&mut self, name: &str) -> Option<Document> {
+        let bytes = self.doc.as_bytes();
+        let field = self.doc.as_raw().elements_from(self.field.start).next()?;
+        let ValueRef::Array(ArrayRef::Raw(items)) = field.value() else {
+            return None;
+        };
+        let item = items.elements_from(self.next).next()?;
+        self.next += item.as_bytes().len();
+        let mut writer = RawWriter::with_capacity(bytes.len() - self.array_bytes + item.as_bytes().len());
+        writer.append_element_bytes(&bytes[HEADER_BYTES..self.field.start]);
+        writer.append(name, item.value());
+        writer.append_element_bytes(&bytes[self.field.end..bytes.len() - 1]);
+        Some(writer.into_doc().into())
+    }
+}
+
+/// The length in front of a document's fields.
+const HEADER_BYTES: usize = 4;
 
 impl Unwound {
     /// True when [`Unwind::next`] will give no more.
     pub fn is_done(&self) -> bool {
-        self.base.is_none()
+        self.base.is_none() && self.splice.as_ref().is_none_or(Splice::is_done)
     }
 }
 
@@ -140,6 +203,17 @@ impl Unwind {
 
     /// Begins with a document; [`Unwind::next`] gives the documents that come of it.
     pub fn start(&self, mut doc: Document) -> Unwound {
+        let splice = match self.index {
+            None => Splice::new(&doc, &self.path),
+            Some(_) => None,
+        };
+        if splice.is_some() {
+            return Unwound {
+                base: None,
+                items: Vec::new().into_iter().enumerate(),
+                splice,
+            };
+        }
         let found = match value_at(doc.as_ref(), &self.path) {
             ValueRef::Array(items) if items.is_empty() => {
                 // An empty array leaves its field out.
@@ -152,6 +226,7 @@ impl Unwind {
                 return Unwound {
                     base: Some(doc),
                     items: items.into_iter().enumerate(),
+                    splice: None,
                 };
             }
             ValueRef::Missing | ValueRef::Null | ValueRef::Undefined => false,
@@ -165,11 +240,15 @@ impl Unwind {
         Unwound {
             base: kept.then_some(doc),
             items: Vec::new().into_iter().enumerate(),
+            splice: None,
         }
     }
 
     /// The next document, if there is one.
     pub fn next(&self, unwound: &mut Unwound) -> Option<Document> {
+        if let Some(splice) = &mut unwound.splice {
+            return splice.next(&self.path.parts()[0].name);
+        }
         let Some((at, item)) = unwound.items.next() else {
             return unwound.base.take();
         };
@@ -260,6 +339,40 @@ mod tests {
         assert_eq!(run(&unwind, r#"{"a":{"b":7}}"#), [r#"{"a":{"b":7},"i":{"n":null}}"#]);
         for nothing in [r#"{"a":{"b":[]}}"#, r#"{"a":{"b":null}}"#, r#"{"a":[{"b":[1]}]}"#, "{}"] {
             assert!(run(&unwind, nothing).is_empty(), "{nothing}");
+        }
+    }
+
+    /// Bytes are spliced where fields of an owned document are set.
+    #[test]
+    fn bytes_and_fields_unwind_alike() {
+        let unwind = Unwind {
+            path: Path::new("a"),
+            index: None,
+            preserve: false,
+        };
+        for doc in [
+            r#"{"_id":1,"a":[1,"x",{"b":[2,3]},null,[]],"z":true}"#,
+            r#"{"a":[7]}"#,
+            r#"{"z":{"a":[0]},"a":[{"a":1},{}]}"#,
+            r#"{"a":[]}"#,
+            r#"{"a":4,"b":5}"#,
+        ] {
+            let owned = extjson::parse_document(doc).expect("valid JSON");
+            let raw = Document::from(owned.to_raw());
+            let all = |doc: Document| {
+                let mut unwound = unwind.start(doc);
+                let mut out = Vec::new();
+                while !unwound.is_done() {
+                    out.extend(
+                        unwind
+                            .next(&mut unwound)
+                            .map(|doc| extjson::to_string(&doc, Form::Canonical)),
+                    );
+                }
+                assert!(unwind.next(&mut unwound).is_none());
+                out
+            };
+            assert_eq!(all(raw), all(owned), "{doc}");
         }
     }
 
