@@ -1,7 +1,7 @@
 //! Which of several plans a query runs by.
 //!
 //! With one candidate there is nothing to decide: [`find`] builds it. With several, [`MultiPlan`] decides at the first
-//! pull: by the plan cache when it has an active entry, else by a trial run ([`trial`]). Rows that the
+//! pull: by the plan cache when it has an active entry, else by a trial run (`trial`). Rows that the
 //! winner gave on trial are given out first, nothing is computed twice. A cached plan is on trial too, alone: only when
 //! it gave enough rows within its limit are they given out, otherwise all candidates start anew. So whatever is decided
 //! and however often, each row of the result comes once.
