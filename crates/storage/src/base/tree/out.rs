@@ -12,6 +12,8 @@ use super::store::Store;
 
 /// Bytes written at a time where the space allows.
 const BUFFER_BYTES: usize = 1 << 20;
+/// Bytes of kept leaves for which room in memory is made at a time.
+const ROOM_BYTES: usize = 512 << 10;
 
 pub(crate) struct Out<'a> {
     pub(crate) store: &'a Store,
@@ -19,6 +21,8 @@ pub(crate) struct Out<'a> {
     buffer: Vec<u8>,
     /// Of what was written, what stays in memory.
     pub(crate) leaves: NewLeaves<'a>,
+    /// Bytes for which [`make_room`] was called and that were not kept yet.
+    room: usize,
     pub(crate) bytes_written: u64,
 }
 
@@ -29,6 +33,7 @@ impl<'a> Out<'a> {
             first_page: 0,
             buffer: Vec::new(),
             leaves: NewLeaves::new(&store.cache),
+            room: 0,
             bytes_written: 0,
         }
     }
@@ -48,6 +53,13 @@ impl<'a> Out<'a> {
 
     /// Keeps a leaf that was written to `page` in memory.
     pub(crate) fn keep_leaf(&mut self, page: u32, leaf: Page) -> Resident {
+        match self.room.checked_sub(leaf.bytes().len()) {
+            Some(room) => self.room = room,
+            None => {
+                make_room();
+                self.room = ROOM_BYTES;
+            }
+        }
         let leaf = Arc::new(leaf);
         let resident = Resident::Leaf(Arc::downgrade(&leaf));
         self.leaves.hold(page, leaf);
@@ -85,4 +97,11 @@ impl<'a> Out<'a> {
         at.crc = seal(bytes);
         Ok(at)
     }
+}
+
+/// Extends this thread's heap by room for many leaves. The system's allocator extends the heap of a thread by what an
+/// allocation lacks, with a system call that locks the memory of the whole process: once for each leaf, unless a large
+/// piece was taken and given back before.
+fn make_room() {
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(ROOM_BYTES)));
 }
