@@ -21,7 +21,7 @@ pub struct Watch {
 
 impl Watch {
     /// Makes commits wait that long for each record of the tree that they write, so that whoever watches can keep up
-    /// with them; see [`Brakes`]. Zero, and dropping the watch, let them go.
+    /// with them, at most 50 milliseconds. Zero, and dropping the watch, let them go.
     pub fn slow_writers(&self, each: Duration) {
         let mut slowed = self.brakes.slowed.lock().expect("no holder of the lock panics");
         slowed.retain(|(state, _)| !Arc::ptr_eq(state, &self.state));

@@ -1,6 +1,7 @@
-//! `setIndexCommitQuorum`: how many members have to be ready before a running index build ends. Builds end
-//! within the command that started them, so none ever runs.
+//! `setIndexCommitQuorum`: how many members have to be ready before a running index build ends. There is one, so that any
+//! quorum that can be met is.
 
+use super::create_indexes::check_quorum;
 use crate::args::{CollectionName, RawArray};
 use crate::dispatch::{CommandSpec, Flags};
 use crate::names;
@@ -12,15 +13,23 @@ pub const SPEC: CommandSpec = CommandSpec {
     name: "setIndexCommitQuorum",
     aliases: &[],
     flags: Flags::WRITE_CONCERN,
-    help: "Changes how many members an index build waits for; none ever runs.",
+    help: "Changes how many members an index build waits for.",
     run: |context, _reply| {
         let args = SetCommitQuorum::parse(context.body, context.sequences)?;
         let ns = names::collection(context.db(), args.coll.0)?;
         if args.index_names.iter().any(|name| !matches!(name, ValueRef::String(_))) {
             bail!(TypeMismatch, "indexNames has to be an array of strings");
         }
-        if context.read_snapshot()?.catalog().get(&ns).is_none() {
+        let snapshot = context.read_snapshot()?;
+        let Some(collection) = snapshot.catalog().get(&ns) else {
             bail!(NamespaceNotFound, "Collection '{ns}' was not found.");
+        };
+        let is_building = |name: ValueRef<'_>| {
+            let name = name.as_str().unwrap_or_default();
+            collection.building.iter().any(|index| index.name == name)
+        };
+        if args.index_names.iter().next().is_some() && args.index_names.iter().all(is_building) {
+            return check_quorum(Some(args.commit_quorum));
         }
         bail!(
             IndexNotFound,
@@ -33,8 +42,6 @@ crate::args! {
     struct SetCommitQuorum<'a>: "setIndexCommitQuorum" command {
         "setIndexCommitQuorum" => coll: CollectionName<'a>,
         "indexNames" => index_names: RawArray<'a>,
-        /// Of a build that is not there.
-        #[allow(dead_code)]
         "commitQuorum" => commit_quorum: ValueRef<'a>,
     }
 }

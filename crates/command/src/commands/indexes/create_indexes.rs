@@ -178,7 +178,7 @@ fn step(
 }
 
 /// `commitQuorum`: with one member every quorum that it can be part of is met.
-fn check_quorum(quorum: Option<ValueRef<'_>>) -> Result<()> {
+pub(super) fn check_quorum(quorum: Option<ValueRef<'_>>) -> Result<()> {
     match quorum {
         None | Some(ValueRef::Null | ValueRef::Undefined) => Ok(()),
         Some(ValueRef::String("majority" | "votingMembers")) => Ok(()),

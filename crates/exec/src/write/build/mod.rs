@@ -18,22 +18,24 @@
 //! snapshots: the collection really was like that at that moment, and the build fails. Deleting before putting within a
 //! round is what keeps a key that moved from one document to another from looking like a duplicate.
 
+mod distinct;
+mod progress;
 mod sorter;
 
+pub use progress::{BuildProgress, Phase};
 pub use sorter::{KeySorter, Sorted};
 
 use super::{IndexWriter, Writer, duplicate_key, with_retry};
 use crate::interrupt::Interrupt;
+use distinct::Distinct;
 use nestor_model::{DocRef, Error, ErrorCode, Result};
 use nestor_query::env::OpContext;
 use nestor_query::keys::MultikeyPaths;
-use nestor_storage::base::{Change, ChangeSource};
 use nestor_storage::{
     Bytes, Collection, CollectionId, Commit, Engine, IndexId, Snapshot, Touched, View, Watch, WriteSet,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Documents scanned between two looks at the catalog.
@@ -46,53 +48,6 @@ const LAST_RECORDS: usize = 256;
 const SLOW_MIN: Duration = Duration::from_micros(16);
 /// Rounds after which the last commit takes whatever is left.
 const ROUNDS_MAX: u32 = 24;
-
-/// What a build is doing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Phase {
-    /// Makes the keys of all documents.
-    Scan,
-    /// Puts them into the tree in order.
-    Load,
-    /// Makes up for what was written meanwhile.
-    Drain,
-    /// Makes the indexes ready.
-    Commit,
-}
-
-/// How far a build is, for others to look at.
-#[derive(Debug, Default)]
-pub struct BuildProgress {
-    phase: AtomicU8,
-    done: AtomicU64,
-    total: AtomicU64,
-}
-
-impl BuildProgress {
-    fn begin(&self, phase: Phase, total: u64) {
-        self.phase.store(phase as u8, Relaxed);
-        self.done.store(0, Relaxed);
-        self.total.store(total, Relaxed);
-    }
-
-    /// What it is doing.
-    pub fn phase(&self) -> Phase {
-        match self.phase.load(Relaxed) {
-            0 => Phase::Scan,
-            1 => Phase::Load,
-            2 => Phase::Drain,
-            _ => Phase::Commit,
-        }
-    }
-
-    /// How many documents (scanning), keys (loading) or records (draining) of how many. Of the documents the number is that of
-    /// the beginning, so `done` is held below it.
-    pub fn done(&self) -> (u64, u64) {
-        let total = self.total.load(Relaxed);
-        (self.done.load(Relaxed).min(total), total)
-    }
-}
 
 /// How to build.
 pub struct BuildOptions<'b> {
@@ -309,7 +264,7 @@ impl<'b> Build<'b> {
         let mut seen = 0u64;
         while more {
             seen += 1;
-            self.options.progress.done.store(seen, Relaxed);
+            self.options.progress.set_done(seen);
             interrupt.check()?;
             if seen.is_multiple_of(LOOK_EVERY) {
                 self.check()?;
@@ -382,7 +337,7 @@ impl<'b> Build<'b> {
                 });
                 self.multikey = found;
                 done?;
-                progress.done.fetch_add(some.len() as u64, Relaxed);
+                progress.add_done(some.len() as u64);
             }
         }
         self.before = now;
@@ -479,58 +434,5 @@ impl<'b> Build<'b> {
             self.pending = pending;
             result
         })
-    }
-}
-
-/// Sorted entries that end where an index that refuses duplicates has one.
-struct Distinct<'w> {
-    writer: &'w IndexWriter,
-    progress: &'w BuildProgress,
-    sorted: Sorted,
-    /// Key of the entry before, without its record.
-    last: Vec<u8>,
-    /// A key that two records have, and the second of them.
-    duplicate: Option<(Vec<u8>, Bytes)>,
-}
-
-impl<'w> Distinct<'w> {
-    fn new(writer: &'w IndexWriter, sorted: Sorted, progress: &'w BuildProgress) -> Self {
-        Self {
-            writer,
-            progress,
-            sorted,
-            last: Vec::new(),
-            duplicate: None,
-        }
-    }
-}
-
-impl ChangeSource for Distinct<'_> {
-    fn current(&self) -> Option<Change<'_>> {
-        match self.duplicate {
-            None => self.sorted.current(),
-            Some(_) => None,
-        }
-    }
-
-    fn advance(&mut self) {
-        self.progress.done.fetch_add(1, Relaxed);
-        if !self.writer.refuses_duplicates() {
-            return self.sorted.advance();
-        }
-        let format = &self.writer.encoder.format;
-        let split = |change: Change<'_>| {
-            let entry = format.split(change.key, change.value.unwrap_or_default()).ok()?;
-            Some((entry.key.to_vec(), Bytes::from(entry.record)))
-        };
-        if let Some((key, _)) = self.sorted.current().and_then(split) {
-            self.last = key;
-        }
-        self.sorted.advance();
-        self.duplicate = self
-            .sorted
-            .current()
-            .and_then(split)
-            .filter(|(key, _)| *key == self.last);
     }
 }

@@ -346,6 +346,12 @@ fn a_running_build_is_seen_but_not_used() {
     );
     let stats = client.run(doc! { "collStats": "c" });
     assert_eq!(number(&stats, "nindexes"), Some(1), "{stats:?}");
+    let quorum = |name: &str, quorum: Value| {
+        doc! { "setIndexCommitQuorum": "c", "indexNames": vec![Value::from(name)], "commitQuorum": quorum }
+    };
+    assert_eq!(client.code(quorum("n", Value::Int32(1))), 0);
+    assert_eq!(client.code(quorum("n", Value::Int32(3))), 278, "there is one member");
+    assert_eq!(client.code(quorum("_id_", Value::Int32(1))), 27, "that one is built");
     let mut other = create_n();
     other.set("indexes", list([doc! { "key": doc! { "n": -1 }, "name": "n" }]));
     assert_eq!(client.code(other), 86, "its name is taken");
