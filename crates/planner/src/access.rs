@@ -629,6 +629,24 @@ mod tests {
     }
 
     #[test]
+    fn a_sparse_index_does_not_answer_what_missing_fields_satisfy() {
+        let mut sparse = IndexInfo::clone(&index(&[("a", 0)]));
+        sparse.sparse = true;
+        let sparse = [Arc::new(sparse)];
+        for (text, answered) in [
+            (r#"{"a":1}"#, true),
+            (r#"{"a":{"$exists":true}}"#, true),
+            (r#"{"a":null}"#, false),
+            (r#"{"a":{"$ne":1}}"#, false),
+            (r#"{"a":{"$lte":{"$maxKey":1}}}"#, false),
+            (r#"{"a":{"$gt":{"$minKey":1}}}"#, false),
+            (r#"{"a":{"$gte":{"$maxKey":1}}}"#, true),
+        ] {
+            assert_eq!(!index_accesses(&filter(text), &sparse).is_empty(), answered, "{text}");
+        }
+    }
+
+    #[test]
     fn arrays_allow_one_condition_only() {
         assert_eq!(show(&[("a", 1)], r#"{"a":{"$gt":1,"$lt":9}}"#), "[-inf.0, 9) fetch");
         assert_eq!(

@@ -78,7 +78,9 @@ fn compare_bounds(op: CompareOp, value: &Value, part: Part<'_>) -> Option<(Inter
             CompareOp::Lte | CompareOp::Gte => equality_bounds(&Value::Null, part),
             _ => Some((IntervalList::none(), Tightness::Exact)),
         },
-        // Below MaxKey and above MinKey lies everything.
+        // Below MaxKey and above MinKey lies everything, also what is missing: that a sparse index does not have.
+        Value::MaxKey if part.sparse && matches!(op, CompareOp::Lt | CompareOp::Lte) => None,
+        Value::MinKey if part.sparse && matches!(op, CompareOp::Gt | CompareOp::Gte) => None,
         Value::MaxKey if matches!(op, CompareOp::Lt | CompareOp::Lte) => {
             let interval = Interval::new(Value::MinKey, true, Value::MaxKey, op == CompareOp::Lte);
             Some((IntervalList::of(interval), Tightness::InexactFetch))
