@@ -128,10 +128,11 @@ impl Checkpointer {
         self.changed.notify_all();
     }
 
-    /// Holds a commit of `commit_bytes` back for a moment while the active memtable is over its size and the frozen one
-    /// still being merged: the longer the fuller it is, and the longer the more the commit would add, so that those who
-    /// load wait for the checkpoint and not those who write a document beside them. Returns true when it is so full that
-    /// the caller has to ask again; if the checkpoint failed, that is the answer then. `before` is called before a long wait.
+    /// Holds a commit of `commit_bytes` back for a moment while the active memtable is over its size, because the one before
+    /// it is still being merged or its own turn has not come: the longer the fuller it is, and the longer the more the commit
+    /// would add, so that those who load wait for the checkpoint and not those who write a document beside them. Returns
+    /// true when it is so full that the caller has to ask again; if the checkpoint failed, that is the answer then. `before`
+    /// is called before a long wait.
     pub(super) fn hold_back(
         &self,
         bytes: usize,

@@ -446,9 +446,6 @@ impl Inner {
             if !self.large.swap(true, Ordering::AcqRel) {
                 self.checkpointer.request();
             }
-            if state.layers.frozen.is_none() {
-                return Ok(());
-            }
             drop(state);
             let before = || self.before_wait();
             let is_full = self.checkpointer.hold_back(bytes, bytes_max, commit_bytes, before)?;
