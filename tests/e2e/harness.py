@@ -65,6 +65,9 @@ class Server:
     def start(self):
         command = [self.binary, "serve", "--port", str(self.port_flag), "--print-uri"]
         command += ["--ephemeral"] if self.dbpath is None else ["--dbpath", str(self.dbpath)]
+        if "--unixSocketPrefix" not in self.flags:
+            # What a killed server leaves in a folder that all share may stop another user's server.
+            command.append("--nounixsocket")
         self.log = tempfile.TemporaryFile(mode="w+")
         begun = time.monotonic()
         self.process = subprocess.Popen(

@@ -357,10 +357,9 @@ fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
         Some(gib) => (gib * f64::from(1 << 30)) as usize,
         None => default_cache_bytes(),
     };
-    // On a machine with memory to spare fewer, larger merges write each page of the base less often.
-    if engine_options.base_cache_bytes_max >= 2 << 30 {
-        engine_options.memtable_bytes_max = 128 << 20;
-    }
+    // With memory to spare fewer, larger merges write each page of the base less often. A memtable may get two and a half
+    // times as large while merges lag behind, and a start after a crash replays it.
+    engine_options.memtable_bytes_max = (engine_options.base_cache_bytes_max / 20).clamp(64 << 20, 512 << 20);
     match &options.dbpath {
         Some(dir) => Engine::open(dir, engine_options).map_err(|e| e.to_string()),
         None => Ok(Engine::ephemeral(engine_options)),

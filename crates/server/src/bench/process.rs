@@ -41,7 +41,7 @@ impl Server {
     pub fn start(dbpath: &Path) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|e| e.to_string())?;
         let mut child = Command::new(program)
-            .args(["serve", "--port", "0", "--print-uri", "--dbpath"])
+            .args(["serve", "--port", "0", "--nounixsocket", "--print-uri", "--dbpath"])
             .arg(dbpath)
             .arg("--logpath")
             .arg(dbpath.with_extension("log"))

@@ -3,13 +3,17 @@
 //! ```text
 //! freeze    under the sequencer's lock: a new active memtable; counts, ids, optime and the journal's place are noted
 //! sync      the journal is made durable up to there, so that the base never knows more than the journal
-//! apply     one durable transaction of the base; readers and writers go on meanwhile
-//! publish   the base's new state replaces frozen memtable and old base
+//! apply     durable transactions of the base, in the order of keys; readers and writers go on meanwhile
+//! publish   the base's new state replaces the old one, after the last transaction also the frozen memtable
 //! free      journal segments beyond the oplog's size are removed
 //! ```
 //!
-//! A crash between any two of them leaves a state that start-up understands: until `apply` is durable the base's
-//! metadata names the old place, and everything since is replayed.
+//! A crash between any two of them leaves a state that start-up understands: until the last transaction of `apply` is
+//! durable the base's metadata names the old place, and everything since is replayed. Replaying puts and deletions again
+//! that the base has already changes nothing; catalog, counts and dropped trees are in that last transaction.
+//!
+//! A large memtable takes several transactions because each holds old and new leaves in memory at one time: the memory of those
+//! that one replaced is that of those that the next one makes.
 
 use super::recovery::Meta;
 use super::{Inner, Store};
@@ -254,7 +258,8 @@ impl Inner {
     fn merge_frozen(&self, store: &Store, slot: &mut Option<Frozen>) -> Result<()> {
         let Some(frozen) = slot else { return Ok(()) };
         store.journal.syncer.wait(frozen.meta.seq)?;
-        if let Err(error) = apply(&*store.base, frozen) {
+        let rebase = || drop(self.publish(self.lock_sequencer().rebased(store.base.snapshot())));
+        if let Err(error) = apply(&*store.base, frozen, self.options.slice_bytes, rebase) {
             return Err(store.base_failed(error));
         }
         let next = self.lock_sequencer().merged(store.base.snapshot());
@@ -269,7 +274,8 @@ impl Inner {
     }
 }
 
-fn apply(base: &dyn Base, frozen: &Frozen) -> Result<(), BaseError> {
+/// Merges a frozen memtable into `base`. `rebase` is called after each transaction but the last.
+fn apply(base: &dyn Base, frozen: &Frozen, slice_bytes: usize, rebase: impl Fn()) -> Result<(), BaseError> {
     let dropped = frozen.memtable.dropped_trees();
     let bounds: Vec<([u8; 4], Option<[u8; 4]>)> = dropped
         .iter()
@@ -301,10 +307,59 @@ fn apply(base: &dyn Base, frozen: &Frozen) -> Result<(), BaseError> {
         None => numbers,
     };
     let rest = guards.iter().filter(|(tree, _)| *tree != TreeId::CATALOG);
-    let rest = rest.map(|(tree, table)| (*tree, table.newest()));
-    let mut source = Merged::new(std::iter::once((TreeId::CATALOG, first)).chain(rest));
-    base.apply(&deletions, &mut source, &frozen.meta.encode())?;
+    let mut rest = Merged::new(rest.map(|(tree, table)| (*tree, table.newest())));
+    if frozen.memtable.bytes() > slice_bytes {
+        let meta = base.snapshot().meta().to_vec();
+        while rest.current().is_some() {
+            base.apply(&[], &mut Slice::new(&mut rest, slice_bytes), &meta)?;
+            rebase();
+        }
+    }
+    let mut first = Merged::new(std::iter::once((TreeId::CATALOG, first)));
+    base.apply(&deletions, &mut Chain(&mut first, &mut rest), &frozen.meta.encode())?;
     Ok(())
+}
+
+/// The next changes of a source, of about as many bytes as it may be.
+pub(super) struct Slice<'a> {
+    source: &'a mut dyn ChangeSource,
+    left: usize,
+}
+
+impl<'a> Slice<'a> {
+    pub(super) fn new(source: &'a mut dyn ChangeSource, bytes: usize) -> Self {
+        Self { source, left: bytes }
+    }
+}
+
+impl ChangeSource for Slice<'_> {
+    fn current(&self) -> Option<Change<'_>> {
+        self.source.current().filter(|_| self.left > 0)
+    }
+
+    fn advance(&mut self) {
+        if let Some(change) = self.source.current() {
+            let bytes = change.key.len() + change.value.map_or(0, <[u8]>::len) + 1;
+            self.left = self.left.saturating_sub(bytes);
+        }
+        self.source.advance();
+    }
+}
+
+/// All changes of one source, then those of another, whose keys are greater.
+struct Chain<'a>(&'a mut dyn ChangeSource, &'a mut dyn ChangeSource);
+
+impl ChangeSource for Chain<'_> {
+    fn current(&self) -> Option<Change<'_>> {
+        self.0.current().or_else(|| self.1.current())
+    }
+
+    fn advance(&mut self) {
+        match self.0.current() {
+            Some(_) => self.0.advance(),
+            None => self.1.advance(),
+        }
+    }
 }
 
 /// The entries of several tables as changes of the base.

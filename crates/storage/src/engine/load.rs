@@ -11,6 +11,7 @@
 //! nothing newer of it is in a memtable when the base gets older entries. And it runs while no checkpoint does and looks whether
 //! the index is still there, so that a checkpoint that deletes the dropped tree comes after it.
 
+use super::checkpoint::Slice;
 use super::{Inner, Store};
 use crate::base::{Change, ChangeSource};
 use crate::snapshot::View;
@@ -31,7 +32,6 @@ struct Part<'e> {
     tree: [u8; 4],
     /// Tree and key of the current entry.
     key: Vec<u8>,
-    left: usize,
 }
 
 impl<'e> Part<'e> {
@@ -40,7 +40,6 @@ impl<'e> Part<'e> {
             entries,
             tree: tree.0.to_be_bytes(),
             key: Vec::new(),
-            left: LOAD_BYTES,
         };
         part.fill();
         part
@@ -57,7 +56,7 @@ impl<'e> Part<'e> {
 
 impl ChangeSource for Part<'_> {
     fn current(&self) -> Option<Change<'_>> {
-        let change = self.entries.current().filter(|_| self.left > 0)?;
+        let change = self.entries.current()?;
         Some(Change {
             key: &self.key,
             value: change.value,
@@ -65,9 +64,6 @@ impl ChangeSource for Part<'_> {
     }
 
     fn advance(&mut self) {
-        let Some(change) = self.entries.current() else { return };
-        let bytes = change.key.len() + change.value.map_or(0, <[u8]>::len) + 1;
-        self.left = self.left.saturating_sub(bytes);
         self.entries.advance();
         self.fill();
     }
@@ -182,7 +178,7 @@ impl Inner {
         drop(current);
         let meta = store.base.snapshot().meta().to_vec();
         let mut part = Part::new(tree, entries);
-        if let Err(error) = store.base.apply(&[], &mut part, &meta) {
+        if let Err(error) = store.base.apply(&[], &mut Slice::new(&mut part, LOAD_BYTES), &meta) {
             return Err(store.base_failed(error));
         }
         let next = self.lock_sequencer().rebased(store.base.snapshot());

@@ -22,6 +22,8 @@ pub struct EngineOptions {
     /// one has to do.
     pub before_wait: Option<fn()>,
     pub(crate) journal: JournalOptions,
+    /// Bytes of keys and values that a checkpoint gives to the base in one transaction.
+    pub(crate) slice_bytes: usize,
     /// Another base than the tree in the directory, for tests.
     pub(crate) base: Option<Arc<dyn Base>>,
 }
@@ -37,6 +39,7 @@ impl EngineOptions {
             base_cache_bytes_max: 256 << 20,
             before_wait: None,
             journal: JournalOptions::new(),
+            slice_bytes: 16 << 20,
             base: None,
         }
     }

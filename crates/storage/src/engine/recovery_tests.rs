@@ -668,6 +668,8 @@ struct FullBase {
     base: MemoryBase,
     full: AtomicBool,
     tries: AtomicU64,
+    /// How many transactions find room before it is full; 0 for any number.
+    room: AtomicU64,
 }
 
 impl Base for FullBase {
@@ -680,8 +682,9 @@ impl Base for FullBase {
         changes: &mut dyn ChangeSource,
         meta: &[u8],
     ) -> std::result::Result<ApplyStats, BaseError> {
-        self.tries.fetch_add(1, Ordering::SeqCst);
-        if self.full.load(Ordering::SeqCst) {
+        let tries = self.tries.fetch_add(1, Ordering::SeqCst);
+        let room = self.room.load(Ordering::SeqCst);
+        if self.full.load(Ordering::SeqCst) || (room > 0 && tries >= room) {
             return Err(BaseError::Io {
                 file: Path::new("base").into(),
                 operation: "write",
@@ -741,4 +744,74 @@ fn a_base_that_cannot_grow_holds_writers_back_until_it_can() {
     assert_eq!(count(&engine), written);
     engine.crash();
     assert_eq!(count(&Engine::open(dir.path(), options).unwrap()), written);
+}
+
+/// A checkpoint of several transactions that stops between them leaves a state to go on from, with and without a
+/// restart: documents, counts, what was dropped.
+#[test]
+fn a_checkpoint_may_stop_between_its_transactions() {
+    let ns = Namespace::new("d", "c");
+    for (room, crash) in [(1, false), (1, true), (3, false), (3, true), (5, true)] {
+        let dir = tempfile::tempdir().unwrap();
+        let base = Arc::new(FullBase::default());
+        let mut options = options();
+        options.slice_bytes = 3_000;
+        options.base = Some(base.clone());
+        let mut engine = Engine::open(dir.path(), options.clone()).unwrap();
+        let write = |engine: &Engine, keys: std::ops::Range<u32>, value: u8| {
+            for key in keys {
+                let mut ws = engine.begin();
+                let collection = match ws.catalog().get(&ns) {
+                    Some(collection) => collection.clone(),
+                    None => ws.create_collection(&ns, [7; 16], Document::new()).unwrap(),
+                };
+                ws.add_count(collection.id, 1, 10);
+                ws.put(T, key.to_be_bytes(), [value; 200]);
+                engine.commit(ws).unwrap();
+            }
+        };
+        let drop_it = |engine: &Engine| {
+            let mut ws = engine.begin();
+            ws.drop_collection(&ns).unwrap();
+            ws.delete(T, 3u32.to_be_bytes());
+            engine.commit(ws).unwrap();
+        };
+        let state = |engine: &Engine| {
+            let snapshot = engine.snapshot();
+            let collection = snapshot.catalog().get(&ns).unwrap();
+            let mut cursor = snapshot.cursor(T);
+            let mut found = Vec::new();
+            let mut more = cursor.first().unwrap();
+            while more {
+                found.push((cursor.key().to_vec(), cursor.value().unwrap()[0]));
+                more = cursor.next().unwrap();
+            }
+            (collection.state.documents(), found)
+        };
+        write(&engine, 0..100, 1);
+        engine.checkpoint().unwrap();
+        assert!(base.tries.load(Ordering::SeqCst) > 5, "several transactions");
+        write(&engine, 50..150, 2);
+        drop_it(&engine);
+        write(&engine, 20..60, 3);
+        let before = state(&engine);
+        assert_eq!((before.0, before.1.len()), (40, 149));
+        base.room
+            .store(base.tries.load(Ordering::SeqCst) + room, Ordering::SeqCst);
+        engine.checkpoint().unwrap_err();
+        assert_eq!(state(&engine), before, "room {room}");
+        if crash {
+            engine.crash();
+            base.room.store(0, Ordering::SeqCst);
+            engine = Engine::open(dir.path(), options.clone()).unwrap();
+            assert_eq!(state(&engine), before, "room {room}, after a crash");
+        }
+        base.room.store(0, Ordering::SeqCst);
+        engine.checkpoint().unwrap();
+        assert_eq!(state(&engine), before, "room {room}, after the next one");
+        engine.close().unwrap();
+        drop(engine);
+        let engine = Engine::open(dir.path(), options).unwrap();
+        assert_eq!(state(&engine), before, "room {room}, opened again");
+    }
 }
