@@ -6,13 +6,14 @@ use super::value_at;
 use crate::interrupt::Interrupt;
 use crate::pipeline::row_store::RowStore;
 use nestor_model::number::Num;
-use nestor_model::{Error, Path, Result, Value, ValueRef};
+use nestor_model::{Error, ErrorCode, Path, Result, Value, ValueRef};
 use nestor_query::Expr;
-use nestor_query::accumulator::{Accumulator, AccumulatorSpec};
+use nestor_query::accumulator::{Accumulator, AccumulatorSpec, value_bytes};
 use nestor_query::env::{Env, OpContext};
 use nestor_query::expr::Unit;
 use nestor_query::sort::{SortBy, SortSpec};
 use nestor_query::stage::{Bounds, WindowFunction};
+use std::cell::Cell;
 use std::cmp::Ordering;
 
 /// Rows between two looks at the interrupt.
@@ -24,6 +25,10 @@ pub(super) struct Partition<'p> {
     pub(super) sort: Option<&'p SortSpec>,
     pub(super) op: &'p OpContext,
     pub(super) interrupt: &'p Interrupt,
+    /// Bytes that values of its functions may take beyond the size of a number each.
+    pub(super) memory_bytes_max: usize,
+    /// Bytes they take.
+    pub(super) held: Cell<usize>,
 }
 
 impl Partition<'_> {
@@ -114,9 +119,23 @@ impl Partition<'_> {
                 }
                 let row = self.rows.get(at)?;
                 let value = expr.eval(&mut Env::new(row.as_doc(), self.op))?;
-                Ok(if value.is_missing() { Value::Null } else { value })
+                self.hold(if value.is_missing() { Value::Null } else { value })
             })
             .collect()
+    }
+
+    /// Counts a value that is kept until the partition is done. Error 146 when there is no memory for it.
+    fn hold(&self, value: Value) -> Result<Value> {
+        let held = self.held.get() + (value_bytes(&value) - size_of::<Value>());
+        self.held.set(held);
+        if held > self.memory_bytes_max {
+            let limit = self.memory_bytes_max;
+            return Err(Error::new(
+                ErrorCode::ExceededMemoryLimit,
+                format!("the values of $setWindowFields in one partition need more than {limit} bytes of memory"),
+            ));
+        }
+        Ok(value)
     }
 
     fn sort_values(&self) -> Result<Vec<Value>> {
@@ -131,12 +150,13 @@ impl Partition<'_> {
 
     fn values_at(&self, path: &Path) -> Result<Vec<Value>> {
         (0..self.rows.len())
-            .map(|at| Ok(value_at(self.rows.get(at)?.as_doc(), path).to_value()))
+            .map(|at| self.hold(value_at(self.rows.get(at)?.as_doc(), path).to_value()))
             .collect()
     }
 
     fn each_frame(&self, bounds: &Bounds, mut value: impl FnMut(Frame) -> Result<Value>) -> Result<Vec<Value>> {
         let frames = frames(bounds, self.rows.len(), || self.sort_values())?;
+        let mut last = None;
         frames
             .into_iter()
             .enumerate()
@@ -144,7 +164,12 @@ impl Partition<'_> {
                 if at % CHECK_EVERY == 0 {
                     self.interrupt.check()?;
                 }
-                value(frame)
+                let value = value(frame)?;
+                // Rows with the same frame share its value.
+                match last.replace(frame) == Some(frame) {
+                    true => Ok(value),
+                    false => self.hold(value),
+                }
             })
             .collect()
     }
@@ -226,7 +251,7 @@ impl Partition<'_> {
                 Some(there) => {
                     let row = self.rows.get(there as usize)?;
                     let value = output.eval(&mut Env::new(row.as_doc(), self.op))?;
-                    Ok(if value.is_missing() { Value::Null } else { value })
+                    self.hold(if value.is_missing() { Value::Null } else { value })
                 }
                 None => Ok(default.clone()),
             })

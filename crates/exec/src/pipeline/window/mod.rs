@@ -17,6 +17,7 @@ use nestor_query::collation::{Collator, equal};
 use nestor_query::env::Env;
 use nestor_query::sort::{SortBy, SortPart, SortSpec};
 use nestor_query::stage::SetWindowFields;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// Computes the window functions of its input.
@@ -31,7 +32,7 @@ pub(super) struct WindowOp {
     ready: Option<Ready>,
     input_done: bool,
     spilled: Spilled,
-    /// Most bytes that the rows of a partition held.
+    /// Most bytes that the rows of a partition and the values computed for them held.
     held_max: usize,
     counters: Counters,
 }
@@ -160,7 +161,6 @@ impl WindowOp {
         }
         self.store.seal()?;
         let rows = std::mem::take(&mut self.store);
-        self.held_max = self.held_max.max(rows.held_max());
         if let Some(bytes) = rows.bytes_on_disk() {
             self.spilled.add(rows.len() as u64, bytes);
         }
@@ -169,6 +169,8 @@ impl WindowOp {
             sort: self.spec.sort_by.as_deref(),
             op: batch.op,
             interrupt: batch.interrupt,
+            memory_bytes_max: batch.memory_bytes_max,
+            held: Cell::new(0),
         };
         let columns = self
             .spec
@@ -176,6 +178,7 @@ impl WindowOp {
             .iter()
             .map(|(_, function)| partition.column(function))
             .collect::<Result<_>>()?;
+        self.held_max = self.held_max.max(rows.held_max() + partition.held.get());
         self.ready = Some(Ready { rows, columns, at: 0 });
         Ok(None)
     }
