@@ -1,4 +1,4 @@
-//! What operators with several inputs share: each record comes out once.
+//! What operators share that may meet a record several times: it comes out once.
 
 use crate::row::Row;
 use nestor_model::{Document, Value};
@@ -16,7 +16,11 @@ pub(super) struct Dedup {
 impl Dedup {
     /// Whether the row is the first one of its record. Rows without a record are no duplicates.
     pub(super) fn is_new(&mut self, row: &Row) -> bool {
-        let Some(record) = &row.record else { return true };
+        row.record.as_ref().is_none_or(|record| self.is_new_record(record))
+    }
+
+    /// Whether the record did not come out before.
+    pub(super) fn is_new_record(&mut self, record: &Bytes) -> bool {
         self.tested += 1;
         let new = self.seen.insert(record.clone());
         self.dropped += u64::from(!new);

@@ -3,6 +3,7 @@
 use crate::batch::Batch;
 use crate::keys::directions;
 use crate::operator::{Counters, Operator, Step};
+use crate::ops::dedup::Dedup;
 use crate::ops::scan_bounds::{ScanBounds, Verdict};
 use crate::row::{KeyRow, Row, RowDoc};
 use nestor_model::{Document, Result, Value};
@@ -11,7 +12,6 @@ use nestor_planner::plan::ScanPurpose;
 use nestor_query::env::DocMeta;
 use nestor_storage::keys::{self, EntryFormat};
 use nestor_storage::{Bytes, Collection, Cursor, Index};
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Scans an index.
@@ -26,12 +26,11 @@ pub struct IndexScan {
     cursor: Option<Cursor>,
     position: Option<Bytes>,
     jump: Vec<u8>,
-    /// Records given already, when a record may have several entries within the bounds.
-    seen: Option<HashSet<Bytes>>,
+    /// A record may have several entries within the bounds.
+    may_repeat: bool,
+    dedup: Dedup,
     /// Nobody looks at the entries.
     records_only: bool,
-    dups_tested: u64,
-    dups_dropped: u64,
     counters: Counters,
 }
 
@@ -45,7 +44,7 @@ impl IndexScan {
             clustered: collection.is_clustered(),
             descending,
         });
-        let seen = plan.index.is_multikey().then(HashSet::new);
+        let may_repeat = plan.index.is_multikey();
         let counters = Counters {
             is_eof: bounds.is_empty(),
             ..Counters::default()
@@ -58,10 +57,9 @@ impl IndexScan {
             cursor: None,
             position: None,
             jump: Vec::new(),
-            seen,
+            may_repeat,
+            dedup: Dedup::default(),
             records_only: false,
-            dups_tested: 0,
-            dups_dropped: 0,
             counters,
         }
     }
@@ -155,12 +153,8 @@ impl IndexScan {
         };
         let entry = self.format.split(cursor.key(), cursor.value()?)?;
         let record = Bytes::copy_from(entry.record);
-        if let Some(seen) = &mut self.seen {
-            self.dups_tested += 1;
-            if !seen.insert(record.clone()) {
-                self.dups_dropped += 1;
-                return Ok(None);
-            }
+        if self.may_repeat && !self.dedup.is_new_record(&record) {
+            return Ok(None);
         }
         let keeps_key = self.plan.purpose == ScanPurpose::Keys;
         if self.records_only && !keeps_key {
@@ -253,11 +247,10 @@ impl Operator for IndexScan {
         index_scan_fields(&self.plan, out);
         out.push("keysExamined", Value::count(self.counters.keys_examined));
         out.push("seeks", Value::count(self.counters.seeks));
-        out.push("dupsTested", Value::count(self.dups_tested));
-        out.push("dupsDropped", Value::count(self.dups_dropped));
+        self.dedup.explain_fields(out);
     }
 
     fn memory(&self) -> usize {
-        self.seen.as_ref().map_or(0, |seen| seen.len() * 48)
+        self.dedup.memory()
     }
 }
