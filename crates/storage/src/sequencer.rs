@@ -112,7 +112,7 @@ impl Sequencer {
             .any(|memtable| keys().any(|(tree, key)| memtable.newest_of(tree, key) > seen))
     }
 
-    /// The published state.
+    /// The published state, or, until [`crate::engine`] shows it under the same lock, the one to publish.
     pub(crate) fn current(&self) -> &Arc<Published> {
         &self.current
     }
@@ -206,9 +206,9 @@ impl Sequencer {
         Ok(())
     }
 
-    /// Puts a group that the journal took into the memtable. Returns the state to publish, and the commits for the caller
-    /// to drop when nobody waits.
-    pub(crate) fn apply(&mut self, group: Group) -> (Arc<Published>, Vec<Accepted>) {
+    /// Puts a group that the journal took into the memtable. Returns the commits, for the caller to drop when nobody
+    /// waits.
+    pub(crate) fn apply(&mut self, group: Group) -> Vec<Accepted> {
         let oldest = self.oldest_live();
         let all = || {
             let mut seqs: Vec<u64> = self
@@ -243,18 +243,17 @@ impl Sequencer {
         if !self.retained.is_empty() {
             self.trim_retained();
         }
-        let next = Arc::new(Published {
+        self.replace(Published {
             seq: group.seq,
             optime: group.time,
             layers: self.current.layers.clone(),
             catalog: group.catalog,
         });
-        self.replace(next.clone());
-        (next, group.accepted)
+        group.accepted
     }
 
     /// Puts a new memtable on top; the one before is merged into the base by the caller.
-    pub(crate) fn freeze(&mut self) -> Arc<Published> {
+    pub(crate) fn freeze(&mut self) {
         let layers = &self.current.layers;
         debug_assert!(layers.frozen.is_none(), "one memtable is merged at a time");
         let next = Layers {
@@ -262,11 +261,11 @@ impl Sequencer {
             frozen: Some(layers.active.clone()),
             base: layers.base.clone(),
         };
-        self.replace_layers(next)
+        self.replace_layers(next);
     }
 
     /// The frozen memtable is in `base`.
-    pub(crate) fn merged(&mut self, base: Arc<dyn BaseSnapshot>) -> Arc<Published> {
+    pub(crate) fn merged(&mut self, base: Arc<dyn BaseSnapshot>) {
         let layers = &self.current.layers;
         self.retained.extend(layers.frozen.clone());
         let next = Layers {
@@ -274,31 +273,28 @@ impl Sequencer {
             frozen: None,
             base: Some(base),
         };
-        let next = self.replace_layers(next);
+        self.replace_layers(next);
         self.trim_retained();
-        next
     }
 
     /// The base changed below the memtables.
-    pub(crate) fn rebased(&mut self, base: Arc<dyn BaseSnapshot>) -> Arc<Published> {
+    pub(crate) fn rebased(&mut self, base: Arc<dyn BaseSnapshot>) {
         let layers = &self.current.layers;
         let next = Layers {
             active: layers.active.clone(),
             frozen: layers.frozen.clone(),
             base: Some(base),
         };
-        self.replace_layers(next)
+        self.replace_layers(next);
     }
 
-    fn replace_layers(&mut self, layers: Layers) -> Arc<Published> {
-        let next = Arc::new(Published {
+    fn replace_layers(&mut self, layers: Layers) {
+        self.replace(Published {
             seq: self.current.seq,
             optime: self.current.optime,
             layers: Arc::new(layers),
             catalog: self.current.catalog.clone(),
         });
-        self.replace(next.clone());
-        next
     }
 
     /// Forgets merged memtables that no open snapshot is older than, and those too many.
@@ -314,8 +310,8 @@ impl Sequencer {
     }
 
     /// Makes `next` the current state.
-    fn replace(&mut self, next: Arc<Published>) {
-        let old = std::mem::replace(&mut self.current, next);
+    fn replace(&mut self, next: Published) {
+        let old = std::mem::replace(&mut self.current, Arc::new(next));
         self.live.push_back((old.seq, Arc::downgrade(&old)));
     }
 

@@ -246,8 +246,8 @@ impl Inner {
             optime: current.optime,
             position: store.journal.position(),
         };
-        let next = sequencer.freeze();
-        self.publish(next);
+        sequencer.freeze();
+        self.publish(&sequencer);
         Some(Frozen {
             memtable,
             meta,
@@ -258,12 +258,11 @@ impl Inner {
     fn merge_frozen(&self, store: &Store, slot: &mut Option<Frozen>) -> Result<()> {
         let Some(frozen) = slot else { return Ok(()) };
         store.journal.syncer.wait(frozen.meta.seq)?;
-        let rebase = || drop(self.publish(self.lock_sequencer().rebased(store.base.snapshot())));
+        let rebase = || self.change_layers(|sequencer| sequencer.rebased(store.base.snapshot()));
         if let Err(error) = apply(&*store.base, frozen, self.options.slice_bytes, rebase) {
             return Err(store.base_failed(error));
         }
-        let next = self.lock_sequencer().merged(store.base.snapshot());
-        drop(self.publish(next));
+        self.change_layers(|sequencer| sequencer.merged(store.base.snapshot()));
         let position = frozen.meta.position;
         tracing::debug!(seq = frozen.meta.seq, bytes = frozen.memtable.bytes(), "checkpoint");
         self.checkpointer.bury(frozen.memtable.clone());

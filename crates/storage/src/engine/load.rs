@@ -181,8 +181,7 @@ impl Inner {
         if let Err(error) = store.base.apply(&[], &mut Slice::new(&mut part, LOAD_BYTES), &meta) {
             return Err(store.base_failed(error));
         }
-        let next = self.lock_sequencer().rebased(store.base.snapshot());
-        drop(self.publish(next));
+        self.change_layers(|sequencer| sequencer.rebased(store.base.snapshot()));
         Ok(())
     }
 }

@@ -424,10 +424,25 @@ impl Inner {
         self.sequencer.lock().expect("no holder of the lock panics")
     }
 
-    /// Shows `next` to new snapshots. Returns what they saw before.
-    fn publish(&self, next: Arc<Published>) -> Arc<Published> {
+    /// Shows the sequencer's state to new snapshots. Returns what they saw before.
+    ///
+    /// It takes the sequencer, which only the holder of its lock has, and not a state: one made under the lock and shown
+    /// behind it could take back a commit that came in between.
+    fn publish(&self, sequencer: &Sequencer) -> Arc<Published> {
+        let next = sequencer.current().clone();
         let mut published = self.published.write().expect("no holder of the lock panics");
+        debug_assert!(published.seq <= next.seq, "what was shown once is never taken back");
         std::mem::replace(&mut *published, next)
+    }
+
+    /// Changes the layers below the active memtable and shows that.
+    fn change_layers(&self, change: impl FnOnce(&mut Sequencer)) {
+        let mut sequencer = self.lock_sequencer();
+        change(&mut sequencer);
+        let replaced = self.publish(&sequencer);
+        // What only it held is taken apart while others commit.
+        drop(sequencer);
+        drop(replaced);
     }
 
     /// Asks for a checkpoint when the memtable is large, and slows a commit of `commit_bytes` down when that does not keep
@@ -508,9 +523,9 @@ impl Inner {
             }
             return done;
         }
-        let (next, accepted) = sequencer.apply(group);
-        done.lsn = Some(Lsn(next.seq));
-        done.replaced = Some(self.publish(next));
+        let accepted = sequencer.apply(group);
+        done.lsn = Some(Lsn(sequencer.current().seq));
+        done.replaced = Some(self.publish(sequencer));
         for (ticket, commit) in tickets.into_iter().zip(&accepted) {
             leave(ticket, Ok(commit.commit), &mut done.own);
         }

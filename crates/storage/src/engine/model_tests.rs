@@ -355,3 +355,40 @@ fn every_snapshot_is_consistent_while_everything_runs() {
     let engine = Engine::open(dir.path(), options).unwrap();
     assert_eq!(total(&engine.snapshot(), true), expected);
 }
+
+/// Commits, checkpoints and loads all show new states; what has been seen once is never taken back. Checkpoints and loads
+/// sync, so that they do it rarely; here it is done as they do, all the time.
+#[test]
+fn what_is_shown_never_goes_back() {
+    const TREE: TreeId = TreeId(700);
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::open(dir.path(), EngineOptions::at_time(1)).unwrap();
+    let running = AtomicBool::new(true);
+    thread::scope(|scope| {
+        let writers = [1u8, 2].map(|writer| {
+            let engine = &engine;
+            scope.spawn(move || {
+                let mut seen = Lsn(0);
+                for i in 0..5000u32 {
+                    let mut ws = engine.begin();
+                    ws.put(TREE, [&[writer][..], &i.to_be_bytes()].concat(), &b"v"[..]);
+                    let committed = engine.commit(ws).unwrap().lsn;
+                    let shown = engine.last_lsn();
+                    seen = seen.max(committed);
+                    assert!(seen <= shown, "{shown:?} is shown after {seen:?}");
+                    seen = shown;
+                }
+            })
+        });
+        scope.spawn(|| {
+            let inner = &engine.inner;
+            let base = &inner.store.as_ref().unwrap().base;
+            while running.load(Ordering::SeqCst) {
+                inner.change_layers(|sequencer| sequencer.rebased(base.snapshot()));
+            }
+        });
+        let results = writers.map(|writer| writer.join());
+        running.store(false, Ordering::SeqCst);
+        results.into_iter().for_each(|result| result.unwrap());
+    });
+}
