@@ -68,5 +68,7 @@ def start():
 def node_modules():
     folder = os.environ.get("NESTOR_NODE_MODULES")
     if not folder:
+        if os.environ.get("NESTOR_CI"):
+            pytest.fail("Node.js, its driver and mongosh are not here, and CI leaves nothing out")
         pytest.skip("Node.js is not here")
     return Path(folder)
