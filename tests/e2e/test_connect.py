@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 
@@ -10,7 +11,7 @@ import pymongo
 import pytest
 from harness import (
     CHECKSUM_PRESENT, EXHAUST_ALLOWED, MORE_TO_COME, OP_QUERY, OP_REPLY,
-    DidNotStart, Raw, Server, message, op_msg, sequence,
+    DidNotStart, Raw, Server, eventually, message, op_msg, sequence,
 )
 from pymongo.errors import OperationFailure, ServerSelectionTimeoutError
 
@@ -232,7 +233,7 @@ def test_port_in_use_is_said(start):
     assert str(taken) in error.value.output
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_stops_cleanly(start, tmp_path, how):
     server = start(tmp_path / "data")
     server.client().test.c.insert_one({"_id": 1})
@@ -265,6 +266,52 @@ def test_log_file_is_json_lines(start, tmp_path):
     for line in lines:
         assert {"t", "s", "c", "id", "ctx", "msg"} <= line.keys()
         assert "$date" in line["t"] and line["s"] in "FEWID12345"
+
+
+def logged(path, ident):
+    """How many lines of a log file have that id."""
+    return sum(json.loads(line)["id"] == ident for line in path.read_text().splitlines()) if path.exists() else 0
+
+
+LISTENING = 23015
+
+
+def test_sigusr1_moves_the_log_aside(start, tmp_path):
+    log = tmp_path / "nestor.log"
+    server = start(tmp_path / "data", "--logpath", log)
+    client = server.client()
+    assert logged(log, LISTENING) == 1
+    server.process.send_signal(signal.SIGUSR1)
+    eventually(lambda: len(list(tmp_path.glob("nestor.log.*"))) == 1 and log.exists(), what="a second log file")
+    (aside,) = tmp_path.glob("nestor.log.*")
+    assert re.fullmatch(r"nestor\.log\.\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(-\d{3})?", aside.name)
+    assert logged(aside, LISTENING) == 1 and logged(log, LISTENING) == 0
+    assert client.admin.command("ping")["ok"] == 1.0
+    assert server.stop() == 0
+    assert log.stat().st_size > 0, "what came after went to the new file"
+
+
+def test_log_rotate_reopen_takes_the_name_anew(start, tmp_path):
+    """What the logrotate utility wants: it renames the file, then sends SIGUSR1."""
+    log = tmp_path / "nestor.log"
+    server = start(tmp_path / "data", "--logpath", log, "--logappend", "--logRotate", "reopen")
+    assert server.client().admin.command("getCmdLineOpts")["parsed"]["systemLog"]["logRotate"] == "reopen"
+    log.rename(tmp_path / "moved")
+    server.process.send_signal(signal.SIGUSR1)
+    eventually(log.exists, what="a log file of the old name")
+    assert server.stop() == 0
+    assert logged(tmp_path / "moved", LISTENING) == 1 and logged(log, LISTENING) == 0
+    assert log.stat().st_size > 0
+    with pytest.raises(DidNotStart) as error:
+        Server(None, "--logpath", log, "--logRotate", "reopen").start()
+    assert "--logappend" in error.value.output
+
+
+def test_sigusr1_without_a_log_file_does_nothing(start):
+    server = start()
+    server.process.send_signal(signal.SIGUSR1)
+    assert server.client().admin.command("ping")["ok"] == 1.0
+    assert server.stop() == 0
 
 
 def test_unknown_flag_is_refused():

@@ -1,11 +1,14 @@
 """Bytes no driver would send: each answers an error or closes that one connection, and nothing else."""
 
+import http.client
+import json
+import ssl
 import struct
 
 import bson
 import pytest
 from harness import (
-    OP_COMPRESSED, OP_MSG, OP_QUERY, Closed, message, op_msg, section, sequence,
+    OP_COMPRESSED, OP_MSG, OP_QUERY, Closed, eventually, message, op_msg, section, sequence,
 )
 
 PING = {"ping": 1, "$db": "admin"}
@@ -126,6 +129,49 @@ def test_a_message_may_come_byte_by_byte(server):
         for byte in op_msg(PING):
             raw.send(bytes([byte]))
         assert raw.reply()["ok"] == 1.0
+
+
+@pytest.fixture
+def logging(start):
+    """A server of the test's own, and what it says of why it ends connections."""
+    server = start()
+
+    def reasons():
+        lines = [json.loads(line) for line in server.said().splitlines() if line.startswith("{")]
+        return [line["attr"]["error"] for line in lines if line["id"] == 22988]
+
+    return server, reasons
+
+
+def test_a_tls_client_is_sent_away_at_once(logging):
+    server, reasons = logging
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with server.raw(timeout=10) as raw, pytest.raises((ssl.SSLError, ConnectionError)):
+        context.wrap_socket(raw.socket)
+    eventually(lambda: reasons(), what="a log line")
+    assert "TLS" in reasons()[0], reasons()
+
+
+def test_a_browser_is_told_what_this_is(logging):
+    server, reasons = logging
+    with server.raw() as raw:
+        raw.send(b"GE")
+        raw.send(b"T / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = http.client.HTTPResponse(raw.socket)
+        answer.begin()
+        assert answer.status == 200 and answer.getheader("Content-Type") == "text/plain"
+        text = answer.read().decode()
+        assert text == "It looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n"
+        assert raw.is_closed()
+    assert "HTTP" in reasons()[0], reasons()
+
+
+@pytest.mark.parametrize("opcode", [0, 1, 2002, -1])
+def test_an_unknown_opcode_is_refused_before_its_body_comes(server, opcode):
+    with server.raw(timeout=10) as raw:
+        raw.send(message(opcode, b"", length=40_000_000))
+        assert raw.is_closed()
 
 
 def test_documents_nest_200_deep_and_no_deeper(server, db):

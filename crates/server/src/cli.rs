@@ -3,7 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 use nestor::bench::BenchArgs;
 use nestor::import::ImportArgs;
-use nestor::serve::{self, AtStart, Bind, ServeOptions};
+use nestor::serve::{self, AtStart, Bind, LogRotate, ServeOptions};
 use std::path::PathBuf;
 
 /// A document database that MongoDB drivers and tools use unmodified.
@@ -55,6 +55,15 @@ struct Serve {
     /// Append to the log file instead of starting a new one
     #[arg(long, requires = "logpath")]
     logappend: bool,
+    /// What the command logRotate and SIGUSR1 do: rename the log file and begin a new one, or open its name anew
+    #[arg(
+        long = "logRotate",
+        value_enum,
+        value_name = "HOW",
+        default_value = "rename",
+        requires = "logpath"
+    )]
+    log_rotate: LogRotate,
     /// Directory of the Unix socket
     #[arg(long = "unixSocketPrefix", value_name = "DIR", conflicts_with = "nounixsocket")]
     unix_socket_prefix: Option<PathBuf>,
@@ -143,6 +152,9 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         };
         parameters.push((name.to_owned(), value.to_owned()));
     }
+    if args.log_rotate == LogRotate::Reopen && !args.logappend {
+        return Err("--logRotate reopen needs --logappend".to_owned());
+    }
     let unix_socket_dir = match (args.nounixsocket, args.unix_socket_prefix) {
         (true, _) => None,
         (false, Some(dir)) => Some(dir),
@@ -157,6 +169,7 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         ipv6: args.ipv6,
         logpath: args.logpath,
         logappend: args.logappend,
+        log_rotate: args.log_rotate,
         unix_socket_dir,
         max_connections: args.max_conns,
         replica_set: (!args.standalone).then_some(args.repl_set),
@@ -213,6 +226,8 @@ mod tests {
             "nestor serve --maxConns 4",
             "nestor serve --setParameter x",
             "nestor serve --oplogSize 0",
+            "nestor serve --logRotate rename",
+            "nestor serve --logpath x --logRotate reopen",
             "nestor serve --cacheSizeGB NaN",
             "nestor serve --profile 3",
             "nestor serve --slowOpSampleRate 1.5",

@@ -11,7 +11,7 @@ use crate::stream::Stream;
 use nestor_command::{Connection, Outcome, Request, Sequence, Wait};
 use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, RawWriter, doc};
 use nestor_wire::msg::{self, REPLY_PREFIX_BYTES};
-use nestor_wire::{Compressor, Content, Header, OpCode, WireError, message_length, query};
+use nestor_wire::{Compressor, Content, Header, OpCode, WireError, check_begun, message_length, query};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ enum End {
     /// The server is stopping, or the command asked for it.
     Asked,
     /// The client sent bytes that are no message.
-    Malformed(&'static str),
+    Malformed(WireError),
 }
 
 /// Serves one connection to its end.
@@ -65,9 +65,13 @@ pub async fn serve(server: Arc<Server>, mut stream: Stream, mut conn: Connection
     let end = converse(&server, &mut stream, &mut conn).await;
     let ctx = format!("conn{}", conn.id);
     let attr = || doc! { "remote": conn.peer.clone(), "connectionId": conn.id };
-    if let End::Malformed(reason) = end {
+    if let End::Malformed(error) = end {
+        if let WireError::Http = error {
+            // Nobody reading it is no reason to complain.
+            let _ = stream.write_whole(nestor_wire::HTTP_ANSWER).await;
+        }
         let mut attr = attr();
-        attr.push("error", reason);
+        attr.push("error", error.to_string());
         server.service.node.log().info(
             "NETWORK",
             22988,
@@ -136,7 +140,7 @@ impl Talk<'_> {
         let mut out = Vec::new();
         loop {
             let rest = input.get(at..).unwrap_or_default();
-            let length = message_length(rest).map_err(malformed)?;
+            let length = message_length(rest).map_err(End::Malformed)?;
             let whole = length.and_then(|length| Some((length, rest.get(..length)?)));
             if let Some((length, message)) = whole {
                 self.server.count_request(length);
@@ -154,6 +158,7 @@ impl Talk<'_> {
                 return Ok(());
             }
             // A message has begun and not ended.
+            check_begun(input.get(at..).unwrap_or_default()).map_err(End::Malformed)?;
             input.drain(..at);
             at = 0;
             let missing = length.unwrap_or(nestor_wire::HEADER_BYTES).saturating_sub(input.len());
@@ -182,8 +187,8 @@ impl Talk<'_> {
         let mut scratch = Vec::new();
         let parsed = match nestor_wire::parse(message, &mut scratch) {
             Ok(parsed) => parsed,
-            Err(WireError::Fatal(reason)) => return Err(End::Malformed(reason)),
             Err(WireError::Answer(error)) => return self.answer_error(message, &error, out),
+            Err(error) => return Err(End::Malformed(error)),
         };
         let mut envelope = Envelope {
             response_to: parsed.header.request_id,
@@ -410,7 +415,7 @@ impl Talk<'_> {
 
     /// Answers a message whose frame is sound and whose content is not.
     fn answer_error(&mut self, message: &[u8], error: &Error, out: &mut Vec<u8>) -> Result<(), End> {
-        let header = Header::parse(message).map_err(malformed)?;
+        let header = Header::parse(message).map_err(End::Malformed)?;
         let flags = message.get(nestor_wire::HEADER_BYTES).copied().unwrap_or(0);
         let envelope = Envelope {
             response_to: header.request_id,
@@ -422,13 +427,6 @@ impl Talk<'_> {
             self.append_reply(error_reply(error), envelope, 0, out);
         }
         Ok(())
-    }
-}
-
-fn malformed(error: WireError) -> End {
-    match error {
-        WireError::Fatal(reason) => End::Malformed(reason),
-        WireError::Answer(_) => End::Malformed("malformed header"),
     }
 }
 

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, watch};
 
 /// How long commands that run when the server stops may take to finish.
@@ -32,6 +33,16 @@ pub enum Bind {
     All,
     /// These; one with a slash is the path of a Unix socket.
     Addresses(Vec<String>),
+}
+
+/// What rotating the log does with the file that is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogRotate {
+    /// It is renamed, and a new one begun.
+    #[default]
+    Rename,
+    /// Somebody else renamed it: its name is opened anew.
+    Reopen,
 }
 
 /// What `nestor serve` was told.
@@ -51,6 +62,8 @@ pub struct ServeOptions {
     pub logpath: Option<PathBuf>,
     /// Append to the log file.
     pub logappend: bool,
+    /// What rotating the log does with its file.
+    pub log_rotate: LogRotate,
     /// Directory of the Unix socket; `None` for no such socket.
     pub unix_socket_dir: Option<PathBuf>,
     /// Most connections, if limited.
@@ -221,14 +234,24 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
     let began = Instant::now();
     let log = match &options.logpath {
         Some(path) => {
-            let (sink, rotate) =
-                sink::file(path, options.logappend).map_err(|e| format!("log file {}: {e}", path.display()))?;
+            let (sink, rotate) = sink::file(path, options.logappend, options.log_rotate)
+                .map_err(|e| format!("log file {}: {e}", path.display()))?;
             Log::new(Some(sink), options.verbosity).with_rotate(rotate)
         }
         None => Log::new(Some(sink::standard(options.print_uri)), options.verbosity),
     };
     let log = Arc::new(log);
     let connections_max = limits::connections_max(options.max_connections, limits::raise_open_files());
+
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("nestor-worker")
+        .thread_stack_size(STACK_BYTES)
+        .build()
+        .map_err(|e| format!("cannot start threads: {e}"))?;
+    // From here on: until it is handled, the signal ends the process, and opening may take a while.
+    let rotations = runtime.block_on(async { handle(SignalKind::user_defined1()) })?;
+    runtime.spawn(rotate_log(rotations, log.clone()));
 
     let mut bound = listener::bind(&options)?;
     let listeners = std::mem::take(&mut bound.listeners);
@@ -275,12 +298,6 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
         );
     }
 
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .thread_name("nestor-worker")
-        .thread_stack_size(STACK_BYTES)
-        .build()
-        .map_err(|e| format!("cannot start threads: {e}"))?;
     let result = runtime.block_on(async {
         // Before anybody can know of us: a request to stop must not get lost.
         let stops = Stops::listen(&server)?;
@@ -331,6 +348,26 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
         doc! { "exitCode": code },
     );
     result.and(closed)
+}
+
+/// Handles a signal from now on.
+fn handle(kind: SignalKind) -> Result<Signal, String> {
+    signal(kind).map_err(|e| format!("cannot handle signals: {e}"))
+}
+
+/// Begins a new log file whenever `SIGUSR1` asks for it.
+async fn rotate_log(mut requests: Signal, log: Arc<Log>) {
+    while requests.recv().await.is_some() {
+        if let Err(error) = log.rotate() {
+            log.error(
+                "CONTROL",
+                23_168,
+                "SignalHandler",
+                "Log rotation failed",
+                doc! { "error": error.to_string() },
+            );
+        }
+    }
 }
 
 /// Lets the service do its housekeeping once a second.
@@ -444,31 +481,33 @@ fn parsed_options(options: &ServeOptions, port: u16) -> Document {
         parsed.push("storage", doc! { "dbPath": path.display().to_string() });
     }
     if let Some(path) = &options.logpath {
-        parsed.push(
-            "systemLog",
-            doc! { "destination": "file", "path": path.display().to_string(), "logAppend": options.logappend },
-        );
+        let mut log =
+            doc! { "destination": "file", "path": path.display().to_string(), "logAppend": options.logappend };
+        if options.log_rotate == LogRotate::Reopen {
+            log.push("logRotate", "reopen");
+        }
+        parsed.push("systemLog", log);
     }
     parsed
 }
 
 /// What ends the server: signals and the shutdown command. Listens from the moment it is made.
 struct Stops {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
     command: Arc<Notify>,
 }
 
 impl Stops {
     fn listen(server: &Server) -> Result<Self, String> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let handler = |kind| signal(kind).map_err(|e| format!("cannot handle signals: {e}"));
         let command = Arc::new(Notify::new());
         let told = command.clone();
         server.service.node.stop.set_hook(move || told.notify_one());
         Ok(Self {
-            interrupt: handler(SignalKind::interrupt())?,
-            terminate: handler(SignalKind::terminate())?,
+            interrupt: handle(SignalKind::interrupt())?,
+            terminate: handle(SignalKind::terminate())?,
+            hangup: handle(SignalKind::hangup())?,
             command,
         })
     }
@@ -478,6 +517,7 @@ impl Stops {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
+            _ = self.hangup.recv() => "SIGHUP",
             () = self.command.notified() => "shutdown command",
         }
     }

@@ -1,5 +1,6 @@
 //! Where log lines go: a file, a pipe, or a person at a terminal.
 
+use crate::serve::LogRotate;
 use nestor_command::log::{Entry, Rotate, Severity, Sink};
 use nestor_model::extjson::{self, Form};
 use nestor_model::{ValueRef, date};
@@ -9,8 +10,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// JSON lines into a file; an existing one is appended to or, as mongod does, moved aside first. With the
-/// sink comes what moves the file aside later (`logRotate`).
-pub fn file(path: &Path, append: bool) -> io::Result<(Sink, Rotate)> {
+/// sink comes what begins a new file later (`logRotate`, `SIGUSR1`).
+pub fn file(path: &Path, append: bool, how: LogRotate) -> io::Result<(Sink, Rotate)> {
     if !append && path.exists() {
         move_aside(path)?;
     }
@@ -18,7 +19,9 @@ pub fn file(path: &Path, append: bool) -> io::Result<(Sink, Rotate)> {
     let rotate: Rotate = {
         let (path, file) = (path.to_owned(), file.clone());
         Box::new(move || {
-            move_aside(&path)?;
+            if how == LogRotate::Rename {
+                move_aside(&path)?;
+            }
             *lock(&file) = open(&path)?;
             Ok(())
         })

@@ -3,11 +3,18 @@
 use nestor_model::Error;
 use std::fmt;
 
+/// The whole answer to an HTTP request: what `curl` of a MongoDB server prints.
+pub const HTTP_ANSWER: &[u8] =
+    b"HTTP/1.0 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 85\r\n\r\n\
+It looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n";
+
 /// Why a message was not understood, and with that what happens to its connection.
 #[derive(Debug)]
 pub enum WireError {
     /// The bytes cannot be trusted any further: the connection is closed without a reply.
     Fatal(&'static str),
+    /// This is an HTTP request: [`HTTP_ANSWER`] tells a person so, then the connection is closed.
+    Http,
     /// The frame is sound, its content is not: the client gets this error, the connection goes on.
     Answer(Error),
 }
@@ -16,6 +23,7 @@ impl fmt::Display for WireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WireError::Fatal(reason) => f.write_str(reason),
+            WireError::Http => f.write_str("the client speaks HTTP"),
             WireError::Answer(error) => fmt::Display::fmt(error, f),
         }
     }

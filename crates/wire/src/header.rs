@@ -52,7 +52,7 @@ impl Header {
         else {
             return Err(WireError::Fatal("header cut off"));
         };
-        let op_code = OpCode::from_number(op_code).ok_or(WireError::Fatal("unknown opcode"))?;
+        let op_code = OpCode::from_number(op_code).ok_or_else(|| no_message(bytes, "unknown opcode"))?;
         Ok(Self {
             length,
             request_id,
@@ -77,14 +77,35 @@ impl Header {
 }
 
 /// Length of the message that starts `bytes`: `None` while fewer than four bytes are there, an error
-/// when no message has that length.
+/// when no message has that length. What is not ruled out by its length [`check_begun`] looks at.
 pub fn message_length(bytes: &[u8]) -> Result<Option<usize>, WireError> {
     let Some(length) = read_i32(bytes, 0) else {
         return Ok(None);
     };
     match usize::try_from(length) {
         Ok(length) if (HEADER_BYTES..=MESSAGE_BYTES_MAX).contains(&length) => Ok(Some(length)),
-        _ => Err(WireError::Fatal("message length out of range")),
+        _ => Err(no_message(bytes, "message length out of range")),
+    }
+}
+
+/// Checks of a message that has begun what can be checked before the rest of it comes: that it is a request.
+/// Who sends something else may wait for an answer in the middle of what looks like a message.
+pub fn check_begun(bytes: &[u8]) -> Result<(), WireError> {
+    match read_i32(bytes, 12).map(OpCode::from_number) {
+        None | Some(Some(OpCode::Query | OpCode::Compressed | OpCode::Msg)) => Ok(()),
+        Some(Some(OpCode::Reply)) => Err(WireError::Fatal("a client sent OP_REPLY")),
+        Some(None) => Err(no_message(bytes, "unknown opcode")),
+    }
+}
+
+/// What `bytes` are, which are no message: a well-known other protocol, else `reason`.
+fn no_message(bytes: &[u8], reason: &'static str) -> WireError {
+    match bytes {
+        [b'G', b'E', b'T', b' ', ..] => WireError::Http,
+        // A record of type handshake. Its third byte is the minor version, then two bytes of length; a message may begin
+        // like that too, but none with the opcode that a random number makes of it.
+        [0x16, 0x03, ..] => WireError::Fatal("the client speaks TLS, which this server does not"),
+        _ => WireError::Fatal(reason),
     }
 }
 
@@ -107,6 +128,38 @@ mod tests {
             op_code: OpCode::Msg,
         };
         assert_eq!(Header::parse(&header.to_bytes()).unwrap(), header);
+    }
+
+    fn reason(error: WireError) -> String {
+        error.to_string()
+    }
+
+    #[test]
+    fn other_protocols_are_recognized_from_their_first_bytes() {
+        assert!(matches!(message_length(b"GET / HTTP"), Err(WireError::Http)));
+        // Record lengths below and above what would be the largest message.
+        for record_length in [0x00_f0u16, 0x02_00, 0x06_12] {
+            let mut hello = vec![0x16, 3, 1];
+            hello.extend_from_slice(&record_length.to_be_bytes());
+            hello.extend_from_slice(&[1, 0, 0, 0xec, 3, 3, 0x5a, 0x11, 0x90, 0x33, 0x07]);
+            let error = message_length(&hello).and_then(|_| check_begun(&hello)).unwrap_err();
+            assert!(reason(error).contains("TLS"), "{record_length}");
+        }
+        let mut header = Header {
+            length: 66_326,
+            request_id: 1,
+            response_to: 0,
+            op_code: OpCode::Msg,
+        };
+        assert_eq!(
+            header.to_bytes()[..3],
+            [0x16, 3, 1],
+            "a message may begin as a TLS record does"
+        );
+        assert!(check_begun(&header.to_bytes()).is_ok());
+        assert!(check_begun(&header.to_bytes()[..15]).is_ok());
+        header.op_code = OpCode::Reply;
+        assert!(check_begun(&header.to_bytes()).is_err());
     }
 
     #[test]

@@ -21,8 +21,8 @@ pub mod query;
 mod replay;
 
 pub use compress::Compressor;
-pub use error::WireError;
-pub use header::{HEADER_BYTES, Header, MESSAGE_BYTES_MAX, OpCode, message_length};
+pub use error::{HTTP_ANSWER, WireError};
+pub use header::{HEADER_BYTES, Header, MESSAGE_BYTES_MAX, OpCode, check_begun, message_length};
 pub use msg::{OpMsg, Sequence};
 pub use query::OpQuery;
 
