@@ -50,6 +50,8 @@ pub struct Context<'r> {
     pub figures: RefCell<Figures>,
     /// When the running statement began, or the command.
     pub statement_started: Cell<Instant>,
+    /// It tried to write outside of transactions, whatever came of it.
+    pub tried_write: Cell<bool>,
     /// What the transaction's commit answered before, when this is a repetition of it.
     pub committed_before: Option<(Lsn, Timestamp)>,
 }

@@ -348,6 +348,7 @@ impl Service {
                 query_settings: RefCell::default(),
                 figures: RefCell::default(),
                 statement_started: Cell::new(started),
+                tried_write: Cell::new(false),
                 committed_before: None,
             };
             let result = match gate::check(&mut context) {
@@ -360,6 +361,9 @@ impl Service {
                 }
                 Err(error) => Err(error),
             };
+            if result.is_err() && (context.tried_write.get() || spec.flags.has(Flags::ENDS_TXN)) {
+                context.await_what_is_seen();
+            }
             let took = started.elapsed();
             self.count_usage(&context, took);
             if self.profiler.concerns(took) && is_recorded(&context) {

@@ -229,6 +229,76 @@ fn writes_say_what_their_reply_waits_for() {
 }
 
 #[test]
+fn writes_that_change_nothing_wait_for_what_they_saw() {
+    let service = service();
+    let (mut a, mut b) = (Client::new(&service), Client::new(&service));
+    let with = |mut command: Document, concern: Document| {
+        command.push("writeConcern", concern);
+        command
+    };
+    let in_session = |mut command: Document, n: u8, number: i64| {
+        command.push("lsid", session(n));
+        command.push("txnNumber", number);
+        command
+    };
+    let set = |value: i32| {
+        let update = doc! { "q": doc! { "_id": 1 }, "u": doc! { "$set": doc! { "n": value } } };
+        doc! { "update": "c", "updates": vec![update.into()] }
+    };
+    let index = || {
+        let spec = doc! { "key": doc! { "n": 1 }, "name": "n_1" };
+        doc! { "createIndexes": "c", "indexes": vec![spec.into()] }
+    };
+    let again = || doc! { "findAndModify": "c", "query": doc! { "_id": 3 }, "update": doc! { "_id": 1, "u": 1 }, "upsert": true };
+    // Others write and do not wait.
+    b.run(doc! { "insert": "c", "documents": ids(1..3), "writeConcern": doc! { "w": 1 } });
+    b.run(with(index(), doc! { "w": 1 }));
+    b.run(with(in_session(set(5), 1, 1), doc! { "w": 1 }));
+    b.run(with(doc! { "create": "d" }, doc! { "w": 1 }));
+    let seen = service.engine.last_lsn().0;
+
+    let out = |coll: &str| doc! { "$merge": doc! { "into": coll, "whenMatched": "fail" } };
+    let merge = doc! { "aggregate": "c", "pipeline": vec![out("c").into()], "cursor": doc! {} };
+    let commands = [
+        ("no-op update", set(5)),
+        (
+            "no match",
+            doc! { "delete": "c", "deletes": vec![doc! { "q": doc! { "_id": 9 }, "limit": 1 }.into()] },
+        ),
+        ("retried statement", in_session(set(5), 1, 1)),
+        ("duplicate key", doc! { "insert": "c", "documents": ids(1..2) }),
+        ("error of findAndModify", again()),
+        ("error of $merge", merge),
+        ("index is there", index()),
+        ("collection is there", doc! { "create": "d" }),
+    ];
+    for (name, command) in commands {
+        let wait = |outcome: Outcome| outcome.wait.map(|wait| wait.lsn);
+        assert_eq!(wait(a.outcome(command.clone())), Some(seen), "{name}");
+        assert_eq!(
+            wait(a.outcome(with(command.clone(), doc! { "w": 1, "j": true }))),
+            Some(seen),
+            "{name}, j"
+        );
+        assert_eq!(wait(a.outcome(with(command, doc! { "w": 1 }))), None, "{name}, w: 1");
+    }
+    assert_eq!(service.engine.last_lsn().0, seen, "none of them committed anything");
+
+    // A statement of a transaction does not wait; the commit does, also of one that only read.
+    let find = in_transaction(doc! { "find": "c" }, 2, 1, true);
+    assert!(a.outcome(find).wait.is_none());
+    assert!(a.outcome(in_transaction(set(5), 2, 1, false)).wait.is_none());
+    for _ in 0..2 {
+        assert_eq!(
+            a.outcome(end("commitTransaction", 2, 1)).wait.map(|wait| wait.lsn),
+            Some(seen)
+        );
+    }
+    let unknown = end("commitTransaction", 3, 1);
+    assert_eq!(a.outcome(unknown).wait.map(|wait| wait.lsn), Some(seen));
+}
+
+#[test]
 fn a_write_is_not_repeated_after_a_restart() {
     let dir = tempfile::tempdir().expect("a directory");
     let open = || Engine::open(dir.path(), EngineOptions::at_time(1_700_000_000)).expect("the store opens");

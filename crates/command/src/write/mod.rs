@@ -11,6 +11,7 @@ pub mod target;
 pub mod update;
 
 use crate::Context;
+use crate::dispatch::Flags;
 use crate::lock;
 use crate::profiler::store;
 use crate::request::Wait;
@@ -83,6 +84,7 @@ impl Context<'_> {
             return result;
         }
         let engine = &self.service.engine;
+        self.tried_write.set(true);
         let keys = {
             let figures = self.figures.borrow();
             (figures.keys_inserted, figures.keys_deleted)
@@ -142,10 +144,36 @@ impl Context<'_> {
             }
             reply.end();
         }
-        self.finish_concern(progress.last, reply, true)
+        self.finish_concern(progress.last, reply, true)?;
+        if !progress.errors.is_empty() {
+            // What they met may be newer than what the command committed before them.
+            self.await_what_is_seen();
+        }
+        Ok(())
     }
 
-    /// Applies the write concern to what was committed last: sets the wait, or appends a `writeConcernError`.
+    /// Makes the reply wait, if the write concern wants that, for all that is committed by now. That is for commands
+    /// that committed nothing themselves: what they found (their own write of an earlier attempt, the document that an
+    /// update would not change, a duplicate key, the index) must not be gone after a crash either.
+    pub fn await_what_is_seen(&mut self) {
+        if self.generic.in_transaction && !self.spec.flags.has(Flags::ENDS_TXN) {
+            // The commit will wait.
+            return;
+        }
+        let replica_set = self.service.options.replica_set.is_some();
+        let concern = self.generic.write_concern.as_ref();
+        let (waits, timeout) = match concern {
+            Some(concern) => (concern.waits_for_journal(), concern.timeout),
+            None => (implicit_concern(replica_set).waits_for_journal(), None),
+        };
+        if waits {
+            let lsn = self.service.engine.last_lsn().0;
+            self.after.wait = Some(Wait { lsn, timeout });
+        }
+    }
+
+    /// Applies the write concern to what was committed last, or seen if nothing was: sets the wait, or appends a
+    /// `writeConcernError`.
     pub fn finish_concern(
         &mut self,
         last: Option<(Lsn, Timestamp)>,
@@ -173,6 +201,8 @@ impl Context<'_> {
                     timeout: concern.timeout,
                 });
             }
+        } else {
+            self.await_what_is_seen();
         }
         if given && replica_set {
             if let Some((code, message)) = unsatisfiable(&concern) {
