@@ -83,7 +83,10 @@ impl Syncer {
 
     /// Notes a failure: what is on disk is unknown from now on. Everyone who waits is told.
     pub(crate) fn fail(&self, error: &StorageError) -> StorageError {
-        let mut state = self.state();
+        self.fail_with(self.state(), error)
+    }
+
+    fn fail_with(&self, mut state: MutexGuard<'_, State>, error: &StorageError) -> StorageError {
         let failure = state
             .failed
             .get_or_insert_with(|| {
@@ -177,8 +180,9 @@ impl Syncer {
         let mut state = self.state();
         state.syncing = false;
         if let Err(error) = outcome {
-            drop(state);
-            self.fail(&error);
+            // Under the same lock: the operating system tells of an error once, so whoever synced next would be told that
+            // all is well.
+            self.fail_with(state, &error);
             return;
         }
         if let Some((last, done)) = segments.split_last() {
@@ -245,5 +249,71 @@ impl Syncer {
     pub(crate) fn stop(&self) {
         self.state().stop = true;
         self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::tree::PageFile;
+    use std::fs::File;
+    use std::io;
+
+    /// A file whose first sync fails; later ones say that all is well, as the operating system does.
+    struct FailsOnce {
+        file: File,
+        failed: Arc<AtomicBool>,
+    }
+
+    impl PageFile for FailsOnce {
+        fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+            PageFile::read_at(&self.file, buffer, offset)
+        }
+        fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+            PageFile::write_at(&self.file, bytes, offset)
+        }
+        fn sync(&self) -> io::Result<()> {
+            match self.failed.swap(true, Ordering::SeqCst) {
+                false => Err(io::Error::other("the disk is broken")),
+                true => Ok(()),
+            }
+        }
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            PageFile::set_len(&self.file, len)
+        }
+        fn len(&self) -> io::Result<u64> {
+            PageFile::len(&self.file)
+        }
+    }
+
+    #[test]
+    fn nobody_syncs_again_after_a_failure() {
+        let dir = tempfile::tempdir().unwrap();
+        for round in 0..200 {
+            let failed = Arc::new(AtomicBool::new(false));
+            let shared = failed.clone();
+            let open = move |path: &std::path::Path, _| -> io::Result<Box<dyn PageFile>> {
+                let failed = shared.clone();
+                Ok(Box::new(FailsOnce {
+                    file: File::create(path)?,
+                    failed,
+                }))
+            };
+            let syncer = Syncer::new(dir.path().to_owned(), 0, Timestamp::default());
+            let segment = Segment::create(dir.path(), 1, Timestamp::default(), &open).unwrap();
+            syncer.add_segment(Arc::new(segment));
+            syncer.appended(1, Timestamp { secs: 1, inc: 1 });
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    // Comes at the moment of the failure.
+                    while !failed.load(Ordering::SeqCst) {
+                        std::hint::spin_loop();
+                    }
+                    syncer.wait(1).expect_err("whether it is on disk is unknown");
+                });
+                syncer.wait(1).expect_err("the sync failed");
+            });
+            assert_eq!(syncer.durable(), 0, "round {round}");
+        }
     }
 }
