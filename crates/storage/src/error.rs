@@ -124,9 +124,12 @@ impl StorageError {
     }
 }
 
-/// Whether the operating system ran out of space or quota.
+/// Whether a file cannot grow: no space, no quota, or as large as files may be.
 pub(crate) fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
 }
 
 impl From<BaseError> for StorageError {
@@ -168,8 +171,15 @@ mod tests {
 
     #[test]
     fn codes_are_mongodbs() {
-        let full = StorageError::io("write", Path::new("j"), &io::Error::from(io::ErrorKind::StorageFull));
-        assert_eq!(full.code(), ErrorCode::OutOfDiskSpace);
+        let no_growth = [
+            io::ErrorKind::StorageFull,
+            io::ErrorKind::QuotaExceeded,
+            io::ErrorKind::FileTooLarge,
+        ];
+        for kind in no_growth {
+            let full = StorageError::io("write", Path::new("j"), &io::Error::from(kind));
+            assert_eq!(full.code(), ErrorCode::OutOfDiskSpace, "{kind:?}");
+        }
         assert_eq!(StorageError::WriteConflict.code().number(), 112);
         let client = Error::from(StorageError::catalog(ErrorCode::NamespaceExists, "there"));
         assert_eq!((client.code(), client.message()), (ErrorCode::NamespaceExists, "there"));

@@ -631,6 +631,8 @@ impl Drop for Guard {
 #[cfg(test)]
 mod model_tests;
 #[cfg(test)]
+mod power_tests;
+#[cfg(test)]
 mod recovery_tests;
 #[cfg(test)]
 mod tests;

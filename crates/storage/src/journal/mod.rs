@@ -65,24 +65,26 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// A journal of existing segments, all durable, whose last frame has that number and optime.
+    /// A journal of existing segments whose last frame has that number and optime. Those from `settled` on have to be
+    /// settled ([`Syncer::settle`]) before anything is appended.
     pub(crate) fn new(
         dir: &Path,
         options: JournalOptions,
         segments: Vec<Arc<Segment>>,
+        settled: usize,
         last: (u64, Timestamp),
-    ) -> Self {
-        let syncer = Syncer::new(dir.to_owned(), last.0, last.1);
-        if let Some(last) = segments.last() {
-            syncer.add_segment(last.clone());
+    ) -> Result<Self> {
+        let syncer = Syncer::new(dir, last.0, last.1)?;
+        for segment in segments.iter().skip(settled) {
+            syncer.add_segment(segment.clone());
         }
-        Self {
+        Ok(Self {
             dir: dir.to_owned(),
             options,
             segments: RwLock::new(segments),
             append: Mutex::default(),
             syncer,
-        }
+        })
     }
 
     /// The segments, oldest first.
@@ -150,7 +152,8 @@ impl Journal {
     fn take_back(&self, segment: &Segment, at: u64, error: &std::io::Error) -> StorageError {
         let failure = StorageError::io("write", &segment.path, error);
         if is_full(error) {
-            match segment.file.set_len(at) {
+            // Synced: the part may have whole commits in it, which are refused from now on, whatever happens.
+            match segment.file.set_len(at).and_then(|()| segment.file.sync()) {
                 Ok(()) => return failure,
                 Err(error) => return self.syncer.fail(&StorageError::io("truncate", &segment.path, &error)),
             }

@@ -5,6 +5,10 @@
 //! when it was written, bytes that were on disk are damaged: that is refused, naming file and offset. Otherwise this is
 //! the tail of what was not synced when the machine stopped (a disk may write the pages of a tail in any order, so whole
 //! frames may follow): it is cut off.
+//!
+//! What was replayed counts as durable from then on, and what was cut off or removed as gone, so all of it is synced before
+//! anything is appended. It is also written again: after a failed sync the operating system counts what it could not write as
+//! written, and a process that starts again reads from its memory what no later sync would put on the disk.
 
 use super::frame::{self, Frame};
 use super::segment::{self, Segment};
@@ -35,10 +39,11 @@ pub(crate) fn open(
     let (mut last_seq, mut last_optime) = checkpoint.map_or((0, Timestamp::default()), |(seq, ts, _)| (seq, ts));
     let mut segments = open_segments(dir, &options)?;
     let start = checkpoint.map(|(_, _, position)| position);
+    check_start(dir, &mut segments, start)?;
     if segments.is_empty() && start.is_none() && access == Access::Write {
         segments.push(Arc::new(Segment::create(dir, 1, last_optime, &*options.open)?));
     }
-    let mut at = match start {
+    let first = match start {
         None => 0,
         Some(start) => segments
             .iter()
@@ -49,17 +54,10 @@ pub(crate) fn open(
                 reason: "the journal ends before the last checkpoint".into(),
             })?,
     };
-    let first = segments.get(at).map_or(1, |s| s.first_seq);
-    if start.is_none() && first != 1 {
-        return Err(StorageError::Corrupt {
-            file: dir.join(segment::file_name(1)),
-            offset: 0,
-            reason: "the first segment of the journal is missing".into(),
-        });
-    }
+    let mut at = first;
     let mut offset = start.map_or(segment::HEADER_BYTES as u64, |p| p.offset);
     while let Some(segment) = segments.get(at).cloned() {
-        if at > 0 && start.is_none_or(|p| p.segment != segment.first_seq) && segment.first_seq != last_seq + 1 {
+        if at > first && segment.first_seq != last_seq + 1 {
             // The end of the segment before is missing.
             cut(
                 &segments,
@@ -88,30 +86,63 @@ pub(crate) fn open(
             (last_seq, last_optime) = (frame.seq(), frame.optime());
             done += frame.len();
         };
-        let end = offset + done as u64;
+        if access == Access::Write {
+            segment.write_again(&bytes[..done], offset)?;
+        }
         if let Some(reason) = unsound {
-            cut(&segments, at, end, last_seq, reason, access)?;
+            cut(&segments, at, offset + done as u64, last_seq, reason, access)?;
             segments.truncate(at + 1);
             break;
         }
         at += 1;
         offset = segment::HEADER_BYTES as u64;
     }
-    if access == Access::Read {
-        return Ok(Journal::new(dir, options, segments, (last_seq, last_optime)));
+    if access == Access::Write {
+        for gone in files(dir)? {
+            if segments.iter().all(|s| s.first_seq != gone) {
+                let path = dir.join(segment::file_name(gone));
+                std::fs::remove_file(&path).map_err(|e| StorageError::io("remove", &path, &e))?;
+            }
+        }
     }
-    for gone in files(dir)?
-        .into_iter()
-        .filter(|seq| segments.iter().all(|s| s.first_seq != *seq))
-    {
-        let path = dir.join(segment::file_name(gone));
-        std::fs::remove_file(&path).map_err(|e| StorageError::io("remove", &path, &e))?;
+    let journal = Journal::new(dir, options, segments, first, (last_seq, last_optime))?;
+    if access == Access::Write {
+        journal.syncer.settle()?;
     }
-    if let Some(last) = segments.last() {
-        // What was replayed counts as durable from now on.
-        last.file.sync().map_err(|e| StorageError::io("sync", &last.path, &e))?;
+    Ok(journal)
+}
+
+/// Refuses a journal whose beginning is missing. Only the header of the very first segment may be, together with all that
+/// follows, when nothing was ever synced: then nothing is left of the journal.
+fn check_start(dir: &Path, segments: &mut Vec<Arc<Segment>>, start: Option<Position>) -> Result<()> {
+    let missing = |name, reason: &str| {
+        Err(StorageError::Corrupt {
+            file: dir.join(segment::file_name(name)),
+            offset: 0,
+            reason: reason.into(),
+        })
+    };
+    let names = files(dir)?;
+    // Those before the checkpoint were synced.
+    let first = start.map_or(0, |start| start.segment);
+    let is_headless = |name: &&u64| segments.iter().all(|s| s.first_seq != **name);
+    if let Some(name) = names.iter().take_while(|name| **name < first).find(is_headless) {
+        return missing(*name, "segment has no header");
     }
-    Ok(Journal::new(dir, options, segments, (last_seq, last_optime)))
+    if start.is_some() || segments.first().is_none_or(|s| s.first_seq == 1) {
+        return Ok(());
+    }
+    let mut was_synced = names.first() != Some(&1);
+    for segment in segments.iter() {
+        let mut bytes = vec![0; segment.len() as usize - segment::HEADER_BYTES];
+        segment.read(&mut bytes, segment::HEADER_BYTES as u64)?;
+        was_synced |= was_durable(&bytes, 1);
+    }
+    if was_synced {
+        return missing(1, "the first segment of the journal is missing");
+    }
+    segments.clear();
+    Ok(())
 }
 
 /// Sequence numbers of the segment files in `dir`, ascending.
@@ -126,22 +157,11 @@ fn files(dir: &Path) -> Result<Vec<u64>> {
     Ok(found)
 }
 
-/// All segments with a whole header, oldest first. Only the last may lack one: it was being created.
+/// All segments with a whole header, oldest first. Of those made since the last sync any may lack it.
 pub(crate) fn open_segments(dir: &Path, options: &JournalOptions) -> Result<Vec<Arc<Segment>>> {
-    let names = files(dir)?;
     let mut segments = Vec::new();
-    for (i, first_seq) in names.iter().enumerate() {
-        match Segment::open(dir, *first_seq, &*options.open)? {
-            Some(segment) => segments.push(Arc::new(segment)),
-            None if i + 1 == names.len() => {}
-            None => {
-                return Err(StorageError::Corrupt {
-                    file: dir.join(segment::file_name(*first_seq)),
-                    offset: 0,
-                    reason: "segment has no header".into(),
-                });
-            }
-        }
+    for first_seq in files(dir)? {
+        segments.extend(Segment::open(dir, first_seq, &*options.open)?.map(Arc::new));
     }
     Ok(segments)
 }

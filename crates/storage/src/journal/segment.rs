@@ -19,6 +19,7 @@
 
 use super::frame;
 use crate::base::tree::PageFile;
+use crate::error::is_full;
 use crate::{Result, StorageError};
 use nestor_model::Timestamp;
 use std::path::{Path, PathBuf};
@@ -149,6 +150,20 @@ impl Segment {
             len: AtomicU64::new(len),
             index: Mutex::default(),
         }))
+    }
+
+    /// Writes what was read at `offset` once more, and the header if that lies before it. A file system that does not write
+    /// in place may have no room for that: then it is left.
+    pub(crate) fn write_again(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        let header = encode_header(self.first_seq, self.optime_before);
+        let header = (offset == HEADER_BYTES as u64).then_some((&header[..], 0));
+        for (bytes, offset) in header.into_iter().chain([(bytes, offset)]) {
+            match self.file.write_at(bytes, offset) {
+                Err(error) if !is_full(&error) => return Err(StorageError::io("write", &self.path, &error)),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Bytes of header and whole frames.

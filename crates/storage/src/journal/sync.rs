@@ -7,7 +7,8 @@
 use super::segment::Segment;
 use crate::{Result, StorageError};
 use nestor_model::Timestamp;
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -20,6 +21,8 @@ pub(crate) type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
 pub(crate) struct Syncer {
     dir: PathBuf,
+    /// Kept open: having no file descriptor left must not look like a failed sync.
+    dir_file: File,
     /// Last sequence number appended.
     appended: AtomicU64,
     /// Optimes of the last commits appended and durable.
@@ -51,9 +54,10 @@ struct State {
 }
 
 impl Syncer {
-    pub(crate) fn new(dir: PathBuf, durable: u64, optime: Timestamp) -> Self {
-        Self {
-            dir,
+    pub(crate) fn new(dir: &Path, durable: u64, optime: Timestamp) -> Result<Self> {
+        Ok(Self {
+            dir: dir.to_owned(),
+            dir_file: File::open(dir).map_err(|e| StorageError::io("open", dir, &e))?,
             appended: AtomicU64::new(durable),
             durable: AtomicU64::new(durable),
             optimes: Mutex::new(Optimes {
@@ -65,7 +69,7 @@ impl Syncer {
             changed: Condvar::new(),
             unsynced: Mutex::default(),
             dir_changed: AtomicBool::new(true),
-        }
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -113,6 +117,13 @@ impl Syncer {
             .expect("no holder of the lock panics")
             .push(segment);
         self.dir_changed.store(true, Ordering::Release);
+    }
+
+    /// Syncs what start-up replayed, cut off and removed, before anything is appended.
+    pub(crate) fn settle(&self) -> Result<()> {
+        self.state().syncing = true;
+        self.sync();
+        self.failure().map_or(Ok(()), Err)
     }
 
     /// Optime of the last commit known to be on disk.
@@ -209,8 +220,8 @@ impl Syncer {
                 .map_err(|e| StorageError::io("sync", &segment.path, &e))?;
         }
         if self.dir_changed.swap(false, Ordering::AcqRel) {
-            std::fs::File::open(&self.dir)
-                .and_then(|dir| dir.sync_all())
+            self.dir_file
+                .sync_all()
                 .map_err(|e| StorageError::io("sync", &self.dir, &e))?;
         }
         Ok(())
@@ -256,7 +267,6 @@ impl Syncer {
 mod tests {
     use super::*;
     use crate::base::tree::PageFile;
-    use std::fs::File;
     use std::io;
 
     /// A file whose first sync fails; later ones say that all is well, as the operating system does.
@@ -299,7 +309,7 @@ mod tests {
                     failed,
                 }))
             };
-            let syncer = Syncer::new(dir.path().to_owned(), 0, Timestamp::default());
+            let syncer = Syncer::new(dir.path(), 0, Timestamp::default()).unwrap();
             let segment = Segment::create(dir.path(), 1, Timestamp::default(), &open).unwrap();
             syncer.add_segment(Arc::new(segment));
             syncer.appended(1, Timestamp { secs: 1, inc: 1 });
@@ -315,5 +325,20 @@ mod tests {
             });
             assert_eq!(syncer.durable(), 0, "round {round}");
         }
+    }
+
+    /// What a process that has no file descriptor left would notice, too.
+    #[test]
+    fn syncing_opens_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (at, elsewhere) = (dir.path().join("journal"), dir.path().join("elsewhere"));
+        std::fs::create_dir(&at).unwrap();
+        let syncer = Syncer::new(&at, 0, Timestamp::default()).unwrap();
+        let open = |path: &Path, _| -> io::Result<Box<dyn PageFile>> { Ok(Box::new(File::create(path)?)) };
+        let segment = Segment::create(&at, 1, Timestamp::default(), &open).unwrap();
+        syncer.add_segment(Arc::new(segment));
+        syncer.appended(1, Timestamp::default());
+        std::fs::rename(&at, &elsewhere).unwrap();
+        syncer.wait(1).unwrap();
     }
 }

@@ -119,7 +119,7 @@ mod transaction;
 mod version;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::fs::{self, File};
 use std::io;

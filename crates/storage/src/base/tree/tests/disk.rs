@@ -8,9 +8,9 @@ use super::Random;
 
 /// A file on a disk. Clones are the same file.
 #[derive(Clone, Default)]
-pub(super) struct Disk(Arc<Mutex<State>>);
+pub(crate) struct Disk(Arc<Mutex<State>>);
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct State {
     /// What is read.
     bytes: Vec<u8>,
@@ -32,7 +32,7 @@ enum Operation {
 }
 
 impl Disk {
-    pub(super) fn with(bytes: Vec<u8>) -> Disk {
+    pub(crate) fn with(bytes: Vec<u8>) -> Disk {
         let state = State {
             durable: bytes.clone(),
             bytes,
@@ -41,37 +41,42 @@ impl Disk {
         Disk(Arc::new(Mutex::new(state)))
     }
 
+    /// A disk of the same state that goes its own way.
+    pub(crate) fn copy(&self) -> Disk {
+        Disk(Arc::new(Mutex::new(self.state().clone())))
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().expect("no test panics while it holds this")
     }
 
-    pub(super) fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         self.state().bytes.clone()
     }
 
     /// The operation after `count` more fails, and if `stays` all behind it.
-    pub(super) fn fail_in(&self, count: usize, stays: bool) {
+    pub(crate) fn fail_in(&self, count: usize, stays: bool) {
         let mut state = self.state();
         (state.fails_in, state.stays) = (Some(count), stays);
     }
 
-    pub(super) fn work_again(&self) {
+    pub(crate) fn work_again(&self) {
         self.state().fails_in = None;
     }
 
     /// Whether the failure asked for has come.
-    pub(super) fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.state().fails_in == Some(0)
     }
 
     /// Number of reads and writes so far.
-    pub(super) fn counts(&self) -> (usize, usize) {
+    pub(crate) fn counts(&self) -> (usize, usize) {
         let state = self.state();
         (state.reads, state.writes)
     }
 
     /// The disk after the power went: of what was not synced, any part may be there, and one write half.
-    pub(super) fn crash(&self, random: &mut Random) -> Disk {
+    pub(crate) fn crash(&self, random: &mut Random) -> Disk {
         let state = self.state();
         let mut bytes = state.durable.clone();
         let keep = random.below(101);
@@ -110,6 +115,10 @@ impl State {
             Some(0) => {
                 if !self.stays {
                     self.fails_in = None;
+                }
+                if operation.is_none() {
+                    // What could not be written counts as written: it is read, and no later sync means it.
+                    self.unsynced.clear();
                 }
                 return Err(io::Error::from(io::ErrorKind::StorageFull));
             }

@@ -2,7 +2,7 @@
 
 mod bad_bytes;
 mod bad_days;
-mod disk;
+pub(crate) mod disk;
 mod model;
 mod shape;
 
@@ -14,10 +14,10 @@ use super::{Tree, TreeOptions, empty_file};
 use disk::Disk;
 
 /// Numbers that look random and are the same in every run (xorshift64*).
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    fn new(seed: u64) -> Random {
+    pub(crate) fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
@@ -29,12 +29,12 @@ impl Random {
     }
 
     /// A number below `end`.
-    fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() >> 16) as usize % end
     }
 
     /// Whether an event of this probability happens.
-    fn percent(&mut self, percent: usize) -> bool {
+    pub(crate) fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 }
