@@ -6,6 +6,7 @@ use nestor_exec::{Batch, BoxOperator, Row, Step, docs_examined};
 use nestor_model::{Namespace, RawWriter, Result, bail, raw};
 use nestor_query::env::OpContext;
 use nestor_storage::{CollectionId, Snapshot, View};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Documents in a first batch when the client does not say.
@@ -177,7 +178,7 @@ fn register(context: &Context<'_>, mut opening: Opening, pending: Option<Row>, r
         await_data: opening.await_data,
         no_timeout: opening.no_timeout,
         disk_use: opening.disk_use,
-        originating: context.body.to_buf(),
+        originating: Arc::new(context.body.to_buf()),
         created: now,
         last_used: now,
         time_left,

@@ -1,9 +1,11 @@
 //! State of one client connection, owned by who reads its socket.
 
+use crate::api_use::ApiUse;
 use crate::service::Service;
+use crate::transaction_counts::Facts;
 use nestor_exec::KillSwitch;
 use nestor_exec::summary::Leaf;
-use nestor_model::{Document, Str};
+use nestor_model::{Document, RawDoc, Str};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
@@ -38,6 +40,8 @@ pub struct Slot {
     pub operation: Mutex<Operation>,
     /// Kills the running operation.
     pub kill: Arc<KillSwitch>,
+    /// Which API versions its commands declared.
+    pub api_use: ApiUse,
 }
 
 /// The operation a connection runs, or ran last.
@@ -53,8 +57,59 @@ pub struct Operation {
     pub started: Option<Instant>,
     /// Where its rows come from.
     pub plan: Vec<Leaf>,
+    /// The transaction it belongs to.
+    pub transaction: Option<Arc<Facts>>,
+    /// What it waits for.
+    pub waits: Option<Waits>,
     /// The index build it is at.
     pub build: Option<Arc<crate::index_builds::Build>>,
+}
+
+/// What an operation waits for that does not run now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// The lock against writing that `fsync` holds.
+    ForLock,
+    /// Something to answer.
+    ForNews,
+}
+
+/// Bytes of a command that `currentOp` shows; of a longer one nothing.
+const SHOWN_BYTES_MAX: usize = 1 << 16;
+
+impl Slot {
+    /// An operation begins.
+    pub(crate) fn start_operation(&self, command: &'static str, opid: u32, body: RawDoc<'_>, started: Instant) {
+        self.kill.reset();
+        let mut operation = crate::lock(&self.operation);
+        operation.opid = opid;
+        operation.command = command;
+        operation.body.clear();
+        if body.len() <= SHOWN_BYTES_MAX {
+            operation.body.extend_from_slice(body.as_bytes());
+        }
+        operation.started = Some(started);
+        operation.plan.clear();
+        operation.transaction = None;
+        operation.waits = None;
+    }
+
+    /// The operation waits and will run again.
+    pub(crate) fn pause_operation(&self, waits: Waits) {
+        crate::lock(&self.operation).waits = Some(waits);
+    }
+
+    /// The operation that waited runs again: it is still the same, and whoever killed it meanwhile meant it.
+    pub(crate) fn resume_operation(&self) {
+        let mut operation = crate::lock(&self.operation);
+        operation.plan.clear();
+        operation.waits = None;
+    }
+
+    /// The operation is done.
+    pub(crate) fn finish_operation(&self) {
+        crate::lock(&self.operation).opid = 0;
+    }
 }
 
 #[derive(Debug)]

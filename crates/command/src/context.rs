@@ -63,6 +63,8 @@ pub struct After {
     pub wait: Option<Wait>,
     /// Run again later.
     pub park: Option<Park>,
+    /// What it waits for until then is the lock against writing.
+    pub waits_for_lock: bool,
     /// The next request of an exhaust stream.
     pub exhaust: Option<RawDocBuf>,
     /// Close the connection.

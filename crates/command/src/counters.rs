@@ -1,5 +1,6 @@
 //! What `serverStatus` counts.
 
+use crate::metrics::Metrics;
 use crate::request::Sequence;
 use nestor_model::RawDoc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -95,6 +96,8 @@ pub struct Counters {
     pub connections: Aligned<ConnectionCounts>,
     /// Errors.
     pub asserts: Aligned<Asserts>,
+    /// What operations do.
+    pub metrics: Metrics,
 }
 
 /// On a cache line of its own.

@@ -4,6 +4,7 @@
 //! cursor removes it; killing one that is in use stops its operation, which then does not put it back.
 //! Idle cursors hold no snapshot, only positions and what blocking operators have collected.
 
+use crate::counters::Counter;
 use crate::generic::Lsid;
 use crate::lock;
 use nestor_exec::{BoxOperator, KillSwitch, Row};
@@ -51,7 +52,7 @@ pub struct ClientCursor {
     /// Whether blocking operators may spill to disk.
     pub disk_use: bool,
     /// The command that opened it.
-    pub originating: RawDocBuf,
+    pub originating: Arc<RawDocBuf>,
     /// When it was opened.
     pub created: Instant,
     /// When it was last used.
@@ -71,13 +72,13 @@ enum Entry {
 
 /// What is known of a cursor while an operation has it.
 struct InUse {
-    ns: Namespace,
-    lsid: Option<Lsid>,
+    /// As it was when the operation took it.
+    cursor: CursorSummary,
     kill: Arc<KillSwitch>,
     killed: bool,
 }
 
-/// What others may see of an idle cursor.
+/// What others may see of a cursor.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct CursorSummary {
@@ -91,7 +92,66 @@ pub struct CursorSummary {
     pub no_timeout: bool,
     pub returned: u64,
     pub batches: u64,
-    pub originating: RawDocBuf,
+    pub originating: Arc<RawDocBuf>,
+}
+
+impl ClientCursor {
+    fn summary(&self) -> CursorSummary {
+        CursorSummary {
+            id: self.id,
+            ns: self.ns.clone(),
+            lsid: self.lsid,
+            created: self.created,
+            last_used: self.last_used,
+            tailable: self.tailable,
+            await_data: self.await_data,
+            no_timeout: self.no_timeout,
+            returned: self.returned,
+            batches: self.batches,
+            originating: self.originating.clone(),
+        }
+    }
+}
+
+/// How long cursors lived: the names of the classes, and below how many seconds they end.
+const LIFESPANS: [(&str, u64); 7] = [
+    ("lessThan1Second", 1),
+    ("lessThan5Seconds", 5),
+    ("lessThan15Seconds", 15),
+    ("lessThan30Seconds", 30),
+    ("lessThan1Minute", 60),
+    ("lessThan10Minutes", 600),
+    ("greaterThanOrEqual10Minutes", u64::MAX),
+];
+
+/// What was counted of cursors since the start.
+#[derive(Debug, Default)]
+pub struct CursorCounts {
+    /// Those opened.
+    pub opened: Counter,
+    /// Those that were idle for too long.
+    pub timed_out: Counter,
+    /// Those that returned more than one batch.
+    pub more_than_one_batch: Counter,
+    lifespans: [Counter; LIFESPANS.len()],
+}
+
+impl CursorCounts {
+    fn count_end(&self, created: Instant) {
+        let secs = created.elapsed().as_secs();
+        let class = LIFESPANS.iter().position(|(_, below)| secs < *below);
+        if let Some(count) = class.and_then(|class| self.lifespans.get(class)) {
+            count.add(1);
+        }
+    }
+
+    /// How many cursors lived how long, by the names of the classes.
+    pub fn lifespans(&self) -> impl Iterator<Item = (&'static str, i64)> + '_ {
+        LIFESPANS
+            .iter()
+            .zip(&self.lifespans)
+            .map(|((name, _), count)| (*name, count.get()))
+    }
 }
 
 /// The open cursors of a service.
@@ -100,8 +160,8 @@ pub struct Cursors {
     open: Mutex<HashMap<i64, Entry>>,
     /// State of the generator of ids.
     seed: AtomicU64,
-    timed_out: AtomicU64,
-    opened: AtomicU64,
+    /// What was counted since the start.
+    pub counts: CursorCounts,
     last_sweep: Mutex<Option<Instant>>,
     /// In milliseconds.
     idle_timeout: AtomicU64,
@@ -147,7 +207,7 @@ impl Cursors {
         cursor.id = id;
         cursor.last_used = Instant::now();
         open.insert(id, Entry::Idle(cursor));
-        self.opened.fetch_add(1, Ordering::Relaxed);
+        self.counts.opened.add(1);
         Ok(id)
     }
 
@@ -179,8 +239,7 @@ impl Cursors {
         }
         check_session(cursor, lsid, txn_number)?;
         let in_use = Entry::InUse(InUse {
-            ns: cursor.ns.clone(),
-            lsid: cursor.lsid,
+            cursor: cursor.summary(),
             kill: kill.clone(),
             killed: false,
         });
@@ -196,20 +255,32 @@ impl Cursors {
         let id = cursor.id;
         match open.get_mut(&id) {
             Some(Entry::InUse(in_use)) if !in_use.killed => {
+                self.count_batches(&in_use.cursor, cursor.batches);
                 cursor.last_used = Instant::now();
                 open.insert(id, Entry::Idle(cursor));
                 Ok(())
             }
             _ => {
                 open.remove(&id);
+                self.counts.count_end(cursor.created);
                 bail!(CursorKilled, "cursor id {id} was killed")
             }
         }
     }
 
     /// Forgets a taken cursor: it is exhausted or failed.
-    pub fn close(&self, id: i64) {
-        lock(&self.open).remove(&id);
+    pub fn close(&self, cursor: &ClientCursor) {
+        if let Some(Entry::InUse(in_use)) = lock(&self.open).remove(&cursor.id) {
+            self.count_batches(&in_use.cursor, cursor.batches);
+        }
+        self.counts.count_end(cursor.created);
+    }
+
+    /// Counts a cursor that has returned its second batch just now.
+    fn count_batches(&self, before: &CursorSummary, batches: u64) {
+        if before.batches < 2 && batches >= 2 {
+            self.counts.more_than_one_batch.add(1);
+        }
     }
 
     /// Kills a cursor of that namespace; `false` when there is none.
@@ -218,7 +289,7 @@ impl Cursors {
         let Some(entry) = open.get_mut(&id) else { return false };
         let owner = match entry {
             Entry::Idle(cursor) => &cursor.ns,
-            Entry::InUse(in_use) => &in_use.ns,
+            Entry::InUse(in_use) => &in_use.cursor.ns,
         };
         if ns.is_some_and(|ns| ns != owner) {
             return false;
@@ -228,7 +299,8 @@ impl Cursors {
                 in_use.killed = true;
                 in_use.kill.kill(ErrorCode::CursorKilled);
             }
-            Entry::Idle(_) => {
+            Entry::Idle(cursor) => {
+                self.counts.count_end(cursor.created);
                 open.remove(&id);
             }
         }
@@ -241,7 +313,7 @@ impl Cursors {
             .iter()
             .filter(|(_, entry)| match entry {
                 Entry::Idle(cursor) => cursor.lsid.as_ref().is_some_and(&which),
-                Entry::InUse(in_use) => in_use.lsid.as_ref().is_some_and(&which),
+                Entry::InUse(in_use) => in_use.cursor.lsid.as_ref().is_some_and(&which),
             })
             .map(|(id, _)| *id)
             .collect();
@@ -251,7 +323,13 @@ impl Cursors {
     /// Kills the cursors that a transaction opened.
     pub fn kill_transaction(&self, lsid: Lsid, txn_number: i64) {
         lock(&self.open).retain(|_, entry| match entry {
-            Entry::Idle(cursor) => !(cursor.lsid == Some(lsid) && cursor.txn_number == Some(txn_number)),
+            Entry::Idle(cursor) => {
+                let ends = cursor.lsid == Some(lsid) && cursor.txn_number == Some(txn_number);
+                if ends {
+                    self.counts.count_end(cursor.created);
+                }
+                !ends
+            }
             Entry::InUse(_) => true,
         });
     }
@@ -268,59 +346,54 @@ impl Cursors {
         }
         let idle_timeout = Duration::from_millis(self.idle_timeout.load(Ordering::Relaxed));
         let mut open = lock(&self.open);
-        let before = open.len();
         let mut held = 0usize;
         open.retain(|_, entry| match entry {
             Entry::Idle(cursor) => {
                 held = held.saturating_add(cursor.root.memory());
-                (cursor.no_timeout || now.duration_since(cursor.last_used) < idle_timeout)
-                    && (held <= IDLE_BYTES_MAX || cursor.root.memory() == 0)
+                let stays = (cursor.no_timeout || now.duration_since(cursor.last_used) < idle_timeout)
+                    && (held <= IDLE_BYTES_MAX || cursor.root.memory() == 0);
+                if !stays {
+                    self.counts.timed_out.add(1);
+                    self.counts.count_end(cursor.created);
+                }
+                stays
             }
             Entry::InUse(_) => true,
         });
-        self.timed_out
-            .fetch_add((before - open.len()) as u64, Ordering::Relaxed);
     }
 
-    /// Number of open cursors, and of those idle for ever, and of those in use.
-    pub fn counts(&self) -> (usize, usize, usize) {
+    /// Number of open cursors, and of those that may be idle for ever, and of those in use.
+    pub fn numbers(&self) -> (usize, usize, usize) {
         let open = lock(&self.open);
         let no_timeout = open
             .values()
-            .filter(|entry| matches!(entry, Entry::Idle(cursor) if cursor.no_timeout))
+            .filter(|entry| match entry {
+                Entry::Idle(cursor) => cursor.no_timeout,
+                Entry::InUse(in_use) => in_use.cursor.no_timeout,
+            })
             .count();
         let in_use = open.values().filter(|entry| matches!(entry, Entry::InUse(_))).count();
         (open.len(), no_timeout, in_use)
     }
 
-    /// Cursors that timed out, and that were opened, since the start.
-    pub fn totals(&self) -> (u64, u64) {
-        (
-            self.timed_out.load(Ordering::Relaxed),
-            self.opened.load(Ordering::Relaxed),
-        )
-    }
-
     /// The idle cursors.
     pub fn idle(&self) -> Vec<CursorSummary> {
         let open = lock(&self.open);
-        let summary = |entry: &Entry| match entry {
-            Entry::Idle(cursor) => Some(CursorSummary {
-                id: cursor.id,
-                ns: cursor.ns.clone(),
-                lsid: cursor.lsid,
-                created: cursor.created,
-                last_used: cursor.last_used,
-                tailable: cursor.tailable,
-                await_data: cursor.await_data,
-                no_timeout: cursor.no_timeout,
-                returned: cursor.returned,
-                batches: cursor.batches,
-                originating: cursor.originating.clone(),
-            }),
-            Entry::InUse(_) => None,
-        };
-        open.values().filter_map(summary).collect()
+        open.values()
+            .filter_map(|entry| match entry {
+                Entry::Idle(cursor) => Some(cursor.summary()),
+                Entry::InUse(_) => None,
+            })
+            .collect()
+    }
+
+    /// The cursor that an operation has, by what kills the operation.
+    pub fn used_by(&self, kill: &Arc<KillSwitch>) -> Option<CursorSummary> {
+        let open = lock(&self.open);
+        open.values().find_map(|entry| match entry {
+            Entry::InUse(in_use) if Arc::ptr_eq(&in_use.kill, kill) => Some(in_use.cursor.clone()),
+            _ => None,
+        })
     }
 }
 

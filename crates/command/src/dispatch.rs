@@ -74,11 +74,11 @@ pub struct CommandSpec {
     pub run: Handler,
 }
 
-static BY_NAME: LazyLock<HashMap<&'static str, &'static CommandSpec>> = LazyLock::new(|| {
+static BY_NAME: LazyLock<HashMap<&'static str, (usize, &'static CommandSpec)>> = LazyLock::new(|| {
     let mut map = HashMap::new();
-    for spec in crate::commands::ALL.iter().copied().flatten().copied() {
+    for (number, spec) in all().enumerate() {
         for name in std::iter::once(&spec.name).chain(spec.aliases) {
-            let previous = map.insert(*name, spec);
+            let previous = map.insert(*name, (number, spec));
             debug_assert!(previous.is_none(), "command {name} is declared once");
         }
     }
@@ -87,6 +87,11 @@ static BY_NAME: LazyLock<HashMap<&'static str, &'static CommandSpec>> = LazyLock
 
 /// The command of that name. Names are case-sensitive.
 pub fn lookup(name: &str) -> Option<&'static CommandSpec> {
+    lookup_numbered(name).map(|(_, spec)| spec)
+}
+
+/// As [`lookup`], with the command's place in [`all`].
+pub fn lookup_numbered(name: &str) -> Option<(usize, &'static CommandSpec)> {
     BY_NAME.get(name).copied()
 }
 

@@ -8,6 +8,7 @@ use nestor_exec::summary::{self, Leaf, Totals};
 use nestor_exec::write::Writer;
 use nestor_exec::{BoxOperator, Operator};
 use nestor_model::{Document, RawDocBuf};
+use std::sync::Arc;
 
 /// The figures. `None` is not shown: the operation has no such thing.
 #[derive(Clone, Debug, Default)]
@@ -40,8 +41,17 @@ pub struct Figures {
     pub id_lookup: bool,
     /// The counters of the plan's stages, while the database is profiled.
     pub stages: Option<Document>,
+    /// It began to scan a collection.
+    pub collection_scan: Option<CollectionScan>,
     /// The command that opened the cursor.
-    pub originating: Option<RawDocBuf>,
+    pub originating: Option<Arc<RawDocBuf>>,
+}
+
+/// A scan of a collection.
+#[derive(Clone, Copy, Debug)]
+pub struct CollectionScan {
+    /// By a cursor that stays open at the end of the data.
+    pub is_tailable: bool,
 }
 
 impl Figures {
@@ -54,8 +64,14 @@ impl Context<'_> {
     /// Says how the operation reads, before it does. Its first plan stands for it; others follow from that.
     pub fn note_plan(&self, root: &dyn Operator) {
         let plan = &mut crate::lock(&self.conn.slot.operation).plan;
-        if plan.is_empty() {
-            summary::leaves(root, plan);
+        if !plan.is_empty() {
+            return;
+        }
+        summary::leaves(root, plan);
+        // A getMore goes on with a scan that was counted.
+        if plan.iter().any(|leaf| leaf.stage == "COLLSCAN") && self.spec.name != "getMore" {
+            let is_tailable = self.body.get("tailable").is_some_and(|tailable| tailable.truthy());
+            self.figures.borrow_mut().collection_scan = Some(CollectionScan { is_tailable });
         }
     }
 

@@ -119,10 +119,13 @@ pub fn check(context: &mut Context<'_>) -> Result<Verdict> {
         bail!(371, "User writes blocked");
     }
     if closed & FSYNC != 0 && is_write {
+        // Whoever was killed meanwhile waits no longer.
+        context.interrupt.check()?;
         context.after.park = Some(Park {
             until: Instant::now() + LOCK_POLL,
             on_commit: false,
         });
+        context.after.waits_for_lock = true;
         return Ok(Verdict::Wait);
     }
     Ok(Verdict::Run)

@@ -7,6 +7,7 @@
 //! Only this crate turns an error into a reply. It knows no framing and no sockets.
 
 pub mod aggregate;
+pub mod api_use;
 pub mod args;
 pub mod batch;
 pub mod bootstrap;
@@ -23,7 +24,9 @@ pub mod gate;
 pub mod generic;
 pub mod history;
 pub mod index_builds;
+pub mod latency;
 pub mod log;
+pub mod metrics;
 pub mod names;
 pub mod node;
 pub mod parameters;
@@ -41,6 +44,7 @@ pub mod sessions;
 pub mod snapshots;
 pub mod top;
 pub mod transaction;
+pub mod transaction_counts;
 pub mod ttl;
 pub mod validate;
 pub mod write;

@@ -7,6 +7,7 @@ use crate::gate::Gates;
 use crate::log::Log;
 use crate::parameters::Parameters;
 use crate::top::Top;
+use crate::transaction_counts::TransactionCounts;
 use nestor_model::{Document, ObjectId, Str};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +35,8 @@ pub struct Node {
     pub counters: Counters,
     /// Operations by collection.
     pub top: Arc<Top>,
+    /// Transactions, counted.
+    pub transactions: Arc<TransactionCounts>,
     /// Parameters.
     pub parameters: Parameters,
     /// What may hold commands up.
@@ -66,6 +69,7 @@ impl Node {
             options,
             counters: Counters::default(),
             top: Arc::default(),
+            transactions: Arc::default(),
             parameters: Parameters::default(),
             gates: Gates::default(),
             concerns: Defaults::default(),

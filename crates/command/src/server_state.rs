@@ -2,14 +2,15 @@
 
 use crate::args::Uuid;
 use crate::commands::collections::list_collections::describe;
-use crate::commands::diagnostic::current_op::{describe as describe_operation, describe_cursor};
+use crate::commands::diagnostic::current_op::{describe as describe_operation, describe_cursor, describe_transaction};
 use crate::commands::stats::coll_stats::{number, storage_stats};
 use crate::cursors::Cursors;
+use crate::latency::CLASSES;
 use crate::plans;
 use crate::query_settings::QuerySettings;
 use crate::service::Connections;
 use crate::sessions::Sessions;
-use crate::top::{Kind, Top};
+use crate::top::Top;
 use nestor_exec::PlanCache;
 use nestor_exec::pipeline::{ServerState, resolve};
 use nestor_model::{Document, Error, Namespace, Result, Str, Value, ValueRef, bail, doc};
@@ -68,8 +69,9 @@ impl State {
             "host": self.host.clone(),
             "localTime": Value::DateTime(crate::clock::now_ms()),
         };
-        if options.get("latencyStats").is_some() {
-            out.push("latencyStats", self.latency_stats(ns));
+        if let Some(ValueRef::Document(latency)) = options.get("latencyStats") {
+            let with_histograms = latency.get("histograms").is_some_and(ValueRef::truthy);
+            out.push("latencyStats", self.latency_stats(ns, with_histograms));
         }
         if options.get("queryExecStats").is_some() {
             let Some(collection) = found else {
@@ -106,22 +108,15 @@ impl State {
         Ok(out)
     }
 
-    /// Microseconds and numbers of the operations on a collection. A transaction's operations count as what they are.
-    fn latency_stats(&self, ns: &Namespace) -> Document {
+    /// What the operations on a collection took. A transaction's operations count as what they are.
+    fn latency_stats(&self, ns: &Namespace, with_histograms: bool) -> Document {
         let usage = self.top.get(ns);
-        let of = |kinds: &[Kind]| {
-            let each = kinds.iter().filter_map(|kind| Some(usage.as_ref()?.get(*kind)));
-            let (latency, ops) = each.fold((0i64, 0i64), |(time, count), (t, c)| {
-                (time.saturating_add(t), count.saturating_add(c))
-            });
-            doc! { "latency": latency, "ops": ops, "queryableEncryptionLatencyMicros": 0i64 }
-        };
-        doc! {
-            "reads": of(&[Kind::Queries, Kind::Getmore]),
-            "writes": of(&[Kind::Insert, Kind::Update, Kind::Remove]),
-            "commands": of(&[Kind::Commands]),
-            "transactions": of(&[]),
+        let mut out = Document::new();
+        for (class, name) in CLASSES {
+            let sum = usage.as_ref().map(|usage| usage.latency(class)).unwrap_or_default();
+            out.push(name, sum.document(with_histograms));
         }
+        out
     }
 
     fn index_stats(&self, ns: &Namespace, view: &dyn View) -> Result<Vec<Document>> {
@@ -165,15 +160,23 @@ impl State {
             .collect())
     }
 
-    /// The operations that run, and what the options ask for besides. There is one user, so that `allUsers` says nothing.
+    /// The operations that run and the transactions that wait for the next one, and what the options ask for besides.
+    /// There is one user, so that `allUsers` says nothing.
     fn current_op(&self, options: &Document) -> Vec<Document> {
-        let is_on = |name: &str| options.get(name).is_some_and(ValueRef::truthy);
+        let is_on = |name: &str, default: bool| options.get(name).map_or(default, ValueRef::truthy);
         let connections = self.connections.all();
         let mut out: Vec<Document> = connections
             .iter()
-            .filter_map(|slot| describe_operation(&self.host, slot, is_on("idleConnections")))
+            .filter_map(|slot| describe_operation(&self.host, slot, &self.cursors, is_on("idleConnections", false)))
             .collect();
-        if is_on("idleCursors") {
+        if is_on("idleSessions", true) {
+            let idle = self.sessions.idle_transactions();
+            out.extend(
+                idle.iter()
+                    .map(|(lsid, facts)| describe_transaction(&self.host, *lsid, facts)),
+            );
+        }
+        if is_on("idleCursors", false) {
             out.extend(
                 self.cursors
                     .idle()

@@ -1,14 +1,16 @@
 //! One database process: what all connections share, and the way a command runs.
 
+use crate::api_use::PastUse;
 use crate::bootstrap;
 use crate::commands::replication::hello;
-use crate::connection::{Connection, Slot};
+use crate::connection::{Connection, Slot, Waits};
 use crate::context::{After, Context};
 use crate::cursors::Cursors;
 use crate::dispatch::{self, Flags};
 use crate::gate::{self, Verdict};
 use crate::generic::Generic;
 use crate::history;
+use crate::latency::Class;
 use crate::node::{Node, ProcessOptions};
 use crate::parameters::Param;
 use crate::profiler::record::{Ending, Observed};
@@ -23,7 +25,7 @@ use crate::top::{self, Kind};
 use crate::transaction;
 use crate::validate::Validators;
 use nestor_exec::{Interrupt, PlanCache};
-use nestor_model::{RawDoc, RawWriter, Result, Str, Timestamp, bail};
+use nestor_model::{ErrorCode, RawDoc, RawWriter, Result, Str, Timestamp, bail};
 use nestor_storage::Engine;
 use nestor_storage::oplog::OplogCursor;
 use std::cell::{Cell, RefCell};
@@ -108,6 +110,8 @@ pub struct Service {
 pub struct Connections {
     last_id: AtomicI64,
     slots: Mutex<BTreeMap<i64, Arc<Slot>>>,
+    /// Which API versions were declared on connections that are closed.
+    pub past_api_use: PastUse,
 }
 
 impl Connections {
@@ -123,7 +127,10 @@ impl Connections {
     }
 
     pub(crate) fn remove(&self, id: i64) {
-        crate::lock(&self.slots).remove(&id);
+        let slot = crate::lock(&self.slots).remove(&id);
+        if let Some(slot) = slot {
+            self.past_api_use.keep(&slot);
+        }
     }
 
     /// The open connections in order of their ids.
@@ -224,7 +231,11 @@ impl Service {
             (request.legacy, request.exhaust_allowed),
             &mut writer,
         );
-        conn.slot.finish_operation();
+        match after.park {
+            Some(_) if after.waits_for_lock => conn.slot.pause_operation(Waits::ForLock),
+            Some(_) => conn.slot.pause_operation(Waits::ForNews),
+            None => conn.slot.finish_operation(),
+        }
         let observed = after.observed;
         let time = after.operation_time.unwrap_or_else(|| self.last_time());
         let replica_set = self.options.replica_set.is_some();
@@ -289,13 +300,16 @@ impl Service {
     ) -> (Result<()>, After) {
         let started = Instant::now();
         let mut after = After::default();
+        let mut number = None;
+        let connection = conn.id;
         let mut run = || -> Result<()> {
             let Some((name, _)) = body.iter().next() else {
                 bail!(CommandNotFound, "no such command: ''");
             };
-            let Some(spec) = dispatch::lookup(name) else {
+            let Some((place, spec)) = dispatch::lookup_numbered(name) else {
                 bail!(CommandNotFound, "no such command: '{name}'");
             };
+            number = Some(place);
             if legacy && !spec.flags.has(Flags::LEGACY) {
                 bail!(
                     352,
@@ -318,12 +332,14 @@ impl Service {
                 );
             }
             self.node.concerns.apply(&mut generic, spec.flags);
-            conn.slot.start_operation(
-                spec.name,
-                self.opids.fetch_add(1, Ordering::Relaxed).wrapping_add(1),
-                body,
-                started,
-            );
+            if conn.parked.is_some() {
+                conn.slot.resume_operation();
+            } else {
+                let opid = self.opids.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+                conn.slot.start_operation(spec.name, opid, body, started);
+            }
+            let secs = started.saturating_duration_since(self.started).as_secs();
+            conn.slot.api_use.note(generic.api_version, secs);
             if conn.parked.is_none() {
                 self.node.counters.operations.count(spec.name, body, sequences);
             }
@@ -366,6 +382,11 @@ impl Service {
             }
             let took = started.elapsed();
             self.count_usage(&context, took);
+            let metrics = &self.node.counters.metrics;
+            metrics.count_work(connection, &context.figures.borrow());
+            if context.generic.max_time_ms.is_some() && result.as_ref().is_err_and(is_out_of_time) {
+                metrics.timed_out.add(1);
+            }
             if self.profiler.concerns(took) && is_recorded(&context) {
                 context.after.observed = Some(Box::new(Observed::command(&context, took)));
             }
@@ -373,11 +394,25 @@ impl Service {
             result
         };
         let result = run();
+        // One that waits is counted when it is done.
+        if after.park.is_none() {
+            let metrics = &self.node.counters.metrics;
+            match number {
+                Some(number) => metrics.count_command(connection, number, result.is_err()),
+                None => metrics.unknown_commands.add(1),
+            }
+        }
         (result, after)
     }
 
-    /// Counts the command for `top`, under the collection it names.
+    /// Counts how long the command took: for all of them together, and for `top` under the collection it names. One that
+    /// waits is counted when it is done.
     fn count_usage(&self, context: &Context<'_>, took: Duration) {
+        if context.after.park.is_some() {
+            return;
+        }
+        let class = Class::of(context.spec.name);
+        self.node.counters.metrics.count_latency(context.conn.id, class, took);
         let db = context.generic.db;
         let Some(coll) = top::collection_of(context.spec.name, context.body) else {
             if context.spec.name == "dropDatabase" {
@@ -388,7 +423,7 @@ impl Service {
         match context.spec.name {
             "drop" => self.node.top.forget(db, Some(coll)),
             _ if context.spec.flags.has(Flags::ADMIN) => {}
-            name => self.node.top.count(db, coll, Kind::of(name), took),
+            name => self.node.top.count(db, coll, (Kind::of(name), class), took),
         }
     }
 
@@ -397,6 +432,7 @@ impl Service {
     pub fn tick(&self) {
         self.cursors.sweep();
         self.sessions.expire_transactions();
+        self.node.transactions.expiry_passes.add(1);
         let gone = self.sessions.sweep();
         if !gone.is_empty() {
             self.cursors.kill_sessions(|lsid| gone.contains(lsid));
@@ -524,29 +560,11 @@ fn is_recorded(context: &Context<'_>) -> bool {
     !quiet && context.after.park.is_none() && !context.after.hang_up
 }
 
+fn is_out_of_time(error: &nestor_model::Error) -> bool {
+    error.code() == ErrorCode::MaxTimeMSExpired
+}
+
 /// A number from the operating system's randomness, by way of the standard library's hash keys.
 fn random_seed() -> u64 {
     RandomState::new().hash_one(std::process::id())
-}
-
-/// Bytes of a command that `currentOp` shows; of a longer one nothing.
-const SHOWN_BYTES_MAX: usize = 1 << 16;
-
-impl Slot {
-    fn start_operation(&self, command: &'static str, opid: u32, body: nestor_model::RawDoc<'_>, started: Instant) {
-        self.kill.reset();
-        let mut operation = crate::lock(&self.operation);
-        operation.opid = opid;
-        operation.command = command;
-        operation.body.clear();
-        if body.len() <= SHOWN_BYTES_MAX {
-            operation.body.extend_from_slice(body.as_bytes());
-        }
-        operation.started = Some(started);
-        operation.plan.clear();
-    }
-
-    fn finish_operation(&self) {
-        crate::lock(&self.operation).opid = 0;
-    }
 }

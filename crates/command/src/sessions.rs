@@ -6,6 +6,7 @@
 use crate::generic::Lsid;
 use crate::lock;
 use crate::transaction::State;
+use crate::transaction_counts::Facts;
 use nestor_model::{Document, Result, Value, bail};
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -141,6 +142,34 @@ impl Sessions {
                 session.expire();
             }
         }
+    }
+
+    /// The open transactions that no command is at.
+    pub fn idle_transactions(&self) -> Vec<(Lsid, Arc<Facts>)> {
+        let known: Vec<_> = {
+            let known = lock(&self.known);
+            known.iter().map(|(lsid, entry)| (*lsid, entry.state.clone())).collect()
+        };
+        let idle = known.into_iter().filter_map(|(lsid, state)| {
+            // One that is locked is in use.
+            match &state.try_lock().ok()?.txn {
+                State::Open(Some(txn)) => Some((lsid, txn.tally.facts().clone())),
+                _ => None,
+            }
+        });
+        idle.collect()
+    }
+
+    /// Sessions that have a transaction number: of a retryable write or of a transaction.
+    pub fn with_numbers(&self) -> usize {
+        let known = lock(&self.known);
+        let states = known.values().map(|entry| &entry.state);
+        // One that is locked runs a numbered command.
+        let has_number = |state: &&Arc<Mutex<Session>>| match state.try_lock() {
+            Ok(session) => session.txn_number.is_some(),
+            Err(_) => true,
+        };
+        states.filter(has_number).count()
     }
 
     /// Forgets a session; `false` if it was not known.

@@ -1,5 +1,6 @@
 //! Time and number of operations by collection, for `top`.
 
+use crate::latency::{Class, Latency, Sum};
 use nestor_model::{Namespace, RawDoc, Str};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -55,22 +56,39 @@ impl Kind {
     }
 }
 
-/// Time in microseconds and number of operations, by kind.
+/// What the operations on a collection took.
 #[derive(Debug, Default)]
-pub struct Usage([(AtomicU64, AtomicU64); KINDS.len()]);
+pub struct Usage {
+    /// Time in microseconds and number, by kind.
+    kinds: [(AtomicU64, AtomicU64); KINDS.len()],
+    /// What no command of a collection ends, transactions, is left out.
+    latencies: [Latency; 3],
+}
 
 impl Usage {
     /// Microseconds and number of one kind.
     pub fn get(&self, kind: Kind) -> (i64, i64) {
-        let (time, count) = &self.0[kind as usize];
+        let (time, count) = &self.kinds[kind as usize];
         let as_long = |n: &AtomicU64| i64::try_from(n.load(Relaxed)).unwrap_or(i64::MAX);
         (as_long(time), as_long(count))
     }
 
-    fn add(&self, kind: Kind, time: Duration) {
-        let (total, count) = &self.0[kind as usize];
+    /// The latencies of one class.
+    pub fn latency(&self, class: Class) -> Sum {
+        let mut sum = Sum::default();
+        if let Some(latency) = self.latencies.get(class as usize) {
+            sum.add(latency);
+        }
+        sum
+    }
+
+    fn add(&self, kind: Kind, class: Class, time: Duration) {
+        let (total, count) = &self.kinds[kind as usize];
         total.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Relaxed);
         count.fetch_add(1, Relaxed);
+        if let Some(latency) = self.latencies.get(class as usize) {
+            latency.count(time);
+        }
     }
 }
 
@@ -85,17 +103,17 @@ pub struct Top {
 
 impl Top {
     /// Counts an operation.
-    pub fn count(&self, db: &str, coll: &str, kind: Kind, time: Duration) {
+    pub fn count(&self, db: &str, coll: &str, (kind, class): (Kind, Class), time: Duration) {
         {
             let usages = self.usages.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(usage) = usages.get(db).and_then(|db| db.get(coll)) {
-                return usage.add(kind, time);
+                return usage.add(kind, class, time);
             }
         }
         let mut usages = self.usages.write().unwrap_or_else(PoisonError::into_inner);
         if usages.values().map(HashMap::len).sum::<usize>() < COLLECTIONS_MAX {
             let of_db = usages.entry(db.into()).or_default();
-            of_db.entry(coll.into()).or_default().add(kind, time);
+            of_db.entry(coll.into()).or_default().add(kind, class, time);
         }
     }
 
@@ -152,13 +170,19 @@ mod tests {
     #[test]
     fn usage_is_counted_and_forgotten() {
         let top = Top::default();
-        top.count("d", "a", Kind::Insert, Duration::from_micros(5));
-        top.count("d", "a", Kind::Insert, Duration::from_micros(6));
-        top.count("d", "b", Kind::Queries, Duration::from_micros(7));
+        let insert = (Kind::Insert, Class::Writes);
+        top.count("d", "a", insert, Duration::from_micros(5));
+        top.count("d", "a", insert, Duration::from_micros(6));
+        top.count("d", "b", (Kind::Queries, Class::Reads), Duration::from_micros(7));
         let all = top.all();
         assert_eq!(all.keys().collect::<Vec<_>>(), ["d.a", "d.b"]);
         assert_eq!(all["d.a"].get(Kind::Insert), (11, 2));
         assert_eq!(all["d.a"].get(Kind::Remove), (0, 0));
+        let ops = |class| {
+            let latency = all["d.a"].latency(class).document(false);
+            latency.get("ops").and_then(crate::args::safe_i64)
+        };
+        assert_eq!((ops(Class::Writes), ops(Class::Reads)), (Some(2), Some(0)));
         top.forget("d", Some("a"));
         assert_eq!(top.all().len(), 1);
         top.forget("d", None);

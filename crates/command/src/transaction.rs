@@ -10,10 +10,12 @@
 use crate::Context;
 use crate::generic::{Generic, Lsid};
 use crate::sessions::Session;
+use crate::transaction_counts::{Committed, Facts, Tally, TransactionCounts};
 use nestor_exec::write::oplog::Origin;
 use nestor_model::{Error, ErrorCode, RawDocBuf, RawWriter, Result, Timestamp, bail};
 use nestor_storage::{Engine, Lsn, Snapshot, View, WriteSet};
 use std::cell::{Ref, RefCell};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -28,8 +30,8 @@ pub struct Transaction {
     pub ws: WriteSet,
     /// Its operations, for `applyOps`.
     pub operations: Arc<Mutex<Vec<RawDocBuf>>>,
-    /// When it was started.
-    pub started: Instant,
+    /// Its place in the counts.
+    pub tally: Tally,
 }
 
 impl std::fmt::Debug for Transaction {
@@ -118,7 +120,13 @@ impl Session {
     /// The transaction that a command belongs to: a new one, or the open one.
     ///
     /// Errors: 225 an older number, 251 no such transaction, 256 it was committed, 117 it was started already.
-    pub fn take_transaction(&mut self, lsid: Lsid, generic: &Generic<'_>, engine: &Engine) -> Result<Box<Transaction>> {
+    pub fn take_transaction(
+        &mut self,
+        lsid: Lsid,
+        generic: &Generic<'_>,
+        engine: &Engine,
+        counts: &Arc<TransactionCounts>,
+    ) -> Result<Box<Transaction>> {
         let number = generic.txn_number.unwrap_or(-1);
         self.check_number(lsid, number)?;
         if generic.start_transaction {
@@ -137,11 +145,20 @@ impl Session {
             self.txn_number = Some(number);
             self.statements.clear();
             self.txn = State::Open(None);
+            let snapshot = engine.snapshot();
+            let facts = Facts {
+                number,
+                read_level: generic.read_concern.level_name(),
+                read_time: snapshot.optime(),
+                started: Instant::now(),
+                started_ms: crate::clock::now_ms(),
+                active_micros: AtomicU64::new(0),
+            };
             return Ok(Box::new(Transaction {
                 number,
-                ws: engine.begin_transaction(engine.snapshot()),
+                ws: engine.begin_transaction(snapshot),
                 operations: Arc::default(),
-                started: Instant::now(),
+                tally: Tally::new(counts.clone(), facts),
             }));
         }
         if self.txn_number != Some(number) {
@@ -175,7 +192,7 @@ impl Session {
     /// Aborts the open transaction when it has been open for too long.
     pub fn expire(&mut self) {
         if let State::Open(Some(txn)) = &self.txn {
-            if txn.started.elapsed() > LIFETIME_MAX {
+            if txn.tally.facts().started.elapsed() > LIFETIME_MAX {
                 self.txn = State::Aborted;
             }
         }
@@ -223,12 +240,20 @@ pub fn run(context: &mut Context<'_>, writer: &mut RawWriter) -> Result<()> {
     let state = context.service.sessions.touch_with_history(lsid)?;
     let mut session = crate::lock(&state);
     let is_commit = context.spec.name == "commitTransaction";
+    let mut active = None;
     match &session.txn {
         State::Committed(last) if is_commit && session.txn_number == Some(number) => context.committed_before = *last,
         _ => {
             let txn = session
-                .take_transaction(lsid, &context.generic, &context.service.engine)
+                .take_transaction(
+                    lsid,
+                    &context.generic,
+                    &context.service.engine,
+                    &context.service.node.transactions,
+                )
                 .map_err(label)?;
+            active = Some(txn.tally.activate());
+            crate::lock(&context.conn.slot.operation).transaction = Some(txn.tally.facts().clone());
             context.txn_operations = Some(txn.operations.clone());
             context.txn = RefCell::new(Some(txn));
         }
@@ -238,6 +263,7 @@ pub fn run(context: &mut Context<'_>, writer: &mut RawWriter) -> Result<()> {
         None => Ok(()),
     }
     .and_then(|()| (context.spec.run)(context, writer));
+    drop(active);
     let txn = context.txn.borrow_mut().take();
     if let Some(end) = context.after.transaction.take() {
         session.txn = end;
@@ -266,6 +292,10 @@ fn label(error: Error) -> Error {
 /// Commits a transaction: its operations become one oplog entry.
 pub fn commit(context: &Context<'_>, mut txn: Box<Transaction>) -> Result<Option<(Lsn, Timestamp)>> {
     let operations = std::mem::take(&mut *crate::lock(&txn.operations));
+    let written = Committed {
+        operations: operations.len(),
+        bytes: operations.iter().map(|operation| operation.as_raw().len()).sum(),
+    };
     if !operations.is_empty() {
         let mut apply = RawWriter::new();
         apply.begin_array("applyOps");
@@ -282,9 +312,12 @@ pub fn commit(context: &Context<'_>, mut txn: Box<Transaction>) -> Result<Option
         let entry = origin.command("admin", None, &apply.into(), crate::clock::now_ms());
         txn.ws.oplog(entry)?;
     }
-    if txn.ws.is_empty() {
-        return Ok(None);
+    let Transaction { ws, tally, .. } = *txn;
+    let mut last = None;
+    if !ws.is_empty() {
+        let commit = context.service.engine.commit(ws)?;
+        last = Some((commit.lsn, commit.optime));
     }
-    let commit = context.service.engine.commit(txn.ws)?;
-    Ok(Some((commit.lsn, commit.optime)))
+    tally.commit(written);
+    Ok(last)
 }

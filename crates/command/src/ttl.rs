@@ -7,6 +7,7 @@
 //! Source: manual, "TTL Indexes", "Clustered Collections".
 
 use crate::Connection;
+use crate::counters::Counter;
 use crate::parameters::Param;
 use crate::request::Request;
 use crate::service::Service;
@@ -14,17 +15,24 @@ use nestor_model::{Document, Namespace, RawDocBuf, Value, ValueRef, doc};
 use nestor_storage::{Collection, View};
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-/// Seconds since the last pass.
+/// When the monitor runs, and what it did.
 #[derive(Debug, Default)]
-pub struct TtlMonitor(AtomicI64);
+pub struct TtlMonitor {
+    /// Seconds since the last pass.
+    secs: AtomicI64,
+    /// Passes over all that may expire.
+    pub passes: Counter,
+    /// Documents deleted.
+    pub deleted: Counter,
+}
 
 impl TtlMonitor {
     /// Counts a second; true when a pass is due.
     fn second(&self, sleep_secs: i64) -> bool {
-        if self.0.fetch_add(1, Relaxed) + 1 < sleep_secs {
+        if self.secs.fetch_add(1, Relaxed) + 1 < sleep_secs {
             return false;
         }
-        self.0.store(0, Relaxed);
+        self.secs.store(0, Relaxed);
         true
     }
 }
@@ -55,13 +63,16 @@ impl Service {
             .collect();
         // What is deleted is looked up anew, and a snapshot kept open would hold back what it sees.
         drop(snapshot);
-        if work.is_empty() {
-            return 0;
+        let mut deleted = 0;
+        if !work.is_empty() {
+            let mut conn = Connection::new(self, "");
+            for (ns, filter) in work {
+                deleted += self.delete_expired(&mut conn, &ns, filter);
+            }
         }
-        let mut conn = Connection::new(self, "");
-        work.into_iter()
-            .map(|(ns, filter)| self.delete_expired(&mut conn, &ns, filter))
-            .sum()
+        self.ttl.passes.add(1);
+        self.ttl.deleted.add(u64::try_from(deleted).unwrap_or(0));
+        deleted
     }
 
     fn delete_expired(&self, conn: &mut Connection, ns: &Namespace, filter: Document) -> i64 {

@@ -316,6 +316,8 @@ impl Context<'_> {
     /// Ends one statement of a command: it is recorded as an operation of its own, and what was counted starts again.
     pub fn finish_statement(&self, op: Op, ns: &Namespace, command: impl FnOnce() -> Document, error: Option<&Error>) {
         let took = self.statement_started.replace(std::time::Instant::now()).elapsed();
+        let metrics = &self.service.node.counters.metrics;
+        metrics.count_work(self.conn.id, &self.figures.borrow());
         if !self.service.profiler.concerns(took) {
             self.figures.take();
             crate::lock(&self.conn.slot.operation).plan.clear();

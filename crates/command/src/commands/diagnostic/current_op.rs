@@ -1,16 +1,19 @@
 //! `currentOp`: the operations that run now.
 
-use crate::connection::Slot;
+use crate::connection::{Slot, Waits};
 use crate::context::Context;
-use crate::cursors::CursorSummary;
+use crate::cursors::{CursorSummary, Cursors};
 use crate::dispatch::{CommandSpec, Flags};
-use crate::generic::is_generic;
+use crate::generic::{Lsid, is_generic};
+use crate::log::time_text;
 use crate::profiler::record::namespace;
+use crate::transaction::LIFETIME_MAX;
+use crate::transaction_counts::Facts;
 use nestor_exec::summary::plan_summary;
 use nestor_model::{Document, RawDoc, RawWriter, Value, ValueRef, doc};
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::matcher::MatchExpr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The command. Fields besides its options are a match expression over what it would answer.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -25,8 +28,9 @@ pub const SPEC: CommandSpec = CommandSpec {
         let filter = MatchExpr::parse(filter.as_ref(), &mut scope)?;
         let op = OpContext::new(crate::clock::now_ms(), context.service.last_time(), 0);
         let mut found = Vec::new();
-        for slot in context.service.connections.all() {
-            let Some(doc) = describe(&context.conn.host, &slot, show_idle) else {
+        let service = context.service;
+        for slot in service.connections.all() {
+            let Some(doc) = describe(&context.conn.host, &slot, &service.cursors, show_idle) else {
                 continue;
             };
             if filter.matches(doc.as_ref(), &op)? {
@@ -65,7 +69,9 @@ fn write(context: &Context<'_>, reply: &mut RawWriter, found: &[Document]) {
 }
 
 /// What is shown of a connection; `None` when it runs nothing and idle ones are not wanted.
-pub fn describe(host: &str, slot: &Slot, show_idle: bool) -> Option<Document> {
+///
+/// Nothing here takes locks that others could wait for, but for the one that `fsync` holds against all writes.
+pub fn describe(host: &str, slot: &Slot, cursors: &Cursors, show_idle: bool) -> Option<Document> {
     let operation = crate::lock(&slot.operation);
     let is_active = operation.opid != 0;
     if !is_active && !show_idle {
@@ -85,20 +91,24 @@ pub fn describe(host: &str, slot: &Slot, show_idle: bool) -> Option<Document> {
         doc.push("clientMetadata", client.clone());
     }
     doc.push("active", is_active);
-    doc.push("currentOpTime", nestor_model::date::format_iso(crate::clock::now_ms()));
+    doc.push("currentOpTime", time_text(crate::clock::now_ms()));
     if !is_active {
         return Some(doc);
     }
-    let running = operation
-        .started
-        .map_or(0, |started| started.elapsed().as_micros() as i64);
+    let running = operation.started.map_or(Duration::ZERO, |started| started.elapsed());
     doc.push("opid", operation.opid as i32);
-    doc.push("secs_running", running / 1_000_000);
-    doc.push("microsecs_running", running);
     let command = RawDoc::validate(&operation.body).ok();
     if let Some(lsid) = command.and_then(|command| command.get("lsid")) {
         doc.push("lsid", lsid.to_value());
     }
+    if let Some(transaction) = &operation.transaction {
+        doc.push("transaction", transaction.document(running, LIFETIME_MAX));
+    }
+    doc.push("secs_running", running.as_secs() as i64);
+    doc.push(
+        "microsecs_running",
+        i64::try_from(running.as_micros()).unwrap_or(i64::MAX),
+    );
     doc.push("op", op_name(operation.command));
     let db = command
         .and_then(|command| command.get("$db"))
@@ -106,42 +116,73 @@ pub fn describe(host: &str, slot: &Slot, show_idle: bool) -> Option<Document> {
     let ns = command.map(|command| namespace(operation.command, command, db.unwrap_or_default()));
     doc.push("ns", ns.unwrap_or_default());
     doc.push("command", command.map_or(Value::from(Document::new()), Value::from));
-    if !operation.plan.is_empty() {
-        doc.push("planSummary", plan_summary(&operation.plan));
+    let plan = (!operation.plan.is_empty()).then(|| plan_summary(&operation.plan));
+    if let Some(plan) = &plan {
+        doc.push("queryFramework", "classic");
+        doc.push("planSummary", plan.as_str());
+    }
+    if operation.command == "getMore" {
+        if let Some(cursor) = cursors.used_by(&slot.kill) {
+            let mut shown = cursor_facts(&cursor);
+            shown.push("planSummary", plan);
+            shown.push("operationUsingCursorId", i64::from(operation.opid));
+            doc.push("cursor", shown);
+        }
     }
     doc.push("numYields", 0);
     if let Some(build) = &operation.build {
         build.describe(&mut doc);
     }
     doc.push("killPending", slot.kill.killed().is_some());
+    doc.push("locks", Document::new());
+    doc.push("waitingForLock", operation.waits == Some(Waits::ForLock));
+    doc.push("lockStats", Document::new());
+    doc.push("waitingForFlowControl", false);
+    doc.push("flowControlStats", Document::new());
     Some(doc)
+}
+
+/// What is shown of a transaction that is open and that no operation is at now.
+pub fn describe_transaction(host: &str, lsid: Lsid, facts: &Facts) -> Document {
+    doc! {
+        "type": "idleSession",
+        "host": host,
+        "desc": "inactive transaction",
+        "active": false,
+        "lsid": lsid.to_document(),
+        "transaction": facts.document(Duration::ZERO, LIFETIME_MAX),
+        "locks": Document::new(),
+        "waitingForLock": false,
+        "lockStats": Document::new(),
+    }
 }
 
 /// What is shown of a cursor that no operation uses now.
 pub fn describe_cursor(host: &str, cursor: &CursorSummary) -> Document {
-    let at = |time: Instant| {
-        let ago = i64::try_from(time.elapsed().as_millis()).unwrap_or(0);
-        Value::DateTime(crate::clock::now_ms().saturating_sub(ago))
-    };
     let mut doc = doc! { "type": "idleCursor", "host": host, "ns": cursor.ns.to_string() };
     if let Some(lsid) = cursor.lsid {
         doc.push("lsid", lsid.to_document());
     }
-    doc.push(
-        "cursor",
-        doc! {
-            "cursorId": cursor.id,
-            "createdDate": at(cursor.created),
-            "lastAccessDate": at(cursor.last_used),
-            "nDocsReturned": cursor.returned as i64,
-            "nBatchesReturned": cursor.batches as i64,
-            "noCursorTimeout": cursor.no_timeout,
-            "tailable": cursor.tailable,
-            "awaitData": cursor.await_data,
-            "originatingCommand": cursor.originating.clone(),
-        },
-    );
+    doc.push("cursor", cursor_facts(cursor));
     doc
+}
+
+fn cursor_facts(cursor: &CursorSummary) -> Document {
+    let at = |time: Instant| {
+        let ago = i64::try_from(time.elapsed().as_millis()).unwrap_or(0);
+        Value::DateTime(crate::clock::now_ms().saturating_sub(ago))
+    };
+    doc! {
+        "cursorId": cursor.id,
+        "createdDate": at(cursor.created),
+        "lastAccessDate": at(cursor.last_used),
+        "nDocsReturned": cursor.returned as i64,
+        "nBatchesReturned": cursor.batches as i64,
+        "noCursorTimeout": cursor.no_timeout,
+        "tailable": cursor.tailable,
+        "awaitData": cursor.await_data,
+        "originatingCommand": Value::from(cursor.originating.as_raw()),
+    }
 }
 
 fn op_name(command: &str) -> &str {

@@ -61,11 +61,11 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             cursors.give_back(cursor)
         }
         Ok(false) => {
-            cursors.close(args.id.0);
+            cursors.close(&cursor);
             Ok(())
         }
         Err(error) => {
-            cursors.close(args.id.0);
+            cursors.close(&cursor);
             Err(error)
         }
     }

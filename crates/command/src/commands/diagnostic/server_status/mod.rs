@@ -1,10 +1,18 @@
 //! `serverStatus`: counters since the start, section by section. A section is left out with
 //! `{serverStatus: 1, name: 0}`.
+//!
+//! Fields of MongoDB's that nothing here corresponds to, such as those of locks, are left out; those that it would answer
+//! with 0 on such a node are there.
+//! Source: manual, "serverStatus".
 
-use super::{build_info, host_info, system_mib};
+mod metrics;
+mod operations;
+
+use super::{build_info, host_info, system_mib, system_value};
 use crate::context::Context;
 use crate::dispatch::{CommandSpec, Flags};
 use nestor_model::{RawWriter, ValueRef};
+use nestor_storage::View;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The command. What it does not know it passes over, as MongoDB does: names of sections differ by version.
@@ -16,11 +24,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     run: |context, reply| {
         write_process(context, reply);
         for (name, section) in SECTIONS {
-            let is_wanted = match context.body.get(name) {
-                Some(value) => value.truthy(),
-                None => true,
-            };
-            if is_wanted {
+            if context.body.get(name).is_none_or(|wanted| wanted.truthy()) {
                 reply.begin_document(name);
                 section(context, reply);
                 reply.end();
@@ -32,20 +36,24 @@ pub const SPEC: CommandSpec = CommandSpec {
 
 type Section = fn(&Context<'_>, &mut RawWriter);
 
-const SECTIONS: [(&str, Section); 14] = [
+const SECTIONS: [(&str, Section); 18] = [
     ("asserts", asserts),
+    ("catalogStats", catalog_stats),
     ("connections", connections),
     ("extra_info", extra_info),
-    ("globalLock", global_lock),
+    ("globalLock", operations::global_lock),
     ("indexBuilds", index_builds),
     ("indexBulkBuilder", index_bulk_builder),
+    ("logicalSessionRecordCache", session_cache),
     ("mem", mem),
-    ("metrics", metrics),
+    ("metrics", metrics::write),
     ("network", network),
-    ("opcounters", opcounters),
+    ("opLatencies", operations::latencies),
+    ("opcounters", operations::counters),
+    ("opcountersRepl", operations::replicated),
     ("repl", repl),
     ("storageEngine", storage_engine),
-    ("logicalSessionRecordCache", session_cache),
+    ("transactions", operations::transactions),
     ("nestor", store),
 ];
 
@@ -83,27 +91,70 @@ fn connections(context: &Context<'_>, reply: &mut RawWriter) {
     reply.append("active", as_int(counts.active.load(Relaxed)));
 }
 
-fn extra_info(_: &Context<'_>, reply: &mut RawWriter) {
-    reply.append("note", "fields vary by platform");
-    reply.append(
-        "threads",
-        super::system_value("/proc/self/status", "Threads", ':')
-            .parse::<i32>()
-            .unwrap_or(0),
-    );
+/// User collections and views, and those of the server's own databases and names.
+fn catalog_stats(context: &Context<'_>, reply: &mut RawWriter) {
+    let snapshot = context.service.engine.snapshot();
+    let (mut collections, mut capped, mut views) = (0, 0, 0);
+    let (mut internal_collections, mut internal_views) = (0, 0);
+    for collection in snapshot
+        .catalog()
+        .databases()
+        .flat_map(|database| database.collections())
+    {
+        let ns = &collection.ns;
+        let is_internal =
+            matches!(ns.db.as_str(), "admin" | "config" | "local") || ns.coll.as_str().starts_with("system.");
+        match (is_internal, collection.is_view()) {
+            (true, true) => internal_views += 1,
+            (true, false) => internal_collections += 1,
+            (false, true) => views += 1,
+            (false, false) => {
+                collections += 1;
+                capped += i32::from(collection.is_capped());
+            }
+        }
+    }
+    reply.append("collections", collections);
+    reply.append("capped", capped);
+    reply.append("views", views);
+    reply.append("timeseries", 0);
+    reply.append("internalCollections", internal_collections);
+    reply.append("internalViews", internal_views);
 }
 
-fn global_lock(context: &Context<'_>, reply: &mut RawWriter) {
-    reply.append("totalTime", context.service.started.elapsed().as_micros() as i64);
-    for field in ["currentQueue", "activeClients"] {
-        let running = if field == "activeClients" {
-            context.service.node.counters.connections.active.load(Relaxed)
-        } else {
-            0
-        };
-        reply.begin_document(field);
-        reply.append("total", i32::try_from(running).unwrap_or(i32::MAX));
-        reply.end();
+/// What the system knows of the process. Times of the processor are counted in ticks of a hundredth of a second.
+fn extra_info(_: &Context<'_>, reply: &mut RawWriter) {
+    const MICROS_PER_TICK: i64 = 10_000;
+    reply.append("note", "fields vary by platform");
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name of the process, in parentheses, is the second field and may contain spaces.
+    let fields: Vec<i64> = stat
+        .rsplit_once(')')
+        .map_or("", |(_, rest)| rest)
+        .split_whitespace()
+        .map(|field| field.parse().unwrap_or(0))
+        .collect();
+    // Numbered as in proc(5), where the state is the third.
+    for (name, field, unit) in [
+        ("user_time_us", 14, MICROS_PER_TICK),
+        ("system_time_us", 15, MICROS_PER_TICK),
+        ("page_reclaims", 10, 1),
+        ("page_faults", 12, 1),
+    ] {
+        if let Some(value) = fields.get(field - 3) {
+            reply.append(name, value.saturating_mul(unit));
+        }
+    }
+    let in_status = |name| system_value("/proc/self/status", name, ':');
+    if let Some(peak_kb) = in_status("VmHWM")
+        .split(' ')
+        .next()
+        .and_then(|kb| kb.parse::<i64>().ok())
+    {
+        reply.append("maximum_resident_set_kb", peak_kb);
+    }
+    if let Ok(threads) = in_status("Threads").parse::<i32>() {
+        reply.append("threads", threads);
     }
 }
 
@@ -133,28 +184,6 @@ fn mem(_: &Context<'_>, reply: &mut RawWriter) {
     reply.append("supported", cfg!(target_os = "linux"));
 }
 
-/// Of MongoDB's metrics those of the choice between plans.
-fn metrics(context: &Context<'_>, reply: &mut RawWriter) {
-    let totals = context.service.plan_cache.totals();
-    let as_long = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    reply.begin_document("query");
-    reply.begin_document("multiPlanner");
-    reply.append("classicCount", as_long(totals.trials));
-    reply.append("classicMicros", as_long(totals.trial_micros));
-    reply.append("classicWorks", as_long(totals.trial_works));
-    reply.end();
-    reply.begin_document("planCache");
-    reply.begin_document("classic");
-    reply.append("hits", as_long(totals.hits));
-    reply.append("misses", as_long(totals.misses));
-    reply.append("replanned", as_long(totals.replans));
-    reply.end();
-    reply.end();
-    reply.append("planCacheTotalQueryShapes", totals.entries as i64);
-    reply.append("planCacheTotalSizeEstimateBytes", totals.bytes as i64);
-    reply.end();
-}
-
 fn network(context: &Context<'_>, reply: &mut RawWriter) {
     let network = &context.service.node.counters.network;
     reply.append("bytesIn", network.bytes_in.get());
@@ -162,20 +191,6 @@ fn network(context: &Context<'_>, reply: &mut RawWriter) {
     reply.append("physicalBytesIn", network.bytes_in.get());
     reply.append("physicalBytesOut", network.bytes_out.get());
     reply.append("numRequests", network.requests.get());
-}
-
-fn opcounters(context: &Context<'_>, reply: &mut RawWriter) {
-    let operations = &context.service.node.counters.operations;
-    for (name, counter) in [
-        ("insert", &operations.insert),
-        ("query", &operations.query),
-        ("update", &operations.update),
-        ("delete", &operations.delete),
-        ("getmore", &operations.getmore),
-        ("command", &operations.command),
-    ] {
-        reply.append(name, counter.get());
-    }
 }
 
 fn repl(context: &Context<'_>, reply: &mut RawWriter) {
@@ -204,7 +219,9 @@ fn store(context: &Context<'_>, reply: &mut RawWriter) {
 }
 
 fn session_cache(context: &Context<'_>, reply: &mut RawWriter) {
-    reply.append("activeSessionsCount", context.service.sessions.len() as i32);
+    let sessions = &context.service.sessions;
+    reply.append("activeSessionsCount", sessions.len() as i32);
+    reply.append("sessionCatalogSize", sessions.with_numbers() as i32);
 }
 
 fn storage_engine(_: &Context<'_>, reply: &mut RawWriter) {

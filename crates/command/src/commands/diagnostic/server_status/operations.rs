@@ -1,0 +1,103 @@
+//! The sections of `serverStatus` about operations: how many, how long, which run now.
+
+use crate::connection::Waits;
+use crate::context::Context;
+use crate::dispatch::{self, Flags};
+use crate::latency::{CLASSES, Class};
+use nestor_model::RawWriter;
+
+/// `globalLock`: operations under way. There is no such lock; but for `fsync` with `lock`, which all writes wait for,
+/// operations do not queue.
+pub(super) fn global_lock(context: &Context<'_>, reply: &mut RawWriter) {
+    let (mut active, mut readers, mut writers, mut queued) = (0, 0, 0, 0);
+    for slot in context.service.connections.all() {
+        let operation = crate::lock(&slot.operation);
+        if operation.opid == 0 {
+            continue;
+        }
+        match operation.waits {
+            Some(Waits::ForLock) => queued += 1,
+            Some(Waits::ForNews) => continue,
+            None if is_write(operation.command) => writers += 1,
+            None => readers += i32::from(Class::of(operation.command) == Class::Reads),
+        }
+        active += 1;
+    }
+    reply.append("totalTime", context.service.started.elapsed().as_micros() as i64);
+    for (name, total, readers, writers) in [
+        ("currentQueue", queued, 0, queued),
+        ("activeClients", active, readers, writers),
+    ] {
+        reply.begin_document(name);
+        reply.append("total", total);
+        reply.append("readers", readers);
+        reply.append("writers", writers);
+        reply.end();
+    }
+}
+
+fn is_write(command: &str) -> bool {
+    dispatch::lookup(command).is_some_and(|spec| spec.flags.has(Flags::WRITE)) && Class::of(command) != Class::Reads
+}
+
+/// `opLatencies`, with histograms if `{opLatencies: {histograms: true}}` asks for them.
+pub(super) fn latencies(context: &Context<'_>, reply: &mut RawWriter) {
+    let with_histograms = context
+        .body
+        .get("opLatencies")
+        .and_then(|options| options.as_document())
+        .and_then(|options| options.get("histograms").map(|wanted| wanted.truthy()))
+        .unwrap_or(false);
+    for (class, name) in CLASSES {
+        let latency = context.service.node.counters.metrics.latency(class);
+        reply.append(name, &latency.document(with_histograms));
+    }
+}
+
+/// `opcounters`.
+pub(super) fn counters(context: &Context<'_>, reply: &mut RawWriter) {
+    let operations = &context.service.node.counters.operations;
+    for (name, counter) in [
+        ("insert", &operations.insert),
+        ("query", &operations.query),
+        ("update", &operations.update),
+        ("delete", &operations.delete),
+        ("getmore", &operations.getmore),
+        ("command", &operations.command),
+    ] {
+        reply.append(name, counter.get());
+    }
+}
+
+/// `opcountersRepl`: a set of one replicates nothing from others.
+pub(super) fn replicated(_: &Context<'_>, reply: &mut RawWriter) {
+    for name in ["insert", "query", "update", "delete", "getmore", "command"] {
+        reply.append(name, 0i64);
+    }
+}
+
+/// `transactions`. None is ever prepared: that is for those of several shards.
+pub(super) fn transactions(context: &Context<'_>, reply: &mut RawWriter) {
+    let counts = &context.service.node.transactions;
+    let (open, active) = counts.open();
+    reply.append("currentActive", active);
+    reply.append("currentInactive", (open - active).max(0));
+    reply.append("currentOpen", open);
+    reply.append("totalAborted", counts.aborted.get());
+    reply.append("totalCommitted", counts.committed.get());
+    reply.append("totalStarted", counts.started.get());
+    for name in [
+        "totalPrepared",
+        "totalPreparedThenCommitted",
+        "totalPreparedThenAborted",
+        "currentPrepared",
+    ] {
+        reply.append(name, 0i64);
+    }
+    if let Some(last) = counts.last_committed() {
+        reply.begin_document("lastCommittedTransaction");
+        reply.append("operationCount", last.operations as i64);
+        reply.append("oplogOperationBytes", last.bytes as i64);
+        reply.end();
+    }
+}
