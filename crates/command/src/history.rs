@@ -8,25 +8,31 @@
 use crate::args::{Uuid, safe_i64};
 use crate::generic::Lsid;
 use crate::lock;
+use crate::log::Log;
 use crate::sessions::{Sessions, StatementResult, TIMEOUT};
 use crate::transaction::State;
-use nestor_model::{RawDoc, Result, Timestamp, ValueRef};
-use nestor_storage::Engine;
+use nestor_model::{Error, RawDoc, Result, Timestamp, ValueRef, doc};
+use nestor_storage::{Engine, StorageError};
 use std::sync::Arc;
 
-/// Starts reading; does so here and now when there is nothing to read.
-pub fn recover(engine: &Engine, sessions: &Arc<Sessions>) {
+/// Starts reading; does so here and now when there is nothing to read. What cannot be read is told to `log`: such writes
+/// run again, as they would after half an hour.
+pub fn recover(engine: &Engine, sessions: &Arc<Sessions>, log: &Arc<Log>) {
     let newest = match engine.oplog_range() {
         Ok(Some((_, newest))) => newest,
-        _ => {
+        result => {
+            if let Err(error) = result {
+                tell(log, &error.into());
+            }
             sessions.set_recovered();
             return;
         }
     };
-    let (engine, sessions_of_thread) = (engine.clone(), sessions.clone());
+    let (engine, sessions_of_thread, log) = (engine.clone(), sessions.clone(), log.clone());
     let read = move || {
-        // What cannot be read is not known: such writes run again, as they would after half an hour.
-        let _ = read(&engine, &sessions_of_thread, newest);
+        if let Err(error) = read(&engine, &sessions_of_thread, newest) {
+            tell(&log, &error);
+        }
         sessions_of_thread.set_recovered();
     };
     if std::thread::Builder::new()
@@ -38,20 +44,38 @@ pub fn recover(engine: &Engine, sessions: &Arc<Sessions>) {
     }
 }
 
+fn tell(log: &Log, error: &Error) {
+    log.error(
+        "WRITE",
+        20_004,
+        "session-history",
+        "Cannot read all that sessions did before the start; writes that are sent again may run again",
+        doc! { "error": error.to_string() },
+    );
+}
+
+/// Goes on after what it misses: the newest entries are those that are asked for. Returns the first thing missed.
 fn read(engine: &Engine, sessions: &Sessions, newest: Timestamp) -> Result<()> {
     let from = Timestamp {
         secs: newest.secs.saturating_sub(TIMEOUT.as_secs() as u32),
         inc: 0,
     };
-    let oldest = engine.oplog_range()?.map_or(from, |(oldest, _)| oldest);
-    // One before the oldest kept, as the cursor starts behind its position.
-    let start = from.to_u64().max(oldest.to_u64().saturating_sub(1));
-    let mut cursor = engine.oplog_cursor(Timestamp::from_u64(start));
+    let mut cursor = engine.oplog_cursor(from).from_oldest();
+    let mut result = Ok(());
     while cursor.position() < newest {
-        let Some(entry) = cursor.next()? else { break };
-        note(sessions, entry.as_raw())?;
+        let noted = match cursor.next() {
+            Ok(Some(entry)) => note(sessions, entry.as_raw()),
+            Ok(None) => break,
+            // Segments are removed meanwhile.
+            Err(error @ StorageError::OplogHistoryLost) => {
+                cursor = engine.oplog_cursor(cursor.position()).from_oldest();
+                Err(error.into())
+            }
+            Err(error) => return Err(error.into()),
+        };
+        result = result.and(noted);
     }
-    Ok(())
+    result
 }
 
 /// Remembers what an entry says of its session, if it has one.

@@ -207,7 +207,7 @@ impl Service {
                 attr,
             );
         }
-        history::recover(&service.engine, &service.sessions);
+        history::recover(&service.engine, &service.sessions, &service.node.options.log);
         if let Err(error) = bootstrap::run(&service.engine, &service.options, || service.new_uuid()) {
             service.node.log().error(
                 "CONTROL",

@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::request::{Outcome, Request};
 use crate::service::{Service, ServiceOptions};
-use nestor_model::{Binary, Document, RawDoc, Value, ValueRef, doc};
+use nestor_model::{Binary, Document, RawDoc, Timestamp, Value, ValueRef, doc};
 use nestor_storage::{Engine, EngineOptions};
 
 pub(crate) struct Client<'s> {
@@ -334,6 +334,28 @@ fn a_write_is_not_repeated_after_a_restart() {
         format!("{reply:?}").contains(r#"[{"_id": 1, "n": 1}, {"_id": 2, "n": 1}]"#),
         "{reply:?}"
     );
+}
+
+#[test]
+fn the_oplog_is_read_from_the_oldest_entry_kept() {
+    let mut options = EngineOptions::at_time(1_700_000_000);
+    options.ephemeral_oplog_bytes_max = 4_000;
+    let service = Service::new(ServiceOptions::default(), Engine::ephemeral(options));
+    let mut a = Client::new(&service);
+    let insert = |a: &mut Client<'_>, range| a.run(doc! { "insert": "c", "documents": ids(range) });
+    insert(&mut a, 0..100);
+    let find = |filter| doc! { "find": "oplog.rs", "$db": "local", "filter": filter, "batchSize": 5 };
+    let old = doc! { "ts": doc! { "$gte": Timestamp { secs: 1_700_000_000, inc: 1 } } };
+    for filter in [Document::new(), old] {
+        let (n, id) = batch(&a.run(find(filter)));
+        assert_eq!(n, 5);
+        let more = || doc! { "getMore": id, "collection": "oplog.rs", "$db": "local", "batchSize": 5 };
+        assert_eq!(batch(&a.run(more())).0, 5);
+        // One that has begun misses nothing: it ends when what comes next is gone.
+        insert(&mut a, 100..200);
+        assert_eq!(a.code(more()), 136);
+        a.run(doc! { "delete": "c", "deletes": vec![doc! { "q": doc! { "_id": doc! { "$gte": 100 } }, "limit": 0 }.into()] });
+    }
 }
 
 /// An update touches the index entries whose keys change, and no others; explaining it changes nothing.

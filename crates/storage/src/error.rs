@@ -99,7 +99,7 @@ impl StorageError {
             Self::ReadOnlyAfterFailure(_) => ErrorCode::LogWriteFailed,
             Self::Closed => ErrorCode::ShutdownInProgress,
             Self::Catalog { code, .. } => *code,
-            Self::OplogHistoryLost => ErrorCode::OplogQueryMinTsMissing,
+            Self::OplogHistoryLost => ErrorCode::CappedPositionLost,
         }
     }
 

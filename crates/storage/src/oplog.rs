@@ -71,6 +71,8 @@ pub struct OplogCursor {
     oplog: Oplog,
     /// The last entry given (or where to start): ascending, what comes next is greater; descending, it is less.
     at: Timestamp,
+    /// It may begin with the oldest entry kept.
+    from_oldest: bool,
     place: Option<Place>,
     /// Entries of the frame just read, next one last.
     ready: Vec<(Timestamp, RawDocBuf)>,
@@ -80,6 +82,8 @@ pub struct OplogCursor {
 struct Place {
     segment: Arc<Segment>,
     offset: u64,
+    /// Optime up to which everything has been read: with it the segment that follows is found, and is known to follow.
+    upto: Timestamp,
 }
 
 impl OplogCursor {
@@ -88,9 +92,18 @@ impl OplogCursor {
             engine,
             oplog,
             at,
+            from_oldest: false,
             place: None,
             ready: Vec::new(),
         }
+    }
+
+    /// Lets the cursor begin with the oldest entry kept if there were entries before it. From its first read on it
+    /// misses none.
+    #[must_use]
+    pub fn from_oldest(mut self) -> Self {
+        self.from_oldest = true;
+        self
     }
 
     /// The optime of the last entry given, or the one the cursor was opened with.
@@ -103,7 +116,9 @@ impl OplogCursor {
     /// Errors: [`StorageError::OplogHistoryLost`] if entries after the position are no longer kept.
     pub fn next(&mut self) -> Result<Option<RawDocBuf>> {
         let limit = self.engine.last_lsn().0;
-        let Some((ts, doc)) = self.next_entry(limit)? else {
+        let next = self.next_entry(limit)?;
+        self.from_oldest = false;
+        let Some((ts, doc)) = next else {
             return Ok(None);
         };
         self.at = ts;
@@ -114,7 +129,7 @@ impl OplogCursor {
         let journal = match &self.oplog {
             Oplog::Memory(memory) => {
                 let queue = memory.queue.lock().expect("no holder of the lock panics");
-                if self.at < queue.dropped {
+                if self.at < queue.dropped && !self.from_oldest {
                     return Err(StorageError::OplogHistoryLost);
                 }
                 let i = queue.entries.partition_point(|(ts, _, _)| *ts <= self.at);
@@ -129,26 +144,20 @@ impl OplogCursor {
             }
             let mut place = match self.place.take() {
                 Some(place) => place,
-                None => find(&journal, self.at)?,
+                None => find(&journal, self.at, self.from_oldest)?,
             };
             let Some((header, length)) = place.segment.header(place.offset)? else {
                 // Behind the last frame of this segment: go on with the next one, if there is one.
-                let segments = journal.segments();
-                let next = segments.iter().find(|s| s.first_seq > place.segment.first_seq);
-                match next {
-                    // Frames may have been added before the next segment was made.
-                    Some(next) if place.offset >= place.segment.len() => {
-                        self.place = Some(Place {
-                            segment: next.clone(),
-                            offset: segment::HEADER_BYTES as u64,
-                        });
-                        continue;
-                    }
-                    _ => {
-                        self.place = Some(place);
-                        return Ok(None);
-                    }
+                if journal.is_last(&place.segment) {
+                    self.place = Some(place);
+                    return Ok(None);
                 }
+                // Frames may have been added before the next segment was made.
+                self.place = match place.offset < place.segment.len() {
+                    true => Some(place),
+                    false => Some(find(&journal, place.upto, false)?),
+                };
+                continue;
             };
             if frame::seq(&header) > limit {
                 self.place = Some(place);
@@ -156,6 +165,7 @@ impl OplogCursor {
             }
             let at = place.offset;
             place.offset += length;
+            place.upto = place.upto.max(frame::optime(&header));
             if frame::entry_count(&header) > 0 && frame::optime(&header) > self.at {
                 self.ready = entries(&place.segment, at, length)?;
                 self.ready.retain(|(ts, _)| *ts > self.at);
@@ -203,16 +213,19 @@ impl OplogCursor {
     }
 }
 
-/// The place of the first frame after `after`.
-fn find(journal: &Journal, after: Timestamp) -> Result<Place> {
+/// The place of the first frame after `after`, or of the oldest kept if that will do.
+fn find(journal: &Journal, after: Timestamp, from_oldest: bool) -> Result<Place> {
     let segments = journal.segments();
     let at = segments.partition_point(|s| s.optime_before <= after);
-    let Some(segment) = at.checked_sub(1).and_then(|at| segments.get(at)) else {
-        return Err(StorageError::OplogHistoryLost);
+    let segment = match at.checked_sub(1) {
+        Some(at) => segments.get(at),
+        None => segments.first().filter(|_| from_oldest),
     };
+    let segment = segment.ok_or(StorageError::OplogHistoryLost)?;
     Ok(Place {
         segment: segment.clone(),
         offset: segment.place(after)?,
+        upto: after.max(segment.optime_before),
     })
 }
 

@@ -1,7 +1,8 @@
 //! COLLSCAN of `local.oplog.rs`: the entries of the journal, in order of their optimes.
 //!
 //! There is no second copy of the oplog, so this reads the journal through [`Batch::oplog`]. A filter that asks for
-//! entries from an optime on (`ts: {$gte: ..}`, as everyone who follows the oplog does) starts there.
+//! entries from an optime on (`ts: {$gte: ..}`, as everyone who follows the oplog does) starts there, or with the oldest
+//! entry kept; from then on it misses none.
 
 use crate::batch::Batch;
 use crate::operator::{Counters, Operator, Step};
@@ -20,6 +21,8 @@ pub struct OplogScan {
     cursor: Option<OplogCursor>,
     /// Optime of the last entry looked at, or where to start.
     position: Timestamp,
+    /// Nothing was read yet.
+    is_new: bool,
     counters: Counters,
 }
 
@@ -37,6 +40,7 @@ impl OplogScan {
             tailable: plan.tailable,
             cursor: None,
             position,
+            is_new: true,
             counters: Counters::default(),
         }
     }
@@ -74,10 +78,15 @@ impl Operator for OplogScan {
             self.counters.works += 1;
             let cursor = match (&mut self.cursor, batch.oplog) {
                 (Some(cursor), _) => cursor,
-                (None, Some(open)) => self.cursor.insert(open(self.position)),
+                (None, Some(open)) => {
+                    let cursor = open(self.position);
+                    self.cursor
+                        .insert(if self.is_new { cursor.from_oldest() } else { cursor })
+                }
                 (None, None) => return Ok(Step::Eof),
             };
             let entry = if self.forward { cursor.next()? } else { cursor.prev()? };
+            self.is_new = false;
             self.position = cursor.position();
             let Some(entry) = entry else {
                 self.counters.is_eof = true;

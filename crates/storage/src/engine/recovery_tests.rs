@@ -356,6 +356,15 @@ fn the_oplog_is_kept_to_its_size_and_reads_both_ways() {
     let lost = engine.oplog_cursor(Timestamp::default()).next();
     assert!(matches!(lost, Err(StorageError::OplogHistoryLost)));
     let (first, last) = engine.oplog_range().unwrap().unwrap();
+    let mut reads = 1;
+    let end = loop {
+        match behind.next() {
+            Ok(Some(_)) => reads += 1,
+            end => break end,
+        }
+    };
+    assert!(matches!(end, Err(StorageError::OplogHistoryLost)), "{end:?}");
+    assert!(reads > 1 && behind.position() < first);
     assert_eq!(last, Timestamp { secs: 100, inc: 26 });
     assert!(first > Timestamp { secs: 100, inc: 10 }, "{first:?}");
     let at = |inc| Timestamp { secs: 100, inc };
@@ -381,11 +390,27 @@ fn the_oplog_is_kept_to_its_size_and_reads_both_ways() {
     }
     let count = std::iter::from_fn(|| tail.next().unwrap()).count();
     assert_eq!((count, tail.position()), (4, at(30)));
+    // One whose segment alone is gone misses nothing, whatever the commits at its end had for the oplog.
+    let (_, last) = engine.oplog_range().unwrap().unwrap();
+    let mut behind = engine.oplog_cursor(last);
+    assert!(behind.next().unwrap().is_none());
+    let in_one = segments(dir.path()).len();
+    while segments(dir.path()).len() == in_one {
+        let mut ws = engine.begin();
+        ws.put(T, b"no entry", vec![0; 100]);
+        engine.commit(ws).unwrap();
+    }
+    engine.checkpoint().unwrap();
+    let journal = &engine.inner.store.as_ref().unwrap().journal;
+    journal.retain(0, journal.position());
+    assert_eq!(segments(dir.path()).len(), 1);
+    assert!(behind.next().unwrap().is_none());
+    put(&engine, "E").unwrap();
+    assert!(behind.next().unwrap().is_some());
     drop((tail, cursor, behind));
     engine.crash();
     let engine = Engine::open(dir.path(), options).unwrap();
-    assert_eq!(oplog(&engine, at(24)), "yzABCD");
-    assert_eq!(oplog(&engine, at(30)), "");
+    assert_eq!(oplog(&engine, at(30)), "E");
 }
 
 /// A segment file on a disk that can be full or broken.

@@ -97,6 +97,11 @@ impl Journal {
         &self.dir
     }
 
+    /// Whether no segment follows.
+    pub(crate) fn is_last(&self, segment: &Segment) -> bool {
+        self.current().first_seq == segment.first_seq
+    }
+
     fn current(&self) -> Arc<Segment> {
         let segments = self.segments.read().expect("no holder of the lock panics");
         segments.last().expect("a journal has at least one segment").clone()
