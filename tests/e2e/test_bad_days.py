@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import bson
 import harness
 import pymongo
 import pytest
@@ -348,7 +349,79 @@ def test_client_that_stops_reading(start):
             assert collection.find_one({"_id": 3}, {"pad": 0}) == {"_id": 3}
         assert time.monotonic() - begun < 20
         assert rss_bytes(server.pid) - before < 8 * 80 * 1024 * 1024
-        assert server.stop() == 0, "nor does it hold up stopping"
+        begun = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - begun < 6, "nor does it hold up stopping"
+
+
+def slow(than):
+    """A filter that takes its time for each document, and takes those whose sum is greater."""
+    return {"$expr": {"$gt": [{"$sum": {"$map": {"input": {"$range": [0, 1000]}, "in": {"$add": ["$$this", "$n"]}}}}, than]}}
+
+
+NONE, ALL = slow(float("inf")), slow(0)
+LONG_READS = {
+    "find": {"find": "c", "filter": NONE},
+    "getMore": None,
+    "aggregate": {"aggregate": "c", "pipeline": [{"$match": ALL}, {"$count": "n"}], "cursor": {}},
+    "count": {"count": "c", "query": ALL},
+    "distinct": {"distinct": "c", "key": "n", "query": ALL},
+    "explain": {"explain": {"count": "c", "query": ALL}, "verbosity": "executionStats"},
+    # Large commands are run in another way.
+    "find of 100 kB": {"find": "c", "filter": {"$and": [NONE, {"pad": {"$ne": "x" * 100_000}}]}},
+}
+
+
+@pytest.fixture(scope="module")
+def busy(server):
+    """A collection that takes minutes to read with a slow filter."""
+    client = server.client()
+    client.disconnects.c.insert_many([{"_id": i, "n": i} for i in range(40_000)])
+    yield client.disconnects
+    client.drop_database("disconnects")
+
+
+@contextlib.contextmanager
+def begun(server, admin, command):
+    """Sends a command and waits until it runs; yields whether it does so still. In the end the client goes away."""
+    with server.raw() as raw:
+        ours = raw.command({"hello": 1, "$db": "admin"})["connectionId"]
+
+        def runs():
+            return any(op.get("connectionId") == ours for op in admin.command("currentOp", active=True)["inprog"])
+
+        raw.send(op_msg({**command, "$db": "disconnects"}))
+        eventually(runs, what="the command's running")
+        yield runs
+
+
+@pytest.mark.parametrize("name", LONG_READS)
+def test_a_read_ends_when_its_client_goes(server, busy, name):
+    command = LONG_READS[name]
+    with server.raw() as raw:
+        if command is None:
+            opened = raw.command({"find": "c", "filter": NONE, "batchSize": 0, "$db": "disconnects"})
+            command = {"getMore": bson.Int64(opened["cursor"]["id"]), "collection": "c"}
+        with begun(server, busy.client.admin, command) as runs:
+            pass
+        eventually(lambda: not runs(), timeout=5, what="the command's end")
+        if "getMore" in command:
+            gone = raw.command({**command, "$db": "disconnects"})
+            assert gone["code"] == 43, "and its cursor's"
+
+
+def test_what_has_effects_goes_on_without_its_client(server, busy):
+    some = [{"$match": {"_id": {"$lt": 2000}}}, {"$match": ALL}]
+    for command in (
+        {"update": "c", "updates": [{"q": {"_id": {"$lt": 2000}, **ALL}, "u": {"$set": {"seen": 1}}, "multi": True}]},
+        {"aggregate": "c", "pipeline": [*some, {"$out": "copy"}], "cursor": {}},
+        {"aggregate": "c", "pipeline": [*some, {"$merge": "merged"}], "cursor": {}},
+    ):
+        with begun(server, busy.client.admin, command) as runs:
+            pass
+        eventually(lambda runs=runs: not runs(), timeout=60, what="the command's end")
+    assert busy.c.count_documents({"seen": 1}) == 2000
+    assert busy.copy.count_documents({}) == 2000 and busy.merged.count_documents({}) == 2000
 
 
 def test_half_a_message_and_then_silence(start):
@@ -357,7 +430,9 @@ def test_half_a_message_and_then_silence(start):
         for _ in range(100):
             stack.enter_context(server.raw()).send(op_msg(PING)[:20])
         assert server.client().admin.command("ping")["ok"] == 1.0
+        begun = time.monotonic()
         assert server.stop() == 0
+        assert time.monotonic() - begun < 6
 
 
 def test_5000_idle_connections(start, tmp_path):

@@ -48,6 +48,9 @@ impl Flags {
     /// Takes a readConcern other than local as the first command of a transaction only.
     pub const TXN_READ_CONCERN: Flags = Flags(4096);
 
+    /// Has no effect besides its reply: stops when the client is gone that wants it.
+    pub const FOR_REPLY: Flags = Flags(8192);
+
     /// Both sets.
     pub const fn and(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)

@@ -231,6 +231,16 @@ impl Service {
             (request.legacy, request.exhaust_allowed),
             &mut writer,
         );
+        if result.as_ref().is_err_and(|e| e.code() == ErrorCode::ClientDisconnect) {
+            let opid = crate::lock(&conn.slot.operation).opid;
+            self.node.log().info(
+                "-",
+                20_883,
+                &format!("conn{}", conn.id),
+                "Interrupted operation as its client disconnected",
+                nestor_model::doc! { "opId": i64::from(opid) },
+            );
+        }
         match after.park {
             Some(_) if after.waits_for_lock => conn.slot.pause_operation(Waits::ForLock),
             Some(_) => conn.slot.pause_operation(Waits::ForNews),
@@ -347,9 +357,13 @@ impl Service {
                 .max_time_ms
                 .filter(|ms| *ms > 0 && !spec.flags.has(Flags::OWN_TIME))
                 .map(|ms| started + Duration::from_millis(ms.into()));
+            let mut interrupt = Interrupt::new(conn.slot.kill.clone(), deadline);
+            if !spec.flags.has(Flags::FOR_REPLY) {
+                interrupt.outlive_client();
+            }
             let mut context = Context {
                 service: self,
-                interrupt: Interrupt::new(conn.slot.kill.clone(), deadline),
+                interrupt,
                 conn,
                 spec,
                 body,

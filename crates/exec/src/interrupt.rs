@@ -34,12 +34,22 @@ impl KillSwitch {
 pub struct Interrupt {
     kill: Arc<KillSwitch>,
     deadline: Option<Instant>,
+    outlives_client: bool,
 }
 
 impl Interrupt {
     /// Stops when `kill` says so or after `deadline` (`maxTimeMS`).
     pub fn new(kill: Arc<KillSwitch>, deadline: Option<Instant>) -> Self {
-        Self { kill, deadline }
+        Self {
+            kill,
+            deadline,
+            outlives_client: false,
+        }
+    }
+
+    /// Goes on when the client that wants the result has gone: for whatever has effects.
+    pub fn outlive_client(&mut self) {
+        self.outlives_client = true;
     }
 
     /// An error when it is time to stop. Costs an atomic load and, with a deadline, a look at the clock:
@@ -48,7 +58,11 @@ impl Interrupt {
         if let Some(code) = self.kill.killed() {
             return Err(Error::new(code, "operation was interrupted"));
         }
-        patience::look();
+        if patience::look() && !self.outlives_client {
+            // Others that check the same switch stop too.
+            self.kill.kill(ErrorCode::ClientDisconnect);
+            return Err(Error::new(ErrorCode::ClientDisconnect, "operation was interrupted"));
+        }
         match self.deadline {
             Some(deadline) if Instant::now() >= deadline => {
                 Err(Error::new(ErrorCode::MaxTimeMSExpired, "operation exceeded time limit"))
@@ -90,12 +104,16 @@ impl Paced<'_> {
     }
 }
 
+/// Longest time between two calls of a hook.
+const INTERVAL_MAX: Duration = Duration::from_millis(250);
+
 /// Runs `work`, and calls `hook` when an [`Interrupt`] is checked on this thread after `work` has gone on for
-/// `patience`, again at four times that, and so on.
+/// `patience`, again at four times that, and so on up to every 250 ms. The hook tells whether the client has gone
+/// that waits for the result.
 ///
-/// So whoever runs operations on a few threads can start each where it is, and make room for others only
-/// when one turns out to be long.
-pub fn with_patience<R>(patience: Duration, hook: fn(), work: impl FnOnce() -> R) -> R {
+/// So whoever runs operations on a few threads can start each where it is, and make room for others and look
+/// after its client only when one turns out to be long.
+pub fn with_patience<R>(patience: Duration, hook: fn() -> bool, work: impl FnOnce() -> R) -> R {
     patience::run(patience, hook, work)
 }
 
@@ -112,7 +130,7 @@ mod patience {
     struct Limit {
         next: Instant,
         interval: Duration,
-        hook: fn(),
+        hook: fn() -> bool,
     }
 
     thread_local! {
@@ -127,7 +145,7 @@ mod patience {
         }
     }
 
-    pub(super) fn run<R>(patience: Duration, hook: fn(), work: impl FnOnce() -> R) -> R {
+    pub(super) fn run<R>(patience: Duration, hook: fn() -> bool, work: impl FnOnce() -> R) -> R {
         LIMIT.set(Some(Limit {
             next: Instant::now() + patience,
             interval: patience,
@@ -143,15 +161,17 @@ mod patience {
         }
     }
 
-    pub(super) fn look() {
-        let Some(mut limit) = LIMIT.get() else { return };
+    /// True when the hook was called and said so.
+    pub(super) fn look() -> bool {
+        let Some(mut limit) = LIMIT.get() else { return false };
         let now = Instant::now();
-        if now >= limit.next {
-            limit.interval *= 4;
-            limit.next = now + limit.interval;
-            LIMIT.set(Some(limit));
-            (limit.hook)();
+        if now < limit.next {
+            return false;
         }
+        limit.interval = (limit.interval * 4).min(super::INTERVAL_MAX);
+        limit.next = now + limit.interval;
+        LIMIT.set(Some(limit));
+        (limit.hook)()
     }
 }
 
@@ -183,24 +203,43 @@ mod tests {
     }
 
     #[test]
+    fn reads_stop_when_their_client_has_gone() {
+        let kill = Arc::new(KillSwitch::default());
+        let read = Interrupt::new(kill.clone(), None);
+        let mut write = Interrupt::new(kill.clone(), None);
+        write.outlive_client();
+        with_patience(Duration::ZERO, || true, || assert!(write.check().is_ok()));
+        assert!(read.check().is_ok(), "nobody waits any longer");
+        with_patience(
+            Duration::ZERO,
+            || true,
+            || {
+                let stopped = read.check().expect_err("the client has gone");
+                assert_eq!(stopped.code(), ErrorCode::ClientDisconnect);
+                assert!(write.check().is_err(), "the switch is the operation's");
+            },
+        );
+    }
+
+    #[test]
     fn patience_ends_ever_more_rarely() {
         thread_local! { static CALLS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) } }
         let interrupt = Interrupt::default();
         let patience = Duration::from_micros(100);
         let end = Instant::now() + patience * 100;
-        with_patience(
-            patience,
-            || CALLS.set(CALLS.get() + 1),
-            || {
-                while Instant::now() < end {
-                    interrupt.check().expect("nobody kills it");
-                }
-            },
-        );
+        fn count() -> bool {
+            CALLS.set(CALLS.get() + 1);
+            false
+        }
+        with_patience(patience, count, || {
+            while Instant::now() < end {
+                interrupt.check().expect("nobody kills it");
+            }
+        });
         // After 1, 5, 21 and 85 times its length.
         assert!((1..=4).contains(&CALLS.get()), "{}", CALLS.get());
         let before = CALLS.get();
-        with_patience(patience * 1_000, || CALLS.set(CALLS.get() + 1), lose_patience);
+        with_patience(patience * 1_000, count, lose_patience);
         assert_eq!(CALLS.get(), before + 1, "patience is lost before a wait");
         let before = CALLS.get();
         lose_patience();

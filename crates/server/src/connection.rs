@@ -7,7 +7,7 @@
 
 use crate::buffers;
 use crate::serve::Server;
-use crate::stream::Stream;
+use crate::stream::{self, Stream};
 use nestor_command::{Connection, Outcome, Request, Sequence, Wait};
 use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, RawWriter, doc};
 use nestor_wire::msg::{self, REPLY_PREFIX_BYTES};
@@ -26,6 +26,8 @@ const GROWTH_BYTES: usize = 1024 * 1024;
 const LARGE_BYTES: usize = 64 * 1024;
 /// A command that is still running after this long leaves its thread's other connections to another thread.
 const PATIENCE: Duration = Duration::from_millis(1);
+/// A command that left them at once looks after its client when it is still running after this long.
+const WATCH_AFTER: Duration = Duration::from_millis(100);
 
 /// Commands that may be long and mostly are not: they start where their connection is served.
 fn is_usually_short(name: &str) -> bool {
@@ -44,10 +46,11 @@ fn is_usually_short(name: &str) -> bool {
     )
 }
 
-/// Hands what else this thread serves to another thread. The runtime takes it back when the section ends
-/// before somebody took it, so the section lasts long enough for somebody to wake up.
-fn make_room() {
+/// Hands what else this thread serves to another thread, and looks after the client. The runtime takes it back when
+/// the section ends before somebody took it, so the section lasts long enough for somebody to wake up.
+fn make_room() -> bool {
     tokio::task::block_in_place(|| std::thread::sleep(Duration::from_micros(100)));
+    stream::watched_has_closed()
 }
 
 /// Why a connection ended.
@@ -163,7 +166,15 @@ impl Talk<'_> {
             at = 0;
             let missing = length.unwrap_or(nestor_wire::HEADER_BYTES).saturating_sub(input.len());
             input.reserve(missing.min(GROWTH_BYTES.max(input.len())));
-            match stream.read_more(input).await {
+            let read = {
+                // Stopping does not wait for commands that are not here yet.
+                let _idle = self.server.pause_work();
+                stream.read_more(input).await
+            };
+            if self.server.is_draining() {
+                return Err(End::Asked);
+            }
+            match read {
                 Ok(read) if read > 0 => {}
                 _ => return Err(End::Closed),
             }
@@ -174,10 +185,14 @@ impl Talk<'_> {
     async fn flush(&mut self, stream: &mut Stream, out: &mut Vec<u8>) -> Result<(), End> {
         if !out.is_empty() {
             let bytes = std::mem::take(out);
-            let sent = stream.write_whole(&bytes).await;
+            let sent = tokio::select! {
+                biased;
+                sent = stream.write_whole(&bytes) => sent.map_err(|_| End::Closed),
+                () = self.server.lose_patience() => Err(End::Asked),
+            };
             self.server.count_reply(bytes.len());
             buffers::give_back(bytes);
-            sent.map_err(|_| End::Closed)?;
+            sent?;
         }
         Ok(())
     }
@@ -240,7 +255,7 @@ impl Talk<'_> {
     ) -> Result<Option<RawDocBuf>, End> {
         let mut commits = None;
         let mut outcome = loop {
-            let outcome = self.run(body, sequences, envelope, exhaust_allowed, out);
+            let outcome = self.run(stream, body, sequences, envelope, exhaust_allowed, out);
             let Some(park) = outcome.park else { break outcome };
             buffers::give_back(outcome.reply);
             if park.on_commit && commits.is_none() {
@@ -277,6 +292,7 @@ impl Talk<'_> {
     /// Runs a command once. The reply starts after [`REPLY_PREFIX_BYTES`] bytes of room.
     fn run(
         &mut self,
+        stream: &mut Stream,
         body: RawDoc<'_>,
         sequences: &[Sequence<'_>],
         envelope: Envelope,
@@ -304,9 +320,12 @@ impl Talk<'_> {
             if !service.may_be_long(name) {
                 service.run(conn, request)
             } else if is_usually_short(name) && body.len() + sequences_bytes < LARGE_BYTES {
-                nestor_exec::with_patience(PATIENCE, make_room, || service.run(conn, request))
+                stream.watched(|| nestor_exec::with_patience(PATIENCE, make_room, || service.run(conn, request)))
             } else {
-                tokio::task::block_in_place(|| service.run(conn, request))
+                let run = || {
+                    nestor_exec::with_patience(WATCH_AFTER, stream::watched_has_closed, || service.run(conn, request))
+                };
+                stream.watched(|| tokio::task::block_in_place(run))
             }
         });
         catch_unwind(run).unwrap_or_else(|panic| self.panicked(body, panic.as_ref()))

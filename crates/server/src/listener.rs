@@ -2,7 +2,7 @@
 
 use crate::connection;
 use crate::serve::{Bind, ServeOptions, Server};
-use crate::stream::Stream;
+use crate::stream::{Socket as ClientSocket, Stream};
 use nestor_command::Connection;
 use nestor_model::doc;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -188,11 +188,15 @@ impl AsyncListener {
                     .with_interval(Duration::from_secs(60));
                 let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive);
                 let local = stream.local_addr().ok();
-                Ok((Stream::Tcp(stream), peer.to_string(), local))
+                Ok((Stream::new(ClientSocket::Tcp(stream)), peer.to_string(), local))
             }
             Listener::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
-                Ok((Stream::Unix(stream), "anonymous unix socket".to_owned(), None))
+                Ok((
+                    Stream::new(ClientSocket::Unix(stream)),
+                    "anonymous unix socket".to_owned(),
+                    None,
+                ))
             }
         }
     }

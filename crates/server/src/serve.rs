@@ -21,6 +21,8 @@ use tokio::sync::{Notify, watch};
 
 /// How long commands that run when the server stops may take to finish.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
+/// How long clients may take to read their replies when the server stops.
+const STALLED_MAX: Duration = Duration::from_secs(1);
 /// Stack of the threads that run commands: documents nest 200 deep, expressions too.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
@@ -96,6 +98,8 @@ pub struct Server {
     /// Most connections at one time.
     pub connections_max: u32,
     draining: AtomicBool,
+    /// Told when that begins.
+    drain_began: Notify,
     /// Told when the last command under way is done.
     idle: Notify,
 }
@@ -127,6 +131,7 @@ impl Server {
             subscription: OnceLock::new(),
             connections_max,
             draining: AtomicBool::new(false),
+            drain_began: Notify::new(),
             idle: Notify::new(),
         }
     }
@@ -183,6 +188,16 @@ impl Server {
         self.draining.load(Ordering::Acquire)
     }
 
+    /// Returns when the server is stopping and a client had [`STALLED_MAX`] to read its reply.
+    pub async fn lose_patience(&self) {
+        // It hears of what happens from here on, polled or not.
+        let began = self.drain_began.notified();
+        if !self.is_draining() {
+            began.await;
+        }
+        tokio::time::sleep(STALLED_MAX).await;
+    }
+
     fn busy(&self) -> &AtomicI64 {
         &self.service.node.counters.connections.active
     }
@@ -220,6 +235,7 @@ impl Server {
     /// Starts nothing more, and waits until what runs is done, at most [`DRAIN_MAX`].
     async fn drain(&self) {
         self.draining.store(true, Ordering::Release);
+        self.drain_began.notify_waiters();
         let end = tokio::time::Instant::now() + DRAIN_MAX;
         while self.busy().load(Ordering::Acquire) > 0 {
             if tokio::time::timeout_at(end, self.idle.notified()).await.is_err() {

@@ -1,23 +1,73 @@
 //! A client's socket, TCP or Unix.
 
 use crate::buffers;
-use std::future::poll_fn;
+use std::cell::Cell;
+use std::future::{Future as _, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 /// A connected socket.
 #[derive(Debug)]
-pub enum Stream {
+pub enum Socket {
     /// TCP.
     Tcp(TcpStream),
     /// Unix domain.
     Unix(UnixStream),
 }
 
+/// A connection's socket, and the way to look at it while a command runs.
+#[derive(Debug)]
+pub struct Stream {
+    /// `None` within [`Stream::watched`].
+    socket: Option<Socket>,
+}
+
+thread_local! {
+    /// The socket whose client waits for what this thread runs.
+    static WATCHED: Cell<Option<Socket>> = const { Cell::new(None) };
+}
+
+/// Whether the client has gone that waits for what this thread runs, see [`Stream::watched`]. No system call: it
+/// asks what the runtime was told of the socket.
+pub fn watched_has_closed() -> bool {
+    let Some(socket) = WATCHED.take() else { return false };
+    let closed = pin!(socket.closed())
+        .poll(&mut Context::from_waker(Waker::noop()))
+        .is_ready();
+    WATCHED.set(Some(socket));
+    closed
+}
+
 impl Stream {
+    /// The stream of a connected socket.
+    pub fn new(socket: Socket) -> Self {
+        Self { socket: Some(socket) }
+    }
+
+    /// Runs `work` on this thread, where [`watched_has_closed`] looks at this stream meanwhile. Lending the socket
+    /// costs no more than moving some words there and back, so short commands can afford it.
+    pub fn watched<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        /// Brings the socket back, also when the work panics.
+        struct Lent<'s>(&'s mut Stream);
+        impl Drop for Lent<'_> {
+            fn drop(&mut self) {
+                self.0.socket = WATCHED.take();
+            }
+        }
+        WATCHED.set(self.socket.take());
+        let _lent = Lent(self);
+        work()
+    }
+
+    fn socket(&mut self) -> &mut Socket {
+        self.socket
+            .as_mut()
+            .expect("nobody reads or writes while a command runs")
+    }
+
     /// Waits for bytes and returns them in a buffer that did not exist while waiting; empty at the end
     /// of the stream.
     ///
@@ -26,7 +76,7 @@ impl Stream {
     pub async fn read_fresh(&mut self) -> io::Result<Vec<u8>> {
         poll_fn(|cx| {
             let mut buffer = buffers::take();
-            let read = pin!(self.read_buf(&mut buffer)).poll(cx);
+            let read = pin!(self.socket().read_buf(&mut buffer)).poll(cx);
             match read {
                 Poll::Ready(Ok(_)) => Poll::Ready(Ok(buffer)),
                 Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
@@ -41,20 +91,27 @@ impl Stream {
 
     /// Reads more bytes to the end of `buffer`; 0 at the end of the stream.
     pub async fn read_more(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
-        self.read_buf(buffer).await
+        self.socket().read_buf(buffer).await
     }
 
     /// Writes all of `bytes`.
     pub async fn write_whole(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.write_all(bytes).await
+        self.socket().write_all(bytes).await
     }
 
+    /// Waits until the peer has closed its side, see [`Socket::closed`].
+    pub async fn closed(&mut self) {
+        self.socket().closed().await;
+    }
+}
+
+impl Socket {
     /// Waits until the peer has closed its side. Unread bytes end the waiting too, by never returning:
     /// they say that the peer is there.
-    pub async fn closed(&self) {
+    async fn closed(&self) {
         let ready = match self {
-            Stream::Tcp(stream) => stream.ready(Interest::READABLE).await,
-            Stream::Unix(stream) => stream.ready(Interest::READABLE).await,
+            Socket::Tcp(stream) => stream.ready(Interest::READABLE).await,
+            Socket::Unix(stream) => stream.ready(Interest::READABLE).await,
         };
         if !ready.is_ok_and(|ready| !ready.is_read_closed()) {
             return;
@@ -63,20 +120,20 @@ impl Stream {
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for Socket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
-            Stream::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
+            Socket::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
+            Socket::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Stream::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Stream::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Socket::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Socket::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -84,8 +141,8 @@ impl AsyncWrite for Stream {
     }
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
-            Stream::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            Socket::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Socket::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

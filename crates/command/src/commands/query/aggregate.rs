@@ -20,6 +20,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     flags: Flags::API_V1
         .and(Flags::TXN)
         .and(Flags::LONG)
+        .and(Flags::FOR_REPLY)
         .and(Flags::READ_CONCERN)
         .and(Flags::WRITE_CONCERN),
     help: "Runs a pipeline of stages.",
@@ -134,6 +135,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         );
     };
     check(&args)?;
+    if writes(args.pipeline.0) {
+        context.interrupt.outlive_client();
+    }
     write::check_uuid(context, &ns, args.collection_uuid)?;
     context.check_write_concern()?;
     context.look_up_settings(&ns)?;
@@ -188,6 +192,12 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         ..Opening::of_values(reply_ns, running.root, op)
     };
     batch::first(context, view, opening, reply)
+}
+
+/// Whether it ends in a stage that writes, which goes on when its client has gone.
+fn writes(pipeline: RawArray<'_>) -> bool {
+    let last = pipeline.iter().last().and_then(ValueRef::as_document);
+    last.is_some_and(|stage| stage.get("$out").is_some() || stage.get("$merge").is_some())
 }
 
 /// Refuses read concerns that a stage does not support.

@@ -20,7 +20,10 @@ use nestor_storage::{Collection, View};
 pub const SPEC: CommandSpec = CommandSpec {
     name: "count",
     aliases: &[],
-    flags: Flags::API_V1.and(Flags::LONG).and(Flags::READ_CONCERN),
+    flags: Flags::API_V1
+        .and(Flags::LONG)
+        .and(Flags::FOR_REPLY)
+        .and(Flags::READ_CONCERN),
     help: "Number of documents that match.",
     run,
 };

@@ -23,7 +23,10 @@ use std::sync::Arc;
 pub const SPEC: CommandSpec = CommandSpec {
     name: "distinct",
     aliases: &[],
-    flags: Flags::TXN.and(Flags::LONG).and(Flags::READ_CONCERN),
+    flags: Flags::TXN
+        .and(Flags::LONG)
+        .and(Flags::FOR_REPLY)
+        .and(Flags::READ_CONCERN),
     help: "The different values of a field.",
     run,
 };

@@ -34,7 +34,10 @@ use std::time::{Duration, Instant};
 pub const SPEC: CommandSpec = CommandSpec {
     name: "explain",
     aliases: &[],
-    flags: Flags::API_V1.and(Flags::LONG).and(Flags::READ_CONCERN),
+    flags: Flags::API_V1
+        .and(Flags::LONG)
+        .and(Flags::FOR_REPLY)
+        .and(Flags::READ_CONCERN),
     help: "How a command runs.",
     run,
 };

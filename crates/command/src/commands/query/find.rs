@@ -26,7 +26,11 @@ use std::sync::Arc;
 pub const SPEC: CommandSpec = CommandSpec {
     name: "find",
     aliases: &[],
-    flags: Flags::API_V1.and(Flags::TXN).and(Flags::LONG).and(Flags::READ_CONCERN),
+    flags: Flags::API_V1
+        .and(Flags::TXN)
+        .and(Flags::LONG)
+        .and(Flags::FOR_REPLY)
+        .and(Flags::READ_CONCERN),
     help: "Documents that match a filter.",
     run,
 };

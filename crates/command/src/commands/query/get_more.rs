@@ -17,7 +17,11 @@ use std::time::{Duration, Instant};
 pub const SPEC: CommandSpec = CommandSpec {
     name: "getMore",
     aliases: &[],
-    flags: Flags::API_V1.and(Flags::TXN).and(Flags::LONG).and(Flags::OWN_TIME),
+    flags: Flags::API_V1
+        .and(Flags::TXN)
+        .and(Flags::LONG)
+        .and(Flags::OWN_TIME)
+        .and(Flags::FOR_REPLY),
     help: "The next batch of a cursor.",
     run,
 };
