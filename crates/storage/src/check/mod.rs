@@ -82,7 +82,7 @@ pub fn check(dir: &Path, index_keys: &IndexKeys<'_>) -> Result<CheckReport> {
         read_only: true,
         ..TreeOptions::default()
     };
-    if !directory.base().exists() {
+    if !directory.has_base()? {
         return Ok(report);
     }
     let base = Tree::open(&directory.base(), options)?;

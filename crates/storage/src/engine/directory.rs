@@ -9,6 +9,7 @@
 
 use crate::StorageError;
 use crate::error::Result;
+use crate::journal::recover;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -53,6 +54,24 @@ impl Directory {
 
     pub(crate) fn base(&self) -> PathBuf {
         self.path.join("base.nestor")
+    }
+
+    /// Whether there is a base already. It is made before the first commit, so one that is missing beside commits is lost,
+    /// and with it what they were based on.
+    pub(crate) fn has_base(&self) -> Result<bool> {
+        let base = self.base();
+        if base.try_exists().map_err(|e| StorageError::io("open", &base, &e))? {
+            return Ok(true);
+        }
+        let journal = self.journal();
+        match recover::has_commits(&journal)? {
+            false => Ok(false),
+            true => Err(StorageError::Corrupt {
+                file: base,
+                offset: 0,
+                reason: format!("it is missing, but {} has commits", journal.display()),
+            }),
+        }
     }
 
     pub(crate) fn journal(&self) -> PathBuf {

@@ -122,7 +122,10 @@ impl Engine {
         };
         let base = match &options.base {
             Some(base) => base.clone(),
-            None => Arc::new(Tree::open(&directory.base(), tree)?),
+            None => {
+                directory.has_base()?;
+                Arc::new(Tree::open(&directory.base(), tree)?)
+            }
         };
         let snapshot = base.snapshot();
         let (mut state, meta) = Recovery::from_base(&snapshot)?;

@@ -332,6 +332,37 @@ fn a_missing_journal_is_not_taken_for_an_empty_one() {
 }
 
 #[test]
+fn a_missing_base_is_not_taken_for_a_new_one() {
+    let new = tempfile::tempdir().unwrap();
+    drop(open(new.path()).unwrap());
+    let base = |dir: &Path| dir.join("base.nestor");
+    fs::remove_file(base(new.path())).unwrap();
+    drop(open(new.path()).expect("nothing was ever committed"));
+    for clean in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = open(dir.path()).unwrap();
+        put(&engine, "a").unwrap();
+        if clean {
+            engine.close().unwrap();
+        }
+        engine.crash();
+        let kept = fs::read(base(dir.path())).unwrap();
+        fs::remove_file(base(dir.path())).unwrap();
+        for _ in 0..2 {
+            let refused = open(dir.path()).map(|_| ());
+            assert!(
+                matches!(&refused, Err(StorageError::Corrupt { file, .. }) if *file == base(dir.path())),
+                "{refused:?}"
+            );
+            let checked = crate::check::check(dir.path(), &|_, _, _| None).map(|_| ());
+            assert!(matches!(checked, Err(StorageError::Corrupt { .. })), "{checked:?}");
+        }
+        fs::write(base(dir.path()), kept).unwrap();
+        assert_eq!(keys(&open(dir.path()).unwrap()), "a");
+    }
+}
+
+#[test]
 fn the_oplog_is_kept_to_its_size_and_reads_both_ways() {
     let dir = tempfile::tempdir().unwrap();
     let mut options = options();
@@ -508,6 +539,29 @@ fn a_full_disk_fails_commits_cleanly_until_there_is_space() {
         (keys(&engine), oplog(&engine, Timestamp::default())),
         (done.clone(), done)
     );
+}
+
+#[test]
+fn a_checkpoint_does_not_rely_on_a_segment_without_commits() {
+    let dir = tempfile::tempdir().unwrap();
+    let (disk, mut options) = faulty(1_000_000);
+    options.journal.segment_bytes = 100;
+    let engine = Engine::open(dir.path(), options.clone()).unwrap();
+    let commit = put(&engine, "a").unwrap();
+    engine.wait_durable(commit.lsn).unwrap();
+    // The next segment finds room, the commit in it does not.
+    disk.free.store(HEADER_BYTES as i64 + 10, Ordering::SeqCst);
+    assert_eq!(put(&engine, "b").unwrap_err().code(), ErrorCode::OutOfDiskSpace);
+    engine.checkpoint().unwrap();
+    engine.crash();
+    // No sync said that it is there for good.
+    let made = segments(dir.path());
+    assert_eq!(made.len(), 2);
+    fs::remove_file(&made[1]).unwrap();
+    disk.free.store(1_000_000, Ordering::SeqCst);
+    let engine = Engine::open(dir.path(), options).unwrap();
+    put(&engine, "c").unwrap();
+    assert_eq!((keys(&engine), oplog(&engine, Timestamp::default())), ("ac".into(), "ac".into()));
 }
 
 #[test]

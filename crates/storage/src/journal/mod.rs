@@ -107,9 +107,13 @@ impl Journal {
         segments.last().expect("a journal has at least one segment").clone()
     }
 
-    /// Where the next frame goes.
+    /// The place behind the last frame. While a segment has none this is the end of the one before: only with its first
+    /// frame a segment becomes durable.
     pub(crate) fn position(&self) -> Position {
-        let current = self.current();
+        let segments = self.segments.read().expect("no holder of the lock panics");
+        let has_frames = |segment: &&Arc<Segment>| segment.len() > segment::HEADER_BYTES as u64;
+        let current = segments.iter().rfind(has_frames).or(segments.last());
+        let current = current.expect("a journal has at least one segment");
         Position {
             segment: current.first_seq,
             offset: current.len(),

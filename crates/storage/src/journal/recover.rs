@@ -157,6 +157,18 @@ fn files(dir: &Path) -> Result<Vec<u64>> {
     Ok(found)
 }
 
+/// Whether the journal in `dir` has more than headers of segments.
+pub(crate) fn has_commits(dir: &Path) -> Result<bool> {
+    for name in files(dir)? {
+        let path = dir.join(segment::file_name(name));
+        let metadata = std::fs::metadata(&path).map_err(|e| StorageError::io("open", &path, &e))?;
+        if metadata.len() > segment::HEADER_BYTES as u64 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// All segments with a whole header, oldest first. Of those made since the last sync any may lack it.
 pub(crate) fn open_segments(dir: &Path, options: &JournalOptions) -> Result<Vec<Arc<Segment>>> {
     let mut segments = Vec::new();
