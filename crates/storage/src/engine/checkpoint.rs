@@ -113,7 +113,11 @@ impl Checkpointer {
                 continue;
             }
             drop(state);
-            if let Err(error) = inner.checkpoint() {
+            let result = inner.checkpoint(Inner::check_open);
+            if let Err(StorageError::Closed) = result {
+                return;
+            }
+            if let Err(error) = result {
                 tracing::error!(%error, "a checkpoint failed; the journal keeps what it would have written");
                 let mut state = self.state.lock().expect("no holder of the lock panics");
                 state.wanted = true;
@@ -208,10 +212,11 @@ fn delay(over: f64, commit_bytes: usize) -> Duration {
 
 impl Inner {
     /// Merges everything committed so far into the base. Does nothing for a store that lives in memory. One at a time;
-    /// a second waits.
-    pub(super) fn checkpoint(&self) -> Result<()> {
+    /// a second waits. `may` is asked when its turn has come.
+    pub(super) fn checkpoint(&self, may: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
         let Some(store) = &self.store else { return Ok(()) };
         let mut frozen = self.checkpointer.frozen.lock().expect("no holder of the lock panics");
+        may(self)?;
         // One that was left over by a failure first, then what came since.
         let mut result = self.merge_frozen(store, &mut frozen);
         if result.is_ok() {

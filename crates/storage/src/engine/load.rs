@@ -19,7 +19,6 @@ use crate::watch::{Touched, Watch, WatchState};
 use crate::{CollectionId, Commit, Engine, IndexId, Result, Snapshot, StorageError, TreeId, WriteSet};
 use nestor_model::ErrorCode;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Bytes of keys and values that go into the base at a time: checkpoints wait for as long as that takes.
 const LOAD_BYTES: usize = 32 << 20;
@@ -136,11 +135,9 @@ impl Engine {
         work: impl FnOnce(Snapshot, Touched) -> Result<Option<WriteSet>, E>,
     ) -> Result<Option<Commit>, E> {
         let inner = &*self.inner;
-        if inner.closed.load(Ordering::Acquire) {
-            return Err(StorageError::Closed.into());
-        }
         inner.make_room(0)?;
         let mut sequencer = inner.lock_sequencer();
+        inner.check_open()?;
         let Some(ws) = work(self.snapshot(), watch.state.take())? else {
             return Ok(None);
         };
@@ -167,10 +164,8 @@ impl Engine {
 
 impl Inner {
     fn load(&self, store: &Store, place: (CollectionId, IndexId), entries: &mut dyn ChangeSource) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) {
-            return Err(StorageError::Closed);
-        }
         let _no_checkpoint = self.checkpointer.pause();
+        self.check_open()?;
         let current = Snapshot { state: self.current() };
         let tree = building(&current, place)?;
         // The base never knows more than the journal has on disk: it has that the index is being built.

@@ -67,6 +67,8 @@ struct Inner {
     large: AtomicBool,
     /// The group that has the sequencer is large: it takes milliseconds.
     long_group: AtomicBool,
+    /// Set under the sequencer's lock. Whoever is about to change the store looks under that lock, or under the
+    /// checkpointer's, which closing takes afterwards.
     closed: AtomicBool,
 }
 
@@ -259,9 +261,7 @@ impl Engine {
                 lsn: Lsn(state.seq),
             });
         }
-        if inner.closed.load(Ordering::Acquire) {
-            return Err(StorageError::Closed);
-        }
+        inner.check_open()?;
         let prepared = inner.prepare(ws)?;
         inner.make_room(prepared.frame.len())?;
         inner.brakes.wait(&prepared.ws.trees);
@@ -360,7 +360,7 @@ impl Engine {
 
     /// Merges everything committed so far into the base, and returns when that is durable.
     pub fn checkpoint(&self) -> Result<()> {
-        self.inner.checkpoint()
+        self.inner.checkpoint(Inner::check_open)
     }
 
     /// Closes the store: a checkpoint, so that the next start has nothing to replay, and no commits any more. Reading
@@ -467,9 +467,17 @@ impl Inner {
             drop(state);
             let before = || self.before_wait();
             let is_full = self.checkpointer.hold_back(bytes, bytes_max, commit_bytes, before)?;
-            if !is_full || self.closed.load(Ordering::Acquire) {
+            if !is_full {
                 return Ok(());
             }
+            self.check_open()?;
+        }
+    }
+
+    fn check_open(&self) -> Result<()> {
+        match self.closed.load(Ordering::Acquire) {
+            true => Err(StorageError::Closed),
+            false => Ok(()),
         }
     }
 
@@ -512,7 +520,11 @@ impl Inner {
         let members = queue.into_iter().map(|(prepared, ticket)| (prepared, Some(ticket)));
         for (prepared, ticket) in members.chain(own.map(|prepared| (prepared, None))) {
             left -= 1;
-            match sequencer.accept(&mut group, prepared, left > 0) {
+            // It may have been closed while the commit waited.
+            let accepted = self
+                .check_open()
+                .and_then(|()| sequencer.accept(&mut group, prepared, left > 0));
+            match accepted {
                 Ok(()) => tickets.push(ticket),
                 Err(error) => leave(ticket, Err(error), &mut done.own),
             }
@@ -598,10 +610,10 @@ impl Guard {
             return Ok(());
         };
         let inner = &self.inner;
+        let sequencer = inner.lock_sequencer();
         inner.closed.store(true, Ordering::Release);
-        // Commits that were under way when the flag was set are in the memtable once the lock is free.
-        drop(inner.lock_sequencer());
-        let result = inner.checkpoint();
+        drop(sequencer);
+        let result = inner.checkpoint(|_| Ok(()));
         inner.checkpointer.stop();
         if let Some(store) = &inner.store {
             store.journal.syncer.stop();

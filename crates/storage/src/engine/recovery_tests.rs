@@ -561,7 +561,10 @@ fn a_checkpoint_does_not_rely_on_a_segment_without_commits() {
     disk.free.store(1_000_000, Ordering::SeqCst);
     let engine = Engine::open(dir.path(), options).unwrap();
     put(&engine, "c").unwrap();
-    assert_eq!((keys(&engine), oplog(&engine, Timestamp::default())), ("ac".into(), "ac".into()));
+    assert_eq!(
+        (keys(&engine), oplog(&engine, Timestamp::default())),
+        ("ac".into(), "ac".into())
+    );
 }
 
 #[test]
@@ -823,6 +826,52 @@ fn a_base_that_cannot_grow_holds_writers_back_until_it_can() {
     assert_eq!(count(&engine), written);
     engine.crash();
     assert_eq!(count(&Engine::open(dir.path(), options).unwrap()), written);
+}
+
+/// What a commit does when it is about to wait.
+static BEFORE_WAIT: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
+
+#[test]
+fn a_commit_that_waited_while_the_store_was_closed_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = Arc::new(FullBase::default());
+    base.full.store(true, Ordering::SeqCst);
+    let mut options = options();
+    options.memtable_bytes_max = 20_000;
+    options.base = Some(base.clone());
+    options.before_wait = Some(|| {
+        if let Some(close) = BEFORE_WAIT.lock().unwrap().take() {
+            close();
+        }
+    });
+    let engine = Engine::open(dir.path(), options.clone()).unwrap();
+    let closing = engine.clone();
+    *BEFORE_WAIT.lock().unwrap() = Some(Box::new(move || {
+        base.full.store(false, Ordering::SeqCst);
+        closing.close().unwrap();
+    }));
+    let mut written = 0u32;
+    let refused = loop {
+        let mut ws = engine.begin();
+        ws.put(T, written.to_be_bytes(), [7; 200]);
+        match engine.commit(ws) {
+            Ok(_) => written += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(
+        BEFORE_WAIT.lock().unwrap().is_none(),
+        "it was closed while a commit waited"
+    );
+    assert!(matches!(refused, StorageError::Closed), "{refused}");
+    let last = engine.last_lsn();
+    drop(engine);
+    let engine = Engine::open(dir.path(), options).unwrap();
+    assert_eq!(
+        (engine.last_lsn(), engine.stats().memtable_bytes),
+        (last, 0),
+        "all is in the base"
+    );
 }
 
 /// A checkpoint of several transactions that stops between them leaves a state to go on from, with and without a

@@ -6,6 +6,7 @@ use crate::base::changes;
 use crate::check::check;
 use nestor_model::{Document, Namespace, doc};
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 fn open(dir: &Path) -> Engine {
@@ -125,6 +126,27 @@ fn nothing_is_loaded_into_a_dropped_tree() {
     engine.close().unwrap();
     drop(engine);
     assert_eq!(check(dir.path(), &|_, _, _| None).unwrap().base.entries, 2);
+}
+
+#[test]
+fn nothing_is_loaded_into_a_closed_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let place = start(&engine);
+    let pause = engine.inner.checkpointer.pause();
+    std::thread::scope(|scope| {
+        let loading = scope.spawn(|| load(&engine, place, &keys(0..1000)));
+        // It gets as far as to wait for its turn; if not, there is only less to test.
+        (0..10_000).for_each(|_| std::thread::yield_now());
+        let closing = scope.spawn(|| engine.close());
+        while !engine.inner.closed.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        drop(pause);
+        assert!(matches!(loading.join().unwrap(), Err(StorageError::Closed)));
+        closing.join().unwrap().unwrap();
+    });
+    assert!(matches!(engine.checkpoint(), Err(StorageError::Closed)));
 }
 
 #[test]
