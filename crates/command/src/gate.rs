@@ -6,7 +6,10 @@ use crate::dispatch::Flags;
 use crate::fail_points::FailPoints;
 use crate::parameters::Param;
 use crate::request::Park;
+use nestor_exec::Interrupt;
+use nestor_exec::write::admission::Admission;
 use nestor_model::{Result, bail};
+use nestor_storage::{BaseHold, Engine};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -20,6 +23,10 @@ pub struct Gates {
     /// Bits of [`FSYNC`], [`WRITE_BLOCK`], [`FAIL`], [`API`].
     closed: AtomicU32,
     fsync_locks: AtomicI64,
+    /// What `fsync` holds while it is locked.
+    held: Mutex<Option<BaseHold>>,
+    /// Attempts at a write pass it.
+    pub admission: Admission,
     write_block: Mutex<Option<String>>,
     /// Fail points.
     pub fail_points: FailPoints,
@@ -55,21 +62,52 @@ impl Gates {
         self.fsync_locks.load(Ordering::Acquire)
     }
 
-    /// Locks once more; returns how often it is locked now.
-    pub fn fsync_lock(&self) -> i64 {
-        let locks = self.fsync_locks.fetch_add(1, Ordering::AcqRel) + 1;
-        self.set(FSYNC, true);
-        locks
+    /// Locks once more; returns how often it is locked now. The first lock waits for the writes that run, and puts all that is
+    /// committed into the base: from then on the files do not change, and a copy of them opens without replay.
+    ///
+    /// Errors: 24 when writes still run at `deadline`, those of the interrupt and of a checkpoint. It is not locked then.
+    pub fn fsync_lock(&self, engine: &Engine, deadline: Instant, interrupt: &Interrupt) -> Result<i64> {
+        let mut held = crate::lock(&self.held);
+        if held.is_none() {
+            self.set(FSYNC, true);
+            match self.stand_still(engine, deadline, interrupt) {
+                Ok(hold) => *held = Some(hold),
+                Err(error) => {
+                    self.set(FSYNC, false);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(self.fsync_locks.fetch_add(1, Ordering::AcqRel) + 1)
+    }
+
+    fn stand_still(&self, engine: &Engine, deadline: Instant, interrupt: &Interrupt) -> Result<BaseHold> {
+        if !self.admission.close(deadline, interrupt)? {
+            bail!(
+                LockTimeout,
+                "timed out waiting for writes to end before locking them out"
+            );
+        }
+        if let Err(error) = engine.checkpoint() {
+            self.admission.open();
+            return Err(error.into());
+        }
+        Ok(engine.hold_base())
     }
 
     /// Unlocks once; returns how often it is still locked, or `None` when it was not.
     pub fn fsync_unlock(&self) -> Option<i64> {
-        let before = self
-            .fsync_locks
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n > 0).then(|| n - 1))
-            .ok()?;
-        self.set(FSYNC, before > 1);
-        Some(before - 1)
+        let mut held = crate::lock(&self.held);
+        if held.is_none() {
+            return None;
+        }
+        let left = self.fsync_locks.fetch_sub(1, Ordering::AcqRel) - 1;
+        if left == 0 {
+            *held = None;
+            self.set(FSYNC, false);
+            self.admission.open();
+        }
+        Some(left)
     }
 
     /// The reason for which users' writes are blocked, if they are.
@@ -154,10 +192,22 @@ mod tests {
     #[test]
     fn fsync_locks_nest() {
         let gates = Gates::default();
+        let engine = Engine::ephemeral(nestor_storage::EngineOptions::at_time(1_700_000_000));
+        let lock = || {
+            gates
+                .fsync_lock(&engine, Instant::now(), &Interrupt::default())
+                .expect("nobody writes")
+        };
         assert_eq!(gates.fsync_unlock(), None);
-        assert_eq!((gates.fsync_lock(), gates.fsync_lock()), (1, 2));
+        assert_eq!((lock(), lock()), (1, 2));
         assert_eq!(gates.closed.load(Ordering::Relaxed), FSYNC);
         assert_eq!((gates.fsync_unlock(), gates.fsync_unlock()), (Some(1), Some(0)));
         assert_eq!(gates.closed.load(Ordering::Relaxed), 0);
+        let writing = gates.admission.try_enter();
+        let error = gates.fsync_lock(&engine, Instant::now(), &Interrupt::default());
+        assert_eq!(error.expect_err("somebody writes").code().number(), 24);
+        assert_eq!(gates.closed.load(Ordering::Relaxed), 0);
+        drop(writing);
+        assert_eq!(lock(), 1);
     }
 }

@@ -58,7 +58,7 @@ pub use request::{Outcome, Park, Request, Sequence, Wait};
 pub use service::{Service, ServiceOptions};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::sync::{Mutex, MutexGuard};
 

@@ -315,6 +315,7 @@ pub fn commit(context: &Context<'_>, mut txn: Box<Transaction>) -> Result<Option
     let Transaction { ws, tally, .. } = *txn;
     let mut last = None;
     if !ws.is_empty() {
+        let _admitted = context.service.node.gates.admission.enter(&context.interrupt)?;
         let commit = context.service.engine.commit(ws)?;
         last = Some((commit.lsn, commit.optime));
     }

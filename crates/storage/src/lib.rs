@@ -38,7 +38,7 @@ pub mod write_set;
 pub use bytes::Bytes;
 pub use catalog::{Catalog, Collection, CollectionKind, Database, Index};
 pub use cursor::Cursor;
-pub use engine::{Engine, EngineOptions, EngineStats, Subscription};
+pub use engine::{BaseHold, Engine, EngineOptions, EngineStats, Subscription};
 pub use error::{Result, StorageError};
 pub use ids::{CollectionId, IndexId, Lsn, TreeId};
 pub use oplog::OplogCursor;

@@ -30,6 +30,7 @@ pub fn prepare(service: &Service, db: &str) -> Result<()> {
     }
     let uuid = service.new_uuid();
     with_retry(&Interrupt::default(), || {
+        let _admitted = service.node.gates.admission.enter(&Interrupt::default())?;
         let mut ws = service.engine.begin();
         open(&mut ws, &ns, uuid)?;
         service.engine.commit(ws)?;
@@ -44,13 +45,17 @@ fn open(ws: &mut WriteSet, ns: &Namespace, uuid: [u8; 16]) -> Result<Arc<Collect
     }
 }
 
-/// Adds a document. It is in a commit of its own, whatever became of the operation it describes.
+/// Adds a document, unless `fsync` has locked writes out. It is in a commit of its own, whatever became of the operation it
+/// describes.
 pub fn insert(service: &Service, db: &str, doc: &Document) -> Result<()> {
     let ns = Namespace::new(db, COLLECTION);
     let uuid = service.new_uuid();
     let doc: RawDocBuf = doc.to_raw();
     let op = OpContext::new(crate::clock::now_ms(), service.last_time(), 0);
     with_retry(&Interrupt::default(), || {
+        let Some(_admitted) = service.node.gates.admission.try_enter() else {
+            return Ok(());
+        };
         let mut ws = service.engine.begin();
         let collection = open(&mut ws, &ns, uuid)?;
         Writer::new(&mut ws, collection, &op, None)?.insert(doc.clone(), None)?;

@@ -98,6 +98,7 @@ impl Context<'_> {
                 figures.write_conflicts += 1;
             }
             attempts += 1;
+            let _admitted = self.service.node.gates.admission.enter(&self.interrupt)?;
             let mut ws = engine.begin();
             let out = work(&mut ws)?;
             if !ws.is_empty() {

@@ -1,11 +1,13 @@
 //! Writes of single documents: record, index entries, counts and oplog entry in one write set.
 //!
 //! Reading order: [`Writer`] (what all writes share), `insert`, `update`, `delete`, `entries` (index
-//! upkeep), [`oplog`] (the entries), [`capped`], [`build`] (indexes of filled collections).
+//! upkeep), [`oplog`] (the entries), [`capped`], [`build`] (indexes of filled collections), [`admission`] (who
+//! may commit).
 //!
 //! Nothing here but [`build`] commits. A failed write may have changed part of the write set: the caller takes a
 //! savepoint before, or drops the write set.
 
+pub mod admission;
 pub mod build;
 pub mod capped;
 mod delete;

@@ -23,7 +23,7 @@ use crate::memtable::{Memtable, NewestEntries};
 use crate::{Bytes, CollectionId, Result, StorageError, TreeId};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// How long to wait after a checkpoint failed before the next try.
@@ -61,6 +61,8 @@ struct State {
     stop: bool,
     failed: Option<StorageError>,
     done: u64,
+    /// How many want the base to stay as it is.
+    holds: u32,
 }
 
 /// What a checkpoint writes.
@@ -72,9 +74,42 @@ struct Frozen {
 }
 
 impl Checkpointer {
-    /// Keeps checkpoints from running until the guard is dropped; waits for one that runs.
+    /// Keeps checkpoints from running until the guard is dropped; waits for one that runs, and for those who hold the base.
     pub(super) fn pause(&self) -> impl Drop + '_ {
-        self.frozen.lock().expect("no holder of the lock panics")
+        self.begin()
+    }
+
+    /// The right to change the base, once nobody holds it.
+    fn begin(&self) -> MutexGuard<'_, Option<Frozen>> {
+        let held = |s: &mut State| s.holds > 0;
+        loop {
+            let state = self.state.lock().expect("no holder of the lock panics");
+            let state = self.changed.wait_while(state, held);
+            drop(state.expect("no holder of the lock panics"));
+            let frozen = self.frozen.lock().expect("no holder of the lock panics");
+            if !held(&mut self.state.lock().expect("no holder of the lock panics")) {
+                return frozen;
+            }
+        }
+    }
+
+    /// Keeps the base as it is until [`Checkpointer::release`]; waits for who is changing it.
+    pub(super) fn hold(&self) {
+        self.state.lock().expect("no holder of the lock panics").holds += 1;
+        drop(self.frozen.lock().expect("no holder of the lock panics"));
+    }
+
+    pub(super) fn release(&self) {
+        let mut state = self.state.lock().expect("no holder of the lock panics");
+        state.holds = state.holds.saturating_sub(1);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Lets go of the base whoever holds it: the store closes.
+    pub(super) fn end_holds(&self) {
+        self.state.lock().expect("no holder of the lock panics").holds = 0;
+        self.changed.notify_all();
     }
 
     /// Asks for a checkpoint.
@@ -215,7 +250,7 @@ impl Inner {
     /// a second waits. `may` is asked when its turn has come.
     pub(super) fn checkpoint(&self, may: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
         let Some(store) = &self.store else { return Ok(()) };
-        let mut frozen = self.checkpointer.frozen.lock().expect("no holder of the lock panics");
+        let mut frozen = self.checkpointer.begin();
         may(self)?;
         // One that was left over by a failure first, then what came since.
         let mut result = self.merge_frozen(store, &mut frozen);

@@ -363,6 +363,13 @@ impl Engine {
         self.inner.checkpoint(Inner::check_open)
     }
 
+    /// Keeps the base as it is: until the hold is dropped or the store closes, no checkpoint and no [`Engine::load`] changes it, and
+    /// no segment of the journal is removed. Waits for one that runs. Commits go on, into the journal.
+    pub fn hold_base(&self) -> BaseHold {
+        self.inner.checkpointer.hold();
+        BaseHold(self.inner.clone())
+    }
+
     /// Closes the store: a checkpoint, so that the next start has nothing to replay, and no commits any more. Reading
     /// from snapshots goes on. Dropping the last handle does the same and ignores errors.
     pub fn close(&self) -> Result<()> {
@@ -396,6 +403,21 @@ impl Engine {
             }
             running.threads.into_iter().for_each(|t| t.join().unwrap());
         }
+    }
+}
+
+/// See [`Engine::hold_base`].
+pub struct BaseHold(Arc<Inner>);
+
+impl Drop for BaseHold {
+    fn drop(&mut self) {
+        self.0.checkpointer.release();
+    }
+}
+
+impl std::fmt::Debug for BaseHold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("BaseHold")
     }
 }
 
@@ -613,6 +635,7 @@ impl Guard {
         let sequencer = inner.lock_sequencer();
         inner.closed.store(true, Ordering::Release);
         drop(sequencer);
+        inner.checkpointer.end_holds();
         let result = inner.checkpoint(|_| Ok(()));
         inner.checkpointer.stop();
         if let Some(store) = &inner.store {

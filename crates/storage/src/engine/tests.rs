@@ -330,3 +330,28 @@ fn a_transaction_reserves_what_it_wrote() {
     put(&engine, "a", "5");
     assert_eq!(text(&engine.snapshot()), "a=5 b=0 c=4");
 }
+
+#[test]
+fn a_held_base_stays_as_it_is_until_the_hold_or_the_store_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = || std::fs::read(dir.path().join("base.nestor")).unwrap();
+    let engine = Engine::open(dir.path(), EngineOptions::at_time(100)).unwrap();
+    put(&engine, "a", "1");
+    engine.checkpoint().unwrap();
+    let (one, two) = (engine.hold_base(), engine.hold_base());
+    let before = base();
+    put(&engine, "a", "2");
+    let other = engine.clone();
+    let checkpoint = std::thread::spawn(move || other.checkpoint());
+    drop(one);
+    for _ in 0..100 {
+        put(&engine, "b", "1");
+        assert!(!checkpoint.is_finished() && base() == before);
+    }
+    drop(two);
+    checkpoint.join().unwrap().unwrap();
+    assert!(base() != before);
+    // Whoever closes does not wait for a hold.
+    let _hold = engine.hold_base();
+    engine.close().unwrap();
+}

@@ -63,6 +63,7 @@ pub fn beside_writers(context: &Context<'_>, collection: CollectionId, indexes: 
         spill_dir: service.spill_dir.clone(),
         interrupt: &context.interrupt,
         op: &op,
+        admission: &service.node.gates.admission,
         progress: &listed.build.progress,
     };
     let result = build_indexes(&service.engine, collection, &ids, &options, |ws| {

@@ -25,6 +25,7 @@ mod sorter;
 pub use progress::{BuildProgress, Phase};
 pub use sorter::{KeySorter, Sorted};
 
+use super::admission::Admission;
 use super::{IndexWriter, Writer, duplicate_key, with_retry};
 use crate::interrupt::Interrupt;
 use distinct::Distinct;
@@ -59,6 +60,8 @@ pub struct BuildOptions<'b> {
     pub interrupt: &'b Interrupt,
     /// Time of the operation.
     pub op: &'b OpContext,
+    /// Before each commit.
+    pub admission: &'b Admission,
     /// Told how far it is.
     pub progress: &'b BuildProgress,
 }
@@ -330,6 +333,7 @@ impl<'b> Build<'b> {
                 let interrupt = self.options.interrupt;
                 let mut found = std::mem::take(&mut self.multikey);
                 let done: Result<()> = with_retry(interrupt, || {
+                    let _admitted = self.options.admission.enter(interrupt)?;
                     let mut ws = self.engine.begin();
                     self.catch_up(&mut ws, &now, &some, *pass, &mut found)?;
                     self.engine.commit(ws)?;
@@ -410,6 +414,7 @@ impl<'b> Build<'b> {
         let engine = self.engine;
         // An open transaction that has changed the catalog entry is waited for.
         with_retry(self.options.interrupt, || {
+            let _admitted = self.options.admission.enter(self.options.interrupt)?;
             let mut pending = std::mem::take(&mut self.pending);
             let mut multikey = self.multikey.clone();
             let result = engine.commit_alone(&self.watch, |now, touched| -> Result<Option<WriteSet>> {

@@ -307,6 +307,7 @@ fn finish(service: &Service, (id, index, listed): (CollectionId, IndexId, Listed
     let op = OpContext::new(0, Default::default(), 0);
     let interrupt = Interrupt::default();
     let options = BuildOptions {
+        admission: &service.node.gates.admission,
         // So little that it spills.
         memory_bytes_max: 10_000,
         spill_dir: service.spill_dir.clone(),
