@@ -244,3 +244,35 @@ def test_views_and_capped_collections_are_counted(db, counted):
     assert counted("catalogStats.collections") == 2
     assert counted("catalogStats.capped") == 1
     assert counted("catalogStats.views") == 1
+
+
+def test_db_stats_know_the_file_system(start, db):
+    stats = db.command("dbStats")
+    assert 0 < stats["fsUsedSize"] <= stats["fsTotalSize"]
+    scaled = db.command("dbStats", scale=1 << 20)
+    assert scaled["fsTotalSize"] == stats["fsTotalSize"] / (1 << 20)
+    in_memory = start().client()
+    assert "fsTotalSize" not in in_memory.test.command("dbStats")
+
+
+def test_each_start_is_noted_in_the_startup_log(start, tmp_path):
+    server = start(tmp_path / "data")
+    client = server.client()
+    (first,) = client.local.startup_log.find()
+    assert first["_id"] == f"{first['hostname']}-{int(first['startTime'].timestamp() * 1000)}"
+    assert first["pid"] == client.admin.command("serverStatus")["pid"]
+    assert first["buildinfo"]["version"] == client.server_info()["version"]
+    assert first["cmdLine"] == client.admin.command("getCmdLineOpts")["parsed"]
+    assert not list(client.local["oplog.rs"].find({"ns": "local.startup_log"}))
+    server.stop()
+    again = start(tmp_path / "data").client()
+    starts = list(again.local.startup_log.find())
+    assert starts[0] == first and len(starts) == 2
+
+
+def test_host_info_describes_the_machine(db):
+    extra = db.client.admin.command("hostInfo")["extra"]
+    assert extra["pageSize"] >= 4096 and extra["numPages"] > 0 and extra["maxOpenFiles"] > 0
+    assert extra["kernelVersion"] in extra["versionString"]
+    for name in ("cpuFrequencyMHz", "cpuFeatures"):
+        assert extra.get(name, "as the machine has it") != ""

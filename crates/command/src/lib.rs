@@ -42,6 +42,7 @@ pub mod server_state;
 pub mod service;
 pub mod sessions;
 pub mod snapshots;
+pub mod startup_log;
 pub mod top;
 pub mod transaction;
 pub mod transaction_counts;

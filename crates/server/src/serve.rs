@@ -304,6 +304,16 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
     }
     let service = Arc::new(service);
     set_parameters(&service, &options)?;
+    if let Err(error) = service.log_start() {
+        let attr = doc! { "error": error.to_string() };
+        log.warn(
+            "CONTROL",
+            20_004,
+            "initandlisten",
+            "Cannot write to local.startup_log",
+            attr,
+        );
+    }
     let server = Arc::new(Server::new(service, connections_max));
 
     if bound.addresses.iter().any(|address| !address.ip().is_loopback()) {

@@ -72,16 +72,52 @@ fn write(reply: &mut RawWriter) {
     );
     reply.end();
     reply.begin_document("extra");
-    reply.append("cpuString", system_value("/proc/cpuinfo", "model name", ':').as_str());
-    reply.append(
-        "versionString",
-        std::fs::read_to_string("/proc/version").unwrap_or_default().trim(),
-    );
+    write_extra(reply, memory_mib);
     reply.end();
+}
+
+/// What more the system says; what it does not say is left out.
+fn write_extra(reply: &mut RawWriter, memory_mib: i64) {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    for (name, text) in [
+        ("cpuString", system_value("/proc/cpuinfo", "model name", ':')),
+        ("versionString", read("/proc/version")),
+        ("kernelVersion", read("/proc/sys/kernel/osrelease")),
+        ("cpuFrequencyMHz", system_value("/proc/cpuinfo", "cpu MHz", ':')),
+        ("cpuFeatures", system_value("/proc/cpuinfo", "flags", ':')),
+    ] {
+        if !text.trim().is_empty() {
+            reply.append(name, text.trim());
+        }
+    }
+    let page_bytes = rustix::param::page_size() as i64;
+    reply.append("pageSize", page_bytes);
+    reply.append("numPages", memory_mib * (1 << 20) / page_bytes.max(1));
+    if let Some(files) = open_files_max(&read("/proc/self/limits")) {
+        reply.append("maxOpenFiles", files);
+    }
+}
+
+/// The limit of open files of the process: the soft one, which is the first of the two in `/proc/self/limits`.
+fn open_files_max(limits: &str) -> Option<i64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// The memory a container may use.
 fn memory_limit_mib() -> Option<i64> {
     let text = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok()?;
     Some(text.trim().parse::<i64>().ok()? / (1 << 20))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_of_open_files_is_the_soft_one() {
+        let limits = "Limit  Soft Limit  Hard Limit  Units\nMax open files            1024                 524288               files\n";
+        assert_eq!(open_files_max(limits), Some(1024));
+        assert_eq!(open_files_max("Max open files unlimited unlimited files"), None);
+    }
 }

@@ -2,19 +2,14 @@
 
 use crate::dispatch::{CommandSpec, Flags};
 
-/// The command.
+/// The command. Fields it does not know it passes over, as MongoDB does.
 pub const SPEC: CommandSpec = CommandSpec {
     name: "whatsmyuri",
     aliases: &[],
     flags: Flags::QUIET,
     help: "Says which address the connection comes from.",
     run: |context, reply| {
-        WhatsMyUri::parse(context.body, context.sequences)?;
         reply.append("you", context.conn.peer.as_str());
         Ok(())
     },
 };
-
-crate::args! {
-    struct WhatsMyUri: "whatsmyuri" command {}
-}

@@ -1,11 +1,11 @@
 //! `validate`: checks that every record decodes and that indexes and records agree.
 
 use crate::Context;
-use crate::args::CollectionName;
+use crate::args::{Arg, At, CollectionName};
 use crate::dispatch::{CommandSpec, Flags};
 use crate::names;
 use nestor_exec::write::IndexWriter;
-use nestor_model::{Document, RawDoc, RawWriter, Result, Value, bail, doc};
+use nestor_model::{Document, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_query::env::OpContext;
 use nestor_storage::{Bytes, Collection, View};
 
@@ -18,24 +18,41 @@ pub const SPEC: CommandSpec = CommandSpec {
     run,
 };
 
-crate::args! {
-    /// Arguments of `validate`.
-    pub struct ValidateArgs<'a>: "validate" command {
-        "validate" => coll: CollectionName<'a>,
-        "full" => full: bool,
-        "repair" => repair: bool,
-        "metadata" => metadata: bool,
-        "background" => background: bool,
-        "checkBSONConformance" => check_bson_conformance: bool,
-        "fixMultikey" => fix_multikey: bool,
-        "enforceFastCount" => enforce_fast_count: bool,
-        "logDiagnostics" => log_diagnostics: bool,
+/// Arguments of `validate`. Each switch is on for what counts as true, and fields it does not know it passes over, as
+/// MongoDB does; `fixMultikey` too, because commits keep track of arrays and there is nothing to fix.
+struct ValidateArgs<'a> {
+    coll: &'a str,
+    full: bool,
+    repair: bool,
+    metadata: bool,
+    background: bool,
+    check_bson_conformance: bool,
+    enforce_fast_count: bool,
+}
+
+impl<'a> ValidateArgs<'a> {
+    fn parse(body: RawDoc<'a>) -> Result<Self> {
+        let is_on = |name: &str| body.get(name).is_some_and(|value| value.truthy());
+        let coll = body.iter().next().map_or(ValueRef::Null, |(_, name)| name);
+        let at = At {
+            path: "validate",
+            field: "validate",
+        };
+        Ok(Self {
+            coll: CollectionName::parse(coll, at)?.map_or("", |name| name.0),
+            full: is_on("full"),
+            repair: is_on("repair"),
+            metadata: is_on("metadata"),
+            background: is_on("background"),
+            check_bson_conformance: is_on("checkBSONConformance"),
+            enforce_fast_count: is_on("enforceFastCount"),
+        })
     }
 }
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
-    let args = ValidateArgs::parse(context.body, context.sequences)?;
-    let ns = names::collection(context.db(), args.coll.0)?;
+    let args = ValidateArgs::parse(context.body)?;
+    let ns = names::collection(context.db(), args.coll)?;
     check(&args)?;
     let snapshot = context.read_snapshot()?;
     let Some(collection) = snapshot.catalog().get(&ns).cloned() else {

@@ -1,0 +1,45 @@
+//! `local.startup_log`: a document for each start of the server.
+//!
+//! Source: manual, "The local Database".
+
+use crate::commands::diagnostic::{build_info, host_info};
+use crate::service::Service;
+use nestor_exec::Interrupt;
+use nestor_exec::write::{Writer, with_retry};
+use nestor_model::{Document, Namespace, RawWriter, Result, Value, doc};
+use nestor_query::env::OpContext;
+use nestor_storage::View;
+
+impl Service {
+    /// Adds the document of this start. It belongs to this node alone: nothing of it is in the oplog.
+    pub fn log_start(&self) -> Result<()> {
+        let ns = Namespace::new("local", "startup_log");
+        let document = self.start_document().to_raw();
+        let op = OpContext::new(crate::clock::now_ms(), self.last_time(), 0);
+        with_retry(&Interrupt::default(), || {
+            let mut ws = self.engine.begin();
+            // Whoever dropped it does not want it.
+            let Some(collection) = ws.catalog().get(&ns).cloned() else {
+                return Ok(());
+            };
+            Writer::new(&mut ws, collection, &op, None)?.insert(document.clone(), None)?;
+            self.engine.commit(ws)?;
+            Ok(())
+        })
+    }
+
+    fn start_document(&self) -> Document {
+        let host = host_info::host_name();
+        let started_ms = self.node.started_ms;
+        let mut build = RawWriter::new();
+        build_info::write(&mut build);
+        doc! {
+            "_id": format!("{host}-{started_ms}"),
+            "hostname": host,
+            "startTime": Value::DateTime(started_ms),
+            "cmdLine": self.node.options.parsed.clone(),
+            "pid": i64::from(std::process::id()),
+            "buildinfo": build.into_doc(),
+        }
+    }
+}
