@@ -1,105 +1,221 @@
-//! `nestor check DIR`: verifies a data directory offline. Every record has to decode, every index entry has
-//! to have its record and every record its index entries.
+//! `nestor check DIR`: verifies a data directory offline and changes nothing in it. Every page, every frame of the
+//! journal, every record has to be sound; every index entry has to have its record and every record its index entries.
+//!
+//! Exit status: 0 when no fault was found (a note is none), 1 for faults, 2 when the directory cannot be checked.
 
-use crate::Database;
-use nestor_model::{ValueRef, doc};
+use nestor_exec::write::document_keys;
+use nestor_storage::check::{self, CheckReport, CollectionReport};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Checks the directory and prints what is in it. An error, for people to read, says what is wrong: the
-/// directory cannot be opened, a file is damaged (with its name and offset), or collections are inconsistent.
-pub fn run(dir: &Path) -> Result<(), String> {
-    if !dir.is_dir() {
-        return Err(format!("{} is no directory", dir.display()));
-    }
-    let db = Database::open(dir).map_err(|e| e.to_string())?;
-    let mut out = io::stdout().lock();
-    let mut faults = 0;
-    for database in names(&db, "admin", doc! { "listDatabases": 1, "nameOnly": true }, "databases")? {
-        let list = doc! { "listCollections": 1, "filter": doc! { "type": "collection" }, "nameOnly": true, "cursor": doc! { "batchSize": 1_000_000 } };
-        for collection in names(&db, &database, list, "cursor.firstBatch")? {
-            faults += check_collection(&db, &database, &collection, &mut out)?;
-        }
-    }
-    match faults {
-        0 => writeln!(out, "no faults found").map_err(|e| e.to_string()),
-        faults => Err(format!("{faults} collections are inconsistent")),
-    }
+/// Whether a directory holds what it should.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// No fault was found.
+    Sound,
+    /// Faults were found and printed.
+    Damaged,
 }
 
-/// The names in an array of documents in the reply to a command.
-fn names(db: &Database, database: &str, command: nestor_model::Document, path: &str) -> Result<Vec<String>, String> {
-    let mut command = command;
-    command.push("$db", database);
-    let reply = db.run_command(command).map_err(|e| e.message().to_owned())?;
-    let mut names = Vec::new();
-    if let Some(items) = reply.path(path).and_then(|items| items.as_array()) {
-        for item in items.iter() {
-            if let ValueRef::Document(item) = item {
-                names.extend(item.get("name").and_then(ValueRef::as_str).map(str::to_owned));
-            }
-        }
-    }
-    Ok(names)
+/// Checks the directory and prints what is in it. An error, for people to read, says why it cannot be checked.
+pub fn run(dir: &Path) -> Result<Verdict, String> {
+    let report = check::check(dir, &document_keys).map_err(|e| e.to_string())?;
+    print(&report, &mut io::stdout().lock()).map_err(|e| e.to_string())
 }
 
-/// Prints a line about a collection; returns 1 when it is inconsistent.
-fn check_collection(db: &Database, database: &str, collection: &str, out: &mut impl Write) -> Result<usize, String> {
-    let reply = db
-        .run_command(doc! { "validate": collection, "full": true, "$db": database })
-        .map_err(|e| format!("{database}.{collection}: {}", e.message()))?;
-    let printed = |e: io::Error| e.to_string();
-    let number = |value: Option<ValueRef<'_>>| value.map_or("?".to_owned(), |value| format!("{value:?}"));
-    write!(
+fn print(report: &CheckReport, out: &mut impl Write) -> io::Result<Verdict> {
+    let base = &report.base;
+    writeln!(
         out,
-        "{database}.{collection}: {} documents",
-        number(reply.get("nrecords"))
-    )
-    .map_err(printed)?;
-    if let Some(ValueRef::Document(keys)) = reply.get("keysPerIndex") {
-        for (index, count) in keys.iter() {
-            write!(out, ", {} entries in {index}", number(Some(count))).map_err(printed)?;
-        }
+        "base: {} entries in {} pages of {} bytes, {} of them free",
+        base.entries, base.pages, base.page_bytes, base.free_pages
+    )?;
+    writeln!(
+        out,
+        "journal: {} commits in {} segments, {} of them not in the base yet; {} oplog entries",
+        report.commits, report.segments, report.replayed, report.oplog_entries
+    )?;
+    for collection in &report.collections {
+        print_collection(collection, out)?;
     }
-    if reply.get("valid").is_some_and(ValueRef::truthy) {
-        writeln!(out).map_err(printed)?;
-        return Ok(0);
+    for note in &report.notes {
+        writeln!(out, "note: {note}")?;
     }
-    writeln!(out, ": INCONSISTENT").map_err(printed)?;
-    if let Some(errors) = reply.get("errors").and_then(|errors| errors.as_array()) {
-        for error in errors.iter().filter_map(ValueRef::as_str) {
-            writeln!(out, "  {error}").map_err(printed)?;
-        }
+    for fault in &report.faults {
+        writeln!(out, "FAULT: {fault}")?;
     }
-    Ok(1)
+    if report.fault_count == 0 {
+        writeln!(out, "no faults found")?;
+        return Ok(Verdict::Sound);
+    }
+    let more = report.fault_count - report.faults.len() as u64;
+    let more = if more > 0 {
+        format!(", {more} of them not shown")
+    } else {
+        String::new()
+    };
+    writeln!(out, "faults found: {}{more}", report.fault_count)?;
+    Ok(Verdict::Damaged)
+}
+
+fn print_collection(collection: &CollectionReport, out: &mut impl Write) -> io::Result<()> {
+    let CollectionReport {
+        ns,
+        documents,
+        bytes,
+        indexes,
+    } = collection;
+    write!(out, "{ns}: {documents} documents, {bytes} bytes")?;
+    for (index, entries) in indexes {
+        write!(out, ", {entries} entries in {index}")?;
+    }
+    writeln!(out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nestor_model::Value;
+    use crate::Database;
+    use nestor_model::{Document, Value, doc};
+
+    fn printed(report: &CheckReport) -> (Verdict, String) {
+        let mut out = Vec::new();
+        let verdict = print(report, &mut out).unwrap();
+        (verdict, String::from_utf8(out).unwrap())
+    }
+
+    fn run_all(db: &Database, commands: impl IntoIterator<Item = Document>) {
+        for mut command in commands {
+            command.push("$db", "shop");
+            let reply = db.run_command(command.clone());
+            let sound = reply.as_ref().is_ok_and(|reply| reply.get("writeErrors").is_none());
+            assert!(sound, "{command:?}: {reply:?}");
+        }
+    }
+
+    fn insert(collection: &str, documents: impl IntoIterator<Item = Document>) -> Document {
+        let documents: Vec<Value> = documents.into_iter().map(Value::from).collect();
+        doc! { "insert": collection, "documents": documents }
+    }
+
+    fn index(key: Document, name: &str, options: Document) -> Value {
+        let mut spec = doc! { "key": key, "name": name };
+        options
+            .iter()
+            .for_each(|(name, value)| spec.push(name, value.to_value()));
+        spec.into()
+    }
 
     #[test]
     fn counts_what_is_there() {
         let dir = tempfile::tempdir().unwrap();
         let db = Database::open(dir.path()).unwrap();
-        let documents: Vec<Value> = (0..3)
-            .map(|i| doc! { "_id": i, "tags": vec![Value::from(1), 2.into()] }.into())
-            .collect();
-        db.run_command(doc! { "insert": "orders", "documents": documents, "$db": "shop" })
-            .unwrap();
-        let index = vec![Value::from(doc! { "key": doc! { "tags": 1 }, "name": "tags_1" })];
-        db.run_command(doc! { "createIndexes": "orders", "indexes": index, "$db": "shop" })
-            .unwrap();
-        let mut out = Vec::new();
-        assert_eq!(check_collection(&db, "shop", "orders", &mut out), Ok(0));
-        assert_eq!(
-            String::from_utf8(out).unwrap(),
-            "shop.orders: 3 documents, 3 entries in _id_, 6 entries in tags_1\n"
+        let tags = |i: i32| doc! { "_id": i, "tags": vec![Value::from(1), 2.into()] };
+        run_all(
+            &db,
+            [
+                insert("orders", (0..3).map(tags)),
+                doc! { "createIndexes": "orders", "indexes": vec![index(doc! { "tags": 1 }, "tags_1", doc! {})] },
+            ],
         );
         assert!(run(dir.path()).is_err(), "it is open here");
         drop(db);
-        assert_eq!(run(dir.path()), Ok(()));
+        let report = check::check(dir.path(), &document_keys).unwrap();
+        let (verdict, text) = printed(&report);
+        assert_eq!(verdict, Verdict::Sound, "{text}");
+        assert!(
+            text.contains("\nshop.orders: 3 documents, 117 bytes, 3 entries in _id_, 6 entries in tags_1\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("\nno faults found\n"), "{text}");
         assert!(run(&dir.path().join("nothing-here")).is_err());
+    }
+
+    /// Each kind of index over documents of each shape it treats in its own way: the verifier makes the keys that
+    /// writes and builds made.
+    #[test]
+    fn knows_the_keys_of_every_kind_of_index() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Database::open(dir.path()).unwrap();
+        let french = doc! { "locale": "fr", "strength": 1 };
+        let indexes = || {
+            vec![
+                index(doc! { "a": 1, "b.c": -1 }, "compound", doc! {}),
+                index(doc! { "b.c": 1 }, "collated", doc! { "collation": french.clone() }),
+                index(doc! { "h": "hashed" }, "hashed", doc! {}),
+                index(doc! { "s": 1 }, "sparse", doc! { "sparse": true }),
+                index(doc! { "n": 1 }, "unique", doc! { "unique": true }),
+                index(
+                    doc! { "n": -1 },
+                    "partial",
+                    doc! { "partialFilterExpression": doc! { "n": doc! { "$gt": 3 } } },
+                ),
+                index(doc! { "$**": 1 }, "wildcard", doc! {}),
+            ]
+        };
+        let shapes = |from: i32| {
+            [
+                doc! { "_id": from, "n": from, "a": vec![Value::from(1), Value::Null, "x".into()], "h": 1.5 },
+                doc! { "_id": from + 1, "n": f64::from(from) + 0.5, "a": 2, "b": doc! { "c": "Été" }, "s": Value::Null },
+                doc! { "_id": from + 2, "n": format!("text {from}").as_str(), "b": vec![Value::from(doc! { "c": 1 }), doc! { "c": "é" }.into()] },
+                doc! { "_id": from + 3, "n": Value::Null, "s": vec![Value::from(vec![Value::from(1)])] },
+            ]
+        };
+        let fresh = |from: i32| {
+            shapes(from).into_iter().map(move |mut doc| {
+                doc.push("from", from);
+                doc
+            })
+        };
+        for (name, options) in [
+            ("plain", doc! {}),
+            ("collated", doc! { "collation": french.clone() }),
+            (
+                "clustered",
+                doc! { "clusteredIndex": doc! { "key": doc! { "_id": 1 }, "unique": true } },
+            ),
+        ] {
+            let mut create = doc! { "create": name };
+            options
+                .iter()
+                .for_each(|(name, value)| create.push(name, value.to_value()));
+            run_all(
+                &db,
+                [
+                    create,
+                    insert(name, fresh(0)),
+                    // Built over what is there, then kept up by writes.
+                    doc! { "createIndexes": name, "indexes": indexes() },
+                    doc! { "delete": name, "deletes": vec![Value::from(doc! { "q": doc! { "from": 0 }, "limit": 1 })] },
+                    doc! { "update": name, "updates": vec![Value::from(doc! {
+                        "q": doc! { "_id": 1 }, "u": doc! { "$set": doc! { "a": vec![Value::from(7), 8.into()], "n": 9.0 } }
+                    })] },
+                    insert(name, fresh(10).take(3)),
+                ],
+            );
+        }
+        drop(db);
+        let report = check::check(dir.path(), &document_keys).unwrap();
+        assert_eq!((report.faults, report.notes), (vec![], vec![]));
+        let counts = |collection: &CollectionReport| collection.indexes.iter().map(|(_, count)| *count).sum::<u64>();
+        let shop: Vec<_> = report.collections.iter().filter(|c| &*c.ns.db == "shop").collect();
+        assert_eq!(shop.len(), 3);
+        assert!(shop.iter().all(|c| c.documents == 6 && counts(c) > 50), "{shop:?}");
+    }
+
+    #[test]
+    fn notes_and_faults_are_printed() {
+        let report = CheckReport {
+            notes: vec!["the tail is torn".into()],
+            faults: vec!["page 7 is lost".into()],
+            fault_count: 3,
+            ..CheckReport::default()
+        };
+        let (verdict, text) = printed(&report);
+        assert_eq!(verdict, Verdict::Damaged);
+        assert!(
+            text.ends_with("note: the tail is torn\nFAULT: page 7 is lost\nfaults found: 3, 2 of them not shown\n"),
+            "{text}"
+        );
     }
 }

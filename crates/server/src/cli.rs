@@ -2,9 +2,11 @@
 
 use clap::{Args, Parser, Subcommand};
 use nestor::bench::BenchArgs;
+use nestor::check::Verdict;
 use nestor::import::ImportArgs;
 use nestor::serve::{self, AtStart, Bind, LogRotate, ServeOptions};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 /// A document database that MongoDB drivers and tools use unmodified.
 #[derive(Parser)]
@@ -18,7 +20,9 @@ struct Cli {
 enum Command {
     /// Run the server
     Serve(Box<Serve>),
-    /// Verify a data directory offline
+    /// Verify a data directory offline, changing nothing
+    ///
+    /// Exit status: 0 no fault found, 1 faults found, 2 the directory cannot be checked.
     Check {
         /// The directory
         dir: PathBuf,
@@ -113,13 +117,24 @@ struct Serve {
     print_uri: bool,
 }
 
-/// Does what the command line says. An error is for people to read.
-pub fn run() -> Result<(), String> {
-    match Cli::parse().command {
-        Command::Serve(args) => serve::run(serve_options(*args)?),
-        Command::Check { dir } => nestor::check::run(&dir),
-        Command::Import(args) => nestor::import::run(&args),
-        Command::Bench(args) => nestor::bench::run(&args),
+/// Does what the command line says and returns the exit status. What went wrong is printed for people to read.
+pub fn run() -> ExitCode {
+    let (failure, done) = match Cli::parse().command {
+        Command::Serve(args) => (1, serve_options(*args).and_then(serve::run)),
+        Command::Check { dir } => match nestor::check::run(&dir) {
+            Ok(Verdict::Damaged) => return ExitCode::FAILURE,
+            // Not the status of damage: nothing is known of the data.
+            checked => (2, checked.map(drop)),
+        },
+        Command::Import(args) => (1, nestor::import::run(&args)),
+        Command::Bench(args) => (1, nestor::bench::run(&args)),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("nestor: {message}");
+            ExitCode::from(failure)
+        }
     }
 }
 

@@ -59,6 +59,14 @@ pub enum StorageError {
         /// The directory.
         dir: PathBuf,
     },
+    /// A directory that is none of Nestor's.
+    #[error("{} is no data directory of Nestor: {reason}", dir.display())]
+    NoDataDirectory {
+        /// The directory.
+        dir: PathBuf,
+        /// How that can be told.
+        reason: String,
+    },
     /// A write or sync failed before, so what is on disk is unknown. Reads go on, writes are refused until restart.
     #[error("writes are refused after a failure of the disk: {0}")]
     ReadOnlyAfterFailure(String),
@@ -96,6 +104,7 @@ impl StorageError {
             Self::Corrupt { .. } | Self::Undecodable(_) => ErrorCode::DataCorruptionDetected,
             Self::NewerFormat { .. } => ErrorCode::UnsupportedFormat,
             Self::DirectoryInUse { .. } => ErrorCode::DBPathInUse,
+            Self::NoDataDirectory { .. } => ErrorCode::InvalidPath,
             Self::ReadOnlyAfterFailure(_) => ErrorCode::LogWriteFailed,
             Self::Closed => ErrorCode::ShutdownInProgress,
             Self::Catalog { code, .. } => *code,

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`Writer`] (what all writes share), `insert`, `update`, `delete`, `entries` (index
 //! upkeep), [`oplog`] (the entries), [`capped`], [`build`] (indexes of filled collections), [`admission`] (who
-//! may commit).
+//! may commit), `document_keys` (what the verifier of data directories needs to know).
 //!
 //! Nothing here but [`build`] commits. A failed write may have changed part of the write set: the caller takes a
 //! savepoint before, or drops the write set.
@@ -11,6 +11,7 @@ pub mod admission;
 pub mod build;
 pub mod capped;
 mod delete;
+mod document_keys;
 mod entries;
 mod insert;
 pub mod oplog;
@@ -18,6 +19,7 @@ mod retry;
 mod update;
 mod wildcard;
 
+pub use document_keys::document_keys;
 pub use entries::{IndexWriter, duplicate_key};
 pub use retry::with_retry;
 pub use update::Changed;

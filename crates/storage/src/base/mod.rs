@@ -193,7 +193,7 @@ pub struct ApplyStats {
     pub pages_freed: u64,
 }
 
-/// What [`Base::check`] found in a sound base.
+/// What a check found in a base.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// Entries.
@@ -218,6 +218,10 @@ pub struct CheckReport {
     pub pages: u64,
     /// Pages that nothing uses.
     pub free_pages: u64,
+    /// Bytes of the file behind its last page: a transaction left them that did not come to its end.
+    pub bytes_behind: u64,
+    /// One of the meta pages names the state before: a transaction was interrupted between writing them.
+    pub stale_meta: bool,
 }
 
 /// A durable ordered map that changes only by [`apply`](Base::apply).

@@ -9,46 +9,85 @@
 
 use crate::StorageError;
 use crate::error::Result;
-use crate::journal::recover;
+use crate::journal::{recover, segment};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 const VERSION: u32 = 1;
+const FORMAT: &str = "nestor.format";
+const LOCK: &str = "nestor.lock";
+/// What may lie in a directory whose version file has not been written yet.
+const OWN: [&str; 6] = [
+    LOCK,
+    "nestor.format.new",
+    "journal",
+    "base.nestor",
+    "base.nestor.new",
+    "lost+found",
+];
 
 /// A data directory that this process has locked.
 pub(crate) struct Directory {
     pub(crate) path: PathBuf,
-    /// The lock goes with the file.
-    _lock: File,
+    /// The lock goes with the file. A copy that is only read may have none.
+    _lock: Option<File>,
 }
 
 impl Directory {
     /// Makes the directory if needed, locks it and checks its version.
+    ///
+    /// Errors: [`StorageError::NoDataDirectory`] for a directory with files of others, which are left alone.
     pub(crate) fn open(path: &Path) -> Result<Self> {
+        refuse_foreign(path)?;
         let journal = path.join("journal");
         if !journal.exists() {
             create_durably(&journal).map_err(|e| StorageError::io("create", &journal, &e))?;
         }
-        let lock_path = path.join("nestor.lock");
+        let lock_path = path.join(LOCK);
         let lock = File::options()
             .create(true)
             .write(true)
             .truncate(false)
             .open(&lock_path)
             .map_err(|e| StorageError::io("open", &lock_path, &e))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(StorageError::DirectoryInUse { dir: path.to_owned() });
-            }
-            Err(error) => return Err(StorageError::io("lock", &lock_path, &error.into())),
+        lock_file(path, &lock, FlockOperation::NonBlockingLockExclusive)?;
+        let directory = Self {
+            path: path.to_owned(),
+            _lock: Some(lock),
+        };
+        if !directory.check_format()? {
+            directory.write_format()?;
+        }
+        Ok(directory)
+    }
+
+    /// Opens an existing directory for reading: changes nothing in it, so it need not be writable. Others may read it at
+    /// the same time; who wants to write is kept out.
+    ///
+    /// Errors: [`StorageError::DirectoryInUse`]: somebody has it open for writing.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let opened = |path: &Path| match File::open(path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StorageError::io("open", path, &error)),
+        };
+        if !path.is_dir() {
+            opened(path)?;
+            return Err(no_data_directory(path, "it is no directory, or does not exist"));
+        }
+        let lock = opened(&path.join(LOCK))?;
+        if let Some(lock) = &lock {
+            lock_file(path, lock, FlockOperation::NonBlockingLockShared)?;
         }
         let directory = Self {
             path: path.to_owned(),
             _lock: lock,
         };
-        directory.check_format()?;
+        if !directory.check_format()? {
+            return Err(no_data_directory(path, "there is no nestor.format in it"));
+        }
         Ok(directory)
     }
 
@@ -78,20 +117,28 @@ impl Directory {
         self.path.join("journal")
     }
 
-    /// Checks the version file, or writes it in a new directory.
-    fn check_format(&self) -> Result<()> {
-        let path = self.path.join("nestor.format");
+    /// Whether there is any segment of the journal.
+    fn has_segments(&self) -> bool {
+        fs::read_dir(self.journal()).is_ok_and(|entries| {
+            let mut names = entries.flatten().map(|entry| entry.file_name());
+            names.any(|name| name.to_str().and_then(segment::parse_name).is_some())
+        })
+    }
+
+    /// Checks the version file; false if there is none because the directory is new.
+    fn check_format(&self) -> Result<bool> {
+        let path = self.path.join(FORMAT);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                if self.base().exists() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                if self.base().exists() || self.has_segments() {
                     return Err(StorageError::Corrupt {
                         file: path,
                         offset: 0,
                         reason: "the version file is missing".into(),
                     });
                 }
-                return self.write_format(&path);
+                return Ok(false);
             }
             Err(error) => return Err(StorageError::io("open", &path, &error)),
         };
@@ -100,7 +147,7 @@ impl Directory {
             .strip_prefix("nestor ")
             .and_then(|v| v.parse::<u32>().ok())
         {
-            Some(VERSION) => Ok(()),
+            Some(VERSION) => Ok(true),
             Some(found) if found > VERSION => Err(StorageError::NewerFormat {
                 file: path,
                 found,
@@ -114,15 +161,57 @@ impl Directory {
         }
     }
 
-    fn write_format(&self, path: &Path) -> Result<()> {
+    fn write_format(&self) -> Result<()> {
+        let path = self.path.join(FORMAT);
         let new = self.path.join("nestor.format.new");
         let write = || {
             fs::write(&new, format!("nestor {VERSION}\n"))?;
             File::open(&new)?.sync_all()?;
-            fs::rename(&new, path)?;
+            fs::rename(&new, &path)?;
             File::open(&self.path)?.sync_all()
         };
-        write().map_err(|e| StorageError::io("create", path, &e))
+        write().map_err(|e| StorageError::io("create", &path, &e))
+    }
+}
+
+fn no_data_directory(dir: &Path, reason: impl Into<String>) -> StorageError {
+    StorageError::NoDataDirectory {
+        dir: dir.to_owned(),
+        reason: reason.into(),
+    }
+}
+
+fn lock_file(dir: &Path, lock: &File, how: FlockOperation) -> Result<()> {
+    match flock(lock, how) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(StorageError::DirectoryInUse { dir: dir.to_owned() }),
+        Err(error) => Err(StorageError::io("lock", &dir.join(LOCK), &error.into())),
+    }
+}
+
+/// Refuses a directory without a version file that holds what Nestor did not write: an empty database must not start
+/// beside the files of another, as if these were gone. Hidden files are what file systems and desktops leave; a log
+/// (`--logpath`) and a socket may be there before the data.
+fn refuse_foreign(dir: &Path) -> Result<()> {
+    if !dir.is_dir() || dir.join(FORMAT).exists() {
+        return Ok(());
+    }
+    let entries = fs::read_dir(dir).map_err(|e| StorageError::io("open", dir, &e))?;
+    let mut foreign = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|e| StorageError::io("open", dir, &e))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_data = entry.file_type().is_ok_and(|kind| kind.is_file() || kind.is_dir());
+        if is_data && !name.starts_with('.') && !name.contains(".log") && !OWN.contains(&&*name) {
+            foreign.push(name);
+        }
+    }
+    match foreign.iter().min() {
+        Some(name) => Err(no_data_directory(
+            dir,
+            format!("there is {name} in it and no nestor.format; name an empty or a new directory"),
+        )),
+        None => Ok(()),
     }
 }
 
@@ -137,4 +226,63 @@ fn create_durably(path: &Path) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(result: Result<Directory>) -> String {
+        match result {
+            Ok(_) => panic!("opened"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn files_of_others_are_left_alone() {
+        for foreign in ["WiredTiger", "storage.bson", "PG_VERSION", "notes.txt"] {
+            let dir = tempfile::tempdir().unwrap();
+            fs::write(dir.path().join(foreign), b"x").unwrap();
+            let said = refusal(Directory::open(dir.path()));
+            assert!(said.contains(&format!("there is {foreign} in it")), "{said}");
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was made");
+        }
+    }
+
+    #[test]
+    fn what_may_be_there_before_the_data() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["nestor.log", "nestor.log.2026-01-01", ".DS_Store", "nestor.format.new"] {
+            fs::write(dir.path().join(name), b"").unwrap();
+        }
+        fs::create_dir(dir.path().join("lost+found")).unwrap();
+        drop(Directory::open(dir.path()).unwrap());
+        fs::write(dir.path().join("notes.txt"), b"").unwrap();
+        Directory::open(dir.path()).expect("it is Nestor's by now");
+    }
+
+    #[test]
+    fn readers_share_it_and_keep_writers_out() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(refusal(Directory::read(dir.path())).contains("there is no nestor.format in it"));
+        assert!(refusal(Directory::read(&dir.path().join("missing"))).contains("does not exist"));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        let writer = Directory::open(dir.path()).unwrap();
+        assert!(refusal(Directory::read(dir.path())).contains("in use"));
+        drop(writer);
+        let readers = [
+            Directory::read(dir.path()).unwrap(),
+            Directory::read(dir.path()).unwrap(),
+        ];
+        assert!(refusal(Directory::open(dir.path())).contains("in use"));
+        drop(readers);
+        fs::remove_file(dir.path().join(LOCK)).unwrap();
+        Directory::read(dir.path()).expect("a copy may have no lock");
+        fs::remove_file(dir.path().join(FORMAT)).unwrap();
+        fs::write(dir.path().join("base.nestor"), b"").unwrap();
+        for refused in [Directory::read(dir.path()), Directory::open(dir.path())] {
+            assert!(refusal(refused).contains("the version file is missing"));
+        }
+    }
 }

@@ -41,6 +41,14 @@ impl JournalOptions {
             open: Arc::new(open_file),
         }
     }
+
+    /// To look at segments that need not be writable.
+    pub(crate) fn read_only() -> Self {
+        Self {
+            open: Arc::new(|path, _| Ok(Box::new(File::open(path)?))),
+            ..Self::new()
+        }
+    }
 }
 
 /// The files of a real journal.

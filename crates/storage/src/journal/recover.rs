@@ -146,7 +146,7 @@ fn check_start(dir: &Path, segments: &mut Vec<Arc<Segment>>, start: Option<Posit
 }
 
 /// Sequence numbers of the segment files in `dir`, ascending.
-fn files(dir: &Path) -> Result<Vec<u64>> {
+pub(crate) fn files(dir: &Path) -> Result<Vec<u64>> {
     let entries = std::fs::read_dir(dir).map_err(|e| StorageError::io("open", dir, &e))?;
     let mut found = Vec::new();
     for entry in entries {

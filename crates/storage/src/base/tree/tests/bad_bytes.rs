@@ -73,7 +73,7 @@ fn every_flipped_byte_is_found_or_harmless() {
             harmless += 1;
             let (read, user) = read(flipped).expect("nothing that is read is damaged");
             assert_eq!((&read, &user[..]), (&entries, &b"second"[..]), "byte {at}");
-            if !is_list(page) {
+            if is_free(page) {
                 checked.expect("nothing that is used is damaged");
                 continue;
             }
@@ -101,11 +101,36 @@ fn assert_names(error: &BaseError, at: usize, image: &[u8]) {
         panic!("byte {at}: {error}")
     };
     let start = *offset as usize;
-    let len = get_u32(image, start + 12) as usize * PAGE;
+    let len = match start / PAGE {
+        0 | 1 => PAGE,
+        _ => get_u32(image, start + 12) as usize * PAGE,
+    };
     assert!(
         &**file == Path::new("base") && start.is_multiple_of(PAGE) && (start..start + len).contains(&at),
         "byte {at}: {error}"
     );
+}
+
+#[test]
+fn what_lies_behind_a_damaged_page_is_checked_too() {
+    let (sound, _) = example();
+    let root = meta_of(&sound).root.expect("not empty").0;
+    let tree = open(&Disk::with(sound.clone()), READ_ONLY).expect("sound");
+    let children = tree.store.read_node(root, 1).expect("sound");
+    let last = children.children() - 1;
+    let places = [0, 1, last].map(|i| children.child(i).page as usize * PAGE);
+    let mut image = sound;
+    for place in places.into_iter().chain([PAGE]) {
+        image[place + 100] ^= 1;
+    }
+    let tree = open(&Disk::with(image), READ_ONLY).expect("one meta page is sound");
+    let mut found = Vec::new();
+    let report = tree.verify(&mut |fault| match fault {
+        BaseError::Corrupt { offset, .. } => found.push(offset as usize),
+        other => panic!("{other}"),
+    });
+    assert_eq!(found, [PAGE, places[0], places[1], places[2]]);
+    assert_eq!(report.leaves as usize, last - 2, "the others were read");
 }
 
 #[test]

@@ -1,0 +1,43 @@
+//! Keys of stored documents, for the verifier of data directories.
+
+use super::IndexWriter;
+use crate::catalog::{self, Prepared};
+use crate::keys;
+use nestor_model::{DocRef, RawDoc, Result, Timestamp, ValueRef};
+use nestor_query::env::OpContext;
+use nestor_storage::check::{DocumentKeys, IndexKeys};
+use nestor_storage::{Bytes, Collection};
+use std::sync::Arc;
+
+/// The keys that documents of a collection have, made by the code that writes them.
+struct StoredKeys {
+    prepared: Arc<Prepared>,
+    /// Partial filters refer to nothing of an operation, not even to its time.
+    op: OpContext,
+}
+
+/// How documents of `collection` become keys.
+///
+/// Errors: 2 for collations that this version does not know, those of parsing partial filters.
+pub fn document_keys(collection: &Collection) -> Result<Box<dyn DocumentKeys>> {
+    Ok(Box::new(StoredKeys {
+        prepared: catalog::prepared(collection)?,
+        op: OpContext::new(0, Timestamp::default(), 0),
+    }))
+}
+
+impl DocumentKeys for StoredKeys {
+    fn record_key(&self, doc: RawDoc<'_>) -> Bytes {
+        let id = doc.get("_id").unwrap_or(ValueRef::Null);
+        keys::id_key(id, self.prepared.id_collation.as_ref())
+    }
+
+    fn index_keys(&self, index: usize, doc: RawDoc<'_>) -> Result<IndexKeys> {
+        let writer: &IndexWriter = &self.prepared.writers[index];
+        let (entries, multikey) = writer.entries(DocRef::Raw(doc), &self.op)?;
+        Ok(IndexKeys {
+            entries,
+            multikey: multikey.components,
+        })
+    }
+}
