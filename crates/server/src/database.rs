@@ -19,7 +19,9 @@ const HOUSEKEEPING: Duration = Duration::from_secs(1);
 /// ```
 /// use nestor::{Database, Value, doc};
 ///
-/// let db = Database::ephemeral();
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("data");
+/// let db = Database::open(&path)?;
 /// let cities = vec![
 ///     Value::from(doc! { "_id": 1, "name": "Pylos", "people": 2_345 }),
 ///     Value::from(doc! { "_id": 2, "name": "Methoni", "people": 1_209 }),
@@ -33,7 +35,11 @@ const HOUSEKEEPING: Duration = Duration::from_secs(1);
 /// })?;
 /// let first = reply.path("cursor.firstBatch.0.name");
 /// assert_eq!(first.and_then(|name| name.as_str()), Some("Pylos"));
-/// # Ok::<(), nestor::Error>(())
+///
+/// drop(db);
+/// let second = Database::open(&path)?.run_command(doc! { "distinct": "cities", "key": "name", "$db": "greece" })?;
+/// assert_eq!(second.path("values.0").and_then(|name| name.as_str()), Some("Methoni"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
 pub struct Database {
