@@ -10,7 +10,7 @@ import bson
 import pymongo
 import pytest
 from harness import (
-    CHECKSUM_PRESENT, EXHAUST_ALLOWED, MORE_TO_COME, OP_QUERY, OP_REPLY,
+    CHECKSUM_PRESENT, EXHAUST_ALLOWED, MORE_TO_COME, OP_MSG, OP_QUERY, OP_REPLY,
     DidNotStart, Raw, Server, eventually, message, op_msg, sequence,
 )
 from pymongo.errors import OperationFailure, ServerSelectionTimeoutError
@@ -64,6 +64,87 @@ def test_awaitable_hello_waits_and_is_exhaust(server):
         for _ in range(3):
             assert raw.reply()["ok"] == 1.0
             assert raw.flags & MORE_TO_COME
+
+
+@pytest.fixture
+def numbers(db):
+    db.c.insert_many([{"_id": i} for i in range(10)])
+    return db
+
+
+def get_more(opened, size, **more):
+    cursor = opened["cursor"]
+    database, collection = cursor["ns"].split(".", 1)
+    return {"getMore": bson.Int64(cursor["id"]), "collection": collection, "batchSize": size, **more, "$db": database}
+
+
+def stream(raw):
+    """The replies of an exhaust stream; each answers the one before it."""
+    answers = 7
+    while True:
+        opcode, request_id, response_to, body = raw.receive()
+        assert opcode == OP_MSG and response_to == answers
+        answers = request_id
+        reply = bson.decode(body[5:])
+        yield reply
+        if not body[0] & MORE_TO_COME:
+            return
+
+
+@pytest.mark.parametrize("command", [{"find": "c"}, {"aggregate": "c", "pipeline": []}])
+def test_an_exhaust_get_more_is_answered_with_all_batches(server, numbers, command):
+    with server.raw() as raw:
+        size = {"cursor": {"batchSize": 1}} if "aggregate" in command else {"batchSize": 1}
+        opened = raw.command({**command, **size, "$db": numbers.name}, flags=EXHAUST_ALLOWED)
+        assert not raw.flags & MORE_TO_COME, "only getMore streams"
+        raw.send(op_msg(get_more(opened, 4), flags=EXHAUST_ALLOWED, request_id=7))
+        replies = list(stream(raw))
+        assert [[d["_id"] for d in r["cursor"]["nextBatch"]] for r in replies] == [[1, 2, 3, 4], [5, 6, 7, 8], [9]]
+        assert [r["cursor"]["id"] != 0 for r in replies] == [True, True, False]
+        assert raw.command({"ping": 1, "$db": "admin"})["ok"] == 1.0
+
+
+def test_an_exhaust_stream_ends_with_an_error(server, numbers):
+    fault = {"$project": {"x": {"$divide": [1, {"$subtract": ["$_id", 6]}]}}}
+    with server.raw() as raw:
+        opened = raw.command({"aggregate": "c", "pipeline": [{"$sort": {"_id": 1}}, fault], "cursor": {"batchSize": 1}, "$db": numbers.name})
+        raw.send(op_msg(get_more(opened, 2), flags=EXHAUST_ALLOWED, request_id=7))
+        replies = list(stream(raw))
+        assert [r["ok"] for r in replies] == [1.0, 1.0, 0.0]
+
+
+def test_a_tailable_exhaust_stream_goes_on_as_long_as_its_client_is_there(server, client, db):
+    db.create_collection("capped", capped=True, size=100_000)
+    db.capped.insert_one({"_id": 0})
+    with server.raw() as raw:
+        opened = raw.command({"find": "capped", "tailable": True, "awaitData": True, "$db": db.name})
+        raw.send(op_msg(get_more(opened, 10, maxTimeMS=60_000), flags=EXHAUST_ALLOWED, request_id=7))
+        replies = stream(raw)
+        for i in range(1, 4):
+            db.capped.insert_one({"_id": i})
+            assert [d["_id"] for d in next(replies)["cursor"]["nextBatch"]] == [i]
+    with server.raw() as raw:
+        eventually(lambda: raw.command(get_more(opened, 10)).get("code") == 43, what="the cursor's end")
+
+
+def test_a_stream_that_nobody_reads_leaves_no_cursor(server, db):
+    db.c.insert_many([{"_id": i, "pad": "x" * 1_000_000} for i in range(40)])
+    with server.raw() as raw:
+        opened = raw.command({"find": "c", "batchSize": 0, "$db": db.name})
+        raw.send(op_msg(get_more(opened, 1), flags=EXHAUST_ALLOWED, request_id=7))
+        raw.receive()
+    with server.raw() as raw:
+        # Asked for under another name, a cursor that is there is refused with another code, and not used.
+        other = {**get_more(opened, 1), "collection": "other"}
+        eventually(lambda: raw.command(other)["code"] == 43, what="the cursor's end")
+
+
+def test_pymongo_reads_an_exhaust_cursor(numbers):
+    found = numbers.c.find(cursor_type=pymongo.CursorType.EXHAUST, batch_size=3)
+    assert [d["_id"] for d in found] == list(range(10))
+    begun = numbers.c.find(cursor_type=pymongo.CursorType.EXHAUST, batch_size=3)
+    next(begun), begun.close()
+    assert numbers.c.count_documents({}) == 10
 
 
 def test_legacy_hello(server):

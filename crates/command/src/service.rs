@@ -2,6 +2,7 @@
 
 use crate::api_use::PastUse;
 use crate::bootstrap;
+use crate::commands::query::get_more;
 use crate::commands::replication::hello;
 use crate::connection::{Connection, Slot, Waits};
 use crate::context::{After, Context};
@@ -298,6 +299,11 @@ impl Service {
             exhaust: after.exhaust,
             close: after.close,
         }
+    }
+
+    /// The client has gone that sent `body`, a command that parked or streams and that will not be run again.
+    pub fn abandon(&self, body: RawDoc<'_>) {
+        get_more::abandon(self, body);
     }
 
     fn dispatch(

@@ -234,7 +234,10 @@ impl Talk<'_> {
             .run_to_end(stream, body, &sequences, envelope, exhaust_allowed, out)
             .await?;
         while let Some(body) = next {
-            self.flush(stream, out).await?;
+            if let Err(end) = self.flush(stream, out).await {
+                self.server.service.abandon(body.as_raw());
+                return Err(end);
+            }
             // Each reply of the stream answers the one before it.
             envelope.response_to = self.next_request_id.wrapping_sub(1);
             next = self.run_to_end(stream, body.as_raw(), &[], envelope, true, out).await?;
@@ -264,7 +267,11 @@ impl Talk<'_> {
                 continue;
             }
             self.flush(stream, out).await?;
-            self.wait_parked(stream, park.until, commits.as_mut()).await?;
+            let waited = self.wait_parked(stream, park.until, commits.as_mut()).await;
+            if waited.is_err() {
+                self.server.service.abandon(body);
+            }
+            waited?;
         };
         if let Some(wait) = outcome.wait {
             self.wait_durable(wait, &mut outcome).await;

@@ -1,4 +1,4 @@
-//! `getMore`: the next batch of a cursor.
+//! `getMore`: the next batch of a cursor, or with exhaust one after the other.
 
 use crate::Context;
 use crate::args::{Long, NonNegative};
@@ -8,9 +8,10 @@ use crate::dispatch::{CommandSpec, Flags};
 use crate::figures;
 use crate::names;
 use crate::request::Park;
+use crate::service::Service;
 use crate::transaction::ReadView;
 use nestor_exec::{Batch, Interrupt};
-use nestor_model::{RawDoc, RawWriter, Result, bail};
+use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 use std::time::{Duration, Instant};
 
 /// The command.
@@ -62,7 +63,11 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     match result {
         Ok(true) => {
             cursor.root.save();
-            cursors.give_back(cursor)
+            cursors.give_back(cursor)?;
+            if context.exhaust_allowed && context.after.park.is_none() {
+                context.after.exhaust = Some(context.body.to_buf());
+            }
+            Ok(())
         }
         Ok(false) => {
             cursors.close(&cursor);
@@ -72,6 +77,13 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             cursors.close(&cursor);
             Err(error)
         }
+    }
+}
+
+/// Closes the cursor of a `getMore` that was to run again, when its client has gone meanwhile.
+pub fn abandon(service: &Service, body: RawDoc<'_>) {
+    if let Some(ValueRef::Int64(id)) = body.get(SPEC.name) {
+        service.cursors.kill(id, None);
     }
 }
 
