@@ -4,9 +4,10 @@
 use crate::counters::Counter;
 use crate::lock;
 use nestor_exec::Interrupt;
-use nestor_exec::write::build::{BuildProgress, Built, Phase};
+use nestor_exec::write::admission::Admission;
+use nestor_exec::write::build::{BuildProgress, Built, Phase, abandon};
 use nestor_model::{Document, Error, ErrorCode, Result, doc};
-use nestor_storage::IndexId;
+use nestor_storage::{CollectionId, Engine, IndexId, View};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -19,6 +20,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub struct IndexBuilds {
     state: Mutex<State>,
     changed: Condvar,
+    /// Indexes in the catalog that nobody builds any more, because a store without room did not let them be dropped.
+    left: Mutex<Vec<(CollectionId, Vec<IndexId>)>>,
     /// Counters since the start.
     pub counts: Counts,
 }
@@ -165,10 +168,45 @@ impl IndexBuilds {
         lock(&self.state).builds.get(&index).cloned()
     }
 
+    /// Notes which of `indexes` are in the catalog as being built, although nobody builds them any more.
+    pub fn leave(&self, engine: &Engine, collection: CollectionId, indexes: &[IndexId]) {
+        let snapshot = engine.snapshot();
+        let Some(found) = snapshot.catalog().by_id(collection) else {
+            return;
+        };
+        let is_left = |index: &&IndexId| found.building_by_id(**index).is_some();
+        let left: Vec<_> = indexes.iter().filter(is_left).copied().collect();
+        if !left.is_empty() {
+            lock(&self.left).push((collection, left));
+        }
+    }
+
+    /// Notes all that are being built: a service that starts finds those that start-up could not drop.
+    pub fn leave_all(&self, engine: &Engine) {
+        for collection in engine.snapshot().catalog().collections() {
+            let indexes: Vec<_> = collection.building.iter().map(|index| index.id).collect();
+            self.leave(engine, collection.id, &indexes);
+        }
+    }
+
+    /// Drops the indexes that builds have left, unless nobody may commit now.
+    ///
+    /// Errors: those of a commit; what is left then is for the next call.
+    pub fn drop_left(&self, engine: &Engine, admission: &Admission) -> Result<()> {
+        let mut left = lock(&self.left);
+        while let Some((collection, indexes)) = left.last() {
+            if !abandon(engine, admission, *collection, indexes)? {
+                break;
+            }
+            left.pop();
+        }
+        Ok(())
+    }
+
     /// Waits until `index` is not being built any more, as far as `is_building` knows.
     ///
-    /// Errors: that of the build; those of the interrupt.
-    pub fn wait(&self, index: IndexId, interrupt: &Interrupt, is_building: impl Fn() -> bool) -> Result<()> {
+    /// Errors: that of the build; those of `is_building` and of the interrupt.
+    pub fn wait(&self, index: IndexId, interrupt: &Interrupt, is_building: impl Fn() -> Result<bool>) -> Result<()> {
         let mut build = None;
         let mut state = lock(&self.state);
         loop {
@@ -176,7 +214,7 @@ impl IndexBuilds {
             if let Some(result) = build.as_ref().and_then(|build| build.result()) {
                 return result;
             }
-            if !is_building() {
+            if !is_building()? {
                 return Ok(());
             }
             state = self.pause(state);

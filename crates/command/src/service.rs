@@ -208,6 +208,7 @@ impl Service {
                 attr,
             );
         }
+        service.index_builds.leave_all(&service.engine);
         history::recover(&service.engine, &service.sessions, &service.node.options.log);
         if let Err(error) = bootstrap::run(&service.engine, &service.options, || service.new_uuid()) {
             service.node.log().error(
@@ -458,6 +459,8 @@ impl Service {
             self.cursors.kill_sessions(|lsid| gone.contains(lsid));
         }
         self.snapshots.sweep();
+        // While there is no room for it, the next second is as good.
+        let _ = self.index_builds.drop_left(&self.engine, &self.node.gates.admission);
         self.ttl_tick();
     }
 

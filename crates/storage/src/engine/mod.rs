@@ -112,7 +112,8 @@ struct Running {
 }
 
 impl Engine {
-    /// Opens the store in a directory, making it if there is none, and recovers what was committed.
+    /// Opens the store in a directory, making it if there is none, and recovers what was committed. Indexes that were being
+    /// built are dropped, unless the disk is full: then they are in the catalog as such.
     ///
     /// Errors: [`StorageError::DirectoryInUse`], [`StorageError::NewerFormat`], [`StorageError::Corrupt`],
     /// [`StorageError::Io`].
@@ -181,7 +182,13 @@ impl Engine {
             _directory: directory,
         };
         let engine = Engine::with(inner, Some(running));
-        engine.drop_unfinished_indexes()?;
+        match engine.drop_unfinished_indexes() {
+            // A full disk is no reason not to start. Nobody uses them; who opens the store may try again.
+            Err(error @ StorageError::OutOfDiskSpace { .. }) => {
+                tracing::warn!(%error, "no room to drop the indexes whose builds were interrupted");
+            }
+            result => result?,
+        }
         Ok(engine)
     }
 

@@ -543,6 +543,28 @@ fn a_full_disk_fails_commits_cleanly_until_there_is_space() {
 }
 
 #[test]
+fn a_full_disk_opens_with_what_a_build_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let (disk, options) = faulty(1_000_000);
+    let engine = Engine::open(dir.path(), options.clone()).unwrap();
+    let mut ws = engine.begin();
+    let made = ws
+        .create_collection(&Namespace::new("db", "c"), [1; 16], Document::new())
+        .unwrap();
+    let spec = doc! { "v": 2, "key": doc! { "a": 1 }, "name": "a" };
+    ws.start_index(made.id, spec.to_raw()).unwrap();
+    engine.commit(ws).unwrap();
+    engine.crash();
+    for free in [0, 1_000_000] {
+        disk.free.store(free, Ordering::SeqCst);
+        let engine = Engine::open(dir.path(), options.clone()).unwrap();
+        let found = engine.snapshot().catalog().by_id(made.id).unwrap().clone();
+        assert_eq!(found.building.len(), usize::from(free == 0));
+        engine.crash();
+    }
+}
+
+#[test]
 fn a_checkpoint_does_not_rely_on_a_segment_without_commits() {
     let dir = tempfile::tempdir().unwrap();
     let (disk, mut options) = faulty(1_000_000);

@@ -3,11 +3,11 @@
 
 use crate::Context;
 use crate::parameters::Param;
-use nestor_exec::write::build::{BuildOptions, Built, build_indexes};
+use nestor_exec::write::build::{BuildOptions, BuildProgress, Built, build_indexes};
 use nestor_exec::write::oplog::Origin;
 use nestor_exec::write::{IndexWriter, Writer};
 use nestor_model::{Document, Namespace, RawDocBuf, Result, Value, bail, doc};
-use nestor_storage::{Bytes, Collection, CollectionId, Commit, Index, View, WriteSet};
+use nestor_storage::{Bytes, Collection, CollectionId, Commit, Index, IndexId, View, WriteSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -47,7 +47,8 @@ pub fn at_once(context: &Context<'_>, ws: &mut WriteSet, ns: &Namespace, spec: R
     Ok(index)
 }
 
-/// Fills indexes that [`WriteSet::start_index`] made, and makes them ready. They are gone if that fails.
+/// Fills indexes that [`WriteSet::start_index`] made, and makes them ready. They are gone if that fails, or as soon as there is
+/// room for it.
 ///
 /// Errors: see [`build_indexes`].
 pub fn beside_writers(context: &Context<'_>, collection: CollectionId, indexes: &[Arc<Index>]) -> Result<Commit> {
@@ -56,6 +57,24 @@ pub fn beside_writers(context: &Context<'_>, collection: CollectionId, indexes: 
     let listed = service.index_builds.list(ids.clone(), service.new_uuid());
     crate::lock(&context.conn.slot.operation).build = Some(listed.build.clone());
     let begun = Instant::now();
+    let result = build(context, collection, indexes, &ids, &listed.build.progress);
+    if result.is_err() {
+        service.index_builds.leave(&service.engine, collection, &ids);
+    }
+    crate::lock(&context.conn.slot.operation).build = None;
+    listed.end(&result);
+    note_end(context, collection, indexes, &result, begun.elapsed());
+    Ok(result?.commit)
+}
+
+fn build(
+    context: &Context<'_>,
+    collection: CollectionId,
+    indexes: &[Arc<Index>],
+    ids: &[IndexId],
+    progress: &BuildProgress,
+) -> Result<Built> {
+    let service = context.service;
     let (op, _) = context.operation(None)?;
     let megabytes = service.node.parameters.number(Param::IndexBuildMemoryMegabytes);
     let options = BuildOptions {
@@ -64,9 +83,9 @@ pub fn beside_writers(context: &Context<'_>, collection: CollectionId, indexes: 
         interrupt: &context.interrupt,
         op: &op,
         admission: &service.node.gates.admission,
-        progress: &listed.build.progress,
+        progress,
     };
-    let result = build_indexes(&service.engine, collection, &ids, &options, |ws| {
+    build_indexes(&service.engine, collection, ids, &options, |ws| {
         let Some(collection) = ws.catalog().by_id(collection).cloned() else {
             return Ok(());
         };
@@ -75,11 +94,7 @@ pub fn beside_writers(context: &Context<'_>, collection: CollectionId, indexes: 
             log(context, ws, &collection, index)?;
         }
         Ok(())
-    });
-    crate::lock(&context.conn.slot.operation).build = None;
-    listed.end(&result);
-    note_end(context, collection, indexes, &result, begun.elapsed());
-    Ok(result?.commit)
+    })
 }
 
 /// Tells the log how a build ended.

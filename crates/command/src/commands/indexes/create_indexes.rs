@@ -105,9 +105,12 @@ fn make(
                 // Who waits for another's build leaves its place to those that can go on.
                 slot = None;
                 service.index_builds.wait(index, &context.interrupt, || {
+                    // One that a build has left is built by nobody.
+                    let admission = &service.node.gates.admission;
+                    service.index_builds.drop_left(&service.engine, admission)?;
                     let snapshot = service.engine.snapshot();
                     let found = snapshot.catalog().by_id(collection);
-                    found.is_some_and(|c| c.building_by_id(index).is_some())
+                    Ok(found.is_some_and(|c| c.building_by_id(index).is_some()))
                 })?;
             }
         }

@@ -82,8 +82,8 @@ pub struct Built {
 /// Builds `indexes`, which [`WriteSet::start_index`] put into the catalog, and makes them ready with one commit, to which
 /// `finish` adds what else belongs there (the oplog entries). It may be called again for another try.
 ///
-/// On an error the indexes are gone, all of them, unless the store does not take commits any more; then the next
-/// start drops them.
+/// On an error the indexes are gone, all of them, unless the store takes no commit now; then [`abandon`] has to be called
+/// again, or the next start drops them.
 ///
 /// Errors: 11000 and those of making keys for what the collection holds; 276 when one of the indexes or the collection was
 /// dropped meanwhile; those of the interrupt, of temporary files and of commits.
@@ -97,27 +97,31 @@ pub fn build_indexes(
     let result = Build::new(engine, collection, indexes, options).and_then(|build| build.run(finish));
     result.map_err(|error| {
         let was_there = is_building(&engine.snapshot(), collection, indexes);
-        abandon(engine, collection, indexes);
+        // Whoever asked for the build looks whether they are gone.
+        let _gone = abandon(engine, options.admission, collection, indexes);
         if was_there { error } else { aborted() }
     })
 }
 
-/// Drops what is left of a build.
-pub fn abandon(engine: &Engine, collection: CollectionId, indexes: &[IndexId]) {
+/// Drops what is left of a build. False, and nothing is done, while nobody may commit.
+///
+/// Errors: those of a commit.
+pub fn abandon(engine: &Engine, admission: &Admission, collection: CollectionId, indexes: &[IndexId]) -> Result<bool> {
     // Nobody waits for it to give up: the interrupt is another one than the build's.
-    let dropped: Result<()> = with_retry(&Interrupt::default(), || {
+    with_retry(&Interrupt::default(), || {
+        let Some(_admitted) = admission.try_enter() else {
+            return Ok(false);
+        };
         let mut ws = engine.begin();
         let Some(found) = ws.catalog().by_id(collection).cloned() else {
-            return Ok(());
+            return Ok(true);
         };
         for index in found.building.iter().filter(|index| indexes.contains(&index.id)) {
             ws.drop_index(collection, index.id)?;
         }
         engine.commit(ws)?;
-        Ok(())
-    });
-    // A store that takes no commits keeps them until it is opened again.
-    drop(dropped);
+        Ok(true)
+    })
 }
 
 fn is_building(view: &dyn View, collection: CollectionId, indexes: &[IndexId]) -> bool {

@@ -429,6 +429,33 @@ fn an_open_transaction_that_has_the_catalog_entry_is_waited_for() {
     check(&service, "c", 0);
 }
 
+/// What a full disk leaves: the entry in the catalog stays, and nobody builds.
+#[test]
+fn an_index_that_could_not_be_dropped_is_later() {
+    let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
+    let service = Service::new(ServiceOptions::default(), engine.clone());
+    let (id, index, listed) = started(&service);
+    drop(listed);
+    let mut waiting = create_n();
+    waiting.push("maxTimeMS", 20);
+    assert_eq!(
+        Client::new(&service).code(waiting),
+        50,
+        "for all it knows somebody builds it"
+    );
+    service.index_builds.leave(&engine, id, &[index]);
+    service.tick();
+    assert_eq!(collection(&service, "c").building.len(), 0);
+    // One that start-up could not drop, and that somebody wants.
+    let mut ws = engine.begin();
+    let spec = doc! { "v": 2, "key": doc! { "n": 1 }, "name": "n" };
+    ws.start_index(id, spec.to_raw()).expect("a new name");
+    engine.commit(ws).expect("nobody else writes");
+    let again = Service::new(ServiceOptions::default(), engine);
+    assert_eq!(Client::new(&again).code(create_n()), 0);
+    check(&again, "c", 0);
+}
+
 #[test]
 fn an_interrupted_process_leaves_no_index() {
     let dir = tempfile::tempdir().expect("a directory");
