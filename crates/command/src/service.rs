@@ -4,6 +4,7 @@ use crate::api_use::PastUse;
 use crate::bootstrap;
 use crate::commands::query::get_more;
 use crate::commands::replication::hello;
+use crate::commands::security;
 use crate::connection::{Connection, Slot, Waits};
 use crate::context::{After, Context};
 use crate::cursors::Cursors;
@@ -324,7 +325,7 @@ impl Service {
                 bail!(CommandNotFound, "no such command: ''");
             };
             let Some((place, spec)) = dispatch::lookup_numbered(name) else {
-                bail!(CommandNotFound, "no such command: '{name}'");
+                bail!(CommandNotFound, "no such command: '{name}'{}", security::why_not(name));
             };
             number = Some(place);
             if legacy && !spec.flags.has(Flags::LEGACY) {
