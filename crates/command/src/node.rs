@@ -18,6 +18,8 @@ use std::sync::{Arc, Mutex};
 pub struct ProcessOptions {
     /// The log.
     pub log: Arc<Log>,
+    /// Name of the memory allocator, if it is not the system's.
+    pub allocator: Option<&'static str>,
     /// The command line.
     pub argv: Vec<Str>,
     /// The command line as `getCmdLineOpts` prints it.

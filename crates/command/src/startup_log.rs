@@ -32,7 +32,7 @@ impl Service {
         let host = host_info::host_name();
         let started_ms = self.node.started_ms;
         let mut build = RawWriter::new();
-        build_info::write(&mut build);
+        build_info::write(&mut build, self.node.options.allocator);
         doc! {
             "_id": format!("{host}-{started_ms}"),
             "hostname": host,

@@ -178,6 +178,7 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
     };
     Ok(ServeOptions {
         argv: std::env::args().collect(),
+        allocator: Some("mimalloc"),
         dbpath: (!args.ephemeral).then_some(args.dbpath),
         port: args.port,
         bind,

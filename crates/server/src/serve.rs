@@ -52,6 +52,8 @@ pub enum LogRotate {
 pub struct ServeOptions {
     /// The command line, for `getCmdLineOpts`.
     pub argv: Vec<String>,
+    /// Name of the memory allocator that the program is linked with, for `buildInfo`; `None` for the system's.
+    pub allocator: Option<&'static str>,
     /// Directory of the data; `None` keeps everything in memory.
     pub dbpath: Option<PathBuf>,
     /// Port; 0 takes a free one.
@@ -291,6 +293,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
         host: host.as_str().into(),
         process: ProcessOptions {
             log: log.clone(),
+            allocator: options.allocator,
             argv: options.argv.iter().map(|arg| arg.as_str().into()).collect(),
             parsed: parsed_options(&options, port),
             connections_max,

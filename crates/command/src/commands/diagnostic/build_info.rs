@@ -19,7 +19,7 @@ pub const SPEC: CommandSpec = CommandSpec {
     help: "Says which version this is.",
     run: |context, reply| {
         BuildInfo::parse(context.body, context.sequences)?;
-        write(reply);
+        write(reply, context.service.node.options.allocator);
         Ok(())
     },
 };
@@ -28,8 +28,8 @@ crate::args! {
     struct BuildInfo: "buildInfo" command {}
 }
 
-/// Appends the fields of the reply.
-pub fn write(reply: &mut RawWriter) {
+/// Appends the fields of the reply. `allocator` names the memory allocator, unless it is the system's.
+pub fn write(reply: &mut RawWriter, allocator: Option<&str>) {
     reply.append("version", VERSION);
     reply.append("gitVersion", "nestor");
     reply.begin_document("nestor");
@@ -37,7 +37,7 @@ pub fn write(reply: &mut RawWriter) {
     reply.end();
     reply.begin_array("modules");
     reply.end();
-    reply.append("allocator", "system");
+    reply.append("allocator", allocator.unwrap_or("system"));
     reply.append("javascriptEngine", "none");
     reply.append("sysInfo", "deprecated");
     reply.begin_array("versionArray");
