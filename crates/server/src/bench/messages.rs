@@ -205,7 +205,8 @@ impl Case {
         }
     }
 
-    fn writes(self) -> bool {
+    /// Whether it changes documents.
+    pub fn writes(self) -> bool {
         matches!(self, Case::Inc | Case::IncLarge | Case::Insert | Case::InsertMany)
     }
 

@@ -41,9 +41,12 @@ pub struct BenchArgs {
     /// Connections
     #[arg(long, default_value_t = 32)]
     pub connections: usize,
-    /// How long each case runs
+    /// How long each case that only reads runs
     #[arg(long, default_value_t = 3.0)]
     pub seconds: f64,
+    /// How long each case that writes runs; what a checkpoint behind it costs the server is counted too
+    #[arg(long, default_value_t = 20.0)]
+    pub write_seconds: f64,
     /// Sizes of the collection, in documents; every case runs at each of them
     #[arg(long, value_delimiter = ',', default_value = "50000,5000000")]
     pub docs: Vec<u64>,
@@ -62,6 +65,7 @@ pub struct BenchArgs {
 struct Settings {
     connections: usize,
     time: Duration,
+    write_time: Duration,
     sizes: Vec<u64>,
     cases: Vec<Case>,
 }
@@ -78,11 +82,14 @@ impl Settings {
             return Ok(Self {
                 connections: 4,
                 time,
+                write_time: time,
                 sizes: vec![2_000, 6_000],
                 cases,
             });
         }
         let time = Duration::try_from_secs_f64(args.seconds).map_err(|e| format!("--seconds: {e}"))?;
+        let write_time =
+            Duration::try_from_secs_f64(args.write_seconds).map_err(|e| format!("--write-seconds: {e}"))?;
         if args.connections == 0 || args.docs.iter().any(|n| *n < 1_000) {
             return Err("at least one connection and 1,000 documents".into());
         }
@@ -92,6 +99,7 @@ impl Settings {
         Ok(Self {
             connections: args.connections,
             time,
+            write_time,
             sizes,
             cases,
         })
@@ -176,8 +184,9 @@ fn load_up_to(size: u64, from: u64, uri: &Uri, pid: Option<u32>) -> Result<Row, 
     let before = pid.map(cpu::process_time);
     let ids = messages::Ids::insert_from(from).until(size);
     let outcome = load::run(uri, Case::InsertMany, LOADERS, ids, load::Until::Exhausted)?;
-    let spent = spent_since(pid, before);
     let pauses = probe.stop()?;
+    Bench::connect(uri)?.checkpoint()?;
+    let spent = spent_since(pid, before);
     println!(
         "loading up to {size} documents: longest pause {:.1} ms for a find by _id, {:.1} ms for an insert",
         report::milliseconds(pauses.find),
@@ -237,8 +246,18 @@ fn run_case(case: Case, documents: u64, uri: &Uri, pid: Option<u32>, settings: &
     let connections = case.connections(settings.connections);
     let run = |ids, time| load::run(uri, case, connections, ids, load::Until::Elapsed(time));
     let warmed_up = run(messages::Ids::new(case, documents), settings.time / 6)?;
+    // What others wrote is merged before, what this case writes is merged on its account.
+    bench.checkpoint()?;
     let before = pid.map(cpu::process_time);
-    let outcome = run(warmed_up.ids, settings.time)?;
+    let time = if case.writes() {
+        settings.write_time
+    } else {
+        settings.time
+    };
+    let outcome = run(warmed_up.ids, time)?;
+    if case.writes() {
+        bench.checkpoint()?;
+    }
     let spent = spent_since(pid, before);
     let documents = outcome.ids.next_insert();
     let baseline = responder::baseline(uri, case, connections, settings.time / 3, documents)?;
@@ -273,6 +292,22 @@ impl Bench {
     fn command(&mut self, command: Document) -> Result<(), String> {
         self.client
             .command(addressed(command).as_raw())
+            .map(|_| ())
+            .map_err(|e| e.to_string())
+    }
+
+    /// Has the server merge what was written into its base.
+    fn checkpoint(&mut self) -> Result<(), String> {
+        for command in [doc! { "fsync": 1, "lock": true }, doc! { "fsyncUnlock": 1 }] {
+            self.admin(command)?;
+        }
+        Ok(())
+    }
+
+    fn admin(&mut self, mut command: Document) -> Result<(), String> {
+        command.push("$db", "admin");
+        self.client
+            .command(command.to_raw().as_raw())
             .map(|_| ())
             .map_err(|e| e.to_string())
     }
