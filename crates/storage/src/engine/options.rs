@@ -39,7 +39,7 @@ impl EngineOptions {
             base_cache_bytes_max: 256 << 20,
             before_wait: None,
             journal: JournalOptions::new(),
-            slice_bytes: 16 << 20,
+            slice_bytes: 8 << 20,
             base: None,
         }
     }

@@ -4,12 +4,13 @@
 //! it is closed, what is left becomes one node, or two of which neither is nearly empty. So a run that is closed with
 //! at least [`underfull`](Builder::is_underfull) bytes leaves no node that needs merging with a neighbour.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::Result;
 use super::frame::Page;
 use super::node::{Inner, Kids, Resident};
-use super::out::Out;
+use super::out::{Out, Spare};
 use super::page::{
     HEADER, Kind, NARROW_MAX, NodeRef, REF_BYTES, common_prefix, head_of, put_header, put_u32, put_varint, seal,
     varint_len,
@@ -275,10 +276,10 @@ impl Builder {
             entries: self.items[from..to].iter().map(|item| item.entries).sum(),
         };
         let store = out.store;
-        let extent = out.extent(page, pages as u32)?;
+        let (extent, spare) = out.extent_and_spare(page, pages as u32)?;
         self.fill(extent, from, to, prefix_len, page);
         node.crc = seal(extent);
-        let resident = match self.kept(extent, from, to, page, store)? {
+        let resident = match self.kept(extent, spare, from..to, page, store)? {
             None => Resident::Nothing,
             Some(leaf) if self.level == 0 => out.keep_leaf(page, leaf),
             Some(inner) => Resident::Inner(Arc::new(Inner {
@@ -346,15 +347,22 @@ impl Builder {
 
     /// The new node, if it stays in memory: leaves that replace cached ones or for which there is room, and interior nodes
     /// with anything below them.
-    fn kept(&mut self, bytes: &[u8], from: usize, to: usize, page: u32, store: &Store) -> Result<Option<Page>> {
+    fn kept(
+        &mut self,
+        bytes: &[u8],
+        spare: &mut Spare,
+        items: Range<usize>,
+        page: u32,
+        store: &Store,
+    ) -> Result<Option<Page>> {
         let keep = match self.level {
             0 => self.warm > 0 || store.cache.has_room(page, bytes.len()),
-            _ => self.residents(from, to).any(Resident::is_something),
+            _ => self.residents(items.start, items.end).any(Resident::is_something),
         };
         if !keep {
             return Ok(None);
         }
-        let made = Page::made(bytes.into(), self.level).map_err(|reason| store.corrupt(page, reason))?;
+        let made = Page::made(spare.copy_of(bytes), self.level).map_err(|reason| store.corrupt(page, reason))?;
         if self.warm > 0 {
             self.warm -= 1;
             made.touch();

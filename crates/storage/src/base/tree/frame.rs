@@ -79,6 +79,11 @@ impl Page {
         }
     }
 
+    /// The memory of the extent.
+    pub(crate) fn into_bytes(self) -> Box<[u8]> {
+        self.bytes
+    }
+
     /// The bytes of the extent.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {

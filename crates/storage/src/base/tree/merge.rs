@@ -14,7 +14,7 @@ use super::DEPTH_MAX;
 use super::build::{Builder, Made};
 use super::frame::Page;
 use super::node::{Kids, Resident};
-use super::out::Out;
+use super::out::{Out, Spare};
 use super::page::{HEADER, NodeRef, OverflowRef, ValueAt, put_u32, put_varint, renumber, varint_len};
 use super::space::Space;
 use super::store::Store;
@@ -70,11 +70,16 @@ pub(crate) struct Merged<'a> {
 }
 
 impl<'a, 's> Merger<'a, 's> {
-    pub(crate) fn new(store: &'a Store, space: &'s mut Space, deletions: &'a [KeyRange<'a>]) -> Merger<'a, 's> {
+    pub(crate) fn new(
+        store: &'a Store,
+        space: &'s mut Space,
+        spare: Spare,
+        deletions: &'a [KeyRange<'a>],
+    ) -> Merger<'a, 's> {
         Merger {
             store,
             space,
-            out: Out::new(store),
+            out: Out::new(store, spare),
             builders: vec![Builder::new(0, store.page_bytes), Builder::new(1, store.page_bytes)],
             deletions,
             last_change: None,
@@ -412,7 +417,8 @@ impl<'a, 's> Merger<'a, 's> {
             && len as usize == value.len()
         {
             self.check_order(&change)?;
-            bytes.get_or_insert_with(|| leaf.bytes().into())[start as usize..][..value.len()].copy_from_slice(value);
+            let bytes = bytes.get_or_insert_with(|| self.out.spare.copy_of(leaf.bytes()));
+            bytes[start as usize..][..value.len()].copy_from_slice(value);
             self.stats.replaced += 1;
             changes.advance();
         }
@@ -429,7 +435,7 @@ impl<'a, 's> Merger<'a, 's> {
             crc: renumber(&mut bytes, page),
             ..place.node
         };
-        self.out.extent(page, pages)?.copy_from_slice(&bytes);
+        self.out.put(page, &bytes)?;
         self.stats.leaves_written += 1;
         let mut resident = Resident::Nothing;
         if was_in_memory || self.store.cache.has_room(page, bytes.len()) {

@@ -106,6 +106,7 @@ mod build;
 mod cache;
 mod check;
 mod cursor;
+mod direct;
 mod file;
 pub(crate) mod frame;
 mod merge;
@@ -130,6 +131,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 pub use file::PageFile;
 
 use self::cache::Cache;
+use self::direct::DirectFile;
 use self::meta::{Meta, PAGE_BYTES, Slot, VERSION};
 use self::node::Kids;
 use self::space::Space;
@@ -184,6 +186,8 @@ struct Writer {
     meta_is_stale: bool,
     /// Leaves in memory that the state just committed does not have.
     stale: merge::StaleLeaves,
+    /// Memory of those of the state before it.
+    spare: out::Spare,
 }
 
 impl Tree {
@@ -202,11 +206,7 @@ impl Tree {
         if !exists && !options.read_only {
             create(path, options.page_bytes).map_err(io("create"))?;
         }
-        let file = File::options()
-            .read(true)
-            .write(!options.read_only)
-            .open(path)
-            .map_err(io("open"))?;
+        let file = DirectFile::open(path, options.read_only).map_err(io("open"))?;
         Tree::open_file(Box::new(file), &name, options)
     }
 
@@ -247,6 +247,7 @@ impl Tree {
             versions: vec![(version.txn, Arc::downgrade(&version))],
             meta_is_stale,
             stale: Vec::new(),
+            spare: out::Spare::default(),
         };
         if !options.read_only {
             writer.mend_meta(&store)?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::super::Result;
 use super::cache::NewLeaves;
+use super::direct::AlignedBuffer;
 use super::frame::Page;
 use super::node::Resident;
 use super::page::{HEADER, Kind, OverflowRef, put_header, put_u32, seal};
@@ -18,21 +19,24 @@ const ROOM_BYTES: usize = 512 << 10;
 pub(crate) struct Out<'a> {
     pub(crate) store: &'a Store,
     first_page: u32,
-    buffer: Vec<u8>,
+    buffer: AlignedBuffer,
     /// Of what was written, what stays in memory.
     pub(crate) leaves: NewLeaves<'a>,
+    /// Memory for leaves that stay.
+    pub(crate) spare: Spare,
     /// Bytes for which [`make_room`] was called and that were not kept yet.
     room: usize,
     pub(crate) bytes_written: u64,
 }
 
 impl<'a> Out<'a> {
-    pub(crate) fn new(store: &'a Store) -> Out<'a> {
+    pub(crate) fn new(store: &'a Store, spare: Spare) -> Out<'a> {
         Out {
             store,
             first_page: 0,
-            buffer: Vec::new(),
+            buffer: AlignedBuffer::default(),
             leaves: NewLeaves::new(&store.cache),
+            spare,
             room: 0,
             bytes_written: 0,
         }
@@ -40,15 +44,33 @@ impl<'a> Out<'a> {
 
     /// Zeroed bytes for the extent at `page`, which will be written when they have been filled.
     pub(crate) fn extent(&mut self, page: u32, pages: u32) -> Result<&mut [u8]> {
+        self.go_to(page)?;
+        Ok(self.buffer.grow(pages as usize * self.store.page_bytes))
+    }
+
+    /// As [`Out::extent`], with what a copy of it can be made of.
+    pub(crate) fn extent_and_spare(&mut self, page: u32, pages: u32) -> Result<(&mut [u8], &mut Spare)> {
+        self.go_to(page)?;
+        let bytes = self.buffer.grow(pages as usize * self.store.page_bytes);
+        Ok((bytes, &mut self.spare))
+    }
+
+    /// Writes a finished extent at `page`.
+    pub(crate) fn put(&mut self, page: u32, bytes: &[u8]) -> Result<()> {
+        self.go_to(page)?;
+        self.buffer.append(bytes);
+        Ok(())
+    }
+
+    /// The next extent is at `page`.
+    fn go_to(&mut self, page: u32) -> Result<()> {
         let page_bytes = self.store.page_bytes;
         let next = u64::from(self.first_page) + (self.buffer.len() / page_bytes) as u64;
         if next != u64::from(page) || self.buffer.len() >= BUFFER_BYTES {
             self.flush()?;
             self.first_page = page;
         }
-        let at = self.buffer.len();
-        self.buffer.resize(at + pages as usize * page_bytes, 0);
-        Ok(&mut self.buffer[at..])
+        Ok(())
     }
 
     /// Keeps a leaf that was written to `page` in memory.
@@ -68,15 +90,14 @@ impl<'a> Out<'a> {
 
     /// Writes what is buffered.
     pub(crate) fn flush(&mut self) -> Result<()> {
-        if !self.buffer.is_empty() {
+        if self.buffer.len() > 0 {
             let offset = self.store.offset(self.first_page);
             self.store
                 .file
-                .write_at(&self.buffer, offset)
+                .write_at(self.buffer.bytes(), offset)
                 .map_err(self.store.io("write"))?;
             self.bytes_written += self.buffer.len() as u64;
-            self.buffer.clear();
-            self.buffer.shrink_to(2 * BUFFER_BYTES);
+            self.buffer.clear(2 * BUFFER_BYTES);
         }
         Ok(())
     }
@@ -96,6 +117,47 @@ impl<'a> Out<'a> {
         bytes[HEADER..][..value.len()].copy_from_slice(value);
         at.crc = seal(bytes);
         Ok(at)
+    }
+}
+
+/// Memory of leaves that are no more, for those that will be: taking new memory for each, the system would clear it first,
+/// which costs as much as everything else about a leaf in which values were replaced.
+#[derive(Debug, Default)]
+pub(crate) struct Spare {
+    pages: Vec<Box<[u8]>>,
+    /// How many were asked for since the last [`Spare::trim`].
+    wanted: usize,
+}
+
+/// Most leaves kept as [`Spare`].
+const SPARE_MAX: usize = 8192;
+
+impl Spare {
+    /// A copy of `bytes`.
+    pub(crate) fn copy_of(&mut self, bytes: &[u8]) -> Box<[u8]> {
+        self.wanted += 1;
+        match self.pages.pop() {
+            Some(mut page) if page.len() == bytes.len() => {
+                page.copy_from_slice(bytes);
+                page
+            }
+            _ => bytes.into(),
+        }
+    }
+
+    /// Takes the memory of a page, if nobody else holds it.
+    pub(crate) fn take(&mut self, page: Arc<Page>) {
+        if self.pages.len() < self.wanted.min(SPARE_MAX)
+            && let Some(page) = Arc::into_inner(page)
+        {
+            self.pages.push(page.into_bytes());
+        }
+    }
+
+    /// Lets go of more than what was asked for since the last time.
+    pub(crate) fn trim(&mut self) {
+        self.pages.truncate(std::mem::take(&mut self.wanted));
+        self.pages.shrink_to_fit();
     }
 }
 

@@ -19,7 +19,7 @@ use super::check::free_list;
 use super::merge::{Merged, Merger, StaleLeaves};
 use super::meta::{Meta, USER_META_AT};
 use super::node::{Kids, Resident};
-use super::out::Out;
+use super::out::{Out, Spare};
 use super::page::{HEADER, Kind, put_header, put_u32, seal};
 use super::space::Space;
 use super::store::Store;
@@ -68,11 +68,13 @@ impl Writer {
         // Nothing is to be rolled back unless the transaction before panicked.
         space.roll_back();
         space.release(&in_use);
-        let written = write(store, space, base, &self.meta, (deletions, changes, user), txn);
+        let spare = std::mem::take(&mut self.spare);
+        let written = write(store, (space, spare), base, &self.meta, (deletions, changes, user), txn);
         let Written {
             meta,
             root,
             leaves,
+            spare,
             stale,
             stats,
         } = match written {
@@ -103,7 +105,7 @@ impl Writer {
         });
         self.versions.push((txn, Arc::downgrade(&version)));
         self.meta = meta;
-        self.stale = stale;
+        (self.stale, self.spare) = (stale, spare);
         Ok((version, stats))
     }
 
@@ -112,8 +114,10 @@ impl Writer {
         for (page, leaf) in std::mem::take(&mut self.stale) {
             if let Some(leaf) = leaf.upgrade() {
                 store.cache.drop_leaf(page, &leaf);
+                self.spare.take(leaf);
             }
         }
+        self.spare.trim();
         self.meta_is_stale = write_meta(store, &self.meta, 1).is_err();
         if !self.meta_is_stale {
             cut(store, self.meta.page_count);
@@ -132,6 +136,7 @@ struct Written<'a> {
     meta: Meta,
     root: Option<(Made, u8)>,
     leaves: NewLeaves<'a>,
+    spare: Spare,
     stale: StaleLeaves,
     stats: ApplyStats,
 }
@@ -139,7 +144,7 @@ struct Written<'a> {
 /// Step 2.
 fn write<'a>(
     store: &'a Store,
-    space: &mut Space,
+    (space, spare): (&mut Space, Spare),
     base: &Version,
     before: &Meta,
     (deletions, changes, user): Input<'a, '_>,
@@ -150,7 +155,7 @@ fn write<'a>(
         mut out,
         stale,
         mut stats,
-    } = Merger::new(store, space, deletions).run(&base.kids, base.root, changes)?;
+    } = Merger::new(store, space, spare, deletions).run(&base.kids, base.root, changes)?;
     if let Some((page, pages, _)) = before.free_list {
         space.free(page, pages);
     }
@@ -171,6 +176,7 @@ fn write<'a>(
         meta,
         root,
         leaves: out.leaves,
+        spare: out.spare,
         stale,
         stats,
     })
