@@ -124,7 +124,7 @@ impl Reply {
 
 impl Database {
     /// Opens the database in the directory `path`, which is made if it does not exist, and recovers what a
-    /// crash left. One process at a time can have it open.
+    /// crash left. One process at a time can have it open. Among the files of something else no database is made.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StorageError> {
         let path = path.as_ref();
         Ok(Self::over(Engine::open(path, options())?, Some(path)))

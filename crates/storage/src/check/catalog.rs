@@ -66,7 +66,10 @@ fn trees_in_base(base: &Arc<dyn BaseSnapshot>) -> Result<BTreeSet<TreeId>> {
     let mut cursor = base.clone().cursor();
     let mut more = cursor.first()?;
     while more && let Some(tree) = cursor.key().first_chunk().map(|tree| u32::from_be_bytes(*tree)) {
-        found.insert(TreeId(tree));
+        if !found.insert(TreeId(tree)) {
+            // Keys out of order lead back to it. That is told of the base's pages.
+            break;
+        }
         more = match tree.checked_add(1) {
             Some(next) => cursor.seek(&next.to_be_bytes())?,
             None => false,

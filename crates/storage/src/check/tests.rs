@@ -405,6 +405,35 @@ fn damage_in_the_journal() {
 }
 
 #[test]
+fn frames_that_are_wrong_although_their_checksums_fit() {
+    let dir = directory(20, true, |_, _| {});
+    let path = segments(dir.path()).remove(0);
+    let name = format!("journal/{}", path.file_name().unwrap().to_str().unwrap());
+    let sound = fs::read(&path).unwrap();
+    let length = |at: usize| u32::from_le_bytes(sound[at + 8..at + 12].try_into().unwrap()) as usize;
+    // The first commit made the collection, the second inserted the first document.
+    let at = HEADER_BYTES + length(HEADER_BYTES);
+    let changed = |offset: usize, byte: u8| {
+        let mut bytes = sound.clone();
+        let frame = &mut bytes[at..at + length(at)];
+        frame[offset] = byte;
+        let crc = crc32c::crc32c(&frame[8..]);
+        frame[4..8].copy_from_slice(&crc.to_le_bytes());
+        fs::write(&path, bytes).unwrap();
+        faults_in(dir.path())
+    };
+    let fault = |reason: &str| vec![format!("{name} is corrupt at byte {at}: {reason}")];
+    assert_eq!(changed(16, 9), fault("frame has a wrong number"));
+    assert_eq!(changed(48, 3), fault("an oplog entry is broken or out of order"));
+    assert_eq!(
+        changed(24, 0),
+        fault("an oplog entry is broken or out of order"),
+        "after the frame's optime"
+    );
+    assert_eq!(changed(44, 99), fault("operations do not decode"));
+}
+
+#[test]
 fn damage_in_what_is_replayed() {
     let dir = directory(10, false, |_, _| {});
     let last = segments(dir.path()).pop().unwrap();

@@ -115,8 +115,8 @@ impl Engine {
     /// Opens the store in a directory, making it if there is none, and recovers what was committed. Indexes that were being
     /// built are dropped, unless the disk is full: then they are in the catalog as such.
     ///
-    /// Errors: [`StorageError::DirectoryInUse`], [`StorageError::NewerFormat`], [`StorageError::Corrupt`],
-    /// [`StorageError::Io`].
+    /// Errors: [`StorageError::NoDataDirectory`], [`StorageError::DirectoryInUse`], [`StorageError::NewerFormat`],
+    /// [`StorageError::Corrupt`], [`StorageError::Io`].
     pub fn open(dir: &Path, options: EngineOptions) -> Result<Engine> {
         let directory = Directory::open(dir)?;
         let tree = TreeOptions {

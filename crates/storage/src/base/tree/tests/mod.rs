@@ -2,6 +2,7 @@
 
 mod bad_bytes;
 mod bad_days;
+mod bad_structure;
 pub(crate) mod disk;
 mod model;
 mod shape;
