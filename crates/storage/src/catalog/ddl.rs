@@ -226,9 +226,8 @@ impl WriteSet {
     }
 
     fn drop_trees(&mut self, collection: &Collection) {
-        if !collection.is_view() {
-            self.dropped.push(collection.records);
-        }
+        // With its tree, which for a view is empty, a collection's numbers go.
+        self.dropped.push(collection.records);
         self.dropped.extend(collection.all_indexes().map(|index| index.tree));
         self.counts.retain(|change| change.id != collection.id);
     }

@@ -8,7 +8,8 @@ use crate::base::tree::tests::Random;
 use crate::base::tree::tests::disk::Disk;
 use crate::base::tree::{PageFile, empty_file};
 use crate::journal::JournalOptions;
-use crate::{TreeId, View};
+use crate::{CollectionId, TreeId, View};
+use nestor_model::{Document, Namespace};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -50,6 +51,9 @@ impl Machine {
                 segment_bytes: 300,
                 open: Arc::new(open),
             },
+            oplog_bytes_max: 3_000,
+            // Checkpoints of several transactions.
+            slice_bytes: 1_000,
             base: Some(Arc::new(
                 Tree::open_file(Box::new(self.base.clone()), Path::new("base"), tree).unwrap(),
             )),
@@ -135,4 +139,116 @@ fn what_a_failed_sync_left_in_memory_is_not_taken_for_durable() {
     machine.kill(engine);
     machine.lose_power(&mut Random::new(1));
     assert_eq!(keys(&machine.open()), shown);
+}
+
+/// What is committed: a tree, and a collection with its records if there is one.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Contents {
+    tree: BTreeMap<u64, u8>,
+    collection: Option<(CollectionId, BTreeMap<u64, u8>)>,
+}
+
+impl Contents {
+    fn of(engine: &Engine) -> Self {
+        let snapshot = engine.snapshot();
+        let read = |tree| {
+            let mut cursor = snapshot.cursor(tree);
+            let mut found = BTreeMap::new();
+            let mut more = cursor.first().unwrap();
+            while more {
+                let key = u64::from_be_bytes(cursor.key().try_into().unwrap());
+                found.insert(key, cursor.value().unwrap()[0]);
+                more = cursor.next().unwrap();
+            }
+            found
+        };
+        let collection = snapshot.catalog().collection("d", "c").map(|collection| {
+            let records = read(collection.records);
+            assert_eq!(collection.state.documents(), records.len() as i64);
+            (collection.id, records)
+        });
+        Self {
+            tree: read(T),
+            collection,
+        }
+    }
+
+    /// Changes something, in `ws` too.
+    fn change(&mut self, ws: &mut WriteSet, random: &mut Random) {
+        let ns = Namespace::new("d", "c");
+        let value = random.below(256) as u8;
+        if random.percent(10) {
+            self.collection = match &self.collection {
+                Some(_) => ws.drop_collection(&ns).map(|_| None).unwrap(),
+                None => {
+                    let made = ws.create_collection(&ns, [7; 16], Document::new()).unwrap();
+                    Some((made.id, BTreeMap::new()))
+                }
+            };
+        }
+        for _ in 0..1 + random.below(5) {
+            let key = random.below(100) as u64;
+            let (tree, map) = match &mut self.collection {
+                Some((id, records)) if random.percent(50) => {
+                    ws.add_count(*id, i64::from(!records.contains_key(&key)), 0);
+                    (TreeId(id.0), records)
+                }
+                _ => (T, &mut self.tree),
+            };
+            if tree == T && random.percent(30) {
+                ws.delete(tree, key.to_be_bytes());
+                map.remove(&key);
+            } else {
+                ws.put(tree, key.to_be_bytes(), vec![value; 1 + random.below(200)]);
+                map.insert(key, value);
+            }
+        }
+    }
+}
+
+/// The power goes at any moment, within and between the transactions of a checkpoint too. What comes back is the state after
+/// some commit, and none that was durable is missing.
+#[test]
+fn any_loss_of_power_leaves_the_state_after_a_commit() {
+    let mut stopped = 0;
+    for seed in 0..20 {
+        let mut random = Random::new(seed);
+        let mut machine = Machine::new();
+        let mut states = vec![Contents::default()];
+        for round in 0..5 {
+            let place = format!("seed {seed}, round {round}");
+            let engine = machine.open();
+            let shown = engine.last_lsn().0 as usize;
+            assert!(shown < states.len(), "{place}");
+            states.truncate(shown + 1);
+            assert_eq!(Contents::of(&engine), states[shown], "{place}");
+            let base = &engine.inner.store.as_ref().unwrap().base;
+            base.check().unwrap();
+            for _ in 0..random.below(60) {
+                let mut next = states.last().unwrap().clone();
+                let mut ws = engine.begin();
+                next.change(&mut ws, &mut random);
+                let lsn = engine.commit(ws).unwrap().lsn;
+                states.push(next);
+                assert_eq!(lsn.0 as usize, states.len() - 1);
+                match random.below(40) {
+                    0..4 => engine.wait_durable(lsn).unwrap(),
+                    4 => engine.checkpoint().unwrap(),
+                    _ => {}
+                }
+            }
+            if random.percent(70) {
+                machine.base.fail_in(random.below(40), true);
+                stopped += usize::from(engine.checkpoint().is_err());
+            }
+            let durable = engine.inner.store.as_ref().unwrap().journal.syncer.durable() as usize;
+            assert_eq!(Contents::of(&engine), *states.last().unwrap(), "{place}");
+            machine.kill(engine);
+            machine.lose_power(&mut random);
+            let after = machine.open();
+            assert!(after.last_lsn().0 as usize >= durable, "{place}");
+            machine.kill(after);
+        }
+    }
+    assert!(stopped > 25, "{stopped} checkpoints were interrupted");
 }

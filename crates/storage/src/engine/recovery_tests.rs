@@ -268,6 +268,24 @@ fn a_crash_between_the_steps_of_a_checkpoint() {
 }
 
 #[test]
+fn a_dropped_view_leaves_nothing_in_the_base() {
+    let dir = tempfile::tempdir().unwrap();
+    let ns = Namespace::new("db", "v");
+    let engine = open(dir.path()).unwrap();
+    let mut ws = engine.begin();
+    ws.create_collection(&ns, [1; 16], doc! { "viewOn": "c", "pipeline": Vec::new() })
+        .unwrap();
+    engine.commit(ws).unwrap();
+    engine.checkpoint().unwrap();
+    let mut ws = engine.begin();
+    ws.drop_collection(&ns).unwrap();
+    engine.commit(ws).unwrap();
+    engine.checkpoint().unwrap();
+    let base = &engine.inner.store.as_ref().unwrap().base;
+    assert_eq!(base.check().unwrap().entries, 0);
+}
+
+#[test]
 fn ids_are_not_used_again() {
     let dir = tempfile::tempdir().unwrap();
     let ns = Namespace::new("db", "c");
