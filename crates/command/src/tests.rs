@@ -1,7 +1,7 @@
 //! Commands through the service that golden cases cannot tell: several connections, cursors, sessions, transactions.
 
 use crate::connection::Connection;
-use crate::request::{Outcome, Request};
+use crate::request::{Outcome, Request, Sequence};
 use crate::service::{Service, ServiceOptions};
 use nestor_model::{Binary, Document, RawDoc, Timestamp, Value, ValueRef, doc};
 use nestor_storage::{Engine, EngineOptions};
@@ -296,6 +296,144 @@ fn writes_that_change_nothing_wait_for_what_they_saw() {
     }
     let unknown = end("commitTransaction", 3, 1);
     assert_eq!(a.outcome(unknown).wait.map(|wait| wait.lsn), Some(seen));
+}
+
+/// `levels` documents within each other, around a number.
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(Value::Int32(1), |inner, _| doc! { "a": inner }.into())
+}
+
+/// A document of the largest depth that may be stored is, by whatever way it comes, and one a level deeper is refused.
+#[test]
+fn documents_are_stored_up_to_one_depth() {
+    const MOST: usize = 179;
+    let service = &service();
+    let list = |doc: Document| vec![Value::from(doc)];
+    let cursor = Document::new;
+    let deep = |levels: usize| {
+        // A command has less room for it than a document.
+        let inner = doc! { "$literal": nested(levels - 90) };
+        let hung = doc! { "$reduce": doc! {
+            "input": doc! { "$range": vec![Value::Int32(0), Value::Int32(90)] },
+            "initialValue": inner, "in": doc! { "a": "$$value" },
+        } };
+        doc! { "$replaceWith": doc! { "_id": 1, "b": hung } }
+    };
+    let at = |levels: usize| {
+        let mut out = Document::new();
+        out.push(vec!["b"; levels + 1].join("."), 1);
+        out
+    };
+    let update = |q: Document, u: Value, upsert: bool| doc! { "update": "c", "updates": list(doc! { "q": q, "u": u, "upsert": upsert }) };
+    let one = || doc! { "_id": 1 };
+    type Make<'m> = Box<dyn Fn(usize) -> Document + 'm>;
+    let merge = |what: &str| {
+        let what = what.to_owned();
+        move |levels: usize| {
+            let stages = vec![
+                deep(levels).into(),
+                doc! { "$merge": doc! { "into": "c", "whenMatched": what.clone() } }.into(),
+            ];
+            doc! { "aggregate": "source", "pipeline": stages, "cursor": cursor() }
+        }
+    };
+    let ways: Vec<(&str, bool, Make<'_>)> = vec![
+        (
+            "insert",
+            false,
+            Box::new(|n| doc! { "insert": "c", "documents": list(doc! { "b": nested(n) }) }),
+        ),
+        (
+            "$set",
+            true,
+            Box::new(|n| update(one(), doc! { "$set": doc! { "b": nested(n) } }.into(), false)),
+        ),
+        (
+            "$set of a path",
+            true,
+            Box::new(|n| update(one(), doc! { "$set": at(n) }.into(), false)),
+        ),
+        (
+            "$push",
+            true,
+            Box::new(|n| update(one(), doc! { "$push": doc! { "b": nested(n - 1) } }.into(), false)),
+        ),
+        (
+            "replacement",
+            true,
+            Box::new(|n| update(one(), doc! { "b": nested(n) }.into(), false)),
+        ),
+        (
+            "upsert",
+            false,
+            Box::new(|n| update(at(n), doc! { "$set": doc! { "x": 1 } }.into(), true)),
+        ),
+        (
+            "upserted replacement",
+            false,
+            Box::new(|n| update(one(), doc! { "b": nested(n) }.into(), true)),
+        ),
+        (
+            "update pipeline",
+            true,
+            Box::new(|n| update(one(), list(deep(n)).into(), false)),
+        ),
+        (
+            "findAndModify",
+            true,
+            Box::new(|n| doc! { "findAndModify": "c", "query": one(), "update": doc! { "b": nested(n) } }),
+        ),
+        (
+            "$out",
+            false,
+            Box::new(|n| {
+                doc! { "aggregate": "source", "pipeline": vec![deep(n).into(), doc! { "$out": "c" }.into()], "cursor": cursor() }
+            }),
+        ),
+        ("$merge, new", false, Box::new(merge("merge"))),
+        ("$merge, replace", true, Box::new(merge("replace"))),
+        ("$merge, merge", true, Box::new(merge("merge"))),
+    ];
+    let mut client = Client::new(service);
+    client.run(doc! { "insert": "source", "documents": ids(1..2) });
+    for (name, is_there, make) in ways {
+        for (levels, code) in [(MOST, 0), (MOST + 1, 15)] {
+            client.run(doc! { "drop": "c" });
+            if is_there {
+                client.run(doc! { "insert": "c", "documents": ids(1..2) });
+            }
+            let reply = client.run(make(levels));
+            let shown = format!("{:?}", reply.get("writeErrors").or(reply.get("code")));
+            match code {
+                0 => assert_eq!(shown, "None", "{name} of {levels} levels"),
+                _ => assert!(shown.contains("15"), "{name} of {levels} levels: {shown}"),
+            }
+            let valid = client.run(doc! { "validate": "c" });
+            assert!(
+                code != 0 || valid.get("valid").is_some_and(ValueRef::truthy),
+                "{name}: {valid:?}"
+            );
+        }
+    }
+    // In a sequence of its own there is room for more than may be stored, and it does not count from the command.
+    for (levels, code) in [(MOST, None), (MOST + 1, Some(15))] {
+        let document = doc! { "b": nested(levels) }.to_raw();
+        let sequences = [Sequence {
+            name: "documents",
+            documents: vec![document.as_raw()],
+        }];
+        let body = doc! { "insert": "c", "$db": "test" }.to_raw();
+        let request = Request {
+            sequences: &sequences,
+            ..Request::new(body.as_raw())
+        };
+        let reply: Document = RawDoc::validate(&service.run(&mut client.conn, request).reply)
+            .expect("a reply")
+            .to_buf()
+            .into();
+        let shown = format!("{:?}", reply.get("writeErrors"));
+        assert_eq!(shown.contains("15"), code.is_some(), "{shown}");
+    }
 }
 
 #[test]

@@ -18,6 +18,9 @@ use std::sync::Arc;
 
 /// Most levels of documents and arrays below the top one: MongoDB's limit of 200.
 pub const DEPTH_MAX: usize = 200;
+/// Most levels below the top one of a document that is stored: MongoDB's limit of 180 with the top one. What is less than
+/// [`DEPTH_MAX`] is left for what stands around it elsewhere: in commands, oplog entries, change events.
+pub const STORED_DEPTH_MAX: usize = 179;
 /// Largest document a client may store, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -124,6 +127,25 @@ impl<'a> RawDoc<'a> {
             at = value_at + value_size(self.0, kind, value_at);
         }
         None
+    }
+
+    /// True when there are more than `levels` levels of documents and arrays below the top one. Looks only into those large enough
+    /// for that, so that most documents cost nothing; it goes no deeper than `levels`.
+    pub fn is_deeper_than(self, levels: usize) -> bool {
+        // A level takes a type byte, the zero of an empty name, a length and a zero at least.
+        const LEVEL_BYTES: usize = 7;
+        if self.0.len() < EMPTY.0.len() + LEVEL_BYTES * (levels + 1) {
+            return false;
+        }
+        self.iter().any(|(_, value)| match value {
+            ValueRef::Document(DocRef::Raw(inner))
+            | ValueRef::Array(ArrayRef::Raw(inner))
+            | ValueRef::CodeWithScope {
+                scope: DocRef::Raw(inner),
+                ..
+            } => levels == 0 || inner.is_deeper_than(levels - 1),
+            _ => false,
+        })
     }
 
     /// An owned copy.
@@ -554,4 +576,34 @@ fn check_binary(bytes: &[u8], at: usize, end: usize) -> Result<usize, Malformed>
         });
     }
     Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Document, Value, doc};
+
+    #[test]
+    fn depth_is_told_exactly() {
+        let tight = |levels: usize| {
+            (0..levels).fold(Document::new(), |inner, _| {
+                let mut outer = Document::new();
+                outer.push("", inner);
+                outer
+            })
+        };
+        let wide = |levels: usize| {
+            (0..levels).fold(doc! { "pad": "x".repeat(5000) }, |inner, i| match i % 2 {
+                0 => doc! { "before": 1, "inner": vec![inner.into(), Value::Int32(1)] },
+                _ => doc! { "inner": inner, "after": 1 },
+            })
+        };
+        for levels in 0..50_usize {
+            let arrays = levels.div_ceil(2);
+            for (document, depth) in [(tight(levels), levels), (wide(levels), levels + arrays)] {
+                let raw = document.to_raw();
+                assert!(!raw.as_raw().is_deeper_than(depth), "{levels}");
+                assert!(depth == 0 || raw.as_raw().is_deeper_than(depth - 1), "{levels}");
+            }
+        }
+    }
 }

@@ -5,7 +5,7 @@ use crate::claims::Claim;
 use crate::cursor::{Cursor, Layer, Overlay, Source};
 use crate::snapshot::{Snapshot, View};
 use crate::{Bytes, CollectionId, Result, StorageError, TreeId};
-use nestor_model::{RawDocBuf, Timestamp, ValueRef};
+use nestor_model::{ErrorCode, RawDocBuf, Timestamp, ValueRef, raw};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -196,6 +196,11 @@ impl WriteSet {
             is_ts.then(|| element.offset() + element.as_bytes().len() - element.value_bytes().len())
         });
         let ts_at = ts.ok_or_else(|| StorageError::Undecodable("oplog entry without ts".into()))?;
+        if entry.as_raw().is_deeper_than(raw::DEPTH_MAX) {
+            // Whoever reads the journal would take it for damaged.
+            let message = "an oplog entry exceeds the maximum nested object depth";
+            return Err(StorageError::catalog(ErrorCode::Overflow, message));
+        }
         self.oplog.push(PendingEntry { bytes: entry, ts_at });
         Ok(())
     }

@@ -2,15 +2,22 @@
 
 use super::{Writer, capped};
 use crate::keys;
-use nestor_model::{RawDocBuf, Result, ValueRef};
+use nestor_model::{RawDocBuf, Result, ValueRef, bail, raw};
 use nestor_storage::{Bytes, View, record};
 
 impl Writer<'_> {
     /// Inserts a document that has its `_id` first already. Returns its record key.
     ///
     /// Errors: 11000 for a duplicate in a unique index, 171 and others of making keys, 10334 when it does not
-    /// fit a capped collection.
+    /// fit a capped collection, 15 when it is nested too deep.
     pub fn insert(&mut self, doc: RawDocBuf, stmt_id: Option<i32>) -> Result<Bytes> {
+        if doc.as_raw().is_deeper_than(raw::STORED_DEPTH_MAX) {
+            let levels = raw::STORED_DEPTH_MAX + 1;
+            bail!(
+                Overflow,
+                "cannot insert document because it exceeds {levels} levels of nesting"
+            );
+        }
         let id = doc.as_raw().get("_id").unwrap_or(ValueRef::Null);
         let record = if self.collection.is_clustered() {
             let key = keys::id_key(id, self.id_collation.as_ref());

@@ -18,7 +18,7 @@ pub struct Changed<'c> {
 impl Writer<'_> {
     /// Replaces `old`, the record at `record`, by its new version. The caller has made sure that `_id` is the same.
     ///
-    /// Errors: 11000, those of making keys, and `BSONObjectTooLarge`.
+    /// Errors: 11000, those of making keys, `BSONObjectTooLarge`, and 15 when it is nested too deep.
     pub fn update(
         &mut self,
         record: &Bytes,
@@ -35,6 +35,9 @@ impl Writer<'_> {
                     raw::DOCUMENT_BYTES_MAX
                 ),
             ));
+        }
+        if new.is_deeper_than(raw::STORED_DEPTH_MAX) {
+            return Err(nestor_query::update::too_deep());
         }
         self.change_entries(old.as_doc(), new.as_doc(), record, changed.touched)?;
         let grown = new.len() as i64 - old.len() as i64;

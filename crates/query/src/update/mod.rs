@@ -36,7 +36,7 @@ pub use validate::check_id;
 use crate::env::{OpContext, Scope};
 use array_filters::ArrayFilters;
 use modifiers::Modifiers;
-use nestor_model::{RawDoc, RawDocBuf, Result, Str, ValueRef, bail, values_equal};
+use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, Result, Str, ValueRef, bail, values_equal};
 use pipeline::Pipeline;
 use replace::Replacement;
 
@@ -205,4 +205,13 @@ fn check_id_unchanged(old: RawDoc<'_>, new: RawDoc<'_>) -> Result<()> {
         (None, None) => Ok(()),
         _ => Err(validate::immutable_id()),
     }
+}
+
+/// The error for a new version that is nested deeper than [`STORED_DEPTH_MAX`](nestor_model::raw::STORED_DEPTH_MAX).
+pub fn too_deep() -> Error {
+    let levels = nestor_model::raw::STORED_DEPTH_MAX + 1;
+    Error::new(
+        ErrorCode::Overflow,
+        format!("Document exceeds maximum nesting depth of {levels}"),
+    )
 }

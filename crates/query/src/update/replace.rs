@@ -1,9 +1,7 @@
 //! Replacement documents: `{a: 1}` in place of the whole document, `_id` kept.
 
 use super::validate;
-use nestor_model::{
-    DocRef, Error, ErrorCode, RawDoc, RawDocBuf, RawWriter, Result, Timestamp, ValueRef, bail, values_equal,
-};
+use nestor_model::{DocRef, Error, ErrorCode, RawDoc, RawDocBuf, RawWriter, Result, Timestamp, ValueRef, values_equal};
 
 /// A replacement, as given.
 #[derive(Debug)]
@@ -64,12 +62,8 @@ pub(crate) fn replace(old: RawDoc<'_>, new: RawDoc<'_>, now: Option<Timestamp>, 
         return Err(super::patch::too_large());
     }
     let doc = writer.into_doc();
-    if super::operand::depth_of(ValueRef::from(doc.as_raw())) > nestor_model::raw::DEPTH_MAX {
-        bail!(
-            Overflow,
-            "document exceeds maximum nested object depth: {}",
-            nestor_model::raw::DEPTH_MAX
-        );
+    if doc.as_raw().is_deeper_than(nestor_model::raw::STORED_DEPTH_MAX) {
+        return Err(super::too_deep());
     }
     Ok(doc)
 }

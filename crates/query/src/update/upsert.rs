@@ -3,7 +3,7 @@
 use super::operand::{close, depth_of, open, push_element};
 use super::{Kind, Update, validate};
 use crate::env::OpContext;
-use nestor_model::raw::{DEPTH_MAX, DOCUMENT_BYTES_MAX};
+use nestor_model::raw::{DOCUMENT_BYTES_MAX, STORED_DEPTH_MAX};
 use nestor_model::{DocRef, RawDoc, RawDocBuf, RawWriter, Result, Str, Value, ValueRef, bail, values_equal};
 
 /// `path: value` that every matching document has.
@@ -165,8 +165,8 @@ fn level(out: &mut Vec<u8>, fields: &[(&str, &Value)], depth: usize) -> Result<(
     for group in fields.chunk_by(|(a, _), (b, _)| a[..head(a)] == b[..head(b)]) {
         let (path, value) = group[0];
         let name = &path[..head(path)];
-        if depth + depth_of(value.as_ref()) > DEPTH_MAX {
-            bail!(Overflow, "document exceeds maximum nested object depth: {DEPTH_MAX}");
+        if depth - 1 + depth_of(value.as_ref()) > STORED_DEPTH_MAX {
+            return Err(super::too_deep());
         }
         if name.len() == path.len() {
             let encoded = super::operand::Encoded::new(value);

@@ -10,7 +10,7 @@ use super::operators::{Effect, Existing, Site};
 use super::patch::Patch;
 use super::tree::{Fields, Name, Node, Nodes, NodesKind, Selector, any_leaf};
 use crate::env::OpContext;
-use nestor_model::raw::{DEPTH_MAX, RawElement};
+use nestor_model::raw::{RawElement, STORED_DEPTH_MAX};
 use nestor_model::{ArrayRef, DocRef, Error, ErrorCode, RawDoc, Result, ValueRef, bail};
 use std::collections::HashMap;
 
@@ -525,9 +525,10 @@ fn merge<'u>(targets: &mut Vec<Target<'u>>, name: &'u str, index: Option<u32>, n
     }
 }
 
+/// `container` is the level of what the value lies in, 1 for the whole document.
 fn check_depth(container: usize, value: &Encoded<'_>) -> Result<()> {
-    if container + value.depth > DEPTH_MAX {
-        bail!(Overflow, "document exceeds maximum nested object depth: {DEPTH_MAX}");
+    if container - 1 + value.depth > STORED_DEPTH_MAX {
+        return Err(super::too_deep());
     }
     Ok(())
 }

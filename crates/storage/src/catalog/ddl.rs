@@ -4,7 +4,7 @@ use super::entry;
 use super::names;
 use super::{Catalog, Collection, CollectionKind, CollectionState, Index};
 use crate::{CollectionId, IndexId, Result, StorageError, TreeId, WriteSet};
-use nestor_model::{Document, ErrorCode, Namespace, RawDocBuf, ValueRef, doc};
+use nestor_model::{Document, ErrorCode, Namespace, RawDocBuf, ValueRef, doc, raw};
 use std::sync::Arc;
 
 impl WriteSet {
@@ -43,7 +43,7 @@ impl WriteSet {
             }
             collection.indexes.push(Arc::new(self.new_index(spec.to_raw())?));
         }
-        Ok(self.put_collection(collection))
+        self.put_collection(collection)
     }
 
     /// Drops a collection or view with all its records and indexes. Returns what it was.
@@ -89,7 +89,7 @@ impl WriteSet {
         self.change(TreeId::CATALOG, entry::collection_key(from), None);
         Arc::make_mut(&mut self.catalog).remove(from);
         collection.ns = to.clone();
-        Ok(self.put_collection(collection))
+        self.put_collection(collection)
     }
 
     /// Adds an index with no entries, which reads use and writes maintain from this commit on. The specification needs
@@ -124,7 +124,7 @@ impl WriteSet {
             ));
         }
         list(&mut collection).push(index.clone());
-        self.put_collection(collection);
+        self.put_collection(collection)?;
         Ok(index)
     }
 
@@ -136,7 +136,7 @@ impl WriteSet {
         let (list, at) = position(&mut collection, index)?;
         let dropped = list.remove(at);
         self.dropped.push(dropped.tree);
-        self.put_collection(collection);
+        self.put_collection(collection)?;
         Ok(dropped)
     }
 
@@ -151,7 +151,7 @@ impl WriteSet {
         };
         let built = collection.building.remove(at);
         collection.indexes.push(built);
-        self.put_collection(collection);
+        self.put_collection(collection)?;
         Ok(())
     }
 
@@ -192,7 +192,7 @@ impl WriteSet {
     pub fn set_options(&mut self, id: CollectionId, options: Document) -> Result<Arc<Collection>> {
         let mut collection = self.existing_by_id(id)?;
         collection.options = options;
-        Ok(self.put_collection(collection))
+        self.put_collection(collection)
     }
 
     fn new_index(&self, spec: RawDocBuf) -> Result<Index> {
@@ -209,12 +209,20 @@ impl WriteSet {
         let mut collection = self.existing_by_id(id)?;
         let (list, at) = position(&mut collection, index)?;
         change(Arc::make_mut(&mut list[at]))?;
-        self.put_collection(collection);
+        self.put_collection(collection)?;
         Ok(())
     }
 
-    fn put_collection(&mut self, collection: Collection) -> Arc<Collection> {
+    /// Errors: 15 when its options or indexes are nested so deep that the entry could not be read back.
+    fn put_collection(&mut self, collection: Collection) -> Result<Arc<Collection>> {
         let value = entry::encode(&collection);
+        if value.as_raw().is_deeper_than(raw::DEPTH_MAX) {
+            let message = format!(
+                "the options or indexes of {} exceed the maximum nested object depth",
+                collection.ns
+            );
+            return Err(StorageError::catalog(ErrorCode::Overflow, message));
+        }
         self.change(
             TreeId::CATALOG,
             entry::collection_key(&collection.ns),
@@ -222,7 +230,7 @@ impl WriteSet {
         );
         let collection = Arc::new(collection);
         Arc::make_mut(&mut self.catalog).put(collection.clone());
-        collection
+        Ok(collection)
     }
 
     fn drop_trees(&mut self, collection: &Collection) {

@@ -355,3 +355,30 @@ fn a_held_base_stays_as_it_is_until_the_hold_or_the_store_ends() {
     let _hold = engine.hold_base();
     engine.close().unwrap();
 }
+
+#[test]
+fn what_could_not_be_read_back_is_not_written() {
+    let nested = |levels: usize| (0..levels).fold(Document::new(), |inner, _| doc! { "a": inner });
+    let dir = tempfile::tempdir().unwrap();
+    let open = || Engine::open(dir.path(), EngineOptions::at_time(100)).unwrap();
+    let engine = open();
+    let mut made = Vec::new();
+    for levels in 195..205 {
+        let mut ws = engine.begin();
+        let name = format!("of {levels}");
+        match ws.create_collection(&Namespace::new("db", &name), [levels as u8; 16], nested(levels)) {
+            Ok(_) => {
+                engine.commit(ws).unwrap();
+                made.push(name);
+            }
+            Err(error) => assert_eq!(error.code(), ErrorCode::Overflow),
+        }
+        let mut entry = doc! { "ts": Timestamp::default(), "op": "n" };
+        entry.push("o", nested(levels));
+        let logged = engine.begin().oplog(entry.to_raw());
+        assert_eq!(logged.is_ok(), levels < 200, "{levels}");
+    }
+    assert_eq!(made.len(), 5, "the entry takes a level of its own: {made:?}");
+    engine.crash();
+    assert_eq!(open().snapshot().catalog().collections().count(), made.len());
+}
