@@ -1,5 +1,6 @@
 //! Arguments that every command takes, read once per command.
 
+use crate::api_strict;
 use crate::args::{Arg, At, Uuid, safe_i64, unknown_field, wrong_type};
 use crate::dispatch::{CommandSpec, Flags};
 use crate::read_concern::ReadConcern;
@@ -370,6 +371,9 @@ impl Api<'_> {
                 APIStrictError,
                 "Provided apiStrict:true, but the command {name} is not in API Version 1. Information on supported commands and migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api"
             );
+        }
+        if self.strict == Some(true) {
+            api_strict::check_fields(spec.name, body)?;
         }
         Ok(())
     }

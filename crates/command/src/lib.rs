@@ -7,6 +7,7 @@
 //! Only this crate turns an error into a reply. It knows no framing and no sockets.
 
 pub mod aggregate;
+pub mod api_strict;
 pub mod api_use;
 pub mod args;
 pub mod batch;

@@ -2,6 +2,7 @@
 
 use super::{build, spec};
 use crate::Context;
+use crate::api_strict;
 use crate::args::CollectionName;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::names;
@@ -48,6 +49,11 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         bail!(BadValue, "Must specify at least one index to create");
     }
     check_quorum(args.commit_quorum)?;
+    if context.generic.api_strict {
+        args.indexes
+            .iter()
+            .try_for_each(|index| api_strict::check_index(*index))?;
+    }
     let specs = args
         .indexes
         .iter()

@@ -1,6 +1,7 @@
 //! `aggregate`: runs a pipeline.
 
 use crate::Context;
+use crate::api_strict;
 use crate::args::{Arg, At, NonNegative, NotNull, RawArray, StrictBool, Uuid, safe_i64};
 use crate::batch::{self, Opening};
 use crate::dispatch::{CommandSpec, Flags};
@@ -79,36 +80,10 @@ crate::args! {
     }
 }
 
-/// Refuses stages that are not part of API version 1 (manual, "Stable API").
-fn check_api_strict(pipeline: RawArray<'_>) -> Result<()> {
-    for stage in pipeline.iter() {
-        let ValueRef::Document(stage) = stage else { continue };
-        let Some((name, value)) = stage.iter().next() else {
-            continue;
-        };
-        let is_outside = match name {
-            "$currentOp" | "$indexStats" | "$listLocalSessions" | "$listSessions" | "$planCacheStats" | "$search"
-            | "$searchMeta" | "$vectorSearch" => true,
-            "$collStats" => match value {
-                ValueRef::Document(options) => options.iter().any(|(option, _)| option != "count"),
-                _ => true,
-            },
-            _ => false,
-        };
-        if is_outside {
-            bail!(
-                APIStrictError,
-                "stage {name} is not allowed with 'apiStrict: true' in API Version 1"
-            );
-        }
-    }
-    Ok(())
-}
-
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = AggregateArgs::parse(context.body, context.sequences)?;
     if context.generic.api_strict {
-        check_api_strict(args.pipeline.0)?;
+        api_strict::check_pipeline(args.pipeline.0)?;
     }
     let ns = match args.target.0 {
         Some(name) => names::collection(context.db(), name)?,

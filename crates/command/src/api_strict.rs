@@ -1,0 +1,97 @@
+//! What a client may not use that declares `apiStrict: true`: fields and stages outside of API version 1.
+//!
+//! Which commands are in it their flags say ([`Flags::API_V1`](crate::dispatch::Flags::API_V1)).
+//! Source: manual, "Stable API" and the sections of that name in "find", "create", "createIndexes", "aggregate".
+
+use crate::args::RawArray;
+use nestor_model::{RawDoc, Result, ValueRef, bail};
+
+/// Fields of a command that are not in the version though the command is.
+fn outside(command: &str) -> &'static [&'static str] {
+    match command {
+        "find" => &[
+            "awaitData",
+            "max",
+            "min",
+            "noCursorTimeout",
+            "oplogReplay",
+            "returnKey",
+            "showRecordId",
+            "tailable",
+        ],
+        "create" => &[
+            "autoIndexId",
+            "capped",
+            "indexOptionDefaults",
+            "max",
+            "size",
+            "storageEngine",
+        ],
+        "aggregate" => &["explain"],
+        _ => &[],
+    }
+}
+
+/// Refuses a field of a command. Whether it is set or given its default makes no difference.
+pub fn check_fields(command: &str, body: RawDoc<'_>) -> Result<()> {
+    for field in outside(command) {
+        // The first field is the command itself.
+        if body.iter().skip(1).any(|(name, _)| name == *field) {
+            bail!(
+                APIStrictError,
+                "BSON field '{command}.{field}' is not allowed with apiStrict:true."
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Refuses options and kinds of an index that `createIndexes` is asked for.
+pub fn check_index(spec: RawDoc<'_>) -> Result<()> {
+    for option in ["background", "bucketSize", "sparse", "storageEngine"] {
+        if spec.get(option).is_some() {
+            bail!(
+                APIStrictError,
+                "The index option '{option}' is not allowed with apiStrict:true."
+            );
+        }
+    }
+    let Some(ValueRef::Document(key)) = spec.get("key") else {
+        return Ok(());
+    };
+    for (_, kind) in key.iter() {
+        if let ValueRef::String(kind @ ("text" | "geoHaystack")) = kind {
+            bail!(
+                APIStrictError,
+                "Indexes of type '{kind}' are not allowed with apiStrict:true."
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Refuses stages of a pipeline.
+pub fn check_pipeline(pipeline: RawArray<'_>) -> Result<()> {
+    for stage in pipeline.iter() {
+        let ValueRef::Document(stage) = stage else { continue };
+        let Some((name, value)) = stage.iter().next() else {
+            continue;
+        };
+        let is_outside = match name {
+            "$currentOp" | "$indexStats" | "$listLocalSessions" | "$listSessions" | "$planCacheStats" | "$search"
+            | "$searchMeta" | "$vectorSearch" => true,
+            "$collStats" => match value {
+                ValueRef::Document(options) => options.iter().any(|(option, _)| option != "count"),
+                _ => true,
+            },
+            _ => false,
+        };
+        if is_outside {
+            bail!(
+                APIStrictError,
+                "stage {name} is not allowed with 'apiStrict: true' in API Version 1"
+            );
+        }
+    }
+    Ok(())
+}
