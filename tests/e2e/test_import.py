@@ -138,6 +138,105 @@ def test_nobody_there(tmp_path):
     assert done.returncode != 0 and "none.ndjson" in done.stdout
 
 
+# -- the connection string --------------------------------------------------------------------
+
+
+@pytest.fixture
+def to(server, db, tmp_path):
+    """Imports two documents through the server's address with these options; returns what was said."""
+    (tmp_path / "two.ndjson").write_text('{"_id":1}\n{"_id":2}\n')
+
+    def to(options, ok=True, host=f"127.0.0.1:{server.port}", path="", flags=()):
+        uri = f"mongodb://{host}/{path}?{options}"
+        done = run("import", tmp_path / "two.ndjson", "--into", f"{db.name}.c", "--uri", uri, "--drop", *flags)
+        assert (done.returncode == 0) == ok, done.stdout
+        assert "panicked" not in done.stdout
+        if ok:
+            assert [d["_id"] for d in stored(db)] == [1, 2]
+        return done.stdout
+
+    return to
+
+
+@pytest.fixture
+def commands(client, db):
+    """The commands that came to the test's database, with the applications that sent them."""
+    db.command("profile", 2)
+
+    def commands():
+        return [(entry["command"], entry.get("appName")) for entry in db["system.profile"].find({"op": {"$in": ["insert", "command"]}})]
+
+    yield commands
+    db.command("profile", 0)
+
+
+def test_the_usual_options(to, db):
+    to("retryWrites=true&w=majority&appName=x&readPreference=primary&tls=false")
+    to("replicaSet=rs0", path=db.name)
+    to("directConnection=true&connectTimeoutMS=2000&socketTimeoutMS=20000&serverSelectionTimeoutMS=0")
+
+
+def test_write_concern_and_application(to, commands):
+    to("w=1&journal=true&wtimeoutMS=900&appName=loader")
+    sent = [(command, name) for command, name in commands() if "insert" in command or "drop" in command]
+    assert sent and all(name == "loader" for _, name in sent)
+    for command, _ in sent:
+        assert command["writeConcern"] == {"w": 1, "j": True, "wtimeout": 900}
+
+
+def test_a_write_concern_that_cannot_be_met_is_told(to):
+    assert "write concern" in to("w=3", ok=False)
+
+
+@pytest.mark.parametrize("compressor", [None, "snappy", "zlib", "zstd"])
+def test_compressors(server, client, db, tmp_path, compressor):
+    path = tmp_path / "pads.ndjson"
+    path.write_text("".join(json.dumps({"_id": i, "pad": "x" * 100_000}) + "\n" for i in range(20)))
+
+    def received():
+        return client.admin.command("serverStatus")["network"]["bytesIn"]
+
+    before = received()
+    options = f"?compressors={compressor}" if compressor else ""
+    done = run("import", path, "--into", f"{db.name}.c", "--uri", f"{server.uri}{options}")
+    assert done.returncode == 0 and db.c.count_documents({}) == 20, done.stdout
+    assert (received() - before < 1_000_000) == (compressor is not None)
+
+
+def test_another_replica_set(to, start, tmp_path):
+    said = to("replicaSet=other", ok=False)
+    assert "rs0" in said and "other" in said
+    alone = start(None, "--standalone")
+    said = to("replicaSet=rs0", ok=False, host=f"127.0.0.1:{alone.port}")
+    assert "replica set rs0" in said
+
+
+def test_the_first_host_that_answers(to, server):
+    to("replicaSet=rs0", host=f"127.0.0.1:1,127.0.0.1:{server.port}")
+
+
+def test_the_database_of_the_uri_is_that_of_into(to):
+    assert "elsewhere" in to("", ok=False, path="elsewhere")
+
+
+@pytest.mark.parametrize("option", ["tls=true", "authSource=admin", "w=0", "maxPoolSize=3", "readPreference=secondary", "ssl=maybe"])
+def test_an_option_without_effect_is_refused(to, option):
+    assert option.split("=")[0] in to(option, ok=False)
+
+
+@pytest.mark.parametrize("retry", [True, False])
+def test_a_batch_is_sent_again_when_the_connection_breaks(start, tmp_path, retry):
+    server = start()
+    client = server.client()
+    (tmp_path / "two.ndjson").write_text('{"_id":1}\n{"_id":2}\n')
+    fault = {"failCommands": ["insert"], "closeConnection": True, "appName": "loader"}
+    client.admin.command("configureFailPoint", "failCommand", mode={"times": 1}, data=fault)
+    uri = f"{server.uri}?appName=loader&retryWrites={str(retry).lower()}"
+    done = run("import", tmp_path / "two.ndjson", "--into", "test.c", "--uri", uri)
+    assert (done.returncode == 0) == retry, done.stdout
+    assert client.test.c.count_documents({}) == (2 if retry else 0)
+
+
 def test_small_sample(server, db):
     for path in sorted((ROOT / "sample-data").glob("*.ndjson")):
         done = run("import", path, "--into", f"{db.name}.{path.stem}", "--uri", server.uri)

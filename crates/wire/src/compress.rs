@@ -36,6 +36,16 @@ impl Compressor {
         }
     }
 
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Noop => "noop",
+            Self::Snappy => "snappy",
+            Self::Zlib => "zlib",
+            Self::Zstd => "zstd",
+        }
+    }
+
     fn from_number(number: u8) -> Option<Self> {
         [Self::Noop, Self::Snappy, Self::Zlib, Self::Zstd]
             .into_iter()
@@ -91,6 +101,15 @@ fn inflate_zstd(packed: &[u8], size: usize, out: &mut Vec<u8>) -> Option<usize> 
 fn inflate_reader(reader: impl Read, size: usize, out: &mut Vec<u8>) -> Option<usize> {
     out.clear();
     reader.take(size as u64 + 1).read_to_end(out).ok()
+}
+
+/// `message`, a whole one of opcode OP_MSG, as a client sends it compressed.
+pub fn compressed(message: &[u8], compressor: Compressor) -> Vec<u8> {
+    let mut out = Vec::with_capacity(message.len() / 2 + HEADER_BYTES);
+    let id = |at| read_i32(message, at).unwrap_or_default();
+    let content = message.get(HEADER_BYTES..).unwrap_or_default();
+    write(&mut out, id(4), id(8), OpCode::Msg, content, compressor);
+    out
 }
 
 /// Appends a compressed message whose content (without header) is `content`.
@@ -171,6 +190,23 @@ mod tests {
                 other => panic!("{other:?}"),
             }
             assert_eq!(bytes.len() < body.len(), compressor != Compressor::Noop);
+        }
+    }
+
+    #[test]
+    fn a_whole_message_keeps_its_ids() {
+        for compressor in ALL {
+            let body = doc! { "ping": 1 }.to_raw();
+            let mut plain = Vec::new();
+            crate::msg::write_request(&mut plain, 7, 0, body.as_raw(), &[]);
+            let packed = compressed(&plain, compressor);
+            let mut scratch = Vec::new();
+            let message = parse(&packed, &mut scratch).unwrap();
+            assert_eq!((message.header.request_id, message.compressor), (7, Some(compressor)));
+            assert_eq!(
+                Compressor::from_name(compressor.name()),
+                (compressor != Compressor::Noop).then_some(compressor)
+            );
         }
     }
 

@@ -111,6 +111,15 @@ pub fn run(args: &BenchArgs) -> Result<(), String> {
     let settings = Settings::new(args)?;
     if let Some(uri) = &args.uri {
         let uri: Uri = uri.parse().map_err(|e: ClientError| e.to_string())?;
+        // What is measured goes through connections of another kind, which know no options.
+        uri.only_with(&[
+            "directConnection",
+            "replicaSet",
+            "serverSelectionTimeoutMS",
+            "tls",
+            "ssl",
+        ])
+        .map_err(|e| e.to_string())?;
         return measure(&settings, &uri, args.pid);
     }
     let folder = process::Folder::make(&args.dir)?;
@@ -314,9 +323,10 @@ impl Bench {
 
     /// Sends a message of a case and returns the bytes of its reply, which must be a good one.
     fn ask(&mut self, message: &messages::Template) -> Result<Vec<u8>, String> {
-        self.client.send_bytes(message.bytes()).map_err(|e| e.to_string())?;
+        let connection = self.client.connection();
+        connection.send_bytes(message.bytes()).map_err(|e| e.to_string())?;
         let mut reply = Vec::new();
-        self.client.read_message(&mut reply).map_err(|e| e.to_string())?;
+        connection.read_message(&mut reply).map_err(|e| e.to_string())?;
         messages::verify(&reply)?;
         Ok(reply)
     }

@@ -1,9 +1,17 @@
-//! `mongodb://` connection strings, as far as a tool on the same machine needs them.
+//! `mongodb://` connection strings, as far as a tool without a user needs them.
+//!
+//! Source: the manual's pages "Connection Strings" and "Connection String Options".
 
 use super::{ClientError, Result};
+use nestor_model::{Document, doc};
+use nestor_wire::Compressor;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
+
+/// Longest `appName`, in bytes.
+const APP_NAME_BYTES_MAX: usize = 128;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,67 +32,203 @@ impl fmt::Display for Host {
     }
 }
 
-/// A parsed connection string. Options that change nothing for one connection to one server are accepted;
-/// every other one is refused by name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+impl FromStr for Host {
+    type Err = ();
+
+    /// `name`, `name:port`, `[address]:port`, or a path that ends in `.sock`.
+    fn from_str(text: &str) -> std::result::Result<Self, ()> {
+        if text.ends_with(".sock") {
+            return Ok(Host::Unix(text.into()));
+        }
+        let (name, port) = if let Some(rest) = text.strip_prefix('[') {
+            let (address, port) = rest.split_once(']').ok_or(())?;
+            let port = port.strip_prefix(':').or(port.is_empty().then_some("27017"));
+            (address, port.ok_or(())?)
+        } else {
+            text.split_once(':').unwrap_or((text, "27017"))
+        };
+        if name.is_empty() {
+            return Err(());
+        }
+        Ok(Host::Tcp(name.to_owned(), port.parse().map_err(|_| ())?))
+    }
+}
+
+/// A parsed connection string. Every option has its effect or is refused by name.
+#[derive(Clone, Debug)]
 pub struct Uri {
     /// Never empty.
     pub hosts: Vec<Host>,
+    /// The database after the slash.
+    pub database: Option<String>,
+    /// `replicaSet`: the set that the server has to be of.
+    pub replica_set: Option<String>,
+    /// `directConnection`: take the server as it is; otherwise it has to be a primary.
+    pub direct: bool,
+    /// `appName`: what the server's logs call us.
+    pub app_name: Option<String>,
+    /// `compressors`: those to offer, best first.
+    pub compressors: Vec<Compressor>,
+    /// `w`, `journal`, `wtimeoutMS` as a write concern, if any was given.
+    pub write_concern: Option<Document>,
+    /// `retryWrites`: send a write once more when the connection broke.
+    pub retry_writes: bool,
+    /// `retryReads`: likewise reads.
+    pub retry_reads: bool,
+    /// `connectTimeoutMS`; `None` waits for ever.
+    pub connect_timeout: Option<Duration>,
+    /// `socketTimeoutMS`; `None` waits for ever.
+    pub socket_timeout: Option<Duration>,
+    /// `serverSelectionTimeoutMS`: how long to look for a server; `None`: each host is tried once.
+    pub selection_timeout: Option<Duration>,
+    /// Names of the options that were given.
+    options: Vec<String>,
 }
 
-/// Options about choosing among servers and about retrying: nothing to do on a single connection.
-const WITHOUT_EFFECT: [&str; 7] = [
-    "directconnection",
-    "replicaset",
-    "appname",
-    "retrywrites",
-    "retryreads",
-    "readpreference",
-    "serverselectiontimeoutms",
-];
+impl Uri {
+    /// Refuses options other than these, for those who speak to the server in their own way.
+    pub fn only_with(&self, supported: &[&str]) -> Result<()> {
+        match self.options.iter().find(|name| !is_one_of(name, supported)) {
+            Some(name) => Err(ClientError::Uri(format!(
+                "the option {name} has no effect here: leave it out"
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn is_one_of(name: &str, names: &[&str]) -> bool {
+    names.iter().any(|one| one.eq_ignore_ascii_case(name))
+}
 
 impl FromStr for Uri {
     type Err = ClientError;
 
     fn from_str(text: &str) -> Result<Self> {
-        let refuse = |reason: &str| Err(ClientError::Uri(format!("{text}: {reason}")));
-        let Some(rest) = text.strip_prefix("mongodb://") else {
-            return refuse("a URI begins with mongodb://");
-        };
-        let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
-        let (hosts, _database) = rest.split_once('/').unwrap_or((rest, ""));
-        if hosts.contains('@') {
-            return refuse("this tool cannot log in yet: leave user and password out");
-        }
-        for option in options.split('&').filter(|o| !o.is_empty()) {
-            let name = option.split('=').next().unwrap_or_default();
-            if !WITHOUT_EFFECT.contains(&name.to_ascii_lowercase().as_str()) {
-                return refuse(&format!("this tool does not support the option {name}"));
-            }
-        }
-        let hosts = hosts.split(',').map(host).collect::<Option<Vec<_>>>();
-        match hosts {
-            Some(hosts) => Ok(Self { hosts }),
-            None => refuse("a host is written name:port, [address]:port or as the percent-encoded path of a socket"),
-        }
+        parse(text).map_err(|reason| ClientError::Uri(format!("{text}: {reason}")))
     }
 }
 
-fn host(text: &str) -> Option<Host> {
-    let text = percent_decoded(text)?;
-    if text.ends_with(".sock") {
-        return Some(Host::Unix(text.into()));
-    }
-    let (name, port) = if let Some(rest) = text.strip_prefix('[') {
-        let (address, port) = rest.split_once(']')?;
-        (address, port.strip_prefix(':').or(port.is_empty().then_some("27017"))?)
-    } else {
-        text.split_once(':').unwrap_or((&text, "27017"))
+/// The URI, or why it is none.
+fn parse(text: &str) -> std::result::Result<Uri, String> {
+    let Some(rest) = text.strip_prefix("mongodb://") else {
+        return Err("a URI begins with mongodb://".into());
     };
-    if name.is_empty() {
-        return None;
+    let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
+    let (hosts, database) = rest.split_once('/').unwrap_or((rest, ""));
+    if hosts.contains('@') {
+        return Err("this tool cannot log in yet: leave user and password out".into());
     }
-    Some(Host::Tcp(name.to_owned(), port.parse().ok()?))
+    let hosts = hosts.split(',').map(|host| percent_decoded(host)?.parse().ok());
+    let Some(hosts) = hosts.collect::<Option<Vec<Host>>>() else {
+        return Err("a host is written name:port, [address]:port or as the percent-encoded path of a socket".into());
+    };
+    let database = percent_decoded(database).ok_or("the database is not percent-encoded")?;
+    let mut uri = Uri {
+        hosts,
+        database: (!database.is_empty()).then_some(database),
+        replica_set: None,
+        direct: false,
+        app_name: None,
+        compressors: Vec::new(),
+        write_concern: None,
+        retry_writes: true,
+        retry_reads: true,
+        connect_timeout: Some(Duration::from_secs(10)),
+        socket_timeout: None,
+        selection_timeout: None,
+        options: Vec::new(),
+    };
+    for option in options.split('&').filter(|option| !option.is_empty()) {
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        let Some(value) = percent_decoded(value).filter(|value| !value.is_empty()) else {
+            return Err(format!("the option {name} has no value"));
+        };
+        if is_one_of(name, &uri.options.iter().map(String::as_str).collect::<Vec<_>>()) {
+            return Err(format!("the option {name} is there twice"));
+        }
+        uri.options.push(name.to_owned());
+        set(&mut uri, name, &value).map_err(|reason| format!("the option {name}={value}: {reason}"))?;
+    }
+    if uri.direct && uri.hosts.len() > 1 {
+        return Err("directConnection wants a single host".into());
+    }
+    Ok(uri)
+}
+
+/// Gives an option its effect, or says why it has none.
+fn set(uri: &mut Uri, name: &str, value: &str) -> std::result::Result<(), String> {
+    match name.to_ascii_lowercase().as_str() {
+        "replicaset" => uri.replica_set = Some(value.to_owned()),
+        "directconnection" => uri.direct = flag(value)?,
+        "appname" if value.len() > APP_NAME_BYTES_MAX => {
+            return Err(format!("longer than {APP_NAME_BYTES_MAX} bytes"));
+        }
+        "appname" => uri.app_name = Some(value.to_owned()),
+        "compressors" => {
+            let known = |name| Compressor::from_name(name).ok_or_else(|| format!("there is no compressor {name}"));
+            uri.compressors = value.split(',').map(known).collect::<std::result::Result<_, _>>()?;
+        }
+        "w" => match value.parse::<i32>() {
+            Ok(0) => return Err("this tool waits for replies: 1 or more, or majority".into()),
+            Ok(n) if n > 0 => concern(uri).push("w", n),
+            Ok(_) => return Err("less than 0".into()),
+            Err(_) => concern(uri).push("w", value),
+        },
+        "journal" => {
+            let journal = flag(value)?;
+            concern(uri).push("j", journal);
+        }
+        "wtimeoutms" => {
+            let ms = i64::try_from(milliseconds(value)?.as_millis()).map_err(|e| e.to_string())?;
+            concern(uri).push("wtimeout", ms);
+        }
+        "retrywrites" => uri.retry_writes = flag(value)?,
+        "retryreads" => uri.retry_reads = flag(value)?,
+        "connecttimeoutms" => uri.connect_timeout = limit(value)?,
+        "sockettimeoutms" => uri.socket_timeout = limit(value)?,
+        "serverselectiontimeoutms" => uri.selection_timeout = Some(milliseconds(value)?),
+        "readpreference" => match value {
+            "primary" | "primaryPreferred" => {}
+            "secondary" | "secondaryPreferred" | "nearest" => {
+                return Err("this tool reads where it writes, from the primary".into());
+            }
+            _ => return Err("there is no such mode".into()),
+        },
+        "tls" | "ssl" if flag(value)? => return Err("this tool does not speak TLS".into()),
+        "loadbalanced" if flag(value)? => return Err("this tool does not know load balancers".into()),
+        "tls" | "ssl" | "loadbalanced" => {}
+        "authsource" | "authmechanism" | "authmechanismproperties" => {
+            return Err("this tool cannot log in yet".into());
+        }
+        _ => return Err("this tool does not support it".into()),
+    }
+    Ok(())
+}
+
+/// The write concern that an option belongs to.
+fn concern(uri: &mut Uri) -> &mut Document {
+    uri.write_concern.get_or_insert_with(|| doc! {})
+}
+
+fn flag(value: &str) -> std::result::Result<bool, String> {
+    match value {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err("true or false is wanted".into()),
+    }
+}
+
+fn milliseconds(value: &str) -> std::result::Result<Duration, String> {
+    match value.parse::<u32>() {
+        Ok(ms) => Ok(Duration::from_millis(ms.into())),
+        Err(_) => Err("a number of milliseconds is wanted".into()),
+    }
+}
+
+/// A timeout of which 0 says that there is none.
+fn limit(value: &str) -> std::result::Result<Option<Duration>, String> {
+    Ok(Some(milliseconds(value)?).filter(|limit| !limit.is_zero()))
 }
 
 fn percent_decoded(text: &str) -> Option<String> {
@@ -131,10 +275,81 @@ mod tests {
             ("mongodb://a:b", "refused"),
             ("mongodb://a:99999", "refused"),
             ("mongodb://user:secret@a", "refused"),
-            ("mongodb://a/?tls=true", "refused"),
             ("mongodb://a%zz", "refused"),
         ] {
             assert_eq!(hosts(text), expected, "{text}");
         }
+    }
+
+    fn with(options: &str) -> std::result::Result<Uri, String> {
+        format!("mongodb://a/db?{options}")
+            .parse()
+            .map_err(|e: ClientError| e.to_string())
+    }
+
+    fn concern_of(uri: &Uri) -> Vec<u8> {
+        let concern = uri.write_concern.as_ref().map(Document::to_raw);
+        concern.map(|raw| raw.as_bytes().to_vec()).unwrap_or_default()
+    }
+
+    #[test]
+    fn options_have_their_effect() {
+        let uri = with(
+            "replicaSet=r%20s&directConnection=true&appname=x&compressors=zstd,snappy&w=majority&journal=true&wtimeoutMS=7\
+             &retryWrites=false&retryReads=false&connectTimeoutMS=0&socketTimeoutMS=5&serverSelectionTimeoutMS=9\
+             &readPreference=primaryPreferred&tls=false&ssl=false",
+        )
+        .unwrap();
+        let ms = |n| Some(Duration::from_millis(n));
+        assert_eq!(uri.database.as_deref(), Some("db"));
+        assert_eq!(uri.replica_set.as_deref(), Some("r s"));
+        assert_eq!(uri.app_name.as_deref(), Some("x"));
+        assert_eq!(uri.compressors, [Compressor::Zstd, Compressor::Snappy]);
+        assert_eq!(
+            concern_of(&uri),
+            doc! { "w": "majority", "j": true, "wtimeout": 7i64 }
+                .to_raw()
+                .as_bytes()
+        );
+        assert!(uri.direct && !uri.retry_writes && !uri.retry_reads);
+        assert_eq!(
+            (uri.connect_timeout, uri.socket_timeout, uri.selection_timeout),
+            (None, ms(5), ms(9))
+        );
+        assert_eq!(concern_of(&with("w=2").unwrap()), doc! { "w": 2 }.to_raw().as_bytes());
+        let usual = with("").unwrap();
+        assert!(usual.retry_writes && usual.retry_reads && !usual.direct && usual.write_concern.is_none());
+    }
+
+    #[test]
+    fn options_without_effect_are_refused_by_name() {
+        for (option, word) in [
+            ("tls=true", "TLS"),
+            ("ssl=true", "TLS"),
+            ("authSource=admin", "log in"),
+            ("w=0", "waits"),
+            ("w=-1", "less"),
+            ("retryWrites=yes", "true or false"),
+            ("journal=", "no value"),
+            ("connectTimeoutMS=soon", "milliseconds"),
+            ("readPreference=secondary", "primary"),
+            ("readPreference=somewhere", "no such"),
+            ("compressors=lzma", "lzma"),
+            ("maxPoolSize=5", "support"),
+            ("w=1&W=2", "twice"),
+            ("appName=%zz", "no value"),
+        ] {
+            let name = option.split(['=', '&']).next().unwrap_or_default();
+            let refused = with(option).unwrap_err();
+            assert!(refused.to_lowercase().contains(&name.to_lowercase()), "{refused}");
+            assert!(refused.contains(word), "{refused}");
+        }
+        assert!("mongodb://a,b/?directConnection=true".parse::<Uri>().is_err());
+        let uri = with("w=1&replicaSet=x").unwrap();
+        assert!(uri.only_with(&["w", "replicaset"]).is_ok());
+        assert!(
+            uri.only_with(&["replicaSet"])
+                .is_err_and(|e| e.to_string().contains("option w "))
+        );
     }
 }

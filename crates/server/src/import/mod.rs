@@ -60,7 +60,7 @@ pub struct ImportArgs {
     /// Collection to write to, as database.collection
     #[arg(long, value_name = "DB.COLLECTION")]
     pub into: String,
-    /// Server to write to
+    /// Server to write to; each option of the connection string has its effect or is refused
     #[arg(long, default_value = "mongodb://127.0.0.1:27017")]
     pub uri: String,
     /// Format; by default told from the file's name

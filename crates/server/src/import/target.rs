@@ -24,6 +24,9 @@ impl Target {
             Some((database, collection)) if !database.is_empty() && !collection.is_empty() => (database, collection),
             _ => return Err(format!("--into {}: write it as database.collection", args.into)),
         };
+        if let Some(named) = uri.database.as_deref().filter(|named| *named != database) {
+            return Err(format!("the URI names the database {named}, --into names {database}"));
+        }
         let client = Client::connect(uri).map_err(|e| e.to_string())?;
         let mut target = Self {
             client,
@@ -42,7 +45,8 @@ impl Target {
                 format!("{collection}.importing"),
             ));
             target.drop()?;
-            let create = doc! { "create": target.collection.as_str() };
+            let mut create = doc! { "create": target.collection.as_str() };
+            target.client.concern(&mut create);
             target.run(create)?;
         } else if args.drop {
             target.drop()?;
@@ -61,15 +65,12 @@ impl Target {
             Mode::Insert => ("insert", "documents"),
             Mode::Upsert => ("update", "updates"),
         };
-        let command = self.addressed(doc! { command: self.collection.as_str(), "ordered": false });
+        let command = doc! { command: self.collection.as_str(), "ordered": false, "$db": self.database.as_str() };
         let reply = self
             .client
-            .command_with(command.as_raw(), section, &batch.section)
+            .write(command, section, &batch.section)
             .map_err(|e| e.to_string())?;
         let reply = reply.as_raw();
-        if let Some(failed) = reply.get("writeConcernError").and_then(ValueRef::as_document) {
-            return Err(format!("write concern error: {failed:?}"));
-        }
         let errors = reply.get("writeErrors").and_then(ValueRef::as_array);
         let mut refused = Vec::new();
         for error in errors
@@ -101,7 +102,8 @@ impl Target {
         };
         let from = format!("{}.{}", self.database, self.collection);
         let to = format!("{}.{name}", self.database);
-        let rename = doc! { "renameCollection": from, "to": to, "$db": "admin" };
+        let mut rename = doc! { "renameCollection": from, "to": to, "$db": "admin" };
+        self.client.concern(&mut rename);
         self.client
             .command(rename.to_raw().as_raw())
             .map(|_| ())
@@ -124,7 +126,8 @@ impl Target {
 
     fn exists(&mut self) -> Result<bool, String> {
         let filter = doc! { "name": self.collection.as_str() };
-        let reply = self.run(doc! { "listCollections": 1, "filter": filter, "nameOnly": true })?;
+        let command = self.addressed(doc! { "listCollections": 1, "filter": filter, "nameOnly": true });
+        let reply = self.client.read(command.as_raw()).map_err(|e| e.to_string())?;
         let cursor = reply.as_raw().get("cursor").and_then(ValueRef::as_document);
         let batch = cursor.and_then(|c| c.get("firstBatch")).and_then(ValueRef::as_array);
         Ok(batch.is_some_and(|b| !b.is_empty()))
@@ -132,7 +135,9 @@ impl Target {
 
     fn drop(&mut self) -> Result<(), String> {
         const NAMESPACE_NOT_FOUND: i32 = 26;
-        let command = self.addressed(doc! { "drop": self.collection.as_str() });
+        let mut command = doc! { "drop": self.collection.as_str() };
+        self.client.concern(&mut command);
+        let command = self.addressed(command);
         match self.client.command(command.as_raw()) {
             Ok(_)
             | Err(ClientError::Refused {

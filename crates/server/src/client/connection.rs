@@ -1,0 +1,199 @@
+//! One connection to a server: the socket, the handshake, whole messages.
+
+use super::message::{body_of, command_message, length, set_request_id};
+use super::{ClientError, Host, MESSAGE_HEADER_BYTES, Result, Uri, number, refusal};
+use nestor_model::{RawDoc, RawDocBuf, Value, ValueRef, doc};
+use nestor_wire::{Compressor, Content, OpCode};
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(s) => s.read(buffer),
+            Self::Unix(s) => s.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(s) => s.write(buffer),
+            Self::Unix(s) => s.write(buffer),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// One connection.
+pub struct Connection {
+    stream: Stream,
+    address: String,
+    request_id: i32,
+    compressor: Option<Compressor>,
+    /// The server takes writes with a number of their session, so that one that is sent twice is done once.
+    pub knows_transaction_numbers: bool,
+}
+
+/// What a server says of itself.
+pub struct Hello {
+    set_name: Option<String>,
+    is_primary: bool,
+    /// Who is the primary, in its opinion.
+    pub primary: Option<Host>,
+}
+
+impl Hello {
+    /// Why this is not the server that `uri` asks for.
+    pub fn fault(&self, uri: &Uri) -> Option<String> {
+        if let Some(wanted) = &uri.replica_set {
+            match &self.set_name {
+                Some(name) if name == wanted => {}
+                Some(name) => return Some(format!("is of the replica set {name}, not of {wanted}")),
+                None => return Some(format!("is not of the replica set {wanted}, nor of another one")),
+            }
+        }
+        (!self.is_primary && !uri.direct).then(|| "is not a primary, which takes writes".to_owned())
+    }
+}
+
+impl Connection {
+    /// Connects to a host and shakes hands.
+    pub fn open(uri: &Uri, host: &Host) -> Result<(Self, Hello)> {
+        let address = host.to_string();
+        let opened = match host {
+            Host::Tcp(name, port) => connect_tcp(uri, name, *port).map(Stream::Tcp),
+            Host::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
+        };
+        let limited = opened.and_then(|stream| {
+            let limit = uri.socket_timeout;
+            match &stream {
+                Stream::Tcp(s) => s.set_read_timeout(limit).and_then(|()| s.set_write_timeout(limit))?,
+                Stream::Unix(s) => s.set_read_timeout(limit).and_then(|()| s.set_write_timeout(limit))?,
+            }
+            Ok(stream)
+        });
+        let mut connection = Self {
+            stream: limited.map_err(|error| ClientError::Network(address.clone(), error))?,
+            address,
+            request_id: 0,
+            compressor: None,
+            knows_transaction_numbers: false,
+        };
+        let hello = connection.shake_hands(uri)?;
+        Ok((connection, hello))
+    }
+
+    /// Source: driver specification "MongoDB Handshake".
+    fn shake_hands(&mut self, uri: &Uri) -> Result<Hello> {
+        let mut client = doc! {
+            "driver": doc! { "name": "nestor", "version": env!("CARGO_PKG_VERSION") },
+            "os": doc! { "type": std::env::consts::OS },
+        };
+        if let Some(name) = &uri.app_name {
+            client.push("application", doc! { "name": name.as_str() });
+        }
+        let offered: Vec<Value> = uri.compressors.iter().map(|c| c.name().into()).collect();
+        let hello = doc! { "hello": 1, "client": client, "compression": offered, "$db": "admin" };
+        let reply = self.exchange(&mut command_message(hello.to_raw().as_raw(), None))?;
+        let reply = reply.as_raw();
+        if let Some(error) = refusal(reply) {
+            return Err(error);
+        }
+        let text = |name| reply.get(name).and_then(ValueRef::as_str).map(str::to_owned);
+        let agreed = reply.get("compression").and_then(ValueRef::as_array);
+        let mut agreed = agreed.into_iter().flat_map(|names| names.iter());
+        self.compressor = agreed.find_map(|name| Compressor::from_name(name.as_str()?));
+        let set_name = text("setName");
+        let is_member = set_name.is_some() || text("msg").as_deref() == Some("isdbgrid");
+        self.knows_transaction_numbers = is_member && number(reply, "logicalSessionTimeoutMinutes").is_some();
+        Ok(Hello {
+            is_primary: number(reply, "isWritablePrimary") == Some(1),
+            primary: text("primary").and_then(|host| host.parse().ok()),
+            set_name,
+        })
+    }
+
+    /// Sends the message of a command and returns its reply, whatever that says. The message can be sent again.
+    pub fn exchange(&mut self, message: &mut [u8]) -> Result<RawDocBuf> {
+        self.request_id = self.request_id.wrapping_add(1);
+        set_request_id(message, self.request_id);
+        let packed = self
+            .compressor
+            .map(|compressor| nestor_wire::compressed(message, compressor));
+        self.send_bytes(packed.as_deref().unwrap_or(message))?;
+        drop(packed);
+        let mut reply = Vec::new();
+        self.read_message(&mut reply)?;
+        self.body(&reply)
+    }
+
+    fn body(&self, reply: &[u8]) -> Result<RawDocBuf> {
+        let is_packed = reply.get(12..16) == Some(&(OpCode::Compressed as i32).to_le_bytes());
+        if !is_packed {
+            let body: RawDoc<'_> = body_of(reply).map_err(ClientError::Protocol)?;
+            return Ok(body.to_buf());
+        }
+        let mut scratch = Vec::new();
+        let message = nestor_wire::parse(reply, &mut scratch).map_err(|e| ClientError::Protocol(e.to_string()))?;
+        match message.content {
+            Content::Msg(msg) => Ok(msg.body.to_buf()),
+            Content::Query(_) => Err(ClientError::Protocol("a query".into())),
+        }
+    }
+
+    /// Sends the bytes of whole messages as they are.
+    pub fn send_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.stream.write_all(bytes).map_err(|e| self.network(e))
+    }
+
+    /// Reads one whole message, header included, into `message`.
+    pub fn read_message(&mut self, message: &mut Vec<u8>) -> Result<()> {
+        message.resize(MESSAGE_HEADER_BYTES, 0);
+        self.stream.read_exact(message).map_err(|e| self.network(e))?;
+        let length = length(message).map_err(ClientError::Protocol)?;
+        message.resize(length, 0);
+        self.stream
+            .read_exact(&mut message[MESSAGE_HEADER_BYTES..])
+            .map_err(|e| self.network(e))
+    }
+
+    fn network(&self, error: io::Error) -> ClientError {
+        let error = match error.kind() {
+            // The standard library's words for it are about its own buffer.
+            io::ErrorKind::UnexpectedEof => io::Error::new(error.kind(), "the server closed the connection"),
+            io::ErrorKind::WouldBlock => io::Error::new(error.kind(), "no answer within socketTimeoutMS"),
+            _ => error,
+        };
+        ClientError::Network(self.address.clone(), error)
+    }
+}
+
+/// Connects to the first address of that name that answers.
+fn connect_tcp(uri: &Uri, name: &str, port: u16) -> io::Result<TcpStream> {
+    let mut last = io::ErrorKind::NotFound.into();
+    for address in (name, port).to_socket_addrs()? {
+        let connected = match uri.connect_timeout {
+            Some(limit) => TcpStream::connect_timeout(&address, limit),
+            None => TcpStream::connect(address),
+        };
+        match connected {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
