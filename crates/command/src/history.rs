@@ -62,12 +62,14 @@ fn read(engine: &Engine, sessions: &Sessions, newest: Timestamp) -> Result<()> {
     };
     let mut cursor = engine.oplog_cursor(from).from_oldest();
     let mut result = Ok(());
+    let mut lost_at = None;
     while cursor.position() < newest {
         let noted = match cursor.next() {
             Ok(Some(entry)) => note(sessions, entry.as_raw()),
             Ok(None) => break,
-            // Segments are removed meanwhile.
-            Err(error @ StorageError::OplogHistoryLost) => {
+            // Segments are removed meanwhile. If that is not all, there is no way on.
+            Err(error @ StorageError::OplogHistoryLost) if lost_at != Some(cursor.position()) => {
+                lost_at = Some(cursor.position());
                 cursor = engine.oplog_cursor(cursor.position()).from_oldest();
                 Err(error.into())
             }

@@ -153,10 +153,14 @@ impl OplogCursor {
                     return Ok(None);
                 }
                 // Frames may have been added before the next segment was made.
-                self.place = match place.offset < place.segment.len() {
-                    true => Some(place),
-                    false => Some(find(&journal, place.upto, false)?),
-                };
+                if place.offset >= place.segment.len() {
+                    let read = place.segment.first_seq;
+                    place = find(&journal, place.upto, false)?;
+                    if place.segment.first_seq <= read {
+                        return Err(StorageError::OplogHistoryLost);
+                    }
+                }
+                self.place = Some(place);
                 continue;
             };
             if frame::seq(&header) > limit {

@@ -463,6 +463,36 @@ fn the_oplog_is_kept_to_its_size_and_reads_both_ways() {
     assert_eq!(oplog(&engine, at(30)), "E");
 }
 
+#[test]
+fn a_segment_missing_in_the_middle_of_the_oplog_is_a_gap() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options();
+    options.journal.segment_bytes = 300;
+    let engine = Engine::open(dir.path(), options.clone()).unwrap();
+    for key in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"] {
+        put(&engine, key).unwrap();
+    }
+    engine.close().unwrap();
+    drop(engine);
+    let made = segments(dir.path());
+    assert!(made.len() > 3);
+    fs::remove_file(&made[1]).unwrap();
+    let engine = Engine::open(dir.path(), options).unwrap();
+    let mut cursor = engine.oplog_cursor(Timestamp::default());
+    let mut reads = 0;
+    let end = loop {
+        match cursor.next() {
+            Ok(Some(_)) => reads += 1,
+            end => break end,
+        }
+    };
+    assert!(
+        reads > 0 && matches!(end, Err(StorageError::OplogHistoryLost)),
+        "{end:?}"
+    );
+    assert!(matches!(cursor.next(), Err(StorageError::OplogHistoryLost)));
+}
+
 /// A segment file on a disk that can be full or broken.
 struct Faulty {
     file: fs::File,
