@@ -4,7 +4,7 @@
 //! Exit status: 0 when no fault was found (a note is none), 1 for faults, 2 when the directory cannot be checked.
 
 use nestor_exec::write::document_keys;
-use nestor_storage::check::{self, CheckReport, CollectionReport};
+use nestor_storage::check::{self, CheckReport, CollectionReport, IndexReport};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -64,10 +64,11 @@ fn print_collection(collection: &CollectionReport, out: &mut impl Write) -> io::
         documents,
         bytes,
         indexes,
+        ..
     } = collection;
     write!(out, "{ns}: {documents} documents, {bytes} bytes")?;
-    for (index, entries) in indexes {
-        write!(out, ", {entries} entries in {index}")?;
+    for IndexReport { name, entries, .. } in indexes {
+        write!(out, ", {entries} entries in {name}")?;
     }
     writeln!(out)
 }
@@ -197,7 +198,7 @@ mod tests {
         drop(db);
         let report = check::check(dir.path(), &document_keys).unwrap();
         assert_eq!((report.faults, report.notes), (vec![], vec![]));
-        let counts = |collection: &CollectionReport| collection.indexes.iter().map(|(_, count)| *count).sum::<u64>();
+        let counts = |collection: &CollectionReport| collection.indexes.iter().map(|index| index.entries).sum::<u64>();
         let shop: Vec<_> = report.collections.iter().filter(|c| &*c.ns.db == "shop").collect();
         assert_eq!(shop.len(), 3);
         assert!(shop.iter().all(|c| c.documents == 6 && counts(c) > 50), "{shop:?}");

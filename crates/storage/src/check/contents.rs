@@ -3,190 +3,213 @@
 //! From records to entries first: each record is decoded, its keys are made and looked up. If all are there and an index
 //! has no more entries than that, it has no others; only if it has more, each of its entries is followed back.
 
-use super::{CheckReport, CollectionReport, DocumentKeys, KeysOf};
+use super::{DocumentKeys, IndexKeys};
 use crate::keys::EntryFormat;
-use crate::snapshot::{Snapshot, View};
-use crate::{Collection, Index, Result, StorageError, record};
-use nestor_model::RawDoc;
+use crate::snapshot::View;
+use crate::{Collection, Index, StorageError, record};
+use nestor_model::{Namespace, RawDoc, Str};
+
+/// What a check counted in one collection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CollectionReport {
+    /// Which one.
+    pub ns: Namespace,
+    /// Its records.
+    pub documents: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// Records that are no documents.
+    pub invalid: u64,
+    /// Its indexes, in its order.
+    pub indexes: Vec<IndexReport>,
+}
+
+/// What a check counted in one index.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IndexReport {
+    /// Its name.
+    pub name: Str,
+    /// Its entries.
+    pub entries: u64,
+    /// Faults told of it.
+    pub faults: u64,
+}
+
+impl CollectionReport {
+    /// Compares with what commits have counted, documents and bytes.
+    pub fn miscounted(&self, counted: (i64, i64)) -> Option<String> {
+        let (documents, bytes) = (self.documents, self.bytes);
+        (counted != (documents as i64, bytes as i64)).then(|| {
+            format!(
+                "{documents} documents of {bytes} bytes, but counts say {} of {}",
+                counted.0, counted.1
+            )
+        })
+    }
+}
 
 /// A collection being checked.
-struct Checker<'a> {
-    snapshot: &'a Snapshot,
+struct Checker<'a, E> {
+    view: &'a dyn View,
     collection: &'a Collection,
     formats: Vec<EntryFormat>,
-    /// `None` if they cannot be made: then only the form of entries is checked.
-    keys: Option<Box<dyn DocumentKeys>>,
+    keys: Option<&'a dyn DocumentKeys>,
     /// Entries that records ask for, per index.
     expected: Vec<u64>,
-    report: &'a mut CheckReport,
+    report: CollectionReport,
+    pace: &'a mut dyn FnMut() -> Result<(), E>,
+    fault: &'a mut dyn FnMut(String),
 }
 
-pub(super) fn check(
-    snapshot: &Snapshot,
+/// Checks one collection in `view`. Each fault is told to `fault`. Without `keys` only the form of index entries is checked.
+///
+/// Errors: those of reading, and what `pace` returns, which is called for each record and entry.
+pub fn collection<E: From<StorageError>>(
+    view: &dyn View,
     collection: &Collection,
-    keys_of: &KeysOf<'_>,
-    report: &mut CheckReport,
-) -> Result<CollectionReport> {
+    keys: Option<&dyn DocumentKeys>,
+    pace: &mut dyn FnMut() -> Result<(), E>,
+    fault: &mut dyn FnMut(String),
+) -> Result<CollectionReport, E> {
     let formats: Vec<EntryFormat> = collection.indexes.iter().map(|i| i.entry_format(collection)).collect();
+    let index = |index: &Index| IndexReport {
+        name: index.name.clone(),
+        entries: 0,
+        faults: 0,
+    };
     let mut checker = Checker {
-        snapshot,
+        view,
         collection,
-        keys: None,
+        keys,
         expected: vec![0; formats.len()],
         formats,
-        report,
+        report: CollectionReport {
+            ns: collection.ns.clone(),
+            documents: 0,
+            bytes: 0,
+            invalid: 0,
+            indexes: collection.indexes.iter().map(|i| index(i)).collect(),
+        },
+        pace,
+        fault,
     };
-    match keys_of(collection) {
-        Ok(keys) => checker.keys = Some(keys),
-        Err(error) => checker.fault(format!("keys of its indexes cannot be made: {}", error.message())),
-    }
-    let (documents, bytes) = checker.records()?;
-    let counted = (collection.state.documents(), collection.state.bytes());
-    if counted != (documents as i64, bytes as i64) {
-        checker.fault(format!(
-            "{documents} documents of {bytes} bytes, but counts say {} of {}",
-            counted.0, counted.1
-        ));
-    }
-    let mut indexes = Vec::new();
+    checker.records()?;
     for (at, index) in collection.indexes.iter().enumerate() {
-        indexes.push((index.name.clone(), checker.index(at, index)?));
+        checker.index(at, index)?;
     }
-    Ok(CollectionReport {
-        ns: collection.ns.clone(),
-        documents,
-        bytes,
-        indexes,
-    })
+    Ok(checker.report)
 }
 
-impl Checker<'_> {
-    fn fault(&mut self, text: String) {
-        self.report.fault(format!("{}: {text}", self.collection.ns));
+impl<E: From<StorageError>> Checker<'_, E> {
+    fn index_fault(&mut self, at: usize, text: String) {
+        self.report.indexes[at].faults += 1;
+        (self.fault)(text);
     }
 
-    /// Checks all records; returns their number and size.
-    fn records(&mut self) -> Result<(u64, u64)> {
-        let (mut documents, mut bytes) = (0, 0);
-        let mut cursor = self.snapshot.cursor(self.collection.records);
+    fn records(&mut self) -> Result<(), E> {
+        let mut cursor = self.view.cursor(self.collection.records);
         let mut more = cursor.first()?;
         while more {
-            documents += 1;
-            bytes += cursor.value()?.len() as u64;
+            (self.pace)()?;
+            self.report.documents += 1;
+            self.report.bytes += cursor.value()?.len() as u64;
             self.record(cursor.key(), cursor.value()?)?;
             more = cursor.next()?;
         }
-        Ok((documents, bytes))
+        Ok(())
     }
 
     /// Checks one record and that its index entries are there.
-    fn record(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+    fn record(&mut self, key: &[u8], value: &[u8]) -> Result<(), E> {
         let doc = match RawDoc::validate(value) {
             Ok(doc) => doc,
             Err(error) => {
-                self.fault(format!("record {} is not a document: {error}", name(key)));
+                self.report.invalid += 1;
+                (self.fault)(format!("record {} is not a document: {error}", name(key)));
                 return Ok(());
             }
         };
         let clustered = self.collection.is_clustered();
         if !clustered && record::record_id(key).is_none_or(|id| id.0 >= self.collection.state.next_record()) {
-            self.fault(format!("record {} has an id that was not given yet", name(key)));
+            (self.fault)(format!("record {} has an id that was not given yet", name(key)));
         }
-        let Some(keys) = self.keys.take() else { return Ok(()) };
+        let Some(keys) = self.keys else { return Ok(()) };
         if clustered && *keys.record_key(doc) != *key {
-            self.fault(format!("record {} does not lie at its _id", name(key)));
+            (self.fault)(format!("record {} does not lie at its _id", name(key)));
         }
         let collection = self.collection;
-        let checked = (collection.indexes.iter().enumerate())
-            .try_for_each(|(at, index)| self.entries_of(&*keys, (at, index), doc, key));
-        self.keys = Some(keys);
-        checked
-    }
-
-    /// Looks up the entries that a record has in an index.
-    fn entries_of(
-        &mut self,
-        keys: &dyn DocumentKeys,
-        (at, index): (usize, &Index),
-        doc: RawDoc<'_>,
-        record: &[u8],
-    ) -> Result<()> {
-        let wanted = match keys.index_keys(at, doc) {
-            Ok(wanted) => wanted,
-            Err(error) => {
-                let reason = error.message();
-                self.fault(format!(
-                    "record {} does not fit index {}: {reason}",
-                    name(record),
-                    index.name
-                ));
-                return Ok(());
+        for (at, index) in collection.indexes.iter().enumerate() {
+            match keys.index_keys(at, doc) {
+                Ok(wanted) => self.entries_of(at, index, key, &wanted)?,
+                Err(error) => {
+                    let reason = error.message();
+                    let text = format!("record {} does not fit index {}: {reason}", name(key), index.name);
+                    self.index_fault(at, text);
+                }
             }
-        };
-        let known = |(part, found): (usize, &u64)| found & !index.multikey.get(part).unwrap_or(&0) == 0;
-        if !wanted.multikey.iter().enumerate().all(known) {
-            self.fault(format!(
-                "record {} has arrays that index {} does not know of",
-                name(record),
-                index.name
-            ));
-        }
-        self.expected[at] += wanted.entries.len() as u64;
-        for (key, type_bits) in &wanted.entries {
-            let (entry, content) = self.formats[at].entry(key, type_bits, record);
-            let found = self.snapshot.get(index.tree, &entry)?;
-            if found.as_deref() == Some(&*content) {
-                continue;
-            }
-            let wrong = if found.is_some() { "another" } else { "no" };
-            self.fault(format!(
-                "record {} has {wrong} entry in index {}",
-                name(record),
-                index.name
-            ));
         }
         Ok(())
     }
 
-    /// Checks an index's entries; returns how many there are.
-    fn index(&mut self, at: usize, index: &Index) -> Result<u64> {
+    /// Looks up the entries that a record has in an index.
+    fn entries_of(&mut self, at: usize, index: &Index, record: &[u8], wanted: &IndexKeys) -> Result<(), E> {
+        let record_name = || name(record);
+        let known = |(part, found): (usize, &u64)| found & !index.multikey.get(part).unwrap_or(&0) == 0;
+        if !wanted.multikey.iter().enumerate().all(known) {
+            let text = format!(
+                "record {} has arrays that index {} does not know of",
+                record_name(),
+                index.name
+            );
+            self.index_fault(at, text);
+        }
+        self.expected[at] += wanted.entries.len() as u64;
+        for (key, type_bits) in &wanted.entries {
+            let (entry, content) = self.formats[at].entry(key, type_bits, record);
+            let found = self.view.get(index.tree, &entry)?;
+            if found.as_deref() == Some(&*content) {
+                continue;
+            }
+            let wrong = if found.is_some() { "another" } else { "no" };
+            let text = format!("record {} has {wrong} entry in index {}", record_name(), index.name);
+            self.index_fault(at, text);
+        }
+        Ok(())
+    }
+
+    /// Checks an index's entries.
+    fn index(&mut self, at: usize, index: &Index) -> Result<(), E> {
         let mut entries = 0;
-        let mut cursor = self.snapshot.cursor(index.tree);
+        let mut cursor = self.view.cursor(index.tree);
         let mut more = cursor.first()?;
         while more {
+            (self.pace)()?;
             entries += 1;
-            if let Err(error) = self.formats[at].split(cursor.key(), cursor.value()?) {
-                self.undecodable(index, cursor.key(), error)?;
+            if self.formats[at].split(cursor.key(), cursor.value()?).is_err() {
+                let text = format!("entry {} of index {} does not decode", name(cursor.key()), index.name);
+                self.index_fault(at, text);
             }
             more = cursor.next()?;
         }
-        if self.keys.is_some() && self.expected[at] != entries {
-            self.fault(format!(
-                "index {} has {entries} entries, {} belong there",
-                index.name, self.expected[at]
-            ));
+        self.report.indexes[at].entries = entries;
+        let expected = self.expected[at];
+        if self.keys.is_some() && expected != entries {
+            let text = format!("index {} has {entries} entries, {expected} belong there", index.name);
+            self.index_fault(at, text);
             self.strays(at, index)?;
-        }
-        Ok(entries)
-    }
-
-    fn undecodable(&mut self, index: &Index, key: &[u8], error: StorageError) -> Result<()> {
-        match error {
-            StorageError::Undecodable(_) => {
-                self.fault(format!("entry {} of index {} does not decode", name(key), index.name))
-            }
-            error => return Err(error),
         }
         Ok(())
     }
 
     /// Looks for entries that no record asks for.
-    fn strays(&mut self, at: usize, index: &Index) -> Result<()> {
-        let mut cursor = self.snapshot.cursor(index.tree);
+    fn strays(&mut self, at: usize, index: &Index) -> Result<(), E> {
+        let mut cursor = self.view.cursor(index.tree);
         let mut more = cursor.first()?;
         while more {
+            (self.pace)()?;
             if let Some(fault) = self.stray(at, cursor.key(), cursor.value()?)? {
-                self.fault(format!("entry {} of index {} {fault}", name(cursor.key()), index.name));
+                let text = format!("entry {} of index {} {fault}", name(cursor.key()), index.name);
+                self.index_fault(at, text);
             }
             more = cursor.next()?;
         }
@@ -194,19 +217,18 @@ impl Checker<'_> {
     }
 
     /// What is wrong with where an index entry leads to.
-    fn stray(&self, at: usize, key: &[u8], value: &[u8]) -> Result<Option<&'static str>> {
+    fn stray(&self, at: usize, key: &[u8], value: &[u8]) -> Result<Option<&'static str>, E> {
         let Ok(entry) = self.formats[at].split(key, value) else {
             return Ok(None);
         };
-        let Some(bytes) = self.snapshot.get(self.collection.records, entry.record)? else {
+        let Some(bytes) = self.view.get(self.collection.records, entry.record)? else {
             return Ok(Some("leads to no record"));
         };
-        let (Some(keys), Ok(doc)) = (&self.keys, RawDoc::validate(&bytes)) else {
+        let (Some(keys), Ok(doc)) = (self.keys, RawDoc::validate(&bytes)) else {
             return Ok(None);
         };
-        let wanted = keys
-            .index_keys(at, doc)
-            .is_ok_and(|keys| keys.entries.contains_key(entry.key));
+        let wanted = keys.index_keys(at, doc);
+        let wanted = wanted.is_ok_and(|wanted| wanted.entries.contains_key(entry.key));
         Ok((!wanted).then_some("leads to a record without that key"))
     }
 }

@@ -8,12 +8,16 @@
 //! contents   records, their counts, index entries both ways              check::contents
 //! ```
 //!
+//! [`collection`] checks the contents of one collection in any view, of a running store too.
+//!
 //! Nothing is changed and nothing is created: a directory without write permission and a copy can be checked. What a
 //! crash may leave, and the next start deals with, is a note; anything else that is not as it should be is a fault.
 
 mod catalog;
 mod contents;
 mod journal;
+
+pub use contents::{CollectionReport, IndexReport, collection};
 
 use crate::base::tree::{Tree, TreeOptions};
 use crate::base::{Base, BaseSnapshot};
@@ -23,7 +27,7 @@ use crate::journal::recover::{self, Access};
 use crate::journal::{JournalOptions, Position};
 use crate::snapshot::{Layers, Published, Snapshot, View};
 use crate::{Bytes, Collection, Result, StorageError};
-use nestor_model::{Error, Namespace, RawDoc, Str};
+use nestor_model::{Error, RawDoc};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -75,19 +79,6 @@ pub struct CheckReport {
     pub faults: Vec<String>,
     /// Number of faults.
     pub fault_count: u64,
-}
-
-/// What a check counted in one collection.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CollectionReport {
-    /// Which one.
-    pub ns: Namespace,
-    /// Its records.
-    pub documents: u64,
-    /// Their size in bytes.
-    pub bytes: u64,
-    /// Name and number of entries of each index.
-    pub indexes: Vec<(Str, u64)>,
 }
 
 impl CheckReport {
@@ -163,12 +154,31 @@ pub fn check(dir: &Path, keys_of: &KeysOf<'_>) -> Result<CheckReport> {
     report.damage("", catalog)?;
     let databases = recovered.snapshot.catalog().databases();
     for collection in databases.flat_map(|db| db.collections()).filter(|c| !c.is_view()) {
-        let checked = contents::check(&recovered.snapshot, collection, keys_of, &mut report);
-        if let Some(counted) = report.damage(&format!("{}: ", collection.ns), checked)? {
-            report.collections.push(counted);
-        }
+        check_collection(&recovered.snapshot, collection, keys_of, &mut report)?;
     }
     Ok(report)
+}
+
+fn check_collection(
+    snapshot: &Snapshot,
+    collection: &Collection,
+    keys_of: &KeysOf<'_>,
+    report: &mut CheckReport,
+) -> Result<()> {
+    let ns = &collection.ns;
+    let keys = keys_of(collection).map_err(|error| {
+        let reason = error.message();
+        report.fault(format!("{ns}: keys of its indexes cannot be made: {reason}"));
+    });
+    let mut fault = |text: String| report.fault(format!("{ns}: {text}"));
+    let checked = contents::collection(snapshot, collection, keys.as_deref().ok(), &mut || Ok(()), &mut fault);
+    if let Some(counted) = report.damage(&format!("{ns}: "), checked)? {
+        if let Some(fault) = counted.miscounted((collection.state.documents(), collection.state.bytes())) {
+            report.fault(format!("{ns}: {fault}"));
+        }
+        report.collections.push(counted);
+    }
+    Ok(())
 }
 
 /// Opens the base and reads all of it.

@@ -18,7 +18,7 @@ pub use options::{EngineOptions, EngineStats};
 
 use crate::base::Base;
 use crate::base::tree::{Tree, TreeOptions};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Collection};
 use crate::journal::recover::{self, Access};
 use crate::journal::{Journal, frame};
 use crate::memtable::Memtable;
@@ -352,6 +352,14 @@ impl Engine {
     /// The optimes of the first and last oplog entry that are kept; `None` if there is none.
     pub fn oplog_range(&self) -> Result<Option<(Timestamp, Timestamp)>> {
         self.oplog_cursor(Timestamp::default()).range()
+    }
+
+    /// Documents and bytes that commits have counted in a collection; `None` if something was committed since `snapshot`.
+    pub fn counts_at(&self, snapshot: &Snapshot, collection: &Collection) -> Option<(i64, i64)> {
+        // Counts change before the commit is shown, both under this lock.
+        let _sequencer = self.inner.lock_sequencer();
+        let state = &collection.state;
+        (self.last_lsn() == snapshot.lsn()).then(|| (state.documents(), state.bytes()))
     }
 
     /// Waits until something is committed after `seen` or until the deadline. True if something was.

@@ -4,10 +4,12 @@ use crate::Context;
 use crate::args::{Arg, At, CollectionName};
 use crate::dispatch::{CommandSpec, Flags};
 use crate::names;
-use nestor_exec::write::IndexWriter;
+use nestor_exec::write::document_keys;
 use nestor_model::{Document, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
-use nestor_query::env::OpContext;
-use nestor_storage::{Bytes, Collection, View};
+use nestor_storage::{View, check};
+
+/// Faults that are described.
+const ERRORS_MAX: usize = 100;
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -53,7 +55,7 @@ impl<'a> ValidateArgs<'a> {
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = ValidateArgs::parse(context.body)?;
     let ns = names::collection(context.db(), args.coll)?;
-    check(&args)?;
+    check_options(&args)?;
     let snapshot = context.read_snapshot()?;
     let Some(collection) = snapshot.catalog().get(&ns).cloned() else {
         bail!(NamespaceNotFound, "Collection '{ns}' does not exist to validate.");
@@ -64,36 +66,49 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     if args.repair {
         bail!(NotImplemented, "validate with repair is not supported");
     }
-    let (op, _) = context.operation(None)?;
-    let mut report = Report::default();
-    report.records(context, &snapshot, &collection, &op)?;
+    // While others write, the counts are those of another moment.
+    let counted = context.service.engine.counts_at(&snapshot, &collection);
+    let keys = document_keys(&collection)?;
+    let mut errors = Vec::new();
+    let mut fault = |text: String| {
+        if errors.len() < ERRORS_MAX {
+            errors.push(text);
+        }
+    };
+    let mut interrupt = context.interrupt.paced();
+    let mut pace = || interrupt.check();
+    let report = check::collection(&snapshot, &collection, Some(&*keys), &mut pace, &mut fault)?;
+    if let Some(text) = counted.and_then(|counted| report.miscounted(counted)) {
+        fault(text);
+    }
     reply.append("ns", ns.to_string().as_str());
     reply.append("uuid", &crate::args::Uuid(collection.uuid).to_value());
     reply.append("nInvalidDocuments", report.invalid as i32);
     reply.append("nNonCompliantDocuments", 0);
-    reply.append("nrecords", report.records as i32);
+    reply.append("nrecords", report.documents as i32);
     reply.append("nIndexes", collection.indexes.len() as i32);
     let mut keys = Document::new();
     let mut details = Document::new();
-    for (index, count) in collection.indexes.iter().zip(&report.keys) {
-        keys.push(index.name.clone(), *count as i32);
-        details.push(index.name.clone(), doc! { "valid": true, "spec": index.spec.clone() });
+    for (index, found) in collection.indexes.iter().zip(&report.indexes) {
+        let valid = found.faults == 0;
+        keys.push(index.name.clone(), found.entries as i32);
+        details.push(index.name.clone(), doc! { "valid": valid, "spec": index.spec.clone() });
     }
     reply.append("keysPerIndex", &keys);
     reply.append("indexDetails", &details);
-    reply.append("valid", report.errors.is_empty());
+    reply.append("valid", errors.is_empty());
     reply.append("repaired", false);
     reply.append("readTimestamp", snapshot.optime());
     let list = |texts: Vec<String>| Value::from(texts.into_iter().map(Value::from).collect::<Vec<_>>());
     reply.append("warnings", &list(Vec::new()));
-    reply.append("errors", &list(report.errors));
+    reply.append("errors", &list(errors));
     reply.append("extraIndexEntries", &list(Vec::new()));
     reply.append("missingIndexEntries", &list(Vec::new()));
     reply.append("corruptRecords", &list(Vec::new()));
     Ok(())
 }
 
-fn check(args: &ValidateArgs<'_>) -> Result<()> {
+fn check_options(args: &ValidateArgs<'_>) -> Result<()> {
     let clash = |a: &str, b: &str| -> Result<()> {
         bail!(
             InvalidOptions,
@@ -129,78 +144,53 @@ fn check(args: &ValidateArgs<'_>) -> Result<()> {
     Ok(())
 }
 
-#[derive(Default)]
-struct Report {
-    records: i64,
-    invalid: i64,
-    keys: Vec<i64>,
-    errors: Vec<String>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::{Service, ServiceOptions};
+    use crate::tests::Client;
+    use nestor_model::Namespace;
+    use nestor_storage::{Collection, Engine, EngineOptions, WriteSet};
 
-impl Report {
-    /// Walks all records: each must be BSON and have its entries; then each index must have no others.
-    fn records(
-        &mut self,
-        context: &Context<'_>,
-        view: &dyn View,
-        collection: &Collection,
-        op: &OpContext,
-    ) -> Result<()> {
-        let writers = IndexWriter::all(collection)?;
-        self.keys = vec![0; writers.len()];
-        let mut cursor = view.cursor(collection.records);
-        let mut more = cursor.first()?;
-        let mut interrupt = context.interrupt.paced();
-        while more {
-            self.records += 1;
-            interrupt.check()?;
-            let record = Bytes::copy_from(cursor.key());
-            let value = cursor.value_bytes()?;
-            match RawDoc::validate(&value) {
-                Err(error) => {
-                    self.invalid += 1;
-                    self.errors.push(format!("record {record:?} is not BSON: {error}"));
-                }
-                Ok(doc) => {
-                    for (writer, count) in writers.iter().zip(&mut self.keys) {
-                        let (entries, _) = writer.entries(doc.as_doc(), op)?;
-                        for (key, type_bits) in &entries {
-                            *count += 1;
-                            let (entry, expected) = writer.encoder.format.entry(key, type_bits, &record);
-                            if view.get(writer.index.tree, &entry)?.as_ref() != Some(&expected) {
-                                self.errors.push(format!(
-                                    "index {} has no entry for record {record:?}",
-                                    writer.index.name
-                                ));
-                            }
-                        }
-                    }
-                }
-            }
-            more = cursor.next()?;
-        }
-        for (writer, expected) in writers.iter().zip(&self.keys) {
-            let mut cursor = view.cursor(writer.index.tree);
-            let mut more = cursor.first()?;
-            let mut found = 0i64;
-            while more {
-                found += 1;
-                more = cursor.next()?;
-            }
-            if found != *expected {
-                self.errors.push(format!(
-                    "index {} has {found} entries, the records make {expected}",
-                    writer.index.name
-                ));
-            }
-        }
-        let counted = collection.state.documents();
-        if counted != self.records {
-            self.errors.push(format!(
-                "the collection counts {counted} documents and has {}",
-                self.records
-            ));
-        }
-        Ok(())
+    /// What validate answers after a commit that no command makes: `valid`, which indexes are, and its errors.
+    fn validated(spoil: impl FnOnce(&mut WriteSet, &Collection)) -> (bool, Vec<bool>, String) {
+        let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
+        let service = Service::new(ServiceOptions::default(), engine);
+        let mut client = Client::new(&service);
+        let index = doc! { "key": doc! { "a": 1 }, "name": "a_1" };
+        client.run(doc! { "createIndexes": "c", "indexes": vec![Value::from(index)] });
+        let documents: Vec<Value> = (0..3).map(|i| doc! { "_id": i, "a": i }.into()).collect();
+        client.run(doc! { "insert": "c", "documents": documents });
+        let mut ws = service.engine.begin();
+        let found = ws.catalog().get(&Namespace::new("test", "c")).cloned();
+        spoil(&mut ws, &found.expect("it was made"));
+        service.engine.commit(ws).expect("nobody else writes");
+        let reply = client.run(doc! { "validate": "c" });
+        let flag = |doc: &Document, name: &str| doc.get(name).is_some_and(ValueRef::truthy);
+        let details = reply.get("indexDetails").and_then(ValueRef::as_document);
+        let details = details.expect("a document").to_document();
+        let valid =
+            |(_, index): (&str, ValueRef<'_>)| flag(&index.as_document().expect("a document").to_document(), "valid");
+        (
+            flag(&reply, "valid"),
+            details.iter().map(valid).collect(),
+            format!("{:?}", reply.get("errors").expect("errors")),
+        )
+    }
+
+    #[test]
+    fn faults_are_told_and_put_down_to_their_index() {
+        assert_eq!(validated(|_, _| {}), (true, vec![true, true], "[]".into()));
+        let stray = |ws: &mut WriteSet, c: &Collection| ws.put(c.indexes[1].tree, [7; 12], b"");
+        let (valid, indexes, errors) = validated(stray);
+        assert_eq!((valid, indexes), (false, vec![true, false]), "{errors}");
+        assert!(errors.contains("index a_1 has 4 entries, 3 belong there"), "{errors}");
+        let miscounted = |ws: &mut WriteSet, c: &Collection| ws.add_count(c.id, 1, 0);
+        let (valid, indexes, errors) = validated(miscounted);
+        assert_eq!((valid, indexes), (false, vec![true, true]), "{errors}");
+        assert!(
+            errors.contains("3 documents of 63 bytes, but counts say 4 of 63"),
+            "{errors}"
+        );
     }
 }
