@@ -32,6 +32,9 @@ const VERSION: u32 = 1;
 /// Bytes between the frames whose places a segment remembers.
 const INDEX_BYTES: u64 = 64 << 10;
 
+/// Durable bytes that leave memory at a time.
+const FORGET_BYTES: u64 = 1 << 20;
+
 /// Opens the file of a segment; the flag says to create it, empty.
 pub(crate) type OpenFile = dyn Fn(&Path, bool) -> std::io::Result<Box<dyn PageFile>> + Send + Sync;
 
@@ -45,6 +48,8 @@ pub(crate) struct Segment {
     /// Bytes of header and whole frames.
     len: AtomicU64,
     index: Mutex<Index>,
+    /// Where what may stay in memory begins.
+    forgotten: AtomicU64,
 }
 
 /// Places of some frames: `(optime before the frame, offset)`, ascending, as far as looked at.
@@ -101,6 +106,7 @@ impl Segment {
             file,
             len: AtomicU64::new(HEADER_BYTES as u64),
             index: Mutex::default(),
+            forgotten: AtomicU64::new(0),
         })
     }
 
@@ -149,6 +155,7 @@ impl Segment {
             file,
             len: AtomicU64::new(len),
             index: Mutex::default(),
+            forgotten: AtomicU64::new(0),
         }))
     }
 
@@ -173,6 +180,16 @@ impl Segment {
 
     pub(crate) fn set_len(&self, len: u64) {
         self.len.store(len, Ordering::Release);
+    }
+
+    /// Everything before `durable` is on disk. Its pages of the system's cache serve the frames that come next: new pages
+    /// for each cost more than writing into them, and only readers that lag far behind would use the old ones.
+    pub(crate) fn forget(&self, durable: u64) {
+        let upto = durable - durable % FORGET_BYTES;
+        let from = self.forgotten.fetch_max(upto, Ordering::Relaxed);
+        if from < upto {
+            self.file.forget(from..upto);
+        }
     }
 
     pub(crate) fn corrupt(&self, offset: u64, reason: &str) -> StorageError {
@@ -242,6 +259,54 @@ mod tests {
         assert_eq!(
             text.join(" "),
             "4e 65 73 74 6f 72 4a 4c 01 00 00 00 07 5c 4a 40 01 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00"
+        );
+    }
+
+    /// Remembers what it was told to forget.
+    struct Forgetful(Mutex<Vec<std::ops::Range<u64>>>);
+
+    impl PageFile for std::sync::Arc<Forgetful> {
+        fn read_at(&self, _: &mut [u8], _: u64) -> std::io::Result<()> {
+            Err(std::io::ErrorKind::Unsupported.into())
+        }
+        fn write_at(&self, _: &[u8], _: u64) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn sync(&self) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn forget(&self, range: std::ops::Range<u64>) {
+            self.0.lock().unwrap().push(range);
+        }
+        fn set_len(&self, _: u64) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn len(&self) -> std::io::Result<u64> {
+            Ok(0)
+        }
+    }
+
+    #[test]
+    fn what_is_durable_leaves_memory_in_large_pieces() {
+        let file = std::sync::Arc::new(Forgetful(Mutex::default()));
+        let opened = file.clone();
+        let segment = Segment::create(Path::new("."), 1, Timestamp::default(), &move |_, _| {
+            Ok(Box::new(opened.clone()) as Box<dyn PageFile>)
+        });
+        let segment = segment.unwrap();
+        for durable in [
+            32,
+            FORGET_BYTES - 1,
+            FORGET_BYTES + 5,
+            FORGET_BYTES + 6,
+            4 * FORGET_BYTES,
+            3 * FORGET_BYTES,
+        ] {
+            segment.forget(durable);
+        }
+        assert_eq!(
+            *file.0.lock().unwrap(),
+            [0..FORGET_BYTES, FORGET_BYTES..4 * FORGET_BYTES]
         );
     }
 

@@ -187,6 +187,7 @@ impl Syncer {
         // In this order: what was appended up to here lies in segments that are listed by now.
         let (upto, optime) = self.optimes.lock().expect("no holder of the lock panics").appended;
         let segments = self.unsynced.lock().expect("no holder of the lock panics").clone();
+        let lengths: Vec<u64> = segments.iter().map(|segment| segment.len()).collect();
         let outcome = self.sync_files(&segments);
         let mut state = self.state();
         state.syncing = false;
@@ -209,6 +210,9 @@ impl Syncer {
         self.changed.notify_all();
         for (_, callback) in done {
             callback(Ok(()));
+        }
+        for (segment, durable) in segments.iter().zip(lengths) {
+            segment.forget(durable);
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 /// Positioned reads and writes on one file. All methods may be called from several threads at once.
@@ -12,6 +14,8 @@ pub trait PageFile: Send + Sync {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
     /// Returns when everything written before is durable.
     fn sync(&self) -> io::Result<()>;
+    /// What lies between these offsets is durable and will seldom be read: it need not stay in memory.
+    fn forget(&self, _range: Range<u64>) {}
     /// Cuts or extends the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
     /// Length in bytes.
@@ -33,6 +37,12 @@ impl PageFile for File {
 
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
+    }
+
+    fn forget(&self, range: Range<u64>) {
+        let len = NonZeroU64::new(range.end.saturating_sub(range.start));
+        // Only advice: that it is not taken is no harm.
+        let _ = rustix::fs::fadvise(self, range.start, len, rustix::fs::Advice::DontNeed);
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
