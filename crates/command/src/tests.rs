@@ -436,6 +436,88 @@ fn documents_are_stored_up_to_one_depth() {
     }
 }
 
+/// Whatever makes values deeper again and again ends with an error before anything runs out of stack.
+#[test]
+fn computed_values_have_a_depth() {
+    let service = &service();
+    let mut client = Client::new(service);
+    client.run(doc! { "insert": "c", "documents": ids(1..2) });
+    let aggregate = |stages: Vec<Value>| doc! { "aggregate": "c", "pipeline": stages, "cursor": Document::new() };
+    let reduce = |rounds: i32, round: Document| {
+        let range = doc! { "$range": vec![Value::Int32(0), Value::Int32(rounds)] };
+        let reduce = doc! { "input": range, "initialValue": 1, "in": round };
+        aggregate(vec![
+            doc! { "$project": doc! { "x": doc! { "$type": doc! { "$reduce": reduce } } } }.into(),
+        ])
+    };
+    let deeper =
+        |levels: usize, inner: &str| (0..levels).fold(Value::from(inner), |inner, _| doc! { "a": inner }.into());
+    let repeated = |n: usize, stage: Document| aggregate(vec![stage.into(); n]);
+    let lets = (0..60).fold(deeper(60, "$$x"), |inner, _| {
+        doc! { "$let": doc! { "vars": doc! { "x": deeper(9, "$$x") }, "in": inner } }.into()
+    });
+    let lets = doc! { "$let": doc! { "vars": doc! { "x": 1 }, "in": lets } };
+    let root = |field: Value| doc! { "$replaceWith": field };
+    let at = |levels: usize| {
+        let mut out = Document::new();
+        out.push(vec!["x"; levels].join("."), "$x");
+        out
+    };
+    let union = (0..19).fold(Vec::new(), |inner: Vec<Value>, _| {
+        let mut stages = vec![doc! { "$unionWith": doc! { "coll": "c", "pipeline": inner } }.into()];
+        stages.extend((0..3).map(|_| Value::from(root(deeper(9, "$$ROOT")))));
+        stages
+    });
+    let mut command = doc! { "update": "c" };
+    let stages: Vec<Value> = vec![root(deeper(20, "$$ROOT")).into(); 100];
+    command.push("updates", vec![Value::from(doc! { "q": doc! {}, "u": stages })]);
+    let cases = [
+        (
+            "$reduce",
+            reduce(100, doc! { "a": "$$value" }),
+            reduce(100_000, doc! { "a": "$$value" }),
+        ),
+        (
+            "arrays",
+            reduce(100, doc! { "$objectToArray": doc! { "a": "$$value" } }),
+            reduce(100_000, doc! { "$objectToArray": doc! { "a": "$$value" } }),
+        ),
+        (
+            "$let",
+            aggregate(vec![]),
+            aggregate(vec![doc! { "$project": doc! { "x": lets } }.into()]),
+        ),
+        (
+            "$replaceWith",
+            repeated(9, root(deeper(20, "$$ROOT"))),
+            repeated(900, root(deeper(20, "$$ROOT"))),
+        ),
+        (
+            "$group",
+            repeated(9, doc! { "$group": doc! { "_id": deeper(9, "$_id") } }),
+            repeated(900, doc! { "$group": doc! { "_id": deeper(9, "$_id") } }),
+        ),
+        (
+            "paths",
+            doc! { "update": "c", "updates": vec![Value::from(doc! { "q": doc! {}, "u": doc! { "$set": doc! { "x": 1 } } })] },
+            repeated(900, doc! { "$addFields": at(50) }),
+        ),
+        (
+            "$facet",
+            repeated(9, doc! { "$facet": doc! { "x": Vec::<Value>::new() } }),
+            repeated(900, doc! { "$facet": doc! { "x": Vec::<Value>::new() } }),
+        ),
+        ("$unionWith", aggregate(vec![]), aggregate(union)),
+        ("an update", doc! { "ping": 1 }, command),
+    ];
+    for (name, shallow, deep) in cases {
+        assert_eq!(client.code(shallow), 0, "{name}");
+        let reply = client.run(deep);
+        let shown = format!("{:?}", reply.get("writeErrors").or(reply.get("code")));
+        assert!(shown.contains("15"), "{name}: {shown}");
+    }
+}
+
 #[test]
 fn a_write_is_not_repeated_after_a_restart() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -349,6 +349,20 @@ impl<'a> ValueRef<'a> {
         }
     }
 
+    /// True when there are more than `levels` levels of documents and arrays here, this one counted.
+    pub fn is_deeper_than(self, levels: usize) -> bool {
+        match self {
+            ValueRef::Document(doc) | ValueRef::CodeWithScope { scope: doc, .. } => {
+                levels == 0 || doc.is_deeper_than(levels - 1)
+            }
+            ValueRef::Array(ArrayRef::Raw(raw)) => levels == 0 || raw.is_deeper_than(levels - 1),
+            ValueRef::Array(ArrayRef::Items(items)) => {
+                levels == 0 || items.iter().any(|item| item.as_ref().is_deeper_than(levels - 1))
+            }
+            _ => false,
+        }
+    }
+
     /// The string, if it is one.
     pub fn as_str(self) -> Option<&'a str> {
         if let ValueRef::String(v) = self { Some(v) } else { None }
@@ -590,6 +604,15 @@ impl<'a> DocRef<'a> {
         match self {
             DocRef::Raw(raw) => raw.is_empty(),
             DocRef::Fields(fields) => fields.is_empty(),
+        }
+    }
+
+    /// True when there are more than `levels` levels of documents and arrays below this one; see
+    /// [`RawDoc::is_deeper_than`].
+    pub fn is_deeper_than(self, levels: usize) -> bool {
+        match self {
+            DocRef::Raw(raw) => raw.is_deeper_than(levels),
+            DocRef::Fields(fields) => fields.iter().any(|(_, value)| value.as_ref().is_deeper_than(levels)),
         }
     }
 

@@ -1,5 +1,6 @@
 //! `$facet`: several pipelines over the same rows, one document out.
 
+use super::depth::bounded;
 use super::{PipelineSource, build, build_probed, report};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
@@ -49,6 +50,7 @@ impl FacetOp {
             } else {
                 build(pipeline, source, &self.context)?
             };
+            node = bounded(node);
             let mut items = Vec::new();
             loop {
                 match node.next(batch)? {

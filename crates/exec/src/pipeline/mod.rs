@@ -9,6 +9,7 @@
 
 mod bucket_auto;
 mod densify;
+mod depth;
 mod documents;
 mod facet;
 mod graph_lookup;
@@ -125,6 +126,7 @@ fn build_each(
     finish: &mut Finish<'_>,
 ) -> Result<BoxOperator> {
     let mut node = source;
+    let mut unchecked = depth::Unchecked::default();
     let mut at = 0;
     while let Some(stage) = stages.get(at) {
         let begin = at;
@@ -177,6 +179,7 @@ fn build_each(
                     let part = begin..at;
                     at += usize::from(filter.is_some());
                     node = finish(Box::new(fused), part, filter.as_deref());
+                    node = unchecked.after(stage, node);
                     if let Some(rest) = rest {
                         node = finish(Box::new(Filter::new(node, rest.clone())), at - 1..at, Some(&rest));
                     }
@@ -193,6 +196,7 @@ fn build_each(
             Stage::Out(_) | Stage::Merge(_) => return Ok(node),
         };
         node = finish(built, begin..at, None);
+        node = unchecked.after(stage, node);
     }
     Ok(node)
 }

@@ -1,5 +1,6 @@
 //! Opening a namespace as the source of a pipeline: collections, views, and nothing at all.
 
+use super::depth::bounded;
 use super::{ServerState, build_probed, build_stages};
 use crate::batch::Batch;
 use crate::catalog::{id_collation, indexes};
@@ -283,5 +284,5 @@ pub fn open(
     }
     let mut stages = resolved.stages;
     stages.extend(filter.map(Stage::Match));
-    build_stages(&stages, source, &context.on(resolved.namespace))
+    Ok(bounded(build_stages(&stages, source, &context.on(resolved.namespace))?))
 }

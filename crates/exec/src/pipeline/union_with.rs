@@ -1,5 +1,6 @@
 //! `$unionWith`: the rows of another pipeline after the input's.
 
+use super::depth::bounded;
 use super::{PipelineSource, build, open};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
@@ -35,7 +36,7 @@ impl UnionWithOp {
             Some(ns) => (open(ns, None, batch.view, &self.context)?, self.context.on(ns.clone())),
             None => (Box::new(Eof::default()), self.context.clone()),
         };
-        build(&self.union.pipeline, source, &context)
+        Ok(bounded(build(&self.union.pipeline, source, &context)?))
     }
 }
 

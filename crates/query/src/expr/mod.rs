@@ -26,7 +26,7 @@ pub(crate) use path::{check_field_name, validate_path};
 
 use crate::env::{Env, OpContext, Scope, Val, Var};
 use nestor_model::value::EMPTY_DOC;
-use nestor_model::{Array, Document, Error, Path, Result, Str, Value, ValueRef};
+use nestor_model::{Array, Document, Error, Path, Result, Str, Value, ValueRef, bail, raw};
 use path::FieldPath;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -66,6 +66,17 @@ enum Node {
     /// A constant subexpression whose evaluation failed. The error is raised once all is parsed, since
     /// MongoDB folds constants after parsing.
     Failing(Box<Error>),
+}
+
+/// Refuses a value that is nested deeper than any document may be, before it gets so deep that nothing which walks down it has
+/// the stack for it.
+///
+/// Errors: 15.
+pub fn check_depth<'a>(value: impl Into<ValueRef<'a>>) -> Result<()> {
+    if value.into().is_deeper_than(raw::DEPTH_MAX + 1) {
+        bail!(Overflow, "exceeded maximum nested object depth: {}", raw::DEPTH_MAX);
+    }
+    Ok(())
 }
 
 /// The context in which constants are folded.

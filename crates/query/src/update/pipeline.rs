@@ -5,9 +5,12 @@
 use super::path::UpdatePath;
 use super::{Touched, replace};
 use crate::env::{Env, OpContext, Scope, check_user_variable};
-use crate::expr::Expr;
+use crate::expr::{Expr, check_depth};
 use crate::projection::{Policy, Projection};
 use nestor_model::{ArrayRef, DocRef, Document, RawDoc, RawDocBuf, Result, Str, Value, ValueRef, bail};
+
+/// Stages after which it is looked how deep the document has become. Each makes it a few hundred levels deeper at most.
+const CHECK_EVERY: usize = 8;
 
 /// A compiled pipeline.
 #[derive(Debug)]
@@ -82,9 +85,13 @@ impl Pipeline {
             &with_constants
         };
         let mut doc: Option<Document> = None;
-        for stage in &self.stages {
+        for (i, stage) in self.stages.iter().enumerate() {
             let input = doc.as_ref().map_or(DocRef::Raw(old), Document::as_ref);
-            doc = Some(stage.apply(input, op)?);
+            let made = stage.apply(input, op)?;
+            if i % CHECK_EVERY == CHECK_EVERY - 1 {
+                check_depth(&made)?;
+            }
+            doc = Some(made);
         }
         match doc {
             Some(doc) => replace::replace(old, doc.to_raw().as_raw(), None, true),

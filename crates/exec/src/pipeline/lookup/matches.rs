@@ -7,6 +7,7 @@ use crate::batch::Batch;
 use crate::catalog::index_collation;
 use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::ops::{Eof, Filter};
+use crate::pipeline::depth::bounded;
 use crate::pipeline::hash_join::JoinTable;
 use crate::pipeline::{PipelineSource, build_stages, open, resolve};
 use crate::reads::Reads;
@@ -204,6 +205,9 @@ impl Finder {
             stages = rest;
         }
         node = build_stages(stages, node, &context)?;
+        if !stages.is_empty() {
+            node = bounded(node);
+        }
         if let Some(filter) = after {
             node = Box::new(Filter::new(node, filter));
         }

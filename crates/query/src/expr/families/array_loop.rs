@@ -3,7 +3,7 @@
 use crate::env::{Env, Scope, Val, check_user_variable};
 use crate::expr::args::{Named, error, parse_optional, whole_i32};
 use crate::expr::parse::OpDef;
-use crate::expr::{Expr, Operator};
+use crate::expr::{Expr, Operator, check_depth};
 use nestor_model::{Error, Result, Value, ValueRef};
 
 pub(crate) const OPERATORS: &[OpDef] = &[
@@ -11,6 +11,9 @@ pub(crate) const OPERATORS: &[OpDef] = &[
     OpDef::custom("$filter", parse_filter),
     OpDef::custom("$reduce", parse_reduce),
 ];
+
+/// Rounds of `$reduce` after which it looks how deep the value has become. One makes it a few hundred levels deeper at most.
+const CHECK_EVERY: usize = 4;
 
 /// Slots of the variables of a loop.
 struct Loop {
@@ -238,6 +241,12 @@ impl Operator for Reduce {
             self.slots.set(env, index, item);
             env.set(self.value, accumulated);
             accumulated = self.body.eval_ref(env)?;
+            if let (true, Val::Owned(value)) = ((index + 1).is_multiple_of(CHECK_EVERY), &accumulated) {
+                check_depth(value)?;
+            }
+        }
+        if let Val::Owned(value) = &accumulated {
+            check_depth(value)?;
         }
         Ok(accumulated)
     }

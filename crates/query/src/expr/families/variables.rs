@@ -3,7 +3,7 @@
 use crate::env::{Env, Scope, Val, check_user_variable};
 use crate::expr::args::{Named, error};
 use crate::expr::parse::OpDef;
-use crate::expr::{Expr, Operator};
+use crate::expr::{Expr, Operator, check_depth};
 use nestor_model::{ArrayRef, DocRef, Result, ValueRef};
 
 pub(crate) const OPERATORS: &[OpDef] = &[
@@ -69,6 +69,9 @@ impl Operator for Let {
     fn eval<'a>(&'a self, env: &mut Env<'a>) -> Result<Val<'a>> {
         for (i, value) in self.values.iter().enumerate() {
             let value = value.eval_ref(env)?;
+            if let Val::Owned(value) = &value {
+                check_depth(value)?;
+            }
             env.set(self.first_slot + i, value);
         }
         self.body.eval_ref(env)

@@ -1,0 +1,105 @@
+//! A limit to the nesting of what stages make.
+//!
+//! One stage puts what it got a few levels deeper, and a thousand of them would make a value that nothing which walks down it
+//! has the stack for. So after every few stages the documents that were computed are looked at.
+
+use crate::batch::Batch;
+use crate::operator::{BoxOperator, Choice, Counters, Operator, Step};
+use crate::pipeline::Probe;
+use crate::reads::Reads;
+use crate::row::RowDoc;
+use crate::spill::Spilled;
+use nestor_model::{Document, Result};
+use nestor_query::expr::check_depth;
+use nestor_query::stage::Stage;
+use nestor_storage::Index;
+use std::sync::Arc;
+
+/// Stages that may nest deeper without a look between them: with the deepest expressions and paths some thousand levels.
+const STAGES_MAX: usize = 8;
+
+/// Counts stages since the last look.
+#[derive(Default)]
+pub(super) struct Unchecked(usize);
+
+impl Unchecked {
+    /// Counts a stage, of which `node` is the operator.
+    pub(super) fn after(&mut self, stage: &Stage, node: BoxOperator) -> BoxOperator {
+        self.0 += usize::from(deepens(stage));
+        if self.0 < STAGES_MAX {
+            return node;
+        }
+        self.0 = 0;
+        bounded(node)
+    }
+}
+
+fn deepens(stage: &Stage) -> bool {
+    !matches!(
+        stage,
+        Stage::Match(_) | Stage::Sort(_) | Stage::Limit(_) | Stage::Skip(_) | Stage::Sample(_) | Stage::Source(_)
+    )
+}
+
+/// Refuses rows that are nested too deep (15). To be put on top of pipelines whose rows go into those of others.
+pub(super) fn bounded(input: BoxOperator) -> BoxOperator {
+    Box::new(Bounded(input))
+}
+
+/// Passes rows on. Everyone who asks sees the operator below.
+struct Bounded(BoxOperator);
+
+impl Operator for Bounded {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        let step = self.0.next(batch)?;
+        if let Step::Row(row) = &step
+            && let RowDoc::Owned(_) | RowDoc::Raw(_) = row.doc
+        {
+            check_depth(row.doc.as_doc())?;
+        }
+        Ok(step)
+    }
+
+    fn is_done(&self) -> bool {
+        self.0.is_done()
+    }
+    fn save(&mut self) {
+        self.0.save();
+    }
+    fn stage(&self) -> &'static str {
+        self.0.stage()
+    }
+    fn counters(&self) -> &Counters {
+        self.0.counters()
+    }
+    fn explain_fields(&self, out: &mut Document) {
+        self.0.explain_fields(out);
+    }
+    fn index(&self) -> Option<&Arc<Index>> {
+        self.0.index()
+    }
+    fn choice(&self) -> Option<Choice> {
+        self.0.choice()
+    }
+    fn stage_fields(&self, out: &mut Document) {
+        self.0.stage_fields(out);
+    }
+    fn restated(&self) -> Option<Document> {
+        self.0.restated()
+    }
+    fn spilled(&self) -> Option<Spilled> {
+        self.0.spilled()
+    }
+    fn add_reads(&self, reads: &mut Reads) {
+        self.0.add_reads(reads);
+    }
+    fn probe(&self) -> Option<&Probe> {
+        self.0.probe()
+    }
+    fn inputs(&self) -> Vec<&dyn Operator> {
+        self.0.inputs()
+    }
+    fn memory(&self) -> usize {
+        self.0.memory()
+    }
+}
