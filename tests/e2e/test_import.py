@@ -1,6 +1,7 @@
 """`nestor import`: formats, modes, bad records."""
 
 import datetime
+import gzip
 import json
 
 import bson
@@ -75,6 +76,31 @@ def test_bson_dump(load, db):
     documents = [{"_id": i, "when": datetime.datetime(2020, 1, 1), "x": Int64(i)} for i in range(500)]
     load("dump.bson", b"".join(map(bson.encode, documents)))
     assert stored(db) == documents
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("a.ndjson", b'{"_id":1}\n{"_id":2}\n'),
+        ("a.json", b'[{"_id":1},{"_id":2}]'),
+        ("a.csv", b"_id\n1\n2\n"),
+        ("a.bson", bson.encode({"_id": 1}) + bson.encode({"_id": 2})),
+    ],
+)
+def test_gzip(load, db, name, content):
+    load(f"{name}.gz", gzip.compress(content))
+    assert stored(db) == [{"_id": 1}, {"_id": 2}]
+    load("named-otherwise", gzip.compress(content), "--type", name[2:], "--gzip", "--drop")
+    # Two members are one file.
+    half = len(content) // 2
+    load(f"{name}.gz", gzip.compress(content[:half]) + gzip.compress(content[half:]), "--drop")
+    assert stored(db) == [{"_id": 1}, {"_id": 2}]
+
+
+def test_gzip_that_is_cut_off_or_none_is_told(load):
+    packed = gzip.compress("".join(json.dumps({"_id": i}) + "\n" for i in range(10_000)).encode())
+    assert "a.ndjson.gz" in load("a.ndjson.gz", packed[:-20], ok=False)
+    assert "gzip" in load("b.ndjson.gz", '{"_id":1}\n', ok=False)
 
 
 @pytest.mark.parametrize(

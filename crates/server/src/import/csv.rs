@@ -204,6 +204,7 @@ mod tests {
             into: "a.b".into(),
             uri: String::new(),
             format: Some(Format::Csv),
+            gzip: false,
             drop: false,
             if_missing: false,
             mode: Mode::Insert,

@@ -14,10 +14,11 @@ mod target;
 use crate::client::Uri;
 use batch::{Batch, BatchBuilder};
 use clap::{Args, ValueEnum};
+use flate2::read::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
 use records::{BadRecord, Records};
 use std::fs::File;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -66,6 +67,9 @@ pub struct ImportArgs {
     /// Format; by default told from the file's name
     #[arg(long = "type", value_enum)]
     pub format: Option<Format>,
+    /// Read through gzip, as files are whose name ends in .gz
+    #[arg(long)]
+    pub gzip: bool,
     /// Drop the collection first
     #[arg(long)]
     pub drop: bool,
@@ -91,13 +95,14 @@ impl ImportArgs {
         if let Some(format) = self.format {
             return Ok(format);
         }
-        let extension = self
-            .file
-            .extension()
-            .and_then(|e| e.to_str())
-            .unwrap_or_default()
-            .to_ascii_lowercase();
-        match extension.as_str() {
+        let packed = self.file.as_path();
+        // The name within: that of events.bson.gz is events.bson.
+        let named = if is_gzip(packed) {
+            packed.with_extension("")
+        } else {
+            packed.to_owned()
+        };
+        match extension(&named).as_str() {
             "json" | "geojson" => Ok(Format::Json),
             "ndjson" | "jsonl" => Ok(Format::Ndjson),
             "csv" => Ok(Format::Csv),
@@ -111,6 +116,16 @@ impl ImportArgs {
     }
 }
 
+/// The letters after the last dot of a name, in lower case.
+fn extension(path: &Path) -> String {
+    let extension = path.extension().and_then(|e| e.to_str());
+    extension.unwrap_or_default().to_ascii_lowercase()
+}
+
+fn is_gzip(path: &Path) -> bool {
+    extension(path) == "gz"
+}
+
 /// Imports as `args` say; an error is a message for the user.
 pub fn run(args: &ImportArgs) -> Result<(), String> {
     let uri: Uri = args
@@ -119,13 +134,20 @@ pub fn run(args: &ImportArgs) -> Result<(), String> {
         .map_err(|e: crate::client::ClientError| e.to_string())?;
     let (input, size) = open(&args.file)?;
     let read = Arc::new(AtomicU64::new(0));
-    let records = records(
-        args,
-        Counted {
-            inner: input,
-            read: read.clone(),
-        },
-    )?;
+    // Progress is that of the file, whatever comes out of it.
+    let counted = Counted {
+        inner: input,
+        read: read.clone(),
+    };
+    let records = if args.gzip || is_gzip(&args.file) {
+        // Members one after the other are one file, as gzip has it.
+        records(
+            args,
+            Box::new(MultiGzDecoder::new(BufReader::with_capacity(1 << 16, counted))),
+        )?
+    } else {
+        records(args, Box::new(counted))?
+    };
     let Some(mut target) = Target::open(args, &uri)? else {
         println!("{} is there already: nothing imported", args.into);
         return Ok(());
@@ -217,7 +239,7 @@ fn send_batches(
     Ok(outcome)
 }
 
-fn records(args: &ImportArgs, input: Counted) -> Result<Box<dyn Records + Send>, String> {
+fn records(args: &ImportArgs, input: Input) -> Result<Box<dyn Records + Send>, String> {
     Ok(match args.format()? {
         Format::Ndjson => Box::new(json::Lines::new(input)),
         Format::Json => Box::new(json::Values::new(input)),
@@ -272,4 +294,32 @@ fn progress_bar(size: Option<u64>, name: &str) -> ProgressBar {
     bar.set_prefix(name.to_owned());
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ImportArgs,
+    }
+
+    #[test]
+    fn formats_are_told_from_names() {
+        for (name, expected) in [
+            ("a.json", Some(Format::Json)),
+            ("a.b.NDJSON", Some(Format::Ndjson)),
+            ("dump/a.bson.gz", Some(Format::Bson)),
+            ("a.CSV.GZ", Some(Format::Csv)),
+            ("a.gz", None),
+            ("a.tsv.gz.gz", None),
+            ("-", None),
+        ] {
+            let line = Line::parse_from(["import", name, "--into", "a.b"]);
+            assert_eq!(line.args.format().ok(), expected, "{name}");
+        }
+    }
 }
