@@ -227,6 +227,14 @@ def test_current_op_shows_a_get_more_that_waits_as_one_operation(server, db):
     assert replies == [2]
 
 
+def test_clients_that_wait_for_a_change_of_the_topology_are_counted(start):
+    server = start()
+    client = server.client()
+    # A driver's monitor waits in hello from its second one on.
+    eventually(lambda: status(client.test)["connections"]["awaitingTopologyChanges"] == 1)
+    assert status(client.test)["globalLock"]["activeClients"]["readers"] == 0
+
+
 def test_sections_can_be_left_out(db):
     whole = status(db)
     for name in ("globalLock", "metrics", "opLatencies", "opcountersRepl", "transactions", "catalogStats"):

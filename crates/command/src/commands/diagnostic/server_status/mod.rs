@@ -9,6 +9,7 @@ mod metrics;
 mod operations;
 
 use super::{build_info, host_info, system_mib, system_value};
+use crate::connection::Waits;
 use crate::context::Context;
 use crate::dispatch::{CommandSpec, Flags};
 use nestor_model::{RawWriter, ValueRef};
@@ -89,6 +90,13 @@ fn connections(context: &Context<'_>, reply: &mut RawWriter) {
     reply.append("totalCreated", as_int(context.service.connections.total_created()));
     reply.append("rejected", as_int(counts.rejected.get()));
     reply.append("active", as_int(counts.active.load(Relaxed)));
+    let slots = context.service.connections.all();
+    let awaiting = slots.iter().filter(|slot| {
+        let operation = crate::lock(&slot.operation);
+        let is_hello = matches!(operation.command, "hello" | "isMaster");
+        is_hello && operation.opid != 0 && operation.waits == Some(Waits::ForNews)
+    });
+    reply.append("awaitingTopologyChanges", as_int(awaiting.count() as i64));
 }
 
 /// User collections and views, and those of the server's own databases and names.
