@@ -139,6 +139,11 @@ impl<'a> Generic<'a> {
                 "apiVersion" => api.version = <&str as Arg>::parse(value, at)?,
                 "apiStrict" => api.strict = strict_bool(value, at)?,
                 "apiDeprecationErrors" => api.deprecation_errors = strict_bool(value, at)?,
+                // Routers send them to shards, which refuse what is not meant for them: what they ask for is not checked here.
+                "shardVersion" | "databaseVersion" if !value.is_nullish() => bail!(
+                    NoShardingEnabled,
+                    "Cannot accept sharding commands if not started with --shardsvr"
+                ),
                 "help" if value.truthy() => bail!(CommandNotSupported, "help is not supported"),
                 _ => {}
             }

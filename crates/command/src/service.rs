@@ -403,7 +403,7 @@ impl Service {
                 context.await_what_is_seen();
             }
             let took = started.elapsed();
-            self.count_usage(&context, took);
+            self.count_usage(&context, took, result.is_ok());
             let metrics = &self.node.counters.metrics;
             metrics.count_work(connection, &context.figures.borrow());
             if context.generic.max_time_ms.is_some() && result.as_ref().is_err_and(is_out_of_time) {
@@ -429,7 +429,7 @@ impl Service {
 
     /// Counts how long the command took: for all of them together, and for `top` under the collection it names. One that
     /// waits is counted when it is done.
-    fn count_usage(&self, context: &Context<'_>, took: Duration) {
+    fn count_usage(&self, context: &Context<'_>, took: Duration, done: bool) {
         if context.after.park.is_some() {
             return;
         }
@@ -437,13 +437,13 @@ impl Service {
         self.node.counters.metrics.count_latency(context.conn.id, class, took);
         let db = context.generic.db;
         let Some(coll) = top::collection_of(context.spec.name, context.body) else {
-            if context.spec.name == "dropDatabase" {
+            if context.spec.name == "dropDatabase" && done {
                 self.node.top.forget(db, None);
             }
             return;
         };
         match context.spec.name {
-            "drop" => self.node.top.forget(db, Some(coll)),
+            "drop" if done => self.node.top.forget(db, Some(coll)),
             _ if context.spec.flags.has(Flags::ADMIN) => {}
             name => self.node.top.count(db, coll, (Kind::of(name), class), took),
         }

@@ -519,6 +519,35 @@ fn computed_values_have_a_depth() {
 }
 
 #[test]
+fn top_forgets_what_was_dropped_and_nothing_else() {
+    let service = service();
+    let mut a = Client::new(&service);
+    let counted = || service.node.top.all().into_keys().collect::<Vec<_>>();
+    for command in [
+        doc! { "insert": "c", "documents": ids(1..2) },
+        doc! { "find": "d" },
+        doc! { "find": "c", "$db": "admin" },
+        doc! { "find": "$x" },
+        doc! { "find": "c", "$db": "x$y" },
+    ] {
+        a.run(command);
+    }
+    assert_eq!(counted(), ["admin.c", "test.c", "test.d"]);
+    for refused in [
+        doc! { "dropDatabase": 2 },
+        doc! { "dropDatabase": 1, "$db": "admin" },
+        doc! { "drop": "c", "nosuch": 1 },
+    ] {
+        assert_ne!(a.code(refused), 0);
+    }
+    assert_eq!(counted(), ["admin.c", "test.c", "test.d"]);
+    a.run(doc! { "drop": "c" });
+    assert_eq!(counted(), ["admin.c", "test.d"]);
+    a.run(doc! { "dropDatabase": 1 });
+    assert_eq!(counted(), ["admin.c"]);
+}
+
+#[test]
 fn a_write_is_not_repeated_after_a_restart() {
     let dir = tempfile::tempdir().expect("a directory");
     let open = || Engine::open(dir.path(), EngineOptions::at_time(1_700_000_000)).expect("the store opens");

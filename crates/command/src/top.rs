@@ -2,6 +2,7 @@
 
 use crate::latency::{Class, Latency, Sum};
 use nestor_model::{Namespace, RawDoc, Str};
+use nestor_storage::catalog::names::check_new_collection;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -110,6 +111,10 @@ impl Top {
                 return usage.add(kind, class, time);
             }
         }
+        // What cannot be a collection's name takes no place of one that can.
+        if check_new_collection(&Namespace::new(db, coll)).is_err() {
+            return;
+        }
         let mut usages = self.usages.write().unwrap_or_else(PoisonError::into_inner);
         if usages.values().map(HashMap::len).sum::<usize>() < COLLECTIONS_MAX {
             let of_db = usages.entry(db.into()).or_default();
@@ -183,6 +188,10 @@ mod tests {
             latency.get("ops").and_then(crate::args::safe_i64)
         };
         assert_eq!((ops(Class::Writes), ops(Class::Reads)), (Some(2), Some(0)));
+        for bad in ["a$", "$cmd", ".a", "a\0", "system.x"] {
+            top.count("d", bad, insert, Duration::from_micros(5));
+        }
+        assert_eq!(top.all().len(), 2);
         top.forget("d", Some("a"));
         assert_eq!(top.all().len(), 1);
         top.forget("d", None);

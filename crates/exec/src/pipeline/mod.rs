@@ -25,7 +25,7 @@ mod union_with;
 mod unwind;
 mod window;
 
-pub use open::{Explained, PipelineSource, Restrict, explain_stages, open, plan_stages, resolve};
+pub use open::{Explained, PipelineSource, Restrict, VIEW_DEPTH_MAX, explain_stages, open, plan_stages, resolve};
 pub use probe::{PipelineReport, Probe, StageReport, report};
 
 use crate::operator::BoxOperator;

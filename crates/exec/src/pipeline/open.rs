@@ -18,7 +18,7 @@ use nestor_storage::{Collection, View};
 use std::sync::Arc;
 
 /// Views on views at most.
-const VIEW_DEPTH_MAX: usize = 20;
+pub const VIEW_DEPTH_MAX: usize = 20;
 
 /// What stages need to open other sources.
 #[derive(Clone)]

@@ -129,7 +129,7 @@ fn change_options(ws: &mut WriteSet, collection: &Collection, args: &CollModArgs
     let mut new = collection.options.clone();
     if collection.is_view() {
         view(collection, args, &mut new)?;
-        super::create::check_view_collations(ws, &collection.ns, &new)?;
+        super::view_graph::check(ws, &collection.ns, &new)?;
     } else {
         validation(collection, args, &mut new)?;
         capped(collection, args, &mut new)?;
@@ -161,9 +161,6 @@ fn view(collection: &Collection, args: &CollModArgs<'_>, new: &mut Document) -> 
     if let Some(view_on) = args.view_on {
         if view_on.starts_with(['.', '$']) || view_on.contains('\0') {
             bail!(InvalidNamespace, "invalid name for 'viewOn': {view_on}");
-        }
-        if collection.ns.coll == view_on {
-            bail!(GraphContainsCycle, "View cycle detected: {}", collection.ns);
         }
         new.set("viewOn", view_on);
     }

@@ -1,20 +1,15 @@
 //! `create`: makes a collection or a view.
 
-use super::{DDL_FLAGS, options};
+use super::{DDL_FLAGS, options, view_graph};
 use crate::Context;
 use crate::args::{CollectionName, RawArray};
 use crate::dispatch::{CommandSpec, Flags};
 use crate::names;
 use crate::write::{self, Progress};
-use nestor_exec::pipeline::resolve;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::value::ArrayRef;
-use nestor_model::{
-    DocRef, Document, ErrorCode, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc, values_equal,
-};
-use nestor_query::Scope;
-use nestor_query::collation::{Collation, Collator};
-use nestor_query::stage::{ParseContext, Pipeline, Place};
+use nestor_model::{DocRef, Document, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc, values_equal};
+use nestor_query::collation::Collation;
 use nestor_storage::{Collection, View};
 
 /// The command.
@@ -68,7 +63,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             return same_or_error(existing, &options);
         }
         if options.get("viewOn").is_some() {
-            check_view_collations(ws, &ns, &options)?;
+            view_graph::check(ws, &ns, &options)?;
         }
         ws.create_collection(&ns, uuid, options.clone())?;
         if context.origin(&ns.db).is_some() {
@@ -78,31 +73,6 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         Ok(())
     })?;
     context.finish_concern(progress.last, reply, false)
-}
-
-/// Refuses a view over views of another collation than its own.
-///
-/// Error: 167.
-pub(super) fn check_view_collations(view: &dyn View, ns: &Namespace, options: &Document) -> Result<()> {
-    let collator = match options.get("collation") {
-        Some(ValueRef::Document(collation)) => Collator::parse(collation)?,
-        _ => None,
-    };
-    let on = options.get("viewOn").and_then(ValueRef::as_str).unwrap_or_default();
-    let mut bases = vec![Namespace::new(ns.db.clone(), on)];
-    if let Some(ValueRef::Array(pipeline)) = options.get("pipeline") {
-        let mut scope = Scope::new().with_collator(collator.clone());
-        let mut context = ParseContext::new(&mut scope, ns.clone(), Place::View);
-        Pipeline::parse(pipeline, &mut context)?.involved_namespaces(&mut bases);
-    }
-    for base in &bases {
-        match resolve(base, view, collator.as_ref()) {
-            Err(error) if error.code() == ErrorCode::OptionNotSupportedOnView => return Err(error),
-            // Views that cannot be read can be made, as long as what they are on may change.
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 /// The oplog entry of a new collection.

@@ -11,6 +11,7 @@ pub mod list_databases;
 pub mod options;
 pub mod rename;
 pub mod validate_db_metadata;
+mod view_graph;
 
 use crate::dispatch::{CommandSpec, Flags};
 

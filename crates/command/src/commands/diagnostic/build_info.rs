@@ -28,10 +28,13 @@ crate::args! {
     struct BuildInfo: "buildInfo" command {}
 }
 
+/// `gitVersion` wherever it is asked for.
+pub const GIT_VERSION: &str = "nestor";
+
 /// Appends the fields of the reply. `allocator` names the memory allocator, unless it is the system's.
 pub fn write(reply: &mut RawWriter, allocator: Option<&str>) {
     reply.append("version", VERSION);
-    reply.append("gitVersion", "nestor");
+    reply.append("gitVersion", GIT_VERSION);
     reply.begin_document("nestor");
     reply.append("version", env!("CARGO_PKG_VERSION"));
     reply.end();

@@ -8,6 +8,7 @@ use super::explain_trial::{all_plans, decide};
 use super::find::FindArgs;
 use crate::Context;
 use crate::args::Arg;
+use crate::commands::diagnostic::build_info;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::parameters::Param;
 use crate::query_shape;
@@ -546,8 +547,8 @@ pub(super) fn append_server(context: &Context<'_>, reply: &mut RawWriter) {
     let info = doc! {
         "host": name,
         "port": port.parse::<i32>().unwrap_or(0),
-        "version": crate::commands::diagnostic::build_info::VERSION,
-        "gitVersion": "unknown",
+        "version": build_info::VERSION,
+        "gitVersion": build_info::GIT_VERSION,
     };
     reply.append("serverInfo", &info);
     let parameters = &context.service.node.parameters;
