@@ -72,6 +72,48 @@ def test_csv_flags(load, db):
     assert stored(db) == [{"_id": 1, "a": "x"}, {"_id": 2}]
 
 
+def test_csv_numbers_that_are_none(load, db):
+    load("a.csv", "_id,zip,phone,pi,price\n1,01234,+4930123,3.14159265358979323846,2.50\n")
+    assert stored(db) == [{"_id": 1, "zip": "01234", "phone": "+4930123", "pi": "3.14159265358979323846", "price": 2.5}]
+
+
+def test_csv_rows_of_other_lengths(load, db):
+    load("a.csv", "_id,a,b\n1\n2,x\n3,x,y,z,7\n")
+    assert stored(db) == [{"_id": 1}, {"_id": 2, "a": "x"}, {"_id": 3, "a": "x", "b": "y", "field3": "z", "field4": 7}]
+
+
+def test_columns_have_types(load, db):
+    header = "_id.int32(),n.int64(),x.double(),d.decimal(),yes.boolean(),zip.string(),b.binary(hex),born.date(2006-01-02),any.auto()"
+    load("a.csv", f"{header}\n1,2,3,4.50,true,01234,0aff,2020-02-29,5\n", "--columnsHaveTypes")
+    expected = {
+        "_id": 1, "n": Int64(2), "x": 3.0, "d": Decimal128("4.50"), "yes": True, "zip": "01234", "b": b"\x0a\xff",
+        "born": datetime.datetime(2020, 2, 29), "any": 5,
+    }
+    assert stored(db) == [expected]
+    load("a.tsv", "2\t020\n", "--columnsHaveTypes", "--fields", "_id.int32(),home.zip.string()", "--drop")
+    assert stored(db) == [{"_id": 2, "home": {"zip": "020"}}]
+
+
+@pytest.mark.parametrize("grace, found", [
+    ("skipRow", [{"_id": 1, "n": 5}]),
+    ("skipField", [{"_id": 1, "n": 5}, {"_id": 2}]),
+    ("autoCast", [{"_id": 1, "n": 5}, {"_id": 2, "n": "five"}]),
+    ("stop", [{"_id": 1, "n": 5}]),
+    (None, [{"_id": 1, "n": 5}]),
+])
+def test_a_field_of_another_type(load, db, grace, found):
+    flags = ["--parseGrace", grace] if grace else []
+    said = load("a.csv", "_id.int32(),n.int32()\n1,5\n2,five\n", "--columnsHaveTypes", *flags, ok=grace not in ("stop", None))
+    assert stored(db) == found
+    if grace in ("skipRow", "stop", None):
+        assert "line 3" in said and "five" in said
+
+
+def test_options_of_another_format_are_refused(load):
+    assert "--fields" in load("a.ndjson", "{}", "--fields", "a", ok=False)
+    assert "--delimiter" in load("a.tsv", "a\n1\n", "--delimiter", ";", ok=False)
+
+
 def test_bson_dump(load, db):
     documents = [{"_id": i, "when": datetime.datetime(2020, 1, 1), "x": Int64(i)} for i in range(500)]
     load("dump.bson", b"".join(map(bson.encode, documents)))
@@ -110,7 +152,8 @@ def test_gzip_that_is_cut_off_or_none_is_told(load):
         ("a.ndjson", '{"_id":1}\n\n\n[1]\n', ["a.ndjson", "4"]),
         ("a.json", '[{"_id":1},\n{"_id":2},\n{"_id":\n nope}]', ["a.json", "4"]),
         ("a.json", '[{"_id":1},\n{"_id":2}', ["a.json", "2"]),
-        ("a.csv", "_id,a\n1,2\n2,3,4\n", ["a.csv", "3"]),
+        ("a.csv", "_id,field2\n1,2\n2,3,4\n", ["a.csv", "3", "field2"]),
+        ("a.csv", "_id,a\n1,2\n2,\xff\n".encode("latin-1"), ["a.csv", "3", "UTF-8"]),
         ("a.ndjson", '{"_id":1,"d":{"$date":"not a date"}}\n', ["a.ndjson", "1", "date"]),
         ("a.bson", b"\x05\0\0\0\0" + b"\x20\0\0\0\x02", ["a.bson", "5"]),
     ],

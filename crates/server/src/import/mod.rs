@@ -11,12 +11,14 @@ mod json;
 mod records;
 mod target;
 
+pub use csv::ParseGrace;
+
 use crate::client::Uri;
 use batch::{Batch, BatchBuilder};
 use clap::{Args, ValueEnum};
 use flate2::read::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
-use records::{BadRecord, Records};
+use records::{BadRecord, Records, Skipped};
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -82,9 +84,20 @@ pub struct ImportArgs {
     /// CSV and TSV: names of the fields; by default the first line has them
     #[arg(long, value_delimiter = ',')]
     pub fields: Vec<String>,
-    /// CSV: the character between fields
-    #[arg(long, default_value = ",")]
-    pub delimiter: char,
+    /// CSV: the character between fields, a comma if not given
+    #[arg(long, value_name = "CHARACTER")]
+    pub delimiter: Option<char>,
+    /// CSV and TSV: names are followed by types, as in name.string(),born.date(2006-01-02). Types are auto, binary(base32|base64|hex), boolean, date, date_go, date_ms, date_oracle, decimal, double, int32, int64, string
+    #[arg(long = "columnsHaveTypes")]
+    pub columns_have_types: bool,
+    /// With --columnsHaveTypes: what becomes of a field that is not of its type
+    #[arg(
+        long = "parseGrace",
+        value_enum,
+        default_value = "stop",
+        requires = "columns_have_types"
+    )]
+    pub parse_grace: ParseGrace,
     /// CSV and TSV: leave out empty fields
     #[arg(long = "ignoreBlanks")]
     pub ignore_blanks: bool,
@@ -160,11 +173,14 @@ pub fn run(args: &ImportArgs) -> Result<(), String> {
         let reader = scope.spawn(|| read_batches(records, args, sender));
         let sent = send_batches(&mut target, receiver, &bar, &read);
         let finished = reader.join().expect("the reading thread does not panic");
-        sent.and_then(|outcome| finished.map(|()| outcome).map_err(|bad| bad.named(&args.file)))
+        sent.and_then(|outcome| {
+            let skipped = finished.map_err(|bad| bad.named(&args.file))?;
+            Ok((outcome, skipped))
+        })
     });
     bar.finish_and_clear();
     let written = target.written();
-    let outcome = outcome.map_err(|e| format!("{e}\n{}", target.left_behind()))?;
+    let (outcome, skipped) = outcome.map_err(|e| format!("{e}\n{}", target.left_behind()))?;
     if outcome.refused > 0 {
         for (place, reason) in &outcome.shown {
             eprintln!("{}: {place}: {reason}", args.file.display());
@@ -173,6 +189,12 @@ pub fn run(args: &ImportArgs) -> Result<(), String> {
         if more > 0 {
             eprintln!("and {more} more");
         }
+    }
+    for bad in &skipped.shown {
+        eprintln!("{}: skipped", bad.named(&args.file));
+    }
+    if skipped.count > 0 {
+        eprintln!("{} rows were skipped", skipped.count);
     }
     target.finish()?;
     let seconds = begun.elapsed().as_secs_f64();
@@ -199,7 +221,7 @@ fn read_batches(
     mut records: Box<dyn Records + Send>,
     args: &ImportArgs,
     out: SyncSender<Batch>,
-) -> Result<(), BadRecord> {
+) -> Result<Skipped, BadRecord> {
     let mut builder = BatchBuilder::new(args.mode);
     loop {
         let record = records.next_record();
@@ -210,11 +232,11 @@ fn read_batches(
         };
         if let Some(batch) = full {
             if out.send(batch).is_err() {
-                return Ok(()); // the sending side failed and says why
+                return Ok(Skipped::default()); // the sending side failed and says why
             }
         }
         if last {
-            return record.map(|_| ());
+            return record.map(|_| records.skipped());
         }
     }
 }
@@ -239,12 +261,29 @@ fn send_batches(
     Ok(outcome)
 }
 
+/// Refuses options of a format that the file does not have.
+fn check_options(args: &ImportArgs, format: Format) -> Result<(), String> {
+    let is_table = matches!(format, Format::Csv | Format::Tsv);
+    let table_options = [
+        ("--fields", !args.fields.is_empty()),
+        ("--columnsHaveTypes", args.columns_have_types),
+        ("--ignoreBlanks", args.ignore_blanks),
+    ];
+    match table_options.into_iter().find(|(_, given)| *given && !is_table) {
+        Some((option, _)) => Err(format!("{option} is for CSV and TSV files")),
+        None if args.delimiter.is_some() && format != Format::Csv => Err("--delimiter is for CSV files".into()),
+        None => Ok(()),
+    }
+}
+
 fn records(args: &ImportArgs, input: Input) -> Result<Box<dyn Records + Send>, String> {
-    Ok(match args.format()? {
+    let format = args.format()?;
+    check_options(args, format)?;
+    Ok(match format {
         Format::Ndjson => Box::new(json::Lines::new(input)),
         Format::Json => Box::new(json::Values::new(input)),
         Format::Bson => Box::new(bson_dump::Dump::new(input)),
-        Format::Csv => Box::new(csv::Rows::new(input, args, args.delimiter)?),
+        Format::Csv => Box::new(csv::Rows::new(input, args, args.delimiter.unwrap_or(','))?),
         Format::Tsv => Box::new(csv::Rows::new(input, args, '\t')?),
     })
 }

@@ -74,10 +74,37 @@ impl From<std::io::Error> for BadRecord {
     }
 }
 
+/// Records that were left out because the user asked for that.
+#[derive(Debug, Default)]
+pub struct Skipped {
+    /// How many.
+    pub count: u64,
+    /// The first of them.
+    pub shown: Vec<BadRecord>,
+}
+
+impl Skipped {
+    /// Of more than this many only the number is told.
+    const SHOWN_MAX: usize = 10;
+
+    /// Counts one.
+    pub fn add(&mut self, record: BadRecord) {
+        self.count += 1;
+        if self.shown.len() < Self::SHOWN_MAX {
+            self.shown.push(record);
+        }
+    }
+}
+
 /// A file of records. After `Ok(None)` or an error it is not asked again.
 pub trait Records {
     /// The next record; `None` at the end of the file.
     fn next_record(&mut self) -> Result<Option<Record>, BadRecord>;
+
+    /// What was left out so far.
+    fn skipped(&mut self) -> Skipped {
+        Skipped::default()
+    }
 }
 
 #[cfg(test)]
