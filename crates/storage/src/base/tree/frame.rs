@@ -8,20 +8,32 @@ use super::page::{
     HEADER, NARROW_MAX, NodeRef, OverflowRef, REF_BYTES, ValueAt, checked_varint, get_u32, get_varint, head_of,
 };
 
+/// Keys of a node from which on a search begins with a guess; fewer are in one or two lines of memory.
+const GUESS_MIN: u32 = 32;
+/// Keys between the guess and the look after it: not far from one line of memory.
+const GUESS_STEP: usize = 8;
 /// Most accesses that [`Page::touch`] remembers.
 const HEAT_MAX: u8 = 3;
 
 /// Where the key directory of a node is. The prefix is behind the header, then come the slots.
 #[derive(Debug, Clone, Copy, Default)]
 struct Directory {
-    slots_at: u32,
     /// Number of keys.
     count: u32,
     prefix_len: u32,
     /// Where the references to children are, in an interior node.
     refs_at: u32,
+    /// Heads of the first and the last key: a search begins where the key would be if all were spread evenly.
+    first: u32,
+    last: u32,
     /// Bytes per slot.
-    stride: u32,
+    stride: u8,
+}
+
+impl Directory {
+    fn slots_at(&self) -> usize {
+        HEADER + self.prefix_len as usize
+    }
 }
 
 /// A verified extent, or any bytes that a value handle points into.
@@ -141,13 +153,13 @@ impl Page {
     fn head(&self, i: usize) -> u32 {
         get_u32(
             self.bytes(),
-            self.directory.slots_at as usize + i * self.directory.stride as usize,
+            self.directory.slots_at() + i * self.directory.stride as usize,
         )
     }
 
     #[inline]
     fn cell(&self, i: usize) -> usize {
-        let at = self.directory.slots_at as usize + i * self.directory.stride as usize + 4;
+        let at = self.directory.slots_at() + i * self.directory.stride as usize + 4;
         if self.directory.stride == 6 {
             usize::from(u16::from_le_bytes([self.bytes()[at], self.bytes()[at + 1]]))
         } else {
@@ -206,11 +218,13 @@ impl Page {
         };
         let head = head_of(suffix);
         let rest = suffix.get(4..).unwrap_or(&[]);
-        let stride = self.directory.stride as usize;
-        let slots = &self.bytes()[self.directory.slots_at as usize..][..count * stride];
+        let stride = usize::from(self.directory.stride);
+        let slots = &self.bytes()[self.directory.slots_at()..][..count * stride];
         let (mut low, mut high) = (0, count);
+        let mut middle = self.guess(head);
+        // Steps away from the guess, each four times as long as the one before, until halving is shorter.
+        let mut step = GUESS_STEP;
         while low < high {
-            let middle = (low + high) / 2;
             let at = get_u32(slots, middle * stride);
             let order = match at.cmp(&head) {
                 Ordering::Equal => {
@@ -220,12 +234,30 @@ impl Page {
                 order => order,
             };
             match order {
-                Ordering::Less => low = middle + 1,
+                Ordering::Less => {
+                    low = middle + 1;
+                    middle = ((low + high) / 2).min(low + step);
+                }
                 Ordering::Equal => return (middle, true),
-                Ordering::Greater => high = middle,
+                Ordering::Greater => {
+                    high = middle;
+                    middle = ((low + high) / 2).max(high.saturating_sub(step + 1));
+                }
             }
+            step *= 4;
         }
         (low, false)
+    }
+
+    /// Where among the keys one with this head may be: each look elsewhere is a line of memory more to wait for.
+    #[inline]
+    fn guess(&self, head: u32) -> usize {
+        let Directory { first, last, count, .. } = self.directory;
+        if count < GUESS_MIN || last <= first {
+            return count as usize / 2;
+        }
+        let head = head.clamp(first, last);
+        (u64::from(head - first) * u64::from(count - 1) / u64::from(last - first)) as usize
     }
 
     /// Index of the child of an interior node whose range holds `key`.
@@ -259,12 +291,15 @@ impl Page {
             return Err("key directory reaches beyond the node".into());
         }
         self.directory = Directory {
-            slots_at: slots_at as u32,
             count,
             prefix_len,
             refs_at: refs_at as u32,
-            stride: stride as u32,
+            stride: stride as u8,
+            ..Directory::default()
         };
+        if let Some(last) = self.count().checked_sub(1) {
+            (self.directory.first, self.directory.last) = (self.head(0), self.head(last));
+        }
         Ok(())
     }
 
