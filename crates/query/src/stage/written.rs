@@ -1,5 +1,6 @@
 //! Stages as explain prints them.
 
+use super::merge::{WhenMatched, WhenNotMatched};
 use super::{Stage, bucket, window};
 use crate::Scope;
 use nestor_model::{Document, Path, Result, Value, ValueRef, doc};
@@ -23,6 +24,8 @@ impl Stage {
             Self::Limit(limit) => ("$limit", Value::Int64(*limit as i64)),
             Self::Skip(skip) => ("$skip", Value::Int64(*skip as i64)),
             Self::Unwind(unwind) => ("$unwind", unwind.serialize().into()),
+            Self::Out(out) => ("$out", out.serialize().into()),
+            Self::Merge(merge) => ("$merge", merge.serialize(written.value.as_ref()).into()),
             _ => match self.of_shorthand(written) {
                 Ok(Some(shown)) => shown,
                 _ => (written.name, written.value.clone()),
@@ -74,6 +77,55 @@ impl super::Unwind {
         if let Some(index) = &self.index {
             out.push("includeArrayIndex", index.as_str());
         }
+        out
+    }
+}
+
+impl super::Out {
+    /// The specification in its long form.
+    fn serialize(&self) -> Document {
+        let mut out = doc! { "coll": self.target.coll.clone(), "db": self.target.db.clone() };
+        if let Some(timeseries) = &self.timeseries {
+            out.push("timeseries", timeseries.clone());
+        }
+        out
+    }
+}
+
+impl super::Merge {
+    /// The specification in its long form, with what is done when it does not say; `written` has the expressions of `let`.
+    fn serialize(&self, written: ValueRef<'_>) -> Document {
+        let into = doc! { "db": self.into.db.clone(), "coll": self.into.coll.clone() };
+        let on = match self.on.as_deref() {
+            None => "_id".into(),
+            Some([path]) => path.as_str().into(),
+            Some(paths) => Value::from(paths.iter().map(|path| path.as_str().into()).collect::<Vec<Value>>()),
+        };
+        let mut out = doc! { "into": into, "on": on };
+        let when_matched = match &self.when_matched {
+            WhenMatched::Merge => "merge".into(),
+            WhenMatched::Replace => "replace".into(),
+            WhenMatched::KeepExisting => "keepExisting".into(),
+            WhenMatched::Fail => "fail".into(),
+            WhenMatched::Pipeline(stages) => {
+                let given = written.as_document().and_then(|spec| spec.get("let"));
+                let given = given.filter(|variables| !variables.is_nullish());
+                out.push(
+                    "let",
+                    given.map_or_else(|| doc! { "new": "$$ROOT" }.into(), ValueRef::to_value),
+                );
+                Value::Array(stages.clone())
+            }
+        };
+        out.push("whenMatched", when_matched);
+        out.push(
+            "whenNotMatched",
+            match self.when_not_matched {
+                WhenNotMatched::Insert => "insert",
+                WhenNotMatched::Discard => "discard",
+                WhenNotMatched::Fail => "fail",
+            },
+        );
         out
     }
 }

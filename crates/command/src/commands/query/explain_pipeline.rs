@@ -17,7 +17,7 @@ use crate::read;
 use crate::write::merge::check_merge;
 use nestor_exec::Step;
 use nestor_exec::pipeline::{Explained, StageReport, explain_stages, report, resolve};
-use nestor_model::{ArrayRef, DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, doc};
+use nestor_model::{ArrayRef, DocRef, Document, Error, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, doc};
 use nestor_planner::FindQuery;
 use nestor_planner::shape::{Written, plan_shape_hash};
 use nestor_query::stage::{ParseContext, Pipeline, Place, Stage};
@@ -56,6 +56,7 @@ pub(super) fn aggregate(
     let mut parsing = ParseContext::new(&mut scope, ns.clone(), Place::Top);
     parsing.keep_written = true;
     let pipeline = Pipeline::parse(text, &mut parsing)?;
+    check_verbosity(&pipeline, verbosity)?;
     let hint = read::check_hint(
         args.hint,
         resolve(ns, &snapshot, op.collator.as_ref())?.collection.as_deref(),
@@ -72,7 +73,6 @@ pub(super) fn aggregate(
         check_merge(&snapshot, merge, op.collator.as_ref())?;
     }
     if verbosity > Verbosity::QueryPlanner {
-        // A last stage that writes does not take part.
         while !matches!(explained.root.next(&mut batch)?, Step::Eof) {}
     }
     let mut subject = subject(&explained, text);
@@ -85,6 +85,20 @@ pub(super) fn aggregate(
     reply.append("queryShapeHash", query_shape::hash(&shape).as_str());
     reply.append_raw("command", command);
     append_server(context, reply);
+    Ok(())
+}
+
+/// Explaining writes nothing, so a pipeline that writes cannot be run for it.
+fn check_verbosity(pipeline: &Pipeline, verbosity: Verbosity) -> Result<()> {
+    let (code, name) = match pipeline.stages.last() {
+        Some(Stage::Out(_)) => (51029, "$out"),
+        Some(Stage::Merge(_)) => (51184, "$merge"),
+        _ => return Ok(()),
+    };
+    if verbosity > Verbosity::QueryPlanner {
+        let error = format!("explain of {name} is not allowed with verbosity executionStats or allPlansExecution");
+        return Err(Error::location(code, error));
+    }
     Ok(())
 }
 
