@@ -38,7 +38,16 @@ enum Kind {
     Switch(bool),
     /// Default, smallest and largest value.
     Number(i64, i64, i64),
+    /// Default and range; kept as the bits of a double.
+    Real(f64, Range),
     Computed,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Range {
+    AtLeast(f64),
+    Above(f64),
+    Between(f64, f64),
 }
 
 macro_rules! parameters {
@@ -78,6 +87,24 @@ parameters! {
         Kind::Number(200, 50, 1 << 20);
     /// Index builds of filled collections that run at one time; others wait.
     IndexBuildsMax "maxNumActiveUserIndexBuilds" RuntimeAndStartup Kind::Number(3, 0, i64::MAX);
+    /// Entries of the plan cache of one collection.
+    PlanCacheEntriesMax "internalQueryCacheMaxEntriesPerCollection" RuntimeAndStartup
+        Kind::Number(5_000, 0, i32::MAX as i64);
+    /// A cached plan is given up when it takes so many times its works.
+    PlanCacheEvictionRatio "internalQueryCacheEvictionRatio" RuntimeAndStartup
+        Kind::Real(10.0, Range::AtLeast(0.0));
+    /// By what the works of an inactive entry of the plan cache grow.
+    PlanCacheWorksGrowth "internalQueryCacheWorksGrowthCoefficient" RuntimeAndStartup
+        Kind::Real(2.0, Range::Above(1.0));
+    /// Units of work of a plan on trial, as a share of the documents.
+    PlanTrialCollFraction "internalQueryPlanEvaluationCollFraction" RuntimeAndStartup
+        Kind::Real(0.3, Range::Between(0.0, 1.0));
+    /// Rows that end a trial of plans.
+    PlanTrialResultsMax "internalQueryPlanEvaluationMaxResults" RuntimeAndStartup
+        Kind::Number(101, 0, i32::MAX as i64);
+    /// Units of work of a plan on trial at least.
+    PlanTrialWorks "internalQueryPlanEvaluationWorks" RuntimeAndStartup
+        Kind::Number(10_000, 1, i32::MAX as i64);
     /// Cluster times are signed with keys that change this often; there are no signatures yet.
     KeysRotationIntervalSec "KeysRotationIntervalSec" Startup Kind::Number(7_776_000, 1, i64::MAX);
     /// Sessions end when unused for this many minutes.
@@ -121,6 +148,7 @@ impl Default for Parameters {
         let start = |kind: &Kind| match kind {
             Kind::Switch(on) => i64::from(*on),
             Kind::Number(default, ..) => *default,
+            Kind::Real(default, _) => default.to_bits() as i64,
             Kind::Computed => 0,
         };
         Self {
@@ -139,6 +167,11 @@ impl Parameters {
     /// The value of a number, or 1 and 0 of a switch.
     pub fn number(&self, parameter: Param) -> i64 {
         self.numbers[parameter as usize].load(Relaxed)
+    }
+
+    /// The value of a real number.
+    pub fn real(&self, parameter: Param) -> f64 {
+        f64::from_bits(self.number(parameter) as u64)
     }
 
     /// The value of a switch.
@@ -175,6 +208,7 @@ impl Parameters {
                 let number = self.number(parameter);
                 i32::try_from(number).map_or(Value::Int64(number), Value::Int32)
             }
+            (_, Kind::Real(..)) => self.real(parameter).into(),
             (Param::LogLevel, _) => i32::from(log.verbosity()).into(),
             (Param::LogComponentVerbosity, _) => log.component_verbosity().into(),
             (Param::AutomationServiceDescriptor, _) => crate::lock(&self.automation).clone().into(),
@@ -191,6 +225,7 @@ impl Parameters {
         match (parameter, kind) {
             (_, Kind::Switch(_)) => self.put(parameter, i64::from(value.truthy())),
             (_, Kind::Number(_, min, max)) => self.put(parameter, whole(name, value, min, max)?),
+            (_, Kind::Real(_, range)) => self.put(parameter, real(name, value, range)?.to_bits() as i64),
             (Param::LogLevel, _) => log.set_verbosity(whole(name, value, 0, 5)? as u8),
             (Param::LogComponentVerbosity, _) => match value {
                 ValueRef::Document(doc) => log.set_component_verbosity(doc)?,
@@ -219,10 +254,11 @@ impl Parameters {
         if !set_at(parameter).startup() {
             bail!(BadValue, "Cannot use --setParameter to set '{name}' at startup");
         }
-        let parsed = match (text, text.parse::<i64>()) {
-            ("true", _) => Value::Bool(true),
-            ("false", _) => Value::Bool(false),
-            (_, Ok(number)) => number.into(),
+        let parsed = match (text, text.parse::<i64>(), text.parse::<f64>()) {
+            ("true", ..) => Value::Bool(true),
+            ("false", ..) => Value::Bool(false),
+            (_, Ok(number), _) => number.into(),
+            (_, _, Ok(number)) => number.into(),
             _ => nestor_model::extjson::parse(text).unwrap_or_else(|_| text.into()),
         };
         if matches!(TABLE[parameter as usize].3, Kind::Switch(_)) && matches!(parsed, Value::String(_)) {
@@ -278,6 +314,31 @@ fn whole(name: &str, value: ValueRef<'_>, min: i64, max: i64) -> Result<i64> {
         );
     }
     Ok(number)
+}
+
+fn real(name: &str, value: ValueRef<'_>, range: Range) -> Result<f64> {
+    let number = match value {
+        ValueRef::Bool(v) => f64::from(u8::from(v)),
+        ValueRef::Double(v) => v,
+        ValueRef::Int32(v) => f64::from(v),
+        ValueRef::Int64(v) => v as f64,
+        ValueRef::Decimal128(v) => v.to_f64(),
+        _ => bail!(
+            BadValue,
+            "Failed to set parameter {name}: unable to coerce value to correct type"
+        ),
+    };
+    let refused = match range {
+        _ if number.is_nan() => "a number",
+        Range::AtLeast(min) | Range::Between(min, _) if number < min => "greater than or equal to its minimum",
+        Range::Above(min) if number <= min => "greater than its lower bound",
+        Range::Between(_, max) if number > max => "less than or equal to its maximum",
+        _ => return Ok(number),
+    };
+    bail!(
+        BadValue,
+        "Invalid value for parameter {name}: {number} is not {refused}"
+    )
 }
 
 /// The debug levels of a document like `{command: 2, network: {verbosity: 1, asio: {verbosity: 3}}}`, by
@@ -369,6 +430,15 @@ mod tests {
             ("cursorTimeoutMillis", 5i64.into(), Ok("5")),
             ("cursorTimeoutMillis", 0.into(), Err(2)),
             ("authSchemaVersion", 4.into(), Err(2)),
+            ("internalQueryPlanEvaluationWorks", 0.into(), Err(2)),
+            ("internalQueryPlanEvaluationMaxResults", 0.into(), Ok("0")),
+            ("internalQueryPlanEvaluationCollFraction", 1.into(), Ok("1.0")),
+            ("internalQueryPlanEvaluationCollFraction", 1.5.into(), Err(2)),
+            ("internalQueryPlanEvaluationCollFraction", f64::NAN.into(), Err(2)),
+            ("internalQueryCacheEvictionRatio", 0.0.into(), Ok("0.0")),
+            ("internalQueryCacheEvictionRatio", (-0.5).into(), Err(2)),
+            ("internalQueryCacheWorksGrowthCoefficient", 1.0.into(), Err(2)),
+            ("internalQueryCacheWorksGrowthCoefficient", "x".into(), Err(2)),
             ("automationServiceDescriptor", "label".into(), Ok("\"label\"")),
         ];
         for (name, value, expected) in cases {
@@ -387,6 +457,10 @@ mod tests {
         let parameters = Parameters::default();
         parameters.set_at_start("enableTestCommands", "1", &log).unwrap();
         assert!(parameters.is_on(Param::EnableTestCommands));
+        parameters
+            .set_at_start("internalQueryCacheEvictionRatio", "2.5", &log)
+            .unwrap();
+        assert!((parameters.real(Param::PlanCacheEvictionRatio) - 2.5).abs() < f64::EPSILON);
         parameters.set_at_start("quiet", "true", &log).unwrap();
         assert!(parameters.is_on(Param::Quiet));
         for (name, text) in [("noSuchThing", "1"), ("authSchemaVersion", "5"), ("quiet", "perhaps")] {

@@ -26,6 +26,7 @@ use crate::snapshots::Snapshots;
 use crate::top::{self, Kind};
 use crate::transaction;
 use crate::validate::Validators;
+use nestor_exec::multi_plan::Tuning;
 use nestor_exec::{Interrupt, PlanCache};
 use nestor_model::{ErrorCode, RawDoc, RawWriter, Result, Str, Timestamp, bail};
 use nestor_storage::Engine;
@@ -570,6 +571,16 @@ impl Service {
         let timeout_ms = self.node.parameters.number(Param::CursorTimeoutMillis);
         self.cursors
             .set_idle_timeout(Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(u64::MAX)));
+        let parameters = &self.node.parameters;
+        let number = |parameter| u64::try_from(parameters.number(parameter)).unwrap_or(0);
+        self.plan_cache.set_tuning(Tuning {
+            works_min: number(Param::PlanTrialWorks),
+            documents_share: parameters.real(Param::PlanTrialCollFraction),
+            rows_max: number(Param::PlanTrialResultsMax),
+            eviction_ratio: parameters.real(Param::PlanCacheEvictionRatio),
+            works_growth: parameters.real(Param::PlanCacheWorksGrowth),
+            entries_max: usize::try_from(number(Param::PlanCacheEntriesMax)).unwrap_or(usize::MAX),
+        });
     }
 
     /// True when `name` is a command that may take long or wait for the disk.

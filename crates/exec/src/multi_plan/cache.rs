@@ -3,12 +3,13 @@
 //! An entry of a shape begins *inactive*: it only says how many units of work the winner of a trial took. The next
 //! trial that takes no more makes it *active*, and from then on its plan runs without a trial; one that takes more
 //! raises the figure, so that a shape with a cheap first query gets its chance too. A cached plan that takes
-//! [`EVICTION_RATIO`] times its figure is dropped for a new trial, and its entry is inactive again.
+//! [`Tuning::eviction_ratio`] times its figure is dropped for a new trial, and its entry is inactive again.
 //! (Source: manual, "Query Plans".)
 //!
 //! Entries are of one collection with the indexes it had when they were made: when an index comes, goes, is hidden or
 //! becomes multikey, all of the collection's are forgotten at the next look.
 
+use super::Tuning;
 use super::trial::Tried;
 use crate::figures::Figures;
 use nestor_model::{DocRef, Document};
@@ -21,18 +22,12 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A cached plan may take so many times the works it was cached with (`internalQueryCacheEvictionRatio`).
-pub const EVICTION_RATIO: u64 = 10;
-/// By what an inactive entry's figure grows when a trial took more (`internalQueryCacheWorksGrowthCoefficient`).
-const WORKS_GROWTH: u64 = 2;
-/// Entries of one collection at most (`internalQueryCacheMaxEntriesPerCollection`); the least recently used gives way.
-const ENTRIES_MAX: usize = 5_000;
-
 /// The choices made in one process.
 #[derive(Debug, Default)]
 pub struct PlanCache {
     collections: Mutex<HashMap<CollectionId, Plans>>,
     counts: Counts,
+    tuning: Mutex<Tuning>,
 }
 
 /// How often the cache was of use.
@@ -180,6 +175,16 @@ impl PlanCache {
         self.collections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What it and the trials go by.
+    pub fn tuning(&self) -> Tuning {
+        *self.tuning.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes what it and the trials go by, from the next query on.
+    pub fn set_tuning(&self, tuning: Tuning) {
+        *self.tuning.lock().unwrap_or_else(PoisonError::into_inner) = tuning;
+    }
+
     /// Signature and works of the active entry under `key`.
     pub(super) fn active(&self, collection: &Collection, key: u64) -> Option<(u64, u64)> {
         let found = self.get(collection, key, true).filter(|found| found.is_active);
@@ -225,6 +230,7 @@ impl PlanCache {
         (key, works): (u64, u64),
         decision: impl FnOnce() -> Decision,
     ) {
+        let tuning = self.tuning();
         let mut all = self.lock();
         if !all.contains_key(&collection.id) {
             // Collections that were dropped leave when new ones come.
@@ -240,16 +246,23 @@ impl PlanCache {
             None => false,
             Some(entry) if entry.is_active && entry.works <= works => return,
             Some(entry) if !entry.is_active && entry.works < works => {
-                entry.works = (entry.works + 1).max(entry.works.saturating_mul(WORKS_GROWTH));
+                entry.works = tuning.grown(entry.works);
                 return;
             }
             Some(_) => true,
         };
-        if plans.entries.len() >= ENTRIES_MAX && !plans.entries.contains_key(&key) {
-            let oldest = plans.entries.iter().min_by_key(|(_, entry)| entry.used);
-            if let Some(oldest) = oldest.map(|(key, _)| *key) {
+        if !plans.entries.contains_key(&key) {
+            while plans.entries.len() >= tuning.entries_max.max(1) {
+                let oldest = plans.entries.iter().min_by_key(|(_, entry)| entry.used);
+                let Some(oldest) = oldest.map(|(key, _)| *key) else {
+                    break;
+                };
                 plans.entries.remove(&oldest);
             }
+        }
+        if tuning.entries_max == 0 {
+            plans.entries.remove(&key);
+            return;
         }
         let decision = decision();
         let entry = Entry {

@@ -8,9 +8,11 @@
 
 mod cache;
 mod trial;
+mod tuning;
 
-pub use cache::{CachedPlan, CreatedFrom, Decision, EVICTION_RATIO, PlanCache, Totals};
+pub use cache::{CachedPlan, CreatedFrom, Decision, PlanCache, Totals};
 pub use trial::Tried;
+pub use tuning::Tuning;
 
 use crate::batch::Batch;
 use crate::build::{build, note_use};
@@ -28,9 +30,6 @@ use nestor_storage::{Collection, Index};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use trial::{Candidate, Trial, Turn};
-
-/// Rows after which a trial has seen enough of a plan (`internalQueryPlanEvaluationMaxResults`).
-const ROWS_MAX: u64 = 101;
 
 /// What finds `query` in `collection`; `written` is what its shape is made of.
 ///
@@ -88,7 +87,9 @@ impl CacheUse {
 pub struct MultiPlan {
     collection: Arc<Collection>,
     plans: Vec<PlanNode>,
-    rows_max: usize,
+    limit: Option<u64>,
+    /// Set when it starts to decide.
+    tuning: Tuning,
     cache: Option<Box<CacheUse>>,
     state: State,
     /// Rows of the winner's trial that were not given out yet.
@@ -113,11 +114,11 @@ impl MultiPlan {
     /// Decides between `plans`, best guess first, without the cache. `limit` is that of their query.
     pub fn new(mut plans: Vec<PlanNode>, limit: Option<u64>, collection: &Arc<Collection>) -> Self {
         plans.truncate(CANDIDATES_MAX);
-        let rows_max = limit.map_or(ROWS_MAX, |limit| limit.clamp(1, ROWS_MAX));
         Self {
             collection: collection.clone(),
             plans,
-            rows_max: usize::try_from(rows_max).unwrap_or(usize::MAX),
+            limit,
+            tuning: Tuning::default(),
             cache: None,
             state: State::Start,
             rows: VecDeque::new(),
@@ -185,7 +186,10 @@ impl MultiPlan {
         &self.tried
     }
 
-    fn start(&self, batch: &Batch<'_>) -> Result<State> {
+    fn start(&mut self, batch: &Batch<'_>) -> Result<State> {
+        if let Some(cache) = batch.plan_cache {
+            self.tuning = cache.tuning();
+        }
         if let [only] = self.plans.as_slice() {
             return Ok(State::Running(0, build(only, &self.collection)?));
         }
@@ -193,7 +197,7 @@ impl MultiPlan {
             if let Some((wanted, works)) = cache.active(&self.collection, cached.key) {
                 if let Some(plan) = self.plans.iter().position(|plan| signature(plan) == wanted) {
                     let candidate = Candidate::new(plan, &self.plans[plan], &self.collection)?;
-                    return Ok(State::Cached(candidate, works.saturating_mul(EVICTION_RATIO)));
+                    return Ok(State::Cached(candidate, self.tuning.works_cached(works)));
                 }
             }
         }
@@ -201,17 +205,20 @@ impl MultiPlan {
     }
 
     fn trial(&self) -> Result<State> {
-        Ok(State::Trial(Trial::new(&self.plans, self.rows_max, &self.collection)?))
+        let rows_max = self.tuning.rows_max(self.limit);
+        let trial = Trial::new(&self.plans, rows_max, self.tuning, &self.collection)?;
+        Ok(State::Trial(trial))
     }
 
     /// Goes on with the cached plan, until it has shown that it is still good or that it is not.
     fn follow(&mut self, mut candidate: Candidate, works_max: u64, batch: &mut Batch<'_>) -> Result<Followed> {
+        let rows_max = self.tuning.rows_max(self.limit);
         loop {
             if batch.budget() == 0 {
                 self.state = State::Cached(candidate, works_max);
                 return Ok(Followed::Paused);
             }
-            match candidate.work(self.rows_max, batch)? {
+            match candidate.work(rows_max, batch)? {
                 Turn::On if candidate.works <= works_max => {}
                 Turn::Enough => {
                     self.run_by(candidate);

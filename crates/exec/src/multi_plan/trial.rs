@@ -1,6 +1,7 @@
 //! The trial run: every candidate gets the same number of units of work, in turns, until one of them has shown
 //! enough.
 
+use super::Tuning;
 use crate::batch::Batch;
 use crate::build::assemble;
 use crate::figures::Figures;
@@ -13,11 +14,6 @@ use nestor_storage::Collection;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// Units of work that each candidate gets at least (`internalQueryPlanEvaluationWorks`).
-const WORKS_MIN: u64 = 10_000;
-/// Units as a share of the collection's documents, in percent (`internalQueryPlanEvaluationCollFraction`).
-const WORKS_PERCENT: u64 = 30;
 
 /// A candidate on trial: its operators and the rows it gave, which nobody has seen yet.
 pub(super) struct Candidate {
@@ -123,7 +119,12 @@ pub(super) struct Trial {
 
 impl Trial {
     /// A trial of `plans`, best guess first. A plan whose index is gone does not take part.
-    pub(super) fn new(plans: &[PlanNode], rows_max: usize, collection: &Arc<Collection>) -> Result<Self> {
+    pub(super) fn new(
+        plans: &[PlanNode],
+        rows_max: usize,
+        tuning: Tuning,
+        collection: &Arc<Collection>,
+    ) -> Result<Self> {
         let mut candidates = Vec::with_capacity(plans.len());
         let mut gone = None;
         for (plan, node) in plans.iter().enumerate() {
@@ -137,11 +138,10 @@ impl Trial {
             (true, None) => return Err(nestor_planner::find::no_plan()),
             _ => {}
         }
-        let documents = u64::try_from(collection.state.documents()).unwrap_or(0);
         Ok(Self {
             candidates,
             rows_max,
-            works_max: WORKS_MIN.max(documents / 100 * WORKS_PERCENT),
+            works_max: tuning.works_max(collection.state.documents()),
             at: 0,
             enough: false,
         })
