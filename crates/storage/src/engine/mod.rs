@@ -682,6 +682,8 @@ impl Drop for Guard {
 }
 
 #[cfg(test)]
+mod disk_tests;
+#[cfg(test)]
 mod model_tests;
 #[cfg(test)]
 mod power_tests;

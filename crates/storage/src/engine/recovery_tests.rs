@@ -1,23 +1,21 @@
-//! Bad days: crashes, torn and damaged files, full disks, failing syncs.
+//! Bad days: crashes, torn and damaged files.
 
 use super::*;
 use crate::base::memory::MemoryBase;
-use crate::base::tree::PageFile;
 use crate::base::{ApplyStats, Base, BaseError, BaseSnapshot, ChangeSource, CheckReport, KeyRange};
-use crate::journal::JournalOptions;
 use crate::journal::segment::HEADER_BYTES;
 use crate::{TreeId, View};
 use nestor_model::{Document, ErrorCode, Namespace, doc};
 use std::fs;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use tempfile::TempDir;
 
 const T: TreeId = TreeId(900);
 
-fn options() -> EngineOptions {
+pub(super) fn options() -> EngineOptions {
     EngineOptions::at_time(100)
 }
 
@@ -25,14 +23,14 @@ fn open(dir: &Path) -> Result<Engine> {
     Engine::open(dir, options())
 }
 
-fn put(engine: &Engine, key: &str) -> Result<Commit> {
+pub(super) fn put(engine: &Engine, key: &str) -> Result<Commit> {
     let mut ws = engine.begin();
     ws.put(T, key.as_bytes(), b"value");
     ws.oplog(doc! { "ts": Timestamp::default(), "op": "n", "o": doc! { "key": key } }.to_raw())?;
     engine.commit(ws)
 }
 
-fn keys(engine: &Engine) -> String {
+pub(super) fn keys(engine: &Engine) -> String {
     let mut cursor = engine.snapshot().cursor(T);
     let mut out = String::new();
     let mut more = cursor.first().unwrap();
@@ -43,7 +41,7 @@ fn keys(engine: &Engine) -> String {
     out
 }
 
-fn oplog(engine: &Engine, after: Timestamp) -> String {
+pub(super) fn oplog(engine: &Engine, after: Timestamp) -> String {
     let mut cursor = engine.oplog_cursor(after);
     let mut out = String::new();
     while let Some(entry) = cursor.next().unwrap() {
@@ -54,7 +52,7 @@ fn oplog(engine: &Engine, after: Timestamp) -> String {
     out
 }
 
-fn segments(dir: &Path) -> Vec<PathBuf> {
+pub(super) fn segments(dir: &Path) -> Vec<PathBuf> {
     let mut found: Vec<_> = fs::read_dir(dir.join("journal"))
         .unwrap()
         .map(|e| e.unwrap().path())
@@ -491,220 +489,6 @@ fn a_segment_missing_in_the_middle_of_the_oplog_is_a_gap() {
         "{end:?}"
     );
     assert!(matches!(cursor.next(), Err(StorageError::OplogHistoryLost)));
-}
-
-/// A segment file on a disk that can be full or broken.
-struct Faulty {
-    file: fs::File,
-    disk: Arc<Disk>,
-}
-
-#[derive(Default)]
-struct Disk {
-    /// Bytes that still fit.
-    free: AtomicI64,
-    broken_writes: AtomicBool,
-    broken_syncs: AtomicBool,
-    syncs: AtomicU64,
-}
-
-impl PageFile for Faulty {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        PageFile::read_at(&self.file, buffer, offset)
-    }
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        if self.disk.broken_writes.load(Ordering::SeqCst) {
-            return Err(io::Error::other("the disk is broken"));
-        }
-        let free = self.disk.free.fetch_sub(bytes.len() as i64, Ordering::SeqCst);
-        if free < bytes.len() as i64 {
-            // A full disk takes the first part.
-            let fits = usize::try_from(free).unwrap_or(0).min(bytes.len());
-            self.disk.free.store(0, Ordering::SeqCst);
-            PageFile::write_at(&self.file, &bytes[..fits], offset)?;
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        PageFile::write_at(&self.file, bytes, offset)
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.disk.syncs.fetch_add(1, Ordering::SeqCst);
-        if self.disk.broken_syncs.load(Ordering::SeqCst) {
-            return Err(io::Error::other("the disk is broken"));
-        }
-        PageFile::sync(&self.file)
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        PageFile::set_len(&self.file, len)
-    }
-    fn len(&self) -> io::Result<u64> {
-        PageFile::len(&self.file)
-    }
-}
-
-fn faulty(free: i64) -> (Arc<Disk>, EngineOptions) {
-    let disk = Arc::new(Disk::default());
-    disk.free.store(free, Ordering::SeqCst);
-    let mut options = options();
-    let shared = disk.clone();
-    options.journal = JournalOptions {
-        open: Arc::new(move |path, create| {
-            let file = fs::File::options()
-                .read(true)
-                .write(true)
-                .create(create)
-                .truncate(create)
-                .open(path)?;
-            let disk = shared.clone();
-            Ok(Box::new(Faulty { file, disk }))
-        }),
-        ..JournalOptions::new()
-    };
-    (disk, options)
-}
-
-#[test]
-fn a_full_disk_fails_commits_cleanly_until_there_is_space() {
-    let dir = tempfile::tempdir().unwrap();
-    let (disk, options) = faulty(600);
-    let engine = Engine::open(dir.path(), options.clone()).unwrap();
-    let mut done = String::new();
-    for key in ["a", "b", "c", "d", "e", "f"] {
-        match put(&engine, key) {
-            Ok(_) => done.push_str(key),
-            Err(error) => assert_eq!(error.code(), ErrorCode::OutOfDiskSpace),
-        }
-    }
-    assert!(!done.is_empty() && done.len() < 6, "{done}");
-    assert_eq!(keys(&engine), done);
-    disk.free.store(1_000_000, Ordering::SeqCst);
-    let commit = put(&engine, "g").unwrap();
-    assert_eq!(commit.lsn.0, done.len() as u64 + 1, "no number is lost");
-    engine.wait_durable(commit.lsn).unwrap();
-    done.push('g');
-    assert_eq!(oplog(&engine, Timestamp::default()), done);
-    engine.crash();
-    let engine = Engine::open(dir.path(), options).unwrap();
-    assert_eq!(
-        (keys(&engine), oplog(&engine, Timestamp::default())),
-        (done.clone(), done)
-    );
-}
-
-#[test]
-fn a_full_disk_opens_with_what_a_build_left() {
-    let dir = tempfile::tempdir().unwrap();
-    let (disk, options) = faulty(1_000_000);
-    let engine = Engine::open(dir.path(), options.clone()).unwrap();
-    let mut ws = engine.begin();
-    let made = ws
-        .create_collection(&Namespace::new("db", "c"), [1; 16], Document::new())
-        .unwrap();
-    let spec = doc! { "v": 2, "key": doc! { "a": 1 }, "name": "a" };
-    ws.start_index(made.id, spec.to_raw()).unwrap();
-    engine.commit(ws).unwrap();
-    engine.crash();
-    for free in [0, 1_000_000] {
-        disk.free.store(free, Ordering::SeqCst);
-        let engine = Engine::open(dir.path(), options.clone()).unwrap();
-        let found = engine.snapshot().catalog().by_id(made.id).unwrap().clone();
-        assert_eq!(found.building.len(), usize::from(free == 0));
-        engine.crash();
-    }
-}
-
-#[test]
-fn a_checkpoint_does_not_rely_on_a_segment_without_commits() {
-    let dir = tempfile::tempdir().unwrap();
-    let (disk, mut options) = faulty(1_000_000);
-    options.journal.segment_bytes = 100;
-    let engine = Engine::open(dir.path(), options.clone()).unwrap();
-    let commit = put(&engine, "a").unwrap();
-    engine.wait_durable(commit.lsn).unwrap();
-    // The next segment finds room, the commit in it does not.
-    disk.free.store(HEADER_BYTES as i64 + 10, Ordering::SeqCst);
-    assert_eq!(put(&engine, "b").unwrap_err().code(), ErrorCode::OutOfDiskSpace);
-    engine.checkpoint().unwrap();
-    engine.crash();
-    // No sync said that it is there for good.
-    let made = segments(dir.path());
-    assert_eq!(made.len(), 2);
-    fs::remove_file(&made[1]).unwrap();
-    disk.free.store(1_000_000, Ordering::SeqCst);
-    let engine = Engine::open(dir.path(), options).unwrap();
-    put(&engine, "c").unwrap();
-    assert_eq!(
-        (keys(&engine), oplog(&engine, Timestamp::default())),
-        ("ac".into(), "ac".into())
-    );
-}
-
-#[test]
-fn after_a_failed_write_or_sync_only_reads_go_on() {
-    for sync in [false, true] {
-        let dir = tempfile::tempdir().unwrap();
-        let (disk, options) = faulty(1_000_000);
-        let engine = Engine::open(dir.path(), options).unwrap();
-        let commit = put(&engine, "a").unwrap();
-        engine.wait_durable(commit.lsn).unwrap();
-        if sync {
-            disk.broken_syncs.store(true, Ordering::SeqCst);
-            let commit = put(&engine, "b").unwrap();
-            let (send, receive) = std::sync::mpsc::channel();
-            engine.on_durable(commit.lsn, move |result| send.send(result).unwrap());
-            let waited = engine.wait_durable(commit.lsn);
-            assert!(matches!(waited, Err(StorageError::ReadOnlyAfterFailure(_))));
-            assert!(receive.recv().unwrap().is_err());
-        } else {
-            disk.broken_writes.store(true, Ordering::SeqCst);
-        }
-        disk.broken_writes.store(!sync, Ordering::SeqCst);
-        for _ in 0..2 {
-            let refused = put(&engine, "c");
-            assert!(
-                matches!(refused, Err(StorageError::ReadOnlyAfterFailure(_))),
-                "{refused:?}"
-            );
-            disk.broken_writes.store(false, Ordering::SeqCst);
-            disk.broken_syncs.store(false, Ordering::SeqCst);
-        }
-        assert_eq!(keys(&engine), if sync { "ab" } else { "a" });
-        assert!(engine.is_durable(commit.lsn));
-        assert!(engine.checkpoint().is_err() == sync);
-    }
-}
-
-#[test]
-fn waiters_share_syncs_and_nobody_is_forgotten() {
-    let dir = tempfile::tempdir().unwrap();
-    let (disk, options) = faulty(i64::MAX);
-    let engine = Engine::open(dir.path(), options).unwrap();
-    let before = disk.syncs.load(Ordering::SeqCst);
-    std::thread::scope(|scope| {
-        for thread in 0..8 {
-            let engine = &engine;
-            scope.spawn(move || {
-                for i in 0..20 {
-                    let commit = put(engine, &format!("{thread}-{i} ")).unwrap();
-                    engine.wait_durable(commit.lsn).unwrap();
-                    assert!(engine.is_durable(commit.lsn));
-                }
-            });
-        }
-    });
-    let syncs = disk.syncs.load(Ordering::SeqCst) - before;
-    assert!((1..=160).contains(&syncs), "{syncs}");
-    // Without anyone waiting, the thread syncs by itself.
-    let commit = put(&engine, "x").unwrap();
-    let (send, receive) = std::sync::mpsc::channel();
-    engine.on_durable(commit.lsn, move |result| send.send(result).unwrap());
-    receive.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
-    let commit = put(&engine, "y").unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !engine.is_durable(commit.lsn) {
-        assert!(Instant::now() < deadline);
-        thread::yield_now();
-    }
-    assert_eq!(engine.durable_optime(), commit.optime);
 }
 
 #[test]
