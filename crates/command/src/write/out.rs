@@ -4,6 +4,7 @@ use super::insert::{InsertOptions, Statement, insert_all};
 use super::{Progress, check_document_namespace};
 use crate::Context;
 use crate::commands::indexes::build;
+use crate::names::NAMESPACE_BYTES_MAX;
 use crate::read;
 use nestor_exec::write::oplog::Origin;
 use nestor_exec::{BoxOperator, Step};
@@ -29,6 +30,13 @@ pub fn write_out(
     progress: &mut Progress,
 ) -> Result<()> {
     let target = &out.target;
+    let len = target.to_string().len();
+    if len > NAMESPACE_BYTES_MAX {
+        bail!(
+            IllegalOperation,
+            "$out cannot write to a namespace of {len} bytes, the limit is {NAMESPACE_BYTES_MAX}"
+        );
+    }
     check_document_namespace(target)?;
     if matches!(target.db.as_str(), "admin" | "config" | "local") {
         bail!(17385, "Can't $out to internal database: {}", target.db);
