@@ -38,6 +38,14 @@ impl RowStore {
         self.len() == 0
     }
 
+    /// An empty store that keeps all its rows in a file.
+    pub(super) fn on_disk(stage: &str, batch: &Batch<'_>) -> Result<Self> {
+        Ok(Self {
+            disk: Some(Disk::new(stage, batch)?),
+            ..Self::default()
+        })
+    }
+
     /// Bytes in the file, if there is one.
     pub(super) fn bytes_on_disk(&self) -> Option<u64> {
         self.disk.as_ref().and_then(|disk| disk.offsets.last().copied())
@@ -64,19 +72,7 @@ impl RowStore {
         if self.held <= batch.memory_bytes_max {
             return Ok(());
         }
-        let Some(dir) = batch.spill_dir else {
-            return Err(Error::new(
-                ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
-                format!(
-                    "exceeded memory limit for {stage}, but didn't allow external spilling; pass allowDiskUse: true"
-                ),
-            ));
-        };
-        let mut disk = Disk {
-            out: BufWriter::new(spill::temporary_file(dir)?),
-            offsets: vec![0],
-            flushed: true,
-        };
+        let mut disk = Disk::new(stage, batch)?;
         for row in std::mem::take(&mut self.memory) {
             disk.push(&row)?;
         }
@@ -112,6 +108,22 @@ impl RowStore {
 }
 
 impl Disk {
+    fn new(stage: &str, batch: &Batch<'_>) -> Result<Self> {
+        let Some(dir) = batch.spill_dir else {
+            return Err(Error::new(
+                ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
+                format!(
+                    "exceeded memory limit for {stage}, but didn't allow external spilling; pass allowDiskUse: true"
+                ),
+            ));
+        };
+        Ok(Self {
+            out: BufWriter::new(spill::temporary_file(dir)?),
+            offsets: vec![0],
+            flushed: true,
+        })
+    }
+
     fn push(&mut self, row: &RowDoc) -> Result<()> {
         let raw = row.to_raw();
         self.out.write_all(raw.as_bytes()).map_err(spill::io_error)?;

@@ -1,6 +1,6 @@
 //! Window functions over one partition.
 
-use super::frame::{Frame, frames};
+use super::frame::{Frame, Frames};
 use super::sliding::{SlidingCovariance, SlidingExtremum};
 use super::value_at;
 use crate::interrupt::Interrupt;
@@ -155,23 +155,21 @@ impl Partition<'_> {
     }
 
     fn each_frame(&self, bounds: &Bounds, mut value: impl FnMut(Frame) -> Result<Value>) -> Result<Vec<Value>> {
-        let frames = frames(bounds, self.rows.len(), || self.sort_values())?;
+        let mut frames = Frames::new(bounds, self.rows.len(), || self.sort_values())?;
+        let mut out = Vec::with_capacity(self.rows.len());
         let mut last = None;
-        frames
-            .into_iter()
-            .enumerate()
-            .map(|(at, frame)| {
-                if at % CHECK_EVERY == 0 {
-                    self.interrupt.check()?;
-                }
-                let value = value(frame)?;
-                // Rows with the same frame share its value.
-                match last.replace(frame) == Some(frame) {
-                    true => Ok(value),
-                    false => self.hold(value),
-                }
-            })
-            .collect()
+        while let Some(frame) = frames.next()? {
+            if out.len().is_multiple_of(CHECK_EVERY) {
+                self.interrupt.check()?;
+            }
+            let value = value(frame)?;
+            // Rows with the same frame share its value.
+            out.push(match last.replace(frame) == Some(frame) {
+                true => value,
+                false => self.hold(value)?,
+            });
+        }
+        Ok(out)
     }
 
     /// Slides the window: rows are added at its end and taken out at its start where the accumulator can;

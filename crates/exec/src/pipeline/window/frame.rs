@@ -9,37 +9,83 @@ use std::cmp::Ordering;
 /// Positions from the first to behind the last row of a window.
 pub(super) type Frame = (usize, usize);
 
-/// The frames of all rows. `sort_values[i]` is the value of the sort field of row `i`, ascending; it is only
-/// asked for by ranges.
-pub(super) fn frames(
-    bounds: &Bounds,
+/// The frames of all rows, one after the other.
+pub(super) struct Frames<'b> {
+    bounds: &'b Bounds,
     len: usize,
-    sort_values: impl FnOnce() -> Result<Vec<Value>>,
-) -> Result<Vec<Frame>> {
-    match bounds {
-        Bounds::Documents(lower, upper) => {
-            let place = |at: usize, offset: i64| (at as i64).saturating_add(offset).clamp(0, len as i64) as usize;
-            Ok((0..len)
-                .map(|at| {
-                    let from = match lower {
-                        Bound::Unbounded => 0,
-                        Bound::Current => at,
-                        Bound::Offset(n) => place(at, *n),
-                    };
-                    let to = match upper {
-                        Bound::Unbounded => len,
-                        Bound::Current => at + 1,
-                        Bound::Offset(n) => place(at, n.saturating_add(1)),
-                    };
-                    (from, to.max(from))
-                })
-                .collect())
-        }
-        Bounds::Range(lower, upper, unit) => {
-            let values = sort_values()?;
+    /// Of ranges, the value of the sort field of each row, ascending.
+    values: Vec<Value>,
+    at: usize,
+    /// Where the range of the row before begins and ends.
+    from: usize,
+    to: usize,
+}
+
+impl<'b> Frames<'b> {
+    /// `sort_values` is only called for ranges.
+    pub(super) fn new(
+        bounds: &'b Bounds,
+        len: usize,
+        sort_values: impl FnOnce() -> Result<Vec<Value>>,
+    ) -> Result<Self> {
+        let mut values = Vec::new();
+        if let Bounds::Range(_, _, unit) = bounds {
+            values = sort_values()?;
             values.iter().try_for_each(|value| check(value, *unit))?;
-            range_frames(&values, *lower, *upper, *unit)
         }
+        Ok(Self {
+            bounds,
+            len,
+            values,
+            at: 0,
+            from: 0,
+            to: 0,
+        })
+    }
+
+    /// The frame of the next row.
+    pub(super) fn next(&mut self) -> Result<Option<Frame>> {
+        let at = self.at;
+        if at >= self.len {
+            return Ok(None);
+        }
+        self.at += 1;
+        match self.bounds {
+            Bounds::Documents(lower, upper) => {
+                let place = |offset: i64| (at as i64).saturating_add(offset).clamp(0, self.len as i64) as usize;
+                let from = match lower {
+                    Bound::Unbounded => 0,
+                    Bound::Current => at,
+                    Bound::Offset(n) => place(*n),
+                };
+                let to = match upper {
+                    Bound::Unbounded => self.len,
+                    Bound::Current => at + 1,
+                    Bound::Offset(n) => place(n.saturating_add(1)),
+                };
+                Ok(Some((from, to.max(from))))
+            }
+            Bounds::Range(lower, upper, unit) => self.range(at, *lower, *upper, *unit).map(Some),
+        }
+    }
+
+    /// Both ends only move forwards, as the values ascend.
+    fn range(&mut self, at: usize, lower: Bound<Num>, upper: Bound<Num>, unit: Option<Unit>) -> Result<Frame> {
+        let (values, value) = (&self.values, &self.values[at]);
+        if let Some(least) = threshold(value, lower, unit)? {
+            while self.from < values.len() && compare(&values[self.from], &least) == Ordering::Less {
+                self.from += 1;
+            }
+        }
+        match threshold(value, upper, unit)? {
+            None => self.to = values.len(),
+            Some(most) => {
+                while self.to < values.len() && compare(&values[self.to], &most) != Ordering::Greater {
+                    self.to += 1;
+                }
+            }
+        }
+        Ok((self.from, self.to.max(self.from)))
     }
 }
 
@@ -69,29 +115,6 @@ fn check(value: &Value, unit: Option<Unit>) -> Result<()> {
     }
 }
 
-/// Both ends only move forwards, as the values ascend.
-fn range_frames(values: &[Value], lower: Bound<Num>, upper: Bound<Num>, unit: Option<Unit>) -> Result<Vec<Frame>> {
-    let (mut from, mut to) = (0, 0);
-    let mut out = Vec::with_capacity(values.len());
-    for value in values {
-        if let Some(least) = threshold(value, lower, unit)? {
-            while from < values.len() && compare(&values[from], &least) == Ordering::Less {
-                from += 1;
-            }
-        }
-        match threshold(value, upper, unit)? {
-            None => to = values.len(),
-            Some(most) => {
-                while to < values.len() && compare(&values[to], &most) != Ordering::Greater {
-                    to += 1;
-                }
-            }
-        }
-        out.push((from, to.max(from)));
-    }
-    Ok(out)
-}
-
 /// The value at a bound; `None` when it is unbounded.
 fn threshold(value: &Value, bound: Bound<Num>, unit: Option<Unit>) -> Result<Option<Value>> {
     let offset = match bound {
@@ -117,6 +140,11 @@ fn threshold(value: &Value, bound: Bound<Num>, unit: Option<Unit>) -> Result<Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn frames(bounds: &Bounds, len: usize, values: impl FnOnce() -> Result<Vec<Value>>) -> Result<Vec<Frame>> {
+        let mut frames = Frames::new(bounds, len, values)?;
+        std::iter::from_fn(|| frames.next().transpose()).collect()
+    }
 
     #[test]
     fn frames_by_position_and_by_value() {

@@ -1,5 +1,6 @@
 //! `$setWindowFields`: rows sorted by partition and order, then computed partition by partition.
 
+mod column;
 mod compute;
 mod frame;
 mod sliding;
@@ -11,6 +12,7 @@ use crate::operator::{BoxOperator, Counters, Operator, Step};
 use crate::ops::Sort;
 use crate::row::{Row, RowDoc};
 use crate::spill::Spilled;
+use column::Column;
 use compute::Partition;
 use nestor_model::{DocRef, Document, Path, Result, Value, ValueRef, doc};
 use nestor_query::collation::{Collator, equal};
@@ -39,8 +41,8 @@ pub(super) struct WindowOp {
 
 struct Ready {
     rows: RowStore,
-    /// `columns[f][i]`: value of function `f` for row `i`.
-    columns: Vec<Vec<Value>>,
+    /// `columns[f]`: values of function `f`.
+    columns: Vec<Column>,
     at: usize,
 }
 
@@ -172,13 +174,20 @@ impl WindowOp {
             memory_bytes_max: batch.memory_bytes_max,
             held: Cell::new(0),
         };
-        let columns = self
-            .spec
-            .output
-            .iter()
-            .map(|(_, function)| partition.column(function))
-            .collect::<Result<_>>()?;
-        self.held_max = self.held_max.max(rows.held_max() + partition.held.get());
+        let mut columns = Vec::with_capacity(self.spec.output.len());
+        let mut held = rows.bytes();
+        for (_, function) in &self.spec.output {
+            let before = partition.held.get();
+            let values = partition.column(function)?;
+            let own = values.len() * size_of::<Value>();
+            let now = rows.held_max().max(held) + partition.held.get() + own;
+            self.held_max = self.held_max.max(now);
+            let column = Column::beside(&rows, values, &mut held, batch, &mut self.spilled)?;
+            if matches!(column, Column::Disk(_)) {
+                partition.held.set(before);
+            }
+            columns.push(column);
+        }
         self.ready = Some(Ready { rows, columns, at: 0 });
         Ok(None)
     }
@@ -199,8 +208,7 @@ impl Operator for WindowOp {
                     ready.at += 1;
                     let mut doc = ready.rows.get(at)?.into_document();
                     for ((path, _), column) in self.spec.output.iter().zip(&mut ready.columns) {
-                        let value = std::mem::replace(&mut column[at], Value::Null);
-                        set_path(&mut doc, path.parts(), value);
+                        set_path(&mut doc, path.parts(), column.take(at)?);
                     }
                     self.counters.advanced += 1;
                     return Ok(Step::Row(Row::computed(doc)));
