@@ -362,6 +362,8 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
             "Shutting down",
             doc! { "reason": why },
         );
+        // Writes that fsync has halted would not end.
+        server.service.node.gates.admission.end();
         server.drain().await;
         housekeeping.abort();
         Ok(())

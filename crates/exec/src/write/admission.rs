@@ -1,7 +1,7 @@
 //! Who may commit: everybody, or nobody while the data directory is copied (`fsync` with `lock`).
 
 use crate::interrupt::{Interrupt, lose_patience};
-use nestor_model::Result;
+use nestor_model::{Result, bail};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -14,6 +14,8 @@ const POLL: Duration = Duration::from_millis(20);
 #[derive(Debug, Default)]
 pub struct Admission {
     closed: AtomicBool,
+    /// Nobody will open it again.
+    over: AtomicBool,
     /// Attempts between passing and leaving.
     running: AtomicU64,
     lock: Mutex<()>,
@@ -27,15 +29,19 @@ pub struct Admitted<'a>(&'a Admission);
 impl Admission {
     /// Passes the gate, or waits until it is opened. Whoever has passed must not do so again before leaving.
     ///
-    /// Errors: those of the interrupt.
+    /// Errors: those of the interrupt; 11600 when the server stops before it is opened.
     pub fn enter(&self, interrupt: &Interrupt) -> Result<Admitted<'_>> {
         loop {
             if let Some(admitted) = self.try_enter() {
                 return Ok(admitted);
             }
+            if self.over.load(Ordering::SeqCst) {
+                bail!(InterruptedAtShutdown, "interrupted at shutdown");
+            }
             lose_patience();
             interrupt.check()?;
-            self.wait(POLL, || self.closed.load(Ordering::SeqCst));
+            let waits = || self.closed.load(Ordering::SeqCst) && !self.over.load(Ordering::SeqCst);
+            self.wait(POLL, waits);
         }
     }
 
@@ -68,6 +74,12 @@ impl Admission {
     /// Opens the gate.
     pub fn open(&self) {
         self.closed.store(false, Ordering::SeqCst);
+        self.notify();
+    }
+
+    /// The server stops: those who wait, and those who would, do so no more.
+    pub fn end(&self) {
+        self.over.store(true, Ordering::SeqCst);
         self.notify();
     }
 
@@ -158,5 +170,12 @@ mod tests {
         assert_eq!(error.code(), ErrorCode::Interrupted);
         gate.open();
         assert!(gate.enter(&Interrupt::default()).is_ok());
+        gate.close(soon(), &Interrupt::default()).expect("nobody is in");
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| gate.enter(&Interrupt::default()).map(drop));
+            gate.end();
+            let error = waiting.join().expect("it does not panic").expect_err("the end");
+            assert_eq!(error.code(), ErrorCode::InterruptedAtShutdown);
+        });
     }
 }
