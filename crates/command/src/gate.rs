@@ -122,6 +122,17 @@ impl Gates {
         *block = reason;
     }
 
+    /// Refuses users' writes to a database while they are blocked.
+    ///
+    /// Error: 371.
+    pub fn check_user_write(&self, db: &str) -> Result<()> {
+        let blocked = self.closed.load(Ordering::Acquire) & WRITE_BLOCK != 0;
+        if blocked && !matches!(db, "admin" | "config" | "local") {
+            bail!(371, "User writes blocked");
+        }
+        Ok(())
+    }
+
     /// To be called when fail points changed.
     pub fn fail_points_changed(&self) {
         self.set(FAIL, self.fail_points.any());
@@ -153,8 +164,8 @@ pub fn check(context: &mut Context<'_>) -> Result<Verdict> {
         }
     }
     let is_write = context.spec.flags.has(Flags::WRITE);
-    if closed & WRITE_BLOCK != 0 && is_write && !matches!(context.db(), "admin" | "config" | "local") {
-        bail!(371, "User writes blocked");
+    if is_write {
+        gates.check_user_write(context.db())?;
     }
     if closed & FSYNC != 0 && is_write {
         // Whoever was killed meanwhile waits no longer.

@@ -548,6 +548,24 @@ fn top_forgets_what_was_dropped_and_nothing_else() {
 }
 
 #[test]
+fn a_block_of_writes_is_one_of_pipelines_too() {
+    let service = service();
+    let mut a = Client::new(&service);
+    a.run(doc! { "insert": "c", "documents": ids(1..2) });
+    let out = |stage: Document| doc! { "aggregate": "c", "pipeline": vec![stage.into()], "cursor": Document::new() };
+    let into = || [out(doc! { "$out": "o" }), out(doc! { "$merge": "m" })];
+    service.node.gates.set_write_block(Some("a test".to_owned()));
+    for command in into() {
+        assert_eq!(a.code(command), 371);
+    }
+    assert_eq!(a.code(out(doc! { "$match": Document::new() })), 0);
+    service.node.gates.set_write_block(None);
+    for command in into() {
+        assert_eq!(a.code(command), 0);
+    }
+}
+
+#[test]
 fn a_write_is_not_repeated_after_a_restart() {
     let dir = tempfile::tempdir().expect("a directory");
     let open = || Engine::open(dir.path(), EngineOptions::at_time(1_700_000_000)).expect("the store opens");

@@ -142,6 +142,12 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         }
         let mut progress = Progress::default();
         let bypass = args.bypass_document_validation;
+        let target = match stage {
+            Stage::Out(out) => &out.target,
+            Stage::Merge(merge) => &merge.into,
+            _ => &ns,
+        };
+        context.service.node.gates.check_user_write(&target.db)?;
         match stage {
             Stage::Out(out) => write_out(context, view, running.root, &op, out, bypass, &mut progress)?,
             Stage::Merge(merge) => write_merge(context, view, running.root, &op, merge, bypass, &mut progress)?,
