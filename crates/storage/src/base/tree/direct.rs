@@ -60,7 +60,7 @@ impl PageFile for DirectFile {
         if let Some(direct) = self.direct(bytes, offset) {
             match direct.write_all_at(bytes, offset) {
                 // Also what is left of a write that was cut short is not aligned any more.
-                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
                     self.refused.store(true, Ordering::Relaxed);
                 }
                 outcome => return outcome,

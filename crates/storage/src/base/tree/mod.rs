@@ -251,6 +251,9 @@ impl Tree {
         };
         if !options.read_only {
             writer.mend_meta(&store)?;
+            // Read back, both were alike. Whether both are on the disk is unknown: a sync may have failed before the process
+            // ended. The first transaction writes them again before it changes anything else.
+            writer.meta_is_stale = true;
         }
         Ok(Tree {
             store,

@@ -129,8 +129,8 @@ pub(crate) struct Spare {
     wanted: usize,
 }
 
-/// Most leaves kept as [`Spare`].
-const SPARE_MAX: usize = 8192;
+/// Most bytes kept as [`Spare`].
+const SPARE_BYTES_MAX: usize = 32 << 20;
 
 impl Spare {
     /// A copy of `bytes`.
@@ -147,7 +147,8 @@ impl Spare {
 
     /// Takes the memory of a page, if nobody else holds it.
     pub(crate) fn take(&mut self, page: Arc<Page>) {
-        if self.pages.len() < self.wanted.min(SPARE_MAX)
+        let bytes = page.bytes().len();
+        if self.pages.len() < self.wanted.min(SPARE_BYTES_MAX / bytes.max(1))
             && let Some(page) = Arc::into_inner(page)
         {
             self.pages.push(page.into_bytes());

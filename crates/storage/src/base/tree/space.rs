@@ -15,6 +15,13 @@ use std::mem;
 
 use super::super::{BaseError, Result};
 
+/// Runs from this length on are worth looking for: what goes into one is one write past the page cache.
+const LONG_PAGES: u32 = 16;
+/// Files below this length are kept as short as possible instead.
+const SMALL_PAGES: u32 = 4096;
+/// Up to this share of the file may be free in short runs while it grows.
+const SHORT_SHARE: u32 = 4;
+
 /// Consecutive pages: first page and number of pages.
 pub(crate) type Extent = (u32, u32);
 
@@ -23,6 +30,10 @@ pub(crate) struct Space {
     page_count: u32,
     runs: BTreeMap<u32, u32>,
     by_len: BTreeSet<(u32, u32)>,
+    /// Pages in `runs`.
+    free_pages: u32,
+    /// In this transaction no run below this page is long.
+    looked_at: u32,
     /// Run that single pages are being taken from; not in `runs`.
     current: Extent,
     pending: BTreeMap<(u64, u64), Vec<Extent>>,
@@ -54,6 +65,7 @@ impl Space {
 
     /// Makes allocatable what none of the states in use needs. `in_use` are their commits, ascending, the current last.
     pub(crate) fn release(&mut self, in_use: &[u64]) {
+        self.looked_at = 0;
         let is_needed = |(born, freed): (u64, u64)| in_use.iter().any(|txn| (born..freed).contains(txn));
         let unneeded: Vec<_> = self.pending.keys().copied().filter(|span| !is_needed(*span)).collect();
         for span in unneeded {
@@ -67,8 +79,10 @@ impl Space {
         }
     }
 
-    /// Takes `pages` consecutive pages: the first free ones of the file for a single page, so that what is written ends up
-    /// near its beginning and in order; the shortest run that is long enough for more; the end of the file otherwise.
+    /// Takes `pages` consecutive pages: for a single page of the first long run of the file, so that what is written ends up
+    /// near its beginning and in order; the shortest run that is long enough for more; the end of the file otherwise. Short
+    /// runs, which scattered changes leave between what stays, wait until what surrounds them is free as well, or until
+    /// there are too many.
     pub(crate) fn allocate(&mut self, pages: u32) -> Result<u32> {
         let start = if pages == 1 {
             self.take_one()
@@ -100,13 +114,26 @@ impl Space {
 
     fn take_one(&mut self) -> Option<u32> {
         if self.current.1 == 0 {
-            let (&start, &len) = self.runs.first_key_value()?;
-            self.remove((start, len));
-            self.current = (start, len);
+            let run = self.next_run()?;
+            self.remove(run);
+            self.current = run;
         }
         let page = self.current.0;
         self.current = (page + 1, self.current.1 - 1);
         Some(page)
+    }
+
+    /// The run to take single pages from.
+    fn next_run(&mut self) -> Option<Extent> {
+        let first = self.runs.first_key_value().map(|(start, len)| (*start, *len));
+        if self.page_count < SMALL_PAGES {
+            return first;
+        }
+        let mut later = self.runs.range(self.looked_at..).map(|(start, len)| (*start, *len));
+        let long = later.find(|(_, len)| *len >= LONG_PAGES);
+        self.looked_at = long.map_or(self.page_count, |(start, _)| start);
+        let are_few = || self.free_pages < self.page_count / SHORT_SHARE;
+        long.or_else(|| if are_few() { None } else { first })
     }
 
     fn take_run(&mut self, pages: u32) -> Option<u32> {
@@ -270,11 +297,13 @@ impl Space {
     }
 
     fn insert(&mut self, (start, len): Extent) {
+        self.free_pages += len;
         self.runs.insert(start, len);
         self.by_len.insert((len, start));
     }
 
     fn remove(&mut self, (start, len): Extent) {
+        self.free_pages -= len;
         self.runs.remove(&start);
         self.by_len.remove(&(len, start));
     }
@@ -297,6 +326,23 @@ mod tests {
             "no run is long enough: the file grows"
         );
         assert_eq!(space.page_count(), 39);
+    }
+
+    #[test]
+    fn large_files_take_long_runs_first_and_short_ones_when_they_are_many() {
+        let holes = |count: u32| (0..count).map(|i| (2 * i, 1));
+        let mut space = Space::new(10_000, holes(1_000).chain([(5_000, 15), (6_000, 16), (7_000, 40)]));
+        let mut take = |count: usize| -> Vec<u32> { (0..count).map(|_| space.allocate(1).unwrap()).collect() };
+        assert_eq!(take(16), (6_000..6_016).collect::<Vec<_>>());
+        assert_eq!(take(40), (7_000..7_040).collect::<Vec<_>>());
+        assert_eq!(take(3), [10_000, 10_001, 10_002], "short runs are left alone");
+        space.commit(1);
+        for page in (2_001..4_999).step_by(2) {
+            space.free(page, 1);
+        }
+        space.commit(2);
+        space.release(&[2]);
+        assert_eq!(space.allocate(1).ok(), Some(0), "a quarter of the file is free");
     }
 
     #[test]

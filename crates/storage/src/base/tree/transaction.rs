@@ -111,6 +111,11 @@ impl Writer {
 
     /// Step 4, behind the switch to the new state.
     pub(crate) fn settle(&mut self, store: &Store) {
+        self.meta_is_stale = write_meta(store, &self.meta, 1).is_err();
+        if !self.meta_is_stale {
+            cut(store, self.meta.page_count);
+        }
+        // Last, since who reads the state before still wants them.
         for (page, leaf) in std::mem::take(&mut self.stale) {
             if let Some(leaf) = leaf.upgrade() {
                 store.cache.drop_leaf(page, &leaf);
@@ -118,10 +123,6 @@ impl Writer {
             }
         }
         self.spare.trim();
-        self.meta_is_stale = write_meta(store, &self.meta, 1).is_err();
-        if !self.meta_is_stale {
-            cut(store, self.meta.page_count);
-        }
     }
 
     /// Commits of the states that someone holds, ascending; the current one is always held.
