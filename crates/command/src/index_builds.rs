@@ -20,7 +20,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub struct IndexBuilds {
     state: Mutex<State>,
     changed: Condvar,
-    /// Indexes in the catalog that nobody builds any more, because a store without room did not let them be dropped.
+    /// Indexes in the catalog that nobody builds any more, because a store without room, or an open transaction, did not let
+    /// them be dropped.
     left: Mutex<Vec<(CollectionId, Vec<IndexId>)>>,
     /// Counters since the start.
     pub counts: Counts,
@@ -189,7 +190,7 @@ impl IndexBuilds {
         }
     }
 
-    /// Drops the indexes that builds have left, unless nobody may commit now.
+    /// Drops the indexes that builds have left, unless nobody may commit that now.
     ///
     /// Errors: those of a commit; what is left then is for the next call.
     pub fn drop_left(&self, engine: &Engine, admission: &Admission) -> Result<()> {
@@ -208,16 +209,16 @@ impl IndexBuilds {
     /// Errors: that of the build; those of `is_building` and of the interrupt.
     pub fn wait(&self, index: IndexId, interrupt: &Interrupt, is_building: impl Fn() -> Result<bool>) -> Result<()> {
         let mut build = None;
-        let mut state = lock(&self.state);
         loop {
-            build = state.builds.get(&index).cloned().or(build);
+            build = self.get(index).or(build);
             if let Some(result) = build.as_ref().and_then(|build| build.result()) {
                 return result;
             }
+            // It may commit: other builds begin and end meanwhile.
             if !is_building()? {
                 return Ok(());
             }
-            state = self.pause(state);
+            drop(self.pause(lock(&self.state)));
             interrupt.check()?;
         }
     }

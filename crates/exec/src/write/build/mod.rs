@@ -33,7 +33,7 @@ use nestor_model::{DocRef, Error, ErrorCode, Result};
 use nestor_query::env::OpContext;
 use nestor_query::keys::MultikeyPaths;
 use nestor_storage::{
-    Bytes, Collection, CollectionId, Commit, Engine, IndexId, Snapshot, Touched, View, Watch, WriteSet,
+    Bytes, Collection, CollectionId, Commit, Engine, IndexId, Snapshot, StorageError, Touched, View, Watch, WriteSet,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,6 +49,8 @@ const LAST_RECORDS: usize = 256;
 const SLOW_MIN: Duration = Duration::from_micros(16);
 /// Rounds after which the last commit takes whatever is left.
 const ROUNDS_MAX: u32 = 24;
+/// How often dropping what is left of a build is tried at once: commits that come in between are few.
+const ABANDON_ATTEMPTS: u32 = 5;
 
 /// How to build.
 pub struct BuildOptions<'b> {
@@ -82,8 +84,8 @@ pub struct Built {
 /// Builds `indexes`, which [`WriteSet::start_index`] put into the catalog, and makes them ready with one commit, to which
 /// `finish` adds what else belongs there (the oplog entries). It may be called again for another try.
 ///
-/// On an error the indexes are gone, all of them, unless the store takes no commit now; then [`abandon`] has to be called
-/// again, or the next start drops them.
+/// On an error the indexes are gone, all of them, unless the store takes no commit of that now; then [`abandon`] has to be
+/// called again, or the next start drops them.
 ///
 /// Errors: 11000 and those of making keys for what the collection holds; 276 when one of the indexes or the collection was
 /// dropped meanwhile; those of the interrupt, of temporary files and of commits.
@@ -103,12 +105,12 @@ pub fn build_indexes(
     })
 }
 
-/// Drops what is left of a build. False, and nothing is done, while nobody may commit.
+/// Drops what is left of a build. False, and nothing is done, while nobody may commit, or while an open transaction has
+/// the collection's catalog entry: whoever calls may be the one who ends that transaction.
 ///
 /// Errors: those of a commit.
 pub fn abandon(engine: &Engine, admission: &Admission, collection: CollectionId, indexes: &[IndexId]) -> Result<bool> {
-    // Nobody waits for it to give up: the interrupt is another one than the build's.
-    with_retry(&Interrupt::default(), || {
+    for _ in 0..ABANDON_ATTEMPTS {
         let Some(_admitted) = admission.try_enter() else {
             return Ok(false);
         };
@@ -119,9 +121,13 @@ pub fn abandon(engine: &Engine, admission: &Admission, collection: CollectionId,
         for index in found.building.iter().filter(|index| indexes.contains(&index.id)) {
             ws.drop_index(collection, index.id)?;
         }
-        engine.commit(ws)?;
-        Ok(true)
-    })
+        match engine.commit(ws) {
+            Ok(_) => return Ok(true),
+            Err(StorageError::WriteConflict) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(false)
 }
 
 fn is_building(view: &dyn View, collection: CollectionId, indexes: &[IndexId]) -> bool {

@@ -429,7 +429,7 @@ fn an_open_transaction_that_has_the_catalog_entry_is_waited_for() {
     check(&service, "c", 0);
 }
 
-/// What a full disk leaves: the entry in the catalog stays, and nobody builds.
+/// What a full disk or an open transaction leaves: the entry in the catalog stays, and nobody builds.
 #[test]
 fn an_index_that_could_not_be_dropped_is_later() {
     let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
@@ -444,6 +444,14 @@ fn an_index_that_could_not_be_dropped_is_later() {
         "for all it knows somebody builds it"
     );
     service.index_builds.leave(&engine, id, &[index]);
+    // It is the tick that would end an idle transaction: it does not wait for one.
+    let mut holder = engine.begin_transaction(engine.snapshot());
+    let key = collection(&service, "c").indexes[0].id;
+    holder.set_multikey(id, key, &[1]).expect("it exists");
+    engine.claim(&mut holder).expect("nobody else has it");
+    service.tick();
+    assert_eq!(collection(&service, "c").building.len(), 1);
+    drop(holder);
     service.tick();
     assert_eq!(collection(&service, "c").building.len(), 0);
     // One that start-up could not drop, and that somebody wants.
