@@ -63,6 +63,8 @@ struct State {
     done: u64,
     /// How many want the base to stay as it is.
     holds: u32,
+    /// The store closes: no hold counts any more, nor one that comes now.
+    ended: bool,
 }
 
 /// What a checkpoint writes.
@@ -81,7 +83,7 @@ impl Checkpointer {
 
     /// The right to change the base, once nobody holds it.
     fn begin(&self) -> MutexGuard<'_, Option<Frozen>> {
-        let held = |s: &mut State| s.holds > 0;
+        let held = |s: &mut State| s.holds > 0 && !s.ended;
         loop {
             let state = self.state.lock().expect("no holder of the lock panics");
             let state = self.changed.wait_while(state, held);
@@ -101,14 +103,14 @@ impl Checkpointer {
 
     pub(super) fn release(&self) {
         let mut state = self.state.lock().expect("no holder of the lock panics");
-        state.holds = state.holds.saturating_sub(1);
+        state.holds -= 1;
         drop(state);
         self.changed.notify_all();
     }
 
-    /// Lets go of the base whoever holds it: the store closes.
+    /// Lets go of the base whoever holds it, or wants to: the store closes.
     pub(super) fn end_holds(&self) {
-        self.state.lock().expect("no holder of the lock panics").holds = 0;
+        self.state.lock().expect("no holder of the lock panics").ended = true;
         self.changed.notify_all();
     }
 

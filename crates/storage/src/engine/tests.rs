@@ -351,8 +351,12 @@ fn a_held_base_stays_as_it_is_until_the_hold_or_the_store_ends() {
     drop(two);
     checkpoint.join().unwrap().unwrap();
     assert!(base() != before);
-    // Whoever closes does not wait for a hold.
-    let _hold = engine.hold_base();
+    // Whoever closes does not wait for a hold, not even for one that comes after the others were ended.
+    let hold = engine.hold_base();
+    engine.inner.checkpointer.end_holds();
+    let _late = engine.hold_base();
+    engine.checkpoint().unwrap();
+    drop(hold);
     engine.close().unwrap();
 }
 
