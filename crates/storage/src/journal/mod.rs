@@ -170,10 +170,11 @@ impl Journal {
         let failure = StorageError::io("write", &segment.path, error);
         if is_full(error) {
             // Synced: the part may have whole commits in it, which are refused from now on, whatever happens.
-            match segment.file.set_len(at).and_then(|()| segment.file.sync()) {
-                Ok(()) => return failure,
-                Err(error) => return self.syncer.fail(&StorageError::io("truncate", &segment.path, &error)),
-            }
+            let cut = || segment.file.set_len(at).and_then(|()| segment.file.sync());
+            let outcome = self
+                .syncer
+                .alone(|| cut().map_err(|error| StorageError::io("truncate", &segment.path, &error)));
+            return outcome.err().unwrap_or(failure);
         }
         self.syncer.fail(&failure)
     }

@@ -126,6 +126,27 @@ impl Syncer {
         self.failure().map_or(Ok(()), Err)
     }
 
+    /// Changes and syncs a file of the journal while nobody else syncs. A failure is noted before anybody does so again.
+    pub(crate) fn alone(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let state = self.changed.wait_while(self.state(), |state| state.syncing);
+        let mut state = state.expect("no holder of the lock panics");
+        if let Some(failure) = &state.failed {
+            return Err(failure.clone());
+        }
+        state.syncing = true;
+        drop(state);
+        let outcome = work();
+        let mut state = self.state();
+        state.syncing = false;
+        if let Err(error) = outcome {
+            // Under the same lock, see `sync`.
+            return Err(self.fail_with(state, &error));
+        }
+        drop(state);
+        self.changed.notify_all();
+        Ok(())
+    }
+
     /// Optime of the last commit known to be on disk.
     pub(crate) fn durable_optime(&self) -> Timestamp {
         self.optimes.lock().expect("no holder of the lock panics").durable
@@ -314,18 +335,32 @@ mod tests {
                 }))
             };
             let syncer = Syncer::new(dir.path(), 0, Timestamp::default()).unwrap();
-            let segment = Segment::create(dir.path(), 1, Timestamp::default(), &open).unwrap();
-            syncer.add_segment(Arc::new(segment));
+            let segment = Arc::new(Segment::create(dir.path(), 1, Timestamp::default(), &open).unwrap());
+            syncer.add_segment(segment.clone());
             syncer.appended(1, Timestamp { secs: 1, inc: 1 });
+            let wait = || syncer.wait(1);
+            let alone = || {
+                syncer.alone(|| {
+                    segment
+                        .file
+                        .sync()
+                        .map_err(|e| StorageError::io("sync", &segment.path, &e))
+                })
+            };
+            let (first, second): (&dyn Fn() -> Result<()>, &(dyn Fn() -> Result<()> + Sync)) = match round % 3 {
+                0 => (&wait, &wait),
+                1 => (&wait, &alone),
+                _ => (&alone, &wait),
+            };
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     // Comes at the moment of the failure.
                     while !failed.load(Ordering::SeqCst) {
                         std::hint::spin_loop();
                     }
-                    syncer.wait(1).expect_err("whether it is on disk is unknown");
+                    second().expect_err("whether it is on disk is unknown");
                 });
-                syncer.wait(1).expect_err("the sync failed");
+                first().expect_err("the sync failed");
             });
             assert_eq!(syncer.durable(), 0, "round {round}");
         }
