@@ -20,6 +20,8 @@ from pymongo.errors import AutoReconnect, OperationFailure
 
 JOURNALED = pymongo.WriteConcern(w=1, j=True)
 PING = {"ping": 1, "$db": "admin"}
+# What a server logs that was told to stop and waited in vain.
+STILL_RUNNING = "Stopping while operations still run"
 
 
 def refuses_to_start(dbpath, *words, **options):
@@ -348,9 +350,8 @@ def test_client_that_stops_reading(start):
             assert collection.find_one({"_id": 3}, {"pad": 0}) == {"_id": 3}
         assert time.monotonic() - begun < 20
         assert rss_bytes(server.pid) - before < 8 * 80 * 1024 * 1024
-        begun = time.monotonic()
         assert server.stop() == 0
-        assert time.monotonic() - begun < 6, "nor does it hold up stopping"
+        assert STILL_RUNNING not in server.said(), "nor does it hold up stopping"
 
 
 def slow(than):
@@ -429,9 +430,8 @@ def test_half_a_message_and_then_silence(start):
         for _ in range(100):
             stack.enter_context(server.raw()).send(op_msg(PING)[:20])
         assert server.client().admin.command("ping")["ok"] == 1.0
-        begun = time.monotonic()
         assert server.stop() == 0
-        assert time.monotonic() - begun < 6
+        assert STILL_RUNNING not in server.said()
 
 
 def test_5000_idle_connections(start, tmp_path):

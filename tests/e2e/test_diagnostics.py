@@ -63,22 +63,27 @@ def test_commands_are_counted(db, counted):
     assert counted("metrics.commands.<UNKNOWN>") == 1
 
 
-def test_cursors_are_counted(db, counted):
+def test_cursors_are_counted(start):
+    db = start().client().test
+
+    def cursors():
+        return status(db)["metrics"]["cursor"]
+
     db.c.insert_many([{"_id": i} for i in range(10)])
     list(db.c.find(batch_size=20))
-    assert counted("metrics.cursor.totalOpened") == 0
+    assert cursors()["totalOpened"] == 0
     list(db.c.find(batch_size=4))
     open_one = db.c.find(batch_size=2, no_cursor_timeout=True)
     next(open_one)
-    assert counted("metrics.cursor.totalOpened") == 2
-    assert counted("metrics.cursor.moreThanOneBatch") == 1
-    assert counted("metrics.cursor.open.total") == 1
-    assert counted("metrics.cursor.open.noTimeout") == 1
-    assert counted("metrics.cursor.lifespan.lessThan1Second") == 1
+    assert cursors()["totalOpened"] == 2
+    assert cursors()["moreThanOneBatch"] == 1
+    assert cursors()["open"]["total"] == 1
+    assert cursors()["open"]["noTimeout"] == 1
+    assert sum(cursors()["lifespan"].values()) == 1
     open_one.close()
-    assert counted("metrics.cursor.open.total") == 0
-    assert counted("metrics.cursor.lifespan.lessThan1Second") == 2
-    assert list(status(db)["metrics"]["cursor"]["lifespan"].values()).count(0) == 6
+    assert cursors()["open"]["total"] == 0
+    assert sum(cursors()["lifespan"].values()) == 2
+    assert len(cursors()["lifespan"]) == 7
 
 
 def test_latencies_by_class_with_histograms_when_asked(db, counted):
@@ -192,6 +197,43 @@ def test_writers_behind_the_fsync_lock_are_queued_and_shown(server, db):
         for thread in threads:
             thread.join()
     assert db.c.count_documents({}) == 1
+
+
+def test_max_time_counts_what_a_writer_waits_behind_the_fsync_lock(db):
+    admin = db.client.admin
+    admin.command("fsync", lock=True)
+    try:
+        with pytest.raises(OperationFailure) as failure:
+            db.command("insert", "c", documents=[{}], maxTimeMS=100)
+        assert failure.value.code == 50
+    finally:
+        admin.command("fsyncUnlock")
+    assert db.c.count_documents({}) == 0
+
+
+def test_settings_that_wait_behind_the_fsync_lock_keep_nobody_waiting(start):
+    server = start()
+    admin = server.client().admin
+    admin.command("fsync", lock=True)
+    other = server.client()
+
+    def profile(i):
+        other[f"db{i}"].command("profile", 1, comment="waits")
+
+    def concern(i):
+        other.admin.command("setDefaultRWConcern", defaultReadConcern={"level": "local"}, comment="waits")
+
+    # More of each than the server has threads for connections on most machines.
+    threads = [threading.Thread(target=run, args=(i,)) for run in (profile, concern) for i in range(8)]
+    try:
+        for thread in threads:
+            thread.start()
+        eventually(lambda: len(admin.command("currentOp", **{"command.comment": "waits"})["inprog"]) == len(threads))
+    finally:
+        admin.command("fsyncUnlock")
+        for thread in threads:
+            thread.join()
+    assert [other[f"db{i}"].command("profile", 0)["was"] for i in range(8)] == [1] * 8
 
 
 def test_current_op_has_the_fields_of_an_operation(db):

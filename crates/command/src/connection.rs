@@ -127,6 +127,13 @@ impl Drop for Listed {
 }
 
 impl Connection {
+    /// The running command ended before it could answer, by a bug: it runs no more, and the next one is none that waited.
+    pub fn give_up(&mut self) {
+        self.parked = None;
+        self.fault = None;
+        self.slot.finish_operation();
+    }
+
     /// A new connection to `service`.
     pub fn new(service: &Service, peer: &str) -> Self {
         let slot = service.connections.add(peer);

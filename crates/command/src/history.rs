@@ -47,7 +47,7 @@ pub fn recover(engine: &Engine, sessions: &Arc<Sessions>, log: &Arc<Log>) {
 fn tell(log: &Log, error: &Error) {
     log.error(
         "WRITE",
-        20_004,
+        20_005,
         "session-history",
         "Cannot read all that sessions did before the start; writes that are sent again may run again",
         doc! { "error": error.to_string() },

@@ -365,7 +365,8 @@ impl Service {
             let deadline = generic
                 .max_time_ms
                 .filter(|ms| *ms > 0 && !spec.flags.has(Flags::OWN_TIME))
-                .map(|ms| started + Duration::from_millis(ms.into()));
+                // What it has waited counts.
+                .map(|ms| conn.parked.unwrap_or(started) + Duration::from_millis(ms.into()));
             let mut interrupt = Interrupt::new(conn.slot.kill.clone(), deadline);
             if !spec.flags.has(Flags::FOR_REPLY) {
                 interrupt.outlive_client();

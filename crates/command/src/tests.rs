@@ -211,6 +211,21 @@ fn tailing_waits_for_more() {
 }
 
 #[test]
+fn a_command_that_was_given_up_leaves_nothing_to_the_next() {
+    let service = service();
+    let mut a = Client::new(&service);
+    a.run(doc! { "create": "c", "capped": true, "size": 4096 });
+    a.run(doc! { "insert": "c", "documents": ids(0..1) });
+    let (_, id) = batch(&a.run(doc! { "find": "c", "tailable": true, "awaitData": true }));
+    let more = doc! { "getMore": id, "collection": "c", "maxTimeMS": 60_000 };
+    assert!(a.outcome(more).park.is_some());
+    let running = |a: &Client<'_>| crate::lock(&a.conn.slot.operation).opid;
+    assert!(a.conn.parked.is_some() && running(&a) != 0);
+    a.conn.give_up();
+    assert!(a.conn.parked.is_none() && running(&a) == 0);
+}
+
+#[test]
 fn writes_say_what_their_reply_waits_for() {
     let service = service();
     let mut a = Client::new(&service);

@@ -338,9 +338,8 @@ impl Talk<'_> {
         catch_unwind(run).unwrap_or_else(|panic| self.panicked(body, panic.as_ref()))
     }
 
-    /// The answer to a command that panicked, which is a bug. The connection's own state is plain data
-    /// that the next command sets anew.
-    fn panicked(&self, body: RawDoc<'_>, panic: &(dyn std::any::Any + Send)) -> Outcome {
+    /// The answer to a command that panicked, which is a bug.
+    fn panicked(&mut self, body: RawDoc<'_>, panic: &(dyn std::any::Any + Send)) -> Outcome {
         let what = panic
             .downcast_ref::<&str>()
             .copied()
@@ -354,6 +353,7 @@ impl Talk<'_> {
             "A command panicked",
             doc! { "command": command, "panic": what },
         );
+        self.conn.give_up();
         let error = Error::new(ErrorCode::InternalError, format!("internal error in command {command}"));
         Outcome {
             reply: error_reply(&error),

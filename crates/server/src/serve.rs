@@ -241,6 +241,13 @@ impl Server {
         let end = tokio::time::Instant::now() + DRAIN_MAX;
         while self.busy().load(Ordering::Acquire) > 0 {
             if tokio::time::timeout_at(end, self.idle.notified()).await.is_err() {
+                self.service.node.log().warn(
+                    "CONTROL",
+                    20_006,
+                    "SignalHandler",
+                    "Stopping while operations still run",
+                    doc! { "count": self.busy().load(Ordering::Acquire), "waitedMs": DRAIN_MAX.as_millis() as i64 },
+                );
                 return;
             }
         }

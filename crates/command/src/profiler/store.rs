@@ -19,8 +19,8 @@ pub const COLLECTION: &str = "system.profile";
 
 /// Makes the collection of a database, if there is none.
 ///
-/// Errors: 48 when something else has its name.
-pub fn prepare(service: &Service, db: &str) -> Result<()> {
+/// Errors: 48 when something else has its name; those of the interrupt, while `fsync` has locked writes out.
+pub fn prepare(service: &Service, db: &str, interrupt: &Interrupt) -> Result<()> {
     let ns = Namespace::new(db, COLLECTION);
     if let Some(found) = service.engine.snapshot().catalog().get(&ns) {
         if !found.is_capped() {
@@ -29,8 +29,8 @@ pub fn prepare(service: &Service, db: &str) -> Result<()> {
         return Ok(());
     }
     let uuid = service.new_uuid();
-    with_retry(&Interrupt::default(), || {
-        let _admitted = service.node.gates.admission.enter(&Interrupt::default())?;
+    with_retry(interrupt, || {
+        let _admitted = service.node.gates.admission.enter(interrupt)?;
         let mut ws = service.engine.begin();
         open(&mut ws, &ns, uuid)?;
         service.engine.commit(ws)?;

@@ -14,7 +14,7 @@ const NOTE: &str =
 pub const SPEC: CommandSpec = CommandSpec {
     name: "profile",
     aliases: &[],
-    flags: Flags::NONE,
+    flags: Flags::LONG,
     help: "Shows and sets which operations are recorded.",
     run,
 };
@@ -52,7 +52,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         new.database.filter = filter;
     }
     if new.database.level > 0 {
-        store::prepare(service, context.db())?;
+        store::prepare(service, context.db(), &context.interrupt)?;
     }
     let is_set = args.slow_ms.is_some() || args.sample_rate.is_some() || args.filter.is_some();
     if is_set || new.database.level != old.database.level {

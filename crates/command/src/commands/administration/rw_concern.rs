@@ -130,7 +130,10 @@ pub const GET: CommandSpec = CommandSpec {
 pub const SET: CommandSpec = CommandSpec {
     name: "setDefaultRWConcern",
     aliases: &[],
-    flags: Flags::ADMIN.and(Flags::WRITE_CONCERN),
+    flags: Flags::ADMIN
+        .and(Flags::WRITE)
+        .and(Flags::LONG)
+        .and(Flags::WRITE_CONCERN),
     help: "Sets the default read and write concern.",
     run: |context, reply| {
         let args = Set::parse(context.body, context.sequences)?;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub const SET: CommandSpec = CommandSpec {
     name: "setQuerySettings",
     aliases: &[],
-    flags: Flags::ADMIN.and(Flags::WRITE),
+    flags: Flags::ADMIN.and(Flags::WRITE).and(Flags::LONG),
     help: "Sets what holds for all queries of a shape.",
     run: set,
 };
@@ -26,7 +26,7 @@ pub const SET: CommandSpec = CommandSpec {
 pub const REMOVE: CommandSpec = CommandSpec {
     name: "removeQuerySettings",
     aliases: &[],
-    flags: Flags::ADMIN.and(Flags::WRITE),
+    flags: Flags::ADMIN.and(Flags::WRITE).and(Flags::LONG),
     help: "Removes what was set for queries of a shape.",
     run: remove,
 };

@@ -54,15 +54,12 @@ pub(super) fn write(context: &Context<'_>, reply: &mut RawWriter) {
         &[("nonTailable", (scans - tailable).max(0)), ("total", scans)],
     );
     reply.end();
-    let passes = service.ttl.passes.get();
     group(
         reply,
         "ttl",
         &[
             ("deletedDocuments", service.ttl.deleted.get()),
-            ("passes", passes),
-            // A pass goes over each index once.
-            ("subPasses", passes),
+            ("passes", service.ttl.passes.get()),
         ],
     );
 }
