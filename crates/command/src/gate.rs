@@ -10,11 +10,11 @@ use nestor_exec::Interrupt;
 use nestor_exec::write::admission::Admission;
 use nestor_model::{Result, bail};
 use nestor_storage::{BaseHold, Engine};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-/// How often a write that waits for `fsyncUnlock` looks again.
+/// How often a write that waits for `fsyncUnlock`, or an `fsync` that waits for another, looks again.
 const LOCK_POLL: Duration = Duration::from_millis(20);
 
 /// Gates by bit.
@@ -65,9 +65,10 @@ impl Gates {
     /// Locks once more; returns how often it is locked now. The first lock waits for the writes that run, and puts all that is
     /// committed into the base: from then on the files do not change, and a copy of them opens without replay.
     ///
-    /// Errors: 24 when writes still run at `deadline`, those of the interrupt and of a checkpoint. It is not locked then.
+    /// Errors: 24 when writes, or another that locks, still run at `deadline`; those of the interrupt and of a checkpoint. It
+    /// is not locked by this then.
     pub fn fsync_lock(&self, engine: &Engine, deadline: Instant, interrupt: &Interrupt) -> Result<i64> {
-        let mut held = crate::lock(&self.held);
+        let mut held = self.wait_for_held(Some(deadline), interrupt)?;
         if held.is_none() {
             self.set(FSYNC, true);
             match self.stand_still(engine, deadline, interrupt) {
@@ -95,11 +96,34 @@ impl Gates {
         Ok(engine.hold_base())
     }
 
-    /// Unlocks once; returns how often it is still locked, or `None` when it was not.
-    pub fn fsync_unlock(&self) -> Option<i64> {
-        let mut held = crate::lock(&self.held);
+    /// Whoever is just locking keeps `held` for as long as writes run: waiting for it ends with the deadline and the interrupt.
+    fn wait_for_held(
+        &self,
+        deadline: Option<Instant>,
+        interrupt: &Interrupt,
+    ) -> Result<MutexGuard<'_, Option<BaseHold>>> {
+        loop {
+            match self.held.try_lock() {
+                Ok(held) => return Ok(held),
+                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            interrupt.check()?;
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                bail!(LockTimeout, "timed out waiting for another fsync to lock writes out");
+            }
+            std::thread::sleep(LOCK_POLL);
+        }
+    }
+
+    /// Unlocks once; returns how often it is still locked, or `None` when it was not. It waits for an `fsync` that is just
+    /// locking.
+    ///
+    /// Errors: those of the interrupt.
+    pub fn fsync_unlock(&self, interrupt: &Interrupt) -> Result<Option<i64>> {
+        let mut held = self.wait_for_held(None, interrupt)?;
         if held.is_none() {
-            return None;
+            return Ok(None);
         }
         let left = self.fsync_locks.fetch_sub(1, Ordering::AcqRel) - 1;
         if left == 0 {
@@ -107,7 +131,7 @@ impl Gates {
             self.set(FSYNC, false);
             self.admission.open();
         }
-        Some(left)
+        Ok(Some(left))
     }
 
     /// The reason for which users' writes are blocked, if they are.
@@ -209,10 +233,11 @@ mod tests {
                 .fsync_lock(&engine, Instant::now(), &Interrupt::default())
                 .expect("nobody writes")
         };
-        assert_eq!(gates.fsync_unlock(), None);
+        let unlock = || gates.fsync_unlock(&Interrupt::default()).expect("nobody interrupts it");
+        assert_eq!(unlock(), None);
         assert_eq!((lock(), lock()), (1, 2));
         assert_eq!(gates.closed.load(Ordering::Relaxed), FSYNC);
-        assert_eq!((gates.fsync_unlock(), gates.fsync_unlock()), (Some(1), Some(0)));
+        assert_eq!((unlock(), unlock()), (Some(1), Some(0)));
         assert_eq!(gates.closed.load(Ordering::Relaxed), 0);
         let writing = gates.admission.try_enter();
         let error = gates.fsync_lock(&engine, Instant::now(), &Interrupt::default());
@@ -220,5 +245,17 @@ mod tests {
         assert_eq!(gates.closed.load(Ordering::Relaxed), 0);
         drop(writing);
         assert_eq!(lock(), 1);
+    }
+
+    #[test]
+    fn waiting_for_another_fsync_ends() {
+        let gates = Gates::default();
+        let engine = Engine::ephemeral(nestor_storage::EngineOptions::at_time(1_700_000_000));
+        let _locking = crate::lock(&gates.held);
+        let error = gates.fsync_lock(&engine, Instant::now(), &Interrupt::default());
+        assert_eq!(error.expect_err("another is locking").code().number(), 24);
+        let interrupt = Interrupt::new(std::sync::Arc::default(), Some(Instant::now()));
+        let error = gates.fsync_unlock(&interrupt);
+        assert_eq!(error.expect_err("it is out of time").code().number(), 50);
     }
 }

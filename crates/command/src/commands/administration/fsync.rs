@@ -48,7 +48,7 @@ pub const UNLOCK: CommandSpec = CommandSpec {
     help: "Takes one lock of fsync away.",
     run: |context, reply| {
         FsyncUnlock::parse(context.body, context.sequences)?;
-        let Some(left) = context.service.node.gates.fsync_unlock() else {
+        let Some(left) = context.service.node.gates.fsync_unlock(&context.interrupt)? else {
             bail!(IllegalOperation, "fsyncUnlock called when not locked");
         };
         let info = if left == 0 {

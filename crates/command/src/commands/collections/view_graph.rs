@@ -33,32 +33,40 @@ pub(super) fn check(view: &dyn View, ns: &Namespace, options: &Document) -> Resu
     Ok(())
 }
 
-/// Walks what `ns` is on. `path` leads to it, from the view that is checked; what is in `seen` leads nowhere.
-fn descend(view: &dyn View, ns: &Namespace, path: &mut Vec<Namespace>, seen: &mut Vec<Namespace>) -> Result<()> {
+/// Walks what `ns` is on; returns how many views are on one another there, 0 when it is none. `path` leads to it, from the
+/// view that is checked; what is in `seen`, each with that number, leads nowhere.
+fn descend(
+    view: &dyn View,
+    ns: &Namespace,
+    path: &mut Vec<Namespace>,
+    seen: &mut Vec<(Namespace, usize)>,
+) -> Result<usize> {
     if path.contains(ns) {
         let names: Vec<String> = path.iter().chain([ns]).map(Namespace::to_string).collect();
         bail!(GraphContainsCycle, "View cycle detected: {}", names.join(" => "));
     }
     let Some(collection) = view.catalog().get(ns).filter(|c| c.is_view()) else {
-        return Ok(());
+        return Ok(0);
     };
-    if path.len() >= VIEW_DEPTH_MAX {
+    let known = seen.iter().find(|(view, _)| view == ns).map(|(_, height)| *height);
+    if path.len() + known.unwrap_or(1) > VIEW_DEPTH_MAX {
         bail!(
             ViewDepthLimitExceeded,
             "View depth limit exceeded; maximum depth is {VIEW_DEPTH_MAX}"
         );
     }
-    if seen.contains(ns) {
-        return Ok(());
+    if let Some(height) = known {
+        return Ok(height);
     }
     path.push(ns.clone());
     let collator = nestor_exec::catalog::id_collation(collection)?;
+    let mut below = 0;
     for base in bases(ns, &collection.options, collator.as_ref())? {
-        descend(view, &base, path, seen)?;
+        below = below.max(descend(view, &base, path, seen)?);
     }
     path.pop();
-    seen.push(ns.clone());
-    Ok(())
+    seen.push((ns.clone(), below + 1));
+    Ok(below + 1)
 }
 
 /// What a view reads: the collection it is on, and those that its pipeline names.

@@ -58,13 +58,17 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             "cannot set maxTimeMS on getMore command for a non-awaitData cursor"
         );
     }
+    let returned_before = cursor.returned;
     let result = next_batch(context, &args, &mut cursor, reply);
+    let is_empty = cursor.returned == returned_before;
     let cursors = &context.service.cursors;
     match result {
         Ok(true) => {
             cursor.root.save();
             cursors.give_back(cursor)?;
-            if context.exhaust_allowed && context.after.park.is_none() {
+            // Empty batches that nothing was waited for would follow each other without end.
+            let paced = !is_empty || context.conn.parked.is_some();
+            if context.exhaust_allowed && context.after.park.is_none() && paced {
                 context.after.exhaust = Some(context.body.to_buf());
             }
             Ok(())
