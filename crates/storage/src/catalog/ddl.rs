@@ -46,6 +46,12 @@ impl WriteSet {
         self.put_collection(collection)
     }
 
+    /// The commit will conflict if the catalog's entry of this name appeared, changed or went after this write set's
+    /// snapshot.
+    pub fn require_namespace(&mut self, ns: &Namespace) {
+        self.check_unchanged(TreeId::CATALOG, entry::collection_key(ns));
+    }
+
     /// Drops a collection or view with all its records and indexes. Returns what it was.
     ///
     /// Errors: `NamespaceNotFound`.

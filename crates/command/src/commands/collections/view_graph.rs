@@ -6,13 +6,14 @@ use nestor_model::{Document, ErrorCode, Namespace, Result, ValueRef, bail};
 use nestor_query::Scope;
 use nestor_query::collation::Collator;
 use nestor_query::stage::{ParseContext, Pipeline, Place};
-use nestor_storage::View;
+use nestor_storage::{View, WriteSet};
 
-/// Checks the options that view `ns` is to have against the other views.
+/// Checks the options that view `ns` is to have against the other views. The commit will conflict if another changed one
+/// that was looked at: each of two may be good, and both together a cycle.
 ///
 /// Errors: 5 when it would be on itself, 165 when views would be nested too deep, 167 when it would be on one of another
 /// collation.
-pub(super) fn check(view: &dyn View, ns: &Namespace, options: &Document) -> Result<()> {
+pub(super) fn check(ws: &mut WriteSet, ns: &Namespace, options: &Document) -> Result<()> {
     let collator = match options.get("collation") {
         Some(ValueRef::Document(collation)) => Collator::parse(collation)?,
         _ => None,
@@ -21,20 +22,23 @@ pub(super) fn check(view: &dyn View, ns: &Namespace, options: &Document) -> Resu
     let mut seen = Vec::new();
     let mut path = vec![ns.clone()];
     for base in &bases {
-        descend(view, base, &mut path, &mut seen)?;
+        descend(ws, base, &mut path, &mut seen)?;
     }
     for base in &bases {
-        match resolve(base, view, collator.as_ref()) {
+        match resolve(base, ws, collator.as_ref()) {
             Err(error) if error.code() == ErrorCode::OptionNotSupportedOnView => return Err(error),
             // Views that cannot be read can be made, as long as what they are on may change.
             _ => {}
         }
     }
+    for (base, _) in &seen {
+        ws.require_namespace(base);
+    }
     Ok(())
 }
 
 /// Walks what `ns` is on; returns how many views are on one another there, 0 when it is none. `path` leads to it, from the
-/// view that is checked; what is in `seen`, each with that number, leads nowhere.
+/// view that is checked; what is in `seen`, each with that number, leads to no cycle.
 fn descend(
     view: &dyn View,
     ns: &Namespace,
@@ -46,6 +50,7 @@ fn descend(
         bail!(GraphContainsCycle, "View cycle detected: {}", names.join(" => "));
     }
     let Some(collection) = view.catalog().get(ns).filter(|c| c.is_view()) else {
+        seen.push((ns.clone(), 0));
         return Ok(0);
     };
     let known = seen.iter().find(|(view, _)| view == ns).map(|(_, height)| *height);
@@ -89,4 +94,33 @@ fn pipeline_namespaces(
     let mut context = ParseContext::new(&mut scope, ns.clone(), Place::View);
     Pipeline::parse(pipeline, &mut context)?.involved_namespaces(found);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nestor_model::doc;
+    use nestor_storage::{Engine, EngineOptions, StorageError};
+
+    #[test]
+    fn of_two_views_made_at_once_that_form_a_cycle_one_conflicts() {
+        let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
+        let made = |name: &str, on: &str, n: u8| {
+            let (ns, options) = (Namespace::new("test", name), doc! { "viewOn": on });
+            let mut ws = engine.begin();
+            check(&mut ws, &ns, &options).expect("the other is not there yet");
+            ws.create_collection(&ns, [n; 16], options).expect("the name is free");
+            ws
+        };
+        let (a, b, c) = (made("a", "b", 1), made("b", "a", 2), made("c", "d", 3));
+        engine.commit(a).expect("the first");
+        assert!(matches!(engine.commit(b), Err(StorageError::WriteConflict)));
+        engine.commit(c).expect("it is on neither");
+        let cycle = check(
+            &mut engine.begin(),
+            &Namespace::new("test", "b"),
+            &doc! { "viewOn": "a" },
+        );
+        assert_eq!(cycle.expect_err("seen when it is tried again").code().number(), 5);
+    }
 }
