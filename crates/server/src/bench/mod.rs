@@ -258,11 +258,9 @@ fn run_case(case: Case, documents: u64, uri: &Uri, pid: Option<u32>, settings: &
     // What others wrote is merged before, what this case writes is merged on its account.
     bench.checkpoint()?;
     let before = pid.map(cpu::process_time);
-    let time = if case.writes() {
-        settings.write_time
-    } else {
-        settings.time
-    };
+    // Large documents fill the journal in a moment.
+    let is_long = case.writes() && case != Case::IncLarge;
+    let time = if is_long { settings.write_time } else { settings.time };
     let outcome = run(warmed_up.ids, time)?;
     if case.writes() {
         bench.checkpoint()?;

@@ -71,6 +71,8 @@ struct State {
 struct Frozen {
     memtable: Arc<Memtable>,
     meta: Meta,
+    /// What the journal had appended by then.
+    appended: u64,
     /// Entries of the catalog's tree that only checkpoints write, ascending.
     numbers: BTreeMap<CollectionId, Option<[u8; 24]>>,
 }
@@ -293,6 +295,7 @@ impl Inner {
         Some(Frozen {
             memtable,
             meta,
+            appended: store.journal.appended(),
             numbers,
         })
     }
@@ -308,6 +311,7 @@ impl Inner {
         let position = frozen.meta.position;
         tracing::debug!(seq = frozen.meta.seq, bytes = frozen.memtable.bytes(), "checkpoint");
         self.checkpointer.bury(frozen.memtable.clone());
+        self.replay_from.store(frozen.appended, Ordering::Relaxed);
         *slot = None;
         self.large.store(false, Ordering::Release);
         store.journal.retain(self.options.oplog_bytes_max, position);

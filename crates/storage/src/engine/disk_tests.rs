@@ -224,3 +224,30 @@ fn waiters_share_syncs_and_nobody_is_forgotten() {
     }
     assert_eq!(engine.durable_optime(), commit.optime);
 }
+
+#[test]
+fn a_key_that_is_written_again_and_again_does_not_fill_the_journal() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options();
+    options.memtable_bytes_max = 20_000;
+    options.oplog_bytes_max = 20_000;
+    options.journal.segment_bytes = 5_000;
+    let engine = Engine::open(dir.path(), options).unwrap();
+    // The memtable never gets near its size. Each round waits for the checkpoint that the journal's growth asks for.
+    for _ in 0..3 {
+        for _ in 0..700 {
+            put(&engine, "k").unwrap();
+        }
+        assert!(engine.stats().memtable_bytes < 20_000);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while engine.stats().journal_bytes > 60_000 {
+            assert!(
+                Instant::now() < deadline,
+                "{} bytes of journal",
+                engine.stats().journal_bytes
+            );
+            put(&engine, "k").unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

@@ -34,13 +34,15 @@ use directory::Directory;
 use nestor_model::Timestamp;
 use recovery::Recovery;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 /// A group whose frames have this many bytes takes about a millisecond.
 const LONG_GROUP_BYTES: usize = 256 << 10;
+/// How many memtables' bytes of journal a start may have to replay before a checkpoint is asked for.
+const REPLAY_FACTOR: u64 = 2;
 
 /// A store. Clones share it; it closes when the last one is dropped.
 #[derive(Clone)]
@@ -63,8 +65,10 @@ struct Inner {
     store: Option<Store>,
     oplog: Oplog,
     checkpointer: Checkpointer,
-    /// The active memtable is over its size, and a checkpoint was asked for.
+    /// The active memtable or what would have to be replayed is over its size, and a checkpoint was asked for.
     large: AtomicBool,
+    /// What the journal had appended when the last checkpoint began: a start replays from there.
+    replay_from: AtomicU64,
     /// The group that has the sequencer is large: it takes milliseconds.
     long_group: AtomicBool,
     /// Set under the sequencer's lock. Whoever is about to change the store looks under that lock, or under the
@@ -451,6 +455,7 @@ impl Inner {
             oplog,
             checkpointer: Checkpointer::default(),
             large: AtomicBool::new(false),
+            replay_from: AtomicU64::new(0),
             long_group: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }
@@ -486,16 +491,19 @@ impl Inner {
     }
 
     /// Asks for a checkpoint when the memtable is large, and slows a commit of `commit_bytes` down when that does not keep
-    /// up.
+    /// up. Also when the journal grew by much more: a memtable keeps one version of a document that is changed again and
+    /// again, the journal all of them.
     fn make_room(&self, commit_bytes: usize) -> Result<()> {
-        if self.store.is_none() {
-            return Ok(());
-        }
+        let Some(store) = &self.store else { return Ok(()) };
         let bytes_max = self.options.memtable_bytes_max;
         loop {
             let state = self.current();
             let bytes = state.layers.active.bytes();
             if bytes < bytes_max {
+                let replay = store.journal.appended() - self.replay_from.load(Ordering::Relaxed);
+                if replay > REPLAY_FACTOR * bytes_max as u64 && !self.large.swap(true, Ordering::AcqRel) {
+                    self.checkpointer.request();
+                }
                 return Ok(());
             }
             if !self.large.swap(true, Ordering::AcqRel) {

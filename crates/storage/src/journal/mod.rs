@@ -16,6 +16,7 @@ use nestor_model::Timestamp;
 use segment::{OpenFile, Segment};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use sync::Syncer;
 
@@ -69,6 +70,8 @@ pub(crate) struct Journal {
     segments: RwLock<Vec<Arc<Segment>>>,
     /// Held while appending; the sequencer is alone anyway.
     append: Mutex<()>,
+    /// Bytes appended since it was opened.
+    appended: AtomicU64,
     pub(crate) syncer: Syncer,
 }
 
@@ -91,6 +94,7 @@ impl Journal {
             options,
             segments: RwLock::new(segments),
             append: Mutex::default(),
+            appended: AtomicU64::new(0),
             syncer,
         })
     }
@@ -128,6 +132,11 @@ impl Journal {
         }
     }
 
+    /// Bytes appended since it was opened.
+    pub(crate) fn appended(&self) -> u64 {
+        self.appended.load(Ordering::Relaxed)
+    }
+
     /// Total size in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.segments().iter().map(|s| s.len()).sum()
@@ -152,6 +161,7 @@ impl Journal {
             return Err(self.take_back(&segment, at, &error));
         }
         segment.set_len(at + frames.len() as u64);
+        self.appended.fetch_add(frames.len() as u64, Ordering::Relaxed);
         self.syncer.appended(seqs.1, last);
         Ok(())
     }
