@@ -257,7 +257,7 @@ impl Sequencer {
         let layers = &self.current.layers;
         debug_assert!(layers.frozen.is_none(), "one memtable is merged at a time");
         let next = Layers {
-            active: Arc::new(Memtable::new()),
+            active: Arc::new(Memtable::new(layers.active.bytes_max())),
             frozen: Some(layers.active.clone()),
             base: layers.base.clone(),
         };

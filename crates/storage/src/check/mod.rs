@@ -222,8 +222,11 @@ struct Recovered {
     end: Position,
 }
 
+/// What the memtable that the end of the journal is replayed into is made for. It may become larger.
+const MEMTABLE_BYTES: usize = 64 << 20;
+
 fn recover(journal: &Path, base: Arc<dyn BaseSnapshot>) -> Result<Recovered> {
-    let (mut state, meta) = Recovery::from_base(&base)?;
+    let (mut state, meta) = Recovery::from_base(&base, MEMTABLE_BYTES)?;
     let checkpoint = meta.map(|m| (m.seq, m.optime, m.position));
     let options = JournalOptions::read_only();
     let journal = recover::open(journal, options, checkpoint, Access::Read, |frame| state.replay(frame))?;

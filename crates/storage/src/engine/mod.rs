@@ -135,7 +135,7 @@ impl Engine {
             }
         };
         let snapshot = base.snapshot();
-        let (mut state, meta) = Recovery::from_base(&snapshot)?;
+        let (mut state, meta) = Recovery::from_base(&snapshot, options.memtable_bytes_max)?;
         let checkpoint = meta.map(|m| (m.seq, m.optime, m.position));
         let (path, journal) = (directory.journal(), options.journal.clone());
         let replay = |frame: &frame::Frame<'_>| state.replay(frame);
@@ -199,7 +199,7 @@ impl Engine {
     /// A store that lives in memory and leaves no trace.
     pub fn ephemeral(options: EngineOptions) -> Engine {
         let layers = Layers {
-            active: Arc::new(Memtable::new()),
+            active: Arc::new(Memtable::new(options.memtable_bytes_max)),
             frozen: None,
             base: None,
         };

@@ -83,13 +83,13 @@ pub(crate) struct Recovery {
 }
 
 impl Recovery {
-    /// The state in the base.
-    pub(crate) fn from_base(base: &Arc<dyn BaseSnapshot>) -> Result<(Self, Option<Meta>)> {
+    /// The state in the base. The memtable will be merged into it at so many bytes.
+    pub(crate) fn from_base(base: &Arc<dyn BaseSnapshot>, memtable_bytes_max: usize) -> Result<(Self, Option<Meta>)> {
         let meta = Meta::decode(base.meta())?;
         let start = meta.unwrap_or_default();
         let mut recovery = Self {
             catalog: Catalog::default(),
-            memtable: Memtable::new(),
+            memtable: Memtable::new(memtable_bytes_max),
             ids: Ids::new(start.next_id),
             seq: start.seq,
             optime: start.optime,

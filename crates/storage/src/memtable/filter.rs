@@ -3,9 +3,12 @@
 use crate::TreeId;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// 64-bit words; 512 KiB in all. A memtable of 64 MiB holds at most about 450,000 entries, seven to a word, which
-/// leaves a key that is absent a chance of about one in fifty to be searched for.
-const WORDS: usize = 1 << 16;
+/// Bytes of a memtable for each 64-bit word. 64 MiB hold at most about 450,000 entries, seven to a word, which leaves a
+/// key that is absent a chance of about one in fifty to be searched for.
+const BYTES_PER_WORD: usize = 1 << 10;
+/// Words at least and at most; a power of two each.
+const WORDS_MIN: usize = 1 << 10;
+const WORDS_MAX: usize = 1 << 20;
 
 /// A Bloom filter whose three bits per key lie in one word: one cache line per question.
 pub(crate) struct Filter {
@@ -13,29 +16,31 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    pub(crate) fn new() -> Self {
+    /// For a memtable that is merged into the base when it has that many bytes.
+    pub(crate) fn new(memtable_bytes_max: usize) -> Self {
+        let words = (memtable_bytes_max / BYTES_PER_WORD).clamp(WORDS_MIN, WORDS_MAX);
         Self {
-            words: (0..WORDS).map(|_| AtomicU64::new(0)).collect(),
+            words: (0..words.next_power_of_two()).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
     /// Notes a key. Whoever sees the commit sees the bits: publishing it is a release, taking a snapshot an acquire.
     pub(crate) fn insert(&self, tree: TreeId, key: &[u8]) {
-        let (word, bits) = place(tree, key);
+        let (word, bits) = self.place(tree, key);
         self.words[word].fetch_or(bits, Ordering::Relaxed);
     }
 
     /// False only if the key was never noted.
     pub(crate) fn may_hold(&self, tree: TreeId, key: &[u8]) -> bool {
-        let (word, bits) = place(tree, key);
+        let (word, bits) = self.place(tree, key);
         self.words[word].load(Ordering::Relaxed) & bits == bits
     }
-}
 
-fn place(tree: TreeId, key: &[u8]) -> (usize, u64) {
-    let hash = hash(tree.0, key);
-    let bits = 1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63);
-    ((hash >> 48) as usize % WORDS, bits)
+    fn place(&self, tree: TreeId, key: &[u8]) -> (usize, u64) {
+        let hash = hash(tree.0, key);
+        let bits = 1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63);
+        ((hash >> 40) as usize & (self.words.len() - 1), bits)
+    }
 }
 
 /// Multiply and fold, eight bytes at a time: keys are short, and the filter is asked at every point read.
@@ -62,13 +67,15 @@ mod tests {
 
     #[test]
     fn keeps_what_it_was_given_and_little_else() {
-        let filter = Filter::new();
-        let key = |i: u64| i.to_be_bytes();
-        for i in 0..400_000 {
-            filter.insert(TreeId(3), &key(i));
+        for (mib, entries) in [(8, 50_000), (64, 400_000), (512, 3_200_000)] {
+            let filter = Filter::new(mib << 20);
+            let key = |i: u64| i.to_be_bytes();
+            for i in 0..entries {
+                filter.insert(TreeId(3), &key(i));
+            }
+            assert!((0..entries).all(|i| filter.may_hold(TreeId(3), &key(i))));
+            let wrong = (0..100_000).filter(|i| filter.may_hold(TreeId(4), &key(*i))).count();
+            assert!(wrong < 5_000, "{mib} MiB: {wrong} of 100,000 absent keys pass");
         }
-        assert!((0..400_000).all(|i| filter.may_hold(TreeId(3), &key(i))));
-        let wrong = (0..100_000).filter(|i| filter.may_hold(TreeId(4), &key(*i))).count();
-        assert!(wrong < 5_000, "{wrong} of 100,000 absent keys pass");
     }
 }

@@ -39,6 +39,7 @@ pub(crate) struct Live<'a> {
 pub(crate) struct Memtable {
     tables: RwLock<HashMap<TreeId, Arc<Table>, BuildHasherDefault<TreeHasher>>>,
     filter: Filter,
+    bytes_max: usize,
     bytes: AtomicUsize,
     newest: AtomicU64,
     dropped: Mutex<Vec<TreeId>>,
@@ -65,14 +66,21 @@ impl Hasher for TreeHasher {
 }
 
 impl Memtable {
-    pub(crate) fn new() -> Self {
+    /// An empty one, to be merged into the base when it has about `bytes_max` bytes.
+    pub(crate) fn new(bytes_max: usize) -> Self {
         Self {
             tables: RwLock::default(),
-            filter: Filter::new(),
+            filter: Filter::new(bytes_max),
+            bytes_max,
             bytes: AtomicUsize::new(0),
             newest: AtomicU64::new(0),
             dropped: Mutex::default(),
         }
+    }
+
+    /// What it was made for, in bytes.
+    pub(crate) fn bytes_max(&self) -> usize {
+        self.bytes_max
     }
 
     /// Memory taken by entries, in bytes, about.
