@@ -297,8 +297,12 @@ impl Bench {
     }
 
     fn command(&mut self, command: Document) -> Result<(), String> {
+        self.run(command, DATABASE)
+    }
+
+    fn run(&mut self, command: Document, database: &str) -> Result<(), String> {
         self.client
-            .command(addressed(command).as_raw())
+            .command(addressed(command, database).as_raw())
             .map(|_| ())
             .map_err(|e| e.to_string())
     }
@@ -306,17 +310,9 @@ impl Bench {
     /// Has the server merge what was written into its base.
     fn checkpoint(&mut self) -> Result<(), String> {
         for command in [doc! { "fsync": 1, "lock": true }, doc! { "fsyncUnlock": 1 }] {
-            self.admin(command)?;
+            self.run(command, "admin")?;
         }
         Ok(())
-    }
-
-    fn admin(&mut self, mut command: Document) -> Result<(), String> {
-        command.push("$db", "admin");
-        self.client
-            .command(command.to_raw().as_raw())
-            .map(|_| ())
-            .map_err(|e| e.to_string())
     }
 
     /// Sends a message of a case and returns the bytes of its reply, which must be a good one.
@@ -353,7 +349,7 @@ impl Bench {
         message.fill(&mut messages::Ids::new(case, documents));
         let explain = doc! { "explain": body_of(message.bytes())?, "verbosity": "executionStats" };
         self.client
-            .command(addressed(explain).as_raw())
+            .command(addressed(explain, DATABASE).as_raw())
             .map_err(|e| e.to_string())
     }
 
@@ -378,7 +374,7 @@ impl Bench {
     }
 }
 
-fn addressed(mut command: Document) -> RawDocBuf {
-    command.push("$db", DATABASE);
+fn addressed(mut command: Document, database: &str) -> RawDocBuf {
+    command.push("$db", database);
     command.to_raw()
 }

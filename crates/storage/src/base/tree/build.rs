@@ -284,7 +284,7 @@ impl Builder {
             Some(leaf) if self.level == 0 => out.keep_leaf(page, leaf),
             Some(inner) => Resident::Inner(Arc::new(Inner {
                 page: inner,
-                kids: Kids::taking(self.residents(from, to).cloned(), self.level - 1),
+                kids: Kids::taking(self.residents(from..to).cloned(), self.level - 1),
             })),
         };
         if self.level > 0 {
@@ -357,7 +357,7 @@ impl Builder {
     ) -> Result<Option<Page>> {
         let keep = match self.level {
             0 => self.warm > 0 || store.cache.has_room(page, bytes.len()),
-            _ => self.residents(items.start, items.end).any(Resident::is_something),
+            _ => self.residents(items).any(Resident::is_something),
         };
         if !keep {
             return Ok(None);
@@ -370,9 +370,9 @@ impl Builder {
         Ok(Some(made))
     }
 
-    /// What is in memory of children `from..to`.
-    fn residents(&self, from: usize, to: usize) -> impl Iterator<Item = &Resident> {
-        let children = self.items[from..to].iter().filter_map(|item| item.child.as_ref());
+    /// What is in memory of these children.
+    fn residents(&self, children: Range<usize>) -> impl Iterator<Item = &Resident> {
+        let children = self.items[children].iter().filter_map(|item| item.child.as_ref());
         children.map(|(_, resident)| resident)
     }
 

@@ -9,7 +9,7 @@ use super::file::PageFile;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -53,12 +53,12 @@ impl DirectFile {
 
 impl PageFile for DirectFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(buffer, offset)
+        PageFile::read_at(&self.file, buffer, offset)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         if let Some(direct) = self.direct(bytes, offset) {
-            match direct.write_all_at(bytes, offset) {
+            match PageFile::write_at(direct, bytes, offset) {
                 // Also what is left of a write that was cut short is not aligned any more.
                 Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
                     self.refused.store(true, Ordering::Relaxed);
@@ -66,19 +66,19 @@ impl PageFile for DirectFile {
                 outcome => return outcome,
             }
         }
-        self.file.write_all_at(bytes, offset)
+        PageFile::write_at(&self.file, bytes, offset)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        PageFile::sync(&self.file)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
+        PageFile::set_len(&self.file, len)
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        PageFile::len(&self.file)
     }
 }
 

@@ -44,8 +44,7 @@ impl<'a> Out<'a> {
 
     /// Zeroed bytes for the extent at `page`, which will be written when they have been filled.
     pub(crate) fn extent(&mut self, page: u32, pages: u32) -> Result<&mut [u8]> {
-        self.go_to(page)?;
-        Ok(self.buffer.grow(pages as usize * self.store.page_bytes))
+        Ok(self.extent_and_spare(page, pages)?.0)
     }
 
     /// As [`Out::extent`], with what a copy of it can be made of.
