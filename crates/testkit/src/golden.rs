@@ -12,8 +12,8 @@
 //!
 //! `seed NAME` replaces the collection by the documents that follow. `run` sends a command (which may take
 //! several lines) to the database `test`. The answer stands after `----`: the documents of a cursor, all
-//! batches together; else the reply without `ok`, times and messages, `ok` if nothing is left; or
-//! `error CodeName(code)` and what the error carries besides. Of an explain the plans stand there, a line
+//! batches together; else the reply without `ok` and times, `ok` if nothing is left; or
+//! `error CodeName(code): message` and, before the message, what else the error carries. Of an explain the plans stand there, a line
 //! for each stage, inputs below and indented, then what was counted, without times and sizes in
 //! memory. A line `only PATH PATH` after the command picks parts of the reply, with paths through arrays as in a
 //! filter, one line each. An empty line ends a block. With
@@ -177,7 +177,7 @@ impl Database {
             line(if rest.is_empty() {
                 "ok".into()
             } else {
-                shell::print(&Value::Document(plain(&rest)))
+                shell::print(&Value::Document(rest))
             });
             return out;
         };
@@ -261,7 +261,11 @@ fn error(reply: &Document) -> String {
     } else {
         format!(" {}", shell::print(&Value::Document(rest)))
     };
-    format!("error {code}{rest}")
+    let message = match reply.get("errmsg") {
+        Some(ValueRef::String(message)) => message.replace('\n', "\\n"),
+        _ => return format!("no errmsg in {reply:?}"),
+    };
+    format!("error {code}{rest}: {message}")
 }
 
 /// The lines of an explain's plans and counts.
@@ -325,20 +329,4 @@ fn stage(doc: DocRef<'_>, depth: usize, line: &mut impl FnMut(String)) {
 fn without(doc: &Document, names: &[&str]) -> Document {
     let kept = doc.iter().filter(|(name, _)| !names.contains(name));
     kept.map(|(name, value)| (name.into(), value.to_value())).collect()
-}
-
-/// Write errors without their messages, which may change.
-fn plain(reply: &Document) -> Document {
-    let errors = match reply.get("writeErrors") {
-        Some(ValueRef::Array(errors)) => errors,
-        _ => return reply.clone(),
-    };
-    let errors: Array = errors
-        .iter()
-        .filter_map(ValueRef::as_document)
-        .map(|e| Value::Document(without(&e.to_document(), &["errmsg"])))
-        .collect();
-    let mut out = reply.clone();
-    out.set("writeErrors", errors);
-    out
 }
