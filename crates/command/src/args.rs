@@ -23,6 +23,7 @@
 
 use crate::generic;
 use crate::request::Sequence;
+pub use nestor_model::number::safe_i64;
 use nestor_model::value::{ArrayRef, DocRef};
 use nestor_model::{BsonType, Error, ErrorCode, RawDoc, Result, Timestamp, Value, ValueRef};
 use std::fmt;
@@ -161,18 +162,6 @@ impl<'a> Arg<'a> for StrictBool {
     }
     fn absent(_: At<'_>) -> Result<Self> {
         Ok(Self(false))
-    }
-}
-
-/// A number as a 64-bit integer: fractions are cut off, what is out of range is clamped, NaN is 0.
-pub fn safe_i64(value: ValueRef<'_>) -> Option<i64> {
-    match value {
-        ValueRef::Int32(v) => Some(v.into()),
-        ValueRef::Int64(v) => Some(v),
-        ValueRef::Double(v) => Some(v as i64),
-        // Beyond 2^53 the detour through a double would lose digits, so whole decimals go straight.
-        ValueRef::Decimal128(v) => Some(v.to_i64_exact().unwrap_or_else(|| v.to_f64().round_ties_even() as i64)),
-        _ => None,
     }
 }
 

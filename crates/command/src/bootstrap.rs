@@ -3,7 +3,7 @@
 
 use crate::service::ServiceOptions;
 use nestor_exec::write::Writer;
-use nestor_model::{Document, Namespace, Result, doc};
+use nestor_model::{CollectionOptions, Document, Namespace, Result, doc};
 use nestor_query::env::OpContext;
 use nestor_storage::{Engine, View};
 
@@ -22,7 +22,7 @@ pub fn run(engine: &Engine, options: &ServiceOptions, mut new_uuid: impl FnMut()
         if ws.catalog().get(&ns).is_some() {
             continue;
         }
-        let collection = ws.create_collection(&ns, new_uuid(), options)?;
+        let collection = ws.create_collection(&ns, new_uuid(), CollectionOptions::parse(options)?)?;
         let mut writer = Writer::new(&mut ws, collection, &op, None)?;
         for document in documents {
             writer.insert(document.to_raw(), None)?;

@@ -222,8 +222,8 @@ pub fn check_hint(hint: Option<ValueRef<'_>>, collection: Option<&Collection>) -
 
 /// True when `name` is that of the key of a clustered collection, whose records are in its order anyway.
 fn is_clustered_name(collection: &Collection, name: &str) -> bool {
-    let clustered = collection.options.get("clusteredIndex").and_then(ValueRef::as_document);
-    clustered.is_some_and(|spec| spec.get("name").and_then(ValueRef::as_str).unwrap_or("_id_") == name)
+    let clustered = &collection.options.clustered;
+    clustered.as_ref().is_some_and(|key| key.name == name)
 }
 
 /// A batch over `view` for this command.

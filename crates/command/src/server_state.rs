@@ -234,7 +234,7 @@ fn list_catalog(ns: &Namespace, view: &dyn View) -> Vec<Document> {
                     "md",
                     doc! {
                         "ns": c.ns.to_string(),
-                        "options": c.options.clone(),
+                        "options": c.options.listed().clone(),
                         "indexes": c.all_indexes().map(|i| Value::from(doc! {
                             "spec": i.spec.clone(),
                             "ready": c.building_by_id(i.id).is_none(),
@@ -243,9 +243,10 @@ fn list_catalog(ns: &Namespace, view: &dyn View) -> Vec<Document> {
                     },
                 );
                 out.push("uuid", Uuid(c.uuid).to_value());
-            } else {
-                out.push("viewOn", c.options.get("viewOn").map(Value::from));
-                out.push("pipeline", c.options.get("pipeline").map(Value::from));
+            }
+            if let Some(definition) = &c.options.view {
+                out.push("viewOn", definition.on.clone());
+                out.push("pipeline", definition.pipeline.clone());
             }
             out.push("ns", c.ns.to_string());
             out

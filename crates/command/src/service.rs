@@ -25,7 +25,6 @@ use crate::sessions::Sessions;
 use crate::snapshots::Snapshots;
 use crate::top::{self, Kind};
 use crate::transaction;
-use crate::validate::Validators;
 use nestor_exec::multi_plan::Tuning;
 use nestor_exec::{Interrupt, PlanCache};
 use nestor_model::{ErrorCode, RawDoc, RawWriter, Result, Str, Timestamp, bail};
@@ -84,8 +83,6 @@ pub struct Service {
     pub cursors: Arc<Cursors>,
     /// Logical sessions.
     pub sessions: Arc<Sessions>,
-    /// Compiled validators of collections.
-    pub validators: Validators,
     /// What stages of pipelines read of the server.
     pub state: Arc<State>,
     /// Which operations are recorded.
@@ -186,7 +183,6 @@ impl Service {
             }),
             plan_cache,
             sessions,
-            validators: Validators::default(),
             ttl: Default::default(),
             profiler: Profiler::new(options.profiler),
             index_filters: Default::default(),

@@ -118,14 +118,12 @@ fn expired(collection: &Collection, now_ms: i64) -> Vec<Document> {
             None => date,
         });
     }
-    if collection.is_clustered() {
-        let secs = collection
-            .options
-            .get("expireAfterSeconds")
-            .and_then(crate::args::safe_i64);
-        if let Some(secs) = secs {
-            out.push(doc! { "_id": ValueRef::Document(before(secs).as_ref()).to_value() });
-        }
+    if let Some(secs) = collection
+        .options
+        .expire_after_secs
+        .filter(|_| collection.is_clustered())
+    {
+        out.push(doc! { "_id": ValueRef::Document(before(secs).as_ref()).to_value() });
     }
     out
 }

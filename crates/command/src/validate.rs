@@ -1,53 +1,15 @@
 //! Document validation: a collection's validator applied to what is written.
 
 use crate::Context;
-use nestor_model::{RawDoc, RawDocBuf, Result, Value, doc};
+use nestor_exec::catalog;
+use nestor_model::{RawDoc, Result, Value, doc};
 use nestor_query::env::OpContext;
 use nestor_query::schema::{self, Verdict};
-use nestor_storage::{Collection, CollectionId};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use nestor_storage::Collection;
+use std::sync::Arc;
 
 /// Log id of a document that does not match.
 const LOG_ID: u32 = 20294;
-
-/// Collections whose compiled validators are kept.
-const KEPT_MAX: usize = 1_000;
-
-/// The validators of collections, compiled once for the options they have.
-#[derive(Debug, Default)]
-pub struct Validators(Mutex<HashMap<CollectionId, Kept>>);
-
-#[derive(Debug)]
-struct Kept {
-    /// The options it was compiled from.
-    options: RawDocBuf,
-    rules: Option<Arc<schema::Validator>>,
-}
-
-impl Validators {
-    fn get(&self, collection: &Collection) -> Result<Option<Arc<schema::Validator>>> {
-        if collection.options.get("validator").is_none() {
-            return Ok(None);
-        }
-        let options = collection.options.to_raw();
-        let mut all = crate::lock(&self.0);
-        if let Some(kept) = all.get(&collection.id).filter(|kept| kept.options == options) {
-            return Ok(kept.rules.clone());
-        }
-        let rules = schema::Validator::from_options(collection.options.as_ref())?.map(Arc::new);
-        // Ids are not used again: what is left of dropped collections goes with the rest.
-        if all.len() >= KEPT_MAX {
-            all.clear();
-        }
-        let kept = Kept {
-            options,
-            rules: rules.clone(),
-        };
-        all.insert(collection.id, kept);
-        Ok(rules)
-    }
-}
 
 /// A collection's validator, ready to judge what one statement writes.
 pub struct Validator<'c> {
@@ -62,7 +24,7 @@ impl<'c> Validator<'c> {
         if bypass {
             return Ok(None);
         }
-        let rules = context.service.validators.get(collection)?;
+        let rules = catalog::validator(collection)?;
         Ok(rules.map(|rules| Self {
             rules,
             namespace: collection.ns.to_string(),

@@ -1,13 +1,14 @@
 //! The planner's view of a collection's indexes.
 
 use crate::write::IndexWriter;
-use nestor_model::{Path, Result, ValueRef};
+use nestor_model::{Error, Path, Result, ValueRef};
 use nestor_planner::catalog::{IndexInfo, IndexPart, Indexes, PartKind};
 use nestor_planner::wildcard::{PATH_PART, Wildcard};
 use nestor_query::Scope;
 use nestor_query::collation::Collator;
 use nestor_query::matcher::MatchExpr;
-use nestor_storage::{Collection, Index};
+use nestor_query::schema::Validator;
+use nestor_storage::{Collection, Derive, Index};
 use std::sync::Arc;
 
 /// What is computed once from each version of a collection's catalog entry.
@@ -18,24 +19,51 @@ pub struct Prepared {
     pub id_collation: Option<Collator>,
 }
 
-/// What is computed once from this version of the collection's catalog entry.
-///
-/// Errors: 2 for collations that this version does not know, those of parsing partial filters.
-pub fn prepared(collection: &Collection) -> Result<Arc<Prepared>> {
-    collection.derived.get(|| {
-        Ok(Prepared {
+impl Derive for Prepared {
+    type Error = Error;
+
+    fn derive(collection: &Collection) -> Result<Self> {
+        Ok(Self {
             writers: Arc::new(IndexWriter::all(collection)?),
-            id_collation: match collection.options.get("collation").and_then(ValueRef::as_document) {
-                Some(collation) => Collator::parse(collation)?,
+            id_collation: match &collection.options.collation {
+                Some(collation) => Collator::parse(collation.as_ref())?,
                 None => None,
             },
         })
-    })
+    }
+}
+
+/// What is computed once from this version of the collection's catalog entry.
+///
+/// Errors: 2 for collations that this version does not know, those of parsing partial filters.
+pub fn prepared(collection: &Collection) -> Result<&Prepared> {
+    collection.derived()
+}
+
+/// A collection's compiled validator, if writes are to be checked.
+struct WriteRules(Option<Arc<Validator>>);
+
+impl Derive for WriteRules {
+    type Error = Error;
+
+    fn derive(collection: &Collection) -> Result<Self> {
+        Ok(Self(Validator::from_options(&collection.options)?.map(Arc::new)))
+    }
+}
+
+/// What judges the documents that are written to a collection; `None` when nothing does.
+///
+/// Errors: those of [`Validator::from_options`].
+pub fn validator(collection: &Collection) -> Result<Option<Arc<Validator>>> {
+    match collection.options.validator {
+        None => Ok(None),
+        Some(_) => Ok(collection.derived::<WriteRules>()?.0.clone()),
+    }
 }
 
 /// The collation by which a collection tells `_id`s apart. Errors as [`prepared`].
 pub fn id_collation(collection: &Collection) -> Result<Option<Collator>> {
-    match collection.options.get("collation") {
+    match collection.options.collation {
         None => Ok(None),
         Some(_) => Ok(prepared(collection)?.id_collation.clone()),
     }

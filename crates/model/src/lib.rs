@@ -3,13 +3,14 @@
 //! Reading order: [`error`] (codes and the one client-visible error type), [`raw`] (BSON as bytes),
 //! [`value`] (BSON as owned values, and [`ValueRef`], the view both forms share), [`order`] (the one
 //! canonical comparison and hash), [`number`] and [`decimal`] (arithmetic), [`path`], [`namespace`],
-//! [`ids`] (object ids, timestamps, record ids).
+//! [`ids`] (object ids, timestamps, record ids), [`collection_options`].
 //!
 //! Two forms of BSON live side by side. [`RawDoc`] is a validated byte slice: documents stay in that
 //! form from disk to socket. [`Document`] and [`Value`] are owned, cheap to clone, and hold computed
 //! results; a [`Document`] may itself still be raw inside. Code that only reads takes [`DocRef`] and
 //! [`ValueRef`], which look the same over both.
 
+pub mod collection_options;
 pub mod date;
 pub mod decimal;
 pub mod error;
@@ -23,6 +24,7 @@ pub mod raw;
 mod raw_write;
 pub mod value;
 
+pub use collection_options::CollectionOptions;
 pub use decimal::Decimal128;
 pub use error::{Error, ErrorCode, Result};
 pub use ids::{ObjectId, RecordId, Timestamp};

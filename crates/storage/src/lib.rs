@@ -36,7 +36,7 @@ pub mod watch;
 pub mod write_set;
 
 pub use bytes::Bytes;
-pub use catalog::{Catalog, Collection, CollectionKind, Database, Index};
+pub use catalog::{Catalog, Collection, Database, Derive, Index};
 pub use cursor::Cursor;
 pub use engine::{BaseHold, Engine, EngineOptions, EngineStats, Subscription};
 pub use error::{Result, StorageError};

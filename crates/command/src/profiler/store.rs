@@ -6,7 +6,7 @@
 use crate::service::Service;
 use nestor_exec::Interrupt;
 use nestor_exec::write::{Writer, with_retry};
-use nestor_model::{Document, Namespace, RawDocBuf, Result, bail, doc};
+use nestor_model::{CollectionOptions, Document, Namespace, RawDocBuf, Result, bail, doc};
 use nestor_query::env::OpContext;
 use nestor_storage::{Collection, View, WriteSet};
 use std::sync::Arc;
@@ -41,7 +41,10 @@ pub fn prepare(service: &Service, db: &str, interrupt: &Interrupt) -> Result<()>
 fn open(ws: &mut WriteSet, ns: &Namespace, uuid: [u8; 16]) -> Result<Arc<Collection>> {
     match ws.catalog().get(ns) {
         Some(found) => Ok(found.clone()),
-        None => Ok(ws.create_collection(ns, uuid, doc! { "capped": true, "size": SIZE })?),
+        None => {
+            let options = CollectionOptions::parse(doc! { "capped": true, "size": SIZE })?;
+            Ok(ws.create_collection(ns, uuid, options)?)
+        }
     }
 }
 

@@ -19,7 +19,9 @@ use crate::sessions::{Session, StatementResult};
 use crate::write_concern::{Acknowledgement, WriteConcern};
 use nestor_exec::write::oplog::Origin;
 use nestor_exec::write::with_retry;
-use nestor_model::{Document, Error, ErrorCode, Namespace, RawWriter, Result, Timestamp, Value, bail, doc};
+use nestor_model::{
+    CollectionOptions, Document, Error, ErrorCode, Namespace, RawWriter, Result, Timestamp, Value, bail, doc,
+};
 use nestor_storage::{Collection, Lsn, View, WriteSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -337,7 +339,7 @@ pub fn writable(
     }
     // The same UUID however often the write set is tried.
     let uuid = *uuid.get_or_insert_with(|| context.service.new_uuid());
-    let collection = ws.create_collection(ns, uuid, Document::new())?;
+    let collection = ws.create_collection(ns, uuid, CollectionOptions::default())?;
     if let Some(origin) = context.origin(&ns.db) {
         let entry = Origin::default().command(
             &ns.db,

@@ -8,7 +8,7 @@ use crate::names::NAMESPACE_BYTES_MAX;
 use crate::read;
 use nestor_exec::write::oplog::Origin;
 use nestor_exec::{BoxOperator, Step};
-use nestor_model::{Document, Namespace, RawDocBuf, Result, bail, doc};
+use nestor_model::{Namespace, RawDocBuf, Result, bail, doc};
 use nestor_query::env::OpContext;
 use nestor_query::stage::Out;
 use nestor_storage::{Collection, View};
@@ -101,7 +101,7 @@ fn fill(
     progress: &mut Progress,
 ) -> Result<()> {
     let uuid = context.service.new_uuid();
-    let options = like.map_or_else(Document::new, |c| c.options.clone());
+    let options = like.map(|c| c.options.clone()).unwrap_or_default();
     context.atomically(progress, |ws| {
         ws.create_collection(temporary, uuid, options.clone())?;
         ws.oplog(crate::commands::collections::create::oplog_entry(

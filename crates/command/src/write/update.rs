@@ -5,6 +5,7 @@ use super::{Progress, check_writable, prepare, writable};
 use crate::Context;
 use crate::validate::Validator;
 use nestor_exec::write::{Changed, Writer};
+use nestor_model::collection_options::Capped;
 use nestor_model::{DocRef, Namespace, RawDoc, RawDocBuf, Result, Value, bail};
 use nestor_query::env::OpContext;
 use nestor_query::update::{Applied, Update};
@@ -123,8 +124,8 @@ fn change(
             if let Some(validator) = validator {
                 validator.check_update(before, changed.doc.as_raw(), writer.op)?;
             }
-            if writer.collection.is_capped() && changed.doc.as_bytes().len() != before.len() {
-                check_capped_size(writer, before.len(), changed.doc.as_bytes().len())?;
+            if let Some(limits) = &writer.collection.options.capped {
+                check_capped_size(limits, before.len(), changed.doc.as_bytes().len())?;
             }
             out.modified = 1;
             out.new = Some(changed.doc.clone());
@@ -144,8 +145,8 @@ fn change(
 }
 
 /// Documents of capped collections may change their size since MongoDB 5.0, but not beyond the whole.
-fn check_capped_size(writer: &Writer<'_>, before: usize, after: usize) -> Result<()> {
-    let (bytes_max, _) = nestor_exec::write::capped::limits(&writer.collection);
+fn check_capped_size(limits: &Capped, before: usize, after: usize) -> Result<()> {
+    let bytes_max = limits.bytes_max;
     if after > before && after as i64 > bytes_max {
         bail!(
             DocTooLargeForCapped,

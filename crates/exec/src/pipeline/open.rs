@@ -7,7 +7,7 @@ use crate::catalog::{id_collation, indexes};
 use crate::multi_plan::{MultiPlan, Tried, find, run_one_of};
 use crate::operator::BoxOperator;
 use crate::ops::Eof;
-use nestor_model::{Error, ErrorCode, Namespace, Result, ValueRef};
+use nestor_model::{Error, ErrorCode, Namespace, Result};
 use nestor_planner::pipeline::{group_scan, split};
 use nestor_planner::{FindQuery, Hint, PlanNode, candidates, shape};
 use nestor_query::Scope;
@@ -72,8 +72,8 @@ fn resolve_keeping(
     let mut layers: Vec<Pipeline> = Vec::new();
     loop {
         let collection = view.catalog().collection(&namespace.db, &namespace.coll).cloned();
-        let definition = collection.as_deref().and_then(view_definition);
-        let Some((on, pipeline)) = definition else {
+        let definition = collection.as_deref().and_then(|c| c.options.view.as_ref());
+        let Some(definition) = definition else {
             let (mut stages, mut written) = (Vec::new(), Vec::new());
             for layer in layers.into_iter().rev() {
                 stages.extend(layer.stages);
@@ -99,21 +99,12 @@ fn resolve_keeping(
                 format!("the collation of the operation is not that of the view {namespace}"),
             ));
         }
-        let base = Namespace::new(namespace.db.clone(), on);
+        let base = Namespace::new(namespace.db.clone(), definition.on.clone());
         let mut scope = Scope::new().with_collator(own);
         let mut context = ParseContext::new(&mut scope, base.clone(), Place::View);
         context.keep_written = keep_written;
-        layers.push(Pipeline::parse(pipeline, &mut context)?);
+        layers.push(Pipeline::parse(definition.pipeline.as_ref(), &mut context)?);
         namespace = base;
-    }
-}
-
-/// `viewOn` and `pipeline` of a view.
-fn view_definition(collection: &Collection) -> Option<(&str, nestor_model::ArrayRef<'_>)> {
-    let on = collection.options.get("viewOn")?.as_str()?;
-    match collection.options.get("pipeline") {
-        Some(ValueRef::Array(pipeline)) => Some((on, pipeline)),
-        _ => Some((on, nestor_model::ArrayRef::Items(&[]))),
     }
 }
 

@@ -2,25 +2,16 @@
 
 use super::Writer;
 use nestor_model::{Result, ValueRef};
-use nestor_storage::{Bytes, Collection, View, record};
-
-/// The limits of a capped collection: bytes, and documents if limited.
-pub fn limits(collection: &Collection) -> (i64, Option<i64>) {
-    let number = |name: &str| match collection.options.get(name) {
-        Some(ValueRef::Int32(v)) => Some(i64::from(v)),
-        Some(ValueRef::Int64(v)) => Some(v),
-        Some(ValueRef::Double(v)) => Some(v as i64),
-        _ => None,
-    };
-    (number("size").unwrap_or(i64::MAX), number("max").filter(|max| *max > 0))
-}
+use nestor_storage::{Bytes, View, record};
 
 /// Deletes the oldest documents until the collection is within its limits. The newest document always stays.
 pub(super) fn trim(writer: &mut Writer<'_>) -> Result<()> {
-    let (bytes_max, documents_max) = limits(&writer.collection);
+    let Some(limits) = writer.collection.options.capped else {
+        return Ok(());
+    };
     let over = |writer: &Writer<'_>| {
         let (documents, bytes) = writer.ws.counts(&writer.collection);
-        documents > 1 && (bytes > bytes_max || documents_max.is_some_and(|max| documents > max))
+        documents > 1 && (bytes > limits.bytes_max || limits.documents_max.is_some_and(|max| documents > max))
     };
     if !over(writer) {
         return Ok(());

@@ -1,9 +1,9 @@
 //! Keys of stored documents, for the verifier of data directories.
 
 use super::IndexWriter;
-use crate::catalog::{self, Prepared};
-use crate::keys;
+use crate::{catalog, keys};
 use nestor_model::{DocRef, RawDoc, Result, Timestamp, ValueRef};
+use nestor_query::collation::Collator;
 use nestor_query::env::OpContext;
 use nestor_storage::check::{DocumentKeys, IndexKeys};
 use nestor_storage::{Bytes, Collection};
@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 /// The keys that documents of a collection have, made by the code that writes them.
 struct StoredKeys {
-    prepared: Arc<Prepared>,
+    writers: Arc<Vec<IndexWriter>>,
+    id_collation: Option<Collator>,
     /// Partial filters refer to nothing of an operation, not even to its time.
     op: OpContext,
 }
@@ -20,8 +21,10 @@ struct StoredKeys {
 ///
 /// Errors: 2 for collations that this version does not know, those of parsing partial filters.
 pub fn document_keys(collection: &Collection) -> Result<Box<dyn DocumentKeys>> {
+    let prepared = catalog::prepared(collection)?;
     Ok(Box::new(StoredKeys {
-        prepared: catalog::prepared(collection)?,
+        writers: prepared.writers.clone(),
+        id_collation: prepared.id_collation.clone(),
         op: OpContext::new(0, Timestamp::default(), 0),
     }))
 }
@@ -29,12 +32,11 @@ pub fn document_keys(collection: &Collection) -> Result<Box<dyn DocumentKeys>> {
 impl DocumentKeys for StoredKeys {
     fn record_key(&self, doc: RawDoc<'_>) -> Bytes {
         let id = doc.get("_id").unwrap_or(ValueRef::Null);
-        keys::id_key(id, self.prepared.id_collation.as_ref())
+        keys::id_key(id, self.id_collation.as_ref())
     }
 
     fn index_keys(&self, index: usize, doc: RawDoc<'_>) -> Result<IndexKeys> {
-        let writer: &IndexWriter = &self.prepared.writers[index];
-        let (entries, multikey) = writer.entries(DocRef::Raw(doc), &self.op)?;
+        let (entries, multikey) = self.writers[index].entries(DocRef::Raw(doc), &self.op)?;
         Ok(IndexKeys {
             entries,
             multikey: multikey.components,

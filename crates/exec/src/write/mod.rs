@@ -1,7 +1,7 @@
 //! Writes of single documents: record, index entries, counts and oplog entry in one write set.
 //!
 //! Reading order: [`Writer`] (what all writes share), `insert`, `update`, `delete`, `entries` (index
-//! upkeep), [`oplog`] (the entries), [`capped`], [`build`] (indexes of filled collections), [`admission`] (who
+//! upkeep), [`oplog`] (the entries), `capped`, [`build`] (indexes of filled collections), [`admission`] (who
 //! may commit), `document_keys` (what the verifier of data directories needs to know).
 //!
 //! Nothing here but [`build`] commits. A failed write may have changed part of the write set: the caller takes a
@@ -9,7 +9,7 @@
 
 pub mod admission;
 pub mod build;
-pub mod capped;
+mod capped;
 mod delete;
 mod document_keys;
 mod entries;
@@ -61,12 +61,13 @@ impl<'w> Writer<'w> {
         origin: Option<Origin>,
     ) -> Result<Self> {
         let prepared = catalog::prepared(&collection)?;
+        let (indexes, id_collation) = (prepared.writers.clone(), prepared.id_collation.clone());
         ws.require_collection(collection.id);
         Ok(Self {
             ws,
-            indexes: prepared.writers.clone(),
-            id_collation: prepared.id_collation.clone(),
             collection,
+            indexes,
+            id_collation,
             op,
             origin,
             keys_inserted: 0,

@@ -16,7 +16,7 @@ mod tests;
 mod validator;
 
 pub use failure::validation_error;
-pub use validator::{ValidationAction, Validator, Verdict, check_action, check_level};
+pub use validator::{Validator, Verdict};
 
 use crate::matcher::TypeSet;
 use crate::regex::Regex;

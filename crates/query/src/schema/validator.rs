@@ -12,7 +12,8 @@ use super::validation_error;
 use crate::collation::Collator;
 use crate::env::{OpContext, Scope};
 use crate::matcher::{Context, MatchExpr};
-use nestor_model::{DocRef, Error, Result, ValueRef, bail};
+use nestor_model::collection_options::{ValidationAction, ValidationLevel};
+use nestor_model::{CollectionOptions, DocRef, Error, Result};
 
 /// `validator`, `validationLevel`, `validationAction` and `collation` of a collection, compiled.
 #[derive(Clone, Debug)]
@@ -21,17 +22,6 @@ pub struct Validator {
     collator: Option<Collator>,
     moderate: bool,
     action: ValidationAction,
-}
-
-/// What happens to a document that does not match.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ValidationAction {
-    /// It is refused.
-    Error,
-    /// It is stored and logged.
-    Warn,
-    /// It is refused and logged.
-    ErrorAndLog,
 }
 
 /// What a validator says of a document.
@@ -53,34 +43,24 @@ pub enum Verdict {
 impl Validator {
     /// Compiles the validator among a collection's options; `None` when nothing is checked.
     ///
-    /// Errors: those of [`Validator::parse`], [`check_level`] and [`check_action`].
-    pub fn from_options(options: DocRef<'_>) -> Result<Option<Self>> {
-        let Some(ValueRef::Document(filter)) = options.get("validator") else {
+    /// Errors: those of [`Validator::parse`] and of [`Collator::parse`].
+    pub fn from_options(options: &CollectionOptions) -> Result<Option<Self>> {
+        let Some(filter) = options.validator.as_ref().filter(|filter| !filter.is_empty()) else {
             return Ok(None);
         };
-        let level = options
-            .get("validationLevel")
-            .and_then(ValueRef::as_str)
-            .unwrap_or("strict");
-        let action = options
-            .get("validationAction")
-            .and_then(ValueRef::as_str)
-            .unwrap_or("error");
-        check_level(level)?;
-        let action = check_action(action)?;
-        if level == "off" || filter.is_empty() {
+        if options.validation_level == ValidationLevel::Off {
             return Ok(None);
         }
-        let collator = match options.get("collation") {
-            Some(ValueRef::Document(collation)) => Collator::parse(collation)?,
-            _ => None,
+        let collator = match &options.collation {
+            Some(collation) => Collator::parse(collation.as_ref())?,
+            None => None,
         };
         let mut scope = Scope::new().with_collator(collator.clone());
         Ok(Some(Self {
-            expr: MatchExpr::parse_in(filter, &mut scope, Context::Validator)?,
+            expr: MatchExpr::parse_in(filter.as_ref(), &mut scope, Context::Validator)?,
             collator,
-            moderate: level == "moderate",
-            action,
+            moderate: options.validation_level == ValidationLevel::Moderate,
+            action: options.validation_action,
         }))
     }
 
@@ -120,30 +100,6 @@ impl Validator {
     }
 }
 
-/// Checks a `validationLevel`. Errors: 2 (BadValue).
-pub fn check_level(level: &str) -> Result<()> {
-    match level {
-        "off" | "moderate" | "strict" => Ok(()),
-        _ => bail!(
-            BadValue,
-            "Enumeration value '{level}' for field 'validationLevel' is not a valid value."
-        ),
-    }
-}
-
-/// Checks a `validationAction`. Errors: 2 (BadValue).
-pub fn check_action(action: &str) -> Result<ValidationAction> {
-    match action {
-        "error" => Ok(ValidationAction::Error),
-        "warn" => Ok(ValidationAction::Warn),
-        "errorAndLog" => Ok(ValidationAction::ErrorAndLog),
-        _ => bail!(
-            BadValue,
-            "Enumeration value '{action}' for field 'validationAction' is not a valid value."
-        ),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,7 +107,8 @@ mod tests {
 
     fn verdict(options: Document, new: Document, old: Option<Document>) -> &'static str {
         let op = OpContext::default();
-        let validator = Validator::from_options(options.as_ref()).expect("valid options");
+        let options = CollectionOptions::parse(options).expect("valid options");
+        let validator = Validator::from_options(&options).expect("a valid validator");
         let Some(validator) = validator else { return "unchecked" };
         match validator.check(new.as_ref(), old.as_ref().map(Document::as_ref), &op) {
             Ok(Verdict::Pass) => "pass",

@@ -1,53 +1,12 @@
 //! Collections, views and indexes as the catalog knows them.
 
+use super::derived::{Derive, DerivedValues};
 use super::state::CollectionState;
 use crate::keys::EntryFormat;
 use crate::{CollectionId, IndexId, StorageError, TreeId};
-use nestor_model::{DocRef, Document, Namespace, RawDocBuf, RecordId, Str, ValueRef};
-use std::any::Any;
-use std::fmt;
-use std::sync::{Arc, OnceLock};
-
-/// Whether there are records.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CollectionKind {
-    /// Has records and indexes.
-    Collection,
-    /// Has a pipeline (`viewOn`, `pipeline` of the options) and nothing else.
-    View,
-}
-
-/// Something computed from one version of a catalog entry by a layer above, kept with it so that it is computed once.
-/// A changed entry starts without.
-#[derive(Default)]
-pub struct Derived(OnceLock<Arc<dyn Any + Send + Sync>>);
-
-impl Derived {
-    /// What was kept, computed now if there is nothing yet. All users keep the same type here.
-    ///
-    /// Errors: those of `compute`; nothing is kept then.
-    pub fn get<T: Any + Send + Sync, E>(&self, compute: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
-        if let Some(kept) = self.0.get().and_then(|kept| kept.clone().downcast().ok()) {
-            return Ok(kept);
-        }
-        let computed = Arc::new(compute()?);
-        // If another thread was faster, both hold the same.
-        let _ = self.0.set(computed.clone());
-        Ok(computed)
-    }
-}
-
-impl Clone for Derived {
-    fn clone(&self) -> Self {
-        Self::default()
-    }
-}
-
-impl fmt::Debug for Derived {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Derived")
-    }
-}
+use nestor_model::number::safe_i64;
+use nestor_model::{CollectionOptions, DocRef, Document, Namespace, RawDocBuf, RecordId, Str, ValueRef};
+use std::sync::Arc;
 
 /// A collection or view. Immutable: a change makes a new one with the same id.
 #[derive(Clone, Debug)]
@@ -56,13 +15,10 @@ pub struct Collection {
     pub id: CollectionId,
     /// Where it is.
     pub ns: Namespace,
-    /// Collection or view.
-    pub kind: CollectionKind,
     /// Its UUID (views have one too, but MongoDB does not show it).
     pub uuid: [u8; 16],
-    /// The options it was created with, as listCollections shows them (`capped`, `size`, `validator`, `viewOn`,
-    /// `clusteredIndex`, ...).
-    pub options: Document,
+    /// The options it was created with or has since been given.
+    pub options: CollectionOptions,
     /// Its records: record key to document.
     pub records: TreeId,
     /// Its indexes in order of creation, `_id_` first.
@@ -72,24 +28,24 @@ pub struct Collection {
     pub building: Vec<Arc<Index>>,
     /// Counts and record id allocator.
     pub state: Arc<CollectionState>,
-    /// What others computed from this version of the entry; see [`Derived`].
-    pub derived: Derived,
+    /// See [`Collection::derived`].
+    pub(crate) derived: DerivedValues,
 }
 
 impl Collection {
     /// True for a view.
     pub fn is_view(&self) -> bool {
-        self.kind == CollectionKind::View
+        self.options.view.is_some()
     }
 
     /// True for a capped collection.
     pub fn is_capped(&self) -> bool {
-        self.options.get("capped").is_some_and(ValueRef::truthy)
+        self.options.capped.is_some()
     }
 
     /// True for a clustered collection: its record key is the encoded `_id`, and it has no `_id_` index.
     pub fn is_clustered(&self) -> bool {
-        self.options.get("clusteredIndex").is_some_and(ValueRef::truthy)
+        self.options.clustered.is_some()
     }
 
     /// The index of that name.
@@ -115,6 +71,13 @@ impl Collection {
     /// The index on `_id`; a clustered collection and a view have none.
     pub fn id_index(&self) -> Option<&Arc<Index>> {
         self.index("_id_")
+    }
+
+    /// The value of type `T` that belongs to this version of the entry, computed at the first call.
+    ///
+    /// Errors: those of computing it.
+    pub fn derived<T: Derive>(&self) -> Result<&T, T::Error> {
+        self.derived.get(self)
     }
 
     /// The next record id, never given before.
@@ -185,7 +148,7 @@ impl Index {
             sparse: flag("sparse"),
             hidden: flag("hidden"),
             partial_filter: document("partialFilterExpression"),
-            expire_after_secs: doc.get("expireAfterSeconds").and_then(whole_number),
+            expire_after_secs: doc.get("expireAfterSeconds").and_then(safe_i64),
             collation: document("collation"),
             name,
             key_pattern,
@@ -213,7 +176,7 @@ impl Index {
     pub fn entry_format(&self, collection: &Collection) -> EntryFormat {
         let descends = |value: ValueRef<'_>| match value {
             ValueRef::Double(v) => v < 0.0,
-            other => whole_number(other).is_some_and(|v| v < 0),
+            other => safe_i64(other).is_some_and(|v| v < 0),
         };
         EntryFormat {
             unique: self.unique,
@@ -239,14 +202,4 @@ impl Index {
 /// Whether a path of a key pattern stands for all fields: `$**` or `path.$**`.
 pub fn is_wildcard_path(path: &str) -> bool {
     path == "$**" || path.ends_with(".$**")
-}
-
-fn whole_number(value: ValueRef<'_>) -> Option<i64> {
-    match value {
-        ValueRef::Int32(v) => Some(i64::from(v)),
-        ValueRef::Int64(v) => Some(v),
-        ValueRef::Double(v) => Some(v as i64),
-        ValueRef::Decimal128(v) => Some(v.to_f64() as i64),
-        _ => None,
-    }
 }

@@ -2,18 +2,23 @@
 
 use super::entry;
 use super::names;
-use super::{Catalog, Collection, CollectionKind, CollectionState, Index};
+use super::{Catalog, Collection, CollectionState, Index};
 use crate::{CollectionId, IndexId, Result, StorageError, TreeId, WriteSet};
-use nestor_model::{Document, ErrorCode, Namespace, RawDocBuf, ValueRef, doc, raw};
+use nestor_model::{CollectionOptions, ErrorCode, Namespace, RawDocBuf, doc, raw};
 use std::sync::Arc;
 
 impl WriteSet {
-    /// Makes a collection, or a view if the options have `viewOn`. A collection that is not clustered gets its `_id_`
+    /// Makes a collection, or a view if the options say so. A collection that is not clustered gets its `_id_`
     /// index, with the collation of the options, but for those whose documents have no `_id`. The UUID is the caller's to
     /// draw. Whether the options make sense is the caller's to check.
     ///
     /// Errors: `InvalidNamespace`, `NamespaceExists`, `DatabaseDifferCase`.
-    pub fn create_collection(&mut self, ns: &Namespace, uuid: [u8; 16], options: Document) -> Result<Arc<Collection>> {
+    pub fn create_collection(
+        &mut self,
+        ns: &Namespace,
+        uuid: [u8; 16],
+        options: CollectionOptions,
+    ) -> Result<Arc<Collection>> {
         names::check_new_collection(ns)?;
         self.check_free(ns)?;
         self.catalog.check_case(&ns.db)?;
@@ -21,7 +26,6 @@ impl WriteSet {
         let mut collection = Collection {
             id: CollectionId(id),
             ns: ns.clone(),
-            kind: CollectionKind::Collection,
             uuid,
             options,
             records: TreeId(id),
@@ -30,16 +34,11 @@ impl WriteSet {
             state: Arc::new(CollectionState::new(0, 0, 1)),
             derived: Default::default(),
         };
-        if collection
-            .options
-            .get("viewOn")
-            .is_some_and(|v| matches!(v, ValueRef::String(_)))
-        {
-            collection.kind = CollectionKind::View;
-        } else if !collection.is_clustered() && !names::has_no_ids(ns) {
+        let has_id_index = !collection.is_view() && !collection.is_clustered() && !names::has_no_ids(ns);
+        if has_id_index {
             let mut spec = doc! { "v": 2, "key": doc! { "_id": 1 }, "name": "_id_" };
-            if let Some(collation) = collection.options.get("collation") {
-                spec.push("collation", collation);
+            if let Some(collation) = &collection.options.collation {
+                spec.push("collation", collation.clone());
             }
             collection.indexes.push(Arc::new(self.new_index(spec.to_raw())?));
         }
@@ -195,7 +194,7 @@ impl WriteSet {
     /// Replaces a collection's or view's options.
     ///
     /// Errors: `NamespaceNotFound`.
-    pub fn set_options(&mut self, id: CollectionId, options: Document) -> Result<Arc<Collection>> {
+    pub fn set_options(&mut self, id: CollectionId, options: CollectionOptions) -> Result<Arc<Collection>> {
         let mut collection = self.existing_by_id(id)?;
         collection.options = options;
         self.put_collection(collection)

@@ -10,9 +10,9 @@
 //! not `ready` is being built; whoever opens the store drops it. The `n` entries are written by
 //! checkpoints only; what commits changed after it is replayed from the journal.
 
-use super::{Collection, CollectionKind, CollectionState, Index};
+use super::{Collection, CollectionState, Index};
 use crate::{Bytes, CollectionId, IndexId, Result, StorageError, TreeId};
-use nestor_model::{Binary, DocRef, Document, Namespace, RawDoc, RawDocBuf, RawWriter, Value, ValueRef, doc};
+use nestor_model::{Binary, CollectionOptions, DocRef, Namespace, RawDoc, RawDocBuf, RawWriter, Value, ValueRef, doc};
 use std::sync::Arc;
 
 const COLLECTION: u8 = b'c';
@@ -92,7 +92,7 @@ pub(crate) fn encode(collection: &Collection) -> RawDocBuf {
         "kind": if collection.is_view() { "view" } else { "collection" },
         "uuid": Binary { subtype: 4, bytes: collection.uuid.as_slice().into() },
         "records": i64::from(collection.records.0),
-        "options": collection.options.clone(),
+        "options": collection.options.listed().clone(),
         "indexes": indexes,
     };
     let mut writer = RawWriter::with_capacity(256);
@@ -111,20 +111,20 @@ pub(crate) fn decode(ns: Namespace, value: &[u8], state: Arc<CollectionState>) -
         _ => Err(broken(field)),
     };
     let doc = DocRef::Raw(doc);
-    let kind = match doc.get("kind").and_then(ValueRef::as_str) {
-        Some("collection") => CollectionKind::Collection,
-        Some("view") => CollectionKind::View,
-        _ => return Err(broken("kind")),
-    };
     let uuid = match doc.get("uuid") {
         Some(ValueRef::Binary { bytes, .. }) => bytes.try_into().map_err(|_| broken("uuid"))?,
         _ => return Err(broken("uuid")),
     };
-    let options: Document = doc
+    let options = doc
         .get("options")
         .and_then(ValueRef::as_document)
         .ok_or_else(|| broken("options"))?
         .to_document();
+    let options = CollectionOptions::parse(options).map_err(|e| broken(&e.to_string()))?;
+    let kind = if options.view.is_some() { "view" } else { "collection" };
+    if doc.get("kind").and_then(ValueRef::as_str) != Some(kind) {
+        return Err(broken("kind"));
+    }
     let (mut indexes, mut building) = (Vec::new(), Vec::new());
     for item in doc
         .get("indexes")
@@ -157,7 +157,6 @@ pub(crate) fn decode(ns: Namespace, value: &[u8], state: Arc<CollectionState>) -
     }
     Ok(Collection {
         id: CollectionId(number(doc, "id")?),
-        kind,
         uuid,
         records: TreeId(number(doc, "records")?),
         options,
@@ -187,9 +186,8 @@ mod tests {
         let collection = Collection {
             id: CollectionId(7),
             ns: Namespace::new("db", "a.b"),
-            kind: CollectionKind::Collection,
             uuid: [9; 16],
-            options: doc! { "capped": true, "size": 4096 },
+            options: CollectionOptions::parse(doc! { "capped": true, "size": 4096 }).unwrap(),
             records: TreeId(7),
             indexes: vec![Arc::new(
                 Index::from_spec(IndexId(8), TreeId(8), spec.clone(), vec![0, 3]).unwrap(),

@@ -7,15 +7,18 @@
 //!
 //! - [`names`]: which names are allowed.
 //! - `entry`: the durable form.
+//! - `derived`: what layers above compute from an entry, kept with it.
 //! - `state`: what changes without a catalog change: counts and the record id allocator.
 
 mod collection;
 pub(crate) mod ddl;
+mod derived;
 pub(crate) mod entry;
 pub mod names;
 pub(crate) mod state;
 
-pub use collection::{Collection, CollectionKind, Index, is_wildcard_path};
+pub use collection::{Collection, Index, is_wildcard_path};
+pub use derived::Derive;
 pub use state::CollectionState;
 
 use crate::{CollectionId, StorageError};

@@ -3,7 +3,7 @@ use crate::base::Base;
 use crate::journal::segment::HEADER_BYTES;
 use crate::keys::{self, KeyWriter};
 use crate::{Engine, EngineOptions, Index, StorageError, TreeId, WriteSet, record};
-use nestor_model::{Document, Namespace, RecordId, Timestamp, ValueRef, doc};
+use nestor_model::{CollectionOptions, Document, Namespace, RecordId, Timestamp, ValueRef, doc};
 use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -42,7 +42,11 @@ fn open(dir: &Path) -> Engine {
 fn create(engine: &Engine, options: Document) -> Arc<Collection> {
     let mut ws = engine.begin();
     let c = ws
-        .create_collection(&Namespace::new("db", "c"), [1; 16], options)
+        .create_collection(
+            &Namespace::new("db", "c"),
+            [1; 16],
+            CollectionOptions::parse(options).unwrap(),
+        )
         .unwrap();
     let spec = doc! { "v": 2, "key": doc! { "a": 1 }, "name": "a_1" }.to_raw();
     ws.create_index(c.id, spec).unwrap();

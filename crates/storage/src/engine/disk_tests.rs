@@ -6,7 +6,7 @@ use crate::View;
 use crate::base::tree::PageFile;
 use crate::journal::JournalOptions;
 use crate::journal::segment::HEADER_BYTES;
-use nestor_model::{Document, ErrorCode, Namespace, doc};
+use nestor_model::{CollectionOptions, ErrorCode, Namespace, doc};
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::Duration;
 use std::{fs, io};
@@ -115,7 +115,7 @@ fn a_full_disk_opens_with_what_a_build_left() {
     let engine = Engine::open(dir.path(), options.clone()).unwrap();
     let mut ws = engine.begin();
     let made = ws
-        .create_collection(&Namespace::new("db", "c"), [1; 16], Document::new())
+        .create_collection(&Namespace::new("db", "c"), [1; 16], CollectionOptions::default())
         .unwrap();
     let spec = doc! { "v": 2, "key": doc! { "a": 1 }, "name": "a" };
     ws.start_index(made.id, spec.to_raw()).unwrap();

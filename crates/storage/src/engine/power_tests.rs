@@ -9,7 +9,7 @@ use crate::base::tree::tests::disk::Disk;
 use crate::base::tree::{PageFile, empty_file};
 use crate::journal::JournalOptions;
 use crate::{CollectionId, TreeId, View};
-use nestor_model::{Document, Namespace};
+use nestor_model::{CollectionOptions, Namespace};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -181,7 +181,9 @@ impl Contents {
             self.collection = match &self.collection {
                 Some(_) => ws.drop_collection(&ns).map(|_| None).unwrap(),
                 None => {
-                    let made = ws.create_collection(&ns, [7; 16], Document::new()).unwrap();
+                    let made = ws
+                        .create_collection(&ns, [7; 16], CollectionOptions::default())
+                        .unwrap();
                     Some((made.id, BTreeMap::new()))
                 }
             };

@@ -5,7 +5,7 @@ use crate::base::memory::MemoryBase;
 use crate::base::{ApplyStats, Base, BaseError, BaseSnapshot, ChangeSource, CheckReport, KeyRange};
 use crate::journal::segment::HEADER_BYTES;
 use crate::{TreeId, View};
-use nestor_model::{Document, ErrorCode, Namespace, doc};
+use nestor_model::{CollectionOptions, Document, ErrorCode, Namespace, doc};
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -99,7 +99,9 @@ fn everything_comes_back() {
         let mut ws = engine.begin();
         let c = match ws.catalog().get(&ns).cloned() {
             Some(c) => c,
-            None => ws.create_collection(&ns, [7; 16], doc! { "capped": true }).unwrap(),
+            None => ws
+                .create_collection(&ns, [7; 16], CollectionOptions::parse(doc! { "capped": true }).unwrap())
+                .unwrap(),
         };
         assert_eq!(c.state.documents(), next as i64);
         assert_eq!(c.allocate_record_id().0, next + 1);
@@ -215,8 +217,12 @@ fn a_crash_between_the_steps_of_a_checkpoint() {
     let engine = open(dir.path());
     let ns = |n: &str| Namespace::new("db", n);
     let mut ws = engine.begin();
-    let gone = ws.create_collection(&ns("gone"), [1; 16], Document::new()).unwrap();
-    let kept = ws.create_collection(&ns("kept"), [2; 16], Document::new()).unwrap();
+    let gone = ws
+        .create_collection(&ns("gone"), [1; 16], CollectionOptions::default())
+        .unwrap();
+    let kept = ws
+        .create_collection(&ns("kept"), [2; 16], CollectionOptions::default())
+        .unwrap();
     ws.put(gone.records, b"1", b"x");
     ws.put(kept.records, b"1", b"x");
     engine.commit(ws).unwrap();
@@ -258,7 +264,9 @@ fn a_crash_between_the_steps_of_a_checkpoint() {
             // A dropped collection's contents are removed, and its id is not used again.
             assert_eq!(engine.snapshot().get(gone.records, b"1").unwrap(), None);
             let mut ws = engine.begin();
-            let new = ws.create_collection(&ns("new"), [3; 16], Document::new()).unwrap();
+            let new = ws
+                .create_collection(&ns("new"), [3; 16], CollectionOptions::default())
+                .unwrap();
             assert!(new.id > kept.id && new.indexes[0].tree > kept.indexes[0].tree);
             engine.crash();
         }
@@ -271,8 +279,12 @@ fn a_dropped_view_leaves_nothing_in_the_base() {
     let ns = Namespace::new("db", "v");
     let engine = open(dir.path()).unwrap();
     let mut ws = engine.begin();
-    ws.create_collection(&ns, [1; 16], doc! { "viewOn": "c", "pipeline": Vec::new() })
-        .unwrap();
+    ws.create_collection(
+        &ns,
+        [1; 16],
+        CollectionOptions::parse(doc! { "viewOn": "c", "pipeline": Vec::new() }).unwrap(),
+    )
+    .unwrap();
     engine.commit(ws).unwrap();
     engine.checkpoint().unwrap();
     let mut ws = engine.begin();
@@ -291,7 +303,9 @@ fn ids_are_not_used_again() {
     for checkpoint in [false, true, false] {
         let engine = open(dir.path()).unwrap();
         let mut ws = engine.begin();
-        let c = ws.create_collection(&ns, [1; 16], Document::new()).unwrap();
+        let c = ws
+            .create_collection(&ns, [1; 16], CollectionOptions::default())
+            .unwrap();
         assert!(c.id.0 > last);
         last = c.indexes[0].tree.0;
         engine.commit(ws).unwrap();
@@ -746,7 +760,9 @@ fn a_checkpoint_may_stop_between_its_transactions() {
                 let mut ws = engine.begin();
                 let collection = match ws.catalog().get(&ns) {
                     Some(collection) => collection.clone(),
-                    None => ws.create_collection(&ns, [7; 16], Document::new()).unwrap(),
+                    None => ws
+                        .create_collection(&ns, [7; 16], CollectionOptions::default())
+                        .unwrap(),
                 };
                 ws.add_count(collection.id, 1, 10);
                 ws.put(T, key.to_be_bytes(), [value; 200]);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{Bytes, Cursor, TreeId, View};
-use nestor_model::{Document, ErrorCode, Namespace, RawDocBuf, Timestamp, doc};
+use nestor_model::{CollectionOptions, Document, ErrorCode, Namespace, RawDocBuf, Timestamp, doc};
 use std::time::Duration;
 
 const T: TreeId = TreeId(900);
@@ -106,7 +106,9 @@ fn savepoints_take_back_keys_counts_and_catalog() {
     let engine = engine();
     let ns = Namespace::new("db", "c");
     let mut ws = engine.begin();
-    let c = ws.create_collection(&ns, [1; 16], Document::new()).unwrap();
+    let c = ws
+        .create_collection(&ns, [1; 16], CollectionOptions::default())
+        .unwrap();
     ws.put(T, b"a", b"1");
     let outer = ws.savepoint();
     ws.put(T, b"a", b"2");
@@ -114,7 +116,7 @@ fn savepoints_take_back_keys_counts_and_catalog() {
     ws.add_count(c.id, 2, 20);
     let inner = ws.savepoint();
     ws.delete(T, b"a");
-    ws.create_collection(&Namespace::new("db", "d"), [2; 16], Document::new())
+    ws.create_collection(&Namespace::new("db", "d"), [2; 16], CollectionOptions::default())
         .unwrap();
     ws.rollback_to(inner);
     assert_eq!(text(&ws), "a=2 b=2");
@@ -153,13 +155,17 @@ fn catalog_changes_are_atomic_and_conflict() {
     let code = |e: StorageError| e.code();
     let (a, b) = (Namespace::new("db", "a"), Namespace::new("db", "b"));
     let mut ws = engine.begin();
-    let made = ws.create_collection(&a, [1; 16], doc! { "capped": true }).unwrap();
+    let made = ws
+        .create_collection(&a, [1; 16], CollectionOptions::parse(doc! { "capped": true }).unwrap())
+        .unwrap();
     assert_eq!(ws.catalog().get(&a).unwrap().id, made.id);
     assert!(engine.snapshot().catalog().get(&a).is_none());
-    let again = ws.create_collection(&a, [1; 16], Document::new());
+    let again = ws.create_collection(&a, [1; 16], CollectionOptions::default());
     assert_eq!(again.map(|_| ()).map_err(code), Err(ErrorCode::NamespaceExists));
     let mut rival = engine.begin();
-    rival.create_collection(&a, [2; 16], Document::new()).unwrap();
+    rival
+        .create_collection(&a, [2; 16], CollectionOptions::default())
+        .unwrap();
     engine.commit(ws).unwrap();
     assert!(matches!(engine.commit(rival), Err(StorageError::WriteConflict)));
 
@@ -168,7 +174,9 @@ fn catalog_changes_are_atomic_and_conflict() {
     writer.require_collection(made.id);
     writer.put(made.records, 1u64.to_be_bytes(), b"doc");
     let mut other = engine.begin();
-    other.create_collection(&b, [3; 16], Document::new()).unwrap();
+    other
+        .create_collection(&b, [3; 16], CollectionOptions::default())
+        .unwrap();
     engine.commit(other).unwrap();
     engine.commit(writer).unwrap();
     let mut writer = engine.begin();
@@ -212,11 +220,12 @@ fn catalog_changes_are_atomic_and_conflict() {
     assert_eq!(gone, Err(ErrorCode::NamespaceNotFound));
     ws.drop_collection(&b).unwrap();
     let case = Namespace::new("DB", "a");
-    ws.create_collection(&case, [4; 16], Document::new()).unwrap();
+    ws.create_collection(&case, [4; 16], CollectionOptions::default())
+        .unwrap();
     engine.commit(ws).unwrap();
     let mut ws = engine.begin();
     let differs = ws
-        .create_collection(&a, [5; 16], Document::new())
+        .create_collection(&a, [5; 16], CollectionOptions::default())
         .map(|_| ())
         .map_err(code);
     assert_eq!(differs, Err(ErrorCode::DatabaseDifferCase));
@@ -227,13 +236,13 @@ fn counts_are_those_of_commits() {
     let engine = engine();
     let mut ws = engine.begin();
     let c = ws
-        .create_collection(&Namespace::new("db", "c"), [1; 16], Document::new())
+        .create_collection(&Namespace::new("db", "c"), [1; 16], CollectionOptions::default())
         .unwrap();
     ws.add_count(c.id, 3, 300);
     drop(ws);
     let mut ws = engine.begin();
     let c = ws
-        .create_collection(&Namespace::new("db", "c"), [1; 16], Document::new())
+        .create_collection(&Namespace::new("db", "c"), [1; 16], CollectionOptions::default())
         .unwrap();
     ws.add_count(c.id, 1, 100);
     engine.commit(ws).unwrap();
@@ -370,7 +379,8 @@ fn what_could_not_be_read_back_is_not_written() {
     for levels in 195..205 {
         let mut ws = engine.begin();
         let name = format!("of {levels}");
-        match ws.create_collection(&Namespace::new("db", &name), [levels as u8; 16], nested(levels)) {
+        let options = CollectionOptions::parse(doc! { "validator": nested(levels - 1) }).unwrap();
+        match ws.create_collection(&Namespace::new("db", &name), [levels as u8; 16], options) {
             Ok(_) => {
                 engine.commit(ws).unwrap();
                 made.push(name);

@@ -419,7 +419,7 @@ fn get_u64(bytes: &[u8], at: usize) -> u64 {
 mod tests {
     use super::*;
     use crate::{Engine, EngineOptions};
-    use nestor_model::{Document, Namespace, doc};
+    use nestor_model::{CollectionOptions, Namespace, doc};
 
     fn sealed(ws: &WriteSet, seq: u64) -> Vec<u8> {
         let mut frame = prepare(ws).unwrap();
@@ -450,7 +450,7 @@ mod tests {
         let engine = Engine::ephemeral(EngineOptions::at_time(100));
         let mut ws = engine.begin();
         let c = ws
-            .create_collection(&Namespace::new("d", "c"), [0; 16], Document::new())
+            .create_collection(&Namespace::new("d", "c"), [0; 16], CollectionOptions::default())
             .unwrap();
         ws.trees.clear();
         let mut docs = Vec::new();

@@ -10,7 +10,8 @@ use crate::write::Progress;
 use nestor_exec::keys::KeyEncoder;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::{
-    ArrayRef, DocRef, Document, Error, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, values_equal,
+    ArrayRef, CollectionOptions, DocRef, Document, Error, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail,
+    doc, values_equal,
 };
 use nestor_storage::{Collection, Index, View, WriteSet};
 use std::sync::Arc;
@@ -126,10 +127,10 @@ fn oplog_entry(ns: &Namespace, uuid: [u8; 16], body: RawDoc<'_>) -> nestor_model
 
 /// Changes what listCollections shows.
 fn change_options(ws: &mut WriteSet, collection: &Collection, args: &CollModArgs<'_>) -> Result<()> {
-    let mut new = collection.options.clone();
+    let mut new = collection.options.listed().clone();
     if collection.is_view() {
         view(collection, args, &mut new)?;
-        super::view_graph::check(ws, &collection.ns, &new)?;
+        super::view_graph::check(ws, &collection.ns, &CollectionOptions::parse(new.clone())?)?;
     } else {
         validation(collection, args, &mut new)?;
         capped(collection, args, &mut new)?;
@@ -137,10 +138,10 @@ fn change_options(ws: &mut WriteSet, collection: &Collection, args: &CollModArgs
     }
     let same = values_equal(
         ValueRef::Document(new.as_ref()),
-        ValueRef::Document(collection.options.as_ref()),
+        ValueRef::Document(collection.options.listed().as_ref()),
     );
     if !same {
-        ws.set_options(collection.id, new)?;
+        ws.set_options(collection.id, CollectionOptions::parse(new)?)?;
     }
     Ok(())
 }

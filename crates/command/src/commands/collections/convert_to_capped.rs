@@ -7,7 +7,7 @@ use crate::dispatch::{CommandSpec, Flags};
 use crate::names;
 use crate::write::{self, Progress};
 use nestor_exec::write::Writer;
-use nestor_model::{Document, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc};
+use nestor_model::{CollectionOptions, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc};
 use nestor_storage::{View, WriteSet};
 
 /// The command that converts in place.
@@ -118,7 +118,7 @@ fn copy_capped(
             "cloneCollectionAsCapped failed - destination collection {to} already exists"
         );
     }
-    let options: Document = doc! { "capped": true, "size": size };
+    let options = CollectionOptions::parse(doc! { "capped": true, "size": size })?;
     let target = ws.create_collection(to, uuid, options.clone())?;
     let logged = context.origin(&to.db);
     if logged.is_some() {

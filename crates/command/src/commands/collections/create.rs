@@ -8,7 +8,9 @@ use crate::names;
 use crate::write::{self, Progress};
 use nestor_exec::write::oplog::Origin;
 use nestor_model::value::ArrayRef;
-use nestor_model::{DocRef, Document, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc, values_equal};
+use nestor_model::{
+    CollectionOptions, DocRef, Document, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc, values_equal,
+};
 use nestor_query::collation::Collation;
 use nestor_storage::{Collection, View};
 
@@ -53,7 +55,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = CreateArgs::parse(context.body, context.sequences)?;
     let ns = names::collection(context.db(), args.coll.0)?;
     check_system(&ns, &args)?;
-    let options = collection_options(&args)?;
+    let options = CollectionOptions::parse(collection_options(&args)?)?;
     write::check_namespace(&ns)?;
     context.check_write_concern()?;
     let uuid = context.service.new_uuid();
@@ -62,7 +64,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         if let Some(existing) = ws.catalog().get(&ns) {
             return same_or_error(existing, &options);
         }
-        if options.get("viewOn").is_some() {
+        if options.view.is_some() {
             view_graph::check(ws, &ns, &options)?;
         }
         ws.create_collection(&ns, uuid, options.clone())?;
@@ -76,12 +78,12 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 }
 
 /// The oplog entry of a new collection.
-pub(crate) fn oplog_entry(ns: &Namespace, uuid: [u8; 16], options: &Document) -> nestor_model::RawDocBuf {
+pub(crate) fn oplog_entry(ns: &Namespace, uuid: [u8; 16], options: &CollectionOptions) -> nestor_model::RawDocBuf {
     let mut command = doc! { "create": ns.coll.clone() };
-    for (name, value) in options.iter() {
+    for (name, value) in options.listed().iter() {
         command.push(name, value);
     }
-    if options.get("viewOn").is_none() {
+    if options.view.is_none() {
         command.push("idIndex", doc! { "v": 2, "key": doc! { "_id": 1 }, "name": "_id_" });
     }
     Origin::default().command(&ns.db, Some(uuid), &command, crate::clock::now_ms())
@@ -292,10 +294,10 @@ fn default_collation(args: &CreateArgs<'_>) -> Result<Option<Collation>> {
 }
 
 /// Making what exists already is no error when it is the same.
-fn same_or_error(existing: &Collection, options: &Document) -> Result<()> {
+fn same_or_error(existing: &Collection, options: &CollectionOptions) -> Result<()> {
     let same = values_equal(
-        ValueRef::Document(DocRef::from(&existing.options)),
-        ValueRef::Document(DocRef::from(options)),
+        ValueRef::Document(existing.options.listed().as_ref()),
+        ValueRef::Document(options.listed().as_ref()),
     );
     if same {
         return Ok(());

@@ -79,7 +79,7 @@ pub(crate) fn describe(collection: &Collection, name_only: bool) -> Document {
     if name_only {
         return row;
     }
-    row.push("options", collection.options.clone());
+    row.push("options", collection.options.listed().clone());
     let mut info = doc! { "readOnly": collection.is_view() };
     if !collection.is_view() {
         info.push("uuid", uuid_value(collection.uuid));

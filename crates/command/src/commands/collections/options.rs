@@ -1,6 +1,7 @@
 //! Options of collections and views: which there are, which go together, and how they are stored.
 
 use crate::args::{Arg, At, Uuid, safe_i64, unknown_field, wrong_type};
+use nestor_model::collection_options::{ValidationAction, ValidationLevel};
 use nestor_model::value::DocRef;
 use nestor_model::{Document, RawDoc, Result, Value, ValueRef, bail, doc};
 use nestor_query::collation::Collation;
@@ -8,15 +9,6 @@ use nestor_query::schema;
 
 /// Largest size of a capped collection, in bytes.
 pub const CAPPED_BYTES_MAX: i64 = 1 << 50;
-
-/// `capped`, `size` and `max`, read and checked.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Capped {
-    /// Bytes.
-    pub size: i64,
-    /// Documents; 0 for no limit.
-    pub max: i64,
-}
 
 /// Reads the size of a capped collection.
 pub fn capped_size(size: i64) -> Result<i64> {
@@ -44,10 +36,10 @@ pub fn capped_max(max: i64) -> Result<i64> {
 /// Checks a validator and its level and action.
 pub fn check_validation(validator: Option<RawDoc<'_>>, level: Option<&str>, action: Option<&str>) -> Result<()> {
     if let Some(level) = level {
-        schema::check_level(level)?;
+        ValidationLevel::parse(level)?;
     }
     if let Some(action) = action {
-        schema::check_action(action)?;
+        ValidationAction::parse(action)?;
     }
     if let Some(validator) = validator {
         schema::Validator::parse(DocRef::Raw(validator))?;

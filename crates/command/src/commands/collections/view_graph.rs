@@ -1,8 +1,9 @@
 //! What a view may be on: not on itself through others, not on too many, and on no view of another collation.
 
 use nestor_exec::pipeline::{VIEW_DEPTH_MAX, resolve};
+use nestor_model::collection_options::ViewDefinition;
 use nestor_model::value::ArrayRef;
-use nestor_model::{Document, ErrorCode, Namespace, Result, ValueRef, bail};
+use nestor_model::{CollectionOptions, ErrorCode, Namespace, Result, bail};
 use nestor_query::Scope;
 use nestor_query::collation::Collator;
 use nestor_query::stage::{ParseContext, Pipeline, Place};
@@ -13,12 +14,12 @@ use nestor_storage::{View, WriteSet};
 ///
 /// Errors: 5 when it would be on itself, 165 when views would be nested too deep, 167 when it would be on one of another
 /// collation.
-pub(super) fn check(ws: &mut WriteSet, ns: &Namespace, options: &Document) -> Result<()> {
-    let collator = match options.get("collation") {
-        Some(ValueRef::Document(collation)) => Collator::parse(collation)?,
-        _ => None,
+pub(super) fn check(ws: &mut WriteSet, ns: &Namespace, options: &CollectionOptions) -> Result<()> {
+    let collator = match &options.collation {
+        Some(collation) => Collator::parse(collation.as_ref())?,
+        None => None,
     };
-    let bases = bases(ns, options, collator.as_ref())?;
+    let bases = bases(ns, options.view.as_ref(), collator.as_ref())?;
     let mut seen = Vec::new();
     let mut path = vec![ns.clone()];
     for base in &bases {
@@ -66,7 +67,7 @@ fn descend(
     path.push(ns.clone());
     let collator = nestor_exec::catalog::id_collation(collection)?;
     let mut below = 0;
-    for base in bases(ns, &collection.options, collator.as_ref())? {
+    for base in bases(ns, collection.options.view.as_ref(), collator.as_ref())? {
         below = below.max(descend(view, &base, path, seen)?);
     }
     path.pop();
@@ -75,11 +76,11 @@ fn descend(
 }
 
 /// What a view reads: the collection it is on, and those that its pipeline names.
-fn bases(ns: &Namespace, options: &Document, collator: Option<&Collator>) -> Result<Vec<Namespace>> {
-    let on = options.get("viewOn").and_then(ValueRef::as_str).unwrap_or_default();
-    let mut bases = vec![Namespace::new(ns.db.clone(), on)];
-    if let Some(ValueRef::Array(pipeline)) = options.get("pipeline") {
-        pipeline_namespaces(ns, pipeline, collator, &mut bases)?;
+fn bases(ns: &Namespace, view: Option<&ViewDefinition>, collator: Option<&Collator>) -> Result<Vec<Namespace>> {
+    let mut bases = Vec::new();
+    if let Some(view) = view {
+        bases.push(Namespace::new(ns.db.clone(), view.on.clone()));
+        pipeline_namespaces(ns, view.pipeline.as_ref(), collator, &mut bases)?;
     }
     Ok(bases)
 }
@@ -102,11 +103,15 @@ mod tests {
     use nestor_model::doc;
     use nestor_storage::{Engine, EngineOptions, StorageError};
 
+    fn view_on(name: &str) -> CollectionOptions {
+        CollectionOptions::parse(doc! { "viewOn": name }).expect("valid options")
+    }
+
     #[test]
     fn of_two_views_made_at_once_that_form_a_cycle_one_conflicts() {
         let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
         let made = |name: &str, on: &str, n: u8| {
-            let (ns, options) = (Namespace::new("test", name), doc! { "viewOn": on });
+            let (ns, options) = (Namespace::new("test", name), view_on(on));
             let mut ws = engine.begin();
             check(&mut ws, &ns, &options).expect("the other is not there yet");
             ws.create_collection(&ns, [n; 16], options).expect("the name is free");
@@ -116,11 +121,7 @@ mod tests {
         engine.commit(a).expect("the first");
         assert!(matches!(engine.commit(b), Err(StorageError::WriteConflict)));
         engine.commit(c).expect("it is on neither");
-        let cycle = check(
-            &mut engine.begin(),
-            &Namespace::new("test", "b"),
-            &doc! { "viewOn": "a" },
-        );
+        let cycle = check(&mut engine.begin(), &Namespace::new("test", "b"), &view_on("a"));
         assert_eq!(cycle.expect_err("seen when it is tried again").code().number(), 5);
     }
 }

@@ -7,7 +7,7 @@ use crate::commands::collections::list_collections::batch_size;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::read::Target;
 use nestor_exec::ops::Values;
-use nestor_model::{Document, RawDoc, RawWriter, Result, ValueRef, bail, doc};
+use nestor_model::{Document, RawDoc, RawWriter, Result, bail, doc};
 use nestor_storage::{Collection, View};
 
 /// The command.
@@ -70,10 +70,10 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 /// The specifications of built indexes that clients see, that of a clustered collection's key among them.
 pub(crate) fn specs(collection: &Collection) -> Vec<Document> {
     let mut out = Vec::new();
-    if let Some(ValueRef::Document(clustered)) = collection.options.get("clusteredIndex") {
-        let mut spec = clustered.to_document();
-        if let Some(collation) = collection.options.get("collation") {
-            spec.set("collation", collation);
+    if let Some(clustered) = &collection.options.clustered {
+        let mut spec = clustered.spec.clone();
+        if let Some(collation) = &collection.options.collation {
+            spec.set("collation", collation.clone());
         }
         spec.set("clustered", true);
         out.push(spec);

@@ -179,7 +179,7 @@ pub fn parse(spec: RawDoc<'_>) -> Result<RawDocBuf> {
 /// Error: 2 when that of the index on `_id` is not the collection's.
 pub fn inherit(spec: RawDocBuf, collection: &Collection) -> Result<RawDocBuf> {
     let mut out = Document::from(spec);
-    let default = collection.options.get("collation").and_then(ValueRef::as_document);
+    let default = collection.options.collation.as_ref().map(Document::as_ref);
     let given = match out.get("collation") {
         None => default.map(DocRef::to_document),
         Some(ValueRef::Document(given)) if given.get("locale").and_then(ValueRef::as_str) == Some(SIMPLE) => None,

@@ -4,7 +4,6 @@ use crate::Context;
 use crate::args::CollectionName;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::names;
-use nestor_exec::write::capped;
 use nestor_model::{Document, RawWriter, Result, Value, bail, doc};
 use nestor_storage::{Collection, View};
 
@@ -74,10 +73,9 @@ pub fn storage_stats(collection: Option<&Collection>, view: &dyn View, scale: i6
     out.push("storageSize", number(bytes / scale));
     out.push("freeStorageSize", 0);
     out.push("capped", collection.is_capped());
-    if collection.is_capped() {
-        let (size, max) = capped::limits(collection);
-        out.push("max", number(max.unwrap_or(0)));
-        out.push("maxSize", number(size / scale));
+    if let Some(limits) = collection.options.capped {
+        out.push("max", number(limits.documents_max.unwrap_or(0)));
+        out.push("maxSize", number(limits.bytes_max / scale));
     }
     out.push("nindexes", collection.indexes.len() as i32);
     out.push("indexDetails", Document::new());

@@ -5,7 +5,7 @@ use crate::EngineOptions;
 use crate::base::changes;
 use crate::check::check;
 use crate::check::tests::fields;
-use nestor_model::{Document, Namespace, doc};
+use nestor_model::{CollectionOptions, Namespace, doc};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ fn open(dir: &Path) -> Engine {
 fn start(engine: &Engine) -> (CollectionId, TreeId, IndexId) {
     let mut ws = engine.begin();
     let made = ws
-        .create_collection(&Namespace::new("db", "c"), [1; 16], Document::new())
+        .create_collection(&Namespace::new("db", "c"), [1; 16], CollectionOptions::default())
         .unwrap();
     let spec = doc! { "v": 2, "key": doc! { "a": 1 }, "name": "a" };
     let index = ws.start_index(made.id, spec.to_raw()).unwrap();
