@@ -262,6 +262,7 @@ def test_unix_socket(start, tmp_path):
     server = start(None, "--unixSocketPrefix", tmp_path)
     path = tmp_path / f"mongodb-{server.port}.sock"
     assert path.is_socket()
+    assert path.stat().st_mode & 0o777 == 0o700, "others on the machine keep out"
     with Raw(str(path)) as raw:
         assert raw.command({"ping": 1, "$db": "admin"})["ok"] == 1.0
     quoted = str(path).replace("/", "%2F")

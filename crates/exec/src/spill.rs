@@ -1,7 +1,8 @@
 //! Temporary files of blocking operators.
 
 use nestor_model::{Document, Error, ErrorCode, Result, Value};
-use std::fs::{File, OpenOptions};
+use nestor_storage::files;
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,15 +48,10 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// An open file in `dir` (made if missing) that has no name any more: it is gone when it is closed.
 pub fn temporary_file(dir: &Path) -> Result<File> {
-    std::fs::create_dir_all(dir).map_err(io_error)?;
+    files::create_directories(dir).map_err(io_error)?;
     let name = format!("spill-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let path = dir.join(name);
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .map_err(io_error)?;
+    let file = files::create_new(&path).map_err(io_error)?;
     std::fs::remove_file(&path).map_err(io_error)?;
     Ok(file)
 }

@@ -6,6 +6,7 @@ use nestor_model::extjson::{self, Form};
 use nestor_model::{ValueRef, date};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal as _, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -30,7 +31,8 @@ pub fn file(path: &Path, append: bool, how: LogRotate) -> io::Result<(Sink, Rota
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).open(path)
+    // Through links: `/dev/stdout` is one, and whoever starts the server chose the path.
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
 /// Renames `nestor.log` to `nestor.log.2024-05-01T12-00-00-000`.
@@ -139,6 +141,20 @@ fn now_ms() -> i64 {
 mod tests {
     use super::*;
     use nestor_model::doc;
+
+    #[test]
+    fn only_the_owner_may_read_a_log() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("nestor.log");
+        let (_sink, rotate) = file(&path, false, LogRotate::Rename).unwrap();
+        rotate().unwrap();
+        let modes = std::fs::read_dir(dir.path()).unwrap().map(|entry| {
+            let metadata = entry.unwrap().metadata().unwrap();
+            metadata.permissions().mode() & 0o777
+        });
+        assert_eq!(modes.collect::<Vec<_>>(), [0o600, 0o600]);
+    }
 
     #[test]
     fn text_for_people() {

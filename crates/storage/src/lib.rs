@@ -12,7 +12,7 @@
 //!
 //! Reading order: [`ids`], [`bytes`], [`record`], [`keys`] (order-preserving keys), [`catalog`], [`snapshot`],
 //! [`cursor`], `record_reader`, [`write_set`], `sequencer`, [`watch`], `memtable`, `journal`, [`base`], [`engine`], [`oplog`],
-//! [`check`], [`error`].
+//! [`check`], [`files`], [`error`].
 
 pub mod base;
 pub mod bytes;
@@ -23,6 +23,7 @@ pub mod clock;
 pub mod cursor;
 pub mod engine;
 pub mod error;
+pub mod files;
 pub mod ids;
 mod journal;
 pub mod keys;

@@ -9,6 +9,7 @@
 
 use crate::StorageError;
 use crate::error::Result;
+use crate::files;
 use crate::journal::{recover, segment};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
@@ -46,9 +47,8 @@ impl Directory {
             create_durably(&journal).map_err(|e| StorageError::io("create", &journal, &e))?;
         }
         let lock_path = path.join(LOCK);
-        let lock = File::options()
+        let lock = files::private()
             .create(true)
-            .write(true)
             .truncate(false)
             .open(&lock_path)
             .map_err(|e| StorageError::io("open", &lock_path, &e))?;
@@ -163,14 +163,8 @@ impl Directory {
 
     fn write_format(&self) -> Result<()> {
         let path = self.path.join(FORMAT);
-        let new = self.path.join("nestor.format.new");
-        let write = || {
-            fs::write(&new, format!("nestor {VERSION}\n"))?;
-            File::open(&new)?.sync_all()?;
-            fs::rename(&new, &path)?;
-            File::open(&self.path)?.sync_all()
-        };
-        write().map_err(|e| StorageError::io("create", &path, &e))
+        let text = format!("nestor {VERSION}\n");
+        files::replace(&path, text.as_bytes()).map_err(|e| StorageError::io("create", &path, &e))
     }
 }
 
@@ -217,7 +211,7 @@ fn refuse_foreign(dir: &Path) -> Result<()> {
 
 /// Makes a directory and those above it, such that none of them is gone after a crash.
 fn create_durably(path: &Path) -> std::io::Result<()> {
-    fs::create_dir_all(path)?;
+    files::create_directories(path)?;
     let above = path.ancestors().skip(1).take(2);
     for parent in above.filter(|parent| *parent != Path::new("")) {
         // One that may not be read may not be synced either; then it was there before.

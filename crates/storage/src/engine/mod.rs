@@ -413,7 +413,7 @@ impl Engine {
 
     /// For tests: stops as a crash would, without a checkpoint. What was appended to the journal stays.
     #[cfg(test)]
-    fn crash(self) {
+    pub(crate) fn crash(self) {
         if let Some(running) = self._guard.running.lock().unwrap().take() {
             self.inner.closed.store(true, Ordering::Release);
             self.inner.checkpointer.stop();

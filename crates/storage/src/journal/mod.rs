@@ -11,6 +11,7 @@ pub(crate) mod sync;
 
 use crate::base::tree::PageFile;
 use crate::error::is_full;
+use crate::files;
 use crate::{Result, StorageError};
 use nestor_model::Timestamp;
 use segment::{OpenFile, Segment};
@@ -54,13 +55,10 @@ impl JournalOptions {
 
 /// The files of a real journal.
 fn open_file(path: &Path, create: bool) -> std::io::Result<Box<dyn PageFile>> {
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create(create)
-        .truncate(create)
-        .open(path)?;
-    Ok(Box::new(file))
+    Ok(Box::new(match create {
+        true => files::create_anew(path)?,
+        false => files::open(path)?,
+    }))
 }
 
 pub(crate) struct Journal {

@@ -6,6 +6,7 @@
 //! the tree's cache profits from the kernel's.
 
 use super::file::PageFile;
+use crate::files;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
@@ -29,9 +30,12 @@ pub(crate) struct DirectFile {
 impl DirectFile {
     /// Opens an existing file. Where direct writes are not possible all go through the page cache.
     pub(crate) fn open(path: &Path, read_only: bool) -> io::Result<DirectFile> {
-        let file = File::options().read(true).write(!read_only).open(path)?;
+        let file = match read_only {
+            true => File::open(path)?,
+            false => files::open(path)?,
+        };
         let direct = || {
-            let flags = OFlags::DIRECT.bits().cast_signed();
+            let flags = (OFlags::DIRECT | OFlags::NOFOLLOW).bits().cast_signed();
             File::options().write(true).custom_flags(flags).open(path).ok()
         };
         Ok(DirectFile {

@@ -122,7 +122,7 @@ mod version;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::fs::{self, File};
+use crate::files;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -334,15 +334,7 @@ pub fn empty_file(page_bytes: usize) -> Vec<u8> {
 
 /// Makes an empty tree at `path` such that the file is either whole or not there.
 fn create(path: &Path, page_bytes: usize) -> io::Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    fs::write(&name, empty_file(page_bytes))?;
-    File::open(&name)?.sync_all()?;
-    fs::rename(&name, path)?;
-    match path.parent() {
-        Some(parent) if parent != Path::new("") => File::open(parent)?.sync_all(),
-        _ => File::open(".")?.sync_all(),
-    }
+    files::replace(path, &empty_file(page_bytes))
 }
 
 /// The committed state of a file of `len` bytes, and whether a meta page has to be written again.
