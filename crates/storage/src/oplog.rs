@@ -11,6 +11,10 @@ use nestor_model::{RawDocBuf, Timestamp};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+/// How many bytes of the journal a cursor reads at a time, unless a frame is longer: commits are often small, and a call of
+/// the system for each would take longer than all else.
+const READ_AHEAD: u64 = 64 << 10;
+
 /// Where oplog entries are.
 #[derive(Clone)]
 pub(crate) enum Oplog {
@@ -84,6 +88,48 @@ struct Place {
     offset: u64,
     /// Optime up to which everything has been read: with it the segment that follows is found, and is known to follow.
     upto: Timestamp,
+    ahead: Ahead,
+}
+
+/// Bytes of a segment that were read ahead. They are of whole frames, which never change.
+#[derive(Default)]
+struct Ahead {
+    bytes: Vec<u8>,
+    /// Where in the segment they begin.
+    offset: u64,
+}
+
+impl Ahead {
+    /// `len` bytes at `offset`, which lie before the segment's end.
+    fn get(&mut self, segment: &Segment, offset: u64, len: u64) -> Result<&[u8]> {
+        let end = self.offset + self.bytes.len() as u64;
+        if offset < self.offset || offset + len > end {
+            let wanted = READ_AHEAD.min(segment.len().saturating_sub(offset)).max(len);
+            if self.bytes.capacity() as u64 > READ_AHEAD {
+                self.bytes = Vec::new();
+            }
+            self.bytes.clear();
+            self.bytes.resize(wanted as usize, 0);
+            if let Err(error) = segment.read(&mut self.bytes, offset) {
+                self.bytes.clear();
+                return Err(error);
+            }
+            self.offset = offset;
+        }
+        let at = (offset - self.offset) as usize;
+        Ok(&self.bytes[at..at + len as usize])
+    }
+
+    /// As [`Segment::header`].
+    fn header(&mut self, segment: &Segment, offset: u64) -> Result<Option<([u8; frame::HEADER_BYTES], u64)>> {
+        if offset >= segment.len() {
+            return Ok(None);
+        }
+        let mut header = [0; frame::HEADER_BYTES];
+        header.copy_from_slice(self.get(segment, offset, frame::HEADER_BYTES as u64)?);
+        let length = frame::length(&header).map_err(|e| segment.corrupt(offset, e.0))?;
+        Ok(Some((header, length as u64)))
+    }
 }
 
 impl OplogCursor {
@@ -146,7 +192,7 @@ impl OplogCursor {
                 Some(place) => place,
                 None => find(&journal, self.at, self.from_oldest)?,
             };
-            let Some((header, length)) = place.segment.header(place.offset)? else {
+            let Some((header, length)) = place.ahead.header(&place.segment, place.offset)? else {
                 // Behind the last frame of this segment: go on with the next one, if there is one.
                 if journal.is_last(&place.segment) {
                     self.place = Some(place);
@@ -171,7 +217,7 @@ impl OplogCursor {
             place.offset += length;
             place.upto = place.upto.max(frame::optime(&header));
             if frame::entry_count(&header) > 0 && frame::optime(&header) > self.at {
-                self.ready = entries(&place.segment, at, length)?;
+                self.ready = entries(place.ahead.get(&place.segment, at, length)?, &place.segment, at)?;
                 self.ready.retain(|(ts, _)| *ts > self.at);
                 self.ready.reverse();
             }
@@ -230,14 +276,13 @@ fn find(journal: &Journal, after: Timestamp, from_oldest: bool) -> Result<Place>
         segment: segment.clone(),
         offset: segment.place(after)?,
         upto: after.max(segment.optime_before),
+        ahead: Ahead::default(),
     })
 }
 
-/// The entries of the frame at `offset`, with their optimes.
-fn entries(segment: &Segment, offset: u64, length: u64) -> Result<Vec<(Timestamp, RawDocBuf)>> {
-    let mut bytes = vec![0; length as usize];
-    segment.read(&mut bytes, offset)?;
-    let frame = Frame::read(&bytes).map_err(|e| segment.corrupt(offset, e.0))?;
+/// The entries of the frame with these bytes, which is at `offset`, with their optimes.
+fn entries(bytes: &[u8], segment: &Segment, offset: u64) -> Result<Vec<(Timestamp, RawDocBuf)>> {
+    let frame = Frame::read(bytes).map_err(|e| segment.corrupt(offset, e.0))?;
     let mut found = Vec::new();
     for entry in frame.entries() {
         let entry = entry.map_err(|e| segment.corrupt(offset, e.0))?;
@@ -274,7 +319,9 @@ fn last_before(journal: &Journal, before: Timestamp, limit: u64) -> Result<Optio
                 offset += length;
             }
             for (offset, length) in candidates.iter().rev() {
-                let found = entries(segment, *offset, *length)?;
+                let mut bytes = vec![0; *length as usize];
+                segment.read(&mut bytes, *offset)?;
+                let found = entries(&bytes, segment, *offset)?;
                 if let Some(last) = found.into_iter().rfind(|(ts, _)| *ts < before) {
                     return Ok(Some(last));
                 }
