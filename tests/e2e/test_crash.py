@@ -227,6 +227,43 @@ def test_a_killed_retryable_write_is_not_repeated(tmp_path):
         assert server.client().test.c.find_one() == {"_id": 1, "n": 3}
 
 
+def test_the_newest_of_a_long_history_is_not_repeated(tmp_path):
+    """A session is known again from its oldest entry on, long before the entry that matters was read."""
+    from bson import Binary
+
+    session = {"id": Binary(b"0123456789abcdef", 4)}
+    journaled = {"writeConcern": {"w": "majority"}, "$db": "test", "lsid": session}
+
+    def increment(number):
+        return {"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}], "txnNumber": Int64(number)}
+
+    def in_transaction(command, **more):
+        return {**command, "lsid": session, "txnNumber": Int64(4), "autocommit": False, **more}
+
+    with Server(tmp_path / "data") as server:
+        others = server.client().test.others
+        others.database.c.insert_one({"_id": 1, "n": 0})
+        with server.raw() as raw:
+            assert raw.command({**increment(1), **journaled})["nModified"] == 1
+            for i in range(6):
+                others.insert_many([{"_id": 10_000 * i + j} for j in range(10_000)])
+            assert raw.command({**increment(2), **journaled})["nModified"] == 1
+        server.kill()
+        server.start()
+        with server.raw() as raw:
+            assert raw.command({**increment(2), **journaled})["nModified"] == 1
+            insert = {"insert": "c", "documents": [{"_id": 2}], "$db": "test"}
+            assert raw.command(in_transaction(insert, startTransaction=True))["ok"] == 1
+            commit = in_transaction({"commitTransaction": 1, "$db": "admin", "writeConcern": {"w": "majority"}})
+            assert raw.command(commit)["ok"] == 1
+        server.kill()
+        server.start()
+        with server.raw() as raw:
+            again = raw.command(commit)
+            assert again["ok"] == 1, again
+        assert list(server.client().test.c.find()) == [{"_id": 1, "n": 2}, {"_id": 2}]
+
+
 def test_create_drop_and_index_survive(tmp_path):
     """The catalog changes in the same batch as the data."""
     with Server(tmp_path / "data") as server:

@@ -1,8 +1,10 @@
 //! What sessions did before the last start, read back from the oplog.
 //!
 //! A driver that lost its answer to a restart sends its write again. The oplog says which statements were
-//! executed; a thread reads its last half hour, and a retryable write of a session that is not known yet
-//! waits until it is through. Documents that findAndModify returned are not in the oplog: such a retry
+//! executed; a thread reads its last half hour from the oldest entry on, and commands with a transaction number, of
+//! whatever session, wait until it is through: only then is the newest number of a session known. That is bounded by the
+//! oplog's size. (Noting the sessions at checkpoints would make it shorter, at the price of a second place that has to agree
+//! with the oplog after every crash.) Documents that findAndModify returned are not in the oplog: such a retry
 //! gets `IncompleteTransactionHistory`.
 
 use crate::args::{Uuid, safe_i64};

@@ -7,8 +7,10 @@ use crate::generic::Lsid;
 use crate::lock;
 use crate::transaction::State;
 use crate::transaction_counts::Facts;
+use nestor_exec::interrupt::{self, Interrupt};
 use nestor_model::{Document, Result, Value, bail};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,6 +18,8 @@ use std::time::{Duration, Instant};
 pub const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// Most sessions kept at one time.
 pub const SESSIONS_MAX: usize = 1_000_000;
+/// How often who waits for the history looks whether it should go on.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// What a statement of a retryable write did, so that a retry gets the same answer.
 #[derive(Clone, Debug, Default)]
@@ -79,9 +83,10 @@ struct Entry {
 #[derive(Debug, Default)]
 pub struct Sessions {
     known: Mutex<HashMap<Lsid, Entry>>,
-    /// Whether what sessions did before the start is known again.
-    recovered: Mutex<bool>,
-    recovery: Condvar,
+    /// Whether what sessions did before the start is known again. It is set under the lock beside it.
+    is_recovered: AtomicBool,
+    recovering: Mutex<()>,
+    recovered: Condvar,
 }
 
 impl Sessions {
@@ -117,20 +122,35 @@ impl Sessions {
 
     /// What sessions did before the start is known.
     pub fn set_recovered(&self) {
-        *lock(&self.recovered) = true;
-        self.recovery.notify_all();
+        let guard = lock(&self.recovering);
+        self.is_recovered.store(true, Ordering::Release);
+        drop(guard);
+        self.recovered.notify_all();
     }
 
-    /// As [`Sessions::touch`], but of a session that is not known yet only after its history was read back.
-    pub fn touch_with_history(&self, lsid: Lsid) -> Result<Arc<Mutex<Session>>> {
-        let known = lock(&self.known).contains_key(&lsid);
-        if !known {
-            let mut recovered = lock(&self.recovered);
-            while !*recovered {
-                recovered = self.recovery.wait(recovered).unwrap_or_else(PoisonError::into_inner);
-            }
+    /// As [`Sessions::touch`], after the history of all sessions was read back. That a session is known says nothing while
+    /// the history is being read: it is read from its oldest entry on, and the newest ones are those that are retried.
+    ///
+    /// Errors: those of [`Sessions::touch`]; the operation is to stop.
+    pub fn touch_with_history(&self, lsid: Lsid, interrupt: &Interrupt) -> Result<Arc<Mutex<Session>>> {
+        if !self.is_recovered.load(Ordering::Acquire) {
+            self.await_history(interrupt)?;
         }
         self.touch(lsid)
+    }
+
+    #[cold]
+    fn await_history(&self, interrupt: &Interrupt) -> Result<()> {
+        interrupt::lose_patience();
+        loop {
+            let guard = lock(&self.recovering);
+            if self.is_recovered.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            let waited = self.recovered.wait_timeout(guard, LOOK);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            interrupt.check()?;
+        }
     }
 
     /// Aborts transactions that have been open for too long, so that nothing holds on to old states for ever.
@@ -217,6 +237,41 @@ impl Sessions {
 mod tests {
     use super::*;
     use crate::args::Uuid;
+    use std::sync::mpsc;
+
+    /// Sessions whose history is being read, and a command in a thread that wants one of them.
+    fn waiting(lsid: Lsid, interrupt: Interrupt) -> (Arc<Sessions>, mpsc::Receiver<Result<Option<i64>>>) {
+        let sessions = Arc::new(Sessions::default());
+        // What the reader knows after the session's oldest entry.
+        lock(&sessions.touch(lsid).expect("room")).txn_number = Some(1);
+        let (answer, answers) = mpsc::channel();
+        let shared = sessions.clone();
+        std::thread::spawn(move || {
+            let touched = shared.touch_with_history(lsid, &interrupt);
+            answer.send(touched.map(|state| lock(&state).txn_number))
+        });
+        (sessions, answers)
+    }
+
+    #[test]
+    fn a_session_that_is_known_in_part_waits_for_all_of_its_history() {
+        let lsid = Lsid { id: Uuid([1; 16]) };
+        let (sessions, answers) = waiting(lsid, Interrupt::default());
+        let early = answers.recv_timeout(Duration::from_millis(100));
+        assert!(early.is_err(), "it went on with an old state: {early:?}");
+        lock(&sessions.touch(lsid).expect("room")).txn_number = Some(2);
+        sessions.set_recovered();
+        let newest = answers.recv().expect("an answer").expect("no error");
+        assert_eq!(newest, Some(2));
+    }
+
+    #[test]
+    fn who_waits_for_the_history_can_be_stopped() {
+        let interrupt = Interrupt::new(Arc::default(), Some(Instant::now()));
+        let (_sessions, answers) = waiting(Lsid { id: Uuid([1; 16]) }, interrupt);
+        let stopped = answers.recv().expect("an answer").expect_err("its time is over");
+        assert_eq!(stopped.code().number(), 50);
+    }
 
     #[test]
     fn a_newer_number_forgets_and_an_older_one_is_refused() {

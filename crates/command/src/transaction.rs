@@ -237,7 +237,7 @@ pub fn run(context: &mut Context<'_>, writer: &mut RawWriter) -> Result<()> {
     let (Some(lsid), Some(number)) = (context.generic.lsid, context.generic.txn_number) else {
         bail!(InvalidOptions, "a transaction needs a session and a transaction number");
     };
-    let state = context.service.sessions.touch_with_history(lsid)?;
+    let state = context.service.sessions.touch_with_history(lsid, &context.interrupt)?;
     let mut session = crate::lock(&state);
     let is_commit = context.spec.name == "commitTransaction";
     let mut active = None;

@@ -123,7 +123,7 @@ impl Context<'_> {
                 "Transaction numbers are only allowed on a replica set member or mongos"
             );
         }
-        Ok(Some(self.service.sessions.touch_with_history(lsid)?))
+        Ok(Some(self.service.sessions.touch_with_history(lsid, &self.interrupt)?))
     }
 
     /// Finishes a write command's reply: write errors, write concern, times.
