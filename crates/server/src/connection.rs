@@ -8,6 +8,7 @@
 use crate::buffers;
 use crate::serve::Server;
 use crate::stream::{self, Stream};
+use crate::watcher;
 use nestor_command::{Connection, Outcome, Request, Sequence, Wait};
 use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, RawWriter, doc};
 use nestor_wire::msg::{self, REPLY_PREFIX_BYTES};
@@ -50,6 +51,7 @@ fn is_usually_short(name: &str) -> bool {
 /// the section ends before somebody took it, so the section lasts long enough for somebody to wake up.
 fn make_room() -> bool {
     tokio::task::block_in_place(|| std::thread::sleep(Duration::from_micros(100)));
+    watcher::has_left_worker();
     stream::watched_has_closed()
 }
 
@@ -330,6 +332,7 @@ impl Talk<'_> {
                 stream.watched(|| nestor_exec::with_patience(PATIENCE, make_room, || service.run(conn, request)))
             } else {
                 let run = || {
+                    watcher::has_left_worker();
                     nestor_exec::with_patience(WATCH_AFTER, stream::watched_has_closed, || service.run(conn, request))
                 };
                 stream.watched(|| tokio::task::block_in_place(run))

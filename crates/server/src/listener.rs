@@ -255,6 +255,6 @@ pub async fn accept_all(server: Arc<Server>, listener: AsyncListener) {
                 .log()
                 .info("NETWORK", 22943, "listener", "Connection accepted", attr);
         }
-        tokio::spawn(connection::serve(server.clone(), stream, conn));
+        tokio::spawn(server.watcher.watched(connection::serve(server.clone(), stream, conn)));
     }
 }

@@ -3,6 +3,7 @@
 use crate::limits;
 use crate::listener::{self, Listener};
 use crate::sink;
+use crate::watcher::{self, Watcher};
 use nestor_command::log::Log;
 use nestor_command::parameters::Param;
 pub use nestor_command::profiler::AtStart;
@@ -94,6 +95,8 @@ pub struct ServeOptions {
 pub struct Server {
     /// The database.
     pub service: Arc<Service>,
+    /// Watches the threads that serve connections.
+    pub watcher: Arc<Watcher>,
     /// Changes with every commit once somebody listens.
     commits: watch::Sender<()>,
     subscription: OnceLock<Subscription>,
@@ -126,9 +129,10 @@ impl Drop for Paused<'_> {
 
 impl Server {
     /// A server over `service`.
-    pub fn new(service: Arc<Service>, connections_max: u32) -> Self {
+    pub fn new(service: Arc<Service>, watcher: Arc<Watcher>, connections_max: u32) -> Self {
         Self {
             service,
+            watcher,
             commits: watch::Sender::new(()),
             subscription: OnceLock::new(),
             connections_max,
@@ -268,7 +272,9 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
     let log = Arc::new(log);
     let connections_max = limits::connections_max(options.max_connections, limits::raise_open_files());
 
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores + watcher::SPARES)
         .enable_all()
         .thread_name("nestor-worker")
         .thread_stack_size(STACK_BYTES)
@@ -277,6 +283,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
     // From here on: until it is handled, the signal ends the process, and opening may take a while.
     let rotations = runtime.block_on(async { handle(SignalKind::user_defined1()) })?;
     runtime.spawn(rotate_log(rotations, log.clone()));
+    let watcher = Watcher::start(runtime.handle().clone()).map_err(|e| format!("cannot start threads: {e}"))?;
 
     let mut bound = listener::bind(&options)?;
     let listeners = std::mem::take(&mut bound.listeners);
@@ -324,7 +331,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
             attr,
         );
     }
-    let server = Arc::new(Server::new(service, connections_max));
+    let server = Arc::new(Server::new(service, watcher, connections_max));
 
     if bound.addresses.iter().any(|address| !address.ip().is_loopback()) {
         log.startup_warning(
@@ -375,6 +382,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
         housekeeping.abort();
         Ok(())
     });
+    server.watcher.stop();
     runtime.shutdown_timeout(Duration::from_secs(1));
     let closed = engine.close().map_err(|e| format!("closing the data directory: {e}"));
     let code = i32::from(result.is_err() || closed.is_err());
