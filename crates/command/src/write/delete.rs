@@ -1,79 +1,57 @@
 //! Deleting what a filter selects.
 
-use super::target::{Groups, Selection};
-use super::{Progress, check_writable};
+use super::groups::in_groups;
+use super::prepared::Prepared;
+use super::{Progress, Written, check_writable};
 use crate::Context;
 use nestor_exec::write::Writer;
-use nestor_model::{Namespace, RawDocBuf, Result};
+use nestor_model::{Namespace, Result};
 use nestor_query::env::OpContext;
 use nestor_storage::View;
 
-/// Documents per commit of a delete of many.
-const GROUP_MAX: usize = 1_000;
-
-/// Deletes the first selected document and returns it.
-pub fn delete_one(
+/// Deletes the first selected document.
+pub fn one(
     context: &Context<'_>,
     ns: &Namespace,
-    selection: &Selection,
+    delete: &Prepared<'_>,
     op: &OpContext,
-    stmt_id: Option<i32>,
     progress: &mut Progress,
-) -> Result<Option<RawDocBuf>> {
+) -> Result<Written> {
     context.atomically(progress, |ws| {
         let Some(collection) = ws.catalog().get(ns).cloned() else {
-            return Ok(None);
+            return Ok(Written::default());
         };
         check_writable(&collection)?;
-        let Some((record, old)) = selection.first(context, ws, &collection, op)? else {
-            return Ok(None);
+        let Some((record, old)) = delete.selection.first(context, ws, &collection, op)? else {
+            return Ok(Written::default());
         };
         let origin = context.origin(&ns.db);
         let mut writer = Writer::new(ws, collection, op, origin)?;
-        writer.delete(&record, old.document(), stmt_id)?;
+        writer.delete(&record, old.document(), delete.stmt_id)?;
         context.observe_keys(&writer);
-        Ok(Some(old.document().to_buf()))
+        Ok(Written {
+            matched: 1,
+            old: delete.images.then(|| old.document().to_buf()),
+            ..Written::default()
+        })
     })
 }
 
-/// Deletes all selected documents, in groups with a commit each; returns how many.
-pub fn delete_many(
+/// Deletes all selected documents.
+pub fn many(
     context: &Context<'_>,
     ns: &Namespace,
-    selection: &Selection,
+    delete: &Prepared<'_>,
     op: &OpContext,
     progress: &mut Progress,
-) -> Result<i64> {
-    let Some(mut groups) = Groups::new(context, ns, selection)? else {
-        return Ok(0);
-    };
-    let mut deleted = 0i64;
-    loop {
-        let group = groups.next(context, op, GROUP_MAX)?;
-        if group.is_empty() {
-            return Ok(deleted);
+) -> Result<Written> {
+    let written = in_groups(context, ns, &delete.selection, op, progress, |writer, met| {
+        let mut written = Written::default();
+        while let Some((record, now)) = met.next(writer)? {
+            writer.delete(record, now.document(), None)?;
+            written.matched += 1;
         }
-        deleted += context.atomically(progress, |ws| {
-            // A collection dropped meanwhile ends the operation.
-            let Some(collection) = ws.catalog().by_id(groups.collection.id).cloned() else {
-                return Ok(0);
-            };
-            let records = collection.records;
-            let origin = context.origin(&ns.db);
-            let mut writer = Writer::new(ws, collection, op, origin)?;
-            let mut count = 0;
-            for (record, seen) in &group {
-                let Some(now) = writer.ws.get(records, record)? else {
-                    continue;
-                };
-                if now != *seen && !selection.filter.matches(now.document().as_doc(), op)? {
-                    continue;
-                }
-                writer.delete(record, now.document(), None)?;
-                count += 1;
-            }
-            context.observe_keys(&writer);
-            Ok(count)
-        })?;
-    }
+        Ok(written)
+    })?;
+    Ok(written.unwrap_or_default())
 }

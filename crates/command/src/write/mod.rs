@@ -1,14 +1,23 @@
-//! What commands that write have in common: the write set and its commit, retries, write errors and
-//! write concern.
+//! What commands that write have in common: the write set and its commit, retries, and write concern.
+//!
+//! Reading order: [`statements`] (the list of what a command does, and the loop that runs it), [`insert`], [`update`] and
+//! [`delete`] (one statement each; [`prepared`] is an update or delete once it is parsed, [`groups`] those of many
+//! documents), [`reply`] (what the client is told).
 
 pub mod delete;
+pub mod groups;
 pub mod insert;
 pub mod merge;
 pub mod out;
 pub mod prepare;
+pub mod prepared;
 pub mod replace;
+pub mod reply;
+pub mod statements;
 pub mod target;
 pub mod update;
+
+pub use reply::append_count;
 
 use crate::Context;
 use crate::dispatch::Flags;
@@ -20,7 +29,7 @@ use crate::write_concern::{Acknowledgement, WriteConcern};
 use nestor_exec::write::oplog::Origin;
 use nestor_exec::write::with_retry;
 use nestor_model::{
-    CollectionOptions, Document, Error, ErrorCode, Namespace, RawWriter, Result, Timestamp, Value, bail, doc,
+    CollectionOptions, Document, Error, ErrorCode, Namespace, RawDocBuf, RawWriter, Result, Timestamp, Value, bail, doc,
 };
 use nestor_storage::{Collection, Lsn, View, WriteSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -28,24 +37,56 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Most statements of one write command.
 pub const STATEMENTS_MAX: usize = 100_000;
 
-/// A failed statement.
-#[derive(Debug)]
-pub struct WriteError {
-    /// Position of the statement in the command.
-    pub index: usize,
-    /// Why.
-    pub error: Error,
-}
-
 /// What a write command has done so far.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Failed statements.
-    pub errors: Vec<WriteError>,
+    /// How many statements failed.
+    pub failures: usize,
     /// Last commit: its journal position and optime.
     pub last: Option<(Lsn, Timestamp)>,
     /// Statement ids answered from memory.
     pub retried: Vec<i32>,
+}
+
+/// What one update or delete did.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    /// Documents that matched; all of them are gone if it was a delete.
+    pub matched: i64,
+    /// Documents that changed.
+    pub modified: i64,
+    /// `_id` of the inserted document.
+    pub upserted: Option<Value>,
+    /// The document before, if that was wanted.
+    pub old: Option<RawDocBuf>,
+    /// The document after, if that was wanted.
+    pub new: Option<RawDocBuf>,
+}
+
+impl Written {
+    /// What is remembered of it and told to the client, without the documents.
+    pub fn into_result(self) -> StatementResult {
+        StatementResult {
+            n: self.matched + i64::from(self.upserted.is_some()),
+            n_modified: self.modified,
+            upserted: self.upserted,
+            value: None,
+            recovered: false,
+        }
+    }
+}
+
+/// Errors that end the command, not one statement.
+pub fn is_fatal(error: &Error) -> bool {
+    matches!(
+        error.code(),
+        ErrorCode::Interrupted
+            | ErrorCode::MaxTimeMSExpired
+            | ErrorCode::CursorKilled
+            | ErrorCode::ClientDisconnect
+            | ErrorCode::InterruptedAtShutdown
+            | ErrorCode::ShutdownInProgress
+    )
 }
 
 impl Context<'_> {
@@ -126,19 +167,10 @@ impl Context<'_> {
         Ok(Some(self.service.sessions.touch_with_history(lsid, &self.interrupt)?))
     }
 
-    /// Finishes a write command's reply: write errors, write concern, times.
+    /// Finishes a write command's reply: write concern, times.
     pub fn finish_write(&mut self, progress: Progress, reply: &mut RawWriter) -> Result<()> {
-        // Without acknowledgement nobody is told of failures.
-        let told = !self
-            .generic
-            .write_concern
-            .as_ref()
-            .is_some_and(WriteConcern::is_unacknowledged);
-        if self.generic.in_transaction && !progress.errors.is_empty() {
+        if self.generic.in_transaction && progress.failures > 0 {
             self.after.abort = true;
-        }
-        if told {
-            append_write_errors(&progress.errors, reply);
         }
         if !progress.retried.is_empty() {
             reply.begin_array("retriedStmtIds");
@@ -148,7 +180,7 @@ impl Context<'_> {
             reply.end();
         }
         self.finish_concern(progress.last, reply, true)?;
-        if !progress.errors.is_empty() {
+        if progress.failures > 0 {
             // What they met may be newer than what the command committed before them.
             self.await_what_is_seen();
         }
@@ -301,31 +333,6 @@ pub fn election_id() -> nestor_model::ObjectId {
     nestor_model::ObjectId([0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1])
 }
 
-fn append_write_errors(errors: &[WriteError], reply: &mut RawWriter) {
-    if errors.is_empty() {
-        return;
-    }
-    reply.begin_array("writeErrors");
-    for (i, failed) in errors.iter().enumerate() {
-        reply.begin_document_at(i);
-        reply.append("index", failed.index as i32);
-        append_error(&failed.error, reply);
-        reply.end();
-    }
-    reply.end();
-}
-
-/// Appends `code`, the extra fields and `errmsg` of an error within a reply.
-pub fn append_error(error: &Error, reply: &mut RawWriter) {
-    reply.append("code", error.code().number());
-    if let Some(extra) = error.extra() {
-        for (name, value) in extra.iter() {
-            reply.append(name, value);
-        }
-    }
-    reply.append("errmsg", error.message());
-}
-
 /// The collection to write to, made if it does not exist. Refuses views.
 pub fn writable(
     ws: &mut WriteSet,
@@ -404,19 +411,6 @@ pub fn check_count(command: &str, field: &str, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Refuses statement ids that do not go with the statements.
-pub fn check_statement_ids(single: bool, ids: Option<&[i32]>, count: usize) -> Result<()> {
-    match ids {
-        Some(_) if single => bail!(InvalidOptions, "Cannot specify both stmtId and stmtIds"),
-        Some(ids) if ids.len() != count => bail!(
-            InvalidLength,
-            "Number of statement ids must match the number of batch entries. Got {} statement ids but {count} operations.",
-            ids.len()
-        ),
-        _ => Ok(()),
-    }
-}
-
 /// Checks `collectionUUID`, if given, against what is at `ns`. Error 361 says where the collection is, if anywhere.
 pub fn check_uuid(context: &Context<'_>, ns: &Namespace, uuid: Option<crate::args::Uuid>) -> Result<()> {
     let Some(uuid) = uuid else { return Ok(()) };
@@ -439,22 +433,6 @@ pub fn check_uuid(context: &Context<'_>, ns: &Namespace, uuid: Option<crate::arg
         "expectedCollection": ns.coll.clone(),
         "actualCollection": actual,
     }))
-}
-
-/// Appends a count: an int, or a long when it does not fit.
-pub fn append_count(reply: &mut RawWriter, name: &str, count: i64) {
-    match i32::try_from(count) {
-        Ok(small) => reply.append(name, small),
-        Err(_) => reply.append(name, count),
-    }
-}
-
-/// Statement ids of a retryable write: `stmtIds`, or `stmtId` counting up, or 0 counting up.
-pub fn statement_id(stmt_id: Option<i32>, stmt_ids: Option<&[i32]>, index: usize) -> i32 {
-    match (stmt_ids, stmt_id) {
-        (Some(ids), _) => ids.get(index).copied().unwrap_or(index as i32),
-        (None, base) => base.unwrap_or(0).saturating_add(index as i32),
-    }
 }
 
 /// The retryable state of a command while it runs: locked, so that a retry sent meanwhile waits.
@@ -485,9 +463,9 @@ impl<'s> Retryable<'s> {
     }
 
     /// Remembers what a statement did.
-    pub fn remember(&mut self, stmt_id: i32, result: StatementResult) {
+    pub fn remember(&mut self, stmt_id: i32, result: impl FnOnce() -> StatementResult) {
         if let Some(session) = &mut self.session {
-            session.statements.insert(stmt_id, result);
+            session.statements.insert(stmt_id, result());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `$out`: the documents of a pipeline become a collection, all at once at the end.
 
-use super::insert::{InsertOptions, Statement, insert_all};
+use super::insert::{self, InsertOptions};
 use super::{Progress, check_document_namespace};
 use crate::Context;
 use crate::commands::indexes::build;
@@ -8,7 +8,7 @@ use crate::names::NAMESPACE_BYTES_MAX;
 use crate::read;
 use nestor_exec::write::oplog::Origin;
 use nestor_exec::{BoxOperator, Step};
-use nestor_model::{Namespace, RawDocBuf, Result, bail, doc};
+use nestor_model::{Namespace, RawDoc, RawDocBuf, Result, bail, doc};
 use nestor_query::env::OpContext;
 use nestor_query::stage::Out;
 use nestor_storage::{Collection, View};
@@ -114,6 +114,10 @@ fn fill(
     })?;
     context.note_plan(&*root);
     let mut batch = read::batch(context, view, op, true);
+    let options = InsertOptions {
+        keep_empty_times: false,
+        bypass_validation,
+    };
     loop {
         let mut rows: Vec<RawDocBuf> = Vec::new();
         while rows.len() < GROUP_MAX {
@@ -127,24 +131,18 @@ fn fill(
             context.observe(&*root);
             return Ok(());
         }
-        let statements: Vec<Statement<'_>> = rows
-            .iter()
-            .enumerate()
-            .map(|(index, doc)| Statement {
-                index,
-                doc: doc.as_raw(),
-                stmt_id: None,
-            })
-            .collect();
-        let options = InsertOptions {
-            keep_empty_times: false,
-            ordered: true,
-            bypass_validation,
-        };
-        insert_all(context, temporary, op, &statements, options, progress, |_, _| {})?;
-        if let Some(failed) = progress.errors.pop() {
-            return Err(failed.error);
+        let mut documents: Vec<(RawDoc<'_>, Option<i32>)> = Vec::with_capacity(rows.len());
+        let mut bytes = 0;
+        for row in &rows {
+            if bytes > 0 && bytes + row.as_raw().len() > insert::GROUP_BYTES_MAX {
+                insert::group(context, temporary, op, &documents, options, progress)?;
+                documents.clear();
+                bytes = 0;
+            }
+            documents.push((row.as_raw(), None));
+            bytes += row.as_raw().len();
         }
+        insert::group(context, temporary, op, &documents, options, progress)?;
     }
 }
 

@@ -1,12 +1,10 @@
 //! Finding the documents that an update or delete is about.
 
 use crate::Context;
-use crate::figures;
 use crate::read;
-use crate::transaction::ReadView;
 use nestor_exec::catalog::id_collation;
 use nestor_exec::{Batch, BoxOperator, Step, find, point};
-use nestor_model::{Namespace, RawDoc, Result, ValueRef};
+use nestor_model::{RawDoc, Result, ValueRef};
 use nestor_planner::find::id_lookup;
 use nestor_planner::shape::Written;
 use nestor_planner::{FindQuery, Hint};
@@ -14,7 +12,7 @@ use nestor_query::collation::Collator;
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::matcher::MatchExpr;
 use nestor_query::sort::SortSpec;
-use nestor_storage::{Bytes, Collection, Snapshot, View};
+use nestor_storage::{Bytes, Collection, View};
 use std::sync::Arc;
 
 /// Which documents, in which order.
@@ -50,7 +48,7 @@ impl Selection {
     }
 
     /// The plan that finds them in `collection`; at most `limit`.
-    fn plan(&self, context: &Context<'_>, collection: &Arc<Collection>, limit: Option<u64>) -> Result<BoxOperator> {
+    pub fn plan(&self, context: &Context<'_>, collection: &Arc<Collection>, limit: Option<u64>) -> Result<BoxOperator> {
         let mut query = FindQuery::all(self.filter.clone());
         query.collation.clone_from(&self.collation);
         query.sort = self.sort.clone();
@@ -123,53 +121,5 @@ pub fn next(root: &mut BoxOperator, batch: &mut Batch<'_>) -> Result<Option<(Byt
             Step::Pause => {}
             Step::Eof => return Ok(None),
         }
-    }
-}
-
-/// Selected documents in groups, for writes of many with a commit for each group.
-///
-/// What is read is the state at the start, so that no document is met twice however the writes move it. Within a
-/// transaction all of them are one group, as there is one commit.
-pub struct Groups {
-    /// The collection.
-    pub collection: Arc<Collection>,
-    root: BoxOperator,
-    snapshot: Option<Snapshot>,
-}
-
-impl Groups {
-    /// The documents of `ns` that `selection` names; `None` when there is no such collection.
-    pub fn new(context: &Context<'_>, ns: &Namespace, selection: &Selection) -> Result<Option<Self>> {
-        let read = context.current_view();
-        let Some(collection) = read.view().catalog().get(ns).cloned() else {
-            return Ok(None);
-        };
-        super::check_writable(&collection)?;
-        let root = selection.plan(context, &collection, None)?;
-        context.note_plan(&*root);
-        Ok(Some(Self {
-            root,
-            collection,
-            snapshot: read.snapshot().cloned(),
-        }))
-    }
-
-    /// The next group, of at most `count_max` documents; empty at the end.
-    pub fn next(&mut self, context: &Context<'_>, op: &OpContext, count_max: usize) -> Result<Vec<(Bytes, Bytes)>> {
-        let (read, count_max) = match &self.snapshot {
-            Some(snapshot) => (ReadView::Snapshot(snapshot.clone()), count_max),
-            None => (context.current_view(), usize::MAX),
-        };
-        let before = figures::so_far(&self.root);
-        let mut batch = read::batch(context, read.view(), op, true);
-        let mut group = Vec::new();
-        while group.len() < count_max {
-            match next(&mut self.root, &mut batch)? {
-                Some(found) => group.push(found),
-                None => break,
-            }
-        }
-        context.observe_since(&*self.root, before);
-        Ok(group)
     }
 }

@@ -8,19 +8,13 @@ use crate::Context;
 use crate::args::{InRange, NonNegative, RawArray, StrictBool, Uuid};
 use crate::batch::{self, Opening};
 use crate::dispatch::{CommandSpec, Flags};
-use crate::profiler::record as profiler;
-use crate::read;
 use crate::sessions::StatementResult;
-use crate::write::delete::{delete_many, delete_one};
-use crate::write::insert::{InsertOptions, Statement, insert_all, is_fatal};
-use crate::write::target::Selection;
-use crate::write::update::{UpdateStatement, update_many, update_one};
-use crate::write::{self, Progress, Retryable, statement_id};
+use crate::write;
+use crate::write::statements::{
+    DeleteOp, Recorded, Report, Statement, StatementIds, UpdateOp, WriteOp, Writes, execute,
+};
 use nestor_exec::ops::Values;
-use nestor_model::value::ArrayRef;
-use nestor_model::{DocRef, Document, Error, ErrorCode, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc};
-use nestor_query::env::{OpContext, Scope};
-use nestor_query::update::{Update, UpdateOptions};
+use nestor_model::{Document, Error, ErrorCode, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc};
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -65,7 +59,7 @@ crate::args! {
 }
 
 crate::args! {
-    struct UpdateOp<'a>: "bulkWrite.ops" nested {
+    struct UpdateItem<'a>: "bulkWrite.ops" nested {
         "update" => ns: NonNegative,
         "filter" => filter: RawDoc<'a>,
         "updateMods" => update: UpdateValue<'a>,
@@ -82,7 +76,7 @@ crate::args! {
 }
 
 crate::args! {
-    struct DeleteOp<'a>: "bulkWrite.ops" nested {
+    struct DeleteItem<'a>: "bulkWrite.ops" nested {
         "delete" => ns: NonNegative,
         "filter" => filter: RawDoc<'a>,
         "multi" => multi: bool,
@@ -109,67 +103,52 @@ fn refuse_router_fields(given: bool) -> Result<()> {
     Ok(())
 }
 
-enum Op<'a> {
-    Insert(InsertOp<'a>),
-    Update(UpdateOp<'a>),
-    Delete(DeleteOp<'a>),
-}
-
-impl<'a> Op<'a> {
-    fn parse(doc: RawDoc<'a>) -> Result<Self> {
-        match doc.iter().next().map(|(name, _)| name) {
-            Some("insert") => Ok(Self::Insert(InsertOp::parse(doc, &[])?)),
-            Some("update") => {
-                let update = UpdateOp::parse(doc, &[])?;
-                refuse_router_fields(update.sample_id.is_some() || update.upsert_supplied)?;
-                Ok(Self::Update(update))
-            }
-            Some("delete") => {
-                let delete = DeleteOp::parse(doc, &[])?;
-                refuse_router_fields(delete.sample_id.is_some())?;
-                Ok(Self::Delete(delete))
-            }
-            Some(other) => bail!(
-                FailedToParse,
-                "Unrecognized op type '{other}', expected one of 'insert', 'update', 'delete'"
-            ),
-            None => bail!(FailedToParse, "Operation in 'ops' must not be empty"),
+/// Reads one of `ops`; its collection is a place in `nsInfo`, which has `namespaces` of them.
+fn statement(sent: RawDoc<'_>, namespaces: usize) -> Result<Statement<'_>> {
+    let (ns, op) = match sent.iter().next().map(|(name, _)| name) {
+        Some("insert") => {
+            let insert = InsertOp::parse(sent, &[])?;
+            (insert.ns, WriteOp::Insert(insert.document))
         }
-    }
-
-    /// What the profiler calls it.
-    fn profiled(&self) -> profiler::Op {
-        match self {
-            Self::Insert(_) => profiler::Op::INSERT,
-            Self::Update(_) => profiler::Op::UPDATE,
-            Self::Delete(_) => profiler::Op::REMOVE,
+        Some("update") => {
+            let update = UpdateItem::parse(sent, &[])?;
+            refuse_router_fields(update.sample_id.is_some() || update.upsert_supplied)?;
+            let op = UpdateOp {
+                filter: update.filter,
+                update: update.update.0,
+                constants: update.constants,
+                multi: update.multi,
+                upsert: update.upsert,
+                array_filters: update.array_filters,
+                hint: update.hint,
+                collation: update.collation,
+                sort: update.sort,
+            };
+            (update.ns, WriteOp::Update(op))
         }
-    }
-
-    /// Tells the profiler what it did.
-    fn observe(&self, context: &Context<'_>, done: &StatementResult) {
-        match self {
-            Self::Insert(_) => context.figures.borrow_mut().inserted = Some(done.n),
-            Self::Update(_) => super::update::observe(context, done),
-            Self::Delete(_) => context.figures.borrow_mut().deleted = Some(done.n),
+        Some("delete") => {
+            let delete = DeleteItem::parse(sent, &[])?;
+            refuse_router_fields(delete.sample_id.is_some())?;
+            let op = DeleteOp {
+                filter: delete.filter,
+                multi: delete.multi,
+                hint: delete.hint,
+                collation: delete.collation,
+                sort: None,
+            };
+            (delete.ns, WriteOp::Delete(op))
         }
+        Some(other) => bail!(
+            FailedToParse,
+            "Unrecognized op type '{other}', expected one of 'insert', 'update', 'delete'"
+        ),
+        None => bail!(FailedToParse, "Operation in 'ops' must not be empty"),
+    };
+    let ns = ns.0 as usize;
+    if ns >= namespaces {
+        bail!(BadValue, "BulkWrite ops entry has an invalid nsInfo index {ns}.");
     }
-
-    fn ns(&self) -> usize {
-        match self {
-            Self::Insert(op) => op.ns.0 as usize,
-            Self::Update(op) => op.ns.0 as usize,
-            Self::Delete(op) => op.ns.0 as usize,
-        }
-    }
-
-    fn is_multi(&self) -> bool {
-        match self {
-            Self::Insert(_) => false,
-            Self::Update(op) => op.multi,
-            Self::Delete(op) => op.multi,
-        }
-    }
+    Ok(Statement { ns, op, sent })
 }
 
 #[derive(Default)]
@@ -180,86 +159,47 @@ struct Totals {
     modified: i64,
     upserted: i64,
     deleted: i64,
+    /// `errorsOnly`.
+    errors_only: bool,
+    /// Documents of the reply's cursor.
+    results: Vec<Document>,
 }
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = BulkWriteArgs::parse(context.body, context.sequences)?;
-    write::check_count("bulkWrite", "ops", args.ops.len())?;
-    write::check_statement_ids(args.stmt_id.is_some(), args.stmt_ids.as_deref(), args.ops.len())?;
+    let ids = StatementIds {
+        first: args.stmt_id,
+        each: args.stmt_ids.clone(),
+    };
+    Writes::check("bulkWrite", "ops", args.ops.len(), &ids)?;
     let namespaces = namespaces(context, &args)?;
-    let ops = args.ops.iter().map(|doc| Op::parse(*doc)).collect::<Result<Vec<_>>>()?;
-    for op in &ops {
-        if op.ns() >= namespaces.len() {
-            bail!(BadValue, "BulkWrite ops entry has an invalid nsInfo index {}.", op.ns());
-        }
-    }
+    let statements = args.ops.iter().map(|doc| statement(*doc, namespaces.len()));
+    let writes = Writes {
+        namespaces: &namespaces,
+        statements: statements.collect::<Result<_>>()?,
+        ordered: args.ordered.is_none_or(|ordered| ordered.0),
+        bypass_validation: args.bypass_document_validation,
+        keep_empty_times: args.bypass_empty_ts_replacement,
+        variables: args.variables,
+        ids,
+        recorded: Recorded::Apart(|sent| sent.as_doc().to_document()),
+    };
     let batch_size = match args.cursor {
         Some(cursor) => CursorOptions::parse(cursor, &[])?.batch_size.map(|n| n.0 as u64),
         None => None,
     };
-    context.check_write_concern()?;
-    let session = context.retry_session()?;
-    let mut retryable = Retryable::begin(context, session.as_ref())?;
-    if retryable.is_on() && ops.iter().any(Op::is_multi) {
-        bail!(InvalidOptions, "Cannot use retryable writes with multi=true");
-    }
-    let (op_context, scope) = context.operation(args.variables)?;
-    let ordered = args.ordered.is_none_or(|ordered| ordered.0);
-    let mut progress = Progress::default();
-    let mut totals = Totals::default();
-    let mut results: Vec<Document> = Vec::new();
-    for (index, op) in ops.iter().enumerate() {
-        let id = statement_id(args.stmt_id, args.stmt_ids.as_deref(), index);
-        let outcome = match retryable.executed(id) {
-            Some(done) => {
-                progress.retried.push(id);
-                Ok(done.clone())
-            }
-            None => {
-                let stmt_id = retryable.is_on().then_some(id);
-                let run = OneOp {
-                    keep_empty_times: args.bypass_empty_ts_replacement,
-                    ns: &namespaces[op.ns()],
-                    op: &op_context,
-                    own: None,
-                    scope: scope.clone(),
-                    stmt_id,
-                    bypass_validation: args.bypass_document_validation,
-                };
-                let done = run.run(context, op, &mut progress);
-                if let Ok(done) = &done {
-                    op.observe(context, done);
-                }
-                let command = || args.ops[index].as_doc().to_document();
-                context.finish_statement(op.profiled(), &namespaces[op.ns()], command, done.as_ref().err());
-                done
-            }
-        };
-        match outcome {
-            Ok(done) => {
-                totals.add(op, &done);
-                if !args.errors_only {
-                    results.push(success(index, op, &done));
-                }
-                retryable.remember(id, done);
-            }
-            Err(error) if is_fatal(&error) => return Err(error),
-            Err(error) => {
-                totals.errors += 1;
-                results.push(failure(index, op, &error));
-                if ordered {
-                    break;
-                }
-            }
-        }
-    }
-    drop(retryable);
+    let mut totals = Totals {
+        errors_only: args.errors_only,
+        ..Totals::default()
+    };
+    let progress = execute(context, &writes, &mut totals)?;
+    let (op, _) = context.operation(None)?;
     let opening = Opening {
         batch_size: Some(batch_size.unwrap_or(u64::MAX)),
         ..Opening::of_values(
             Namespace::new("admin", "$cmd.bulkWrite"),
-            Box::new(Values::new(results)),
-            op_context,
+            Box::new(Values::new(std::mem::take(&mut totals.results))),
+            op,
         )
     };
     let read = context.current_view();
@@ -290,140 +230,30 @@ fn namespaces(context: &Context<'_>, args: &BulkWriteArgs<'_>) -> Result<Vec<Nam
     Ok(out)
 }
 
-/// What running one operation needs.
-struct OneOp<'o> {
-    keep_empty_times: bool,
-    ns: &'o Namespace,
-    op: &'o OpContext,
-    /// `op` under the statement's collation, if it has one.
-    own: Option<OpContext>,
-    scope: Scope,
-    stmt_id: Option<i32>,
-    bypass_validation: bool,
-}
-
-impl OneOp<'_> {
-    fn op(&self) -> &OpContext {
-        self.own.as_ref().unwrap_or(self.op)
-    }
-
-    fn run(mut self, context: &Context<'_>, op: &Op<'_>, progress: &mut Progress) -> Result<StatementResult> {
+impl Report for Totals {
+    fn done(&mut self, index: usize, op: &WriteOp<'_>, done: &StatementResult) {
         match op {
-            Op::Insert(insert) => self.insert(context, insert, progress),
-            Op::Update(update) => self.update(context, update, progress),
-            Op::Delete(delete) => self.delete(context, delete, progress),
-        }
-    }
-
-    fn insert(&self, context: &Context<'_>, insert: &InsertOp<'_>, progress: &mut Progress) -> Result<StatementResult> {
-        let statement = Statement {
-            index: 0,
-            doc: insert.document,
-            stmt_id: self.stmt_id,
-        };
-        let options = InsertOptions {
-            keep_empty_times: self.keep_empty_times,
-            ordered: true,
-            bypass_validation: self.bypass_validation,
-        };
-        insert_all(context, self.ns, self.op, &[statement], options, progress, |_, _| {})?;
-        match progress.errors.pop() {
-            Some(failed) => Err(failed.error),
-            None => Ok(StatementResult {
-                n: 1,
-                ..StatementResult::default()
-            }),
-        }
-    }
-
-    fn selection(
-        &mut self,
-        context: &Context<'_>,
-        filter: RawDoc<'_>,
-        sort: Option<RawDoc<'_>>,
-        hint: Option<ValueRef<'_>>,
-        collation: Option<RawDoc<'_>>,
-    ) -> Result<Selection> {
-        let collection = context.current_view().view().catalog().get(self.ns).cloned();
-        (self.own, self.scope) = read::statement(self.op, &self.scope, collation, collection.as_deref())?;
-        let mut selection = Selection::parse(Some(filter), sort, &mut self.scope)?;
-        selection.hint = read::check_hint(hint, collection.as_deref())?;
-        Ok(selection)
-    }
-
-    fn update(
-        &mut self,
-        context: &Context<'_>,
-        update: &UpdateOp<'_>,
-        progress: &mut Progress,
-    ) -> Result<StatementResult> {
-        if update.multi && update.sort.is_some_and(|sort| !sort.is_empty()) {
-            bail!(FailedToParse, "Cannot specify sort with multi=true");
-        }
-        let selection = self.selection(context, update.filter, update.sort, update.hint, update.collation)?;
-        let options = UpdateOptions {
-            array_filters: update.array_filters.map(|filters| ArrayRef::Raw(filters.0)),
-            constants: update.constants.map(DocRef::Raw),
-            multi: update.multi,
-        };
-        let statement = UpdateStatement {
-            selection,
-            q: DocRef::Raw(update.filter),
-            update: Update::parse(update.update.0, options, &mut self.scope)?,
-            upsert: update.upsert,
-            bypass_validation: self.bypass_validation,
-            images: false,
-            stmt_id: self.stmt_id,
-            keep_versions: false,
-        };
-        let done = if update.multi {
-            update_many(context, self.ns, &statement, self.op(), progress)?
-        } else {
-            update_one(context, self.ns, &statement, self.op(), progress)?
-        };
-        Ok(StatementResult {
-            n: done.matched + i64::from(done.upserted.is_some()),
-            n_modified: done.modified,
-            upserted: done.upserted,
-            value: None,
-            recovered: false,
-        })
-    }
-
-    fn delete(
-        &mut self,
-        context: &Context<'_>,
-        delete: &DeleteOp<'_>,
-        progress: &mut Progress,
-    ) -> Result<StatementResult> {
-        let selection = self.selection(context, delete.filter, None, delete.hint, delete.collation)?;
-        let n = if delete.multi {
-            delete_many(context, self.ns, &selection, self.op(), progress)?
-        } else {
-            let one = delete_one(context, self.ns, &selection, self.op(), self.stmt_id, progress)?;
-            i64::from(one.is_some())
-        };
-        Ok(StatementResult {
-            n,
-            ..StatementResult::default()
-        })
-    }
-}
-
-impl Totals {
-    fn add(&mut self, op: &Op<'_>, done: &StatementResult) {
-        match op {
-            Op::Insert(_) => self.inserted += done.n,
-            Op::Delete(_) => self.deleted += done.n,
-            Op::Update(_) => {
+            WriteOp::Insert(_) => self.inserted += done.n,
+            WriteOp::Delete(_) => self.deleted += done.n,
+            WriteOp::Update(_) => {
                 let upserted = i64::from(done.upserted.is_some());
                 self.matched += done.n - upserted;
                 self.modified += done.n_modified;
                 self.upserted += upserted;
             }
         }
+        if !self.errors_only {
+            self.results.push(success(index, op, done));
+        }
     }
 
+    fn failed(&mut self, index: usize, op: &WriteOp<'_>, error: Error) {
+        self.errors += 1;
+        self.results.push(failure(index, op, &error));
+    }
+}
+
+impl Totals {
     fn append(&self, reply: &mut RawWriter) {
         for (name, count) in [
             ("nErrors", self.errors),
@@ -438,9 +268,9 @@ impl Totals {
     }
 }
 
-fn success(index: usize, op: &Op<'_>, done: &StatementResult) -> Document {
+fn success(index: usize, op: &WriteOp<'_>, done: &StatementResult) -> Document {
     let mut out = doc! { "ok": 1.0, "idx": index as i32, "n": done.n as i32 };
-    if let Op::Update(_) = op {
+    if let WriteOp::Update(_) = op {
         out.push("nModified", done.n_modified as i32);
         if let Some(id) = &done.upserted {
             out.push("upserted", doc! { "_id": id.clone() });
@@ -449,7 +279,7 @@ fn success(index: usize, op: &Op<'_>, done: &StatementResult) -> Document {
     out
 }
 
-fn failure(index: usize, op: &Op<'_>, error: &Error) -> Document {
+fn failure(index: usize, op: &WriteOp<'_>, error: &Error) -> Document {
     let mut out = doc! { "ok": 0.0, "idx": index as i32, "code": error.code().number() };
     if let Some(extra) = error.extra() {
         for (name, value) in extra.iter() {
@@ -458,7 +288,7 @@ fn failure(index: usize, op: &Op<'_>, error: &Error) -> Document {
     }
     out.push("errmsg", error.message());
     out.push("n", 0);
-    if let Op::Update(_) = op {
+    if let WriteOp::Update(_) = op {
         out.push("nModified", 0);
     }
     debug_assert_ne!(error.code(), ErrorCode::OK, "failures have a code");

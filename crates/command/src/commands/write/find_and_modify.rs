@@ -1,22 +1,19 @@
 //! `findAndModify`: updates, replaces or removes one document and returns it.
 
 use super::WRITE_FLAGS;
-use super::update::{UpdateValue, observe};
+use super::update::UpdateValue;
 use crate::Context;
 use crate::args::{CollectionName, RawArray, Uuid};
 use crate::dispatch::CommandSpec;
 use crate::sessions::StatementResult;
-use crate::write::delete::delete_one;
-use crate::write::target::Selection;
-use crate::write::update::{UpdateStatement, update_one};
+use crate::write::prepared::Prepared;
+use crate::write::statements::{DeleteOp, UpdateOp, WriteOp};
 use crate::write::{self, Progress, Retryable};
 use crate::{names, read};
-use nestor_model::value::ArrayRef;
-use nestor_model::{DocRef, Document, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail};
+use nestor_model::{DocRef, Document, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail, raw};
 use nestor_query::env::{Env, OpContext};
 use nestor_query::matcher::MatchExpr;
 use nestor_query::projection::{Policy, Projection};
-use nestor_query::update::{Update, UpdateOptions};
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -79,8 +76,11 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let collection = context.current_view().view().catalog().get(&ns).cloned();
     let collator = read::collator(args.collation, collection.as_deref())?;
     let (op, mut scope) = context.operation_under(args.variables, collator)?;
-    let mut selection = Selection::parse(args.query, args.sort, &mut scope)?;
-    selection.hint = read::check_hint(args.hint, collection.as_deref())?;
+    let statement = statement(&args);
+    let mut prepared = Prepared::new(&statement, collection.as_deref(), &mut scope)?;
+    prepared.bypass_validation = args.bypass_document_validation;
+    prepared.images = true;
+    prepared.stmt_id = retryable.is_on().then_some(stmt_id);
     let projection = match args.fields.filter(|fields| !fields.is_empty()) {
         Some(fields) => Some(Projection::parse(DocRef::Raw(fields), &mut scope, Policy::Find)?),
         None => None,
@@ -91,52 +91,49 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             "The positional projection cannot be used with findAndModify that returns the new document"
         );
     }
-    let logged = retryable.is_on().then_some(stmt_id);
-    let project = |doc: RawDocBuf| project(doc, projection.as_ref(), &selection.filter, &op);
-    let done = if args.remove {
-        let removed = delete_one(context, &ns, &selection, &op, logged, &mut progress)?;
-        StatementResult {
-            n: i64::from(removed.is_some()),
-            value: removed.map(project).transpose()?,
-            ..StatementResult::default()
-        }
+    let mut written = prepared.run(context, &ns, &op, &mut progress)?;
+    let shown = if args.new {
+        written.new.take()
     } else {
-        let update = args.update.map_or(ValueRef::Missing, |u| u.0);
-        let options = UpdateOptions {
-            array_filters: args.array_filters.map(|filters| ArrayRef::Raw(filters.0)),
-            constants: None,
-            multi: false,
-        };
-        let statement = UpdateStatement {
-            selection: selection.clone(),
-            q: args.query.map_or(nestor_model::value::EMPTY_DOC, DocRef::Raw),
-            update: Update::parse(update, options, &mut scope)?,
-            upsert: args.upsert,
-            bypass_validation: args.bypass_document_validation,
-            images: true,
-            stmt_id: logged,
-            keep_versions: true,
-        };
-        let updated = update_one(context, &ns, &statement, &op, &mut progress)?;
-        let shown = if args.new { updated.new } else { updated.old };
-        StatementResult {
-            n: updated.matched + i64::from(updated.upserted.is_some()),
-            n_modified: updated.modified,
-            upserted: updated.upserted,
-            value: shown.map(project).transpose()?,
-            recovered: false,
-        }
+        written.old.take()
+    };
+    let project = |doc: RawDocBuf| project(doc, projection.as_ref(), &prepared.selection.filter, &op);
+    let done = StatementResult {
+        value: shown.map(project).transpose()?,
+        ..written.into_result()
     };
     append(reply, args.remove, &done);
-    if args.remove {
-        context.figures.borrow_mut().deleted = Some(done.n);
-    } else {
-        observe(context, &done);
-    }
+    statement.observe(context, &done);
     context.figures.borrow_mut().returned = Some(u64::from(done.value.is_some()));
-    retryable.remember(stmt_id, done);
+    retryable.remember(stmt_id, || done);
     drop(retryable);
     context.finish_write(progress, reply)
+}
+
+/// What it does to the document that it finds.
+fn statement<'a>(args: &FindAndModifyArgs<'a>) -> WriteOp<'a> {
+    let filter = args.query.unwrap_or(raw::EMPTY);
+    // The collation is the command's: its variables are under it too.
+    match args.update {
+        Some(update) => WriteOp::Update(UpdateOp {
+            filter,
+            update: update.0,
+            constants: None,
+            multi: false,
+            upsert: args.upsert,
+            array_filters: args.array_filters,
+            hint: args.hint,
+            collation: None,
+            sort: args.sort,
+        }),
+        None => WriteOp::Delete(DeleteOp {
+            filter,
+            multi: false,
+            hint: args.hint,
+            collation: None,
+            sort: args.sort,
+        }),
+    }
 }
 
 fn check(args: &FindAndModifyArgs<'_>) -> Result<()> {

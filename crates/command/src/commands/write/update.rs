@@ -4,17 +4,11 @@ use super::WRITE_FLAGS;
 use crate::Context;
 use crate::args::{Arg, CollectionName, RawArray, StrictBool, Uuid};
 use crate::dispatch::CommandSpec;
-use crate::profiler::record::Op;
-use crate::sessions::StatementResult;
-use crate::write::insert::is_fatal;
-use crate::write::target::Selection;
-use crate::write::update::{UpdateStatement, Updated, update_many, update_one};
-use crate::write::{self, Progress, Retryable, WriteError, statement_id};
-use crate::{names, read};
-use nestor_model::value::ArrayRef;
-use nestor_model::{DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail};
-use nestor_query::env::{OpContext, Scope};
-use nestor_query::update::{Update, UpdateOptions};
+use crate::names;
+use crate::write;
+use crate::write::reply::Totals;
+use crate::write::statements::{Recorded, Statement, StatementIds, UpdateOp, WriteOp, Writes, execute};
+use nestor_model::{Document, RawDoc, RawWriter, Result, ValueRef, bail};
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -75,90 +69,48 @@ impl<'a> Arg<'a> for UpdateValue<'a> {
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = UpdateArgs::parse(context.body, context.sequences)?;
     let ns = names::collection(context.db(), args.coll.0)?;
-    write::check_count("update", "updates", args.updates.len())?;
-    write::check_statement_ids(args.stmt_id.is_some(), args.stmt_ids.as_deref(), args.updates.len())?;
+    let ids = StatementIds {
+        first: args.stmt_id,
+        each: args.stmt_ids,
+    };
+    Writes::check("update", "updates", args.updates.len(), &ids)?;
     write::check_document_namespace(&ns)?;
     write::refuse_encryption(args.encryption_information)?;
     write::check_uuid(context, &ns, args.collection_uuid)?;
-    context.check_write_concern()?;
-    let items = args
-        .updates
-        .iter()
-        .map(|doc| UpdateItem::parse(*doc, &[]))
-        .collect::<Result<Vec<_>>>()?;
-    let session = context.retry_session()?;
-    let mut retryable = Retryable::begin(context, session.as_ref())?;
-    if retryable.is_on() && items.iter().any(|item| item.multi) {
-        bail!(InvalidOptions, "Cannot use retryable writes with multi=true");
-    }
-    let (op, mut scope) = context.operation(args.variables)?;
-    let mut progress = Progress::default();
-    let (mut n, mut n_modified) = (0i64, 0i64);
-    let mut upserted: Vec<(usize, Value)> = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        let id = statement_id(args.stmt_id, args.stmt_ids.as_deref(), index);
-        let result = match retryable.executed(id) {
-            Some(done) => {
-                progress.retried.push(id);
-                Ok(done.clone())
-            }
-            None => {
-                let stmt_id = retryable.is_on().then_some(id);
-                let bypass = args.bypass_document_validation;
-                let done = run_item(context, &ns, item, (&op, &mut scope), stmt_id, bypass, &mut progress);
-                if let Ok(done) = &done {
-                    observe(context, done);
-                }
-                let command = || described(args.updates[index]);
-                context.finish_statement(Op::UPDATE, &ns, command, done.as_ref().err());
-                done
-            }
-        };
-        match result {
-            Ok(done) => {
-                n += done.n;
-                n_modified += done.n_modified;
-                if let Some(id) = &done.upserted {
-                    upserted.push((index, id.clone()));
-                }
-                retryable.remember(id, done);
-            }
-            Err(error) if is_fatal(&error) => return Err(error),
-            Err(error) => {
-                progress.errors.push(WriteError { index, error });
-                if args.ordered.is_none_or(|ordered| ordered.0) {
-                    break;
-                }
-            }
+    let writes = Writes {
+        namespaces: std::slice::from_ref(&ns),
+        statements: args.updates.iter().map(|doc| statement(*doc)).collect::<Result<_>>()?,
+        ordered: args.ordered.is_none_or(|ordered| ordered.0),
+        bypass_validation: args.bypass_document_validation,
+        keep_empty_times: args.bypass_empty_ts_replacement,
+        variables: args.variables,
+        ids,
+        recorded: Recorded::Apart(described),
+    };
+    let mut totals = Totals::default();
+    let progress = execute(context, &writes, &mut totals)?;
+    totals.finish(context, progress, true, reply)
+}
+
+fn statement(sent: RawDoc<'_>) -> Result<Statement<'_>> {
+    let op = WriteOp::Update(UpdateItem::parse(sent, &[])?.into());
+    Ok(Statement { ns: 0, op, sent })
+}
+
+impl<'a> From<UpdateItem<'a>> for UpdateOp<'a> {
+    fn from(item: UpdateItem<'a>) -> Self {
+        Self {
+            filter: item.q,
+            update: item.u.0,
+            constants: item.constants,
+            multi: item.multi,
+            upsert: item.upsert,
+            array_filters: item.array_filters,
+            hint: item.hint,
+            collation: item.collation,
+            sort: item.sort,
         }
     }
-    write::append_count(reply, "n", n);
-    append_upserted(reply, &upserted);
-    write::append_count(reply, "nModified", n_modified);
-    drop(retryable);
-    context.finish_write(progress, reply)
-}
-
-fn append_upserted(reply: &mut RawWriter, upserted: &[(usize, Value)]) {
-    if upserted.is_empty() {
-        return;
-    }
-    reply.begin_array("upserted");
-    for (i, (index, id)) in upserted.iter().enumerate() {
-        reply.begin_document_at(i);
-        reply.append("index", *index as i32);
-        reply.append("_id", id);
-        reply.end();
-    }
-    reply.end();
-}
-
-/// Tells the profiler what an update did.
-pub(super) fn observe(context: &Context<'_>, done: &StatementResult) {
-    let mut figures = context.figures.borrow_mut();
-    figures.upsert = done.upserted.is_some();
-    figures.matched = Some(done.n - i64::from(figures.upsert));
-    figures.modified = Some(done.n_modified);
 }
 
 /// A statement as the profiler shows it: as it was sent, and what it left out.
@@ -170,51 +122,4 @@ fn described(statement: RawDoc<'_>) -> Document {
         }
     }
     out
-}
-
-fn run_item(
-    context: &Context<'_>,
-    ns: &Namespace,
-    item: &UpdateItem<'_>,
-    (op, scope): (&OpContext, &mut Scope),
-    stmt_id: Option<i32>,
-    bypass_validation: bool,
-    progress: &mut Progress,
-) -> Result<StatementResult> {
-    if item.multi && item.sort.is_some_and(|sort| !sort.is_empty()) {
-        bail!(FailedToParse, "Cannot specify sort with multi=true");
-    }
-    let collection = context.current_view().view().catalog().get(ns).cloned();
-    let (own, mut scope) = read::statement(op, scope, item.collation, collection.as_deref())?;
-    let op = own.as_ref().unwrap_or(op);
-    let hint = read::check_hint(item.hint, collection.as_deref())?;
-    let mut selection = Selection::parse(Some(item.q), item.sort, &mut scope)?;
-    selection.hint = hint;
-    let options = UpdateOptions {
-        array_filters: item.array_filters.map(|filters| ArrayRef::Raw(filters.0)),
-        constants: item.constants.map(DocRef::Raw),
-        multi: item.multi,
-    };
-    let statement = UpdateStatement {
-        selection,
-        q: DocRef::Raw(item.q),
-        update: Update::parse(item.u.0, options, &mut scope)?,
-        upsert: item.upsert,
-        bypass_validation,
-        images: false,
-        stmt_id,
-        keep_versions: false,
-    };
-    let done: Updated = if item.multi {
-        update_many(context, ns, &statement, op, progress)?
-    } else {
-        update_one(context, ns, &statement, op, progress)?
-    };
-    Ok(StatementResult {
-        n: done.matched + i64::from(done.upserted.is_some()),
-        n_modified: done.modified,
-        upserted: done.upserted,
-        value: None,
-        recovered: false,
-    })
 }
