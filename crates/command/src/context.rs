@@ -4,6 +4,7 @@ use crate::connection::Connection;
 use crate::dispatch::CommandSpec;
 use crate::figures::Figures;
 use crate::generic::Generic;
+use crate::operation::{Described, Shape};
 use crate::profiler::record::Observed;
 use crate::query_settings::Entry;
 use crate::request::{Park, Sequence, Wait};
@@ -11,6 +12,7 @@ use crate::service::Service;
 use crate::transaction::{State, Transaction};
 use nestor_exec::Interrupt;
 use nestor_model::{Document, RawDoc, RawDocBuf, Timestamp};
+use nestor_planner::FindQuery;
 use nestor_storage::Lsn;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex};
@@ -44,6 +46,8 @@ pub struct Context<'r> {
     pub txn: RefCell<Option<Box<Transaction>>>,
     /// Where that transaction collects its operations.
     pub txn_operations: Option<Arc<Mutex<Vec<RawDocBuf>>>>,
+    /// The operation that it prepared, as far as it says.
+    pub described: RefCell<Option<Described<'r>>>,
     /// What is set for queries of its shape.
     pub query_settings: RefCell<Option<Arc<Entry>>>,
     /// What it counted.
@@ -87,5 +91,17 @@ impl<'r> Context<'r> {
     /// The database the command names.
     pub fn db(&self) -> &'r str {
         self.generic.db
+    }
+
+    /// Tells those who watch which operation the command is.
+    pub fn describe(&self, shape: Shape<'r>) {
+        *self.described.borrow_mut() = Some(Described { shape, query: None });
+    }
+
+    /// Tells those who watch which query finds the documents of the operation described before.
+    pub fn describe_query(&self, query: FindQuery) {
+        if let Some(described) = &mut *self.described.borrow_mut() {
+            described.query = Some(query);
+        }
     }
 }

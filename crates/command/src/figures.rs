@@ -70,7 +70,9 @@ impl Context<'_> {
         summary::leaves(root, plan);
         // A getMore goes on with a scan that was counted.
         if plan.iter().any(|leaf| leaf.stage == "COLLSCAN") && self.spec.name != "getMore" {
-            let is_tailable = self.body.get("tailable").is_some_and(|tailable| tailable.truthy());
+            let described = self.described.borrow();
+            let query = described.as_ref().and_then(|described| described.query.as_ref());
+            let is_tailable = query.is_some_and(|query| query.tailable);
             self.figures.borrow_mut().collection_scan = Some(CollectionScan { is_tailable });
         }
     }

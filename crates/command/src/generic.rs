@@ -212,7 +212,8 @@ impl<'a> Generic<'a> {
         Ok(())
     }
 
-    fn check_concerns(&self, spec: &CommandSpec) -> Result<()> {
+    /// Refuses a read or write concern that the command does not take.
+    pub fn check_concerns(&self, spec: &CommandSpec) -> Result<()> {
         if self.has_write_concern && !spec.flags.has(Flags::WRITE_CONCERN) {
             bail!(InvalidOptions, "Command {} does not support writeConcern", spec.name);
         }
@@ -370,16 +371,21 @@ impl Api<'_> {
         if version != "1" {
             bail!(APIVersionError, "API version must be \"1\"");
         }
-        if self.strict == Some(true) && !spec.flags.has(Flags::API_V1) {
-            let name = body.iter().next().map_or(spec.name, |(name, _)| name);
-            bail!(
-                APIStrictError,
-                "Provided apiStrict:true, but the command {name} is not in API Version 1. Information on supported commands and migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api"
-            );
-        }
         if self.strict == Some(true) {
-            api_strict::check_fields(spec.name, body)?;
+            check_strict(body, spec)?;
         }
         Ok(())
     }
+}
+
+/// Refuses what is not in API version 1: the command, or a field of it.
+pub fn check_strict(body: RawDoc<'_>, spec: &CommandSpec) -> Result<()> {
+    if !spec.flags.has(Flags::API_V1) {
+        let name = body.iter().next().map_or(spec.name, |(name, _)| name);
+        bail!(
+            APIStrictError,
+            "Provided apiStrict:true, but the command {name} is not in API Version 1. Information on supported commands and migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api"
+        );
+    }
+    api_strict::check_fields(spec.name, body)
 }

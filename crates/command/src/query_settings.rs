@@ -6,7 +6,7 @@
 //! Source: manual, "setQuerySettings", "removeQuerySettings", "$querySettings".
 
 use crate::Context;
-use crate::query_shape;
+use crate::operation::{Operation, Shape};
 use crate::write::Progress;
 use crate::write::replace::{read_by_id, replace_by_id};
 use nestor_model::{
@@ -41,6 +41,8 @@ struct IndexHint {
 pub struct Entry {
     /// Hash of the shape.
     pub hash: String,
+    /// The shape.
+    pub shape: Document,
     /// A query of that shape, with its `$db`.
     pub representative: Document,
     /// As it was set.
@@ -51,11 +53,11 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Settings for the shape of `representative`.
+    /// Settings for `shape`, that of `representative`.
     ///
     /// Errors: 2 an unknown framework, 7746608 two hints for one collection, 8727500 and 8727501 a namespace without
     /// database or collection, 9 for what is no index, and those of wrong and unknown fields.
-    pub fn new(hash: String, representative: Document, settings: Document) -> Result<Self> {
+    pub fn new(hash: String, shape: Document, representative: Document, settings: Document) -> Result<Self> {
         let text = |name: &str| representative.get(name).and_then(ValueRef::as_str).unwrap_or_default();
         let coll = representative.iter().next().and_then(|(_, first)| first.as_str());
         Ok(Self {
@@ -63,6 +65,7 @@ impl Entry {
             reject: settings.get("reject").is_some_and(ValueRef::truthy),
             hints: check(settings.as_ref())?,
             hash,
+            shape,
             representative,
             settings,
         })
@@ -97,23 +100,19 @@ impl Entry {
         }
     }
 
-    /// The shape that has the hash.
-    pub fn shape(&self) -> Document {
-        let name = self.representative.iter().next().map_or("", |(name, _)| name);
-        query_shape::of_command(name, &self.ns, self.representative.to_raw().as_raw())
-    }
-
-    fn parse(doc: DocRef<'_>) -> Result<Self> {
+    fn parse(doc: DocRef<'_>, shape_of: ShapeOf) -> Result<Self> {
         let part = |name: &str| doc.get(name).and_then(ValueRef::as_document).map(DocRef::to_document);
         let hash = doc.get("queryShapeHash").and_then(ValueRef::as_str).unwrap_or_default();
         let (settings, representative) = (part("settings"), part("representativeQuery"));
-        Self::new(
-            hash.to_owned(),
-            representative.unwrap_or_default(),
-            settings.unwrap_or_default(),
-        )
+        let representative = representative.unwrap_or_default();
+        // What an earlier version took for a query keeps its settings even if it is none any more.
+        let shape = shape_of(representative.to_raw().as_raw()).unwrap_or_default();
+        Self::new(hash.to_owned(), shape, representative, settings.unwrap_or_default())
     }
 }
+
+/// Tells the shape of a query as it is stored, with its `$db`.
+pub type ShapeOf = fn(RawDoc<'_>) -> Result<Document>;
 
 /// All settings.
 #[derive(Debug, Default)]
@@ -126,7 +125,7 @@ pub struct QuerySettings {
 
 impl QuerySettings {
     /// The settings that were stored. What cannot be understood is left out.
-    pub fn load(engine: &Engine) -> Result<Self> {
+    pub fn load(engine: &Engine, shape_of: ShapeOf) -> Result<Self> {
         let out = Self::default();
         let stored = read_by_id(engine, &namespace(), ID)?;
         let entries = stored.as_ref().and_then(|doc| doc.get("settingsArray"));
@@ -134,7 +133,7 @@ impl QuerySettings {
         out.replace(
             entries
                 .iter()
-                .filter_map(|entry| Entry::parse(entry.as_document()?).ok())
+                .filter_map(|entry| Entry::parse(entry.as_document()?, shape_of).ok())
                 .map(|entry| (entry.hash.clone(), Arc::new(entry)))
                 .collect(),
         );
@@ -152,17 +151,16 @@ impl QuerySettings {
         self.by_hash.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What is set for queries of the shape of `command`, if anything. Costs one load while nothing is set at all.
-    pub fn of(&self, name: &str, ns: &Namespace, command: RawDoc<'_>) -> Option<Arc<Entry>> {
+    /// What is set for queries of that shape, if anything. Costs one load while nothing is set at all.
+    pub fn of(&self, shape: &Shape<'_>) -> Option<Arc<Entry>> {
         if !self.any.load(Ordering::Acquire) {
             return None;
         }
         let by_hash = self.by_hash.read().unwrap_or_else(PoisonError::into_inner);
-        if !by_hash.values().any(|entry| entry.ns == *ns) {
+        if !by_hash.values().any(|entry| entry.ns == shape.ns) {
             return None;
         }
-        let hash = query_shape::hash(&query_shape::of_command(name, ns, command));
-        by_hash.get(&hash).cloned()
+        by_hash.get(&shape.hash()).cloned()
     }
 
     /// Changes the settings: stores what `change` makes of them, then lets queries see it.
@@ -286,19 +284,19 @@ fn index_hint(hint: RawDoc<'_>) -> Result<IndexHint> {
 }
 
 impl Context<'_> {
-    /// Looks up what is set for queries of the shape of the command that runs, for all that it plans from here on.
-    /// Error: 411 when those are refused.
-    pub fn look_up_settings(&self, ns: &Namespace) -> Result<()> {
-        if let Some(entry) = self.service.query_settings.of(self.spec.name, ns, self.body) {
+    /// Looks up what is set for operations of that shape, for all that is planned from here on. Error: 411 when those are
+    /// refused.
+    pub fn look_up_settings(&self, shape: &Shape<'_>) -> Result<()> {
+        if let Some(entry) = self.service.query_settings.of(shape) {
             entry.check_rejection()?;
             *self.query_settings.borrow_mut() = Some(entry);
         }
         Ok(())
     }
 
-    /// As [`Context::look_up_settings`], for a command that is explained: it may be one that is refused.
-    pub fn show_settings(&self, name: &str, ns: &Namespace, command: RawDoc<'_>) {
-        *self.query_settings.borrow_mut() = self.service.query_settings.of(name, ns, command);
+    /// As [`Context::look_up_settings`], for an operation that is explained: it may be one that is refused.
+    pub fn show_settings(&self, shape: &Shape<'_>) {
+        *self.query_settings.borrow_mut() = self.service.query_settings.of(shape);
     }
 
     /// What is set, as explain shows it.
@@ -324,6 +322,14 @@ impl Context<'_> {
         let is_set = !is_range && settings.as_ref().is_some_and(|entry| entry.restrict(ns, query));
         is_set || self.apply_index_filter(ns, query, written)
     }
+
+    /// As [`Context::restrict_indexes`], for the query of a prepared operation.
+    pub fn restrict(&self, operation: &mut Operation<'_>) -> bool {
+        let written = operation.shape.words.written();
+        let ns = operation.shape.ns.clone();
+        let query = operation.query_mut();
+        query.is_some_and(|query| self.restrict_indexes(&ns, query, written))
+    }
 }
 
 #[cfg(test)]
@@ -333,7 +339,7 @@ mod tests {
 
     fn entry(settings: Document) -> Result<Entry> {
         let query = doc! { "find": "c", "filter": doc! { "a": 1 }, "$db": "d" };
-        Entry::new("0".into(), query, settings)
+        Entry::new("0".into(), doc! {}, query, settings)
     }
 
     fn hints(hints: Vec<Document>) -> Document {

@@ -193,7 +193,7 @@ impl State {
             .map(|entry| {
                 let mut out = entry.to_document();
                 if debug_shape {
-                    out.push("debugQueryShape", entry.shape());
+                    out.push("debugQueryShape", entry.shape.clone());
                 }
                 out
             })

@@ -2,6 +2,7 @@
 
 use crate::api_use::PastUse;
 use crate::bootstrap;
+use crate::commands::plans::settings::stored_shape;
 use crate::commands::query::get_more;
 use crate::commands::replication::hello;
 use crate::commands::security;
@@ -158,7 +159,7 @@ impl Service {
         };
         let node = Node::new(options.process.clone());
         let cursors = Arc::new(Cursors::new(seed));
-        let query_settings = QuerySettings::load(&engine);
+        let query_settings = QuerySettings::load(&engine, stored_shape);
         if let Err(error) = &query_settings {
             let attr = nestor_model::doc! { "error": error.to_string() };
             node.log()
@@ -381,6 +382,7 @@ impl Service {
                 at_cluster_time: Cell::new(None),
                 txn: RefCell::new(None),
                 txn_operations: None,
+                described: RefCell::default(),
                 query_settings: RefCell::default(),
                 figures: RefCell::default(),
                 statement_started: Cell::new(started),

@@ -1,6 +1,7 @@
 //! Document validation: a collection's validator applied to what is written.
 
 use crate::Context;
+use crate::service::Service;
 use nestor_exec::catalog;
 use nestor_model::{RawDoc, Result, Value, doc};
 use nestor_query::env::OpContext;
@@ -15,12 +16,13 @@ const LOG_ID: u32 = 20294;
 pub struct Validator<'c> {
     rules: Arc<schema::Validator>,
     namespace: String,
-    context: &'c Context<'c>,
+    service: &'c Service,
+    connection: i64,
 }
 
 impl<'c> Validator<'c> {
     /// The validator to apply to writes into `collection`, if there is one and it is not bypassed.
-    pub fn of(context: &'c Context<'c>, collection: &Collection, bypass: bool) -> Result<Option<Self>> {
+    pub fn of(context: &Context<'c>, collection: &Collection, bypass: bool) -> Result<Option<Self>> {
         if bypass {
             return Ok(None);
         }
@@ -28,7 +30,8 @@ impl<'c> Validator<'c> {
         Ok(rules.map(|rules| Self {
             rules,
             namespace: collection.ns.to_string(),
-            context,
+            service: context.service,
+            connection: context.conn.id,
         }))
     }
 
@@ -60,10 +63,10 @@ impl<'c> Validator<'c> {
 
     fn log(&self, doc: RawDoc<'_>, error: &nestor_model::Error) {
         let info = error.extra().and_then(|extra| extra.get("errInfo"));
-        self.context.service.node.log().warn(
+        self.service.node.log().warn(
             "STORAGE",
             LOG_ID,
-            &format!("conn{}", self.context.conn.id),
+            &format!("conn{}", self.connection),
             "Document would fail validation",
             doc! {
                 "namespace": self.namespace.as_str(),

@@ -6,6 +6,7 @@ pub mod diagnostic;
 pub mod indexes;
 pub mod ping;
 pub mod plans;
+pub mod prepare;
 pub mod query;
 pub mod replication;
 pub mod security;

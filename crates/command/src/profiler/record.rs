@@ -2,11 +2,10 @@
 
 use super::{Settings, store};
 use crate::Context;
-use crate::commands::query::find::plan_shape;
 use crate::commands::replication::client_metadata::app_name;
 use crate::connection::Connection;
 use crate::figures::{Figures, plan_summary};
-use crate::query_shape;
+use crate::operation::Described;
 use crate::service::Service;
 use nestor_model::extjson::{self, Form};
 use nestor_model::{Document, Error, Namespace, RawDoc, Value, ValueRef, doc};
@@ -85,23 +84,15 @@ struct Shapes {
 }
 
 impl Shapes {
-    /// The shapes of the command that `context` ran, worked out again from its text.
+    /// The shapes of the operation that `context` ran.
     fn of(context: &Context<'_>) -> Self {
-        let name = context.spec.name;
-        if !matches!(name, "find" | "aggregate" | "distinct") {
+        let described = context.described.borrow();
+        let Some(Described { shape, query }) = described.as_ref() else {
             return Self::default();
-        }
-        let ns = Namespace::new(
-            context.db(),
-            crate::top::collection_of(name, context.body).unwrap_or_default(),
-        );
+        };
         Self {
-            // A lookup by _id has no plan to share.
-            plan: match (name, context.figures.borrow().id_lookup) {
-                ("find", false) => plan_shape(context, &ns).ok(),
-                _ => None,
-            },
-            query: Some(query_shape::hash(&query_shape::of_command(name, &ns, context.body))),
+            plan: query.as_ref().map(|query| shape.plan_hash(query)),
+            query: Some(shape.hash()),
         }
     }
 }
@@ -120,11 +111,14 @@ impl Observed {
     pub fn command(context: &Context<'_>, took: Duration) -> Self {
         let name = context.spec.name;
         let is_envelope = matches!(name, "update" | "delete");
-        let ns = if is_envelope {
-            format!("{}.$cmd", context.db())
-        } else {
-            namespace(name, context.body, context.db())
+        let described = context.described.borrow();
+        let named = described.as_ref().map(|described| &described.shape.ns);
+        let ns = match named.filter(|ns| !ns.coll.is_empty()) {
+            _ if is_envelope => format!("{}.$cmd", context.db()),
+            Some(ns) => ns.to_string(),
+            None => namespace(name, context.body, context.db()),
         };
+        drop(described);
         Self {
             is_envelope,
             shapes: Shapes::of(context),

@@ -47,13 +47,19 @@ impl Selection {
         })
     }
 
-    /// The plan that finds them in `collection`; at most `limit`.
-    pub fn plan(&self, context: &Context<'_>, collection: &Arc<Collection>, limit: Option<u64>) -> Result<BoxOperator> {
+    /// The query that finds them; at most `limit`.
+    pub fn query(&self, limit: Option<u64>) -> FindQuery {
         let mut query = FindQuery::all(self.filter.clone());
         query.collation.clone_from(&self.collation);
         query.sort = self.sort.clone();
         self.hint.apply(&mut query);
         query.limit = limit;
+        query
+    }
+
+    /// The plan that finds them in `collection`; at most `limit`.
+    pub fn plan(&self, context: &Context<'_>, collection: &Arc<Collection>, limit: Option<u64>) -> Result<BoxOperator> {
+        let mut query = self.query(limit);
         context.apply_index_filter(&collection.ns, &mut query, Written::default());
         find(&query, Written::default(), collection)
     }

@@ -1,12 +1,9 @@
 //! What a view may be on: not on itself through others, not on too many, and on no view of another collation.
 
+use crate::operation::bases;
 use nestor_exec::pipeline::{VIEW_DEPTH_MAX, resolve};
-use nestor_model::collection_options::ViewDefinition;
-use nestor_model::value::ArrayRef;
 use nestor_model::{CollectionOptions, ErrorCode, Namespace, Result, bail};
-use nestor_query::Scope;
 use nestor_query::collation::Collator;
-use nestor_query::stage::{ParseContext, Pipeline, Place};
 use nestor_storage::{View, WriteSet};
 
 /// Checks the options that view `ns` is to have against the other views. The commit will conflict if another changed one
@@ -73,28 +70,6 @@ fn descend(
     path.pop();
     seen.push((ns.clone(), below + 1));
     Ok(below + 1)
-}
-
-/// What a view reads: the collection it is on, and those that its pipeline names.
-fn bases(ns: &Namespace, view: Option<&ViewDefinition>, collator: Option<&Collator>) -> Result<Vec<Namespace>> {
-    let mut bases = Vec::new();
-    if let Some(view) = view {
-        bases.push(Namespace::new(ns.db.clone(), view.on.clone()));
-        pipeline_namespaces(ns, view.pipeline.as_ref(), collator, &mut bases)?;
-    }
-    Ok(bases)
-}
-
-fn pipeline_namespaces(
-    ns: &Namespace,
-    pipeline: ArrayRef<'_>,
-    collator: Option<&Collator>,
-    found: &mut Vec<Namespace>,
-) -> Result<()> {
-    let mut scope = Scope::new().with_collator(collator.cloned());
-    let mut context = ParseContext::new(&mut scope, ns.clone(), Place::View);
-    Pipeline::parse(pipeline, &mut context)?.involved_namespaces(found);
-    Ok(())
 }
 
 #[cfg(test)]

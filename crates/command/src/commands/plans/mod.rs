@@ -2,7 +2,7 @@
 
 mod clear;
 mod filters;
-mod settings;
+pub(crate) mod settings;
 
 use crate::Context;
 use crate::dispatch::CommandSpec;

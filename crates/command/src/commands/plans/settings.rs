@@ -1,15 +1,15 @@
 //! `setQuerySettings` and `removeQuerySettings`.
 
 use crate::Context;
-use crate::commands::query::aggregate::AggregateArgs;
-use crate::commands::query::distinct::DistinctArgs;
-use crate::commands::query::find::{FindArgs, express_id};
+use crate::commands::query::aggregate::{self, AggregateArgs};
+use crate::commands::query::distinct::{self, DistinctArgs};
+use crate::commands::query::find::{self, FindArgs};
 use crate::dispatch::{CommandSpec, Flags};
+use crate::operation::{self, Shape};
 use crate::query_settings::Entry;
-use crate::query_shape;
 use crate::read::{self, Target};
 use crate::write::Progress;
-use nestor_model::{ArrayRef, DocRef, Document, Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
+use nestor_model::{ArrayRef, DocRef, Document, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_query::stage::{ParseContext, Pipeline, Place};
 use std::sync::Arc;
 
@@ -46,8 +46,15 @@ crate::args! {
 
 /// A shape as the commands take it.
 enum Which {
-    /// By a query that has it, with its hash.
-    Query(String, Document),
+    /// By a query that has it.
+    Query {
+        /// The hash of the shape.
+        hash: String,
+        /// The shape.
+        shape: Document,
+        /// The query.
+        query: Document,
+    },
     /// By its hash.
     Hash(String),
 }
@@ -62,8 +69,12 @@ impl Which {
                 Ok(Self::Hash(hash.to_ascii_uppercase()))
             }
             ValueRef::Document(DocRef::Raw(query)) => {
-                let hash = hash_of(context, query)?;
-                Ok(Self::Query(hash, query.as_doc().to_document()))
+                let shape = shape_of(context, query)?;
+                Ok(Self::Query {
+                    hash: operation::hash(&shape),
+                    shape,
+                    query: query.as_doc().to_document(),
+                })
             }
             other => Err(crate::args::wrong_type(
                 format_args!("{command}.{command}"),
@@ -75,7 +86,7 @@ impl Which {
 
     fn hash(&self) -> &str {
         match self {
-            Self::Query(hash, _) | Self::Hash(hash) => hash,
+            Self::Query { hash, .. } | Self::Hash(hash) => hash,
         }
     }
 }
@@ -91,9 +102,9 @@ fn set(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let settings = &context.service.query_settings;
     let entry = settings.change(context, &mut progress, |entries| {
         let old = entries.get(which.hash());
-        let representative = match (&which, old) {
-            (Which::Query(_, query), _) => query.clone(),
-            (_, Some(old)) => old.representative.clone(),
+        let (shape, representative) = match (&which, old) {
+            (Which::Query { shape, query, .. }, _) => (shape.clone(), query.clone()),
+            (_, Some(old)) => (old.shape.clone(), old.representative.clone()),
             (_, None) => bail!(
                 7_746_401,
                 "New query settings can only be created with a query instance, but a query hash was given."
@@ -112,7 +123,7 @@ fn set(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             ("indexHints", ValueRef::Array(hints)) => hints.is_empty(),
             _ => false,
         });
-        let entry = Arc::new(Entry::new(which.hash().to_owned(), representative, merged)?);
+        let entry = Arc::new(Entry::new(which.hash().to_owned(), shape, representative, merged)?);
         if is_default {
             bail!(
                 7_746_604,
@@ -140,79 +151,103 @@ fn remove(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     context.finish_concern(progress.last, reply, false)
 }
 
-/// The hash of a query's shape, once it is known to be a good query.
+/// The shape of a query, once it is known to be a good query.
 ///
 /// Errors: 7746402 for other commands, 7746606 for lookups by `_id`, which nothing can be set for, 8584900 and 8584901
 /// for the server's own databases and collections, and those of the query.
-fn hash_of(context: &Context<'_>, query: RawDoc<'_>) -> Result<String> {
-    let Some((name, first)) = query.iter().next() else {
-        bail!(7_746_402, "QueryShape can not be computed for an empty command");
-    };
-    if !matches!(name, "find" | "aggregate" | "distinct") {
-        bail!(7_746_402, "QueryShape can not be computed for command: {name}");
-    }
-    let Some(db) = query.get("$db") else {
-        bail!(40414, "BSON field '{name}.$db' is missing but a required field");
-    };
-    let ValueRef::String(db) = db else {
-        return Err(crate::args::wrong_type(
-            format_args!("{name}.$db"),
-            db.bson_type(),
-            "string",
-        ));
-    };
-    let coll = match first {
-        ValueRef::String(coll) => crate::names::collection(db, coll)?.coll,
-        _ if name == "aggregate" => nestor_model::Str::default(),
-        other => bail!(
-            InvalidNamespace,
-            "collection name has invalid type {}",
-            other.bson_type().alias()
-        ),
-    };
-    if matches!(db, "admin" | "config" | "local") {
+fn shape_of(context: &Context<'_>, query: RawDoc<'_>) -> Result<Document> {
+    let query = Representative::parse(query)?;
+    let ns = &query.shape.ns;
+    if matches!(ns.db.as_str(), "admin" | "config" | "local") {
         bail!(
             8_584_900,
-            "{name} queries on the internal database '{db}' cannot have query settings"
+            "{} queries on the internal database '{}' cannot have query settings",
+            query.shape.command,
+            ns.db
         );
     }
-    if coll.starts_with("system.") {
+    if ns.coll.starts_with("system.") {
         bail!(
             8_584_901,
-            "queries on the system collection '{coll}' cannot have query settings"
+            "queries on the system collection '{}' cannot have query settings",
+            ns.coll
         );
     }
-    let ns = Namespace::new(db, coll);
-    check(context, name, &ns, query)?;
-    Ok(query_shape::hash(&query_shape::of_command(name, &ns, query)))
+    query.check(context)?;
+    Ok(query.shape.document())
 }
 
-/// Parses the query, to find what is wrong with it.
-fn check(context: &Context<'_>, name: &str, ns: &Namespace, query: RawDoc<'_>) -> Result<()> {
-    match name {
-        "find" => {
-            let args = FindArgs::parse(query, &[])?;
-            debug_assert!(matches!(args.target, Target::Name(_)), "the collection is named");
-            if express_id(&args).is_some() {
-                bail!(
-                    7_746_606,
-                    "setQuerySettings command cannot be used on find queries that are lookups by _id"
-                );
+/// The shape of a query that settings were stored for.
+///
+/// Errors: those of its arguments.
+pub(crate) fn stored_shape(query: RawDoc<'_>) -> Result<Document> {
+    Ok(Representative::parse(query)?.shape.document())
+}
+
+/// A query with its `$db`, which stands for all of its shape.
+struct Representative<'a> {
+    shape: Shape<'a>,
+    /// It is a lookup by `_id`.
+    is_express: bool,
+}
+
+impl<'a> Representative<'a> {
+    fn parse(query: RawDoc<'a>) -> Result<Self> {
+        let Some((name, _)) = query.iter().next() else {
+            bail!(7_746_402, "QueryShape can not be computed for an empty command");
+        };
+        if !matches!(name, "find" | "aggregate" | "distinct") {
+            bail!(7_746_402, "QueryShape can not be computed for command: {name}");
+        }
+        let Some(db) = query.get("$db") else {
+            bail!(40414, "BSON field '{name}.$db' is missing but a required field");
+        };
+        let ValueRef::String(db) = db else {
+            return Err(crate::args::wrong_type(
+                format_args!("{name}.$db"),
+                db.bson_type(),
+                "string",
+            ));
+        };
+        let by_name = |target| match target {
+            Target::Name(coll) => crate::names::collection(db, coll),
+            Target::Uuid(_) => bail!(InvalidNamespace, "collection name has invalid type binData"),
+        };
+        let mut is_express = false;
+        let shape = match name {
+            "find" => {
+                let args = FindArgs::parse(query, &[])?;
+                is_express = find::express_id(&args).is_some();
+                find::shape(&args, by_name(args.target)?)
             }
-            let (_, mut scope) = context.operation(args.variables)?;
-            read::parse_filter(args.filter, &mut scope)?;
-        }
-        "distinct" => {
-            let args = DistinctArgs::parse(query, &[])?;
-            let (_, mut scope) = context.operation(None)?;
-            read::parse_filter(args.query, &mut scope)?;
-        }
-        _ => {
-            let args = AggregateArgs::parse(query, &[])?;
-            let (_, mut scope) = context.operation(args.variables)?;
-            let mut place = ParseContext::new(&mut scope, ns.clone(), Place::Top);
-            Pipeline::parse(ArrayRef::Raw(args.pipeline.0.0), &mut place)?;
-        }
+            "distinct" => {
+                let args = DistinctArgs::parse(query, &[])?;
+                distinct::shape_on(&args, by_name(args.target)?)
+            }
+            _ => aggregate::shape(db, &AggregateArgs::parse(query, &[])?)?,
+        };
+        Ok(Self { shape, is_express })
     }
-    Ok(())
+
+    /// Parses the filter or pipeline, to find what is wrong with it.
+    fn check(&self, context: &Context<'_>) -> Result<()> {
+        if self.is_express {
+            bail!(
+                7_746_606,
+                "setQuerySettings command cannot be used on find queries that are lookups by _id"
+            );
+        }
+        let words = &self.shape.words;
+        let (_, mut scope) = context.operation(words.variables)?;
+        match words.pipeline {
+            Some(pipeline) => {
+                let mut place = ParseContext::new(&mut scope, self.shape.ns.clone(), Place::Top);
+                Pipeline::parse(ArrayRef::Raw(pipeline), &mut place)?;
+            }
+            None => {
+                read::parse_filter(words.filter, &mut scope)?;
+            }
+        }
+        Ok(())
+    }
 }

@@ -1,10 +1,12 @@
 //! `aggregate`: runs a pipeline.
 
 use crate::Context;
+use crate::aggregate::Purpose;
 use crate::api_strict;
 use crate::args::{Arg, At, NonNegative, NotNull, RawArray, StrictBool, Uuid, safe_i64};
 use crate::batch::{self, Opening};
 use crate::dispatch::{CommandSpec, Flags};
+use crate::operation::{Operation, Shape, Words, Work};
 use crate::read_concern::Level;
 use crate::write::Progress;
 use crate::write::merge::write_merge;
@@ -13,6 +15,7 @@ use crate::{names, read, write};
 use nestor_model::value::ArrayRef;
 use nestor_model::{Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_query::stage::{Pipeline, SourceStage, Stage};
+use nestor_storage::View;
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -82,17 +85,8 @@ crate::args! {
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = AggregateArgs::parse(context.body, context.sequences)?;
-    if context.generic.api_strict {
-        api_strict::check_pipeline(args.pipeline.0)?;
-    }
-    let ns = match args.target.0 {
-        Some(name) => names::collection(context.db(), name)?,
-        None => Namespace::new(context.db(), ""),
-    };
-    let cursor = match args.cursor {
-        Some(cursor) => Some(AggregateCursor::parse(cursor.0, &[])?),
-        None => None,
-    };
+    let shape = shape(context.db(), &args)?;
+    let cursor = cursor(&args)?;
     if args.explain.is_some_and(|explain| explain.0.0) {
         if context.generic.has_write_concern {
             bail!(
@@ -100,8 +94,10 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
                 "Aggregation explain does not support the 'writeConcern' option"
             );
         }
+        let snapshot = context.read_snapshot()?;
+        let operation = prepare(context, &snapshot, &args, shape, Purpose::Explain)?;
         let verbosity = super::explain::Verbosity::QueryPlanner;
-        return super::explain_pipeline::aggregate(context, &args, &ns, verbosity, context.body, reply);
+        return super::explain::explain(context, &snapshot, operation, verbosity, context.body, reply);
     }
     let Some(cursor) = cursor else {
         bail!(
@@ -109,31 +105,21 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             "The 'cursor' option is required, except for aggregate with the explain argument"
         );
     };
-    check(&args)?;
     if writes(args.pipeline.0) {
         context.interrupt.outlive_client();
     }
-    write::check_uuid(context, &ns, args.collection_uuid)?;
     context.check_write_concern()?;
-    context.look_up_settings(&ns)?;
+    context.look_up_settings(&shape)?;
+    context.describe(shape.clone());
     let read = context.read_view()?;
     let view = read.view();
-    // Changes are compared by bytes unless the command says otherwise.
-    let of_changes = matches!(args.pipeline.0.iter().next(), Some(ValueRef::Document(stage)) if stage.get("$changeStream").is_some());
-    let on = view.catalog().get(&ns).filter(|_| !of_changes);
-    let collator = read::collator(args.collation, on.map(|c| &**c))?;
-    let (op, mut scope) = context.operation_under(args.variables, collator)?;
-    let pipeline = ArrayRef::Raw(args.pipeline.0.0);
-    let running = context.plan_pipeline_hinted(view, &ns, pipeline, &mut scope, args.hint)?;
-    check_read_concern(context.generic.read_concern.level(), &running.pipeline)?;
-    let writes = running.pipeline.writes();
-    if writes && context.generic.read_concern.level() == Level::Linearizable {
-        bail!(
-            InvalidOptions,
-            "$out and $merge cannot be used with a 'linearizable' read concern level"
-        );
-    }
-    if let Some(stage) = running.pipeline.stages.last().filter(|_| writes) {
+    let operation = prepare(context, view, &args, shape, Purpose::Run)?;
+    let Work::Pipeline(piped) = &operation.work else {
+        unreachable!("an aggregate is prepared as a pipeline");
+    };
+    let root = context.open_pipeline(view, &operation, piped)?;
+    let ns = operation.ns();
+    if let Some(stage) = piped.pipeline.stages.last().filter(|_| piped.pipeline.writes()) {
         if context.generic.in_transaction {
             bail!(
                 OperationNotSupportedInTransaction,
@@ -141,38 +127,93 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             );
         }
         let mut progress = Progress::default();
-        let bypass = args.bypass_document_validation;
+        let (op, bypass) = (&operation.op, piped.bypass_validation);
         let target = match stage {
             Stage::Out(out) => &out.target,
             Stage::Merge(merge) => &merge.into,
-            _ => &ns,
+            _ => ns,
         };
         context.service.node.gates.check_user_write(&target.db)?;
         match stage {
-            Stage::Out(out) => write_out(context, view, running.root, &op, out, bypass, &mut progress)?,
-            Stage::Merge(merge) => write_merge(context, view, running.root, &op, merge, bypass, &mut progress)?,
+            Stage::Out(out) => write_out(context, view, root, op, out, bypass, &mut progress)?,
+            Stage::Merge(merge) => write_merge(context, view, root, op, merge, bypass, &mut progress)?,
             _ => {}
         }
         drop(read);
-        batch::empty(context, &ns, reply);
+        batch::empty(context, ns, reply);
         return context.finish_concern(progress.last, reply, false);
     }
     let reply_ns = match args.target.0 {
-        Some(_) => ns,
+        Some(_) => ns.clone(),
         None => Namespace::new(context.db(), "$cmd.aggregate"),
     };
     let opening = Opening {
-        collection: running.collection,
+        collection: piped.bottom.as_ref().map(|c| (c.id, c.ns.clone())),
         batch_size: cursor.batch_size.map(|n| n.0 as u64),
-        disk_use: args
-            .allow_disk_use
-            .map_or_else(|| context.service.disk_use_by_default(), |b| b.0.0),
+        disk_use: operation.disk_use,
         pinned: (context.generic.read_concern.level() == Level::Snapshot)
             .then(|| read.snapshot().cloned())
             .flatten(),
-        ..Opening::of_values(reply_ns, running.root, op)
+        ..Opening::of_values(reply_ns, root, operation.op)
     };
     batch::first(context, view, opening, reply)
+}
+
+/// The shape of an aggregate; the collection is empty when it names none.
+pub(crate) fn shape<'a>(db: &str, args: &AggregateArgs<'a>) -> Result<Shape<'a>> {
+    let ns = match args.target.0 {
+        Some(name) => names::collection(db, name)?,
+        None => Namespace::new(db, ""),
+    };
+    Ok(Shape {
+        command: SPEC.name,
+        ns,
+        words: Words {
+            pipeline: Some(args.pipeline.0.0),
+            collation: args.collation,
+            variables: args.variables,
+            ..Words::default()
+        },
+    })
+}
+
+/// The options of the cursor, if any are given.
+pub(crate) fn cursor(args: &AggregateArgs<'_>) -> Result<Option<AggregateCursor>> {
+    let cursor = args.cursor.map(|cursor| AggregateCursor::parse(cursor.0, &[]));
+    cursor.transpose()
+}
+
+/// Prepares an aggregate of that shape.
+pub(crate) fn prepare<'a>(
+    context: &Context<'_>,
+    view: &dyn View,
+    args: &AggregateArgs<'a>,
+    shape: Shape<'a>,
+    purpose: Purpose,
+) -> Result<Operation<'a>> {
+    if context.generic.api_strict {
+        api_strict::check_pipeline(args.pipeline.0)?;
+    }
+    check(args)?;
+    write::check_uuid(context, &shape.ns, args.collection_uuid)?;
+    // Changes are compared by bytes unless the command says otherwise.
+    let of_changes = matches!(args.pipeline.0.iter().next(), Some(ValueRef::Document(stage)) if stage.get("$changeStream").is_some());
+    let collection = view.catalog().get(&shape.ns).cloned();
+    let on = collection.as_deref().filter(|_| !of_changes);
+    let (op, mut scope) = context.operation_under(args.variables, read::collator(args.collation, on)?)?;
+    let pipeline = (ArrayRef::Raw(args.pipeline.0.0), args.hint);
+    let mut piped = context.prepare_pipeline(view, &shape.ns, pipeline, &mut scope, purpose)?;
+    piped.bypass_validation = args.bypass_document_validation;
+    check_read_concern(context.generic.read_concern.level(), &piped.pipeline)?;
+    Ok(Operation {
+        shape,
+        collection,
+        op,
+        disk_use: args
+            .allow_disk_use
+            .map_or_else(|| context.service.disk_use_by_default(), |b| b.0.0),
+        work: Work::Pipeline(piped),
+    })
 }
 
 /// Whether it ends in a stage that writes, which goes on when its client has gone.
@@ -203,7 +244,7 @@ fn check_read_concern(level: Level, pipeline: &Pipeline) -> Result<()> {
 }
 
 /// Checks what does not depend on data.
-pub(super) fn check(args: &AggregateArgs<'_>) -> Result<()> {
+fn check(args: &AggregateArgs<'_>) -> Result<()> {
     if args.query_settings.is_some() {
         bail!(NotImplemented, "querySettings are not supported");
     }

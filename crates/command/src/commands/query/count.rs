@@ -1,19 +1,20 @@
 //! `count`.
 
 use crate::Context;
+use crate::aggregate::{Purpose, stages_over_view};
 use crate::args::safe_i64;
 use crate::dispatch::{CommandSpec, Flags};
+use crate::operation::{Operation, Shape, Words, Work};
 use crate::read::{self, Target};
 use crate::read_concern::Level;
 use crate::write::append_count;
 use nestor_exec::catalog::indexes;
 use nestor_exec::{BoxOperator, Step, run_one_of};
-use nestor_model::{ArrayRef, DocRef, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
+use nestor_model::{ArrayRef, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_planner::choose::for_count;
-use nestor_planner::shape::Written;
 use nestor_planner::{FindQuery, PlanNode, candidates};
+use nestor_query::OpContext;
 use nestor_query::matcher::MatchExpr;
-use nestor_query::{OpContext, Scope};
 use nestor_storage::{Collection, View};
 
 /// The command.
@@ -46,56 +47,110 @@ crate::args! {
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = CountArgs::parse(context.body, context.sequences)?;
+    check_read_concern(context)?;
+    let snapshot = context.read_snapshot()?;
+    let mut operation = prepare(context, &snapshot, &args, Purpose::Run)?;
+    context.restrict(&mut operation);
+    let mut root = match (&operation.work, &operation.collection) {
+        (Work::Pipeline(piped), _) => context.open_pipeline(&snapshot, &operation, piped)?,
+        (Work::Count(query), Some(collection)) => {
+            if let Some(n) = known(query, collection) {
+                append_count(reply, "n", n);
+                return Ok(());
+            }
+            run_one_of(
+                plans(query, collection)?,
+                query,
+                operation.shape.words.written(),
+                collection,
+            )?
+        }
+        _ => {
+            append_count(reply, "n", 0);
+            return Ok(());
+        }
+    };
+    append_count(reply, "n", drain(context, &snapshot, &operation.op, &mut root)?);
+    Ok(())
+}
+
+/// Error: 72 for the one read concern that counts do not have.
+pub(crate) fn check_read_concern(context: &Context<'_>) -> Result<()> {
     if context.generic.read_concern.level() == Level::Snapshot {
         bail!(
             InvalidOptions,
             "Command count does not support readConcern level snapshot"
         );
     }
-    let snapshot = context.read_snapshot()?;
-    let ns = context.namespace(&snapshot, args.target)?;
+    Ok(())
+}
+
+/// Prepares a count; on a view it counts what a pipeline gives.
+pub(crate) fn prepare<'a>(
+    context: &Context<'_>,
+    view: &dyn View,
+    args: &CountArgs<'a>,
+    purpose: Purpose,
+) -> Result<Operation<'a>> {
+    if args.query_settings.is_some() {
+        bail!(NotImplemented, "querySettings are not supported");
+    }
+    if args.encryption_information.is_some() {
+        bail!(NotImplemented, "encryptionInformation is not supported");
+    }
+    let ns = context.namespace(view, args.target)?;
     crate::write::check_uuid(context, &ns, args.collection_uuid)?;
-    let (limit, skip) = limits(&args)?;
-    let collection = snapshot.catalog().get(&ns).cloned();
+    let (limit, skip) = limits(args)?;
+    let words = Words {
+        filter: args.query,
+        collation: args.collation,
+        skips: skip > 0,
+        limits: limit.is_some(),
+        ..Words::default()
+    };
+    let collection = view.catalog().get(&ns).cloned();
     let collator = read::collator(args.collation, collection.as_deref())?;
     let (op, scope) = context.operation_under(None, collator)?;
     let mut scope = scope.without_clock();
-    let filter = read::parse_filter(args.query, &mut scope)?;
-    let Some(collection) = collection else {
-        append_count(reply, "n", 0);
-        return Ok(());
+    let work = match &collection {
+        Some(found) if found.is_view() => {
+            let stages = stages_over_view(&words, skip, limit)?;
+            let pipeline = (ArrayRef::Items(&stages), args.hint);
+            Work::Pipeline(context.prepare_pipeline(view, &ns, pipeline, &mut scope, purpose)?)
+        }
+        _ => {
+            let mut query = FindQuery::all(read::parse_filter(args.query, &mut scope)?);
+            query.collation.clone_from(&op.collator);
+            read::check_hint(args.hint, collection.as_deref())?.apply(&mut query);
+            query.limit = limit;
+            query.skip = skip;
+            Work::Count(query)
+        }
     };
-    if collection.is_view() {
-        let n = count_view(context, &snapshot, &ns, &args, (limit.unwrap_or(0), skip), &op)?;
-        append_count(reply, "n", n);
-        return Ok(());
-    }
-    let hint = read::check_hint(args.hint, Some(&collection))?;
-    // The collection knows how many documents it has; an index that a hint names may hold fewer.
-    let part = hint.index.as_deref().and_then(|name| collection.index(name));
+    Ok(Operation {
+        shape: Shape {
+            command: SPEC.name,
+            ns,
+            words,
+        },
+        collection,
+        op,
+        disk_use: true,
+        work,
+    })
+}
+
+/// How many documents are counted, when the collection knows without looking: all of them. An index that a hint names may
+/// hold fewer.
+fn known(query: &FindQuery, collection: &Collection) -> Option<i64> {
+    let part = query.hint.as_deref().and_then(|name| collection.index(name));
     let whole = part.is_none_or(|index| index.holds_every_document());
-    if matches!(*filter, MatchExpr::AlwaysTrue) && whole {
-        let all = u64::try_from(collection.state.documents())
-            .unwrap_or(0)
-            .saturating_sub(skip);
-        let n = all.min(limit.unwrap_or(u64::MAX));
-        append_count(reply, "n", i64::try_from(n).unwrap_or(i64::MAX));
-        return Ok(());
+    if !matches!(*query.filter, MatchExpr::AlwaysTrue) || !whole {
+        return None;
     }
-    let mut query = FindQuery::all(filter);
-    query.collation.clone_from(&op.collator);
-    hint.apply(&mut query);
-    query.limit = limit;
-    query.skip = skip;
-    let written = Written {
-        filter: args.query.map(DocRef::Raw),
-        collation: args.collation.map(DocRef::Raw),
-        ..Written::default()
-    };
-    context.apply_index_filter(&ns, &mut query, written);
-    let mut root = run_one_of(plans(&query, &collection)?, &query, written, &collection)?;
-    append_count(reply, "n", drain(context, &snapshot, &op, &mut root)?);
-    Ok(())
+    let all = u64::try_from(collection.state.documents()).unwrap_or(0);
+    let n = all.saturating_sub(query.skip).min(query.limit.unwrap_or(u64::MAX));
+    Some(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
 /// The number of rows of a plan.
@@ -115,7 +170,7 @@ fn drain(context: &Context<'_>, view: &dyn View, op: &OpContext, root: &mut BoxO
 }
 
 /// How many documents are counted at most, and how many are left out before.
-pub(super) fn limits(args: &CountArgs<'_>) -> Result<(Option<u64>, u64)> {
+fn limits(args: &CountArgs<'_>) -> Result<(Option<u64>, u64)> {
     // A negative limit means its absolute value.
     let limit = number("limit", args.limit)?.unsigned_abs();
     match u64::try_from(number("skip", args.skip)?) {
@@ -144,29 +199,4 @@ fn number(name: &str, value: Option<ValueRef<'_>>) -> Result<i64> {
             )),
         },
     }
-}
-
-/// Counts what a view shows, as a pipeline.
-fn count_view(
-    context: &Context<'_>,
-    view: &dyn View,
-    ns: &nestor_model::Namespace,
-    args: &CountArgs<'_>,
-    (limit, skip): (u64, u64),
-    op: &OpContext,
-) -> Result<i64> {
-    let mut stages: Vec<Value> = Vec::new();
-    if let Some(query) = args.query {
-        stages.push(Value::from(doc! { "$match": query }));
-    }
-    if skip > 0 {
-        stages.push(Value::from(doc! { "$skip": skip as i64 }));
-    }
-    if limit > 0 {
-        stages.push(Value::from(doc! { "$limit": limit as i64 }));
-    }
-    let mut scope = Scope::new().with_collator(op.collator.clone());
-    let running = context.plan_pipeline_hinted(view, ns, ArrayRef::Items(&stages), &mut scope, args.hint)?;
-    let mut root = running.root;
-    drain(context, view, op, &mut root)
 }

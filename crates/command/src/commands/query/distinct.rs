@@ -1,16 +1,19 @@
 //! `distinct`: the different values at a path.
 
 use crate::Context;
+use crate::aggregate::{Purpose, stages_over_view};
 use crate::dispatch::{CommandSpec, Flags};
+use crate::operation::{Operation, Shape, Words, Work};
 use crate::read::{self, Target};
 use nestor_exec::catalog::indexes;
-use nestor_exec::{BoxOperator, Step, build, run_one_of};
-use nestor_model::{ArrayRef, DocRef, Path, PathPart, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, raw};
+use nestor_exec::{Step, build, run_one_of};
+use nestor_model::{
+    ArrayRef, DocRef, Namespace, Path, PathPart, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, raw,
+};
 use nestor_planner::choose::tells;
 use nestor_planner::interval::{Interval, IntervalList};
 use nestor_planner::pipeline::distinct_scan;
 use nestor_planner::plan::{IndexScan, ScanPurpose};
-use nestor_planner::shape::Written;
 use nestor_planner::{FindQuery, PlanNode, candidates};
 use nestor_query::collation::{Key, compare};
 use nestor_query::projection::{Policy, Projection};
@@ -46,51 +49,29 @@ crate::args! {
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = DistinctArgs::parse(context.body, context.sequences)?;
-    if args.key.contains('\0') {
-        bail!(31032, "Key field cannot contain an embedded null byte");
-    }
     let read = context.read_view()?;
     let view = read.view();
-    let ns = context.namespace(view, args.target)?;
-    crate::write::check_uuid(context, &ns, args.collection_uuid)?;
-    context.look_up_settings(&ns)?;
-    let collection = view.catalog().get(&ns).cloned();
-    let collator = read::collator(args.collation, collection.as_deref())?;
-    let (op, scope) = context.operation_under(None, collator.clone())?;
-    let mut scope = scope.without_clock();
-    let filter = read::parse_filter(args.query, &mut scope)?;
-    let path = Path::new(args.key);
-    let mut root: Option<BoxOperator> = None;
-    if let Some(collection) = collection {
-        root = Some(if collection.is_view() {
-            let query = args.query.map_or(Value::Document(Default::default()), Value::from);
-            let stages = [Value::from(doc! { "$match": query })];
-            context
-                .plan_pipeline_hinted(view, &ns, ArrayRef::Items(&stages), &mut scope, args.hint)?
-                .root
-        } else {
-            let mut query = FindQuery::all(filter);
-            query.collation.clone_from(&collator);
-            read::check_hint(args.hint, Some(&collection))?.apply(&mut query);
-            let written = Written {
-                filter: args.query.map(DocRef::Raw),
-                collation: args.collation.map(DocRef::Raw),
-                ..Written::default()
-            };
-            let is_free = !context.restrict_indexes(&ns, &mut query, written) && args.hint.is_none();
-            let plans = match is_free {
-                true => plans(context, view, &query, &path, &collection)?,
-                false => candidates(&query, &indexes(&collection)?),
-            };
-            run_one_of(plans, &query, written, &collection)?
-        });
-    }
+    let shape = shape(context, view, &args)?;
+    context.look_up_settings(&shape)?;
+    context.describe(shape.clone());
+    let mut operation = prepare(context, view, &args, shape, Purpose::Run)?;
+    let is_restricted = context.restrict(&mut operation);
+    let root = match (&operation.work, &operation.collection) {
+        (Work::Pipeline(piped), _) => Some(context.open_pipeline(view, &operation, piped)?),
+        (Work::Distinct { query, .. }, Some(collection)) => {
+            let plans = plans(context, view, &operation, is_restricted)?;
+            Some(run_one_of(plans, query, operation.shape.words.written(), collection)?)
+        }
+        _ => None,
+    };
+    let (op, path) = (&operation.op, Path::new(args.key));
+    let collator = &op.collator;
     let mut seen: HashSet<Key> = HashSet::new();
     let mut values: Vec<Value> = Vec::new();
     let mut bytes = 0usize;
     if let Some(mut root) = root {
         context.note_plan(&*root);
-        let mut batch = read::batch(context, view, &op, true);
+        let mut batch = read::batch(context, view, op, true);
         loop {
             match root.next(&mut batch)? {
                 Step::Row(row) => visit(ValueRef::Document(row.as_doc()), path.parts(), true, &mut |value| {
@@ -124,20 +105,92 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     Ok(())
 }
 
-/// The plans by which the documents of a query could be found whose values at `path` are wanted: one loose scan, if
-/// there is an index for it.
+/// The shape of a distinct, its collection looked up in `view`.
+///
+/// Errors: 31032 a path with a zero byte, those of namespaces, 361 another UUID.
+pub(crate) fn shape<'a>(context: &Context<'_>, view: &dyn View, args: &DistinctArgs<'a>) -> Result<Shape<'a>> {
+    if args.key.contains('\0') {
+        bail!(31032, "Key field cannot contain an embedded null byte");
+    }
+    if args.query_settings.is_some() {
+        bail!(NotImplemented, "querySettings are not supported");
+    }
+    let ns = context.namespace(view, args.target)?;
+    crate::write::check_uuid(context, &ns, args.collection_uuid)?;
+    Ok(shape_on(args, ns))
+}
+
+/// The shape of a distinct on `ns`.
+pub(crate) fn shape_on<'a>(args: &DistinctArgs<'a>, ns: Namespace) -> Shape<'a> {
+    Shape {
+        command: SPEC.name,
+        ns,
+        words: Words {
+            filter: args.query,
+            collation: args.collation,
+            key: Some(args.key),
+            ..Words::default()
+        },
+    }
+}
+
+/// Prepares a distinct of that shape; on a view it reads what a pipeline gives.
+pub(crate) fn prepare<'a>(
+    context: &Context<'_>,
+    view: &dyn View,
+    args: &DistinctArgs<'a>,
+    shape: Shape<'a>,
+    purpose: Purpose,
+) -> Result<Operation<'a>> {
+    let collection = view.catalog().get(&shape.ns).cloned();
+    let collator = read::collator(args.collation, collection.as_deref())?;
+    let (op, scope) = context.operation_under(None, collator)?;
+    let mut scope = scope.without_clock();
+    let work = match &collection {
+        Some(found) if found.is_view() => {
+            let stages = stages_over_view(&shape.words, 0, None)?;
+            let pipeline = (ArrayRef::Items(&stages), args.hint);
+            Work::Pipeline(context.prepare_pipeline(view, &shape.ns, pipeline, &mut scope, purpose)?)
+        }
+        _ => {
+            let mut query = FindQuery::all(read::parse_filter(args.query, &mut scope)?);
+            query.collation.clone_from(&op.collator);
+            read::check_hint(args.hint, collection.as_deref())?.apply(&mut query);
+            Work::Distinct {
+                query,
+                path: Path::new(args.key),
+                may_jump: args.hint.is_none(),
+            }
+        }
+    };
+    Ok(Operation {
+        shape,
+        collection,
+        op,
+        disk_use: true,
+        work,
+    })
+}
+
+/// The plans by which the documents of a distinct could be found: one loose scan, if there is an index for it and nothing
+/// says which indexes to use.
 pub(super) fn plans(
     context: &Context<'_>,
     view: &dyn View,
-    query: &FindQuery,
-    path: &Path,
-    collection: &Arc<Collection>,
+    operation: &Operation<'_>,
+    is_restricted: bool,
 ) -> Result<Vec<PlanNode>> {
+    let (Work::Distinct { query, path, may_jump }, Some(collection)) = (&operation.work, &operation.collection) else {
+        return Ok(vec![PlanNode::Eof]);
+    };
     let indexes = indexes(collection)?;
-    let (op, _) = context.operation(None)?;
-    match distinct_scan(&query.filter, path, query.collation.as_ref(), &indexes) {
+    let scan = match *may_jump && !is_restricted {
+        true => distinct_scan(&query.filter, path, query.collation.as_ref(), &indexes),
+        false => None,
+    };
+    match scan {
         // One entry for each value. The key of null may stand for missing fields, which needs all their documents.
-        Some(scan) if !has_null(context, view, &scan, &op, collection)? => {
+        Some(scan) if !has_null(context, view, &scan, &operation.op, collection)? => {
             let tells = tells(&scan, path.as_str());
             let input = Box::new(PlanNode::IndexScan(scan));
             Ok(vec![if tells {

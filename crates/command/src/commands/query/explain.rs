@@ -1,32 +1,27 @@
 //! `explain`: how a command would run, and with `executionStats` how it did.
+//!
+//! The command is prepared exactly as running it does; what is refused then is refused here with the same error.
 
-use super::aggregate::AggregateArgs;
-use super::count::{self, CountArgs};
-use super::distinct::{self, DistinctArgs};
-use super::explain_pipeline;
 use super::explain_trial::{all_plans, decide};
-use super::find::FindArgs;
+use super::explain_write::{Changes, try_write, would_write};
+use super::{count, distinct, explain_pipeline};
 use crate::Context;
-use crate::args::Arg;
 use crate::commands::diagnostic::build_info;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::commands::prepare::{self, Command};
+use crate::dispatch::{self, CommandSpec, Flags};
+use crate::generic::{Generic, check_strict};
+use crate::operation::{Operation, Work};
 use crate::parameters::Param;
-use crate::query_shape;
-use crate::read::{self, Target};
-use crate::write::target::Selection;
+use crate::read;
 use nestor_exec::multi_plan::Tried;
 use nestor_exec::ops::Eof;
-use nestor_exec::write::{Changed, Writer};
-use nestor_exec::{BoxOperator, Figures, Operator, Reads, Row, RowDoc, Step};
-use nestor_model::value::DocRef;
-use nestor_model::{Document, Namespace, Path, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
+use nestor_exec::{BoxOperator, Figures, Interrupt, Operator, Reads, Step};
+use nestor_model::{Document, Namespace, RawDoc, RawWriter, Result, Value, bail, doc};
 use nestor_planner::explain::plan_document;
-use nestor_planner::shape::{Written, hash_text, plan_shape_hash};
-use nestor_planner::{FindQuery, PlanNode, candidates};
+use nestor_planner::shape::hash_text;
+use nestor_planner::{PlanNode, candidates};
 use nestor_query::collation::Collator;
-use nestor_query::env::Scope;
 use nestor_query::matcher::MatchExpr;
-use nestor_query::update::{Applied, Update, UpdateOptions};
 use nestor_storage::{Snapshot, View};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -59,7 +54,7 @@ pub(super) enum Verbosity {
     AllPlansExecution,
 }
 
-/// The query that is explained.
+/// What is shown of a query's plans.
 pub(super) struct Subject {
     pub(super) ns: Namespace,
     pub(super) filter: Arc<MatchExpr>,
@@ -77,79 +72,10 @@ pub(super) struct Subject {
     pub(super) cache_key: u64,
     /// Signature of the plan that is active there.
     pub(super) cached: Option<u64>,
-    /// What the command is, literals by type.
-    pub(super) query_shape: Document,
     /// What is set for queries of that shape.
     pub(super) settings: Option<Document>,
-    pub(super) write: Option<Write>,
-}
-
-/// What a write command would do with what it finds.
-pub(super) enum Write {
-    Update {
-        multi: bool,
-        upsert: bool,
-        update: Box<Update>,
-    },
-    Delete {
-        multi: bool,
-    },
-}
-
-/// What a write would have changed, counted by doing it in a write set that is thrown away.
-#[derive(Default)]
-struct Changes {
-    found: i64,
-    modified: i64,
-    keys_inserted: u64,
-    keys_deleted: u64,
-}
-
-impl Write {
-    /// Does the write to one found record, counts, and undoes it.
-    fn try_on(&self, row: &Row, filter: &MatchExpr, writer: &mut Writer<'_>, changes: &mut Changes) -> Result<()> {
-        changes.found += 1;
-        let (Some(record), RowDoc::Stored(bytes)) = (&row.record, &row.doc) else {
-            return Ok(());
-        };
-        let old = bytes.document();
-        let before = writer.ws.savepoint();
-        match self {
-            Self::Delete { .. } => writer.delete(record, old, None)?,
-            Self::Update { update, .. } => {
-                let position = match update.needs_position() {
-                    true => filter
-                        .matches_with_position(old.as_doc(), writer.op)?
-                        .and_then(|d| d.position),
-                    false => None,
-                };
-                if let Applied::Changed(new) = update.apply(old, position, writer.op)? {
-                    changes.modified += 1;
-                    let changed = Changed {
-                        doc: new.doc,
-                        diff: None,
-                        touched: update.touched(),
-                    };
-                    writer.update(record, old, changed, None)?;
-                }
-            }
-        }
-        writer.ws.rollback_to(before);
-        Ok(())
-    }
-
-    fn stage(&self) -> &'static str {
-        match self {
-            Self::Update { .. } => "UPDATE",
-            Self::Delete { .. } => "DELETE",
-        }
-    }
-
-    fn multi(&self) -> bool {
-        match self {
-            Self::Update { multi, .. } | Self::Delete { multi } => *multi,
-        }
-    }
+    /// The stage of a write on top of its plans.
+    pub(super) write: Option<&'static str>,
 }
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
@@ -163,280 +89,183 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             "Enumeration value '{other}' for field 'explain.verbosity' is not a valid value."
         ),
     };
+    let Some((name, _)) = args.command.iter().next() else {
+        bail!(CommandNotFound, "explain needs a command");
+    };
+    let Some(spec) = dispatch::lookup(name) else {
+        bail!(CommandNotFound, "Explain failed due to unknown command: {name}");
+    };
+    take_arguments(context, spec, args.command)?;
     let snapshot = context.read_snapshot()?;
-    let name = args.command.iter().next().map_or("", |(name, _)| name);
-    if name == "aggregate" {
-        let inner = AggregateArgs::parse(args.command, &[])?;
-        let ns = match inner.target.0 {
-            Some(name) => crate::names::collection(context.db(), name)?,
-            None => Namespace::new(context.db(), ""),
-        };
-        return explain_pipeline::aggregate(context, &inner, &ns, verbosity, args.command, reply);
+    let command = Command {
+        name: spec.name,
+        body: args.command,
+        sequences: &[],
+    };
+    prepare::operation(context, &snapshot, command, |operation| {
+        explain(context, &snapshot, operation, verbosity, args.command, reply)
+    })
+}
+
+/// Takes over the arguments that every command has from the command that is explained, checked as for running it. Those
+/// of `explain` itself hold where it gives none.
+fn take_arguments(context: &mut Context<'_>, spec: &CommandSpec, command: RawDoc<'_>) -> Result<()> {
+    let mut own = Generic::parse(command, spec)?;
+    if context.generic.api_strict {
+        check_strict(command, spec)?;
     }
-    let mut subject = subject(context, &snapshot, name, args.command)?;
-    append(context, &snapshot, &mut subject, verbosity, reply)?;
-    reply.append_raw("command", args.command);
+    if !own.db.is_empty() && own.db != context.db() {
+        bail!(
+            InvalidNamespace,
+            "Mismatched $db in explain command. Expected {} but got {}",
+            context.db(),
+            own.db
+        );
+    }
+    if own.in_transaction {
+        bail!(
+            OperationNotSupportedInTransaction,
+            "Cannot run 'explain' in a multi-document transaction."
+        );
+    }
+    if own.read_concern.is_default() {
+        own.read_concern = context.generic.read_concern;
+        own.check_concerns(spec)?;
+    }
+    context.generic.read_concern = own.read_concern;
+    if let (Some(ms), None) = (own.max_time_ms.filter(|ms| *ms > 0), context.generic.max_time_ms) {
+        context.generic.max_time_ms = own.max_time_ms;
+        let deadline = context.statement_started.get() + Duration::from_millis(ms.into());
+        context.interrupt = Interrupt::new(context.conn.slot.kill.clone(), Some(deadline));
+    }
+    Ok(())
+}
+
+/// Writes the reply: the plans of `operation`, and how they did; `command` is what it repeats.
+pub(super) fn explain(
+    context: &Context<'_>,
+    snapshot: &Snapshot,
+    mut operation: Operation<'_>,
+    verbosity: Verbosity,
+    command: RawDoc<'_>,
+    reply: &mut RawWriter,
+) -> Result<()> {
+    context.show_settings(&operation.shape);
+    let is_restricted = context.restrict(&mut operation);
+    reply.append("explainVersion", "1");
+    match &operation.work {
+        Work::Pipeline(piped) => explain_pipeline::append(context, snapshot, &operation, piped, verbosity, reply)?,
+        _ => append(context, snapshot, &operation, is_restricted, verbosity, reply)?,
+    }
+    reply.append("queryShapeHash", operation.shape.hash().as_str());
+    reply.append_raw("command", command);
     append_server(context, reply);
     Ok(())
 }
 
-fn subject(context: &Context<'_>, view: &dyn View, name: &str, command: RawDoc<'_>) -> Result<Subject> {
-    let mut collator = None;
-    let mut under = |given: Option<RawDoc<'_>>, ns: &Namespace| -> Result<Scope> {
-        collator = read::collator(given, view.catalog().get(ns).map(|c| &**c))?;
-        Ok(Scope::new().with_collator(collator.clone()))
+/// The plans that an operation could run by.
+fn plans(
+    context: &Context<'_>,
+    view: &dyn View,
+    operation: &Operation<'_>,
+    is_restricted: bool,
+) -> Result<Vec<PlanNode>> {
+    let (Some(query), Some(collection)) = (operation.query(), &operation.collection) else {
+        return Ok(vec![PlanNode::Eof]);
     };
-    let mut written = Written::default();
-    let mut write = None;
-    let mut loose_path = None;
-    let part = |name: &str| command.get(name).and_then(ValueRef::as_document);
-    let (ns, mut query) = match name {
-        "find" => {
-            let args = FindArgs::parse(command, &[])?;
-            let ns = context.namespace(view, args.target)?;
-            let collection = view.catalog().get(&ns).cloned();
-            let collator = under(args.collation, &ns)?.collator().cloned();
-            let (_, mut scope) = context.operation_under(args.variables, collator)?;
-            written = Written {
-                filter: part("filter"),
-                sort: part("sort"),
-                projection: part("projection"),
-                collation: part("collation"),
-            };
-            (ns, super::find::parse(&args, collection.as_deref(), &mut scope)?)
-        }
-        "count" => {
-            let args = CountArgs::parse(command, &[])?;
-            let ns = context.namespace(view, args.target)?;
-            let mut scope = under(args.collation, &ns)?;
-            let mut query = hinted(view, &ns, args.query, args.hint, &mut scope)?;
-            (query.limit, query.skip) = count::limits(&args)?;
-            (ns, query)
-        }
-        "distinct" => {
-            let args = DistinctArgs::parse(command, &[])?;
-            let ns = context.namespace(view, args.target)?;
-            loose_path = args.hint.is_none().then(|| Path::new(args.key));
-            let mut scope = under(args.collation, &ns)?;
-            (ns.clone(), hinted(view, &ns, args.query, args.hint, &mut scope)?)
-        }
-        "update" | "delete" | "findAndModify" | "findandmodify" => {
-            let ns = context.namespace(view, write_target(command)?)?;
-            let mut scope = under(statement_collation(name, command), &ns)?;
-            let found = write_filter(name, command, &mut scope)?;
-            let mut query = hinted(view, &ns, found.filter, found.hint, &mut scope)?;
-            query.sort = Selection::parse(found.filter, found.sort, &mut scope)?.sort;
-            query.limit = (!found.write.multi()).then_some(1);
-            write = Some(found.write);
-            (ns, query)
-        }
-        "" => bail!(CommandNotFound, "explain needs a command"),
-        "insert" | "getMore" | "killCursors" | "create" | "drop" | "createIndexes" | "ping" | "hello"
-        | "listCollections" => {
-            bail!(IllegalOperation, "Explain cannot explain command: {name}")
-        }
-        other => bail!(CommandNotFound, "Explain failed due to unknown command: {other}"),
+    let plans = match &operation.work {
+        Work::Count(_) => count::plans(query, collection)?,
+        Work::Distinct { .. } => distinct::plans(context, view, operation, is_restricted)?,
+        _ => candidates(query, &nestor_exec::catalog::indexes(collection)?),
     };
-    context.show_settings(name, &ns, command);
-    let is_restricted = context.restrict_indexes(&ns, &mut query, written);
-    let index_filter_set = is_restricted && !context.are_indexes_set(&ns);
-    let plans = match view.catalog().get(&ns) {
-        Some(collection) if !collection.is_view() => match (name, loose_path) {
-            ("count", _) => count::plans(&query, collection)?,
-            ("distinct", Some(path)) if !is_restricted => distinct::plans(context, view, &query, &path, collection)?,
-            _ => candidates(&query, &nestor_exec::catalog::indexes(collection)?),
-        },
-        _ => vec![PlanNode::Eof],
-    };
-    if plans.is_empty() {
-        return Err(nestor_planner::find::no_plan());
+    match plans.is_empty() {
+        true => Err(nestor_planner::find::no_plan()),
+        false => Ok(plans),
     }
-    Ok(Subject {
-        plans,
+}
+
+fn subject(
+    context: &Context<'_>,
+    view: &dyn View,
+    operation: &Operation<'_>,
+    is_restricted: bool,
+) -> Result<Option<Subject>> {
+    let Some(query) = operation.query() else {
+        return Ok(None);
+    };
+    Ok(Some(Subject {
+        plans: plans(context, view, operation, is_restricted)?,
         limit: query.limit,
-        plan_shape: plan_shape_hash(&written.shape(&query)),
+        plan_shape: operation.shape.plan_hash(query),
         cache_key: 0,
         cached: None,
-        filter: query.filter,
-        collator,
-        index_filter_set,
-        query_shape: query_shape::of_command(name, &ns, command),
+        filter: query.filter.clone(),
+        collator: query.collation.clone(),
+        index_filter_set: is_restricted && !context.are_indexes_set(operation.ns()),
         settings: context.shown_settings(),
-        ns,
-        write,
-    })
-}
-
-/// The query for what matches a filter, found as the hint says.
-fn hinted(
-    view: &dyn View,
-    ns: &Namespace,
-    filter: Option<RawDoc<'_>>,
-    hint: Option<ValueRef<'_>>,
-    scope: &mut Scope,
-) -> Result<FindQuery> {
-    let mut query = FindQuery::all(read::parse_filter(filter, scope)?);
-    query.collation = scope.collator().cloned();
-    let collection = view.catalog().get(ns).filter(|c| !c.is_view());
-    read::check_hint(hint, collection.map(|c| &**c))?.apply(&mut query);
-    Ok(query)
-}
-
-/// What a write command is about; of an update or delete, its only statement.
-struct WriteSubject<'a> {
-    filter: Option<RawDoc<'a>>,
-    sort: Option<RawDoc<'a>>,
-    hint: Option<ValueRef<'a>>,
-    write: Write,
-}
-
-/// The collection of a write command.
-fn write_target(command: RawDoc<'_>) -> Result<Target<'_>> {
-    let at = crate::args::At {
-        path: "explain",
-        field: "explain",
-    };
-    let first = command.iter().next().map_or(ValueRef::Missing, |(_, value)| value);
-    let Some(target) = Target::parse(first, at)? else {
-        bail!(InvalidNamespace, "explain needs a collection");
-    };
-    Ok(target)
-}
-
-/// The collation of a write command's only statement, or of a findAndModify.
-fn statement_collation<'a>(name: &str, command: RawDoc<'a>) -> Option<RawDoc<'a>> {
-    let statement = match name {
-        "update" => command.get("updates").and_then(ValueRef::as_array)?.get(0),
-        "delete" => command.get("deletes").and_then(ValueRef::as_array)?.get(0),
-        _ => Some(command.into()),
-    };
-    match statement?.as_document()?.get("collation")? {
-        ValueRef::Document(DocRef::Raw(collation)) => Some(collation),
-        _ => None,
-    }
-}
-
-fn write_filter<'a>(name: &str, command: RawDoc<'a>, scope: &mut Scope) -> Result<WriteSubject<'a>> {
-    let document = |value: Option<ValueRef<'a>>| match value {
-        Some(ValueRef::Document(DocRef::Raw(doc))) => Some(doc),
-        _ => None,
-    };
-    let list = match name {
-        "update" => "updates",
-        "delete" => "deletes",
-        _ => {
-            let remove = command.get("remove").is_some_and(ValueRef::truthy);
-            let write = if remove {
-                Write::Delete { multi: false }
-            } else {
-                update_of(command, "update", false, scope)?
-            };
-            return Ok(WriteSubject {
-                filter: document(command.get("query")),
-                sort: document(command.get("sort")),
-                hint: command.get("hint"),
-                write,
-            });
-        }
-    };
-    let Some(ValueRef::Array(statements)) = command.get(list) else {
-        bail!(40414, "BSON field '{name}.{list}' is missing but a required field");
-    };
-    if statements.len() != 1 {
-        bail!(InvalidLength, "explained write batches must be of size 1");
-    }
-    let statement = document(statements.get(0));
-    let q = statement.and_then(|statement| document(statement.get("q")));
-    let flag = |name: &str| statement.and_then(|statement| statement.get(name));
-    let write = match name {
-        "update" => match statement {
-            Some(statement) => update_of(statement, "u", flag("multi").is_some_and(ValueRef::truthy), scope)?,
-            None => bail!(TypeMismatch, "update.updates must hold documents"),
+        ns: operation.ns().clone(),
+        write: match &operation.work {
+            Work::Write { write, .. } => Some(write.stage()),
+            _ => None,
         },
-        _ => Write::Delete {
-            multi: !flag("limit").is_some_and(ValueRef::truthy),
-        },
-    };
-    Ok(WriteSubject {
-        filter: q,
-        sort: document(flag("sort")),
-        hint: flag("hint"),
-        write,
-    })
-}
-
-/// The update that a statement describes; `field` holds its modifiers.
-fn update_of(statement: RawDoc<'_>, field: &str, multi: bool, scope: &mut Scope) -> Result<Write> {
-    let Some(u) = statement.get(field) else {
-        bail!(
-            40414,
-            "BSON field 'update.updates.{field}' is missing but a required field"
-        );
-    };
-    let options = UpdateOptions {
-        array_filters: statement.get("arrayFilters").and_then(ValueRef::as_array),
-        constants: statement.get("c").and_then(ValueRef::as_document),
-        multi,
-    };
-    Ok(Write::Update {
-        multi,
-        upsert: statement.get("upsert").is_some_and(ValueRef::truthy),
-        update: Box::new(Update::parse(u, options, scope)?),
-    })
+    }))
 }
 
 fn append(
     context: &Context<'_>,
     snapshot: &Snapshot,
-    subject: &mut Subject,
+    operation: &Operation<'_>,
+    is_restricted: bool,
     verbosity: Verbosity,
     reply: &mut RawWriter,
 ) -> Result<()> {
-    reply.append("explainVersion", "1");
+    let Some(mut subject) = subject(context, snapshot, operation, is_restricted)? else {
+        return Ok(());
+    };
     let started = Instant::now();
-    let multi = decide(context, snapshot, subject)?;
+    let mut batch = read::batch(context, snapshot, &operation.op, operation.disk_use);
+    let multi = decide(
+        context,
+        snapshot,
+        &mut subject,
+        operation.collection.as_ref(),
+        &mut batch,
+    )?;
     let tried = multi.as_ref().map_or_else(Vec::new, |multi| multi.tried().to_vec());
-    reply.append("queryPlanner", &planner_document(subject));
-    reply.append("queryShapeHash", query_shape::hash(&subject.query_shape).as_str());
+    reply.append("queryPlanner", &planner_document(&subject));
     if verbosity == Verbosity::QueryPlanner {
         return Ok(());
     }
-    let mut returned = 0i64;
-    let mut changes = Changes::default();
     let mut root: BoxOperator = match multi {
         Some(multi) => Box::new(multi),
         None => Box::<Eof>::default(),
     };
-    let (op, _) = context.operation_under(None, subject.collator.clone())?;
-    let mut batch = read::batch(context, snapshot, &op, true);
-    if let Some(collection) = snapshot.catalog().get(&subject.ns) {
-        let mut ws = context.service.engine.begin_at(snapshot.clone());
-        let mut writer = match subject.write {
-            Some(_) => Some(Writer::new(&mut ws, collection.clone(), &op, None)?),
-            None => None,
-        };
-        loop {
-            match (root.next(&mut batch)?, &subject.write, &mut writer) {
-                (Step::Row(row), Some(write), Some(writer)) => {
-                    write.try_on(&row, &subject.filter, writer, &mut changes)?;
-                }
-                (Step::Row(_), ..) => returned += 1,
-                (Step::Pause, ..) => {}
-                (Step::Eof, ..) => break,
+    let mut returned = 0i64;
+    let mut changes = None;
+    match (&operation.work, &operation.collection) {
+        (Work::Write { write, .. }, Some(collection)) => {
+            changes = Some(try_write(
+                context,
+                snapshot,
+                (write, collection),
+                &mut root,
+                &mut batch,
+            )?);
+        }
+        _ => loop {
+            match root.next(&mut batch)? {
+                Step::Row(_) => returned += 1,
+                Step::Pause => {}
+                Step::Eof => break,
             }
-        }
-        if let Some(writer) = writer {
-            changes.keys_inserted = writer.keys_inserted;
-            changes.keys_deleted = writer.keys_deleted;
-        }
-    } else {
-        root.next(&mut batch)?;
+        },
     }
     let mut stats = execution_stats(&*root, returned, started.elapsed(), verbosity, &tried);
-    if let Some(write) = &subject.write {
+    if let Work::Write { write, .. } = &operation.work {
         let input = stats
             .remove("executionStages")
             .and_then(|stages| stages.as_document().cloned());
+        let changes: Changes = changes.unwrap_or_default();
         stats.push(
             "executionStages",
             would_write(write, &changes, input.unwrap_or_default()),
@@ -474,38 +303,13 @@ fn whole_plan(plan: &PlanNode, subject: &Subject) -> Document {
     let mut found = plan_document(plan);
     let fields = std::mem::take(found.fields_mut());
     let mut out = doc! { "isCached": subject.is_cached(plan) };
-    match &subject.write {
-        Some(write) => {
-            out.push("stage", write.stage());
+    match subject.write {
+        Some(stage) => {
+            out.push("stage", stage);
             out.push("inputStage", fields.into_iter().collect::<Document>());
         }
         None => out.fields_mut().extend(fields),
     }
-    out
-}
-
-/// Explaining changes nothing: the stage tells what the write would have done.
-fn would_write(write: &Write, changes: &Changes, input: Document) -> Document {
-    let mut out = doc! {
-        "stage": write.stage(),
-        "nReturned": 0,
-        "works": changes.found as i32 + 1,
-        "advanced": 0,
-        "needTime": changes.found as i32,
-        "needYield": 0,
-        "isEOF": 1,
-    };
-    match write {
-        Write::Update { upsert, .. } => {
-            out.push("nMatched", changes.found as i32);
-            out.push("nWouldModify", changes.modified as i32);
-            out.push("nWouldUpsert", i32::from(*upsert && changes.found == 0));
-        }
-        Write::Delete { .. } => out.push("nWouldDelete", changes.found as i32),
-    }
-    out.push("keysInserted", Value::count(changes.keys_inserted));
-    out.push("keysDeleted", Value::count(changes.keys_deleted));
-    out.push("inputStage", input);
     out
 }
 

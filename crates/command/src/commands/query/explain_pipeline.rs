@@ -9,19 +9,18 @@
 //!
 //! Stages are counted by probes that only an explained pipeline has.
 
-use super::aggregate::AggregateArgs;
-use super::explain::{Subject, Verbosity, append_server, execution_stats, planner_document};
+use super::explain::{Subject, Verbosity, execution_stats, planner_document};
 use crate::Context;
-use crate::query_shape;
+use crate::operation::{Operation, Piped, Words};
 use crate::read;
 use crate::write::merge::check_merge;
 use nestor_exec::Step;
-use nestor_exec::pipeline::{Explained, StageReport, explain_stages, report, resolve};
-use nestor_model::{ArrayRef, DocRef, Document, Error, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, doc};
+use nestor_exec::pipeline::{Explained, StageReport, explain_stages, report};
+use nestor_model::{DocRef, Error, Namespace, RawDoc, RawWriter, Result, Value, doc};
 use nestor_planner::FindQuery;
 use nestor_planner::shape::{Written, plan_shape_hash};
-use nestor_query::stage::{ParseContext, Pipeline, Place, Stage};
-use nestor_storage::View;
+use nestor_query::stage::{Pipeline, Stage};
+use nestor_storage::Snapshot;
 
 /// Stages that are part of a pipeline's plan shape.
 const PLANNED_STAGES: [&str; 11] = [
@@ -38,53 +37,34 @@ const PLANNED_STAGES: [&str; 11] = [
     "$setWindowFields",
 ];
 
-/// Explains `aggregate` with these arguments; `command` is what the reply repeats.
-pub(super) fn aggregate(
+/// Appends the plan and the stages of an operation that runs as a pipeline.
+pub(super) fn append(
     context: &Context<'_>,
-    args: &AggregateArgs<'_>,
-    ns: &Namespace,
+    snapshot: &Snapshot,
+    operation: &Operation<'_>,
+    piped: &Piped,
     verbosity: Verbosity,
-    command: RawDoc<'_>,
     reply: &mut RawWriter,
 ) -> Result<()> {
-    super::aggregate::check(args)?;
-    let snapshot = context.read_snapshot()?;
-    context.show_settings("aggregate", ns, command);
-    let collator = read::collator(args.collation, snapshot.catalog().get(ns).map(|c| &**c))?;
-    let (op, mut scope) = context.operation_under(args.variables, collator)?;
-    let text = ArrayRef::Raw(args.pipeline.0.0);
-    let mut parsing = ParseContext::new(&mut scope, ns.clone(), Place::Top);
-    parsing.keep_written = true;
-    let pipeline = Pipeline::parse(text, &mut parsing)?;
-    check_verbosity(&pipeline, verbosity)?;
-    let hint = read::check_hint(
-        args.hint,
-        resolve(ns, &snapshot, op.collator.as_ref())?.collection.as_deref(),
-    )?;
+    let Piped { pipeline, hint, .. } = piped;
+    check_verbosity(pipeline, verbosity)?;
+    let (ns, collator) = (operation.ns(), operation.op.collator.as_ref());
     let restrict = |ns: &Namespace, query: &mut FindQuery| context.restrict_indexes(ns, query, Written::default());
-    let source = context.pipeline_source(ns, op.collator.as_ref());
-    let disk_use = args
-        .allow_disk_use
-        .map_or_else(|| context.service.disk_use_by_default(), |b| b.0.0);
-    let mut batch = read::batch(context, &snapshot, &op, disk_use);
+    let source = context.pipeline_source(ns, collator);
+    let mut batch = read::batch(context, snapshot, &operation.op, operation.disk_use);
     batch.explains = true;
-    let mut explained = explain_stages(ns, &pipeline, &hint, &restrict, &source, &mut batch)?;
+    let mut explained = explain_stages(ns, pipeline, hint, &restrict, &source, &mut batch)?;
     if let Some(Stage::Merge(merge)) = pipeline.stages.last() {
-        check_merge(&snapshot, merge, op.collator.as_ref())?;
+        check_merge(snapshot, merge, collator)?;
     }
     if verbosity > Verbosity::QueryPlanner {
         while !matches!(explained.root.next(&mut batch)?, Step::Eof) {}
     }
-    let mut subject = subject(&explained, text);
-    subject.look_up(context, &snapshot);
+    let mut subject = subject(&explained, &operation.shape.words);
+    subject.look_up(context, snapshot);
     subject.settings = context.shown_settings();
     subject.index_filter_set &= !context.are_indexes_set(&explained.namespace);
-    reply.append("explainVersion", "1");
-    append_plans(&pipeline, &subject, &explained, verbosity, reply);
-    let shape = query_shape::of_command("aggregate", ns, command);
-    reply.append("queryShapeHash", query_shape::hash(&shape).as_str());
-    reply.append_raw("command", command);
-    append_server(context, reply);
+    append_plans(pipeline, &subject, &explained, verbosity, reply);
     Ok(())
 }
 
@@ -144,12 +124,17 @@ fn append_plans(
 }
 
 /// What of the pipeline is a query.
-fn subject(explained: &Explained, pipeline: ArrayRef<'_>) -> Subject {
+fn subject(explained: &Explained, words: &Words<'_>) -> Subject {
     let mut plan_shape = Written::default().shape(&explained.query);
-    let later = pipeline.iter().skip(1).filter_map(ValueRef::as_document);
-    for (name, _) in later.flat_map(DocRef::iter) {
+    let stages = words.pipeline.into_iter().flat_map(RawDoc::iter);
+    for (_, stage) in stages.skip(1) {
+        let names = stage
+            .as_document()
+            .into_iter()
+            .flat_map(DocRef::iter)
+            .map(|(name, _)| name);
         // The stages that a plan takes part in.
-        if PLANNED_STAGES.contains(&name) {
+        for name in names.filter(|name| PLANNED_STAGES.contains(name)) {
             plan_shape.push_str(name);
         }
     }
@@ -163,7 +148,6 @@ fn subject(explained: &Explained, pipeline: ArrayRef<'_>) -> Subject {
         plan_shape: plan_shape_hash(&plan_shape),
         cache_key: 0,
         cached: None,
-        query_shape: Document::new(),
         settings: None,
         write: None,
     }

@@ -3,34 +3,38 @@
 use super::explain::Subject;
 use crate::Context;
 use crate::plans::trial_document;
-use crate::read;
-use nestor_exec::MultiPlan;
 use nestor_exec::multi_plan::Tried;
+use nestor_exec::{Batch, MultiPlan};
 use nestor_model::{Result, Value};
 use nestor_planner::PlanNode;
 use nestor_planner::rank::{plan_cache_key, signature};
-use nestor_storage::{Snapshot, View};
+use nestor_storage::{Collection, View};
+use std::sync::Arc;
 
 /// Lets the candidates of `subject` compete and brings them in the order of their ranks. An explained query is tried
 /// whatever the plan cache has, and leaves no entry in it. `None` without a collection.
-pub(super) fn decide(context: &Context<'_>, snapshot: &Snapshot, subject: &mut Subject) -> Result<Option<MultiPlan>> {
-    subject.look_up(context, snapshot);
-    let Some(collection) = snapshot.catalog().get(&subject.ns) else {
+pub(super) fn decide(
+    context: &Context<'_>,
+    view: &dyn View,
+    subject: &mut Subject,
+    collection: Option<&Arc<Collection>>,
+    batch: &mut Batch<'_>,
+) -> Result<Option<MultiPlan>> {
+    subject.look_up(context, view);
+    let Some(collection) = collection else {
         return Ok(None);
     };
-    let (op, _) = context.operation(None)?;
-    let mut batch = read::batch(context, snapshot, &op, true);
     let mut multi = MultiPlan::new(subject.plans.clone(), subject.limit, collection);
-    while !multi.decide(&mut batch)? {}
+    while !multi.decide(batch)? {}
     subject.plans = multi.ranked();
     Ok(Some(multi))
 }
 
 impl Subject {
     /// Looks up what the plan cache has for queries of this shape.
-    pub(super) fn look_up(&mut self, context: &Context<'_>, snapshot: &Snapshot) {
+    pub(super) fn look_up(&mut self, context: &Context<'_>, view: &dyn View) {
         self.cache_key = plan_cache_key(self.plan_shape, &self.plans);
-        let collection = snapshot.catalog().get(&self.ns);
+        let collection = view.catalog().get(&self.ns);
         let entry = collection.and_then(|c| context.service.plan_cache.peek(c, self.cache_key));
         self.cached = entry
             .filter(|entry| entry.is_active)

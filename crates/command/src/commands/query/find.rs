@@ -3,20 +3,21 @@
 //! A filter that is one `_id` and nothing else takes the express path: parse, two gets, copy.
 
 use crate::Context;
+use crate::aggregate::{Purpose, stages_over_view};
 use crate::args::{NonNegative, StrictBool};
 use crate::batch::{self, Opening};
 use crate::dispatch::{CommandSpec, Flags};
+use crate::operation::{Operation, Shape, Words, Work};
 use crate::read::{self, Target};
 use crate::read_concern::Level;
 use nestor_exec::catalog::index_collation;
 use nestor_exec::ops::{Eof, ShowRecordId};
 use nestor_exec::{find as find_plan, point};
-use nestor_model::{ArrayRef, BsonType, DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail};
+use nestor_model::{ArrayRef, BsonType, DocRef, Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_planner::FindQuery;
 use nestor_planner::find::reads_sort_key;
 use nestor_planner::key_range::check as check_key_range;
-use nestor_planner::shape::{Written, plan_shape_hash};
-use nestor_query::env::{OpContext, Scope};
+use nestor_query::env::Scope;
 use nestor_query::projection::{Policy, Projection};
 use nestor_query::sort::SortSpec;
 use nestor_storage::{Collection, View};
@@ -71,53 +72,50 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let view = read.view();
     let ns = context.namespace(view, args.target)?;
     let collection = view.catalog().get(&ns).cloned();
+    let shape = shape(&args, ns);
     if let Some(collection) = &collection {
         if let Some(id) = express_id(&args).filter(|_| !collection.is_view()) {
+            context.describe(shape);
             return express(context, view, collection, id, reply);
         }
     }
-    context.look_up_settings(&ns)?;
-    let collator = read::collator(args.collation, collection.as_deref())?;
-    let (op, mut scope) = context.operation_under(args.variables, collator)?;
-    // A hint on a view is for the collection below it, where it is looked up.
-    let here = collection.as_deref().filter(|c| !c.is_view());
-    let mut query = parse(&args, here, &mut scope)?;
-    let written = written(&args);
-    context.restrict_indexes(&ns, &mut query, written);
-    let root = match &collection {
-        Some(collection) => {
-            if collection.is_view() {
-                return find_view(context, view, &args, ns, op, &mut scope, reply);
-            }
-            check_tailable(&args, collection)?;
-            find_plan(&query, written, collection)?
+    context.look_up_settings(&shape)?;
+    context.describe(shape.clone());
+    let mut operation = prepare(context, view, &args, (shape, collection), Purpose::Run)?;
+    context.restrict(&mut operation);
+    let (root, collection) = match (&operation.work, &operation.collection) {
+        (Work::Pipeline(piped), _) => (context.open_pipeline(view, &operation, piped)?, piped.bottom.clone()),
+        (Work::Find(query), Some(collection)) => {
+            let root = find_plan(query, operation.shape.words.written(), collection)?;
+            let root = if args.show_record_id {
+                Box::new(ShowRecordId::new(root))
+            } else {
+                root
+            };
+            (root, Some(collection.clone()))
         }
-        None => {
+        _ => {
             let nothing = Eof::default();
             context.note_plan(&nothing);
             context.observe(&nothing);
-            batch::empty(context, &ns, reply);
+            batch::empty(context, operation.ns(), reply);
             return Ok(());
         }
     };
-    let root = if args.show_record_id {
-        Box::new(ShowRecordId::new(root))
-    } else {
-        root
-    };
+    if let Work::Find(query) = operation.work {
+        context.describe_query(query);
+    }
     let opening = Opening {
         collection: collection.map(|c| (c.id, c.ns.clone())),
-        ns,
+        ns: operation.shape.ns,
         root,
-        op,
+        op: operation.op,
         batch_size: args.batch_size.map(|n| n.0 as u64),
         single_batch: args.single_batch,
         tailable: args.tailable,
         await_data: args.await_data,
         no_timeout: args.no_cursor_timeout,
-        disk_use: args
-            .allow_disk_use
-            .map_or_else(|| context.service.disk_use_by_default(), |b| b.0),
+        disk_use: operation.disk_use,
         pinned: (context.generic.read_concern.level() == Level::Snapshot)
             .then(|| read.snapshot().cloned())
             .flatten(),
@@ -125,16 +123,67 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     batch::first(context, view, opening, reply)
 }
 
-/// A find on a view is a pipeline behind the view's own.
-fn find_view(
+/// Prepares a find of what stands at the shape's namespace; on a view it is a pipeline behind the view's own.
+///
+/// Errors: those of its arguments, and 2 for a tailable cursor on a collection that is not capped.
+pub(crate) fn prepare<'a>(
     context: &Context<'_>,
     view: &dyn View,
-    args: &FindArgs<'_>,
-    ns: Namespace,
-    op: OpContext,
-    scope: &mut Scope,
-    reply: &mut RawWriter,
-) -> Result<()> {
+    args: &FindArgs<'a>,
+    (shape, collection): (Shape<'a>, Option<Arc<Collection>>),
+    purpose: Purpose,
+) -> Result<Operation<'a>> {
+    let collator = read::collator(args.collation, collection.as_deref())?;
+    let (op, mut scope) = context.operation_under(args.variables, collator)?;
+    let work = match &collection {
+        Some(found) if found.is_view() => {
+            check_on_view(args)?;
+            let limit = args.limit.map(|n| n.0 as u64).filter(|n| *n > 0);
+            let stages = stages_over_view(&shape.words, args.skip.map_or(0, |n| n.0 as u64), limit)?;
+            let pipeline = (ArrayRef::Items(&stages), args.hint);
+            Work::Pipeline(context.prepare_pipeline(view, &shape.ns, pipeline, &mut scope, purpose)?)
+        }
+        _ => {
+            let query = parse(args, collection.as_deref(), &mut scope)?;
+            if let Some(collection) = &collection {
+                check_tailable(args, collection)?;
+            }
+            Work::Find(query)
+        }
+    };
+    Ok(Operation {
+        shape,
+        collection,
+        op,
+        disk_use: args
+            .allow_disk_use
+            .map_or_else(|| context.service.disk_use_by_default(), |b| b.0),
+        work,
+    })
+}
+
+/// The shape of a find on `ns`.
+pub(crate) fn shape<'a>(args: &FindArgs<'a>, ns: Namespace) -> Shape<'a> {
+    let is_given = |n: Option<NonNegative>| n.is_some_and(|n| n.0 > 0);
+    Shape {
+        command: SPEC.name,
+        ns,
+        words: Words {
+            filter: args.filter,
+            sort: args.sort,
+            projection: args.projection,
+            collation: args.collation,
+            variables: args.variables,
+            // Zero is as good as none.
+            skips: is_given(args.skip),
+            limits: is_given(args.limit),
+            ..Words::default()
+        },
+    }
+}
+
+/// Refuses what a pipeline cannot do.
+fn check_on_view(args: &FindArgs<'_>) -> Result<()> {
     if args.show_record_id {
         bail!(OptionNotSupportedOnView, "showRecordId is not supported on views");
     }
@@ -147,44 +196,11 @@ fn find_view(
     if args.tailable {
         bail!(InvalidPipelineOperator, "tailable cursors are not supported on views");
     }
-    let mut stages: Vec<Value> = Vec::new();
-    let mut stage = |name: &str, value: Value| {
-        let mut doc = Document::new();
-        doc.push(name, value);
-        stages.push(doc.into());
-    };
-    if let Some(filter) = args.filter {
-        stage("$match", filter.into());
-    }
-    if let Some(sort) = args.sort.filter(|sort| !sort.is_empty()) {
-        if sort.get("$natural").is_none() {
-            stage("$sort", sort.into());
-        }
-    }
-    if let Some(skip) = args.skip.filter(|n| n.0 > 0) {
-        stage("$skip", skip.0.into());
-    }
-    if let Some(limit) = args.limit.filter(|n| n.0 > 0) {
-        stage("$limit", limit.0.into());
-    }
-    if let Some(projection) = args.projection.filter(|p| !p.is_empty()) {
-        stage("$project", projection.into());
-    }
-    let running = context.plan_pipeline_hinted(view, &ns, ArrayRef::Items(&stages), scope, args.hint)?;
-    let opening = Opening {
-        collection: running.collection,
-        batch_size: args.batch_size.map(|n| n.0 as u64),
-        single_batch: args.single_batch,
-        no_timeout: args.no_cursor_timeout,
-        disk_use: args
-            .allow_disk_use
-            .map_or_else(|| context.service.disk_use_by_default(), |b| b.0),
-        ..Opening::of_values(ns, running.root, op)
-    };
-    batch::first(context, view, opening, reply)
+    Ok(())
 }
 
-fn check(args: &FindArgs<'_>) -> Result<()> {
+/// Checks what does not depend on data.
+pub(crate) fn check(args: &FindArgs<'_>) -> Result<()> {
     if args.await_data && !args.tailable {
         bail!(FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'");
     }
@@ -225,7 +241,7 @@ fn check_tailable(args: &FindArgs<'_>, collection: &Collection) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn parse(args: &FindArgs<'_>, collection: Option<&Collection>, scope: &mut Scope) -> Result<FindQuery> {
+fn parse(args: &FindArgs<'_>, collection: Option<&Collection>, scope: &mut Scope) -> Result<FindQuery> {
     let filter = read::parse_filter(args.filter, scope)?;
     let mut query = FindQuery::all(filter);
     query.collation = scope.collator().cloned();
@@ -305,27 +321,6 @@ fn key_range(args: &FindArgs<'_>, collection: Option<&Collection>, query: &mut F
     query.min = min;
     query.max = max;
     Ok(())
-}
-
-/// The hash of the plan shape of the find that `context` runs.
-pub(crate) fn plan_shape(context: &Context<'_>, ns: &Namespace) -> Result<u64> {
-    let args = FindArgs::parse(context.body, context.sequences)?;
-    let read = context.current_view();
-    let collection = read.view().catalog().get(ns).map(|c| &**c).filter(|c| !c.is_view());
-    let collator = read::collator(args.collation, collection)?;
-    let (_, mut scope) = context.operation_under(args.variables, collator)?;
-    let query = parse(&args, collection, &mut scope)?;
-    Ok(plan_shape_hash(&written(&args).shape(&query)))
-}
-
-/// The parts of the command that its shape is made of.
-fn written<'a>(args: &FindArgs<'a>) -> Written<'a> {
-    Written {
-        filter: args.filter.map(DocRef::Raw),
-        sort: args.sort.map(DocRef::Raw),
-        projection: args.projection.map(DocRef::Raw),
-        collation: args.collation.map(DocRef::Raw),
-    }
 }
 
 /// The `_id`, when the command asks for one document by `_id` and for nothing that needs a plan.

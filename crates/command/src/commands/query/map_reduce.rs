@@ -1,7 +1,7 @@
 //! `mapReduce`: refused, as its functions are JavaScript.
 
 use crate::dispatch::{CommandSpec, Flags};
-use nestor_model::bail;
+use nestor_model::{Error, ErrorCode};
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -9,10 +9,13 @@ pub const SPEC: CommandSpec = CommandSpec {
     aliases: &["mapreduce"],
     flags: Flags::READ_CONCERN.and(Flags::WRITE_CONCERN),
     help: "Refused: it needs JavaScript. Use aggregate.",
-    run: |_, _| {
-        bail!(
-            CommandNotSupported,
-            "mapReduce needs JavaScript, which this server does not run; use an aggregation pipeline"
-        )
-    },
+    run: |_, _| Err(refusal()),
 };
+
+/// Why it cannot run, nor be explained.
+pub(crate) fn refusal() -> Error {
+    Error::new(
+        ErrorCode::CommandNotSupported,
+        "mapReduce needs JavaScript, which this server does not run; use an aggregation pipeline",
+    )
+}

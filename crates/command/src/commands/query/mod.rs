@@ -6,6 +6,7 @@ pub mod distinct;
 pub mod explain;
 mod explain_pipeline;
 mod explain_trial;
+mod explain_write;
 pub mod find;
 pub mod get_more;
 pub mod kill_cursors;

@@ -167,23 +167,9 @@ struct Totals {
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = BulkWriteArgs::parse(context.body, context.sequences)?;
-    let ids = StatementIds {
-        first: args.stmt_id,
-        each: args.stmt_ids.clone(),
-    };
-    Writes::check("bulkWrite", "ops", args.ops.len(), &ids)?;
+    Writes::check("bulkWrite", "ops", args.ops.len(), &ids(&args))?;
     let namespaces = namespaces(context, &args)?;
-    let statements = args.ops.iter().map(|doc| statement(*doc, namespaces.len()));
-    let writes = Writes {
-        namespaces: &namespaces,
-        statements: statements.collect::<Result<_>>()?,
-        ordered: args.ordered.is_none_or(|ordered| ordered.0),
-        bypass_validation: args.bypass_document_validation,
-        keep_empty_times: args.bypass_empty_ts_replacement,
-        variables: args.variables,
-        ids,
-        recorded: Recorded::Apart(|sent| sent.as_doc().to_document()),
-    };
+    let writes = writes(&args, &namespaces)?;
     let batch_size = match args.cursor {
         Some(cursor) => CursorOptions::parse(cursor, &[])?.batch_size.map(|n| n.0 as u64),
         None => None,
@@ -209,7 +195,30 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     context.finish_write(progress, reply)
 }
 
-fn namespaces(context: &Context<'_>, args: &BulkWriteArgs<'_>) -> Result<Vec<Namespace>> {
+fn ids(args: &BulkWriteArgs<'_>) -> StatementIds {
+    StatementIds {
+        first: args.stmt_id,
+        each: args.stmt_ids.clone(),
+    }
+}
+
+/// The operations; `namespaces` are those of `nsInfo`.
+pub(crate) fn writes<'a>(args: &BulkWriteArgs<'a>, namespaces: &'a [Namespace]) -> Result<Writes<'a>> {
+    let statements = args.ops.iter().map(|doc| statement(*doc, namespaces.len()));
+    Ok(Writes {
+        namespaces,
+        statements: statements.collect::<Result<_>>()?,
+        ordered: args.ordered.is_none_or(|ordered| ordered.0),
+        bypass_validation: args.bypass_document_validation,
+        keep_empty_times: args.bypass_empty_ts_replacement,
+        variables: args.variables,
+        ids: ids(args),
+        recorded: Recorded::Apart(|sent| sent.as_doc().to_document()),
+    })
+}
+
+/// The collections of `nsInfo`.
+pub(crate) fn namespaces(context: &Context<'_>, args: &BulkWriteArgs<'_>) -> Result<Vec<Namespace>> {
     let mut out = Vec::with_capacity(args.ns_info.len());
     for doc in &args.ns_info {
         let info = NsInfo::parse(*doc, &[])?;

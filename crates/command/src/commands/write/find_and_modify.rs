@@ -5,15 +5,17 @@ use super::update::UpdateValue;
 use crate::Context;
 use crate::args::{CollectionName, RawArray, Uuid};
 use crate::dispatch::CommandSpec;
+use crate::operation::{Operation, Shape, Words};
 use crate::sessions::StatementResult;
 use crate::write::prepared::Prepared;
 use crate::write::statements::{DeleteOp, UpdateOp, WriteOp};
 use crate::write::{self, Progress, Retryable};
 use crate::{names, read};
-use nestor_model::{DocRef, Document, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail, raw};
+use nestor_model::{DocRef, Document, Namespace, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail, raw};
 use nestor_query::env::{Env, OpContext};
 use nestor_query::matcher::MatchExpr;
 use nestor_query::projection::{Policy, Projection};
+use nestor_storage::{Collection, View};
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -51,11 +53,7 @@ crate::args! {
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = FindAndModifyArgs::parse(context.body, context.sequences)?;
-    let ns = names::collection(context.db(), args.coll.0)?;
-    check(&args)?;
-    write::check_document_namespace(&ns)?;
-    write::refuse_encryption(args.encryption_information)?;
-    write::check_uuid(context, &ns, args.collection_uuid)?;
+    let ns = namespace(context, &args)?;
     context.check_write_concern()?;
     let session = context.retry_session()?;
     let mut retryable = Retryable::begin(context, session.as_ref())?;
@@ -74,23 +72,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         return context.finish_write(progress, reply);
     }
     let collection = context.current_view().view().catalog().get(&ns).cloned();
-    let collator = read::collator(args.collation, collection.as_deref())?;
-    let (op, mut scope) = context.operation_under(args.variables, collator)?;
     let statement = statement(&args);
-    let mut prepared = Prepared::new(&statement, collection.as_deref(), &mut scope)?;
-    prepared.bypass_validation = args.bypass_document_validation;
-    prepared.images = true;
+    let (mut prepared, projection, op) = prepared(context, &args, &statement, collection.as_deref())?;
     prepared.stmt_id = retryable.is_on().then_some(stmt_id);
-    let projection = match args.fields.filter(|fields| !fields.is_empty()) {
-        Some(fields) => Some(Projection::parse(DocRef::Raw(fields), &mut scope, Policy::Find)?),
-        None => None,
-    };
-    if projection.as_ref().is_some_and(|p| p.needs_match_details()) && args.new {
-        bail!(
-            2,
-            "The positional projection cannot be used with findAndModify that returns the new document"
-        );
-    }
     let mut written = prepared.run(context, &ns, &op, &mut progress)?;
     let shown = if args.new {
         written.new.take()
@@ -108,6 +92,68 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     retryable.remember(stmt_id, || done);
     drop(retryable);
     context.finish_write(progress, reply)
+}
+
+/// The collection that it is about, once its arguments were checked.
+fn namespace(context: &Context<'_>, args: &FindAndModifyArgs<'_>) -> Result<Namespace> {
+    let ns = names::collection(context.db(), args.coll.0)?;
+    check(args)?;
+    write::check_document_namespace(&ns)?;
+    write::refuse_encryption(args.encryption_information)?;
+    write::check_uuid(context, &ns, args.collection_uuid)?;
+    Ok(ns)
+}
+
+/// Prepares it, with the projection of what it returns.
+fn prepared<'a>(
+    context: &Context<'_>,
+    args: &FindAndModifyArgs<'a>,
+    statement: &WriteOp<'a>,
+    collection: Option<&Collection>,
+) -> Result<(Prepared<'a>, Option<Projection>, OpContext)> {
+    let collator = read::collator(args.collation, collection)?;
+    let (op, mut scope) = context.operation_under(args.variables, collator)?;
+    let mut prepared = Prepared::new(statement, collection, &mut scope)?;
+    prepared.bypass_validation = args.bypass_document_validation;
+    prepared.images = true;
+    let projection = match args.fields.filter(|fields| !fields.is_empty()) {
+        Some(fields) => Some(Projection::parse(DocRef::Raw(fields), &mut scope, Policy::Find)?),
+        None => None,
+    };
+    if projection.as_ref().is_some_and(|p| p.needs_match_details()) && args.new {
+        bail!(
+            2,
+            "The positional projection cannot be used with findAndModify that returns the new document"
+        );
+    }
+    Ok((prepared, projection, op))
+}
+
+/// Prepares it as an operation, to be explained.
+pub(crate) fn prepare<'a>(
+    context: &Context<'_>,
+    view: &dyn View,
+    args: &FindAndModifyArgs<'a>,
+) -> Result<Operation<'a>> {
+    let ns = namespace(context, args)?;
+    let collection = view.catalog().get(&ns).cloned();
+    if let Some(collection) = &collection {
+        write::check_writable(collection)?;
+    }
+    let statement = statement(args);
+    let (prepared, _, op) = prepared(context, args, &statement, collection.as_deref())?;
+    let shape = Shape {
+        command: SPEC.name,
+        ns,
+        words: Words {
+            filter: args.query,
+            projection: args.fields,
+            collation: args.collation,
+            variables: args.variables,
+            ..statement.words()
+        },
+    };
+    Ok(prepared.into_operation(shape, collection, op))
 }
 
 /// What it does to the document that it finds.

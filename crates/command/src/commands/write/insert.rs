@@ -8,7 +8,7 @@ use crate::names;
 use crate::write;
 use crate::write::reply::Totals;
 use crate::write::statements::{Recorded, Statement, StatementIds, WriteOp, Writes, execute};
-use nestor_model::{RawDoc, RawWriter, Result};
+use nestor_model::{Namespace, RawDoc, RawWriter, Result};
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -38,21 +38,30 @@ crate::args! {
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = InsertArgs::parse(context.body, context.sequences)?;
     let ns = names::collection(context.db(), args.coll.0)?;
+    let writes = writes(context, args, &ns)?;
+    let mut totals = Totals::default();
+    let progress = execute(context, &writes, &mut totals)?;
+    context.figures.borrow_mut().inserted = Some(totals.n);
+    totals.finish(context, progress, false, reply)
+}
+
+/// The statements of an insert into `ns`.
+pub(crate) fn writes<'a>(context: &Context<'_>, args: InsertArgs<'a>, ns: &'a Namespace) -> Result<Writes<'a>> {
     let ids = StatementIds {
         first: args.stmt_id,
         each: args.stmt_ids,
     };
     Writes::check("insert", "documents", args.documents.len(), &ids)?;
-    write::check_document_namespace(&ns)?;
+    write::check_document_namespace(ns)?;
     write::refuse_encryption(args.encryption_information)?;
-    write::check_uuid(context, &ns, args.collection_uuid)?;
+    write::check_uuid(context, ns, args.collection_uuid)?;
     let statement = |doc| Statement {
         ns: 0,
         op: WriteOp::Insert(doc),
         sent: doc,
     };
-    let writes = Writes {
-        namespaces: std::slice::from_ref(&ns),
+    Ok(Writes {
+        namespaces: std::slice::from_ref(ns),
         statements: args.documents.into_iter().map(statement).collect(),
         ordered: args.ordered.is_none_or(|ordered| ordered.0),
         bypass_validation: args.bypass_document_validation,
@@ -60,9 +69,5 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         variables: None,
         ids,
         recorded: Recorded::Together,
-    };
-    let mut totals = Totals::default();
-    let progress = execute(context, &writes, &mut totals)?;
-    context.figures.borrow_mut().inserted = Some(totals.n);
-    totals.finish(context, progress, false, reply)
+    })
 }

@@ -8,7 +8,7 @@ use crate::names;
 use crate::write;
 use crate::write::reply::Totals;
 use crate::write::statements::{Recorded, Statement, StatementIds, UpdateOp, WriteOp, Writes, execute};
-use nestor_model::{Document, RawDoc, RawWriter, Result, ValueRef, bail};
+use nestor_model::{Document, Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -69,16 +69,24 @@ impl<'a> Arg<'a> for UpdateValue<'a> {
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = UpdateArgs::parse(context.body, context.sequences)?;
     let ns = names::collection(context.db(), args.coll.0)?;
+    let writes = writes(context, args, &ns)?;
+    let mut totals = Totals::default();
+    let progress = execute(context, &writes, &mut totals)?;
+    totals.finish(context, progress, true, reply)
+}
+
+/// The statements of an update of documents of `ns`.
+pub(crate) fn writes<'a>(context: &Context<'_>, args: UpdateArgs<'a>, ns: &'a Namespace) -> Result<Writes<'a>> {
     let ids = StatementIds {
         first: args.stmt_id,
         each: args.stmt_ids,
     };
     Writes::check("update", "updates", args.updates.len(), &ids)?;
-    write::check_document_namespace(&ns)?;
+    write::check_document_namespace(ns)?;
     write::refuse_encryption(args.encryption_information)?;
-    write::check_uuid(context, &ns, args.collection_uuid)?;
-    let writes = Writes {
-        namespaces: std::slice::from_ref(&ns),
+    write::check_uuid(context, ns, args.collection_uuid)?;
+    Ok(Writes {
+        namespaces: std::slice::from_ref(ns),
         statements: args.updates.iter().map(|doc| statement(*doc)).collect::<Result<_>>()?,
         ordered: args.ordered.is_none_or(|ordered| ordered.0),
         bypass_validation: args.bypass_document_validation,
@@ -86,10 +94,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         variables: args.variables,
         ids,
         recorded: Recorded::Apart(described),
-    };
-    let mut totals = Totals::default();
-    let progress = execute(context, &writes, &mut totals)?;
-    totals.finish(context, progress, true, reply)
+    })
 }
 
 fn statement(sent: RawDoc<'_>) -> Result<Statement<'_>> {

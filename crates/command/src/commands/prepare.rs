@@ -1,0 +1,125 @@
+//! Preparing commands that do not run themselves: those that are explained, and those whose rights are looked at first.
+
+use crate::Context;
+use crate::aggregate::Purpose;
+use crate::commands::query::aggregate::{self, AggregateArgs};
+use crate::commands::query::count::{self, CountArgs};
+use crate::commands::query::distinct::{self, DistinctArgs};
+use crate::commands::query::find::{self, FindArgs};
+use crate::commands::query::get_more::GetMoreArgs;
+use crate::commands::query::map_reduce;
+use crate::commands::write::bulk_write::{self, BulkWriteArgs};
+use crate::commands::write::delete::{self, DeleteArgs};
+use crate::commands::write::find_and_modify::{self, FindAndModifyArgs};
+use crate::commands::write::insert::{self, InsertArgs};
+use crate::commands::write::update::{self, UpdateArgs};
+use crate::names;
+use crate::operation::{Access, Operation};
+use crate::request::Sequence;
+use nestor_model::{RawDoc, Result, bail};
+use nestor_storage::View;
+
+/// A command's words.
+#[derive(Clone, Copy, Debug)]
+pub struct Command<'a> {
+    /// The name that its spec has.
+    pub name: &'static str,
+    /// The document.
+    pub body: RawDoc<'a>,
+    /// What came beside it.
+    pub sequences: &'a [Sequence<'a>],
+}
+
+/// Prepares a read, or a write of one statement, as running it would, and hands it to `then`.
+///
+/// Errors: those of the command; 20 for commands that are no operation on documents, 16 for writes of several statements.
+pub fn operation<T>(
+    context: &Context<'_>,
+    view: &dyn View,
+    command: Command<'_>,
+    then: impl FnOnce(Operation<'_>) -> Result<T>,
+) -> Result<T> {
+    let Command { name, body, sequences } = command;
+    let purpose = Purpose::Explain;
+    match name {
+        "find" => {
+            let args = FindArgs::parse(body, sequences)?;
+            find::check(&args)?;
+            let ns = context.namespace(view, args.target)?;
+            let collection = view.catalog().get(&ns).cloned();
+            let found = (find::shape(&args, ns), collection);
+            then(find::prepare(context, view, &args, found, purpose)?)
+        }
+        "count" => {
+            let args = CountArgs::parse(body, sequences)?;
+            count::check_read_concern(context)?;
+            then(count::prepare(context, view, &args, purpose)?)
+        }
+        "distinct" => {
+            let args = DistinctArgs::parse(body, sequences)?;
+            let shape = distinct::shape(context, view, &args)?;
+            then(distinct::prepare(context, view, &args, shape, purpose)?)
+        }
+        "aggregate" => {
+            let args = AggregateArgs::parse(body, sequences)?;
+            let shape = aggregate::shape(context.db(), &args)?;
+            aggregate::cursor(&args)?;
+            then(aggregate::prepare(context, view, &args, shape, purpose)?)
+        }
+        "update" => {
+            let args = UpdateArgs::parse(body, sequences)?;
+            let ns = names::collection(context.db(), args.coll.0)?;
+            then(update::writes(context, args, &ns)?.only(context, view, name)?)
+        }
+        "delete" => {
+            let args = DeleteArgs::parse(body, sequences)?;
+            let ns = names::collection(context.db(), args.coll.0)?;
+            then(delete::writes(context, args, &ns)?.only(context, view, name)?)
+        }
+        "findAndModify" => {
+            let args = FindAndModifyArgs::parse(body, sequences)?;
+            then(find_and_modify::prepare(context, view, &args)?)
+        }
+        "mapReduce" => Err(map_reduce::refusal()),
+        _ => bail!(IllegalOperation, "Explain cannot explain command: {name}"),
+    }
+}
+
+/// What a command reads and writes, and which rights that needs; `None` for commands that are no operation on documents.
+/// The batches of a cursor need no rights but having opened it.
+///
+/// Errors: those of the command.
+pub fn access(context: &Context<'_>, view: &dyn View, command: Command<'_>) -> Result<Option<Access>> {
+    let Command { name, body, sequences } = command;
+    let db = context.db();
+    Ok(Some(match name {
+        "insert" => {
+            let args = InsertArgs::parse(body, sequences)?;
+            let ns = names::collection(db, args.coll.0)?;
+            Access::of_writes(&insert::writes(context, args, &ns)?, view)?
+        }
+        "update" => {
+            let args = UpdateArgs::parse(body, sequences)?;
+            let ns = names::collection(db, args.coll.0)?;
+            Access::of_writes(&update::writes(context, args, &ns)?, view)?
+        }
+        "delete" => {
+            let args = DeleteArgs::parse(body, sequences)?;
+            let ns = names::collection(db, args.coll.0)?;
+            Access::of_writes(&delete::writes(context, args, &ns)?, view)?
+        }
+        "bulkWrite" => {
+            let args = BulkWriteArgs::parse(body, sequences)?;
+            let namespaces = bulk_write::namespaces(context, &args)?;
+            Access::of_writes(&bulk_write::writes(&args, &namespaces)?, view)?
+        }
+        "getMore" => {
+            let args = GetMoreArgs::parse(body, sequences)?;
+            Access::of_cursor(names::cursor_namespace(db, args.coll)?)
+        }
+        "find" | "count" | "distinct" | "aggregate" | "findAndModify" => {
+            operation(context, view, command, |operation| Access::of(&operation, view))?
+        }
+        _ => return Ok(None),
+    }))
+}
