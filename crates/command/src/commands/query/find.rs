@@ -87,10 +87,10 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         (Work::Pipeline(piped), _) => (context.open_pipeline(view, &operation, piped)?, piped.bottom.clone()),
         (Work::Find(query), Some(collection)) => {
             let root = find_plan(query, operation.shape.words.written(), collection)?;
-            let root = if args.show_record_id {
-                Box::new(ShowRecordId::new(root))
-            } else {
-                root
+            let root = match args.show_record_id {
+                // Keys alone are returned.
+                true if !args.return_key => Box::new(ShowRecordId::new(root)),
+                _ => root,
             };
             (root, Some(collection.clone()))
         }
