@@ -4,7 +4,7 @@
 
 use super::explain_trial::{all_plans, decide};
 use super::explain_write::{Changes, try_write, would_write};
-use super::{count, distinct, explain_pipeline};
+use super::{count, distinct, explain_express, explain_pipeline};
 use crate::Context;
 use crate::commands::diagnostic::build_info;
 use crate::commands::prepare::{self, Command};
@@ -76,6 +76,8 @@ pub(super) struct Subject {
     pub(super) settings: Option<Document>,
     /// The stage of a write on top of its plans.
     pub(super) write: Option<&'static str>,
+    /// The stage that stands for its only plan, when that is a lookup of one `_id`.
+    pub(super) express: Option<Document>,
 }
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
@@ -193,8 +195,10 @@ fn subject(
     let Some(query) = operation.query() else {
         return Ok(None);
     };
+    let plans = plans(context, view, operation, is_restricted)?;
     Ok(Some(Subject {
-        plans: plans(context, view, operation, is_restricted)?,
+        express: explain_express::stage(operation, plans.first()),
+        plans,
         limit: query.limit,
         plan_shape: operation.shape.plan_hash(query),
         cache_key: 0,
@@ -261,6 +265,12 @@ fn append(
         },
     }
     let mut stats = execution_stats(&*root, returned, started.elapsed(), verbosity, &tried);
+    if let Some(stage) = &subject.express {
+        stats.set(
+            "executionStages",
+            explain_express::executed(stage, &Reads::of(&*root), returned),
+        );
+    }
     if let Work::Write { write, .. } = &operation.work {
         let input = stats
             .remove("executionStages")
@@ -300,7 +310,7 @@ pub(super) fn execution_stats(
 
 /// A whole plan: the write on top of it, if there is one.
 fn whole_plan(plan: &PlanNode, subject: &Subject) -> Document {
-    let mut found = plan_document(plan);
+    let mut found = subject.express.clone().unwrap_or_else(|| plan_document(plan));
     let fields = std::mem::take(found.fields_mut());
     let mut out = doc! { "isCached": subject.is_cached(plan) };
     match subject.write {

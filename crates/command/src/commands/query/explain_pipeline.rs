@@ -150,5 +150,6 @@ fn subject(explained: &Explained, words: &Words<'_>) -> Subject {
         cached: None,
         settings: None,
         write: None,
+        express: None,
     }
 }

@@ -4,6 +4,7 @@ pub mod aggregate;
 pub mod count;
 pub mod distinct;
 pub mod explain;
+mod explain_express;
 mod explain_pipeline;
 mod explain_trial;
 mod explain_write;
