@@ -88,6 +88,40 @@ pub struct After {
 }
 
 impl<'r> Context<'r> {
+    /// A run of `spec` that began at `started`.
+    #[inline]
+    pub fn new(
+        service: &'r Service,
+        conn: &'r mut Connection,
+        spec: &'static CommandSpec,
+        (body, sequences): (RawDoc<'r>, &'r [Sequence<'r>]),
+        generic: Generic<'r>,
+        interrupt: Interrupt,
+        started: Instant,
+    ) -> Self {
+        Self {
+            service,
+            conn,
+            spec,
+            body,
+            sequences,
+            generic,
+            interrupt,
+            legacy: false,
+            exhaust_allowed: false,
+            after: After::default(),
+            at_cluster_time: Cell::new(None),
+            txn: RefCell::new(None),
+            txn_operations: None,
+            described: RefCell::default(),
+            query_settings: RefCell::default(),
+            figures: RefCell::default(),
+            statement_started: Cell::new(started),
+            tried_write: Cell::new(false),
+            committed_before: None,
+        }
+    }
+
     /// The database the command names.
     pub fn db(&self) -> &'r str {
         self.generic.db

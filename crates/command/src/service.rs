@@ -3,6 +3,7 @@
 use crate::api_use::PastUse;
 use crate::bootstrap;
 use crate::commands::plans::settings::stored_shape;
+use crate::commands::prepare::{self, Command};
 use crate::commands::query::get_more;
 use crate::commands::replication::hello;
 use crate::commands::security;
@@ -15,6 +16,7 @@ use crate::generic::Generic;
 use crate::history;
 use crate::latency::Class;
 use crate::node::{Node, ProcessOptions};
+use crate::operation::Access;
 use crate::parameters::Param;
 use crate::profiler::record::{Ending, Observed};
 use crate::profiler::{self, Profiler};
@@ -31,7 +33,6 @@ use nestor_exec::{Interrupt, PlanCache};
 use nestor_model::{ErrorCode, RawDoc, RawWriter, Result, Str, Timestamp, bail};
 use nestor_storage::Engine;
 use nestor_storage::oplog::OplogCursor;
-use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
@@ -306,6 +307,28 @@ impl Service {
         get_more::abandon(self, body);
     }
 
+    /// What a command would read and write, and which rights that needs; `None` when it is no operation on documents. The
+    /// command does not run.
+    ///
+    /// Errors: those of the command that are told before it runs.
+    pub fn access(&self, conn: &mut Connection, request: Request<'_>) -> Result<Option<Access>> {
+        let name = request.body.iter().next().map_or("", |(name, _)| name);
+        let Some(spec) = dispatch::lookup(name) else {
+            bail!(CommandNotFound, "no such command: '{name}'");
+        };
+        let generic = Generic::parse(request.body, spec)?;
+        let interrupt = Interrupt::new(conn.slot.kill.clone(), None);
+        let words = (request.body, request.sequences);
+        let context = Context::new(self, conn, spec, words, generic, interrupt, Instant::now());
+        let read = context.current_view();
+        let command = Command {
+            name: spec.name,
+            body: request.body,
+            sequences: request.sequences,
+        };
+        prepare::access(&context, read.view(), command)
+    }
+
     fn dispatch(
         &self,
         conn: &mut Connection,
@@ -368,27 +391,9 @@ impl Service {
             if !spec.flags.has(Flags::FOR_REPLY) {
                 interrupt.outlive_client();
             }
-            let mut context = Context {
-                service: self,
-                interrupt,
-                conn,
-                spec,
-                body,
-                sequences,
-                generic,
-                legacy,
-                exhaust_allowed,
-                after: After::default(),
-                at_cluster_time: Cell::new(None),
-                txn: RefCell::new(None),
-                txn_operations: None,
-                described: RefCell::default(),
-                query_settings: RefCell::default(),
-                figures: RefCell::default(),
-                statement_started: Cell::new(started),
-                tried_write: Cell::new(false),
-                committed_before: None,
-            };
+            let mut context = Context::new(self, conn, spec, (body, sequences), generic, interrupt, started);
+            context.legacy = legacy;
+            context.exhaust_allowed = exhaust_allowed;
             let result = match gate::check(&mut context) {
                 Ok(Verdict::Run) if context.generic.in_transaction => transaction::run(&mut context, writer),
                 Ok(Verdict::Run) => (spec.run)(&mut context, writer),

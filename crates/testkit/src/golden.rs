@@ -16,12 +16,14 @@
 //! `error CodeName(code): message` and, before the message, what else the error carries. Of an explain the plans stand there, a line
 //! for each stage, inputs below and indented, then what was counted, without times and sizes in
 //! memory. A line `only PATH PATH` after the command picks parts of the reply, with paths through arrays as in a
-//! filter, one line each. An empty line ends a block. With
+//! filter, one line each. `access` in place of `run` asks what a command would read and write, and which rights that needs,
+//! without running it. An empty line ends a block. With
 //! `NESTOR_BLESS=1` in the environment the answers are written into the file instead of compared.
 
 use crate::shell;
+use nestor_command::operation::{Privilege, Resource};
 use nestor_command::{Connection, Request, Service, ServiceOptions};
-use nestor_model::{Array, DocRef, Document, ErrorCode, RawDoc, Value, ValueRef, doc};
+use nestor_model::{Array, DocRef, Document, ErrorCode, Namespace, RawDoc, Value, ValueRef, doc};
 use nestor_storage::{Engine, EngineOptions};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -63,7 +65,8 @@ pub fn answer(text: &str) -> Result<String, String> {
                 }
             }
             database.seed(collection.trim(), docs)?;
-        } else if let Some(command) = line.strip_prefix("run ") {
+        } else if let Some(command) = line.strip_prefix("run ").or(line.strip_prefix("access ")) {
+            let is_run = line.starts_with("run ");
             let mut command = command.to_owned();
             let mut only: Vec<&str> = Vec::new();
             while let Some(line) = lines.next_if(|l| !l.trim().is_empty() && *l != "----") {
@@ -77,13 +80,15 @@ pub fn answer(text: &str) -> Result<String, String> {
             while lines.next_if(|l| !l.trim().is_empty()).is_some() {}
             let command = shell::document(&command).map_err(|e| format!("{command}: {e}"))?;
             out.push_str("----\n");
-            if only.is_empty() {
+            if !is_run {
+                out.push_str(&database.access(&command));
+            } else if only.is_empty() {
                 out.push_str(&database.show(&command));
             } else {
                 out.push_str(&database.show_parts(&command, &only));
             }
         } else if !line.trim().is_empty() && !line.starts_with('#') {
-            return Err(format!("a block starts with #, seed or run: {line}"));
+            return Err(format!("a block starts with #, seed, run or access: {line}"));
         }
     }
     Ok(out)
@@ -120,11 +125,7 @@ impl Database {
     }
 
     fn command(&mut self, command: &Document) -> Document {
-        let mut command = command.clone();
-        if command.get("$db").is_none() {
-            command.push("$db", "test");
-        }
-        let raw = command.to_raw();
+        let raw = in_database(command).to_raw();
         let outcome = self.service.run(&mut self.connection, Request::new(raw.as_raw()));
         let reply = RawDoc::validate(&outcome.reply).expect("a reply is BSON");
         Document::from(reply.to_buf())
@@ -143,6 +144,41 @@ impl Database {
         } else {
             Ok(())
         }
+    }
+
+    /// What a command reads, writes and needs the right to do.
+    fn access(&mut self, command: &Document) -> String {
+        let raw = in_database(command).to_raw();
+        let access = match self.service.access(&mut self.connection, Request::new(raw.as_raw())) {
+            Ok(Some(access)) => access,
+            Ok(None) => return "no operation on documents\n".into(),
+            Err(error) => return format!("error {}: {}\n", error.code(), error.message()),
+        };
+        let names = |namespaces: &[Namespace]| {
+            namespaces
+                .iter()
+                .map(Namespace::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let mut out = String::new();
+        for (what, namespaces) in [("reads", &access.reads), ("writes", &access.writes)] {
+            if !namespaces.is_empty() {
+                writeln!(out, "{what} {}", names(namespaces)).expect("strings take everything");
+            }
+        }
+        for Privilege { resource, action } in &access.privileges {
+            let resource = match resource {
+                Resource::Collection(ns) => ns.to_string(),
+                Resource::Database(db) => format!("database {db}"),
+                Resource::Cluster => "the cluster".into(),
+            };
+            writeln!(out, "needs {} on {resource}", action.name()).expect("strings take everything");
+        }
+        if access.privileges.is_empty() {
+            out.push_str("needs no right\n");
+        }
+        out
     }
 
     fn show_parts(&mut self, command: &Document, paths: &[&str]) -> String {
@@ -203,6 +239,15 @@ impl Database {
         }
         out
     }
+}
+
+/// A command with the database that it is sent to.
+fn in_database(command: &Document) -> Document {
+    let mut command = command.clone();
+    if command.get("$db").is_none() {
+        command.push("$db", "test");
+    }
+    command
 }
 
 /// Figures of explain that depend on how values are laid out in memory.

@@ -5,6 +5,7 @@ use crate::aggregate::Purpose;
 use crate::commands::query::aggregate::{self, AggregateArgs};
 use crate::commands::query::count::{self, CountArgs};
 use crate::commands::query::distinct::{self, DistinctArgs};
+use crate::commands::query::explain::{self, ExplainArgs};
 use crate::commands::query::find::{self, FindArgs};
 use crate::commands::query::get_more::GetMoreArgs;
 use crate::commands::query::map_reduce;
@@ -86,7 +87,7 @@ pub fn operation<T>(
 }
 
 /// What a command reads and writes, and which rights that needs; `None` for commands that are no operation on documents.
-/// The batches of a cursor need no rights but having opened it.
+/// The batches of a cursor need no rights but having opened it; explaining needs those of what is explained.
 ///
 /// Errors: those of the command.
 pub fn access(context: &Context<'_>, view: &dyn View, command: Command<'_>) -> Result<Option<Access>> {
@@ -117,6 +118,17 @@ pub fn access(context: &Context<'_>, view: &dyn View, command: Command<'_>) -> R
             let args = GetMoreArgs::parse(body, sequences)?;
             Access::of_cursor(names::cursor_namespace(db, args.coll)?)
         }
+        "explain" => {
+            let args = ExplainArgs::parse(body, sequences)?;
+            let spec = explain::explained(args.command)?;
+            let command = Command {
+                name: spec.name,
+                body: args.command,
+                sequences: &[],
+            };
+            return access(context, view, command);
+        }
+        "mapReduce" => return Err(map_reduce::refusal()),
         "find" | "count" | "distinct" | "aggregate" | "findAndModify" => {
             operation(context, view, command, |operation| Access::of(&operation, view))?
         }

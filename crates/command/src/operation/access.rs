@@ -182,7 +182,21 @@ impl Access {
             Some(Stage::Merge(merge)) => self.merge(merge, piped.bypass_validation),
             _ => {}
         }
+        debug_assert!(
+            self.names_all(&piped.pipeline),
+            "a right is needed on each namespace that a pipeline names"
+        );
         Ok(())
+    }
+
+    fn names_all(&self, pipeline: &Pipeline) -> bool {
+        let mut named = Vec::new();
+        pipeline.involved_namespaces(&mut named);
+        let is_known = |ns: Namespace| {
+            let on = Resource::Collection(ns);
+            self.privileges.iter().any(|privilege| privilege.resource == on)
+        };
+        named.into_iter().all(is_known)
     }
 
     fn merge(&mut self, merge: &Merge, bypass_validation: bool) {

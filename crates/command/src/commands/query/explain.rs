@@ -91,12 +91,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             "Enumeration value '{other}' for field 'explain.verbosity' is not a valid value."
         ),
     };
-    let Some((name, _)) = args.command.iter().next() else {
-        bail!(CommandNotFound, "explain needs a command");
-    };
-    let Some(spec) = dispatch::lookup(name) else {
-        bail!(CommandNotFound, "Explain failed due to unknown command: {name}");
-    };
+    let spec = explained(args.command)?;
     take_arguments(context, spec, args.command)?;
     let snapshot = context.read_snapshot()?;
     let command = Command {
@@ -107,6 +102,17 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     prepare::operation(context, &snapshot, command, |operation| {
         explain(context, &snapshot, operation, verbosity, args.command, reply)
     })
+}
+
+/// The command that is explained.
+pub(crate) fn explained(command: RawDoc<'_>) -> Result<&'static CommandSpec> {
+    let Some((name, _)) = command.iter().next() else {
+        bail!(CommandNotFound, "explain needs a command");
+    };
+    match dispatch::lookup(name) {
+        Some(spec) => Ok(spec),
+        None => bail!(CommandNotFound, "Explain failed due to unknown command: {name}"),
+    }
 }
 
 /// Takes over the arguments that every command has from the command that is explained, checked as for running it. Those
