@@ -99,4 +99,12 @@ impl Context<'_> {
         let restrict = |ns: &Namespace, query: &mut FindQuery| self.restrict_indexes(ns, query, Written::default());
         plan_stages(ns, &piped.pipeline.stages, &piped.hint, &restrict, view, &source)
     }
+
+    /// As [`Context::restrict_indexes`], for the query of a prepared operation.
+    pub fn restrict(&self, operation: &mut Operation<'_>) -> bool {
+        let written = operation.shape.words.written();
+        let ns = operation.shape.ns.clone();
+        let query = operation.query_mut();
+        query.is_some_and(|query| self.restrict_indexes(&ns, query, written))
+    }
 }

@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::dispatch::CommandSpec;
 use crate::figures::Figures;
 use crate::generic::Generic;
-use crate::operation::{Described, Shape};
+use crate::operation::shape::{Described, Shape};
 use crate::profiler::record::Observed;
 use crate::query_settings::Entry;
 use crate::request::{Park, Sequence, Wait};

@@ -6,7 +6,7 @@
 //! Source: manual, "setQuerySettings", "removeQuerySettings", "$querySettings".
 
 use crate::Context;
-use crate::operation::{Operation, Shape};
+use crate::operation::shape::Shape;
 use crate::write::Progress;
 use crate::write::replace::{read_by_id, replace_by_id};
 use nestor_model::{
@@ -321,14 +321,6 @@ impl Context<'_> {
         let settings = self.query_settings.borrow();
         let is_set = !is_range && settings.as_ref().is_some_and(|entry| entry.restrict(ns, query));
         is_set || self.apply_index_filter(ns, query, written)
-    }
-
-    /// As [`Context::restrict_indexes`], for the query of a prepared operation.
-    pub fn restrict(&self, operation: &mut Operation<'_>) -> bool {
-        let written = operation.shape.words.written();
-        let ns = operation.shape.ns.clone();
-        let query = operation.query_mut();
-        query.is_some_and(|query| self.restrict_indexes(&ns, query, written))
     }
 }
 

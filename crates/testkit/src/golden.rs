@@ -21,7 +21,7 @@
 //! `NESTOR_BLESS=1` in the environment the answers are written into the file instead of compared.
 
 use crate::shell;
-use nestor_command::operation::{Privilege, Resource};
+use nestor_command::operation::access::{Privilege, Resource};
 use nestor_command::{Connection, Request, Service, ServiceOptions};
 use nestor_model::{Array, DocRef, Document, ErrorCode, Namespace, RawDoc, Value, ValueRef, doc};
 use nestor_storage::{Engine, EngineOptions};

@@ -15,8 +15,12 @@ use crate::commands::write::find_and_modify::{self, FindAndModifyArgs};
 use crate::commands::write::insert::{self, InsertArgs};
 use crate::commands::write::update::{self, UpdateArgs};
 use crate::names;
-use crate::operation::{Access, Operation};
+use crate::operation::{Access, Operation, Shape, Words};
+use crate::read;
 use crate::request::Sequence;
+use crate::write;
+use crate::write::prepared::Prepared;
+use crate::write::statements::{WriteOp, Writes};
 use nestor_model::{RawDoc, Result, bail};
 use nestor_storage::View;
 
@@ -70,12 +74,12 @@ pub fn operation<T>(
         "update" => {
             let args = UpdateArgs::parse(body, sequences)?;
             let ns = names::collection(context.db(), args.coll.0)?;
-            then(update::writes(context, args, &ns)?.only(context, view, name)?)
+            then(only(context, view, name, &update::writes(context, args, &ns)?)?)
         }
         "delete" => {
             let args = DeleteArgs::parse(body, sequences)?;
             let ns = names::collection(context.db(), args.coll.0)?;
-            then(delete::writes(context, args, &ns)?.only(context, view, name)?)
+            then(only(context, view, name, &delete::writes(context, args, &ns)?)?)
         }
         "findAndModify" => {
             let args = FindAndModifyArgs::parse(body, sequences)?;
@@ -84,6 +88,46 @@ pub fn operation<T>(
         "mapReduce" => Err(map_reduce::refusal()),
         _ => bail!(IllegalOperation, "Explain cannot explain command: {name}"),
     }
+}
+
+/// The operation that the only statement of a write command is.
+///
+/// Errors: 16 when there are several, 166 on a view, and those of the statement.
+fn only<'a>(
+    context: &Context<'_>,
+    view: &dyn View,
+    command: &'static str,
+    writes: &Writes<'a>,
+) -> Result<Operation<'a>> {
+    let [statement] = writes.statements.as_slice() else {
+        bail!(InvalidLength, "explained write batches must be of size 1");
+    };
+    let ns = &writes.namespaces[statement.ns];
+    let collection = view.catalog().get(ns).cloned();
+    if let Some(collection) = &collection {
+        write::check_writable(collection)?;
+    }
+    let (op, scope) = context.operation(writes.variables)?;
+    let (own, mut scope) = read::statement(&op, &scope, statement.op.collation(), collection.as_deref())?;
+    let mut prepared = Prepared::new(&statement.op, collection.as_deref(), &mut scope)?;
+    prepared.bypass_validation = writes.bypass_validation;
+    let (filter, sort, collation) = match &statement.op {
+        WriteOp::Insert(_) => (None, None, None),
+        WriteOp::Update(update) => (Some(update.filter), update.sort, update.collation),
+        WriteOp::Delete(delete) => (Some(delete.filter), delete.sort, delete.collation),
+    };
+    let shape = Shape {
+        command,
+        ns: ns.clone(),
+        words: Words {
+            filter,
+            sort,
+            collation,
+            variables: writes.variables,
+            ..Words::default()
+        },
+    };
+    Ok(Operation::of_write(shape, collection, own.unwrap_or(op), prepared))
 }
 
 /// What a command reads and writes, and which rights that needs; `None` for commands that are no operation on documents.

@@ -4,7 +4,8 @@
 //! Document". Whoever may read a view may read it whatever it is on ("Views", "Access Control"): what views are on is read,
 //! but no right on it is needed.
 
-use super::{Operation, Piped, Work, bases};
+use super::views::bases;
+use super::{Operation, Piped, Work};
 use crate::write;
 use crate::write::prepared::Prepared;
 use crate::write::statements::{WriteOp, Writes};

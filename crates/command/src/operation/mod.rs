@@ -7,13 +7,12 @@
 //!
 //! Nothing here knows commands, their arguments or replies: whoever understands another language makes the same values.
 
-mod access;
-mod shape;
-mod views;
+pub mod access;
+pub mod shape;
+pub mod views;
 
-pub use access::{Access, Action, Privilege, Resource};
-pub use shape::{Shape, Words, hash};
-pub use views::bases;
+pub use access::Access;
+pub use shape::{Shape, Words};
 
 use crate::write::prepared::Prepared;
 use nestor_model::{Namespace, Path};
@@ -75,7 +74,19 @@ pub struct Piped {
     pub bypass_validation: bool,
 }
 
-impl Operation<'_> {
+impl<'a> Operation<'a> {
+    /// A write of documents of `collection` under `op`.
+    pub fn of_write(shape: Shape<'a>, collection: Option<Arc<Collection>>, op: OpContext, write: Prepared<'a>) -> Self {
+        let query = write.selection.query((!write.multi).then_some(1));
+        Self {
+            shape,
+            collection,
+            op,
+            disk_use: true,
+            work: Work::Write { query, write },
+        }
+    }
+
     /// The namespace that the operation names.
     pub fn ns(&self) -> &Namespace {
         &self.shape.ns
@@ -98,12 +109,4 @@ impl Operation<'_> {
             Work::Pipeline(_) => None,
         }
     }
-}
-
-/// What an operation tells those who watch it: the profiler, the log, the counters.
-pub struct Described<'a> {
-    /// What it is grouped by with others.
-    pub shape: Shape<'a>,
-    /// The query that finds its documents. Lookups by `_id` and pipelines have none.
-    pub query: Option<FindQuery>,
 }

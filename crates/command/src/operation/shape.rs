@@ -96,6 +96,14 @@ impl Shape<'_> {
     }
 }
 
+/// What an operation tells those who watch it: the profiler, the log, the counters.
+pub struct Described<'a> {
+    /// What it is grouped by with others.
+    pub shape: Shape<'a>,
+    /// The query that finds its documents. Lookups by `_id` and pipelines have none.
+    pub query: Option<FindQuery>,
+}
+
 /// The hash of a query shape.
 pub fn hash(shape: &Document) -> String {
     Sha256::digest(shape.to_raw().as_bytes())

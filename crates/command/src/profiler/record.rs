@@ -5,7 +5,7 @@ use crate::Context;
 use crate::commands::replication::client_metadata::app_name;
 use crate::connection::Connection;
 use crate::figures::{Figures, plan_summary};
-use crate::operation::Described;
+use crate::operation::shape::Described;
 use crate::service::Service;
 use nestor_model::extjson::{self, Form};
 use nestor_model::{Document, Error, Namespace, RawDoc, Value, ValueRef, doc};

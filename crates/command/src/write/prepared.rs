@@ -4,14 +4,12 @@ use super::statements::{DeleteOp, UpdateOp, WriteOp};
 use super::target::Selection;
 use super::{Progress, Written, delete, update};
 use crate::Context;
-use crate::operation::{Operation, Shape, Work};
 use crate::read;
 use nestor_model::value::ArrayRef;
 use nestor_model::{DocRef, Namespace, Result, bail};
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::update::{Update, UpdateOptions};
 use nestor_storage::Collection;
-use std::sync::Arc;
 
 /// One update or delete.
 pub struct Prepared<'a> {
@@ -91,18 +89,6 @@ impl<'a> Prepared<'a> {
             bypass_validation: false,
             images: false,
             stmt_id: None,
-        }
-    }
-
-    /// The operation that it is, to be explained: on `collection`, under `op`.
-    pub fn into_operation(self, shape: Shape<'a>, collection: Option<Arc<Collection>>, op: OpContext) -> Operation<'a> {
-        let query = self.selection.query((!self.multi).then_some(1));
-        Operation {
-            shape,
-            collection,
-            op,
-            disk_use: true,
-            work: Work::Write { query, write: self },
         }
     }
 

@@ -7,15 +7,13 @@
 
 use super::insert::{self, InsertOptions};
 use super::prepared::Prepared;
-use super::{Progress, Retryable, Written, check_count, check_writable, is_fatal};
+use super::{Progress, Retryable, Written, check_count, is_fatal};
 use crate::args::RawArray;
-use crate::operation::{Operation, Shape, Words};
 use crate::profiler::record as profiler;
 use crate::sessions::StatementResult;
 use crate::{Context, read};
 use nestor_model::{Document, Error, Namespace, RawDoc, Result, ValueRef, bail};
 use nestor_query::env::{OpContext, Scope};
-use nestor_storage::View;
 use std::time::Duration;
 
 /// What one statement does.
@@ -67,22 +65,7 @@ pub struct DeleteOp<'a> {
     pub sort: Option<RawDoc<'a>>,
 }
 
-impl<'a> WriteOp<'a> {
-    /// Its parts as they were written.
-    pub fn words(&self) -> Words<'a> {
-        let (filter, sort, collation) = match self {
-            Self::Insert(_) => return Words::default(),
-            Self::Update(update) => (update.filter, update.sort, update.collation),
-            Self::Delete(delete) => (delete.filter, delete.sort, delete.collation),
-        };
-        Words {
-            filter: Some(filter),
-            sort,
-            collation,
-            ..Words::default()
-        }
-    }
-
+impl WriteOp<'_> {
     fn is_multi(&self) -> bool {
         match self {
             Self::Insert(_) => false,
@@ -197,35 +180,7 @@ pub struct Writes<'a> {
     pub recorded: Recorded,
 }
 
-impl<'a> Writes<'a> {
-    /// The operation that the only statement of `command` is, to be explained.
-    ///
-    /// Errors: 16 when there are several, 166 on a view, and those of the statement.
-    pub fn only(&self, context: &Context<'_>, view: &dyn View, command: &'static str) -> Result<Operation<'a>> {
-        let [statement] = self.statements.as_slice() else {
-            bail!(InvalidLength, "explained write batches must be of size 1");
-        };
-        let ns = &self.namespaces[statement.ns];
-        let collection = view.catalog().get(ns).cloned();
-        if let Some(collection) = &collection {
-            check_writable(collection)?;
-        }
-        let (op, scope) = context.operation(self.variables)?;
-        let (own, mut scope) = read::statement(&op, &scope, statement.op.collation(), collection.as_deref())?;
-        let mut prepared = Prepared::new(&statement.op, collection.as_deref(), &mut scope)?;
-        prepared.bypass_validation = self.bypass_validation;
-        let words = Words {
-            variables: self.variables,
-            ..statement.op.words()
-        };
-        let shape = Shape {
-            command,
-            ns: ns.clone(),
-            words,
-        };
-        Ok(prepared.into_operation(shape, collection, own.unwrap_or(op)))
-    }
-
+impl Writes<'_> {
     /// Refuses an empty or overlong list, and ids that do not go with it; `field` is what the client calls the list.
     pub fn check(command: &str, field: &str, count: usize, ids: &StatementIds) -> Result<()> {
         check_count(command, field, count)?;

@@ -5,7 +5,7 @@ use crate::commands::query::aggregate::{self, AggregateArgs};
 use crate::commands::query::distinct::{self, DistinctArgs};
 use crate::commands::query::find::{self, FindArgs};
 use crate::dispatch::{CommandSpec, Flags};
-use crate::operation::{self, Shape};
+use crate::operation::shape::{self, Shape};
 use crate::query_settings::Entry;
 use crate::read::{self, Target};
 use crate::write::Progress;
@@ -71,7 +71,7 @@ impl Which {
             ValueRef::Document(DocRef::Raw(query)) => {
                 let shape = shape_of(context, query)?;
                 Ok(Self::Query {
-                    hash: operation::hash(&shape),
+                    hash: shape::hash(&shape),
                     shape,
                     query: query.as_doc().to_document(),
                 })

@@ -150,10 +150,11 @@ pub(crate) fn prepare<'a>(
             projection: args.fields,
             collation: args.collation,
             variables: args.variables,
-            ..statement.words()
+            sort: args.sort,
+            ..Words::default()
         },
     };
-    Ok(prepared.into_operation(shape, collection, op))
+    Ok(Operation::of_write(shape, collection, op, prepared))
 }
 
 /// What it does to the document that it finds.
