@@ -6,6 +6,7 @@
 //! Source: manual, "setQuerySettings", "removeQuerySettings", "$querySettings".
 
 use crate::Context;
+use crate::args::{NotNull, StrictBool};
 use crate::operation::shape::Shape;
 use crate::write::Progress;
 use crate::write::replace::{read_by_id, replace_by_id};
@@ -69,6 +70,11 @@ impl Entry {
             representative,
             settings,
         })
+    }
+
+    /// True when nothing is different from what holds for queries without settings. A comment changes nothing.
+    pub fn is_default(&self) -> bool {
+        self.hints.is_empty() && !self.reject && self.settings.get("queryFramework").is_none()
     }
 
     /// Error: 411 when such queries are to be refused.
@@ -187,8 +193,15 @@ crate::args! {
     pub struct SettingsArgs<'a>: "setQuerySettings.settings" nested {
         "indexHints" => hints: Option<ValueRef<'a>>,
         "queryFramework" => framework: Option<&'a str>,
-        "reject" => reject: Option<bool>,
+        "reject" => reject: Option<NotNull<StrictBool>>,
         "comment" => comment: Option<ValueRef<'a>>,
+    }
+}
+
+crate::args! {
+    struct NsArgs<'a>: "setQuerySettings.settings.indexHints.ns" nested {
+        "db" => db: Option<&'a str>,
+        "coll" => coll: Option<&'a str>,
     }
 }
 
@@ -248,16 +261,11 @@ fn wrong_hint(value: ValueRef<'_>) -> Error {
 
 fn index_hint(hint: RawDoc<'_>) -> Result<IndexHint> {
     let hint = HintArgs::parse(hint, &[])?;
-    let name = |field: &str| {
-        hint.ns
-            .get(field)
-            .and_then(ValueRef::as_str)
-            .filter(|name| !name.is_empty())
-    };
-    let Some(db) = name("db") else {
+    let ns = NsArgs::parse(hint.ns, &[])?;
+    let Some(db) = ns.db.filter(|db| !db.is_empty()) else {
         bail!(8_727_500, "the namespace of an index hint has no 'db'");
     };
-    let Some(coll) = name("coll") else {
+    let Some(coll) = ns.coll.filter(|coll| !coll.is_empty()) else {
         bail!(8_727_501, "the namespace of an index hint has no 'coll'");
     };
     let mut out = IndexHint {

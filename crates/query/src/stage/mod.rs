@@ -496,6 +496,12 @@ fn check_positions(placed: &[&StageDef], context: &ParseContext<'_>) -> Result<(
         }
     }
     let Some(first) = placed.first() else {
+        if on_database && context.place == Place::Top {
+            return Err(Error::new(
+                ErrorCode::InvalidNamespace,
+                "{aggregate: 1} is not valid for an empty pipeline; a collection is required",
+            ));
+        }
         return Ok(());
     };
     // Inside $lookup and $unionWith a missing collection is what $documents asks for.

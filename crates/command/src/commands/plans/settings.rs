@@ -6,7 +6,7 @@ use crate::commands::query::distinct::{self, DistinctArgs};
 use crate::commands::query::find::{self, FindArgs};
 use crate::dispatch::{CommandSpec, Flags};
 use crate::operation::shape::{self, Shape};
-use crate::query_settings::Entry;
+use crate::query_settings::{Entry, SettingsArgs};
 use crate::read::{self, Target};
 use crate::write::Progress;
 use nestor_model::{ArrayRef, DocRef, Document, RawDoc, RawWriter, Result, ValueRef, bail};
@@ -60,16 +60,24 @@ enum Which {
 }
 
 impl Which {
-    fn parse(context: &Context<'_>, which: ValueRef<'_>, command: &str) -> Result<Self> {
+    /// `shape_of` gives the shape of a query once it accepts it.
+    fn parse(
+        which: ValueRef<'_>,
+        command: &str,
+        shape_of: impl FnOnce(RawDoc<'_>) -> Result<Document>,
+    ) -> Result<Self> {
         match which {
             ValueRef::String(hash) => {
-                if hash.len() != 64 || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                    bail!(FailedToParse, "a query shape hash has 64 hexadecimal digits: '{hash}'");
+                if !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                    bail!(BadValue, "a query shape hash has hexadecimal digits only: '{hash}'");
+                }
+                if hash.len() != 64 {
+                    bail!(InvalidLength, "a query shape hash has 64 hexadecimal digits: '{hash}'");
                 }
                 Ok(Self::Hash(hash.to_ascii_uppercase()))
             }
             ValueRef::Document(DocRef::Raw(query)) => {
-                let shape = shape_of(context, query)?;
+                let shape = shape_of(query)?;
                 Ok(Self::Query {
                     hash: shape::hash(&shape),
                     shape,
@@ -97,7 +105,8 @@ fn set(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     if args.settings.is_empty() {
         bail!(8_727_502, "settings field in setQuerySettings command cannot be empty");
     }
-    let which = Which::parse(context, args.which, "setQuerySettings")?;
+    let which = Which::parse(args.which, "setQuerySettings", |query| shape_of(context, query))?;
+    SettingsArgs::parse(args.settings, &[])?;
     let mut progress = Progress::default();
     let settings = &context.service.query_settings;
     let entry = settings.change(context, &mut progress, |entries| {
@@ -118,13 +127,8 @@ fn set(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             // That is what holds anyway.
             merged.remove("reject");
         }
-        let is_default = merged.iter().all(|(name, value)| match (name, value) {
-            ("comment", _) => true,
-            ("indexHints", ValueRef::Array(hints)) => hints.is_empty(),
-            _ => false,
-        });
         let entry = Arc::new(Entry::new(which.hash().to_owned(), shape, representative, merged)?);
-        if is_default {
+        if entry.is_default() {
             bail!(
                 7_746_604,
                 "the resulting settings cannot be empty or contain only default values"
@@ -142,7 +146,8 @@ fn set(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 /// Succeeds, too, when nothing was set.
 fn remove(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = Remove::parse(context.body, context.sequences)?;
-    let which = Which::parse(context, args.which, "removeQuerySettings")?;
+    // Nothing can be set for some queries, and nothing is there to be removed.
+    let which = Which::parse(args.which, "removeQuerySettings", stored_shape)?;
     let mut progress = Progress::default();
     let settings = &context.service.query_settings;
     if settings.all().contains_key(which.hash()) {
@@ -199,7 +204,7 @@ impl<'a> Representative<'a> {
         if !matches!(name, "find" | "aggregate" | "distinct") {
             bail!(7_746_402, "QueryShape can not be computed for command: {name}");
         }
-        let Some(db) = query.get("$db") else {
+        let Some(db) = query.get("$db").filter(|db| !db.is_nullish()) else {
             bail!(40414, "BSON field '{name}.$db' is missing but a required field");
         };
         let ValueRef::String(db) = db else {
@@ -209,6 +214,7 @@ impl<'a> Representative<'a> {
                 "string",
             ));
         };
+        crate::names::check_database(db)?;
         let by_name = |target| match target {
             Target::Name(coll) => crate::names::collection(db, coll),
             Target::Uuid(_) => bail!(InvalidNamespace, "collection name has invalid type binData"),

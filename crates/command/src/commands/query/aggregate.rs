@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::aggregate::Purpose;
 use crate::api_strict;
-use crate::args::{Arg, At, NonNegative, NotNull, RawArray, StrictBool, Uuid, safe_i64};
+use crate::args::{Arg, At, NonNegative, NotNull, RawArray, StrictBool, Uuid};
 use crate::batch::{self, Opening};
 use crate::dispatch::{CommandSpec, Flags};
 use crate::operation::{Operation, Shape, Words, Work};
@@ -59,12 +59,12 @@ crate::args! {
 pub struct AggregateTarget<'a>(pub Option<&'a str>);
 
 impl<'a> Arg<'a> for AggregateTarget<'a> {
-    fn parse(value: ValueRef<'a>, _: At<'_>) -> Result<Option<Self>> {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
         match value {
             ValueRef::String(name) => Ok(Some(Self(Some(name)))),
-            number if safe_i64(number) == Some(1) => Ok(Some(Self(None))),
+            number if <f64 as Arg>::parse(number, at).is_ok_and(|n| n == Some(1.0)) => Ok(Some(Self(None))),
             number if number.is_number() => bail!(
-                FailedToParse,
+                BadValue,
                 "Invalid command format: the 'aggregate' field must specify a collection name or 1"
             ),
             other => bail!(
