@@ -69,6 +69,16 @@ def test_find_and_get_more(profiled):
     having(profiled(ns=f"{db.name}.none"), nreturned=0, cursorExhausted=True, planSummary="EOF")
 
 
+def test_a_collection_named_by_its_uuid_is_recorded_by_its_name(profiled):
+    db = profiled.db
+    uuid = next(db.list_collections(filter={"name": "c"}))["info"]["uuid"]
+    for comment, query in [("point", {"_id": 5}), ("range", {"a": 5})]:
+        db.command("find", uuid, filter=query, comment=comment)
+        having(profiled(op="query", **{"command.comment": comment}), ns=f"{db.name}.c")
+    db.command("count", uuid, query={"a": 5}, comment="count")
+    having(profiled(**{"command.comment": "count"}), ns=f"{db.name}.c")
+
+
 def test_commands(profiled):
     db = profiled.db
     list(db.c.aggregate([{"$match": {"a": 1}}, {"$group": {"_id": "$a", "n": {"$sum": 1}}}]))

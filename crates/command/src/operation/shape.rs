@@ -56,6 +56,12 @@ pub struct Shape<'a> {
 }
 
 impl Shape<'_> {
+    /// Whether query settings can be set for it. Other operations have no query shape that clients are told of, but in
+    /// explain.
+    pub fn is_settable(&self) -> bool {
+        matches!(self.command, "find" | "aggregate" | "distinct")
+    }
+
     /// The query shape. Hashes of it are stored with query settings, so that it must not change.
     pub fn document(&self) -> Document {
         let words = &self.words;

@@ -92,7 +92,7 @@ impl Shapes {
         };
         Self {
             plan: query.as_ref().map(|query| shape.plan_hash(query)),
-            query: Some(shape.hash()),
+            query: shape.is_settable().then(|| shape.hash()),
         }
     }
 }

@@ -50,6 +50,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     check_read_concern(context)?;
     let snapshot = context.read_snapshot()?;
     let mut operation = prepare(context, &snapshot, &args, Purpose::Run)?;
+    context.describe(operation.shape.clone());
     context.restrict(&mut operation);
     let mut root = match (&operation.work, &operation.collection) {
         (Work::Pipeline(piped), _) => context.open_pipeline(&snapshot, &operation, piped)?,

@@ -147,7 +147,6 @@ pub(crate) fn prepare<'a>(
         ns,
         words: Words {
             filter: args.query,
-            projection: args.fields,
             collation: args.collation,
             variables: args.variables,
             sort: args.sort,
