@@ -142,7 +142,7 @@ impl State {
                     "key": index.key_pattern.clone(),
                     "host": self.host.clone(),
                     "accesses": doc! { "ops": used.count, "since": Value::DateTime(since) },
-                    "spec": index.spec.clone(),
+                    "spec": index.spec.listed().clone(),
                 }
             })
             .collect())
@@ -236,7 +236,7 @@ fn list_catalog(ns: &Namespace, view: &dyn View) -> Vec<Document> {
                         "ns": c.ns.to_string(),
                         "options": c.options.listed().clone(),
                         "indexes": c.all_indexes().map(|i| Value::from(doc! {
-                            "spec": i.spec.clone(),
+                            "spec": i.spec.listed().clone(),
                             "ready": c.building_by_id(i.id).is_none(),
                             "multikey": i.is_multikey(),
                         })).collect::<Vec<_>>(),

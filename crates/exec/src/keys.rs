@@ -3,13 +3,12 @@
 //! How values are encoded is the store's business ([`nestor_storage::keys`]); which values, in which
 //! direction, is ours.
 
-use nestor_model::{Document, Result, ValueRef};
+use nestor_model::ValueRef;
+use nestor_planner::IndexInfo;
 use nestor_query::collation::{Collator, stored};
-use nestor_query::expr::hashed_index_key;
 use nestor_query::sort::SortSpec;
-use nestor_storage::catalog::is_wildcard_path;
+use nestor_storage::Bytes;
 use nestor_storage::keys::{self, EntryFormat, KeyWriter};
-use nestor_storage::{Bytes, Collection, Index};
 use std::cell::RefCell;
 
 /// Encodes the keys of one index.
@@ -17,70 +16,39 @@ use std::cell::RefCell;
 pub struct KeyEncoder {
     /// How entries are laid out.
     pub format: EntryFormat,
-    /// The part that stores hashes of values, if there is one.
-    pub hashed: Option<usize>,
     /// Strings are stored as the sort keys of this collation: see [`stored`].
     pub collation: Option<Collator>,
-    /// The part that stores paths, if it is a wildcard index: these are not collated.
-    path: Option<usize>,
+    /// Of each stored part whether that is so.
+    collated: Vec<bool>,
 }
 
 impl KeyEncoder {
-    /// For an index of `collection`.
-    ///
-    /// Errors: 2 for a collation that this version does not know.
-    pub fn new(collection: &Collection, index: &Index) -> Result<Self> {
-        Ok(Self {
-            format: EntryFormat {
-                unique: index.unique,
-                clustered: collection.is_clustered(),
-                descending: directions(&index.key_pattern),
-            },
-            hashed: index
-                .key_pattern
-                .iter()
-                .position(|(_, kind)| matches!(kind, ValueRef::String("hashed"))),
-            collation: match &index.collation {
-                Some(collation) => Collator::parse(collation.as_ref())?,
-                None => None,
-            },
-            path: index.key_pattern.iter().position(|(path, _)| is_wildcard_path(path)),
-        })
+    /// For an index that is laid out so.
+    pub fn new(format: EntryFormat, info: &IndexInfo) -> Self {
+        debug_assert_eq!(
+            format.descending.len(),
+            info.parts.len(),
+            "a kind stores the parts it says"
+        );
+        Self {
+            format,
+            collation: info.collation.clone(),
+            collated: info.parts.iter().map(|part| part.collated).collect(),
+        }
     }
 
     /// The key of these values, one per part, and its type bits. A missing value is indexed as null.
     pub fn encode(&self, values: &[ValueRef<'_>]) -> (Vec<u8>, Vec<u8>) {
         let mut writer = KeyWriter::new();
-        for (part, (value, descending)) in values.iter().zip(&self.format.descending).enumerate() {
+        let parts = values.iter().zip(&self.collated).zip(&self.format.descending);
+        for ((value, collated), descending) in parts {
             let value = if value.is_missing() { ValueRef::Null } else { *value };
-            let collation = self.collation.as_ref().filter(|_| self.path != Some(part));
-            let collated = collation.and_then(|collator| stored(value, collator));
-            let value = collated.as_ref().map_or(value, ValueRef::from);
-            if self.hashed == Some(part) {
-                writer.push(hashed_index_key(value), *descending);
-            } else {
-                writer.push(value, *descending);
-            }
+            let collation = self.collation.as_ref().filter(|_| *collated);
+            let stored = collation.and_then(|collator| stored(value, collator));
+            writer.push(stored.as_ref().map_or(value, ValueRef::from), *descending);
         }
         (writer.key().to_vec(), writer.type_bits().to_vec())
     }
-}
-
-/// Which parts of keys descend: those with a negative number. A wildcard has two parts, its path ascends.
-pub fn directions(pattern: &Document) -> Vec<bool> {
-    pattern
-        .iter()
-        .flat_map(|(path, direction)| {
-            let descends = match direction {
-                ValueRef::Int32(v) => v < 0,
-                ValueRef::Int64(v) => v < 0,
-                ValueRef::Double(v) => v < 0.0,
-                ValueRef::Decimal128(v) => v.to_f64() < 0.0,
-                _ => false,
-            };
-            is_wildcard_path(path).then_some(false).into_iter().chain([descends])
-        })
-        .collect()
 }
 
 /// Encodes sort keys so that comparing them is comparing bytes.

@@ -3,6 +3,7 @@
 //! Reading order: [`operator`] (the contract), [`batch`] (what operators see while they run), [`row`] (what
 //! they pass up), [`ops`] (the operators), [`build()`] (from a plan to operators), [`multi_plan`] (which of several
 //! plans), [`pipeline`] (aggregation stages), [`point`] (lookups without a plan), [`mod@write`] (insert, update, delete),
+//! [`catalog`] (what is computed once for each version of a collection), [`index_writer`] (from documents to index entries),
 //! [`keys`] (bytes of index and sort keys), [`interrupt`], [`spill`], [`figures`], [`summary`] and [`reads`] (what was counted).
 //!
 //! It does not know commands, sessions or replies.
@@ -11,6 +12,7 @@ pub mod batch;
 mod build;
 pub mod catalog;
 pub mod figures;
+pub mod index_writer;
 pub mod interrupt;
 pub mod keys;
 pub mod multi_plan;

@@ -3,7 +3,7 @@
 //! Reading order: [`error`] (codes and the one client-visible error type), [`raw`] (BSON as bytes),
 //! [`value`] (BSON as owned values, and [`ValueRef`], the view both forms share), [`order`] (the one
 //! canonical comparison and hash), [`number`] and [`decimal`] (arithmetic), [`path`], [`namespace`],
-//! [`ids`] (object ids, timestamps, record ids), [`collection_options`].
+//! [`ids`] (object ids, timestamps, record ids), [`collection_options`], [`index_spec`].
 //!
 //! Two forms of BSON live side by side. [`RawDoc`] is a validated byte slice: documents stay in that
 //! form from disk to socket. [`Document`] and [`Value`] are owned, cheap to clone, and hold computed
@@ -16,6 +16,7 @@ pub mod decimal;
 pub mod error;
 pub mod extjson;
 pub mod ids;
+pub mod index_spec;
 pub mod namespace;
 pub mod number;
 pub mod order;
@@ -28,6 +29,7 @@ pub use collection_options::CollectionOptions;
 pub use decimal::Decimal128;
 pub use error::{Error, ErrorCode, Result};
 pub use ids::{ObjectId, RecordId, Timestamp};
+pub use index_spec::IndexSpec;
 pub use namespace::Namespace;
 pub use order::{compare, hash_value, values_equal};
 pub use path::{Path, PathPart};

@@ -12,13 +12,11 @@
 //! {a: {$gt: 1, $lt: 9}}, a array a: (1, inf.0]; left over: a < 9
 //! ```
 
-use crate::bounds::{Part, Tightness, bounds, complement_bounds};
-use crate::catalog::{IndexInfo, IndexPart, PartKind};
-use crate::interval::{Interval, IntervalList};
-use crate::wildcard::{PATH_PART, Wildcard, can_answer, path_bounds};
+use crate::bounds::{Part, Tightness, bounds};
+use crate::catalog::{IndexInfo, IndexPart};
+use crate::interval::IntervalList;
 use nestor_model::{Path, Value};
 use nestor_query::collation::Collator;
-use nestor_query::expr::hashed_index_key;
 use nestor_query::matcher::{Leaf, MatchExpr, Predicate};
 use std::sync::Arc;
 
@@ -65,105 +63,37 @@ pub struct IndexAccess {
 
 /// One condition of a conjunction, as far as an index part could use it.
 #[derive(Clone)]
-struct Condition<'f> {
+pub struct Condition<'f> {
     /// Position in the conjunction.
     at: usize,
-    path: Path,
-    predicate: &'f Predicate,
-    negated: bool,
+    /// What it is about.
+    pub path: Path,
+    /// The test of the values at the path.
+    pub predicate: &'f Predicate,
+    /// No value may pass the test.
+    pub negated: bool,
     /// Components of the path up to the array whose one element a `$elemMatch` ties conditions to.
     tied_to: Option<usize>,
 }
 
+/// What the access paths of an index are made for: a filter, taken apart.
+pub struct Search<'f> {
+    /// All of it, normalized.
+    pub filter: &'f MatchExpr,
+    /// The conditions that all have to hold.
+    conjuncts: Vec<&'f MatchExpr>,
+    /// Those of them that are about one path.
+    pub conditions: Vec<Condition<'f>>,
+}
+
 /// The ways in which each of the indexes can find what `filter` matches.
 pub fn index_accesses(filter: &MatchExpr, indexes: &[Arc<IndexInfo>]) -> Vec<IndexAccess> {
-    let conjuncts: Vec<&MatchExpr> = match filter {
-        MatchExpr::And(all) => all.iter().collect(),
-        one => vec![one],
-    };
-    let mut conditions = Vec::new();
-    for (at, conjunct) in conjuncts.iter().enumerate() {
-        collect(at, conjunct, &mut conditions);
-    }
+    let search = Search::new(filter);
     indexes
         .iter()
         .filter(|index| !index.hidden && index.partial.as_deref().is_none_or(|p| implies(filter, p)))
-        .flat_map(|index| match &index.wildcard {
-            None => access(index, &conjuncts, &conditions, None).into_iter().collect(),
-            Some(wildcard) => wildcard_accesses(index, wildcard, filter, &conjuncts, conditions.clone()),
-        })
+        .flat_map(|index| index.kind.accesses(index, &search))
         .collect()
-}
-
-/// The ways to use a wildcard index: as an index on each path that conditions are about, and for the fields before the
-/// wildcard alone. Documents are always checked.
-fn wildcard_accesses(
-    index: &Arc<IndexInfo>,
-    wildcard: &Wildcard,
-    filter: &MatchExpr,
-    conjuncts: &[&MatchExpr],
-    mut conditions: Vec<Condition<'_>>,
-) -> Vec<IndexAccess> {
-    let at = wildcard.at;
-    let ordinary = |path: &Path| index.parts.iter().any(|part| part.path == *path);
-    let usable = |c: &Condition<'_>| {
-        let path = c.path.as_str();
-        let below = matches!(c.predicate, Predicate::Exists);
-        !c.negated
-            && can_answer(c.predicate)
-            && c.path.parts().iter().all(|part| part.index.is_none())
-            && if below {
-                wildcard.covers_all(path)
-            } else {
-                wildcard.covers(path)
-            }
-    };
-    conditions.retain(|c| ordinary(&c.path) || usable(c));
-    let mut paths: Vec<Option<Path>> = Vec::new();
-    for condition in conditions.iter().filter(|c| !ordinary(&c.path)) {
-        if !paths.iter().flatten().any(|path| *path == condition.path) {
-            paths.push(Some(condition.path.clone()));
-        }
-    }
-    if at > 0 {
-        paths.push(None);
-    }
-    let as_if_on = |path: Option<Path>| {
-        let mut info = IndexInfo::clone(index);
-        let mut bounds = IntervalList::all();
-        let (Some(path_part), true) = (info.parts.get(at).cloned(), info.parts.len() > at + 1) else {
-            return None;
-        };
-        match path {
-            Some(path) => {
-                let below = conditions
-                    .iter()
-                    .filter(|c| c.path == path)
-                    .all(|c| matches!(c.predicate, Predicate::Exists));
-                bounds = path_bounds(path.as_str(), below);
-                // Entries of several paths may be of one document.
-                if below {
-                    info.parts[at + 1].multikey = u64::MAX;
-                }
-                info.parts[at + 1].path = path;
-            }
-            None => info.parts[at + 1].multikey = u64::MAX,
-        }
-        info.key_pattern = info
-            .parts
-            .iter()
-            .map(|part| {
-                let direction = if part.kind == PartKind::Descending { -1 } else { 1 };
-                (part.path.as_str().into(), Value::Int32(direction))
-            })
-            .collect();
-        debug_assert_eq!(path_part.path.as_str(), PATH_PART, "the path comes before the value");
-        let mut found = access(&Arc::new(info), conjuncts, &conditions, Some((at, bounds)))?;
-        found.key_filter = None;
-        found.filter = Some(Arc::new(filter.clone()));
-        Some(found)
-    };
-    paths.into_iter().filter_map(as_if_on).collect()
 }
 
 /// The scan of all of an index, with everything left to the document.
@@ -227,7 +157,39 @@ fn collect_elem_match<'f>(at: usize, leaf: &Leaf, inner: &'f MatchExpr, out: &mu
     }
 }
 
-/// The bounds of an index; those of the part `fixed` names are given.
+impl<'f> Search<'f> {
+    fn new(filter: &'f MatchExpr) -> Self {
+        let conjuncts: Vec<&MatchExpr> = match filter {
+            MatchExpr::And(all) => all.iter().collect(),
+            one => vec![one],
+        };
+        let mut conditions = Vec::new();
+        for (at, conjunct) in conjuncts.iter().enumerate() {
+            collect(at, conjunct, &mut conditions);
+        }
+        Self {
+            filter,
+            conjuncts,
+            conditions,
+        }
+    }
+
+    /// The same search, as far as an index may use the conditions that `usable` names.
+    pub fn restricted(&self, usable: impl Fn(&Condition<'f>) -> bool) -> Self {
+        Self {
+            filter: self.filter,
+            conjuncts: self.conjuncts.clone(),
+            conditions: self.conditions.iter().filter(|c| usable(c)).cloned().collect(),
+        }
+    }
+
+    /// The scan of an index between the bounds that the conditions give its parts; those of the part that `fixed` names
+    /// are given. `None` when nothing bounds the leading part.
+    pub fn access(&self, index: &Arc<IndexInfo>, fixed: Option<(usize, IntervalList)>) -> Option<IndexAccess> {
+        access(index, &self.conjuncts, &self.conditions, fixed)
+    }
+}
+
 fn access(
     index: &Arc<IndexInfo>,
     conjuncts: &[&MatchExpr],
@@ -240,12 +202,12 @@ fn access(
     let mut bounded_parts = 0;
     // Arrays whose element is already tied down: prefix length and the conjunct that did it.
     let mut tied: Option<(Path, usize, usize)> = None;
-    for (i, part) in index.parts.iter().enumerate() {
+    for i in 0..index.parts.len() {
         if let Some((_, list)) = fixed.as_ref().filter(|(at, _)| *at == i) {
             lists.push(list.clone());
             continue;
         }
-        let list = part_bounds(index, part, conditions, &mut proved, &mut tied);
+        let list = part_bounds(index, i, conditions, &mut proved, &mut tied);
         match list {
             Some(list) => {
                 bounded_parts += 1;
@@ -284,15 +246,15 @@ fn conjunction(mut all: Vec<MatchExpr>) -> Option<Arc<MatchExpr>> {
 
 fn part_bounds(
     index: &IndexInfo,
-    part: &IndexPart,
+    at: usize,
     conditions: &[Condition<'_>],
     proved: &mut [Option<Tightness>],
     tied: &mut Option<(Path, usize, usize)>,
 ) -> Option<IntervalList> {
+    let part = &index.parts[at];
     let properties = Part {
         multikey: part.is_multikey(),
-        sparse: index.sparse,
-        hashed: part.kind == PartKind::Hashed,
+        sparse: index.omits_missing(),
         collation: index.collation.as_ref(),
     };
     // An array that is an element picked by its position is one value to a filter, but has a key per element.
@@ -305,14 +267,8 @@ fn part_bounds(
         // To a filter such a component is also a field name, which other elements lack.
         .filter(|c| !(by_position && is_about_null(c.predicate)))
         .filter_map(|condition| {
-            let (bounds, tightness) = match condition.negated {
-                false => bounds(condition.predicate, properties)?,
-                true => complement_bounds(condition.predicate, properties)?,
-            };
-            let (bounds, tightness) = match properties.hashed {
-                true => (hashed(&bounds), Tightness::InexactFetch),
-                false => (bounds, tightness),
-            };
+            let (predicate, negated) = (condition.predicate, condition.negated);
+            let (bounds, tightness) = index.kind.bounds(at, predicate, negated, properties)?;
             // One element satisfies all conditions of an $elemMatch: the key alone cannot prove that.
             // An entry of a sparse index with several parts may be there for another field.
             let may_lack = index.parts.len() > 1 && matches!(condition.predicate, Predicate::Exists);
@@ -352,15 +308,6 @@ fn is_about_null(predicate: &Predicate) -> bool {
         Predicate::In(set) => set.values().iter().any(Value::is_nullish),
         _ => false,
     }
-}
-
-/// Bounds on hashes: each single value becomes its hash. Only single values and everything have bounds here.
-fn hashed(list: &IntervalList) -> IntervalList {
-    if !list.is_points() {
-        return IntervalList::all();
-    }
-    let hash = |point: &Interval| Interval::point(Value::Int64(hashed_index_key((&point.low).into())));
-    IntervalList::union_of(list.intervals().iter().map(hash).collect())
 }
 
 /// Two parts below one array (`a.b` and `a.c`) may both be bounded only when one element has to satisfy both.
@@ -422,7 +369,6 @@ fn leaf_implies(have: &Leaf, want: &Leaf) -> bool {
     let part = Part {
         multikey: true,
         sparse: false,
-        hashed: false,
         collation: collation_of(&want.predicate).or_else(|| collation_of(&have.predicate)),
     };
     match (&have.predicate, &want.predicate) {
@@ -453,7 +399,8 @@ fn leaf_implies(have: &Leaf, want: &Leaf) -> bool {
 mod tests {
     use super::*;
     use crate::interval::Strings;
-    use nestor_model::{Document, extjson};
+    use nestor_model::index_spec::IndexSpec;
+    use nestor_model::{Document, doc, extjson};
     use nestor_query::Scope;
 
     fn filter(text: &str) -> MatchExpr {
@@ -475,25 +422,10 @@ mod tests {
     }
 
     fn index(parts: &[(&str, u64)]) -> Arc<IndexInfo> {
-        Arc::new(IndexInfo {
-            id: 1,
-            name: "i".into(),
-            key_pattern: Document::new(),
-            parts: parts
-                .iter()
-                .map(|(path, multikey)| IndexPart {
-                    path: Path::new(path),
-                    kind: PartKind::Ascending,
-                    multikey: *multikey,
-                })
-                .collect(),
-            unique: false,
-            sparse: false,
-            partial: None,
-            wildcard: None,
-            collation: None,
-            hidden: false,
-        })
+        let key: Document = parts.iter().map(|(path, _)| ((*path).into(), 1.into())).collect();
+        let spec = IndexSpec::parse(doc! { "key": key, "name": "i" }.to_raw()).expect("a specification");
+        let multikey: Vec<u64> = parts.iter().map(|(_, bits)| *bits).collect();
+        Arc::new(crate::kinds::open(1, &spec, &multikey).expect("a good index"))
     }
 
     fn show(parts: &[(&str, u64)], text: &str) -> String {

@@ -33,8 +33,6 @@ pub struct Part<'i> {
     pub multikey: bool,
     /// Documents without the field have no entry.
     pub sparse: bool,
-    /// Keys are hashes of the values: only equality can use it.
-    pub hashed: bool,
     /// Keys have the sort keys of this collation in place of strings.
     pub collation: Option<&'i Collator>,
 }
@@ -47,18 +45,18 @@ pub fn bounds(predicate: &Predicate, part: Part<'_>) -> Option<(IntervalList, Ti
             usable.then(|| compare_bounds(*op, &stored(value, part.collation), part))?
         }
         Predicate::In(set) => in_bounds(set, part),
-        Predicate::Regex(test) if !part.hashed => Some(regex_bounds(test, part)),
-        Predicate::Exists if part.sparse && !part.hashed => Some((IntervalList::all(), Tightness::Exact)),
+        Predicate::Regex(test) => Some(regex_bounds(test, part)),
+        Predicate::Exists if part.sparse => Some((IntervalList::all(), Tightness::Exact)),
         Predicate::Exists => Some((IntervalList::all(), Tightness::InexactFetch)),
-        Predicate::Type(types) if !part.hashed => Some(type_bounds(types.all())),
-        Predicate::Mod(_) if !part.hashed => {
+        Predicate::Type(types) => Some(type_bounds(types.all())),
+        Predicate::Mod(_) => {
             let (low, high) = (bracket_low(BsonType::Double), bracket_high(BsonType::Double));
             Some((
                 IntervalList::of(Interval::new(low.0, low.1, high.0, high.1)),
                 Tightness::InexactCovered,
             ))
         }
-        Predicate::ElemMatchValue(inner) if !part.hashed => elem_match_bounds(inner, part),
+        Predicate::ElemMatchValue(inner) => elem_match_bounds(inner, part),
         _ => None,
     }
 }
@@ -66,9 +64,6 @@ pub fn bounds(predicate: &Predicate, part: Part<'_>) -> Option<(IntervalList, Ti
 fn compare_bounds(op: CompareOp, value: &Value, part: Part<'_>) -> Option<(IntervalList, Tightness)> {
     if op == CompareOp::Eq {
         return equality_bounds(value, part);
-    }
-    if part.hashed {
-        return None;
     }
     let kind = value.bson_type();
     let exact = |interval| Some((IntervalList::of(interval), Tightness::Exact));
@@ -133,25 +128,18 @@ fn equality_bounds(value: &Value, part: Part<'_>) -> Option<(IntervalList, Tight
             if part.sparse {
                 return None;
             }
-            if part.hashed {
-                return Some((IntervalList::point(Value::Null), Tightness::InexactFetch));
-            }
             // The key of a missing field and of null is the same; through arrays, missing in one element and
             // present in another cannot be told from the key.
             let points = vec![Interval::point(Value::Undefined), Interval::point(Value::Null)];
             Some((IntervalList::union_of(points), Tightness::InexactFetch))
         }
         Value::Array(items) => {
-            if part.hashed {
-                return None;
-            }
             // An equal array is found by its first element (or as the empty array), or as an element itself.
             let first = items.as_ref().get(0).map_or(Value::Undefined, ValueRef::to_value);
             let points = vec![Interval::point(first), Interval::point(value.clone())];
             Some((IntervalList::union_of(points), Tightness::InexactFetch))
         }
         Value::Regex(_) => Some((IntervalList::point(value.clone()), Tightness::Exact)),
-        _ if part.hashed => Some((IntervalList::point(value.clone()), Tightness::InexactFetch)),
         _ => Some((IntervalList::point(value.clone()), Tightness::Exact)),
     }
 }
@@ -168,9 +156,6 @@ fn in_bounds(set: &InSet, part: Part<'_>) -> Option<(IntervalList, Tightness)> {
         tightness = tightness.max(t);
     }
     for test in set.regexes() {
-        if part.hashed {
-            return None;
-        }
         let (list, t) = regex_bounds(test, part);
         intervals.extend(list.intervals().iter().cloned());
         tightness = tightness.max(t);
@@ -287,7 +272,7 @@ fn elem_match_bounds(inner: &MatchExpr, part: Part<'_>) -> Option<(IntervalList,
 /// With arrays one key outside says nothing about the others, so every key is looked at and the document decides;
 /// the complement is still right as a superset, because a matching document has only keys outside.
 pub fn complement_bounds(predicate: &Predicate, part: Part<'_>) -> Option<(IntervalList, Tightness)> {
-    if part.hashed || part.sparse {
+    if part.sparse {
         // `{$ne: 1}` matches documents without the field, which a sparse index does not have.
         let exists = matches!(
             predicate,
@@ -297,7 +282,7 @@ pub fn complement_bounds(predicate: &Predicate, part: Part<'_>) -> Option<(Inter
                 ..
             }
         );
-        if part.hashed || !exists {
+        if !exists {
             return None;
         }
     }

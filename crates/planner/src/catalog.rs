@@ -1,9 +1,15 @@
-//! What the planner knows of a collection: its indexes, as plain data.
+//! What the planner knows of a collection: its indexes, as plain data, each with its kind ([`IndexKind`]).
 
-use crate::wildcard::Wildcard;
-use nestor_model::{Document, Path, Str};
+use crate::access::{IndexAccess, Search};
+use crate::bounds::{Part, Tightness, bounds, complement_bounds};
+use crate::interval::IntervalList;
+use nestor_model::index_spec::IndexSpec;
+use nestor_model::{DocRef, Document, Path, Result, Str, ValueRef};
 use nestor_query::collation::Collator;
-use nestor_query::matcher::MatchExpr;
+use nestor_query::keys::MultikeyPaths;
+use nestor_query::matcher::{MatchExpr, Predicate};
+use nestor_query::update::Touched;
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -14,11 +20,11 @@ pub enum PartKind {
     Ascending,
     /// The values in reverse order.
     Descending,
-    /// Hashes of the values.
-    Hashed,
+    /// What the index's kind computes from the values, ascending: neither they nor their order can be had from it.
+    Derived,
 }
 
-/// One part of an index key.
+/// One part of a stored index key.
 #[derive(Clone, Debug)]
 pub struct IndexPart {
     /// The field.
@@ -27,6 +33,8 @@ pub struct IndexPart {
     pub kind: PartKind,
     /// Bit `i` is set when component `i` of the path has held an array in some document.
     pub multikey: u64,
+    /// Strings in it are sort keys, if the index has a collation.
+    pub collated: bool,
 }
 
 impl IndexPart {
@@ -36,7 +44,58 @@ impl IndexPart {
     }
 }
 
-/// An index, as far as planning needs it.
+/// Where a document's keys go: one value for each stored part.
+pub type EmitKey<'e> = dyn FnMut(&[ValueRef<'_>]) -> Result<()> + 'e;
+
+/// An index, as its kind sees it. Made once for each version of the index's catalog entry.
+pub trait IndexKind: fmt::Debug + Send + Sync {
+    /// The stored parts of its keys. `multikey[i]` are the bits of part `i` of the key pattern: see
+    /// [`IndexPart::multikey`].
+    fn parts(&self, spec: &IndexSpec, multikey: &[u64]) -> Vec<IndexPart>;
+
+    /// Calls `emit` with each key of a document, duplicates included. `key[i]` belongs to stored part `i`; a missing value
+    /// is stored as null. Returns which parts of the key pattern ran through arrays.
+    ///
+    /// Errors: those of the document (171, 16766) and of `emit`.
+    fn for_each_key(&self, doc: DocRef<'_>, emit: &mut EmitKey<'_>) -> Result<MultikeyPaths>;
+
+    /// Whether a change of these paths can change the keys of a document.
+    fn is_touched_by(&self, touched: &Touched) -> bool;
+
+    /// The bounds of stored part `part` for a condition on its path, which is negated or not; `None` when the part is of
+    /// no use for it.
+    fn bounds(
+        &self,
+        part: usize,
+        predicate: &Predicate,
+        negated: bool,
+        properties: Part<'_>,
+    ) -> Option<(IntervalList, Tightness)> {
+        let _ = part;
+        match negated {
+            false => bounds(predicate, properties),
+            true => complement_bounds(predicate, properties),
+        }
+    }
+
+    /// The ways in which the index finds what a filter matches.
+    fn accesses(&self, index: &Arc<IndexInfo>, search: &Search<'_>) -> Vec<IndexAccess> {
+        search.access(index, None).into_iter().collect()
+    }
+
+    /// Its entries tell nothing of documents unless a condition chooses among them: a scan of all of them gives neither
+    /// all documents nor an order of them.
+    fn needs_condition(&self) -> bool {
+        false
+    }
+
+    /// Entries hold the values at the paths of their parts, so that documents need not be read for those.
+    fn covers(&self) -> bool {
+        true
+    }
+}
+
+/// An index, as far as planning needs it. Made by [`crate::kinds::open`].
 #[derive(Clone, Debug)]
 pub struct IndexInfo {
     /// Identity in storage.
@@ -45,7 +104,7 @@ pub struct IndexInfo {
     pub name: Str,
     /// `key` of its specification.
     pub key_pattern: Document,
-    /// The parts, in order.
+    /// The stored parts, in order.
     pub parts: Vec<IndexPart>,
     /// No two documents have the same key.
     pub unique: bool,
@@ -53,9 +112,8 @@ pub struct IndexInfo {
     pub sparse: bool,
     /// Only documents that match have entries.
     pub partial: Option<Arc<MatchExpr>>,
-    /// It is over all fields: `parts` has the path as a part of its own before the value, and is not for queries
-    /// as it is.
-    pub wildcard: Option<Arc<Wildcard>>,
+    /// How documents become keys, and conditions become scans.
+    pub kind: Arc<dyn IndexKind>,
     /// Strings are in it as the sort keys of this collation.
     pub collation: Option<Collator>,
     /// Not for planning (but counted for explain and hints' errors).
@@ -71,6 +129,22 @@ impl IndexInfo {
     /// True for `_id_`.
     pub fn is_id(&self) -> bool {
         self.name == "_id_"
+    }
+
+    /// Whether what lacks the fields has no entry, so that conditions which that satisfies cannot use the index.
+    pub fn omits_missing(&self) -> bool {
+        self.sparse || self.kind.needs_condition()
+    }
+
+    /// Whether every document has an entry.
+    pub fn holds_every_document(&self) -> bool {
+        !self.omits_missing() && self.partial.is_none()
+    }
+
+    /// Whether `min` and `max` of a find can name keys of it: its keys are the values of the fields that its key pattern
+    /// names.
+    pub fn has_key_ranges(&self) -> bool {
+        !self.kind.needs_condition() && self.parts.iter().all(|part| part.kind != PartKind::Derived)
     }
 }
 

@@ -34,7 +34,7 @@ struct Found {
     score: usize,
 }
 
-/// The plans by which `query` could run: none when a hint names a wildcard index that no condition can use.
+/// The plans by which `query` could run: none when a hint names an index that needs a condition and has none it can use.
 pub fn candidates(query: &FindQuery, indexes: &Indexes) -> Vec<PlanNode> {
     let mut plans = ways(query, indexes);
     if query.keeps_keys() {
@@ -95,7 +95,7 @@ fn ways(query: &FindQuery, indexes: &Indexes) -> Vec<PlanNode> {
     if found.is_empty() {
         if let Some(index) = usable
             .first()
-            .filter(|index| query.hint.is_some() && index.wildcard.is_none())
+            .filter(|index| query.hint.is_some() && !index.kind.needs_condition())
         {
             found.push(Found {
                 node: fetch(full_access(index, &query.filter), true),
@@ -116,9 +116,8 @@ fn ways(query: &FindQuery, indexes: &Indexes) -> Vec<PlanNode> {
         };
         return candidates(&free, indexes);
     }
-    // A wildcard index does not hold all documents, so without a condition it is of no use.
-    let hinted_wildcard = query.hint.is_some() && usable.first().is_some_and(|index| index.wildcard.is_some());
-    if plans.is_empty() && !hinted_wildcard {
+    let useless_hint = query.hint.is_some() && usable.first().is_some_and(|index| index.kind.needs_condition());
+    if plans.is_empty() && !useless_hint {
         plans.push(scan());
     }
     plans
@@ -255,7 +254,7 @@ fn order_scans(query: &FindQuery, spec: &SortSpec, indexes: &[Arc<IndexInfo>], f
         .iter()
         .filter(|index| {
             (hinted || (!index.sparse && index.partial.is_none()))
-                && index.wildcard.is_none()
+                && !index.kind.needs_condition()
                 && !index.hidden
                 && !used(index)
         })
@@ -330,7 +329,7 @@ fn order_after(access: &IndexAccess, bounds: &IndexBounds, spec: &SortSpec) -> O
         let same = match part.kind {
             PartKind::Ascending => wanted.ascending,
             PartKind::Descending => !wanted.ascending,
-            PartKind::Hashed => return None,
+            PartKind::Derived => return None,
         };
         if forward.is_some_and(|f| f != same) {
             return None;
@@ -418,10 +417,10 @@ pub fn tells(scan: &IndexScan, path: &str) -> bool {
     let mut parts = index.parts.iter().zip(&scan.bounds.parts);
     let part_tells = parts.any(|(part, list)| {
         part.path.as_str() == path
-            && part.kind != PartKind::Hashed
+            && part.kind != PartKind::Derived
             && (index.collation.is_none() || excludes_collatable(list))
     });
-    part_tells && index.wildcard.is_none() && !index.is_multikey()
+    part_tells && index.kind.covers() && !index.is_multikey()
 }
 
 /// A plan whose rows are only counted: entries that prove the whole filter need no documents.

@@ -3,7 +3,6 @@
 use crate::catalog::{IndexInfo, PartKind};
 use crate::interval::Strings;
 use crate::plan::{IndexScan, PlanNode};
-use crate::wildcard::PATH_PART;
 use nestor_model::{Document, Value, doc};
 use nestor_query::sort::SortSpec;
 
@@ -83,7 +82,7 @@ pub fn index_scan_fields(scan: &IndexScan, out: &mut Document) {
     out.push("isMultiKey", index.is_multikey());
     out.push("multiKeyPaths", multikey_paths(index));
     out.push("isUnique", index.unique);
-    out.push("isSparse", index.sparse && index.wildcard.is_none());
+    out.push("isSparse", index.sparse);
     out.push("isPartial", index.partial.is_some());
     out.push("indexVersion", 2);
     out.push("direction", if scan.forward { "forward" } else { "backward" });
@@ -109,9 +108,8 @@ fn index_bounds(scan: &IndexScan) -> Document {
     let mut out = Document::new();
     for (part, list) in scan.index.parts.iter().zip(&scan.bounds.parts) {
         let ascending = (part.kind != PartKind::Descending) == scan.forward;
-        // The path in a key of a wildcard index is not collated.
         let strings = match scan.index.collation {
-            Some(_) if part.path.as_str() != PATH_PART => Strings::SortKeys,
+            Some(_) if part.collated => Strings::SortKeys,
             _ => Strings::Plain,
         };
         let texts: Vec<Value> = list.explain(ascending, strings).into_iter().map(Value::from).collect();

@@ -142,28 +142,17 @@ fn between(part: &IndexPart, after: Option<(&Value, bool)>, before: Option<&Valu
 mod tests {
     use super::*;
     use crate::interval::Strings;
-    use nestor_model::{Path, doc};
+    use nestor_model::doc;
+    use nestor_model::index_spec::IndexSpec;
 
     fn show(parts: &[(&str, PartKind)], min: Option<Document>, max: Option<Document>) -> String {
-        let index = IndexInfo {
-            id: 1,
-            name: "i".into(),
-            key_pattern: Document::new(),
-            parts: parts
-                .iter()
-                .map(|(path, kind)| IndexPart {
-                    path: Path::new(path),
-                    kind: *kind,
-                    multikey: 0,
-                })
-                .collect(),
-            unique: false,
-            sparse: false,
-            partial: None,
-            wildcard: None,
-            collation: None,
-            hidden: false,
-        };
+        let direction = |kind: PartKind| if kind == PartKind::Descending { -1 } else { 1 };
+        let key: Document = parts
+            .iter()
+            .map(|(path, kind)| ((*path).into(), direction(*kind).into()))
+            .collect();
+        let spec = IndexSpec::parse(doc! { "key": key, "name": "i" }.to_raw()).expect("a specification");
+        let index = crate::kinds::open(1, &spec, &[]).expect("a good index");
         let scans: Vec<String> = scans(&index, min.as_ref(), max.as_ref())
             .iter()
             .map(|scan| {

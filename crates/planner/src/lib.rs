@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`plan`] (the tree), [`find`] (what a query asks for), [`choose`] (the plans by which it could
 //! run), [`access`] (how indexes find documents), [`bounds`], [`interval`], [`catalog`] (what is known of indexes),
-//! [`collation`] (what an index with a collation can do), [`rank`] (which plan did best in a trial),
+//! [`kinds`] (of indexes), [`collation`] (what an index with a collation can do), [`rank`] (which plan did best in a trial),
 //! [`explain`] (plans as documents), [`shape`] (what queries have in common), [`pipeline`] (what of a pipeline a find can do).
 
 pub mod access;
@@ -14,11 +14,11 @@ pub mod explain;
 pub mod find;
 pub mod interval;
 pub mod key_range;
+pub mod kinds;
 pub mod pipeline;
 pub mod plan;
 pub mod rank;
 pub mod shape;
-pub mod wildcard;
 
 pub use catalog::{IndexInfo, Indexes};
 pub use choose::candidates;

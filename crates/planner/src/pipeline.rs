@@ -77,7 +77,7 @@ pub fn distinct_scan(
 ) -> Option<IndexScan> {
     let mut accesses = index_accesses(filter, indexes);
     if matches!(**filter, MatchExpr::AlwaysTrue) {
-        let whole = indexes.iter().filter(|i| !i.hidden && !i.sparse && i.partial.is_none());
+        let whole = indexes.iter().filter(|i| !i.hidden && i.holds_every_document());
         accesses.extend(whole.map(|index| full_access(index, filter)));
     }
     accesses
@@ -93,7 +93,7 @@ fn loose(access: IndexAccess, path: &Path, collation: Option<&Collator>, forward
         .index
         .parts
         .iter()
-        .position(|part| part.path == *path && part.kind != PartKind::Hashed)?;
+        .position(|part| part.path == *path && part.kind != PartKind::Derived)?;
     let one_by_one = access.bounds.parts[..at].iter().all(|list| list.is_point());
     if !one_by_one || !agrees(&access.index, &access.bounds, at, collation) {
         return None;
@@ -127,7 +127,7 @@ pub fn group_scan(
             }
             let mut accesses = index_accesses(filter, indexes);
             if matches!(**filter, MatchExpr::AlwaysTrue) {
-                let whole = indexes.iter().filter(|i| !i.hidden && !i.sparse && i.partial.is_none());
+                let whole = indexes.iter().filter(|i| !i.hidden && i.holds_every_document());
                 accesses.extend(whole.map(|index| full_access(index, filter)));
             }
             accesses.into_iter().find_map(|access| {

@@ -85,8 +85,8 @@ fn sign_scan(scan: &IndexScan, hash: &mut Fnv) {
     if let ScanPurpose::Distinct { parts } = scan.purpose {
         hash.bytes(&parts.to_le_bytes());
     }
-    // A wildcard index can be used for one of several paths.
-    if scan.index.wildcard.is_some() {
+    // A wildcard index is used for one of several paths.
+    if scan.index.kind.needs_condition() {
         for part in &scan.index.parts {
             hash.bytes(part.path.as_str().as_bytes());
             hash.bytes(b",");

@@ -5,7 +5,7 @@
 
 use nestor_command::{Connection, Request, Service, ServiceOptions};
 use nestor_exec::{Batch, Interrupt, Step, find};
-use nestor_model::{Array, DocRef, Document, RawDoc, Timestamp, Value, ValueRef, doc};
+use nestor_model::{Array, Decimal128, DocRef, Document, RawDoc, Timestamp, Value, ValueRef, doc};
 use nestor_planner::FindQuery;
 use nestor_planner::shape::Written;
 use nestor_query::matcher::MatchExpr;
@@ -268,6 +268,14 @@ fn indexes() -> Kinds {
         (doc! { "a.0": 1 }, "position", doc! {}, true),
         (doc! { "d": "hashed" }, "hashed", doc! {}, true),
         (doc! { "d": "hashed", "c": 1 }, "hashed_first", doc! {}, true),
+        (doc! { "c": -1, "d": "hashed" }, "hashed_second", doc! {}, true),
+        (doc! { "d": "hashed" }, "hashed_sparse", doc! { "sparse": true }, false),
+        (
+            doc! { "b": Decimal128::parse("-0.5").expect("a decimal").0, "d": 0.5 },
+            "fractions",
+            doc! {},
+            true,
+        ),
         (doc! { "$**": 1 }, "wild", doc! {}, true),
         (doc! { "a.$**": -1 }, "wild_below", doc! {}, true),
         (

@@ -108,7 +108,7 @@ fn fill(
             temporary, uuid, &options,
         ))?;
         for index in like.iter().flat_map(|c| &c.indexes).filter(|index| !index.is_id()) {
-            build::at_once(context, ws, temporary, index.spec.clone())?;
+            build::at_once(context, ws, temporary, index.spec.listed().clone())?;
         }
         Ok(())
     })?;

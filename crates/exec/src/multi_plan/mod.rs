@@ -35,7 +35,7 @@ use trial::{Candidate, Trial, Turn};
 ///
 /// Error: 291 when a hint leaves no plan.
 pub fn find(query: &FindQuery, written: Written<'_>, collection: &Arc<Collection>) -> Result<BoxOperator> {
-    run_one_of(candidates(query, &indexes(collection)?), query, written, collection)
+    run_one_of(candidates(query, indexes(collection)?), query, written, collection)
 }
 
 /// As [`find`], with plans made of the query's candidates.

@@ -1,7 +1,6 @@
 //! IXSCAN: the entries of an index within bounds, in the order of keys.
 
 use crate::batch::Batch;
-use crate::keys::directions;
 use crate::operator::{Counters, Operator, Step};
 use crate::ops::dedup::Dedup;
 use crate::ops::scan_bounds::{ScanBounds, Verdict};
@@ -37,13 +36,8 @@ pub struct IndexScan {
 impl IndexScan {
     /// A scan of `index`.
     pub fn new(collection: &Collection, index: Arc<Index>, plan: nestor_planner::plan::IndexScan) -> Self {
-        let descending = directions(&index.key_pattern);
-        let bounds = ScanBounds::new(&plan.bounds, &descending, plan.forward);
-        let format = Arc::new(EntryFormat {
-            unique: index.unique,
-            clustered: collection.is_clustered(),
-            descending,
-        });
+        let bounds = ScanBounds::new(&plan.bounds, &index.descending, plan.forward);
+        let format = Arc::new(index.entry_format(collection));
         let may_repeat = plan.index.is_multikey();
         let counters = Counters {
             is_eof: bounds.is_empty(),

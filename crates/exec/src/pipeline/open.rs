@@ -149,13 +149,13 @@ impl Prepared {
                 let loose = match all.get(done) {
                     Some(Stage::Group(group)) if free => {
                         let order = query.sort.as_deref();
-                        group_scan(&query.filter, order, group, query.collation.as_ref(), &indexes)
+                        group_scan(&query.filter, order, group, query.collation.as_ref(), indexes)
                     }
                     _ => None,
                 };
                 match loose {
                     Some(plan) => vec![plan],
-                    None => candidates(&query, &indexes),
+                    None => candidates(&query, indexes),
                 }
             }
             None => Vec::new(),

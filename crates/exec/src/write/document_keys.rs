@@ -1,6 +1,6 @@
 //! Keys of stored documents, for the verifier of data directories.
 
-use super::IndexWriter;
+use crate::index_writer::IndexWriter;
 use crate::{catalog, keys};
 use nestor_model::{DocRef, RawDoc, Result, Timestamp, ValueRef};
 use nestor_query::collation::Collator;
@@ -24,7 +24,7 @@ pub fn document_keys(collection: &Collection) -> Result<Box<dyn DocumentKeys>> {
     let prepared = catalog::prepared(collection)?;
     Ok(Box::new(StoredKeys {
         writers: prepared.writers.clone(),
-        id_collation: prepared.id_collation.clone(),
+        id_collation: prepared.indexes.id_collation.clone(),
         op: OpContext::new(0, Timestamp::default(), 0),
     }))
 }

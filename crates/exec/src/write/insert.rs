@@ -1,6 +1,7 @@
 //! Inserting a document.
 
 use super::{Writer, capped};
+use crate::index_writer::duplicate_id;
 use crate::keys;
 use nestor_model::{RawDocBuf, Result, ValueRef, bail, raw};
 use nestor_storage::{Bytes, View, record};
@@ -22,11 +23,7 @@ impl Writer<'_> {
         let record = if self.collection.is_clustered() {
             let key = keys::id_key(id, self.id_collation.as_ref());
             if self.ws.get(self.collection.records, &key)?.is_some() {
-                return Err(super::entries::duplicate_id(
-                    &self.collection,
-                    id,
-                    self.id_collation.as_ref(),
-                ));
+                return Err(duplicate_id(&self.collection, id, self.id_collation.as_ref()));
             }
             key
         } else {

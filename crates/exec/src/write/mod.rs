@@ -17,14 +17,13 @@ mod insert;
 pub mod oplog;
 mod retry;
 mod update;
-mod wildcard;
 
 pub use document_keys::document_keys;
-pub use entries::{IndexWriter, duplicate_key};
 pub use retry::with_retry;
 pub use update::Changed;
 
 use crate::catalog;
+use crate::index_writer::IndexWriter;
 use nestor_model::Result;
 use nestor_query::collation::Collator;
 use nestor_query::env::OpContext;
@@ -61,7 +60,7 @@ impl<'w> Writer<'w> {
         origin: Option<Origin>,
     ) -> Result<Self> {
         let prepared = catalog::prepared(&collection)?;
-        let (indexes, id_collation) = (prepared.writers.clone(), prepared.id_collation.clone());
+        let (indexes, id_collation) = (prepared.writers.clone(), prepared.indexes.id_collation.clone());
         ws.require_collection(collection.id);
         Ok(Self {
             ws,

@@ -4,8 +4,8 @@ use super::derived::{Derive, DerivedValues};
 use super::state::CollectionState;
 use crate::keys::EntryFormat;
 use crate::{CollectionId, IndexId, StorageError, TreeId};
-use nestor_model::number::safe_i64;
-use nestor_model::{CollectionOptions, DocRef, Document, Namespace, RawDocBuf, RecordId, Str, ValueRef};
+use nestor_model::{CollectionOptions, IndexSpec, Namespace, RawDocBuf, RecordId};
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// A collection or view. Immutable: a change makes a new one with the same id.
@@ -86,34 +86,28 @@ impl Collection {
     }
 }
 
-/// An index. Immutable, as its collection.
+/// An index: a specification with a place in the store. Immutable, as its collection.
+///
+/// It dereferences to its specification, since most of those who look at an index want to know what it is.
 #[derive(Clone, Debug)]
 pub struct Index {
     /// Identity.
     pub id: IndexId,
-    /// Its name, unique within the collection.
-    pub name: Str,
-    /// The specification as listIndexes shows it: `v`, `key`, `name` and the options given.
-    pub spec: RawDocBuf,
-    /// `key` of the specification.
-    pub key_pattern: Document,
+    /// What it is.
+    pub spec: IndexSpec,
     /// Its entries.
     pub tree: TreeId,
-    /// No two documents may have the same key. Always true of `_id_`.
-    pub unique: bool,
-    /// Documents without any of the fields have no entry.
-    pub sparse: bool,
-    /// The planner may not use it.
-    pub hidden: bool,
-    /// Only documents that match have entries.
-    pub partial_filter: Option<Document>,
-    /// Documents expire that many seconds after the date in the key.
-    pub expire_after_secs: Option<i64>,
-    /// Collation of string keys, as given.
-    pub collation: Option<Document>,
-    /// Per key part, in order: bit `i` is set when the path's component `i` has held an array, so that a document may
-    /// have several entries. Bits are never cleared.
+    /// Per part of the key pattern, in order: bit `i` is set when the path's component `i` has held an array, so that a
+    /// document may have several entries. Bits are never cleared.
     pub multikey: Vec<u64>,
+}
+
+impl Deref for Index {
+    type Target = IndexSpec;
+
+    fn deref(&self) -> &IndexSpec {
+        &self.spec
+    }
 }
 
 impl Index {
@@ -123,37 +117,15 @@ impl Index {
         id: IndexId,
         tree: TreeId,
         spec: RawDocBuf,
-        multikey: Vec<u64>,
+        mut multikey: Vec<u64>,
     ) -> Result<Self, StorageError> {
-        let doc = DocRef::Raw(spec.as_raw());
-        let bad = |what: &str| StorageError::Undecodable(format!("index specification without {what}: {spec:?}"));
-        let name: Str = doc
-            .get("name")
-            .and_then(ValueRef::as_str)
-            .ok_or_else(|| bad("name"))?
-            .into();
-        let key_pattern = doc
-            .get("key")
-            .and_then(ValueRef::as_document)
-            .ok_or_else(|| bad("key"))?
-            .to_document();
-        let document = |field: &str| doc.get(field).and_then(ValueRef::as_document).map(DocRef::to_document);
-        let flag = |field: &str| doc.get(field).is_some_and(ValueRef::truthy);
-        let mut multikey = multikey;
-        multikey.resize(key_pattern.len(), 0);
+        let spec = IndexSpec::parse(spec).map_err(|error| StorageError::Undecodable(error.to_string()))?;
+        multikey.resize(spec.key.len(), 0);
         Ok(Self {
             id,
-            tree,
-            unique: name == "_id_" || flag("unique"),
-            sparse: flag("sparse"),
-            hidden: flag("hidden"),
-            partial_filter: document("partialFilterExpression"),
-            expire_after_secs: doc.get("expireAfterSeconds").and_then(safe_i64),
-            collation: document("collation"),
-            name,
-            key_pattern,
-            multikey,
             spec,
+            tree,
+            multikey,
         })
     }
 
@@ -162,44 +134,12 @@ impl Index {
         self.multikey.iter().any(|bits| *bits != 0)
     }
 
-    /// Whether every document has an entry: not so when it is sparse, partial or over all fields there happen to be.
-    pub fn holds_every_document(&self) -> bool {
-        !self.sparse && self.partial_filter.is_none() && !self.is_wildcard()
-    }
-
-    /// Whether it is over all fields below some path (`$**`), not over given ones.
-    pub fn is_wildcard(&self) -> bool {
-        self.key_pattern.iter().any(|(path, _)| is_wildcard_path(path))
-    }
-
-    /// How its entries are laid out: a key part whose pattern value is a negative number descends.
+    /// How its entries are laid out.
     pub fn entry_format(&self, collection: &Collection) -> EntryFormat {
-        let descends = |value: ValueRef<'_>| match value {
-            ValueRef::Double(v) => v < 0.0,
-            other => safe_i64(other).is_some_and(|v| v < 0),
-        };
         EntryFormat {
             unique: self.unique,
             clustered: collection.is_clustered(),
-            // A wildcard has two parts, its path ascends.
-            descending: self
-                .key_pattern
-                .iter()
-                .flat_map(|(path, value)| {
-                    let path = is_wildcard_path(path).then_some(false);
-                    path.into_iter().chain([descends(value)])
-                })
-                .collect(),
+            descending: self.descending.clone(),
         }
     }
-
-    /// Whether this is the index on `_id` that every collection has.
-    pub fn is_id(&self) -> bool {
-        self.name == "_id_"
-    }
-}
-
-/// Whether a path of a key pattern stands for all fields: `$**` or `path.$**`.
-pub fn is_wildcard_path(path: &str) -> bool {
-    path == "$**" || path.ends_with(".$**")
 }

@@ -80,7 +80,7 @@ pub(crate) fn encode(collection: &Collection) -> RawDocBuf {
             doc! {
                 "id": i64::from(index.id.0),
                 "tree": i64::from(index.tree.0),
-                "spec": index.spec.clone(),
+                "spec": index.spec.listed().clone(),
                 "multikey": multikey,
                 "ready": ready,
             }

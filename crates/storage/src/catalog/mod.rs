@@ -17,7 +17,7 @@ pub(crate) mod entry;
 pub mod names;
 pub(crate) mod state;
 
-pub use collection::{Collection, Index, is_wildcard_path};
+pub use collection::{Collection, Index};
 pub use derived::Derive;
 pub use state::CollectionState;
 

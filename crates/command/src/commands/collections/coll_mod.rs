@@ -7,7 +7,6 @@ use crate::commands::indexes::build;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::names;
 use crate::write::Progress;
-use nestor_exec::keys::KeyEncoder;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::{
     ArrayRef, CollectionOptions, DocRef, Document, Error, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail,
@@ -356,7 +355,7 @@ fn change_index(
         bail!(6011800, "The 'clusteredIndex' cannot be hidden");
     }
     let index = find_index(&collection, change)?;
-    let mut spec = Document::from(index.spec.clone());
+    let mut spec = Document::from(index.spec.listed().clone());
     if let Some(secs) = change.expire_after_seconds {
         if index.is_id() {
             bail!(InvalidOptions, "the _id index cannot have expireAfterSeconds");
@@ -436,7 +435,7 @@ fn change_index(
 
 /// The documents that keep an index from being unique: `{ids: [..]}` for each key that several have.
 fn violations(view: &dyn View, collection: &Collection, index: &Index) -> Result<Vec<Value>> {
-    let format = KeyEncoder::new(collection, index)?.format;
+    let format = index.entry_format(collection);
     let mut out = Vec::new();
     let mut key: Vec<u8> = Vec::new();
     let mut records: Vec<Vec<u8>> = Vec::new();

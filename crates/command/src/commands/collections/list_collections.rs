@@ -86,7 +86,7 @@ pub(crate) fn describe(collection: &Collection, name_only: bool) -> Document {
     }
     row.push("info", info);
     if let Some(index) = collection.id_index() {
-        row.push("idIndex", index.spec.clone());
+        row.push("idIndex", index.spec.listed().clone());
     }
     row
 }

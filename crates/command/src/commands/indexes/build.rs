@@ -3,9 +3,10 @@
 
 use crate::Context;
 use crate::parameters::Param;
+use nestor_exec::index_writer::IndexWriter;
+use nestor_exec::write::Writer;
 use nestor_exec::write::build::{BuildOptions, BuildProgress, Built, build_indexes};
 use nestor_exec::write::oplog::Origin;
-use nestor_exec::write::{IndexWriter, Writer};
 use nestor_model::{Document, Namespace, RawDocBuf, Result, Value, bail, doc};
 use nestor_storage::{Bytes, Collection, CollectionId, Commit, Index, IndexId, View, WriteSet};
 use std::sync::Arc;
@@ -131,7 +132,7 @@ pub fn log(context: &Context<'_>, ws: &mut WriteSet, collection: &Collection, in
     let ns = &collection.ns;
     if context.origin(&ns.db).is_some() {
         let mut command: Document = doc! { "createIndexes": ns.coll.clone() };
-        for (name, value) in index.spec.as_raw().iter() {
+        for (name, value) in index.spec.listed().as_raw().iter() {
             command.push(name, value);
         }
         let now_ms = crate::clock::now_ms();

@@ -8,7 +8,7 @@ use crate::dispatch::{CommandSpec, Flags};
 use crate::names;
 use crate::parameters::Param;
 use crate::write::{self, Progress};
-use nestor_model::{Namespace, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail};
+use nestor_model::{IndexSpec, Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_storage::{CollectionId, Index, IndexId, View};
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         .indexes
         .iter()
         .map(|index| spec::parse(*index))
-        .collect::<Result<Vec<RawDocBuf>>>()?;
+        .collect::<Result<Vec<IndexSpec>>>()?;
     write::check_namespace(&ns)?;
     context.check_write_concern()?;
     let mut progress = Progress::default();
@@ -91,7 +91,7 @@ fn make(
     context: &Context<'_>,
     progress: &mut Progress,
     ns: &Namespace,
-    specs: &[RawDocBuf],
+    specs: &[IndexSpec],
 ) -> Result<(usize, usize, bool)> {
     let service = context.service;
     let mut slot = None;
@@ -127,7 +127,7 @@ fn step(
     context: &Context<'_>,
     progress: &mut Progress,
     ns: &Namespace,
-    specs: &[RawDocBuf],
+    specs: &[IndexSpec],
     has_slot: bool,
 ) -> Result<Step> {
     let mut uuid = None;
@@ -137,9 +137,9 @@ fn step(
         let created = ws.catalog().get(ns).is_none();
         let collection = write::writable(ws, ns, context, &mut uuid)?;
         let before = collection.indexes.len();
-        let mut missing: Vec<RawDocBuf> = Vec::new();
+        let mut missing: Vec<IndexSpec> = Vec::new();
         for spec in specs {
-            let spec = spec::inherit(spec.clone(), &collection)?;
+            let spec = spec::inherit(spec, &collection)?;
             match spec::find(&collection, &spec)? {
                 Some(index) if collection.building_by_id(index.id).is_some() => {
                     return Ok(Step::Wait(collection.id, index.id));
@@ -168,14 +168,14 @@ fn step(
                 bail!(
                     CannotCreateIndex,
                     "add index fails, too many indexes for {ns} key: {:?}",
-                    spec.as_raw().get("key")
+                    spec.key_pattern
                 );
             }
             if at_once {
-                let index = build::at_once(context, ws, ns, spec)?;
+                let index = build::at_once(context, ws, ns, spec.listed().clone())?;
                 build::log(context, ws, &now, &index)?;
             } else {
-                started.push(ws.start_index(now.id, spec)?);
+                started.push(ws.start_index(now.id, spec.listed().clone())?);
             }
         }
         if started.is_empty() {

@@ -48,7 +48,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             let is_known = collection.building_by_id(index.id).is_none();
             if is_known && context.origin(&ns.db).is_some() {
                 let command: Document = doc! { "dropIndexes": ns.coll.clone(), "index": index.name.clone() };
-                let before = Document::from(index.spec.clone());
+                let before = Document::from(index.spec.listed().clone());
                 let entry = Origin::default().command_with(
                     &ns.db,
                     Some(collection.uuid),

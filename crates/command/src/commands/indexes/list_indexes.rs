@@ -46,7 +46,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         specs = specs.into_iter().map(|spec| doc! { "spec": spec }).collect();
     }
     for index in &collection.building {
-        let mut spec = Document::from(index.spec.clone());
+        let mut spec = Document::from(index.spec.listed().clone());
         // A build whose command has not listed it yet has no UUID to show.
         let build = context.service.index_builds.get(index.id);
         let uuid = build.map(|build| Uuid(build.uuid).to_value());
@@ -82,7 +82,7 @@ pub(crate) fn specs(collection: &Collection) -> Vec<Document> {
         collection
             .indexes
             .iter()
-            .map(|index| Document::from(index.spec.clone())),
+            .map(|index| Document::from(index.spec.listed().clone())),
     );
     out
 }

@@ -1,210 +1,191 @@
 //! Index specifications: what a client writes, checked and completed to what the catalog keeps.
+//!
+//! What is true of all indexes is here; what belongs to one kind of index is in its folder of [`nestor_planner::kinds`].
 
 use crate::args::safe_i64;
-use nestor_model::{DocRef, Document, Error, RawDoc, RawDocBuf, Result, ValueRef, bail, doc, values_equal};
-use nestor_planner::wildcard::Wildcard;
+use nestor_model::{
+    DocRef, Document, Error, IndexSpec, RawDoc, Result, Value, ValueRef, bail, doc, index_spec, values_equal,
+};
+use nestor_planner::kinds::{self, KindDef};
 use nestor_query::collation::Collation;
 use nestor_query::env::Scope;
 use nestor_query::keys::KEY_FIELDS_MAX;
 use nestor_query::matcher::MatchExpr;
-use nestor_storage::catalog::is_wildcard_path;
 use nestor_storage::{Collection, Index};
 use std::sync::Arc;
 
 /// The locale of no collation.
 const SIMPLE: &str = "simple";
 
+/// The options that the index on `_id` may be given, which say what it is anyway.
+const ID_OPTIONS: &[&str] = &["key", "name", "ns", "v", "collation"];
+
 /// Checks one element of `createIndexes.indexes`. What it says of collations is for [`inherit`] to settle.
 ///
-/// Errors: 9 for missing or mistyped parts, 67 for impossible keys, 197 for unknown options, 72.
-pub fn parse(spec: RawDoc<'_>) -> Result<RawDocBuf> {
-    let key = match spec.get("key") {
-        Some(ValueRef::Document(key)) => key,
-        Some(other) => bail!(
-            TypeMismatch,
-            "The field 'key' must be an object, but got {}",
-            other.bson_type().alias()
-        ),
-        None => bail!(
-            FailedToParse,
-            "The 'key' field is a required property of an index specification"
-        ),
-    };
-    let name = match spec.get("name") {
-        Some(ValueRef::String(name)) => name,
-        Some(other) => bail!(
-            TypeMismatch,
-            "The field 'name' must be a string, but got {}",
-            other.bson_type().alias()
-        ),
-        None => bail!(
-            FailedToParse,
-            "The 'name' field is a required property of an index specification"
-        ),
-    };
+/// Errors: 9 for missing or mistyped parts, 67 for impossible keys, 197 for unknown options, 72, and those of the kind.
+pub fn parse(spec: RawDoc<'_>) -> Result<IndexSpec> {
+    let (key, name) = required(spec)?;
     check_name(name)?;
     check_key(key)?;
-    let mut out = Document::new();
-    out.push("v", 2);
-    out.push("key", key.to_document());
-    out.push("name", name);
-    let mut seen: Vec<&str> = Vec::new();
-    for (option, value) in spec.iter() {
-        if seen.contains(&option) {
-            bail!(BadValue, "duplicate field '{option}' in index specification");
-        }
-        seen.push(option);
-        match option {
-            "key" | "name" | "ns" | "background" | "dropDups" => {}
-            "v" => check_version(value)?,
-            "unique" | "sparse" | "hidden" | "prepareUnique" => {
-                if flag(option, value)? {
-                    out.push(option, true);
-                }
-            }
-            "expireAfterSeconds" => out.push(option, expire(value)?),
-            "partialFilterExpression" => {
-                let ValueRef::Document(filter) = value else {
-                    bail!(
-                        TypeMismatch,
-                        "The field 'partialFilterExpression' must be an object, but got {}",
-                        value.bson_type().alias()
-                    );
-                };
-                check_partial(&MatchExpr::parse(filter, &mut Scope::new())?)?;
-                out.push(option, filter.to_document());
-            }
-            "collation" => match value {
-                ValueRef::Document(collation) if collation.is_empty() => {
-                    bail!(BadValue, "The field 'collation' cannot be an empty object")
-                }
-                // Simple is written down until it is known what would be inherited: see `inherit`.
-                ValueRef::Document(collation) => out.push(
-                    option,
-                    match Collation::parse(collation)? {
-                        Some(collation) => collation.to_document(),
-                        None => doc! { "locale": SIMPLE },
-                    },
-                ),
-                other => bail!(
-                    TypeMismatch,
-                    "The field 'collation' must be an object, but got {}",
-                    other.bson_type().alias()
-                ),
-            },
-            "wildcardProjection" => match value {
-                ValueRef::Document(projection) => {
-                    check_wildcard_projection(key, projection)?;
-                    out.push(option, projection.to_document());
-                }
-                other => bail!(
-                    TypeMismatch,
-                    "The field 'wildcardProjection' must be an object, but got {}",
-                    other.bson_type().alias()
-                ),
-            },
-            "storageEngine" => match value {
-                ValueRef::Document(_) => {}
-                other => bail!(
-                    TypeMismatch,
-                    "The field 'storageEngine' must be an object, but got {}",
-                    other.bson_type().alias()
-                ),
-            },
-            "clustered" => bail!(InvalidOptions, "a clustered index can only be made with the collection"),
-            "weights"
-            | "default_language"
-            | "language_override"
-            | "textIndexVersion"
-            | "2dsphereIndexVersion"
-            | "bits"
-            | "min"
-            | "max"
-            | "bucketSize"
-            | "columnstoreProjection" => bail!(CannotCreateIndex, "the index option '{option}' is not supported"),
-            other => bail!(
-                InvalidIndexSpecificationOption,
-                "The field '{other}' is not valid for an index specification. Specification: {spec:?}"
-            ),
-        }
-    }
-    let first_version = spec.get("v").and_then(safe_i64) == Some(1);
-    let simple = |collation: DocRef<'_>| collation.get("locale").and_then(ValueRef::as_str) == Some(SIMPLE);
-    if first_version
-        && out
-            .get("collation")
-            .and_then(ValueRef::as_document)
-            .is_some_and(|c| !simple(c))
-    {
-        bail!(
-            CannotCreateIndex,
-            "Invalid index specification {spec:?}; cannot create an index with the 'collation' option and v=1"
-        );
-    }
-    check_together(&out, key)?;
     let is_id = is_id_key(key);
-    if is_id {
-        // The index on _id is as it is.
-        let foreign = spec
-            .iter()
-            .find(|(option, _)| !matches!(*option, "key" | "name" | "ns" | "v" | "collation"));
-        if let Some((option, _)) = foreign {
-            bail!(
-                InvalidIndexSpecificationOption,
-                "The field '{option}' is not valid for an _id index specification. Specification: {spec:?}"
-            );
-        }
-    }
-    if is_id && name != "_id_" {
-        out.set("name", "_id_");
-    }
     if !is_id && name == "_id_" {
         bail!(
             BadValue,
             "The index name '_id_' is reserved for the _id index, which must have key pattern {{_id: 1}}"
         );
     }
-    if out.get("sparse").is_some() && out.get("partialFilterExpression").is_some() {
+    let name = if is_id { "_id_" } else { name };
+    let mut out = doc! { "v": 2, "key": key.to_document(), "name": name };
+    let kind = kinds::of(&IndexSpec::parse(out.to_raw())?)?;
+    let mut seen: Vec<&str> = Vec::new();
+    for (option, value) in spec.iter() {
+        if seen.contains(&option) {
+            bail!(BadValue, "duplicate field '{option}' in index specification");
+        }
+        seen.push(option);
+        if let Some(listed) = listed_option(kind, spec, option, value)? {
+            out.push(option, listed);
+        }
+    }
+    let parsed = kinds::check(IndexSpec::parse(out.to_raw())?)?;
+    check_together(spec, &parsed)?;
+    // The index on _id is as it is.
+    let foreign = spec.iter().find(|(option, _)| !ID_OPTIONS.contains(option));
+    if let (true, Some((option, _))) = (is_id, foreign) {
         bail!(
-            CannotCreateIndex,
-            "cannot mix \"partialFilterExpression\" and \"sparse\" options"
+            InvalidIndexSpecificationOption,
+            "The field '{option}' is not valid for an _id index specification. Specification: {spec:?}"
         );
     }
-    Ok(out.to_raw())
+    Ok(parsed)
+}
+
+/// `key` and `name`.
+fn required(spec: RawDoc<'_>) -> Result<(DocRef<'_>, &str)> {
+    let key = match spec.get("key") {
+        Some(ValueRef::Document(key)) => key,
+        Some(other) => return Err(wrong_type("key", "an object", other)),
+        None => bail!(
+            FailedToParse,
+            "The 'key' field is a required property of an index specification"
+        ),
+    };
+    match spec.get("name") {
+        Some(ValueRef::String(name)) => Ok((key, name)),
+        Some(other) => Err(wrong_type("name", "a string", other)),
+        None => bail!(
+            FailedToParse,
+            "The 'name' field is a required property of an index specification"
+        ),
+    }
+}
+
+/// Checks an option by itself; what it is listed as, if it is.
+fn listed_option(kind: &KindDef, spec: RawDoc<'_>, name: &str, value: ValueRef<'_>) -> Result<Option<Value>> {
+    let document = || match value {
+        ValueRef::Document(document) => Ok(document),
+        other => Err(wrong_type(name, "an object", other)),
+    };
+    let listed = match name {
+        "key" | "name" | "ns" | "background" | "dropDups" => return Ok(None),
+        "v" => {
+            check_version(value)?;
+            return Ok(None);
+        }
+        "unique" | "sparse" | "hidden" | "prepareUnique" => {
+            return Ok(flag(name, value)?.then_some(Value::Bool(true)));
+        }
+        "expireAfterSeconds" => expire(value)?.into(),
+        "partialFilterExpression" => {
+            let filter = document()?;
+            check_partial(&MatchExpr::parse(filter, &mut Scope::new())?)?;
+            filter.to_document().into()
+        }
+        "collation" => {
+            let collation = document()?;
+            if collation.is_empty() {
+                bail!(BadValue, "The field 'collation' cannot be an empty object");
+            }
+            // Simple is written down until it is known what would be inherited: see `inherit`.
+            match Collation::parse(collation)? {
+                Some(collation) => collation.to_document().into(),
+                None => doc! { "locale": SIMPLE }.into(),
+            }
+        }
+        "storageEngine" => {
+            document()?;
+            return Ok(None);
+        }
+        "clustered" => bail!(InvalidOptions, "a clustered index can only be made with the collection"),
+        "weights"
+        | "default_language"
+        | "language_override"
+        | "textIndexVersion"
+        | "2dsphereIndexVersion"
+        | "bits"
+        | "min"
+        | "max"
+        | "bucketSize"
+        | "columnstoreProjection" => bail!(CannotCreateIndex, "the index option '{name}' is not supported"),
+        other => match kinds::option(other) {
+            Some((owner, option)) if owner.name == kind.name => {
+                let key = spec.get("key").and_then(ValueRef::as_document);
+                (option.parse)(value, &key.map(DocRef::to_document).unwrap_or_default())?
+            }
+            Some((owner, _)) => bail!(BadValue, "The field '{name}' is only allowed in a {} index", owner.name),
+            None => bail!(
+                InvalidIndexSpecificationOption,
+                "The field '{other}' is not valid for an index specification. Specification: {spec:?}"
+            ),
+        },
+    };
+    Ok(Some(listed))
+}
+
+fn wrong_type(name: &str, wanted: &str, value: ValueRef<'_>) -> Error {
+    let kind = value.bson_type().alias();
+    Error::new(
+        nestor_model::ErrorCode::TypeMismatch,
+        format!("The field '{name}' must be {wanted}, but got {kind}"),
+    )
 }
 
 /// Settles the collation of an index of `collection`: without one in the specification it has that of the collection, and
 /// simple is not written down.
 ///
 /// Error: 2 when that of the index on `_id` is not the collection's.
-pub fn inherit(spec: RawDocBuf, collection: &Collection) -> Result<RawDocBuf> {
-    let mut out = Document::from(spec);
-    let default = collection.options.collation.as_ref().map(Document::as_ref);
-    let given = match out.get("collation") {
-        None => default.map(DocRef::to_document),
-        Some(ValueRef::Document(given)) if given.get("locale").and_then(ValueRef::as_str) == Some(SIMPLE) => None,
-        Some(ValueRef::Document(given)) => Some(given.to_document()),
-        Some(_) => None,
+pub fn inherit(spec: &IndexSpec, collection: &Collection) -> Result<IndexSpec> {
+    let default = collection.options.collation.as_ref();
+    let given = match &spec.collation {
+        None => default,
+        Some(given) if is_simple(given) => None,
+        Some(given) => Some(given),
     };
-    let same = |a: Option<DocRef<'_>>, b: Option<DocRef<'_>>| match (a, b) {
-        (Some(a), Some(b)) => values_equal(a, b),
-        (a, b) => a.is_none() && b.is_none(),
-    };
-    if out.get("key").and_then(ValueRef::as_document).is_some_and(is_id_key)
-        && !same(given.as_ref().map(Document::as_ref), default)
-    {
+    if spec.is_id() && !same_documents(given, default) {
         bail!(
             BadValue,
             "The _id index must have the same collation as the collection. Index collation: {given:?}, collection collation: {default:?}"
         );
     }
+    let mut listed = Document::from(spec.listed().clone());
     match given {
-        Some(collation) => out.set("collation", collation),
+        Some(collation) => listed.set("collation", collation.clone()),
         None => {
-            out.remove("collation");
+            listed.remove("collation");
         }
     }
-    Ok(out.to_raw())
+    IndexSpec::parse(listed.to_raw())
+}
+
+fn is_simple(collation: &Document) -> bool {
+    collation.get("locale").and_then(ValueRef::as_str) == Some(SIMPLE)
+}
+
+fn same_documents(a: Option<&Document>, b: Option<&Document>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => values_equal(ValueRef::Document(a.as_ref()), ValueRef::Document(b.as_ref())),
+        (a, b) => a.is_none() && b.is_none(),
+    }
 }
 
 fn check_name(name: &str) -> Result<()> {
@@ -296,135 +277,29 @@ fn check_partial(filter: &MatchExpr) -> Result<()> {
     Ok(())
 }
 
-/// Checks that options and kinds of parts go together.
+/// Checks that options go together.
 ///
-/// Errors: 16764 for a unique hashed index, 31303 for several hashed parts, 67.
-fn check_together(out: &Document, key: DocRef<'_>) -> Result<()> {
-    let hashed = key
-        .iter()
-        .filter(|(_, kind)| matches!(kind, ValueRef::String("hashed")))
-        .count();
-    if hashed > 1 {
-        bail!(
-            31303,
-            "A maximum of one index field is allowed to be hashed but found {hashed} for 'key' {key:?}"
-        );
-    }
-    if hashed == 1 && out.get("unique").is_some_and(ValueRef::truthy) {
-        bail!(
-            16764,
-            "Currently hashed indexes cannot guarantee uniqueness. Use a regular index."
-        );
-    }
-    let wildcards = key.iter().filter(|(path, _)| is_wildcard_path(path)).count();
-    if wildcards > 0 {
-        check_wildcard(out, key, wildcards)?;
-    }
-    if out.get("expireAfterSeconds").is_some() && key.iter().count() > 1 {
+/// Error: 67.
+fn check_together(written: RawDoc<'_>, spec: &IndexSpec) -> Result<()> {
+    let first_version = written.get("v").and_then(safe_i64) == Some(1);
+    if first_version && spec.collation.as_ref().is_some_and(|collation| !is_simple(collation)) {
         bail!(
             CannotCreateIndex,
-            "TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: {out:?}"
+            "Invalid index specification {written:?}; cannot create an index with the 'collation' option and v=1"
         );
     }
-    Ok(())
-}
-
-/// Checks what goes together with a wildcard.
-fn check_wildcard(out: &Document, key: DocRef<'_>, wildcards: usize) -> Result<()> {
-    if wildcards > 1 {
-        bail!(CannotCreateIndex, "an index may have one wildcard only: {key:?}");
-    }
-    for option in ["unique", "sparse", "expireAfterSeconds", "prepareUnique"] {
-        if out.get(option).is_some() {
-            bail!(
-                CannotCreateIndex,
-                "Index type 'wildcard' does not support the '{option}' option"
-            );
-        }
-    }
-    if key.iter().any(|(_, kind)| matches!(kind, ValueRef::String(_))) {
+    if spec.expire_after_secs.is_some() && spec.key.len() > 1 {
         bail!(
             CannotCreateIndex,
-            "wildcard indexes do not allow parts of other types: {key:?}"
+            "TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: {:?}",
+            spec.listed()
         );
     }
-    let projection = out.get("wildcardProjection").and_then(ValueRef::as_document);
-    let compound = key.iter().count() > 1;
-    if compound && projection.is_none() && key.get("$**").is_some() {
+    if spec.sparse && spec.partial_filter.is_some() {
         bail!(
             CannotCreateIndex,
-            "Compound wildcard indexes over all fields need a wildcardProjection that leaves out the other fields: {key:?}"
+            "cannot mix \"partialFilterExpression\" and \"sparse\" options"
         );
-    }
-    let Some(wildcard) = Wildcard::of(key, projection) else {
-        return Ok(());
-    };
-    let shared = key
-        .iter()
-        .find(|(path, _)| !is_wildcard_path(path) && wildcard.covers(path));
-    if let Some((path, _)) = shared {
-        bail!(
-            CannotCreateIndex,
-            "The field '{path}' of a compound wildcard index must not be among those of the wildcard"
-        );
-    }
-    Ok(())
-}
-
-/// Checks a `wildcardProjection`.
-///
-/// Errors: 2 without a wildcard over all fields in the key (9 for one below a path), 67, and 31253 or 31254 when it
-/// both keeps and leaves out fields.
-fn check_wildcard_projection(key: DocRef<'_>, projection: DocRef<'_>) -> Result<()> {
-    if key.get("$**").is_none() {
-        if key.iter().any(|(path, _)| is_wildcard_path(path)) {
-            bail!(
-                FailedToParse,
-                "The field 'wildcardProjection' is only allowed when the wildcard is over all fields ('$**')"
-            );
-        }
-        bail!(
-            BadValue,
-            "The field 'wildcardProjection' is only allowed in a wildcard index"
-        );
-    }
-    if projection.is_empty() {
-        bail!(
-            CannotCreateIndex,
-            "The 'wildcardProjection' field can't be an empty object"
-        );
-    }
-    let mut keeps = None;
-    check_projected("", projection, &mut keeps, 0)
-}
-
-fn check_projected(prefix: &str, projection: DocRef<'_>, keeps: &mut Option<bool>, depth: usize) -> Result<()> {
-    for (name, value) in projection.iter() {
-        let path = format!("{prefix}{name}");
-        match value {
-            ValueRef::Document(inner) if depth < 100 && !inner.is_empty() => {
-                check_projected(&format!("{path}."), inner, keeps, depth + 1)?;
-            }
-            ValueRef::Bool(_) => {}
-            number if number.is_number() => {}
-            _ => bail!(
-                CannotCreateIndex,
-                "'wildcardProjection' keeps or leaves out fields: {path} has another value"
-            ),
-        }
-        if path == "_id" || matches!(value, ValueRef::Document(_)) {
-            continue;
-        }
-        match *keeps {
-            None => *keeps = Some(value.truthy()),
-            Some(true) if !value.truthy() => {
-                bail!(31254, "Cannot do exclusion on field {path} in inclusion projection")
-            }
-            Some(false) if value.truthy() => {
-                bail!(31253, "Cannot do inclusion on field {path} in exclusion projection")
-            }
-            Some(_) => {}
-        }
     }
     Ok(())
 }
@@ -469,28 +344,14 @@ fn check_key(key: DocRef<'_>) -> Result<()> {
             ));
         }
         match direction {
-            ValueRef::String(plugin) => {
-                if plugin == "hashed" && !is_wildcard_path(path) {
-                    continue;
-                }
-                if plugin == "wildcard" {
-                    bail!(
-                        7246202,
-                        "Index type 'wildcard' is not a type that a key part can have: {path}"
-                    );
-                }
-                let known = matches!(plugin, "text" | "2d" | "2dsphere" | "geoHaystack");
-                return bad(if known {
-                    format!("indexes of type '{plugin}' are not supported")
-                } else {
-                    format!("Unknown index plugin '{plugin}'")
-                });
-            }
-            ValueRef::Double(v) if v == 0.0 || v.is_nan() => {
-                return bad(format!("Values in the index key pattern cannot be 0: {path}"));
-            }
+            ValueRef::String("") => return bad("Unknown index plugin ''".into()),
+            ValueRef::String("wildcard") => bail!(
+                7246202,
+                "Index type 'wildcard' is not a type that a key part can have: {path}"
+            ),
+            ValueRef::String(_) => {}
             number if number.is_number() => {
-                if !number.truthy() {
+                if !number.truthy() || matches!(number, ValueRef::Double(v) if v.is_nan()) {
                     return bad(format!("Values in the index key pattern cannot be 0: {path}"));
                 }
             }
@@ -501,7 +362,7 @@ fn check_key(key: DocRef<'_>) -> Result<()> {
                 ));
             }
         }
-        if path.split('.').any(|part| part == "$**") && !is_wildcard_path(path) {
+        if path.split('.').any(|part| part == "$**") && !index_spec::is_wildcard_path(path) {
             return bad(format!("a wildcard must be the end of its path: {path}"));
         }
     }
@@ -511,13 +372,12 @@ fn check_key(key: DocRef<'_>) -> Result<()> {
 /// The index of a collection, built or being built, that is like this one.
 ///
 /// Errors: 85 for the same key with other options or under another name, 86 for the same name with another key.
-pub fn find<'c>(collection: &'c Collection, spec: &RawDocBuf) -> Result<Option<&'c Arc<Index>>> {
-    let doc = DocRef::Raw(spec.as_raw());
-    let name = doc.get("name").and_then(ValueRef::as_str).unwrap_or_default();
-    let key = doc.get("key").unwrap_or(ValueRef::Null);
-    let same_key = |index: &Index| same_pattern(ValueRef::Document(index.key_pattern.as_ref()), key);
-    let same = |index: &Index| same_key(index) && same_identity(index, doc);
-    if let Some(index) = collection.all_indexes().find(|index| index.name == name) {
+pub fn find<'c>(collection: &'c Collection, spec: &IndexSpec) -> Result<Option<&'c Arc<Index>>> {
+    let kind = kinds::of(spec)?;
+    let same = |index: &Index| is_same(kind, index, spec);
+    // Being hidden is a state, not an option.
+    let same_options = |index: &Index| index.expire_after_secs == spec.expire_after_secs;
+    if let Some(index) = collection.all_indexes().find(|index| index.name == spec.name) {
         if !same(index) {
             return Err(conflict(
                 86,
@@ -526,7 +386,7 @@ pub fn find<'c>(collection: &'c Collection, spec: &RawDocBuf) -> Result<Option<&
                 index,
             ));
         }
-        if same_options(index, doc) {
+        if same_options(index) {
             return Ok(Some(index));
         }
         return Err(conflict(
@@ -537,7 +397,7 @@ pub fn find<'c>(collection: &'c Collection, spec: &RawDocBuf) -> Result<Option<&
         ));
     }
     match collection.all_indexes().find(|index| same(index)) {
-        Some(index) if same_options(index, doc) => {
+        Some(index) if same_options(index) => {
             Err(conflict(85, "Index already exists with a different name", spec, index))
         }
         Some(index) => Err(conflict(
@@ -550,51 +410,29 @@ pub fn find<'c>(collection: &'c Collection, spec: &RawDocBuf) -> Result<Option<&
     }
 }
 
-fn conflict(code: i32, message: &str, requested: &RawDocBuf, existing: &Arc<Index>) -> Error {
+fn conflict(code: i32, message: &str, requested: &IndexSpec, existing: &Index) -> Error {
     Error::location(
         code,
         format!(
-            "{message} Requested index: {requested:?}, existing index: {:?}",
-            existing.spec
+            "{message} Requested index: {:?}, existing index: {:?}",
+            requested.listed(),
+            existing.listed()
         ),
     )
 }
 
-/// Same fields in the same order with equal directions.
-fn same_pattern(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
-    values_equal(a, b)
-}
-
-fn same_filter(index: &Index, doc: DocRef<'_>) -> bool {
-    match (&index.partial_filter, doc.get("partialFilterExpression")) {
-        (None, None) => true,
-        (Some(a), Some(b)) => values_equal(ValueRef::Document(a.as_ref()), b),
-        _ => false,
-    }
-}
-
-/// Whether the options agree by which indexes with one key pattern are told apart.
-fn same_identity(index: &Index, doc: DocRef<'_>) -> bool {
-    let flag = |name: &str| doc.get(name).is_some_and(ValueRef::truthy);
-    (index.unique == flag("unique") || index.is_id())
-        && index.sparse == flag("sparse")
-        && same_filter(index, doc)
-        && match (&index.collation, doc.get("collation")) {
-            (None, None) => true,
-            (Some(a), Some(b)) => values_equal(ValueRef::Document(a.as_ref()), b),
-            _ => false,
-        }
-        && match (
-            index.spec.as_raw().get("wildcardProjection"),
-            doc.get("wildcardProjection"),
-        ) {
-            (None, None) => true,
-            (Some(a), Some(b)) => values_equal(a, b),
-            _ => false,
-        }
-}
-
-/// Whether the other options agree; being hidden is a state, not an option.
-fn same_options(index: &Index, doc: DocRef<'_>) -> bool {
-    index.expire_after_secs == doc.get("expireAfterSeconds").and_then(safe_i64)
+/// Whether key pattern and options agree by which indexes are told apart.
+fn is_same(kind: &KindDef, index: &IndexSpec, spec: &IndexSpec) -> bool {
+    same_documents(Some(&index.key_pattern), Some(&spec.key_pattern))
+        && (index.unique == spec.unique || index.is_id())
+        && index.sparse == spec.sparse
+        && same_documents(index.partial_filter.as_ref(), spec.partial_filter.as_ref())
+        && same_documents(index.collation.as_ref(), spec.collation.as_ref())
+        && kind
+            .options
+            .iter()
+            .all(|option| match (index.option(option.name), spec.option(option.name)) {
+                (Some(a), Some(b)) => values_equal(a, b),
+                (a, b) => a.is_none() && b.is_none(),
+            })
 }

@@ -8,14 +8,14 @@ use crate::operation::{Operation, Shape, Words, Work};
 use crate::read::{self, Target};
 use crate::read_concern::Level;
 use crate::write::append_count;
-use nestor_exec::catalog::indexes;
+use nestor_exec::catalog::{index_info, indexes};
 use nestor_exec::{BoxOperator, Step, run_one_of};
 use nestor_model::{ArrayRef, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_planner::choose::for_count;
 use nestor_planner::{FindQuery, PlanNode, candidates};
 use nestor_query::OpContext;
 use nestor_query::matcher::MatchExpr;
-use nestor_storage::{Collection, View};
+use nestor_storage::{Collection, Index, View};
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -145,7 +145,9 @@ pub(crate) fn prepare<'a>(
 /// hold fewer.
 fn known(query: &FindQuery, collection: &Collection) -> Option<i64> {
     let part = query.hint.as_deref().and_then(|name| collection.index(name));
-    let whole = part.is_none_or(|index| index.holds_every_document());
+    let is_whole =
+        |index: &Index| matches!(index_info(collection, index), Ok(Some(info)) if info.holds_every_document());
+    let whole = part.is_none_or(|index| is_whole(index));
     if !matches!(*query.filter, MatchExpr::AlwaysTrue) || !whole {
         return None;
     }
@@ -182,7 +184,7 @@ fn limits(args: &CountArgs<'_>) -> Result<(Option<u64>, u64)> {
 
 /// The plans by which the documents of a query could be counted.
 pub(super) fn plans(query: &FindQuery, collection: &Collection) -> Result<Vec<PlanNode>> {
-    let found = candidates(query, &indexes(collection)?);
+    let found = candidates(query, indexes(collection)?);
     Ok(found.into_iter().map(for_count).collect())
 }
 

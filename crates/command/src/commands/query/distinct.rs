@@ -185,7 +185,7 @@ pub(super) fn plans(
     };
     let indexes = indexes(collection)?;
     let scan = match *may_jump && !is_restricted {
-        true => distinct_scan(&query.filter, path, query.collation.as_ref(), &indexes),
+        true => distinct_scan(&query.filter, path, query.collation.as_ref(), indexes),
         false => None,
     };
     match scan {
@@ -202,7 +202,7 @@ pub(super) fn plans(
                 PlanNode::Fetch { input, filter: None }
             }])
         }
-        _ => Ok(candidates(query, &indexes)),
+        _ => Ok(candidates(query, indexes)),
     }
 }
 

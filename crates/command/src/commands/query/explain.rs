@@ -184,7 +184,7 @@ fn plans(
     let plans = match &operation.work {
         Work::Count(_) => count::plans(query, collection)?,
         Work::Distinct { .. } => distinct::plans(context, view, operation, is_restricted)?,
-        _ => candidates(query, &nestor_exec::catalog::indexes(collection)?),
+        _ => candidates(query, nestor_exec::catalog::indexes(collection)?),
     };
     match plans.is_empty() {
         true => Err(nestor_planner::find::no_plan()),

@@ -10,7 +10,7 @@ use crate::dispatch::{CommandSpec, Flags};
 use crate::operation::{Operation, Shape, Words, Work};
 use crate::read::{self, Target};
 use crate::read_concern::Level;
-use nestor_exec::catalog::index_collation;
+use nestor_exec::catalog::index_info;
 use nestor_exec::ops::{Eof, ShowRecordId};
 use nestor_exec::{find as find_plan, point};
 use nestor_model::{ArrayRef, BsonType, DocRef, Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
@@ -305,19 +305,16 @@ fn key_range(args: &FindArgs<'_>, collection: Option<&Collection>, query: &mut F
             "min and max are not supported for the key of a clustered collection"
         );
     };
-    if index.is_wildcard() || index.key_pattern.iter().any(|(_, kind)| !kind.is_number()) {
+    let info = collection.map(|collection| index_info(collection, index)).transpose()?;
+    let Some(info) = info.flatten().filter(|info| info.has_key_ranges()) else {
         bail!(
             NotImplemented,
             "min and max are not supported for index '{}'",
             index.name
         );
-    }
-    let of_index = match collection {
-        Some(collection) => index_collation(collection, index)?,
-        None => None,
     };
     let (pattern, of_query) = (index.key_pattern.as_ref(), query.collation.as_ref());
-    check_key_range(pattern, of_index.as_ref(), of_query, min.as_ref(), max.as_ref())?;
+    check_key_range(pattern, info.collation.as_ref(), of_query, min.as_ref(), max.as_ref())?;
     query.min = min;
     query.max = max;
     Ok(())

@@ -92,7 +92,10 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     for (index, found) in collection.indexes.iter().zip(&report.indexes) {
         let valid = found.faults == 0;
         keys.push(index.name.clone(), found.entries as i32);
-        details.push(index.name.clone(), doc! { "valid": valid, "spec": index.spec.clone() });
+        details.push(
+            index.name.clone(),
+            doc! { "valid": valid, "spec": index.spec.listed().clone() },
+        );
     }
     reply.append("keysPerIndex", &keys);
     reply.append("indexDetails", &details);

@@ -1,7 +1,7 @@
 //! Sorted entries that are watched for duplicates.
 
 use super::{BuildProgress, Sorted};
-use crate::write::IndexWriter;
+use crate::index_writer::IndexWriter;
 use nestor_storage::Bytes;
 use nestor_storage::base::{Change, ChangeSource};
 

@@ -26,7 +26,8 @@ pub use progress::{BuildProgress, Phase};
 pub use sorter::{KeySorter, Sorted};
 
 use super::admission::Admission;
-use super::{IndexWriter, Writer, duplicate_key, with_retry};
+use super::{Writer, with_retry};
+use crate::index_writer::{IndexWriter, duplicate_key};
 use crate::interrupt::Interrupt;
 use distinct::Distinct;
 use nestor_model::{DocRef, Error, ErrorCode, Result};

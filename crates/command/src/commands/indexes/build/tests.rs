@@ -4,7 +4,7 @@ use crate::index_builds::Listed;
 use crate::service::{Service, ServiceOptions};
 use crate::tests::Client;
 use nestor_exec::Interrupt;
-use nestor_exec::write::IndexWriter;
+use nestor_exec::catalog;
 use nestor_exec::write::build::{BuildOptions, KeySorter, Phase, build_indexes};
 use nestor_model::{Document, Result, Value, ValueRef, doc};
 use nestor_query::env::OpContext;
@@ -147,7 +147,7 @@ fn check(service: &Service, name: &str, seed: u64) {
     let snapshot = service.engine.snapshot();
     let found = collection(service, name);
     let op = OpContext::new(0, Default::default(), 0);
-    for writer in IndexWriter::all(&found).expect("good indexes") {
+    for writer in catalog::prepared(&found).expect("good indexes").writers.iter() {
         let mut multikey = MultikeyPaths::default();
         let mut cursor = snapshot.cursor(found.records);
         let mut more = cursor.first().expect("readable");

@@ -1,13 +1,14 @@
 //! Keys of wildcard indexes.
 
-use crate::keys::KeyEncoder;
+use super::paths::Wildcard;
+use crate::catalog::EmitKey;
+use nestor_model::index_spec::IndexSpec;
 use nestor_model::{ArrayRef, DocRef, Path, Result, ValueRef};
-use nestor_planner::wildcard::Wildcard;
 use nestor_query::keys::{KeyPaths, MultikeyPaths};
 
 /// Makes the keys of one wildcard index.
-pub struct WildcardKeys {
-    wildcard: Wildcard,
+#[derive(Debug)]
+pub(super) struct WildcardKeys {
     /// The parts that are ordinary fields.
     others: KeyPaths,
     parts: usize,
@@ -17,41 +18,39 @@ pub struct WildcardKeys {
 type Found<'f, 'd> = dyn FnMut(&str, ValueRef<'d>) + 'f;
 
 impl WildcardKeys {
-    /// For an index with this key pattern; `None` when no part is a wildcard.
-    pub fn new(key: DocRef<'_>, projection: Option<DocRef<'_>>) -> Option<Self> {
-        let wildcard = Wildcard::of(key, projection)?;
-        let fields = key.iter().enumerate().filter(|(at, _)| *at != wildcard.at);
-        Some(Self {
-            others: KeyPaths::new(fields.map(|(_, (name, _))| Path::new(name))),
-            parts: key.iter().count(),
-            wildcard,
-        })
+    /// For an index with this specification.
+    pub(super) fn new(spec: &IndexSpec) -> Self {
+        let fields = spec.key.iter().filter(|part| !part.is_wildcard());
+        Self {
+            others: KeyPaths::new(fields.map(|part| Path::new(&part.path))),
+            parts: spec.key.len(),
+        }
     }
 
-    /// Calls `emit` with each key of a document and its type bits; duplicates included.
-    pub fn for_each_key(
+    /// Calls `emit` with each key of a document, duplicates included.
+    pub(super) fn for_each_key(
         &self,
+        wildcard: &Wildcard,
         doc: DocRef<'_>,
-        encoder: &KeyEncoder,
-        emit: &mut dyn FnMut(Vec<u8>, Vec<u8>),
+        emit: &mut EmitKey<'_>,
     ) -> Result<MultikeyPaths> {
         let mut found: Vec<(String, ValueRef<'_>)> = Vec::new();
         let mut arrays = false;
         let mut path = String::new();
         visit(doc, &mut path, &mut arrays, &mut |path, value| {
-            if self.wildcard.covers(path) {
+            if wildcard.covers(path) {
                 found.push((path.to_owned(), value));
             }
         });
-        let at = self.wildcard.at;
+        let at = wildcard.at;
         let mut emit_with = |others: &[ValueRef<'_>], path: ValueRef<'_>, value: ValueRef<'_>| {
+            let (before, behind) = others.split_at(at.min(others.len()));
             let mut key: Vec<ValueRef<'_>> = Vec::with_capacity(others.len() + 2);
-            key.extend_from_slice(&others[..at.min(others.len())]);
+            key.extend_from_slice(before);
             key.push(path);
             key.push(value);
-            key.extend_from_slice(&others[at.min(others.len())..]);
-            let (bytes, type_bits) = encoder.encode(&key);
-            emit(bytes, type_bits);
+            key.extend_from_slice(behind);
+            emit(&key)
         };
         let mut multikey = MultikeyPaths {
             components: vec![0; self.parts],
@@ -61,17 +60,17 @@ impl WildcardKeys {
         }
         if self.parts == 1 {
             for (path, value) in &found {
-                emit_with(&[], ValueRef::String(path), *value);
+                emit_with(&[], ValueRef::String(path), *value)?;
             }
             return Ok(multikey);
         }
         let others = self.others.for_each_key(doc, &mut |others: &[ValueRef<'_>]| {
             for (path, value) in &found {
-                emit_with(others, ValueRef::String(path), *value);
+                emit_with(others, ValueRef::String(path), *value)?;
             }
             if found.is_empty() {
                 // The other fields alone can find it.
-                emit_with(others, ValueRef::MinKey, ValueRef::MinKey);
+                emit_with(others, ValueRef::MinKey, ValueRef::MinKey)?;
             }
             Ok(())
         })?;

@@ -1,23 +1,9 @@
-//! Wildcard indexes: every scalar below a path, under the path it has.
-//!
-//! A key has the path of the value before the value, so that entries of one path lie together. Index
-//! `{a: 1, "$**": 1}` with `wildcardProjection: {a: 0}`:
-//!
-//! ```text
-//! {a: 1, b: {c: 2}, d: [3, 4]}   →   (1, "b.c", 2) (1, "d", 3) (1, "d", 4)
-//! {a: 1}                         →   (1, MinKey, MinKey)
-//! ```
-//!
-//! A query uses such an index as if it were one on the path of a condition. Only what scalars decide can use it:
-//! objects have no keys of their own, and documents without a path have no key for it.
-//! Source: manual, "Wildcard Indexes", "Compound Wildcard Indexes".
+//! Which paths a wildcard index is about, and which conditions its keys can answer.
 
 use crate::interval::{Interval, IntervalList};
+use nestor_model::index_spec::IndexSpec;
 use nestor_model::{BsonType, DocRef, Value, ValueRef};
 use nestor_query::matcher::Predicate;
-
-/// What explain calls the part of the key that holds the path.
-pub const PATH_PART: &str = "$_path";
 
 /// Which paths a wildcard index is about.
 #[derive(Clone, Debug)]
@@ -35,12 +21,12 @@ pub struct Wildcard {
 }
 
 impl Wildcard {
-    /// From a key pattern and `wildcardProjection`; `None` when no part is a wildcard.
-    pub fn of(key: DocRef<'_>, projection: Option<DocRef<'_>>) -> Option<Self> {
-        let (at, root) = key.iter().enumerate().find_map(|(at, (path, _))| match path {
-            "$**" => Some((at, None)),
-            _ => Some((at, Some(path.strip_suffix(".$**")?.to_owned()))),
-        })?;
+    /// From a specification with a wildcard in its key.
+    pub fn new(spec: &IndexSpec) -> Self {
+        let at = spec.key.iter().position(|part| part.is_wildcard()).unwrap_or(0);
+        let root = spec.key.get(at).and_then(|part| part.path.strip_suffix(".$**"));
+        let root = root.map(str::to_owned);
+        let projection = spec.option("wildcardProjection").and_then(ValueRef::as_document);
         let mut out = Self {
             at,
             id: root.as_deref().is_some_and(|root| is_at_or_below("_id", root)),
@@ -51,7 +37,7 @@ impl Wildcard {
         if let Some(projection) = projection {
             out.read("", projection);
         }
-        Some(out)
+        out
     }
 
     fn read(&mut self, prefix: &str, projection: DocRef<'_>) {
@@ -130,12 +116,12 @@ fn is_scalar(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nestor_model::extjson;
+    use nestor_model::{doc, extjson};
 
     fn covered(key: &str, projection: &str) -> String {
         let parse = |text: &str| extjson::parse_document(text).expect("valid JSON");
-        let (key, projection) = (parse(key), parse(projection));
-        let wildcard = Wildcard::of(key.as_ref(), Some(projection.as_ref())).expect("a wildcard");
+        let spec = doc! { "key": parse(key), "name": "w", "wildcardProjection": parse(projection) };
+        let wildcard = Wildcard::new(&IndexSpec::parse(spec.to_raw()).expect("a specification"));
         let paths = ["_id", "a", "a.b", "a.b.c", "ab", "x"];
         let kept: Vec<&str> = paths.into_iter().filter(|path| wildcard.covers(path)).collect();
         kept.join(" ")

@@ -1,0 +1,133 @@
+//! Kinds of indexes: one folder for each, and this table.
+//!
+//! | kind | key pattern | a stored key holds |
+//! |---|---|---|
+//! | [`ordered`] | `{a: 1, b: -1}` | the values, in order |
+//! | [`hashed`] | `{a: 1, h: "hashed"}` | of one part a hash of the value |
+//! | [`wildcard`] | `{a: 1, "$**": 1}` | for each scalar its path and its value |
+//!
+//! A kind says which specifications make sense ([`KindDef::check`]), how documents become keys
+//! ([`IndexKind::for_each_key`]), and how conditions become bounds and access paths ([`IndexKind::bounds`],
+//! [`IndexKind::accesses`]). All of that is computation on documents and filters, so it is here and not where keys are
+//! written: writers, index builds, the verifier and the planner take it from one place. What explain shows of a scan
+//! is what the kind put into the access path: names of parts, key pattern, bounds.
+//!
+//! A new kind is a folder and a line in [`KINDS`]. If it finds documents by other means than scans of entries in order,
+//! its access paths have a node of their own in [`crate::plan::PlanNode`], and that node an operator in `exec`.
+
+pub mod hashed;
+pub mod ordered;
+pub mod wildcard;
+
+use crate::catalog::{IndexInfo, IndexKind};
+use nestor_model::index_spec::{IndexSpec, KeyOrder};
+use nestor_model::{Document, Result, Value, ValueRef, bail};
+use nestor_query::Scope;
+use nestor_query::collation::Collator;
+use nestor_query::matcher::MatchExpr;
+use std::sync::Arc;
+
+/// All kinds.
+const KINDS: &[&KindDef] = &[&ordered::KIND, &hashed::KIND, &wildcard::KIND];
+
+/// Names of kinds that MongoDB has and Nestor does not.
+const UNSUPPORTED: &[&str] = &["text", "2d", "2dsphere", "geoHaystack"];
+
+/// What there is to know of a kind without an index.
+pub struct KindDef {
+    /// Its name, as [`IndexSpec::kind`] gives it.
+    pub name: &'static str,
+    /// The options of specifications that only indexes of this kind have.
+    pub options: &'static [OptionDef],
+    /// Checks that key and options go together, and completes the specification where the kind has defaults to write
+    /// down. What is true of all kinds has been checked before.
+    pub check: fn(IndexSpec) -> Result<IndexSpec>,
+    /// An index of the kind, whose strings have this collation.
+    pub open: fn(&IndexSpec, Option<&Collator>) -> Arc<dyn IndexKind>,
+}
+
+/// An option of one kind of index.
+pub struct OptionDef {
+    /// Its name.
+    pub name: &'static str,
+    /// Checks a value against the key pattern and gives it the form in which it is listed.
+    pub parse: fn(ValueRef<'_>, &Document) -> Result<Value>,
+}
+
+/// The kind of an index.
+///
+/// Errors: 67 for a kind that Nestor does not have.
+pub fn of(spec: &IndexSpec) -> Result<&'static KindDef> {
+    let name = spec.kind();
+    match KINDS.iter().find(|kind| kind.name == name) {
+        Some(kind) => Ok(kind),
+        None if UNSUPPORTED.contains(&name) => {
+            bail!(CannotCreateIndex, "indexes of type '{name}' are not supported")
+        }
+        None => bail!(CannotCreateIndex, "Unknown index plugin '{name}'"),
+    }
+}
+
+/// The index with this specification. `multikey[i]` are the bits of part `i` of the key pattern: see
+/// [`crate::catalog::IndexPart::multikey`].
+///
+/// Errors: those of [`of`]; 2 for a collation that this version does not know; those of parsing the partial filter.
+pub fn open(id: u32, spec: &IndexSpec, multikey: &[u64]) -> Result<IndexInfo> {
+    let collation = match &spec.collation {
+        Some(collation) => Collator::parse(collation.as_ref())?,
+        None => None,
+    };
+    let partial = match &spec.partial_filter {
+        Some(filter) => {
+            let mut scope = Scope::new().with_collator(collation.clone());
+            Some(Arc::new(MatchExpr::parse(filter.as_ref(), &mut scope)?.normalize()))
+        }
+        None => None,
+    };
+    let kind = (of(spec)?.open)(spec, collation.as_ref());
+    Ok(IndexInfo {
+        id,
+        name: spec.name.clone(),
+        key_pattern: spec.key_pattern.clone(),
+        parts: kind.parts(spec, multikey),
+        unique: spec.unique,
+        sparse: spec.sparse,
+        partial,
+        kind,
+        collation,
+        hidden: spec.hidden,
+    })
+}
+
+/// The kind that has an option, and the option.
+pub fn option(name: &str) -> Option<(&'static KindDef, &'static OptionDef)> {
+    KINDS.iter().find_map(|kind| {
+        let option = kind.options.iter().find(|option| option.name == name)?;
+        Some((*kind, option))
+    })
+}
+
+/// Checks a specification by its kind, and completes it.
+///
+/// Errors: those of [`of`]; 2 for an option of another kind; 67 for two kinds in one key, and what the kind refuses.
+pub fn check(spec: IndexSpec) -> Result<IndexSpec> {
+    let kind = of(&spec)?;
+    let other = spec.key.iter().find_map(|part| match &part.order {
+        KeyOrder::Special(name) if name != kind.name => Some(name),
+        _ => None,
+    });
+    if let Some(other) = other {
+        bail!(
+            CannotCreateIndex,
+            "an index may have one special type only, but has '{}' and '{other}': {:?}",
+            kind.name,
+            spec.key_pattern
+        );
+    }
+    for (name, _) in spec.listed().as_raw().iter() {
+        if let Some((owner, _)) = option(name).filter(|(owner, _)| owner.name != kind.name) {
+            bail!(BadValue, "The field '{name}' is only allowed in a {} index", owner.name);
+        }
+    }
+    (kind.check)(spec)
+}

@@ -1,0 +1,109 @@
+//! Which specifications of wildcard indexes make sense.
+
+use super::paths::Wildcard;
+use nestor_model::index_spec::{IndexSpec, KeyOrder};
+use nestor_model::{DocRef, Document, Result, Value, ValueRef, bail};
+
+/// Options that say something of one field, which a wildcard does not have.
+const REFUSED: &[&str] = &["unique", "sparse", "expireAfterSeconds", "prepareUnique"];
+
+/// Checks what goes together with a wildcard.
+///
+/// Error: 67.
+pub(super) fn specification(spec: IndexSpec) -> Result<IndexSpec> {
+    let key = &spec.key_pattern;
+    let projection = spec.option("wildcardProjection");
+    if spec.key.iter().filter(|part| part.is_wildcard()).count() > 1 {
+        bail!(CannotCreateIndex, "an index may have one wildcard only: {key:?}");
+    }
+    if let Some(option) = REFUSED.iter().find(|option| spec.option(option).is_some()) {
+        bail!(
+            CannotCreateIndex,
+            "Index type 'wildcard' does not support the '{option}' option"
+        );
+    }
+    if spec.key.iter().any(|part| matches!(part.order, KeyOrder::Special(_))) {
+        bail!(
+            CannotCreateIndex,
+            "wildcard indexes do not allow parts of other types: {key:?}"
+        );
+    }
+    if spec.key.len() > 1 && projection.is_none() && key.get("$**").is_some() {
+        bail!(
+            CannotCreateIndex,
+            "Compound wildcard indexes over all fields need a wildcardProjection that leaves out the other fields: {key:?}"
+        );
+    }
+    let wildcard = Wildcard::new(&spec);
+    let shared = spec
+        .key
+        .iter()
+        .find(|part| !part.is_wildcard() && wildcard.covers(&part.path));
+    if let Some(part) = shared {
+        bail!(
+            CannotCreateIndex,
+            "The field '{}' of a compound wildcard index must not be among those of the wildcard",
+            part.path
+        );
+    }
+    Ok(spec)
+}
+
+/// Checks a `wildcardProjection`.
+///
+/// Errors: 14, 67, 9 where the wildcard is below a path, and 31253 or 31254 when it both keeps and leaves out fields.
+pub(super) fn projection(value: ValueRef<'_>, key: &Document) -> Result<Value> {
+    let ValueRef::Document(projection) = value else {
+        bail!(
+            TypeMismatch,
+            "The field 'wildcardProjection' must be an object, but got {}",
+            value.bson_type().alias()
+        );
+    };
+    if key.get("$**").is_none() {
+        bail!(
+            FailedToParse,
+            "The field 'wildcardProjection' is only allowed when the wildcard is over all fields ('$**')"
+        );
+    }
+    if projection.is_empty() {
+        bail!(
+            CannotCreateIndex,
+            "The 'wildcardProjection' field can't be an empty object"
+        );
+    }
+    let mut keeps = None;
+    check_projected("", projection, &mut keeps, 0)?;
+    Ok(projection.to_document().into())
+}
+
+fn check_projected(prefix: &str, projection: DocRef<'_>, keeps: &mut Option<bool>, depth: usize) -> Result<()> {
+    for (name, value) in projection.iter() {
+        let path = format!("{prefix}{name}");
+        match value {
+            ValueRef::Document(inner) if depth < 100 && !inner.is_empty() => {
+                check_projected(&format!("{path}."), inner, keeps, depth + 1)?;
+            }
+            ValueRef::Bool(_) => {}
+            number if number.is_number() => {}
+            _ => bail!(
+                CannotCreateIndex,
+                "'wildcardProjection' keeps or leaves out fields: {path} has another value"
+            ),
+        }
+        if path == "_id" || matches!(value, ValueRef::Document(_)) {
+            continue;
+        }
+        match *keeps {
+            None => *keeps = Some(value.truthy()),
+            Some(true) if !value.truthy() => {
+                bail!(31254, "Cannot do exclusion on field {path} in inclusion projection")
+            }
+            Some(false) if value.truthy() => {
+                bail!(31253, "Cannot do inclusion on field {path} in exclusion projection")
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
