@@ -9,9 +9,10 @@ use crate::names;
 use crate::write::Progress;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::{
-    ArrayRef, CollectionOptions, DocRef, Document, Error, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail,
-    doc, values_equal,
+    ArrayRef, CollectionOptions, DocRef, Document, Error, IndexSpec, Namespace, RawDoc, RawWriter, Result, Value,
+    ValueRef, bail, doc, values_equal,
 };
+use nestor_planner::kinds;
 use nestor_storage::{Collection, Index, View, WriteSet};
 use std::sync::Arc;
 
@@ -406,6 +407,8 @@ fn change_index(
             }
         }
     }
+    // What its kind refuses when an index is made cannot be had later either.
+    kinds::check(IndexSpec::parse(spec.to_raw())?)?;
     if change.unique == Some(true) && !index.unique {
         if !was_prepared {
             bail!(

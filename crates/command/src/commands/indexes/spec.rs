@@ -87,12 +87,13 @@ fn listed_option(kind: &KindDef, spec: RawDoc<'_>, name: &str, value: ValueRef<'
         other => Err(wrong_type(name, "an object", other)),
     };
     let listed = match name {
-        "key" | "name" | "ns" | "background" | "dropDups" => return Ok(None),
+        "key" | "name" | "ns" => return Ok(None),
         "v" => {
             check_version(value)?;
             return Ok(None);
         }
-        "unique" | "sparse" | "hidden" | "prepareUnique" => {
+        // The last two are listed and mean nothing: all builds leave writers alone, and none drops documents.
+        "unique" | "sparse" | "hidden" | "prepareUnique" | "background" | "dropDups" => {
             return Ok(flag(name, value)?.then_some(Value::Bool(true)));
         }
         "expireAfterSeconds" => expire(value)?.into(),
@@ -112,10 +113,7 @@ fn listed_option(kind: &KindDef, spec: RawDoc<'_>, name: &str, value: ValueRef<'
                 None => doc! { "locale": SIMPLE }.into(),
             }
         }
-        "storageEngine" => {
-            document()?;
-            return Ok(None);
-        }
+        "storageEngine" => storage_engine(document()?)?.into(),
         "clustered" => bail!(InvalidOptions, "a clustered index can only be made with the collection"),
         "weights"
         | "default_language"
@@ -148,6 +146,22 @@ fn wrong_type(name: &str, wanted: &str, value: ValueRef<'_>) -> Error {
         nestor_model::ErrorCode::TypeMismatch,
         format!("The field '{name}' must be {wanted}, but got {kind}"),
     )
+}
+
+/// Options for storage engines by the engine's name; they are kept and listed. Nestor's own engine has none.
+fn storage_engine(options: DocRef<'_>) -> Result<Document> {
+    for (engine, value) in options.iter() {
+        if value.as_document().is_none() {
+            bail!(BadValue, "'storageEngine.{engine}' has to be an embedded document.");
+        }
+        if engine != "wiredTiger" {
+            bail!(
+                InvalidOptions,
+                "{engine} is not a registered storage engine for this server"
+            );
+        }
+    }
+    Ok(options.to_document())
 }
 
 /// Settles the collation of an index of `collection`: without one in the specification it has that of the collection, and
@@ -351,7 +365,7 @@ fn check_key(key: DocRef<'_>) -> Result<()> {
             ),
             ValueRef::String(_) => {}
             number if number.is_number() => {
-                if !number.truthy() || matches!(number, ValueRef::Double(v) if v.is_nan()) {
+                if !number.truthy() || is_nan(number) {
                     return bad(format!("Values in the index key pattern cannot be 0: {path}"));
                 }
             }
@@ -367,6 +381,14 @@ fn check_key(key: DocRef<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn is_nan(number: ValueRef<'_>) -> bool {
+    match number {
+        ValueRef::Double(v) => v.is_nan(),
+        ValueRef::Decimal128(v) => v.is_nan(),
+        _ => false,
+    }
 }
 
 /// The index of a collection, built or being built, that is like this one.

@@ -41,7 +41,7 @@ fn check(spec: IndexSpec) -> Result<IndexSpec> {
             spec.key_pattern
         );
     }
-    if spec.unique {
+    if spec.unique || spec.prepare_unique {
         bail!(
             16764,
             "Currently hashed indexes cannot guarantee uniqueness. Use a regular index."
