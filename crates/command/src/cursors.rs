@@ -7,6 +7,7 @@
 use crate::counters::Counter;
 use crate::generic::Lsid;
 use crate::lock;
+use nestor_exec::summary::memory;
 use nestor_exec::{BoxOperator, KillSwitch, Row};
 use nestor_model::{Error, ErrorCode, Namespace, RawDocBuf, Result, bail};
 use nestor_query::env::OpContext;
@@ -349,9 +350,10 @@ impl Cursors {
         let mut held = 0usize;
         open.retain(|_, entry| match entry {
             Entry::Idle(cursor) => {
-                held = held.saturating_add(cursor.root.memory());
+                let own = memory(&*cursor.root);
+                held = held.saturating_add(own);
                 let stays = (cursor.no_timeout || now.duration_since(cursor.last_used) < idle_timeout)
-                    && (held <= IDLE_BYTES_MAX || cursor.root.memory() == 0);
+                    && (held <= IDLE_BYTES_MAX || own == 0);
                 if !stays {
                     self.counts.timed_out.add(1);
                     self.counts.count_end(cursor.created);

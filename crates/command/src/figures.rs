@@ -8,6 +8,7 @@ use nestor_exec::summary::{self, Leaf, Totals};
 use nestor_exec::write::Writer;
 use nestor_exec::{BoxOperator, Operator};
 use nestor_model::{Document, RawDocBuf};
+use nestor_planner::NodeKind;
 use std::sync::Arc;
 
 /// The figures. `None` is not shown: the operation has no such thing.
@@ -69,7 +70,7 @@ impl Context<'_> {
         }
         summary::leaves(root, plan);
         // A getMore goes on with a scan that was counted.
-        if plan.iter().any(|leaf| leaf.stage == "COLLSCAN") && self.spec.name != "getMore" {
+        if plan.iter().any(|leaf| leaf.kind == NodeKind::CollScan) && self.spec.name != "getMore" {
             let described = self.described.borrow();
             let query = described.as_ref().and_then(|described| described.query.as_ref());
             let is_tailable = query.is_some_and(|query| query.tailable);

@@ -1,14 +1,15 @@
 //! What a tree of operators counted, kept when the operators are gone: executionStats of explain, and of the plan
 //! cache.
 
-use crate::operator::{Counters, Operator};
+use crate::counters::Counters;
 use nestor_model::{Document, Value, doc};
+use nestor_planner::NodeKind;
 
-/// The figures of one operator and of those below it.
+/// The figures of one operator and of those below it. [`Figures::of`] takes them.
 #[derive(Clone, Debug)]
 pub struct Figures {
-    /// Name of the stage.
-    pub stage: &'static str,
+    /// What it did.
+    pub kind: NodeKind,
     /// Its counters.
     pub counters: Counters,
     /// Fields of its own.
@@ -18,18 +19,6 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// The figures of `operator` as they are now.
-    pub fn of(operator: &dyn Operator) -> Self {
-        let mut fields = Document::new();
-        operator.explain_fields(&mut fields);
-        Self {
-            stage: operator.stage(),
-            counters: *operator.counters(),
-            fields,
-            inputs: operator.inputs().into_iter().map(Self::of).collect(),
-        }
-    }
-
     /// Units of work: a unit that brought an input no row is also one of the operator that waited for it.
     pub fn works(&self) -> u64 {
         let below: u64 = self.inputs.iter().map(Self::works).sum();
@@ -53,7 +42,7 @@ impl Figures {
         let Counters { advanced, is_eof, .. } = self.counters;
         let works = self.works();
         let mut out = doc! {
-            "stage": self.stage,
+            "stage": self.kind.name(),
             "nReturned": advanced as i32,
             "works": works as i32,
             "advanced": advanced as i32,

@@ -11,6 +11,7 @@
 pub mod batch;
 mod build;
 pub mod catalog;
+mod counters;
 pub mod figures;
 pub mod index_writer;
 pub mod interrupt;
@@ -32,6 +33,7 @@ pub use build::build;
 pub use figures::Figures;
 pub use interrupt::{Interrupt, KillSwitch, lose_patience, with_patience};
 pub use multi_plan::{MultiPlan, PlanCache, find, run_one_of};
-pub use operator::{BoxOperator, Counters, Operator, Step, docs_examined};
+pub use operator::{BoxOperator, Counters, Operator, Step};
 pub use reads::Reads;
 pub use row::{Row, RowDoc};
+pub use summary::docs_examined;

@@ -151,6 +151,22 @@ pub struct Row {
     pub meta: Option<Box<DocMeta>>,
 }
 
+impl From<RowDoc> for Row {
+    fn from(doc: RowDoc) -> Self {
+        Self {
+            doc,
+            record: None,
+            meta: None,
+        }
+    }
+}
+
+impl From<Document> for Row {
+    fn from(doc: Document) -> Self {
+        RowDoc::Owned(doc).into()
+    }
+}
+
 impl Row {
     /// A stored record.
     pub fn stored(record: Bytes, bytes: Bytes) -> Self {
@@ -163,11 +179,7 @@ impl Row {
 
     /// A computed document.
     pub fn computed(doc: Document) -> Self {
-        Self {
-            doc: RowDoc::Owned(doc),
-            record: None,
-            meta: None,
-        }
+        doc.into()
     }
 
     /// The document's view.

@@ -1,16 +1,20 @@
-//! What a tree of operators did, in few words and sums: for the profiler, the slow-query log and `currentOp`.
+//! What a tree of operators did: in few words and sums for the profiler, the slow-query log and `currentOp`, in full
+//! for explain.
 
+use crate::figures::Figures;
 use crate::operator::{Choice, Operator};
 use crate::reads::Reads;
 use crate::text::shell;
+use nestor_model::Document;
+use nestor_planner::NodeKind;
 use nestor_storage::Index;
 use std::sync::Arc;
 
 /// A leaf of a running plan: where its rows come from.
 #[derive(Clone, Debug)]
 pub struct Leaf {
-    /// Name of the stage as explain prints it.
-    pub stage: &'static str,
+    /// What it does.
+    pub kind: NodeKind,
     /// The index it reads.
     pub index: Option<Arc<Index>>,
 }
@@ -43,20 +47,17 @@ impl Totals {
 
 /// Appends the leaves below `root` that read a collection, or that say there is none.
 pub fn leaves(root: &dyn Operator, out: &mut Vec<Leaf>) {
-    let inputs = root.inputs();
-    if inputs.is_empty()
-        && matches!(
-            root.stage(),
-            "COLLSCAN" | "IXSCAN" | "COUNT_SCAN" | "DISTINCT_SCAN" | "IDHACK" | "EOF"
-        )
-    {
-        out.push(Leaf {
-            stage: root.stage(),
-            index: root.index().cloned(),
-        });
-    }
-    for input in inputs {
+    let report = root.report();
+    let mut is_leaf = true;
+    for input in report.inputs() {
+        is_leaf = false;
         leaves(input, out);
+    }
+    if is_leaf && report.kind.is_access() {
+        out.push(Leaf {
+            kind: report.kind,
+            index: report.index.cloned(),
+        });
     }
 }
 
@@ -67,7 +68,7 @@ pub fn plan_summary(leaves: &[Leaf]) -> String {
         if i > 0 {
             out.push_str(", ");
         }
-        out.push_str(leaf.stage);
+        out.push_str(leaf.kind.name());
         if let Some(index) = &leaf.index {
             out.push(' ');
             out.push_str(&shell(index.key_pattern.as_ref()));
@@ -78,74 +79,147 @@ pub fn plan_summary(leaves: &[Leaf]) -> String {
 
 /// The sums over `root` and all below it, and over what its stages read of other collections.
 pub fn totals(root: &dyn Operator) -> Totals {
-    let counters = root.counters();
-    let mut others = Reads::default();
-    root.add_reads(&mut others);
+    let report = root.report();
     let mut out = Totals {
-        keys_examined: counters.keys_examined + others.keys_examined,
-        docs_examined: counters.docs_examined + others.docs_examined,
-        has_sort_stage: root.stage() == "SORT",
-        choice: root.choice(),
-        used_disk: root.spilled().is_some_and(|spilled| spilled.spills > 0),
+        keys_examined: report.counters.keys_examined,
+        docs_examined: report.counters.docs_examined,
+        has_sort_stage: report.kind == NodeKind::Sort,
+        choice: report.choice,
+        used_disk: report.spilled.is_some_and(|spilled| spilled.spills > 0),
     };
-    for input in root.inputs() {
+    let mut read = |keys, docs| {
+        out.keys_examined += keys;
+        out.docs_examined += docs;
+    };
+    if let Some(reads) = report.reads {
+        read(reads.keys_examined, reads.docs_examined);
+    }
+    if let Some(beside) = report.beside.map(totals) {
+        read(beside.keys_examined, beside.docs_examined);
+    }
+    for input in report.inputs() {
         out.add(totals(input));
     }
     out
+}
+
+/// Records read by a tree of operators.
+pub fn docs_examined(root: &dyn Operator) -> u64 {
+    let report = root.report();
+    let below: u64 = report.inputs().map(docs_examined).sum();
+    report.counters.docs_examined + below
+}
+
+/// Bytes that a tree of operators holds in memory.
+pub fn memory(root: &dyn Operator) -> usize {
+    let report = root.report();
+    let below: usize = report.inputs().chain(report.beside).map(memory).sum();
+    report.memory + below
+}
+
+impl Reads {
+    /// What a tree read so far, its stages' own reading of other collections included.
+    pub fn of(root: &dyn Operator) -> Self {
+        let mut reads = Self::default();
+        reads.add(root);
+        reads
+    }
+
+    /// Adds what a tree read so far.
+    pub fn add(&mut self, root: &dyn Operator) {
+        let report = root.report();
+        self.docs_examined += report.counters.docs_examined;
+        self.keys_examined += report.counters.keys_examined;
+        self.collection_scans += u64::from(report.kind == NodeKind::CollScan);
+        if report.kind == NodeKind::IdLookup {
+            self.indexes_used.insert("_id_".into());
+        } else if let Some(index) = report.index {
+            self.indexes_used.insert(index.name.to_string());
+        }
+        if let Some(reads) = report.reads {
+            self.merge(reads);
+        }
+        for below in report.inputs().chain(report.beside) {
+            self.add(below);
+        }
+    }
+
+    /// As [`Reads::add`]; scans and names of indexes, which only explain shows, if it is `explained`.
+    pub fn note(&mut self, root: &dyn Operator, explained: bool) {
+        if explained {
+            return self.add(root);
+        }
+        let totals = totals(root);
+        self.docs_examined += totals.docs_examined;
+        self.keys_examined += totals.keys_examined;
+    }
+}
+
+impl Figures {
+    /// The figures of `root` and of those below it as they are now.
+    pub fn of(root: &dyn Operator) -> Self {
+        let report = root.report();
+        let mut fields = Document::new();
+        if let Some(explain) = report.explain {
+            explain.plan_fields(&mut fields);
+        }
+        Self {
+            kind: report.kind,
+            counters: *report.counters,
+            fields,
+            inputs: report.inputs().map(Self::of).collect(),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::batch::Batch;
-    use crate::operator::{BoxOperator, Counters, Step};
+    use crate::operator::{BoxOperator, Counters, Report, Step};
     use crate::spill::Spilled;
     use nestor_model::Result;
 
-    struct Fake(&'static str, Counters, Vec<BoxOperator>);
+    struct Fake(NodeKind, Counters, Vec<BoxOperator>);
 
     impl Operator for Fake {
         fn next(&mut self, _: &mut Batch<'_>) -> Result<Step> {
             Ok(Step::Eof)
         }
         fn save(&mut self) {}
-        fn stage(&self) -> &'static str {
-            self.0
-        }
-        fn counters(&self) -> &Counters {
-            &self.1
-        }
-        fn spilled(&self) -> Option<Spilled> {
-            let spills = u64::from(self.0 == "SORT");
-            Some(Spilled {
-                spills,
+        fn report(&self) -> Report<'_> {
+            let spilled = Spilled {
+                spills: u64::from(self.0 == NodeKind::Sort),
                 ..Spilled::default()
-            })
-        }
-        fn inputs(&self) -> Vec<&dyn Operator> {
-            self.2.iter().map(|input| &**input).collect()
+            };
+            let report = Report::new(self.0, &self.1).over_all(&self.2);
+            report.spilling(spilled).holding(10)
         }
     }
 
-    fn fake(stage: &'static str, keys: u64, docs: u64, inputs: Vec<BoxOperator>) -> BoxOperator {
+    fn fake(kind: NodeKind, keys: u64, docs: u64, inputs: Vec<BoxOperator>) -> BoxOperator {
         let counters = Counters {
             keys_examined: keys,
             docs_examined: docs,
             ..Counters::default()
         };
-        Box::new(Fake(stage, counters, inputs))
+        Box::new(Fake(kind, counters, inputs))
     }
 
     #[test]
     fn sums_and_leaves() {
-        let scans = vec![fake("IXSCAN", 3, 0, vec![]), fake("COLLSCAN", 0, 5, vec![])];
-        let root = fake("SORT", 0, 0, vec![fake("OR", 0, 2, scans)]);
+        let scans = vec![
+            fake(NodeKind::IndexScan, 3, 0, vec![]),
+            fake(NodeKind::CollScan, 0, 5, vec![]),
+        ];
+        let root = fake(NodeKind::Sort, 0, 0, vec![fake(NodeKind::Or, 0, 2, scans)]);
         let sums = totals(&*root);
         assert_eq!((sums.keys_examined, sums.docs_examined), (3, 7));
         assert!(sums.has_sort_stage && sums.used_disk);
+        assert_eq!(memory(&*root), 40, "what every operator holds");
         let mut found = Vec::new();
         leaves(&*root, &mut found);
         assert_eq!(plan_summary(&found), "IXSCAN, COLLSCAN");
-        assert!(!totals(&*fake("FETCH", 0, 0, vec![])).used_disk);
+        assert!(!totals(&*fake(NodeKind::Fetch, 0, 0, vec![])).used_disk);
     }
 }

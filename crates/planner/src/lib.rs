@@ -1,6 +1,6 @@
 //! Query and catalog snapshot to a checked plan tree and its explain form; pure.
 //!
-//! Reading order: [`plan`] (the tree), [`find`] (what a query asks for), [`choose`] (the plans by which it could
+//! Reading order: [`plan`] (the tree), [`kind`] (what its nodes do), [`find`] (what a query asks for), [`choose`] (the plans by which it could
 //! run), [`access`] (how indexes find documents), [`bounds`], [`interval`], [`catalog`] (what is known of indexes),
 //! [`kinds`] (of indexes), [`collation`] (what an index with a collation can do), [`rank`] (which plan did best in a trial),
 //! [`explain`] (plans as documents), [`shape`] (what queries have in common), [`pipeline`] (what of a pipeline a find can do).
@@ -14,6 +14,7 @@ pub mod explain;
 pub mod find;
 pub mod interval;
 pub mod key_range;
+pub mod kind;
 pub mod kinds;
 pub mod pipeline;
 pub mod plan;
@@ -23,4 +24,5 @@ pub mod shape;
 pub use catalog::{IndexInfo, Indexes};
 pub use choose::candidates;
 pub use find::{FindQuery, Hint};
+pub use kind::NodeKind;
 pub use plan::PlanNode;

@@ -2,6 +2,7 @@
 
 use crate::access::IndexBounds;
 use crate::catalog::IndexInfo;
+use crate::kind::NodeKind;
 use nestor_model::{Str, Value};
 use nestor_query::matcher::MatchExpr;
 use nestor_query::projection::Projection;
@@ -142,6 +143,17 @@ pub enum ScanPurpose {
     },
 }
 
+impl ScanPurpose {
+    /// The kind of a scan with this purpose.
+    pub fn kind(self) -> NodeKind {
+        match self {
+            Self::Entries | Self::Keys => NodeKind::IndexScan,
+            Self::Count => NodeKind::CountScan,
+            Self::Distinct { .. } => NodeKind::DistinctScan,
+        }
+    }
+}
+
 /// A lookup by `_id`.
 #[derive(Clone, Debug)]
 pub struct IdLookup {
@@ -177,29 +189,30 @@ impl PlanNode {
         }
     }
 
+    /// What the node does.
+    pub fn kind(&self) -> NodeKind {
+        match self {
+            Self::Eof => NodeKind::Eof,
+            Self::CollScan(_) => NodeKind::CollScan,
+            Self::IdLookup(_) => NodeKind::IdLookup,
+            Self::IndexScan(scan) => scan.purpose.kind(),
+            Self::Fetch { .. } => NodeKind::Fetch,
+            Self::Covered { .. } => NodeKind::Covered,
+            Self::Or { .. } => NodeKind::Or,
+            Self::SortMerge { .. } => NodeKind::SortMerge,
+            Self::Filter { .. } => NodeKind::Match,
+            Self::Sort { .. } => NodeKind::Sort,
+            Self::Skip { .. } => NodeKind::Skip,
+            Self::Limit { .. } => NodeKind::Limit,
+            Self::Project { projection, .. } => NodeKind::of_projection(projection),
+            Self::ReturnKey { .. } => NodeKind::ReturnKey,
+            Self::Count { .. } => NodeKind::Count,
+        }
+    }
+
     /// The stage's name as explain prints it.
     pub fn stage(&self) -> &'static str {
-        match self {
-            Self::Eof => "EOF",
-            Self::CollScan(_) => "COLLSCAN",
-            Self::IdLookup(_) => "IDHACK",
-            Self::IndexScan(scan) => match scan.purpose {
-                ScanPurpose::Entries | ScanPurpose::Keys => "IXSCAN",
-                ScanPurpose::Count => "COUNT_SCAN",
-                ScanPurpose::Distinct { .. } => "DISTINCT_SCAN",
-            },
-            Self::Fetch { .. } => "FETCH",
-            Self::Covered { .. } => "PROJECTION_COVERED",
-            Self::Or { .. } => "OR",
-            Self::SortMerge { .. } => "SORT_MERGE",
-            Self::Filter { .. } => "MATCH",
-            Self::Sort { .. } => "SORT",
-            Self::Skip { .. } => "SKIP",
-            Self::Limit { .. } => "LIMIT",
-            Self::Project { projection, .. } => projection.stage(),
-            Self::ReturnKey { .. } => "RETURN_KEY",
-            Self::Count { .. } => "COUNT",
-        }
+        self.kind().name()
     }
 
     /// Makes the scans of indexes keep their keys as metadata.

@@ -17,16 +17,14 @@ pub use tuning::Tuning;
 use crate::batch::Batch;
 use crate::build::{build, note_use};
 use crate::catalog::indexes;
-use crate::operator::{BoxOperator, Choice, Counters, Operator, Step};
-use crate::reads::Reads;
+use crate::operator::{BoxOperator, Choice, Counters, Operator, Report, Step};
 use crate::row::Row;
-use crate::spill::Spilled;
-use nestor_model::{Document, Error, ErrorCode, Result};
+use nestor_model::{Error, ErrorCode, Result};
 use nestor_planner::find::no_plan;
 use nestor_planner::rank::{CANDIDATES_MAX, plan_cache_key, signature};
 use nestor_planner::shape::{Written, plan_shape_hash};
-use nestor_planner::{FindQuery, PlanNode, candidates};
-use nestor_storage::{Collection, Index};
+use nestor_planner::{FindQuery, NodeKind, PlanNode, candidates};
+use nestor_storage::Collection;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use trial::{Candidate, Trial, Turn};
@@ -313,53 +311,25 @@ impl Operator for MultiPlan {
         }
     }
 
-    fn stage(&self) -> &'static str {
-        self.root().map_or("MULTI_PLAN", Operator::stage)
-    }
-
-    fn counters(&self) -> &Counters {
-        self.root().map_or(&self.undecided, Operator::counters)
-    }
-
-    fn explain_fields(&self, out: &mut Document) {
-        if let Some(root) = self.root() {
-            root.explain_fields(out);
-        }
-    }
-
-    fn choice(&self) -> Option<Choice> {
-        Some(Choice {
+    fn report(&self) -> Report<'_> {
+        let decided = Choice {
             by_trial: !self.tried.is_empty(),
             replanned: self.replanned,
             cached_as: self.cache.as_ref().map(|cached| (cached.shape, cached.key)),
-        })
-    }
-
-    fn spilled(&self) -> Option<Spilled> {
-        self.root().and_then(Operator::spilled)
-    }
-
-    fn add_reads(&self, reads: &mut Reads) {
-        if let Some(root) = self.root() {
-            root.add_reads(reads);
-        }
-    }
-
-    fn index(&self) -> Option<&Arc<Index>> {
-        self.root().and_then(Operator::index)
-    }
-
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        self.root().map_or_else(Vec::new, Operator::inputs)
-    }
-
-    fn memory(&self) -> usize {
+        };
+        let report = match &self.state {
+            State::Running(_, root) => root.report(),
+            other => Report::new(NodeKind::MultiPlan, &self.undecided).holding(match other {
+                State::Cached(candidate, _) => candidate.memory(),
+                State::Trial(trial) => trial.memory(),
+                _ => 0,
+            }),
+        };
         let rows: usize = self.rows.iter().map(|row| row.doc.size()).sum();
-        rows + match &self.state {
-            State::Cached(candidate, _) => candidate.memory(),
-            State::Trial(trial) => trial.memory(),
-            State::Running(_, root) => root.memory(),
-            State::Start | State::Failed => 0,
+        Report {
+            choice: Some(decided),
+            memory: report.memory + rows,
+            ..report
         }
     }
 }

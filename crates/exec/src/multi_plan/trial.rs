@@ -7,6 +7,7 @@ use crate::build::assemble;
 use crate::figures::Figures;
 use crate::operator::{BoxOperator, Step};
 use crate::row::Row;
+use crate::summary::memory;
 use nestor_model::{Error, ErrorCode, Result};
 use nestor_planner::PlanNode;
 use nestor_planner::rank::{Performance, score};
@@ -205,6 +206,6 @@ impl Trial {
 
 impl Candidate {
     pub(super) fn memory(&self) -> usize {
-        self.root.memory() + self.rows.iter().map(|row| row.doc.size()).sum::<usize>()
+        memory(&*self.root) + self.rows.iter().map(|row| row.doc.size()).sum::<usize>()
     }
 }

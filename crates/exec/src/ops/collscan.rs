@@ -1,9 +1,10 @@
 //! COLLSCAN: every record in the order of record keys.
 
 use crate::batch::Batch;
-use crate::operator::{Counters, Operator, Step};
+use crate::operator::{Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
 use nestor_model::{Document, Error, ErrorCode, Result, Value};
+use nestor_planner::NodeKind;
 use nestor_query::matcher::Filter;
 use nestor_storage::{Bytes, Cursor, TreeId, record};
 
@@ -117,15 +118,13 @@ impl Operator for CollScan {
         }
     }
 
-    fn stage(&self) -> &'static str {
-        "COLLSCAN"
+    fn report(&self) -> Report<'_> {
+        Report::new(NodeKind::CollScan, &self.counters).explained_by(self)
     }
+}
 
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    fn explain_fields(&self, out: &mut Document) {
+impl Explain for CollScan {
+    fn plan_fields(&self, out: &mut Document) {
         if let Some(filter) = &self.filter {
             out.push("filter", filter.expr().serialize());
         }

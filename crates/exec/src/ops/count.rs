@@ -1,9 +1,10 @@
 //! COUNT: rows become their number.
 
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Operator, Report, Step};
 use crate::row::Row;
 use nestor_model::{Document, Result, Str, Value};
+use nestor_planner::NodeKind;
 
 /// One row `{field: number of rows}`, or none when there were no rows (as `$count`).
 pub struct Count {
@@ -56,13 +57,8 @@ impl Operator for Count {
     fn save(&mut self) {
         self.input.save();
     }
-    fn stage(&self) -> &'static str {
-        "COUNT"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
+
+    fn report(&self) -> Report<'_> {
+        Report::new(NodeKind::Count, &self.counters).over(&*self.input)
     }
 }

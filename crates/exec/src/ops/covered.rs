@@ -1,22 +1,24 @@
 //! PROJECTION_COVERED: index entries as documents of just the key's fields.
 
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Each, EachRow};
 use crate::row::{KeyRow, Row, RowDoc};
 use nestor_model::{Document, RawWriter, Result, Str, Value};
+use nestor_planner::NodeKind;
 use nestor_query::projection::Projection;
 use nestor_storage::{Index, keys};
 use std::sync::Arc;
 
 /// Makes a document of each index entry.
-pub struct Covered {
-    input: BoxOperator,
+pub type Covered = Each<Covering>;
+
+/// What a [`Covered`] does with an index entry.
+pub struct Covering {
     projection: Option<Arc<Projection>>,
     /// Known from the first entry on.
     layout: Option<Layout>,
     /// Values of the current entry.
     values: Vec<Value>,
-    counters: Counters,
 }
 
 /// How an entry becomes a document.
@@ -45,15 +47,16 @@ impl Layout {
 impl Covered {
     /// Documents of the entries of `input`, as `projection`, an inclusion without computed fields, has them.
     pub fn new(input: BoxOperator, projection: Option<Arc<Projection>>) -> Self {
-        Self {
-            input,
+        let each = Covering {
             projection,
             layout: None,
             values: Vec::new(),
-            counters: Counters::default(),
-        }
+        };
+        Self::over(input, each)
     }
+}
 
+impl Covering {
     fn document(&mut self, entry: &KeyRow) -> Result<RowDoc> {
         let projection = self.projection.as_deref();
         let layout = self.layout.get_or_insert_with(|| Layout::new(&entry.index, projection));
@@ -76,46 +79,21 @@ impl Covered {
     }
 }
 
-impl Operator for Covered {
-    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        let step = self.input.next(batch)?;
-        self.counters.pulled(&step);
-        Ok(match step {
-            Step::Row(Row {
-                doc: RowDoc::Key(entry),
-                record,
-                meta,
-            }) => {
-                self.counters.advanced += 1;
-                let doc = self.document(&entry)?;
-                Step::Row(Row { doc, record, meta })
-            }
-            Step::Eof => {
-                self.counters.is_eof = true;
-                Step::Eof
-            }
-            step => step,
-        })
+impl EachRow for Covering {
+    fn kind(&self) -> NodeKind {
+        NodeKind::Covered
     }
 
-    fn is_done(&self) -> bool {
-        self.input.is_done()
+    fn row(&mut self, mut row: Row, _: &Batch<'_>, _: &mut Counters) -> Result<Option<Row>> {
+        if let RowDoc::Key(entry) = &row.doc {
+            row.doc = self.document(entry)?;
+        }
+        Ok(Some(row))
     }
-    fn save(&mut self) {
-        self.input.save();
-    }
-    fn stage(&self) -> &'static str {
-        "PROJECTION_COVERED"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn explain_fields(&self, out: &mut Document) {
+
+    fn plan_fields(&self, _: &Counters, out: &mut Document) {
         if let Some(projection) = &self.projection {
             out.push("transformBy", projection.specification().to_buf());
         }
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
     }
 }

@@ -28,7 +28,7 @@ impl Dedup {
     }
 
     /// `dupsTested` and `dupsDropped` of explain.
-    pub(super) fn explain_fields(&self, out: &mut Document) {
+    pub(super) fn plan_fields(&self, out: &mut Document) {
         out.push("dupsTested", Value::count(self.tested));
         out.push("dupsDropped", Value::count(self.dropped));
     }

@@ -1,63 +1,36 @@
 //! MATCH: rows that satisfy a condition.
 
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Each, EachRow};
+use crate::row::Row;
 use nestor_model::{Document, Result};
+use nestor_planner::NodeKind;
 use nestor_query::matcher::{self, MatchExpr};
 use std::sync::Arc;
 
 /// Passes the rows that match.
-pub struct Filter {
-    input: BoxOperator,
-    filter: matcher::Filter,
-    counters: Counters,
-}
+pub type Filter = Each<Matching>;
+
+/// The condition of a [`Filter`].
+pub struct Matching(matcher::Filter);
 
 impl Filter {
     /// Rows of `input` that match `filter`.
     pub fn new(input: BoxOperator, filter: Arc<MatchExpr>) -> Self {
-        Self {
-            input,
-            filter: matcher::Filter::new(filter),
-            counters: Counters::default(),
-        }
+        Self::over(input, Matching(matcher::Filter::new(filter)))
     }
 }
 
-impl Operator for Filter {
-    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        loop {
-            let step = self.input.next(batch)?;
-            self.counters.pulled(&step);
-            match step {
-                Step::Row(row) => {
-                    if self.filter.matches(row.as_doc(), batch.op)? {
-                        self.counters.advanced += 1;
-                        return Ok(Step::Row(row));
-                    }
-                }
-                Step::Eof => {
-                    self.counters.is_eof = true;
-                    return Ok(Step::Eof);
-                }
-                Step::Pause => return Ok(Step::Pause),
-            }
-        }
+impl EachRow for Matching {
+    fn kind(&self) -> NodeKind {
+        NodeKind::Match
     }
 
-    fn save(&mut self) {
-        self.input.save();
+    fn row(&mut self, row: Row, batch: &Batch<'_>, _: &mut Counters) -> Result<Option<Row>> {
+        Ok(self.0.matches(row.as_doc(), batch.op)?.then_some(row))
     }
-    fn stage(&self) -> &'static str {
-        "MATCH"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn explain_fields(&self, out: &mut Document) {
-        out.push("filter", self.filter.expr().serialize());
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
+
+    fn plan_fields(&self, _: &Counters, out: &mut Document) {
+        out.push("filter", self.0.expr().serialize());
     }
 }

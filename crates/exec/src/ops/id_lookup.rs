@@ -1,10 +1,11 @@
 //! IDHACK: the one record with an `_id`.
 
 use crate::batch::Batch;
-use crate::operator::{Counters, Operator, Step};
+use crate::operator::{Counters, Explain, Operator, Report, Step};
 use crate::point;
 use crate::row::Row;
 use nestor_model::{Document, Result, Value, doc};
+use nestor_planner::NodeKind;
 use nestor_query::matcher::MatchExpr;
 use nestor_storage::Collection;
 use std::sync::Arc;
@@ -52,15 +53,13 @@ impl Operator for IdLookup {
 
     fn save(&mut self) {}
 
-    fn stage(&self) -> &'static str {
-        "IDHACK"
+    fn report(&self) -> Report<'_> {
+        Report::new(NodeKind::IdLookup, &self.counters).explained_by(self)
     }
+}
 
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    fn explain_fields(&self, out: &mut Document) {
+impl Explain for IdLookup {
+    fn plan_fields(&self, out: &mut Document) {
         out.push("keyPattern", doc! { "_id": 1 });
         out.push("indexName", "_id_");
         out.push("keysExamined", Value::count(self.counters.keys_examined));

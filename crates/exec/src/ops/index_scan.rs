@@ -1,7 +1,7 @@
 //! IXSCAN: the entries of an index within bounds, in the order of keys.
 
 use crate::batch::Batch;
-use crate::operator::{Counters, Operator, Step};
+use crate::operator::{Counters, Explain, Operator, Report, Step};
 use crate::ops::dedup::Dedup;
 use crate::ops::scan_bounds::{ScanBounds, Verdict};
 use crate::row::{KeyRow, Row, RowDoc};
@@ -221,30 +221,20 @@ impl Operator for IndexScan {
         }
     }
 
-    fn stage(&self) -> &'static str {
-        match self.plan.purpose {
-            ScanPurpose::Entries | ScanPurpose::Keys => "IXSCAN",
-            ScanPurpose::Count => "COUNT_SCAN",
-            ScanPurpose::Distinct { .. } => "DISTINCT_SCAN",
+    fn report(&self) -> Report<'_> {
+        let report = Report::new(self.plan.purpose.kind(), &self.counters);
+        Report {
+            index: Some(&self.index),
+            ..report.holding(self.dedup.memory()).explained_by(self)
         }
     }
+}
 
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    fn index(&self) -> Option<&Arc<Index>> {
-        Some(&self.index)
-    }
-
-    fn explain_fields(&self, out: &mut Document) {
+impl Explain for IndexScan {
+    fn plan_fields(&self, out: &mut Document) {
         index_scan_fields(&self.plan, out);
         out.push("keysExamined", Value::count(self.counters.keys_examined));
         out.push("seeks", Value::count(self.counters.seeks));
-        self.dedup.explain_fields(out);
-    }
-
-    fn memory(&self) -> usize {
-        self.dedup.memory()
+        self.dedup.plan_fields(out);
     }
 }

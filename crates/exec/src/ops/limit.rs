@@ -1,8 +1,9 @@
 //! LIMIT: stops after some rows.
 
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use nestor_model::{Document, Result, Value};
+use nestor_planner::NodeKind;
 
 /// Passes the first `limit` rows and then pulls no more.
 pub struct Limit {
@@ -28,20 +29,12 @@ impl Operator for Limit {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         if self.left == 0 {
             self.counters.works += 1;
-            self.counters.is_eof = true;
-            return Ok(Step::Eof);
+            return Ok(self.counters.gave(Step::Eof));
         }
         let step = self.input.next(batch)?;
         self.counters.pulled(&step);
-        match &step {
-            Step::Row(_) => {
-                self.left -= 1;
-                self.counters.advanced += 1;
-            }
-            Step::Eof => self.counters.is_eof = true,
-            Step::Pause => {}
-        }
-        Ok(step)
+        self.left -= u64::from(matches!(step, Step::Row(_)));
+        Ok(self.counters.gave(step))
     }
 
     fn is_done(&self) -> bool {
@@ -51,16 +44,15 @@ impl Operator for Limit {
     fn save(&mut self) {
         self.input.save();
     }
-    fn stage(&self) -> &'static str {
-        "LIMIT"
+
+    fn report(&self) -> Report<'_> {
+        let report = Report::new(NodeKind::Limit, &self.counters).over(&*self.input);
+        report.explained_by(self)
     }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn explain_fields(&self, out: &mut Document) {
+}
+
+impl Explain for Limit {
+    fn plan_fields(&self, out: &mut Document) {
         out.push("limitAmount", Value::count(self.limit));
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
     }
 }

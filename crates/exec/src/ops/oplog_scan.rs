@@ -5,9 +5,10 @@
 //! entry kept; from then on it misses none.
 
 use crate::batch::Batch;
-use crate::operator::{Counters, Operator, Step};
+use crate::operator::{Counters, Explain, Operator, Report, Step};
 use crate::row::{Row, RowDoc};
 use nestor_model::{Document, Result, Timestamp, Value};
+use nestor_planner::NodeKind;
 use nestor_query::matcher::{CompareOp, MatchExpr, Predicate};
 use nestor_storage::Bytes;
 use nestor_storage::oplog::OplogCursor;
@@ -112,15 +113,13 @@ impl Operator for OplogScan {
         self.cursor = None;
     }
 
-    fn stage(&self) -> &'static str {
-        "COLLSCAN"
+    fn report(&self) -> Report<'_> {
+        Report::new(NodeKind::CollScan, &self.counters).explained_by(self)
     }
+}
 
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    fn explain_fields(&self, out: &mut Document) {
+impl Explain for OplogScan {
+    fn plan_fields(&self, out: &mut Document) {
         out.push("direction", if self.forward { "forward" } else { "backward" });
         out.push("docsExamined", Value::count(self.counters.docs_examined));
     }

@@ -2,8 +2,9 @@
 
 use super::dedup::Dedup;
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use nestor_model::{Document, Result};
+use nestor_planner::NodeKind;
 
 /// Pulls its inputs one after the other.
 pub struct Or {
@@ -47,19 +48,15 @@ impl Operator for Or {
     fn save(&mut self) {
         self.inputs.iter_mut().for_each(|input| input.save());
     }
-    fn stage(&self) -> &'static str {
-        "OR"
+
+    fn report(&self) -> Report<'_> {
+        let report = Report::new(NodeKind::Or, &self.counters).over_all(&self.inputs);
+        report.holding(self.dedup.memory()).explained_by(self)
     }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn explain_fields(&self, out: &mut Document) {
-        self.dedup.explain_fields(out);
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        self.inputs.iter().map(|input| &**input as &dyn Operator).collect()
-    }
-    fn memory(&self) -> usize {
-        self.dedup.memory()
+}
+
+impl Explain for Or {
+    fn plan_fields(&self, out: &mut Document) {
+        self.dedup.plan_fields(out);
     }
 }

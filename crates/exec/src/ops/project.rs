@@ -1,9 +1,10 @@
 //! PROJECTION: what becomes of each row.
 
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Each, EachRow};
 use crate::row::{Row, RowDoc};
 use nestor_model::{DocRef, Document, Error, Result};
+use nestor_planner::NodeKind;
 use nestor_query::env::Env;
 use nestor_query::expr::Deps;
 use nestor_query::matcher::MatchExpr;
@@ -11,13 +12,14 @@ use nestor_query::projection::Projection;
 use std::sync::Arc;
 
 /// Applies a projection to each row.
-pub struct Project {
-    input: BoxOperator,
+pub type Project = Each<Projecting>;
+
+/// What a [`Project`] does with a row.
+pub struct Projecting {
     projection: Arc<Projection>,
     positional: Option<Arc<MatchExpr>>,
     /// The projection has `{$meta: "recordId"}`.
     reads_record_id: bool,
-    counters: Counters,
 }
 
 impl Project {
@@ -25,15 +27,16 @@ impl Project {
     pub fn new(input: BoxOperator, projection: Arc<Projection>, positional: Option<Arc<MatchExpr>>) -> Self {
         let mut deps = Deps::default();
         projection.dependencies(&mut deps);
-        Self {
-            input,
+        let each = Projecting {
             projection,
             positional,
             reads_record_id: deps.metadata.contains("recordId"),
-            counters: Counters::default(),
-        }
+        };
+        Self::over(input, each)
     }
+}
 
+impl Projecting {
     fn apply(&self, mut row: Row, batch: &Batch<'_>) -> Result<Row> {
         if self.reads_record_id {
             let id = row
@@ -62,43 +65,18 @@ impl Project {
     }
 }
 
-impl Operator for Project {
-    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        let step = self.input.next(batch)?;
-        self.counters.pulled(&step);
-        match step {
-            Step::Row(row) => {
-                let row = self
-                    .apply(row, batch)
-                    .map_err(|error: Error| error.context("Executor error during find command"))?;
-                self.counters.advanced += 1;
-                Ok(Step::Row(row))
-            }
-            Step::Eof => {
-                self.counters.is_eof = true;
-                Ok(Step::Eof)
-            }
-            Step::Pause => Ok(Step::Pause),
-        }
+impl EachRow for Projecting {
+    fn kind(&self) -> NodeKind {
+        NodeKind::of_projection(&self.projection)
     }
 
-    fn is_done(&self) -> bool {
-        self.input.is_done()
+    fn row(&mut self, row: Row, batch: &Batch<'_>, _: &mut Counters) -> Result<Option<Row>> {
+        let row = self.apply(row, batch);
+        row.map(Some)
+            .map_err(|error: Error| error.context("Executor error during find command"))
     }
 
-    fn save(&mut self) {
-        self.input.save();
-    }
-    fn stage(&self) -> &'static str {
-        self.projection.stage()
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn explain_fields(&self, out: &mut Document) {
+    fn plan_fields(&self, _: &Counters, out: &mut Document) {
         out.push("transformBy", self.projection.specification().to_buf());
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
     }
 }

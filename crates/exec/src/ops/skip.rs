@@ -1,62 +1,41 @@
 //! SKIP: leaves out the first rows.
 
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Each, EachRow};
+use crate::row::Row;
 use nestor_model::{Document, Result, Value};
+use nestor_planner::NodeKind;
 
-/// Leaves out the first `skip` rows.
-pub struct Skip {
-    input: BoxOperator,
+/// Leaves out the first rows.
+pub type Skip = Each<Skipping>;
+
+/// How many rows a [`Skip`] leaves out.
+pub struct Skipping {
     skip: u64,
     left: u64,
-    counters: Counters,
 }
 
 impl Skip {
     /// Rows of `input` after the first `skip`.
     pub fn new(input: BoxOperator, skip: u64) -> Self {
-        Self {
-            input,
-            skip,
-            left: skip,
-            counters: Counters::default(),
-        }
+        Self::over(input, Skipping { skip, left: skip })
     }
 }
 
-impl Operator for Skip {
-    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        loop {
-            let step = self.input.next(batch)?;
-            self.counters.pulled(&step);
-            match step {
-                Step::Row(_) if self.left > 0 => self.left -= 1,
-                Step::Row(row) => {
-                    self.counters.advanced += 1;
-                    return Ok(Step::Row(row));
-                }
-                Step::Eof => {
-                    self.counters.is_eof = true;
-                    return Ok(Step::Eof);
-                }
-                Step::Pause => return Ok(Step::Pause),
-            }
-        }
+impl EachRow for Skipping {
+    fn kind(&self) -> NodeKind {
+        NodeKind::Skip
     }
 
-    fn save(&mut self) {
-        self.input.save();
+    fn row(&mut self, row: Row, _: &Batch<'_>, _: &mut Counters) -> Result<Option<Row>> {
+        if self.left == 0 {
+            return Ok(Some(row));
+        }
+        self.left -= 1;
+        Ok(None)
     }
-    fn stage(&self) -> &'static str {
-        "SKIP"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn explain_fields(&self, out: &mut Document) {
+
+    fn plan_fields(&self, _: &Counters, out: &mut Document) {
         out.push("skipAmount", Value::count(self.skip));
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
     }
 }

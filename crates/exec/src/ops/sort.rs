@@ -9,10 +9,11 @@ mod run;
 
 use crate::batch::Batch;
 use crate::keys::SortKeys;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
 use crate::spill::Spilled;
 use nestor_model::{Array, Document, Error, ErrorCode, Result, Value, ValueRef};
+use nestor_planner::NodeKind;
 use nestor_planner::explain::sort_fields;
 use nestor_query::sort::SortSpec;
 use run::{Merge, RunWriter};
@@ -238,30 +239,21 @@ impl Operator for Sort {
     fn save(&mut self) {
         self.input.save();
     }
-    fn stage(&self) -> &'static str {
-        "SORT"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
 
-    fn explain_fields(&self, out: &mut Document) {
+    fn report(&self) -> Report<'_> {
+        let report = Report::new(NodeKind::Sort, &self.counters).over(&*self.input);
+        report.holding(self.held).spilling(self.spilled).explained_by(self)
+    }
+}
+
+impl Explain for Sort {
+    fn plan_fields(&self, out: &mut Document) {
         sort_fields(&self.spec, self.limit, out);
         out.push("totalDataSizeSorted", Value::count(self.sorted_bytes()));
         self.spilled.append_to(out, Value::count);
     }
+
     fn stage_fields(&self, out: &mut Document) {
         out.push("totalDataSizeSortedBytesEstimate", self.sorted_bytes() as i64);
-    }
-    fn spilled(&self) -> Option<Spilled> {
-        Some(self.spilled)
-    }
-
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
-    }
-
-    fn memory(&self) -> usize {
-        self.held
     }
 }

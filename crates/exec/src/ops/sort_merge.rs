@@ -3,9 +3,10 @@
 use super::dedup::Dedup;
 use crate::batch::Batch;
 use crate::keys::SortKeys;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::row::{Row, RowDoc};
 use nestor_model::{Document, Result};
+use nestor_planner::NodeKind;
 use nestor_query::sort::SortSpec;
 use std::sync::Arc;
 
@@ -95,20 +96,16 @@ impl Operator for SortMerge {
     fn save(&mut self) {
         self.inputs.iter_mut().for_each(|input| input.save());
     }
-    fn stage(&self) -> &'static str {
-        "SORT_MERGE"
+
+    fn report(&self) -> Report<'_> {
+        let report = Report::new(NodeKind::SortMerge, &self.counters).over_all(&self.inputs);
+        report.holding(self.dedup.memory()).explained_by(self)
     }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn explain_fields(&self, out: &mut Document) {
+}
+
+impl Explain for SortMerge {
+    fn plan_fields(&self, out: &mut Document) {
         out.push("sortPattern", self.spec.serialize());
-        self.dedup.explain_fields(out);
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        self.inputs.iter().map(|input| &**input as &dyn Operator).collect()
-    }
-    fn memory(&self) -> usize {
-        self.dedup.memory()
+        self.dedup.plan_fields(out);
     }
 }

@@ -1,43 +1,45 @@
-//! Documents that are there already: results of a command given out as a cursor.
+//! Rows that are there already: results of a command given out as a cursor, matches found in a table.
 
 use crate::batch::Batch;
-use crate::operator::{Counters, Operator, Step};
+use crate::operator::{Counters, Operator, Report, Step};
 use crate::row::Row;
 use nestor_model::{Document, Result};
+use nestor_planner::NodeKind;
 
-/// Gives out a list of documents.
+/// Gives out a list of documents or rows.
 #[derive(Debug)]
-pub struct Values {
-    rows: std::vec::IntoIter<Document>,
+pub struct Values<R = Document> {
+    rows: std::vec::IntoIter<R>,
+    kind: NodeKind,
     counters: Counters,
 }
 
 impl Values {
     /// These documents, in order.
     pub fn new(documents: Vec<Document>) -> Self {
+        Self::of(NodeKind::QueuedData, documents)
+    }
+}
+
+impl<R> Values<R> {
+    /// These rows, in order, which `kind` made.
+    pub fn of(kind: NodeKind, rows: Vec<R>) -> Self {
         Self {
-            rows: documents.into_iter(),
+            rows: rows.into_iter(),
+            kind,
             counters: Counters::default(),
         }
     }
 }
 
-impl Operator for Values {
+impl<R: Into<Row> + Send> Operator for Values<R> {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         if !batch.spend()? {
             return Ok(Step::Pause);
         }
         self.counters.works += 1;
-        match self.rows.next() {
-            Some(doc) => {
-                self.counters.advanced += 1;
-                Ok(Step::Row(Row::computed(doc)))
-            }
-            None => {
-                self.counters.is_eof = true;
-                Ok(Step::Eof)
-            }
-        }
+        let row = self.rows.next();
+        Ok(self.counters.gave(row.map_or(Step::Eof, |row| Step::Row(row.into()))))
     }
 
     fn is_done(&self) -> bool {
@@ -45,10 +47,8 @@ impl Operator for Values {
     }
 
     fn save(&mut self) {}
-    fn stage(&self) -> &'static str {
-        "QUEUED_DATA"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
+
+    fn report(&self) -> Report<'_> {
+        Report::new(self.kind, &self.counters)
     }
 }

@@ -1,13 +1,14 @@
 //! `$bucketAuto`: rows in the order of a value, cut into buckets of about equal size.
 
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Each, EachRow, Operator, Report, Step};
 use crate::ops::Sort;
 use crate::pipeline::row_store::RowStore;
 use crate::row::Row;
 use crate::spill::Spilled;
 use nestor_model::number::{Num, f64_to_i64_exact};
 use nestor_model::{DocRef, Document, Error, Result, Value, ValueRef, compare, doc};
+use nestor_planner::NodeKind;
 use nestor_query::accumulator::Accumulator;
 use nestor_query::collation::{Collator, equal};
 use nestor_query::env::Env;
@@ -36,39 +37,22 @@ pub(super) struct BucketAutoOp {
 }
 
 /// Makes `{k: key, d: document}` of each row, so that the sort can spill it.
-struct Keyed {
-    input: BoxOperator,
-    spec: Arc<BucketAuto>,
-    counters: Counters,
-}
+struct Keyed(Arc<BucketAuto>);
 
-impl Operator for Keyed {
-    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        Ok(match self.input.next(batch)? {
-            Step::Row(row) => {
-                let key = self.spec.group_by.eval(&mut Env::new(row.as_doc(), batch.op))?;
-                let key = if key.is_missing() { Value::Null } else { key };
-                if self.spec.granularity.is_some() {
-                    check_roundable(&key)?;
-                }
-                // The key is wrapped in an array, so that an array key sorts as a whole.
-                let wrapped = doc! { "k": doc! { "v": key }, "d": row.doc.into_document() };
-                Step::Row(Row::computed(wrapped))
-            }
-            step => step,
-        })
+impl EachRow for Keyed {
+    fn kind(&self) -> NodeKind {
+        NodeKind::BucketAuto
     }
-    fn save(&mut self) {
-        self.input.save();
-    }
-    fn stage(&self) -> &'static str {
-        "$bucketAuto"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
+
+    fn row(&mut self, row: Row, batch: &Batch<'_>, _: &mut Counters) -> Result<Option<Row>> {
+        let key = self.0.group_by.eval(&mut Env::new(row.as_doc(), batch.op))?;
+        let key = if key.is_missing() { Value::Null } else { key };
+        if self.0.granularity.is_some() {
+            check_roundable(&key)?;
+        }
+        // The key is wrapped in an array, so that an array key sorts as a whole.
+        let wrapped = doc! { "k": doc! { "v": key }, "d": row.doc.into_document() };
+        Ok(Some(wrapped.into()))
     }
 }
 
@@ -117,11 +101,7 @@ fn pair(doc: DocRef<'_>) -> (Value, Document) {
 
 impl BucketAutoOp {
     pub(super) fn new(input: BoxOperator, spec: Arc<BucketAuto>, collator: Option<&Collator>) -> Result<Self> {
-        let keyed = Box::new(Keyed {
-            input,
-            spec: spec.clone(),
-            counters: Counters::default(),
-        });
+        let keyed = Box::new(Each::over(input, Keyed(spec.clone())));
         // `k` is a document of one field: sorting by it sorts by the key, arrays as wholes.
         let order = SortSpec::parse(doc! { "k": 1 }.as_ref())?.under(collator);
         Ok(Self {
@@ -208,8 +188,9 @@ impl BucketAutoOp {
 impl Operator for BucketAutoOp {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         while !self.collected {
-            self.counters.works += 1;
-            match self.sorted.next(batch)? {
+            let step = self.sorted.next(batch)?;
+            self.counters.pulled(&step);
+            match step {
                 Step::Row(row) => self.rows.push(row.doc, "$bucketAuto", batch)?,
                 Step::Pause => return Ok(Step::Pause),
                 Step::Eof => {
@@ -221,34 +202,16 @@ impl Operator for BucketAutoOp {
                 }
             }
         }
-        match self.next_bucket(batch)? {
-            Some(row) => {
-                self.counters.advanced += 1;
-                Ok(Step::Row(row))
-            }
-            None => {
-                self.counters.is_eof = true;
-                Ok(Step::Eof)
-            }
-        }
+        let bucket = self.next_bucket(batch)?;
+        Ok(self.counters.gave(bucket.map_or(Step::Eof, Step::Row)))
     }
 
     fn save(&mut self) {
         self.sorted.save();
     }
-    fn stage(&self) -> &'static str {
-        "$bucketAuto"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn spilled(&self) -> Option<Spilled> {
-        Some(self.spilled)
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&self.sorted]
-    }
-    fn memory(&self) -> usize {
-        self.rows.bytes()
+
+    fn report(&self) -> Report<'_> {
+        let report = Report::new(NodeKind::BucketAuto, &self.counters).over(&self.sorted);
+        report.holding(self.rows.bytes()).spilling(self.spilled)
     }
 }

@@ -6,11 +6,12 @@
 use super::lookup::set_path;
 use super::window::value_at;
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Operator, Report, Step};
 use crate::ops::Sort;
 use crate::row::Row;
 use nestor_model::number::Num;
 use nestor_model::{Array, DocRef, Document, Error, Path, Result, Value, compare};
+use nestor_planner::NodeKind;
 use nestor_query::collation::{Collator, Key};
 use nestor_query::sort::{SortBy, SortPart, SortSpec};
 use nestor_query::stage::{Densify, DensifyBounds};
@@ -207,11 +208,11 @@ impl Operator for DensifyOp {
                 return Ok(Step::Row(row));
             }
             if self.ended {
-                self.counters.is_eof = true;
-                return Ok(Step::Eof);
+                return Ok(self.counters.gave(Step::Eof));
             }
-            self.counters.works += 1;
-            match self.sorted.next(batch)? {
+            let step = self.sorted.next(batch)?;
+            self.counters.pulled(&step);
+            match step {
                 Step::Row(row) => self.take(row, batch.op.collator.as_ref())?,
                 Step::Pause => return Ok(Step::Pause),
                 Step::Eof => self.end()?,
@@ -222,16 +223,9 @@ impl Operator for DensifyOp {
     fn save(&mut self) {
         self.sorted.save();
     }
-    fn stage(&self) -> &'static str {
-        "$densify"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&self.sorted]
-    }
-    fn memory(&self) -> usize {
-        self.pending.len() * size_of::<Row>()
+
+    fn report(&self) -> Report<'_> {
+        let report = Report::new(NodeKind::Densify, &self.counters).over(&self.sorted);
+        report.holding(self.pending.len() * size_of::<Row>())
     }
 }

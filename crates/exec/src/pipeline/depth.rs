@@ -4,16 +4,11 @@
 //! has the stack for. So after every few stages the documents that were computed are looked at.
 
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Choice, Counters, Operator, Step};
-use crate::pipeline::Probe;
-use crate::reads::Reads;
+use crate::operator::{BoxOperator, Operator, Report, Step};
 use crate::row::RowDoc;
-use crate::spill::Spilled;
-use nestor_model::{Document, Result};
+use nestor_model::Result;
 use nestor_query::expr::check_depth;
 use nestor_query::stage::Stage;
-use nestor_storage::Index;
-use std::sync::Arc;
 
 /// Stages that may nest deeper without a look between them: with the deepest expressions and paths some thousand levels.
 const STAGES_MAX: usize = 8;
@@ -66,40 +61,8 @@ impl Operator for Bounded {
     fn save(&mut self) {
         self.0.save();
     }
-    fn stage(&self) -> &'static str {
-        self.0.stage()
-    }
-    fn counters(&self) -> &Counters {
-        self.0.counters()
-    }
-    fn explain_fields(&self, out: &mut Document) {
-        self.0.explain_fields(out);
-    }
-    fn index(&self) -> Option<&Arc<Index>> {
-        self.0.index()
-    }
-    fn choice(&self) -> Option<Choice> {
-        self.0.choice()
-    }
-    fn stage_fields(&self, out: &mut Document) {
-        self.0.stage_fields(out);
-    }
-    fn restated(&self) -> Option<Document> {
-        self.0.restated()
-    }
-    fn spilled(&self) -> Option<Spilled> {
-        self.0.spilled()
-    }
-    fn add_reads(&self, reads: &mut Reads) {
-        self.0.add_reads(reads);
-    }
-    fn probe(&self) -> Option<&Probe> {
-        self.0.probe()
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        self.0.inputs()
-    }
-    fn memory(&self) -> usize {
-        self.0.memory()
+
+    fn report(&self) -> Report<'_> {
+        self.0.report()
     }
 }

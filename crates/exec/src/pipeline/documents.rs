@@ -2,9 +2,9 @@
 
 use super::PipelineSource;
 use crate::batch::Batch;
-use crate::operator::{Counters, Operator, Step};
-use crate::row::Row;
+use crate::operator::{Counters, Operator, Report, Step};
 use nestor_model::{Document, Error, Result, Value};
+use nestor_planner::NodeKind;
 use nestor_query::Expr;
 use nestor_query::stage::SourceStage;
 use std::sync::Arc;
@@ -75,23 +75,13 @@ impl Operator for DocumentsOp {
         if self.rows.is_none() {
             self.rows = Some(self.make(batch)?.into_iter());
         }
-        match self.rows.as_mut().and_then(Iterator::next) {
-            Some(doc) => {
-                self.counters.advanced += 1;
-                Ok(Step::Row(Row::computed(doc)))
-            }
-            None => {
-                self.counters.is_eof = true;
-                Ok(Step::Eof)
-            }
-        }
+        let row = self.rows.as_mut().and_then(Iterator::next);
+        Ok(self.counters.gave(row.map_or(Step::Eof, |doc| Step::Row(doc.into()))))
     }
 
     fn save(&mut self) {}
-    fn stage(&self) -> &'static str {
-        "$documents"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
+
+    fn report(&self) -> Report<'_> {
+        Report::new(NodeKind::Documents, &self.counters)
     }
 }

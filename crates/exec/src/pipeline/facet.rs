@@ -3,9 +3,10 @@
 use super::depth::bounded;
 use super::{PipelineSource, build, build_probed, report};
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
 use nestor_model::{Array, Document, Error, ErrorCode, Result, Value, doc};
+use nestor_planner::NodeKind;
 use nestor_query::stage::Facet;
 use std::sync::Arc;
 
@@ -96,12 +97,12 @@ fn too_large(limit: usize) -> Error {
 impl Operator for FacetOp {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         if self.done {
-            self.counters.is_eof = true;
-            return Ok(Step::Eof);
+            return Ok(self.counters.gave(Step::Eof));
         }
         loop {
-            self.counters.works += 1;
-            match self.input.next(batch)? {
+            let step = self.input.next(batch)?;
+            self.counters.pulled(&step);
+            match step {
                 Step::Row(row) => {
                     self.held += size_of::<Row>() + row.doc.size();
                     if self.held > batch.memory_bytes_max {
@@ -125,21 +126,17 @@ impl Operator for FacetOp {
     fn save(&mut self) {
         self.input.save();
     }
-    fn stage(&self) -> &'static str {
-        "$facet"
+
+    fn report(&self) -> Report<'_> {
+        let report = Report::new(NodeKind::Facet, &self.counters).over(&*self.input);
+        report.holding(self.held).explained_by(self)
     }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
+}
+
+impl Explain for FacetOp {
     fn restated(&self) -> Option<Document> {
         let ran = !self.explained.is_empty();
         ran.then(|| doc! { "$facet": self.explained.clone() })
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
-    }
-    fn memory(&self) -> usize {
-        self.held
     }
 }
 
@@ -155,20 +152,14 @@ impl Operator for Replay {
         if !batch.spend()? {
             return Ok(Step::Pause);
         }
-        match self.rows.get(self.at) {
-            Some(row) => {
-                self.at += 1;
-                self.counters.advanced += 1;
-                Ok(Step::Row(row.clone()))
-            }
-            None => Ok(Step::Eof),
-        }
+        let row = self.rows.get(self.at).cloned();
+        self.at += usize::from(row.is_some());
+        Ok(self.counters.gave(row.map_or(Step::Eof, Step::Row)))
     }
+
     fn save(&mut self) {}
-    fn stage(&self) -> &'static str {
-        "$facet"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
+
+    fn report(&self) -> Report<'_> {
+        Report::new(NodeKind::Facet, &self.counters)
     }
 }

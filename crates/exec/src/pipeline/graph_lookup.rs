@@ -4,10 +4,11 @@ use super::hash_join::collect;
 use super::lookup::{one_field, set_path};
 use super::{PipelineSource, open};
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Each, EachRow, Report, Step};
 use crate::reads::Reads;
 use crate::row::{Row, RowDoc};
 use nestor_model::{Array, DocRef, Document, Error, ErrorCode, Result, Value, ValueRef, doc};
+use nestor_planner::NodeKind;
 use nestor_query::Scope;
 use nestor_query::collation::Key;
 use nestor_query::env::Env;
@@ -17,26 +18,28 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Searches from each row.
-pub(super) struct GraphLookupOp {
-    input: BoxOperator,
+pub(super) type GraphLookupOp = Each<Search>;
+
+/// The search that a [`GraphLookupOp`] makes.
+pub(super) struct Search {
     graph: Arc<GraphLookup>,
     context: PipelineSource,
     /// What was read for it, counted for explain only.
     reads: Reads,
-    counters: Counters,
 }
 
 impl GraphLookupOp {
     pub(super) fn new(input: BoxOperator, graph: Arc<GraphLookup>, context: PipelineSource) -> Self {
-        Self {
-            input,
+        let search = Search {
             graph,
             context,
             reads: Reads::default(),
-            counters: Counters::default(),
-        }
+        };
+        Self::over(input, search)
     }
+}
 
+impl Search {
     fn search(&mut self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Vec<Value>> {
         let start = self.graph.start_with.eval(&mut Env::new(outer, batch.op))?;
         let mut frontier: Vec<Value> = match start {
@@ -115,45 +118,23 @@ impl GraphLookupOp {
     }
 }
 
-impl Operator for GraphLookupOp {
-    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        self.counters.works += 1;
-        match self.input.next(batch)? {
-            Step::Row(row) => {
-                let found = self.search(row.as_doc(), batch)?;
-                let mut doc: Document = row.doc.into_document();
-                set_path(&mut doc, self.graph.as_path.parts(), Value::Array(Array::new(found)));
-                self.counters.advanced += 1;
-                Ok(Step::Row(Row {
-                    doc: RowDoc::Owned(doc),
-                    record: None,
-                    meta: row.meta,
-                }))
-            }
-            Step::Eof => {
-                self.counters.is_eof = true;
-                Ok(Step::Eof)
-            }
-            Step::Pause => Ok(Step::Pause),
-        }
+impl EachRow for Search {
+    fn kind(&self) -> NodeKind {
+        NodeKind::GraphLookup
     }
 
-    fn is_done(&self) -> bool {
-        self.input.is_done()
+    fn row(&mut self, row: Row, batch: &Batch<'_>, _: &mut Counters) -> Result<Option<Row>> {
+        let found = self.search(row.as_doc(), batch)?;
+        let mut doc: Document = row.doc.into_document();
+        set_path(&mut doc, self.graph.as_path.parts(), Value::Array(Array::new(found)));
+        Ok(Some(Row {
+            doc: RowDoc::Owned(doc),
+            record: None,
+            meta: row.meta,
+        }))
     }
-    fn save(&mut self) {
-        self.input.save();
-    }
-    fn stage(&self) -> &'static str {
-        "$graphLookup"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn add_reads(&self, reads: &mut Reads) {
-        reads.merge(&self.reads);
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
+
+    fn report<'o>(&'o self, report: Report<'o>) -> Report<'o> {
+        report.reading(&self.reads)
     }
 }

@@ -6,11 +6,12 @@
 //! partition by partition, in the order they came.
 
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
 use crate::spill::{self, Spilled};
 use hashbrown::HashTable;
 use nestor_model::{Document, Error, ErrorCode, RawDocBuf, Result, Value, ValueRef};
+use nestor_planner::NodeKind;
 use nestor_query::accumulator::{Accumulator, AccumulatorSpec, value_bytes};
 use nestor_query::collation;
 use nestor_query::env::{Env, OpContext};
@@ -277,12 +278,15 @@ impl Operator for GroupOp {
     fn save(&mut self) {
         self.input.save();
     }
-    fn stage(&self) -> &'static str {
-        "$group"
+
+    fn report(&self) -> Report<'_> {
+        let report = Report::new(NodeKind::Group, &self.counters).over(&*self.input);
+        let held = self.held + self.accumulators_held;
+        report.holding(held).spilling(self.spilled).explained_by(self)
     }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
+}
+
+impl Explain for GroupOp {
     fn stage_fields(&self, out: &mut Document) {
         let fields = self.group.fields.iter().zip(&self.figures.accumulators_max);
         let held_max: Document = fields
@@ -290,15 +294,6 @@ impl Operator for GroupOp {
             .collect();
         out.push("maxAccumulatorMemoryUsageBytes", held_max);
         out.push("totalOutputDataSizeBytes", self.figures.output_bytes as i64);
-    }
-    fn spilled(&self) -> Option<Spilled> {
-        Some(self.spilled)
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
-    }
-    fn memory(&self) -> usize {
-        self.held + self.accumulators_held
     }
 }
 

@@ -26,7 +26,8 @@ mod unwind;
 mod window;
 
 pub use open::{Explained, PipelineSource, Restrict, VIEW_DEPTH_MAX, explain_stages, open, plan_stages, resolve};
-pub use probe::{PipelineReport, Probe, StageReport, report};
+use probe::Probe;
+pub use probe::{PipelineReport, StageReport, report};
 
 use crate::operator::BoxOperator;
 use crate::ops::{Filter, Limit, Project, Skip, Sort};

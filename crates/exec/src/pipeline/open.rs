@@ -212,7 +212,7 @@ pub struct Explained {
     pub restricted: bool,
     /// Stages that stay on top of the plan.
     pub stages: usize,
-    /// The pipeline, each stage with a [`Probe`](super::Probe): read them with [`report`](super::report()).
+    /// The pipeline, each stage with a probe on top: read them with [`report`](super::report()).
     pub root: BoxOperator,
 }
 

@@ -2,13 +2,13 @@
 //! no other pipeline has any.
 
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Operator, Report, Step, Stopwatch};
 use crate::spill::Spilled;
 use nestor_model::{Document, Result, Value};
 use std::time::{Duration, Instant};
 
 /// Passes rows on, counts them and takes the time that they took.
-pub struct Probe {
+pub(super) struct Probe {
     input: BoxOperator,
     /// The stage as explain prints it; empty on top of the plan that the stages read from.
     shown: Document,
@@ -32,31 +32,26 @@ impl Operator for Probe {
         let begun = Instant::now();
         let step = self.input.next(batch);
         self.elapsed += begun.elapsed();
-        match step {
-            Ok(Step::Row(_)) => self.counters.advanced += 1,
-            Ok(Step::Eof) => self.counters.is_eof = true,
-            _ => {}
-        }
-        step
+        Ok(self.counters.gave(step?))
     }
 
     fn is_done(&self) -> bool {
         self.input.is_done()
     }
+
     fn save(&mut self) {
         self.input.save();
     }
-    fn stage(&self) -> &'static str {
-        self.input.stage()
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
-    }
-    fn probe(&self) -> Option<&Probe> {
-        Some(self)
+
+    fn report(&self) -> Report<'_> {
+        let kind = self.input.report().kind;
+        Report {
+            stopwatch: Some(Stopwatch {
+                shown: &self.shown,
+                elapsed: self.elapsed,
+            }),
+            ..Report::new(kind, &self.counters).over(&*self.input)
+        }
     }
 }
 
@@ -98,35 +93,34 @@ pub struct PipelineReport<'p> {
 pub fn report(root: &dyn Operator) -> PipelineReport<'_> {
     let mut stages = Vec::new();
     let mut plan = None;
-    let mut at = Some(root);
-    while let Some(probe) = at.and_then(Operator::probe) {
+    let mut at = Some(root.report());
+    while let Some((probe, watch)) = at.and_then(|probe| Some((probe, probe.stopwatch?))) {
         let mut report = StageReport {
-            shown: probe.shown.clone(),
+            shown: watch.shown.clone(),
             returned: probe.counters.advanced,
-            elapsed: probe.elapsed,
+            elapsed: watch.elapsed,
             figures: Document::new(),
         };
-        if probe.shown.is_empty() {
-            plan = Some((&*probe.input, report));
+        let below = probe.inputs().next();
+        if watch.shown.is_empty() {
+            plan = below.map(|plan| (plan, report));
             break;
         }
         // A stage may be several operators.
-        let mut operator: &dyn Operator = &*probe.input;
         let mut spilled: Option<Spilled> = None;
-        at = loop {
-            operator.stage_fields(&mut report.figures);
-            if let Some(restated) = operator.restated() {
-                report.shown = restated;
+        at = below.map(Operator::report);
+        while let Some(operator) = at.filter(|operator| operator.stopwatch.is_none()) {
+            if let Some(explain) = operator.explain {
+                explain.stage_fields(&mut report.figures);
+                if let Some(restated) = explain.restated() {
+                    report.shown = restated;
+                }
             }
-            if let Some(of_this) = operator.spilled() {
+            if let Some(of_this) = operator.spilled {
                 spilled.get_or_insert_default().merge(of_this);
             }
-            match operator.inputs().first().copied() {
-                Some(below) if below.probe().is_some() => break Some(below),
-                Some(below) => operator = below,
-                None => break None,
-            }
-        };
+            at = operator.inputs().next().map(Operator::report);
+        }
         if let Some(spilled) = spilled {
             spilled.append_to(&mut report.figures, |count| Value::Int64(count as i64));
         }

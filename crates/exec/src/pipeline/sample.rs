@@ -1,9 +1,11 @@
 //! `$sample`: the first rows of a random order.
 
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Each, EachRow};
 use crate::ops::{Limit, Sort};
+use crate::row::Row;
 use nestor_model::Result;
+use nestor_planner::NodeKind;
 use nestor_query::sort::{SortBy, SortPart, SortSpec};
 use std::sync::Arc;
 
@@ -13,47 +15,24 @@ pub(super) fn build(input: BoxOperator, size: u64) -> BoxOperator {
         by: SortBy::Meta("randVal"),
         ascending: true,
     }]);
-    let numbered = Box::new(Number {
-        input,
-        counters: Counters::default(),
-    });
-    let sorted = Box::new(Sort::new(numbered, Arc::new(spec), Some(size), false));
+    let sorted = Box::new(Sort::new(
+        Box::new(Each::over(input, Number)),
+        Arc::new(spec),
+        Some(size),
+        false,
+    ));
     Box::new(Limit::new(sorted, size))
 }
 
-struct Number {
-    input: BoxOperator,
-    counters: Counters,
-}
+struct Number;
 
-impl Operator for Number {
-    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        self.counters.works += 1;
-        let step = self.input.next(batch)?;
-        Ok(match step {
-            Step::Row(mut row) => {
-                row.meta.get_or_insert_default().rand_val = Some(batch.op.random_f64());
-                self.counters.advanced += 1;
-                Step::Row(row)
-            }
-            Step::Eof => {
-                self.counters.is_eof = true;
-                Step::Eof
-            }
-            Step::Pause => Step::Pause,
-        })
+impl EachRow for Number {
+    fn kind(&self) -> NodeKind {
+        NodeKind::Sample
     }
 
-    fn save(&mut self) {
-        self.input.save();
-    }
-    fn stage(&self) -> &'static str {
-        "$sample"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
+    fn row(&mut self, mut row: Row, batch: &Batch<'_>, _: &mut Counters) -> Result<Option<Row>> {
+        row.meta.get_or_insert_default().rand_val = Some(batch.op.random_f64());
+        Ok(Some(row))
     }
 }

@@ -3,10 +3,10 @@
 use super::depth::bounded;
 use super::{PipelineSource, build, open};
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Operator, Report, Step};
 use crate::ops::Eof;
-use crate::reads::Reads;
 use nestor_model::Result;
+use nestor_planner::NodeKind;
 use nestor_query::stage::UnionWith;
 use std::sync::Arc;
 
@@ -42,13 +42,12 @@ impl UnionWithOp {
 
 impl Operator for UnionWithOp {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        self.counters.works += 1;
         if self.other.is_none() {
             match self.input.next(batch)? {
                 Step::Eof => self.other = Some(self.open_other(batch)?),
                 step => {
-                    self.counters.advanced += u64::from(matches!(step, Step::Row(_)));
-                    return Ok(step);
+                    self.counters.pulled(&step);
+                    return Ok(self.counters.gave(step));
                 }
             }
         }
@@ -56,12 +55,8 @@ impl Operator for UnionWithOp {
             Some(other) => other.next(batch)?,
             None => Step::Eof,
         };
-        match step {
-            Step::Row(_) => self.counters.advanced += 1,
-            Step::Eof => self.counters.is_eof = true,
-            Step::Pause => {}
-        }
-        Ok(step)
+        self.counters.pulled(&step);
+        Ok(self.counters.gave(step))
     }
 
     fn save(&mut self) {
@@ -70,18 +65,11 @@ impl Operator for UnionWithOp {
             other.save();
         }
     }
-    fn stage(&self) -> &'static str {
-        "$unionWith"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn add_reads(&self, reads: &mut Reads) {
-        if let Some(other) = &self.other {
-            reads.add(&**other);
+
+    fn report(&self) -> Report<'_> {
+        Report {
+            beside: self.other.as_deref(),
+            ..Report::new(NodeKind::UnionWith, &self.counters).over(&*self.input)
         }
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
     }
 }

@@ -1,9 +1,10 @@
 //! `$unwind`: one row per element of an array.
 
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Operator, Report, Step};
 use crate::row::{Row, RowDoc};
 use nestor_model::Result;
+use nestor_planner::NodeKind;
 use nestor_query::env::DocMeta;
 use nestor_query::stage::{Unwind, Unwound};
 use std::sync::Arc;
@@ -48,17 +49,14 @@ impl Operator for UnwindOp {
                 }
                 self.pending = None;
             }
-            self.counters.works += 1;
-            match self.input.next(batch)? {
+            let step = self.input.next(batch)?;
+            self.counters.pulled(&step);
+            match step {
                 Step::Row(row) => {
                     self.pending = Some(self.unwind.start(row.doc.into_document()));
                     self.meta = row.meta;
                 }
-                Step::Eof => {
-                    self.counters.is_eof = true;
-                    return Ok(Step::Eof);
-                }
-                Step::Pause => return Ok(Step::Pause),
+                end => return Ok(self.counters.gave(end)),
             }
         }
     }
@@ -69,13 +67,8 @@ impl Operator for UnwindOp {
     fn save(&mut self) {
         self.input.save();
     }
-    fn stage(&self) -> &'static str {
-        "$unwind"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
+
+    fn report(&self) -> Report<'_> {
+        Report::new(NodeKind::Unwind, &self.counters).over(&*self.input)
     }
 }

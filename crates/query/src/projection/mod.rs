@@ -159,14 +159,10 @@ impl Projection {
         !self.root.has_computed && self.slices.is_empty() && self.positional.is_none()
     }
 
-    /// The stage that applies it, as explain prints it: PROJECTION_SIMPLE keeps or leaves out top-level fields.
-    pub fn stage(&self) -> &'static str {
+    /// True when it only keeps or leaves out top-level fields.
+    pub fn is_top_level(&self) -> bool {
         let is_plain = |child: &Child| matches!(child, Child::Listed | Child::Kept | Child::Dropped);
-        if self.is_simple() && self.root.children.iter().all(|(_, child)| is_plain(child)) {
-            "PROJECTION_SIMPLE"
-        } else {
-            "PROJECTION_DEFAULT"
-        }
+        self.is_simple() && self.root.children.iter().all(|(_, child)| is_plain(child))
     }
 
     /// As it was given.

@@ -5,14 +5,14 @@
 
 use crate::batch::Batch;
 use crate::catalog::index_collation;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
-use crate::ops::{Eof, Filter};
+use crate::operator::{BoxOperator, Step};
+use crate::ops::{Eof, Filter, Values};
 use crate::pipeline::depth::bounded;
 use crate::pipeline::hash_join::JoinTable;
 use crate::pipeline::{PipelineSource, build_stages, open, resolve};
 use crate::reads::Reads;
-use crate::row::{Row, RowDoc};
 use nestor_model::{DocRef, Document, Namespace, Path, PathPart, Result, Value, ValueRef, doc};
+use nestor_planner::NodeKind;
 use nestor_query::accumulator::value_bytes;
 use nestor_query::collation::Collator;
 use nestor_query::env::Env;
@@ -251,10 +251,7 @@ impl Finder {
                 }
                 rows
             };
-            let found = Box::new(Found {
-                rows: rows.into_iter(),
-                counters: Counters::default(),
-            });
+            let found = Box::new(Values::of(NodeKind::HashLookup, rows));
             return Ok(match filter {
                 Some(filter) => Box::new(Filter::new(found, filter)),
                 None => found,
@@ -362,33 +359,4 @@ pub(in crate::pipeline) fn one_field(path: &Path, condition: Document) -> Docume
     let mut out = Document::with_capacity(1);
     out.push(path.as_str(), condition);
     out
-}
-
-/// Rows found in a table.
-struct Found {
-    rows: std::vec::IntoIter<RowDoc>,
-    counters: Counters,
-}
-
-impl Operator for Found {
-    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        if !batch.spend()? {
-            return Ok(Step::Pause);
-        }
-        Ok(match self.rows.next() {
-            Some(doc) => Step::Row(Row {
-                doc,
-                record: None,
-                meta: None,
-            }),
-            None => Step::Eof,
-        })
-    }
-    fn save(&mut self) {}
-    fn stage(&self) -> &'static str {
-        "HASH_LOOKUP"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
 }

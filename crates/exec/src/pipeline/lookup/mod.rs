@@ -9,45 +9,56 @@ pub(super) use unwinding::{LookupUnwindOp, absorb};
 
 use super::PipelineSource;
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
-use crate::reads::Reads;
+use crate::operator::{BoxOperator, Counters, Each, EachRow, Report};
 use crate::row::{Row, RowDoc};
 use matches::Finder;
 use nestor_model::{Array, Document, PathPart, Result, Value};
+use nestor_planner::NodeKind;
 use nestor_query::stage::Lookup;
 use std::sync::Arc;
 
 /// Joins each row.
-pub(super) struct LookupOp {
-    input: BoxOperator,
-    finder: Finder,
-    counters: Counters,
-}
+pub(super) type LookupOp = Each<Join>;
+
+/// The join that a [`LookupOp`] makes.
+pub(super) struct Join(Finder);
 
 impl LookupOp {
     pub(super) fn new(input: BoxOperator, lookup: Arc<Lookup>, context: PipelineSource) -> Self {
-        Self {
-            input,
-            finder: Finder::new(lookup, None, context),
-            counters: Counters::default(),
-        }
+        Self::over(input, Join(Finder::new(lookup, None, context)))
+    }
+}
+
+impl EachRow for Join {
+    fn kind(&self) -> NodeKind {
+        NodeKind::Lookup
     }
 
-    fn join(&mut self, row: Row, batch: &Batch<'_>) -> Result<Row> {
-        let mut matches = self.finder.find(row.as_doc(), batch)?;
+    fn row(&mut self, row: Row, batch: &Batch<'_>, _: &mut Counters) -> Result<Option<Row>> {
+        let Self(finder) = self;
+        let mut matches = finder.find(row.as_doc(), batch)?;
         let mut all = Vec::new();
-        while let Some(value) = self.finder.next(&mut matches, batch)? {
+        while let Some(value) = finder.next(&mut matches, batch)? {
             all.push(value);
         }
         let meta = row.meta;
         let mut doc = row.doc.into_document();
-        let array = Value::Array(Array::new(all));
-        set_path(&mut doc, self.finder.lookup.as_path.parts(), array);
-        Ok(Row {
+        set_path(&mut doc, finder.lookup.as_path.parts(), Value::Array(Array::new(all)));
+        Ok(Some(Row {
             doc: RowDoc::Owned(doc),
             record: None,
             meta,
-        })
+        }))
+    }
+
+    // What was collected of the other collection stays when storage cursors go, as it does for sorts and groups.
+
+    fn report<'o>(&'o self, report: Report<'o>) -> Report<'o> {
+        report.reading(&self.0.reads)
+    }
+
+    fn stage_fields(&self, out: &mut Document) {
+        self.0.stage_fields(out);
     }
 }
 
@@ -90,46 +101,5 @@ pub(super) fn set_path(doc: &mut Document, parts: &[PathPart], value: Value) {
             set_path(&mut inner, rest, value);
             *slot = Value::Document(inner);
         }
-    }
-}
-
-impl Operator for LookupOp {
-    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        self.counters.works += 1;
-        match self.input.next(batch)? {
-            Step::Row(row) => {
-                let row = self.join(row, batch)?;
-                self.counters.advanced += 1;
-                Ok(Step::Row(row))
-            }
-            Step::Eof => {
-                self.counters.is_eof = true;
-                Ok(Step::Eof)
-            }
-            Step::Pause => Ok(Step::Pause),
-        }
-    }
-
-    fn is_done(&self) -> bool {
-        self.input.is_done()
-    }
-    fn save(&mut self) {
-        // What was collected of the other collection stays, as it does for sorts and groups.
-        self.input.save();
-    }
-    fn stage(&self) -> &'static str {
-        "$lookup"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn stage_fields(&self, out: &mut Document) {
-        self.finder.stage_fields(out);
-    }
-    fn add_reads(&self, reads: &mut Reads) {
-        reads.merge(&self.finder.reads);
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
     }
 }

@@ -3,11 +3,11 @@
 use super::matches::{Finder, Matches};
 use super::set_path;
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::pipeline::PipelineSource;
-use crate::reads::Reads;
 use crate::row::{Row, RowDoc};
 use nestor_model::{Array, Document, Result, Value};
+use nestor_planner::NodeKind;
 use nestor_query::env::DocMeta;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::{Lookup, Unwind};
@@ -143,19 +143,16 @@ impl Operator for LookupUnwindOp {
                     return Ok(Step::Row(row));
                 }
             }
-            self.counters.works += 1;
-            match self.input.next(batch)? {
+            let step = self.input.next(batch)?;
+            self.counters.pulled(&step);
+            match step {
                 Step::Row(row) => {
                     if let Some(row) = self.begin(row, batch)? {
                         self.counters.advanced += 1;
                         return Ok(Step::Row(row));
                     }
                 }
-                Step::Eof => {
-                    self.counters.is_eof = true;
-                    return Ok(Step::Eof);
-                }
-                Step::Pause => return Ok(Step::Pause),
+                end => return Ok(self.counters.gave(end)),
             }
         }
     }
@@ -169,19 +166,15 @@ impl Operator for LookupUnwindOp {
         }
         self.input.save();
     }
-    fn stage(&self) -> &'static str {
-        "$lookup"
+
+    fn report(&self) -> Report<'_> {
+        let report = Report::new(NodeKind::Lookup, &self.counters).over(&*self.input);
+        report.reading(&self.finder.reads).explained_by(self)
     }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
+}
+
+impl Explain for LookupUnwindOp {
     fn stage_fields(&self, out: &mut Document) {
         self.finder.stage_fields(out);
-    }
-    fn add_reads(&self, reads: &mut Reads) {
-        reads.merge(&self.finder.reads);
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
     }
 }

@@ -8,13 +8,14 @@ mod sliding;
 use super::lookup::set_path;
 use super::row_store::RowStore;
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Step};
+use crate::operator::{BoxOperator, Counters, Each, EachRow, Explain, Operator, Report, Step};
 use crate::ops::Sort;
 use crate::row::{Row, RowDoc};
 use crate::spill::Spilled;
 use column::Column;
 use compute::Partition;
-use nestor_model::{DocRef, Document, Path, Result, Value, ValueRef, doc};
+use nestor_model::{DocRef, Document, Error, Path, Result, Value, ValueRef, doc};
+use nestor_planner::NodeKind;
 use nestor_query::collation::{Collator, equal};
 use nestor_query::env::Env;
 use nestor_query::sort::{SortBy, SortPart, SortSpec};
@@ -47,54 +48,32 @@ struct Ready {
 }
 
 /// Makes `{p: {v: partition}, d: document}` of each row.
-struct Keyed {
-    input: BoxOperator,
-    spec: Arc<SetWindowFields>,
-    counters: Counters,
-}
+struct Keyed(Arc<SetWindowFields>);
 
-impl Operator for Keyed {
-    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        Ok(match self.input.next(batch)? {
-            Step::Row(row) => {
-                let key = match &self.spec.partition_by {
-                    Some(expr) => expr.eval(&mut Env::new(row.as_doc(), batch.op))?,
-                    None => Value::Null,
-                };
-                if matches!(key, Value::Array(_)) {
-                    return Err(nestor_model::Error::type_mismatch(
-                        "an expression used to partition cannot evaluate to value of type array",
-                    ));
-                }
-                let key = if key.is_missing() { Value::Null } else { key };
-                Step::Row(Row::computed(
-                    doc! { "p": doc! { "v": key }, "d": row.doc.into_document() },
-                ))
-            }
-            step => step,
-        })
+impl EachRow for Keyed {
+    fn kind(&self) -> NodeKind {
+        NodeKind::SetWindowFields
     }
-    fn save(&mut self) {
-        self.input.save();
-    }
-    fn stage(&self) -> &'static str {
-        "$setWindowFields"
-    }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.input]
+
+    fn row(&mut self, row: Row, batch: &Batch<'_>, _: &mut Counters) -> Result<Option<Row>> {
+        let key = match &self.0.partition_by {
+            Some(expr) => expr.eval(&mut Env::new(row.as_doc(), batch.op))?,
+            None => Value::Null,
+        };
+        if matches!(key, Value::Array(_)) {
+            return Err(Error::type_mismatch(
+                "an expression used to partition cannot evaluate to value of type array",
+            ));
+        }
+        let key = if key.is_missing() { Value::Null } else { key };
+        let wrapped = doc! { "p": doc! { "v": key }, "d": row.doc.into_document() };
+        Ok(Some(wrapped.into()))
     }
 }
 
 impl WindowOp {
     pub(super) fn new(input: BoxOperator, spec: Arc<SetWindowFields>, collator: Option<&Collator>) -> Self {
-        let keyed: BoxOperator = Box::new(Keyed {
-            input,
-            spec: spec.clone(),
-            counters: Counters::default(),
-        });
+        let keyed: BoxOperator = Box::new(Each::over(input, Keyed(spec.clone())));
         let mut parts = Vec::new();
         if spec.partition_by.is_some() {
             parts.push(SortPart {
@@ -151,8 +130,9 @@ impl WindowOp {
             if self.input_done {
                 break;
             }
-            self.counters.works += 1;
-            match self.sorted.next(batch)? {
+            let step = self.sorted.next(batch)?;
+            self.counters.pulled(&step);
+            match step {
                 Step::Row(row) => self.ahead = unwrap(row.as_doc()),
                 Step::Pause => return Ok(Some(Step::Pause)),
                 Step::Eof => self.input_done = true,
@@ -215,13 +195,8 @@ impl Operator for WindowOp {
                 }
                 self.ready = None;
             }
-            match self.collect(batch)? {
-                Some(Step::Eof) => {
-                    self.counters.is_eof = true;
-                    return Ok(Step::Eof);
-                }
-                Some(step) => return Ok(step),
-                None => {}
+            if let Some(step) = self.collect(batch)? {
+                return Ok(self.counters.gave(step));
             }
         }
     }
@@ -229,23 +204,17 @@ impl Operator for WindowOp {
     fn save(&mut self) {
         self.sorted.save();
     }
-    fn stage(&self) -> &'static str {
-        "$_internalSetWindowFields"
+
+    fn report(&self) -> Report<'_> {
+        let report = Report::new(NodeKind::SetWindowFields, &self.counters).over(&*self.sorted);
+        let report = report.holding(self.store.bytes()).spilling(self.spilled);
+        report.explained_by(self)
     }
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
+}
+
+impl Explain for WindowOp {
     fn stage_fields(&self, out: &mut Document) {
         out.push("maxTotalMemoryUsageBytes", self.held_max as i64);
-    }
-    fn spilled(&self) -> Option<Spilled> {
-        Some(self.spilled)
-    }
-    fn inputs(&self) -> Vec<&dyn Operator> {
-        vec![&*self.sorted]
-    }
-    fn memory(&self) -> usize {
-        self.store.bytes()
     }
 }
 

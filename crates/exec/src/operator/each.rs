@@ -1,0 +1,91 @@
+//! Operators that make at most one row of each row of one input.
+
+use super::{BoxOperator, Counters, Explain, Operator, Report, Step};
+use crate::batch::Batch;
+use crate::row::Row;
+use nestor_model::{Document, Result};
+use nestor_planner::NodeKind;
+
+/// What becomes of each row of an input.
+pub trait EachRow: Send {
+    /// What it does.
+    fn kind(&self) -> NodeKind;
+
+    /// The row that `row` becomes; `None` leaves it out. What was read from storage is counted in `counters`;
+    /// all else is counted already.
+    fn row(&mut self, row: Row, batch: &Batch<'_>, counters: &mut Counters) -> Result<Option<Row>>;
+
+    /// Lets go of storage cursors.
+    fn save(&mut self) {}
+
+    /// Adds to the operator's report what is more than its kind, counters and input.
+    fn report<'o>(&'o self, report: Report<'o>) -> Report<'o> {
+        report
+    }
+
+    /// As [`Explain::plan_fields`].
+    fn plan_fields(&self, _counters: &Counters, _out: &mut Document) {}
+
+    /// As [`Explain::stage_fields`].
+    fn stage_fields(&self, _out: &mut Document) {}
+}
+
+/// The operator that does `T` with each row. The rows it gives keep the order of its input.
+pub struct Each<T> {
+    input: BoxOperator,
+    each: T,
+    counters: Counters,
+}
+
+impl<T: EachRow> Each<T> {
+    /// Does `each` with the rows of `input`.
+    pub(crate) fn over(input: BoxOperator, each: T) -> Self {
+        Self {
+            input,
+            each,
+            counters: Counters::default(),
+        }
+    }
+}
+
+impl<T: EachRow> Operator for Each<T> {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        loop {
+            let step = self.input.next(batch)?;
+            self.counters.pulled(&step);
+            match step {
+                Step::Row(row) => {
+                    if let Some(row) = self.each.row(row, batch, &mut self.counters)? {
+                        self.counters.advanced += 1;
+                        return Ok(Step::Row(row));
+                    }
+                }
+                end => return Ok(self.counters.gave(end)),
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.input.is_done()
+    }
+
+    fn save(&mut self) {
+        self.each.save();
+        self.input.save();
+    }
+
+    fn report(&self) -> Report<'_> {
+        let report = Report::new(self.each.kind(), &self.counters).over(&*self.input);
+        self.each.report(report.explained_by(self))
+    }
+}
+
+impl<T: EachRow> Explain for Each<T> {
+    fn plan_fields(&self, out: &mut Document) {
+        self.each.plan_fields(&self.counters, out);
+    }
+
+    fn stage_fields(&self, out: &mut Document) {
+        self.each.stage_fields(out);
+    }
+}

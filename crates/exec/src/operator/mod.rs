@@ -1,0 +1,90 @@
+//! The contract of operators.
+//!
+//! A plan runs as a tree of operators; the consumer pulls rows from the root. Each pull comes with a
+//! [`Batch`], which lasts for one reply and says what is read. Between batches [`Operator::save`] makes an
+//! operator let go of its storage cursors and keep only its position, so that it can wait in the cursor
+//! registry without holding a snapshot, and go on with a newer one.
+//!
+//! # Legal calls
+//! - A new operator reads nothing until the first pull.
+//! - [`Operator::next`] any number of times with batches over one view. With another view only after
+//!   [`Operator::save`].
+//! - [`Step::Pause`] means that the batch's budget is used up: everything is kept, call again with more
+//!   budget. An operator that waits for an input passes its pause on. An operator that gives many rows for one
+//!   row of its input, or reads storage, takes its own units of work from the batch.
+//! - After [`Step::Eof`] each further pull answers `Eof` again, except that a tailable scan may find more.
+//! - After an error the tree must not be pulled or saved again; it may still be reported on and dropped.
+//! - [`Operator::save`] between two pulls, any number of times, also before the first pull and after the end. It must
+//!   reach all inputs. Rows and groups that were collected stay in memory.
+//! - [`Operator::is_done`] and [`Operator::report`] at any time.
+//!
+//! # Rows
+//! A row is the consumer's: no operator looks at a row that it gave away. Their order is the operator's own promise
+//! (a sort's, a scan's); operators with one input keep their input's order unless they say otherwise.
+//!
+//! An operator that makes something of each row of one input is an [`EachRow`] in an [`Each`], which does the
+//! pulling, counting and reporting.
+
+mod each;
+mod report;
+
+pub use crate::counters::Counters;
+pub use each::{Each, EachRow};
+pub use report::{Choice, Explain, Inputs, Report, Stopwatch};
+
+use crate::batch::Batch;
+use crate::row::Row;
+use nestor_model::Result;
+
+/// What a pull brings.
+#[derive(Debug)]
+pub enum Step {
+    /// A row.
+    Row(Row),
+    /// No row yet: the work budget of the batch is used up.
+    Pause,
+    /// No more rows.
+    Eof,
+}
+
+impl Counters {
+    /// Counts a pull of an input that gave `step`: a pause is no work.
+    #[inline]
+    pub fn pulled(&mut self, step: &Step) {
+        self.works += u64::from(!matches!(step, Step::Pause));
+    }
+
+    /// Counts `step` as what the operator itself gives, and gives it.
+    #[inline]
+    pub fn gave(&mut self, step: Step) -> Step {
+        match step {
+            Step::Row(_) => self.advanced += 1,
+            Step::Eof => self.is_eof = true,
+            Step::Pause => {}
+        }
+        step
+    }
+}
+
+/// A node of a running plan. The module says which calls are legal.
+pub trait Operator: Send {
+    /// The next row.
+    ///
+    /// Errors: those of evaluating expressions, of storage, of too little memory, and those of the batch's interrupt.
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step>;
+
+    /// True when it is known without another pull that no row will come: a limit that is reached closes its
+    /// cursor in the same reply. `false` promises nothing.
+    fn is_done(&self) -> bool {
+        false
+    }
+
+    /// Lets go of storage cursors, keeps the position; tells its inputs to do the same.
+    fn save(&mut self);
+
+    /// What it is and what it did so far. Cheap: nothing is computed that only explain shows.
+    fn report(&self) -> Report<'_>;
+}
+
+/// An operator in a tree.
+pub type BoxOperator = Box<dyn Operator>;

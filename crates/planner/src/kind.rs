@@ -1,0 +1,138 @@
+//! The kinds of nodes that plans and pipelines are made of, and their names in explain.
+
+use nestor_query::projection::Projection;
+
+/// What a node of a plan, a stage of a pipeline or the operator that runs either does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NodeKind {
+    /// No rows.
+    Eof,
+    /// All records of a collection.
+    CollScan,
+    /// The record with one `_id`.
+    IdLookup,
+    /// The entries of an index within bounds.
+    IndexScan,
+    /// The entries of an index within bounds, which are only counted.
+    CountScan,
+    /// One entry of an index for each value of its first parts.
+    DistinctScan,
+    /// The records of index entries.
+    Fetch,
+    /// Index entries as documents.
+    Covered,
+    /// The union of several inputs.
+    Or,
+    /// The union of several inputs that have the same order.
+    SortMerge,
+    /// The rows that satisfy a condition.
+    Match,
+    /// Rows in order.
+    Sort,
+    /// All but the first rows.
+    Skip,
+    /// The first rows.
+    Limit,
+    /// A projection that keeps or leaves out top-level fields.
+    ProjectionSimple,
+    /// Any other projection.
+    ProjectionDefault,
+    /// The index keys by which rows were found.
+    ReturnKey,
+    /// The number of rows.
+    Count,
+    /// Record ids as fields.
+    ShowRecordId,
+    /// Several plans between which no choice was made yet.
+    MultiPlan,
+    /// Documents that are there already.
+    QueuedData,
+    /// Rows of the table of a hash join.
+    HashLookup,
+    /// `$bucketAuto`.
+    BucketAuto,
+    /// `$densify`.
+    Densify,
+    /// `$documents`, and the stages that read the server's own state.
+    Documents,
+    /// `$facet`.
+    Facet,
+    /// `$graphLookup`.
+    GraphLookup,
+    /// `$group`.
+    Group,
+    /// `$lookup`.
+    Lookup,
+    /// `$redact`.
+    Redact,
+    /// `$replaceRoot`.
+    ReplaceRoot,
+    /// `$sample`.
+    Sample,
+    /// `$setWindowFields`.
+    SetWindowFields,
+    /// `$unionWith`.
+    UnionWith,
+    /// `$unwind`.
+    Unwind,
+}
+
+impl NodeKind {
+    /// The name as explain prints it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Eof => "EOF",
+            Self::CollScan => "COLLSCAN",
+            Self::IdLookup => "IDHACK",
+            Self::IndexScan => "IXSCAN",
+            Self::CountScan => "COUNT_SCAN",
+            Self::DistinctScan => "DISTINCT_SCAN",
+            Self::Fetch => "FETCH",
+            Self::Covered => "PROJECTION_COVERED",
+            Self::Or => "OR",
+            Self::SortMerge => "SORT_MERGE",
+            Self::Match => "MATCH",
+            Self::Sort => "SORT",
+            Self::Skip => "SKIP",
+            Self::Limit => "LIMIT",
+            Self::ProjectionSimple => "PROJECTION_SIMPLE",
+            Self::ProjectionDefault => "PROJECTION_DEFAULT",
+            Self::ReturnKey => "RETURN_KEY",
+            Self::Count => "COUNT",
+            Self::ShowRecordId => "SHOW_RECORD_ID",
+            Self::MultiPlan => "MULTI_PLAN",
+            Self::QueuedData => "QUEUED_DATA",
+            Self::HashLookup => "HASH_LOOKUP",
+            Self::BucketAuto => "$bucketAuto",
+            Self::Densify => "$densify",
+            Self::Documents => "$documents",
+            Self::Facet => "$facet",
+            Self::GraphLookup => "$graphLookup",
+            Self::Group => "$group",
+            Self::Lookup => "$lookup",
+            Self::Redact => "$redact",
+            Self::ReplaceRoot => "$replaceRoot",
+            Self::Sample => "$sample",
+            Self::SetWindowFields => "$_internalSetWindowFields",
+            Self::UnionWith => "$unionWith",
+            Self::Unwind => "$unwind",
+        }
+    }
+
+    /// Whether a node of this kind reads a collection, or says that there is none: what `planSummary` names.
+    pub const fn is_access(self) -> bool {
+        matches!(
+            self,
+            Self::Eof | Self::CollScan | Self::IdLookup | Self::IndexScan | Self::CountScan | Self::DistinctScan
+        )
+    }
+
+    /// The kind of what applies a projection.
+    pub fn of_projection(projection: &Projection) -> Self {
+        if projection.is_top_level() {
+            Self::ProjectionSimple
+        } else {
+            Self::ProjectionDefault
+        }
+    }
+}
