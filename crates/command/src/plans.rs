@@ -3,7 +3,7 @@
 //! Filters last as long as the process, as MongoDB's do. Queries look here only once a filter was set.
 
 use crate::Context;
-use nestor_exec::multi_plan::{CachedPlan, CreatedFrom, Tried};
+use nestor_exec::plan_cache::{CachedPlan, CreatedFrom, Tried};
 use nestor_model::{Document, Namespace, Str, Value, doc};
 use nestor_planner::FindQuery;
 use nestor_planner::explain::plan_document;

@@ -28,7 +28,7 @@ use crate::sessions::Sessions;
 use crate::snapshots::Snapshots;
 use crate::top::{self, Kind};
 use crate::transaction;
-use nestor_exec::multi_plan::Tuning;
+use nestor_exec::plan_cache::Tuning;
 use nestor_exec::{Interrupt, PlanCache};
 use nestor_model::{ErrorCode, RawDoc, RawWriter, Result, Str, Timestamp, bail};
 use nestor_storage::Engine;

@@ -1,7 +1,7 @@
 //! What operators see while one batch is made.
 
 use crate::interrupt::Interrupt;
-use crate::multi_plan::PlanCache;
+use crate::plan_cache::PlanCache;
 use nestor_model::{Result, Timestamp};
 use nestor_query::env::OpContext;
 use nestor_storage::View;

@@ -1,8 +1,8 @@
 //! Runs plan trees on a snapshot; writes with index upkeep.
 //!
 //! Reading order: [`operator`] (the contract), [`batch`] (what operators see while they run), [`row`] (what
-//! they pass up), [`ops`] (the operators), [`build()`] (from a plan to operators), [`multi_plan`] (which of several
-//! plans), [`pipeline`] (aggregation stages), [`point`] (lookups without a plan), [`mod@write`] (insert, update, delete),
+//! they pass up), [`ops`] (the operators), [`build()`] (from a plan to operators), [`multi_plan`] and [`plan_cache`] (which of
+//! several plans), [`pipeline`] (aggregation stages), [`point`] (lookups without a plan), [`mod@write`] (insert, update, delete),
 //! [`catalog`] (what is computed once for each version of a collection), [`index_writer`] (from documents to index entries),
 //! [`keys`] (bytes of index and sort keys), [`interrupt`], [`spill`], [`figures`], [`summary`] and [`reads`] (what was counted).
 //!
@@ -20,6 +20,7 @@ pub mod multi_plan;
 pub mod operator;
 pub mod ops;
 pub mod pipeline;
+pub mod plan_cache;
 pub mod point;
 pub mod reads;
 pub mod row;
@@ -32,8 +33,9 @@ pub use batch::Batch;
 pub use build::build;
 pub use figures::Figures;
 pub use interrupt::{Interrupt, KillSwitch, lose_patience, with_patience};
-pub use multi_plan::{MultiPlan, PlanCache, find, run_one_of};
+pub use multi_plan::{MultiPlan, find, run_one_of};
 pub use operator::{BoxOperator, Counters, Operator, Step};
+pub use plan_cache::PlanCache;
 pub use reads::Reads;
 pub use row::{Row, RowDoc};
 pub use summary::docs_examined;

@@ -6,18 +6,13 @@
 //! it gave enough rows within its limit are they given out, otherwise all candidates start anew. So whatever is decided
 //! and however often, each row of the result comes once.
 
-mod cache;
 mod trial;
-mod tuning;
-
-pub use cache::{CachedPlan, CreatedFrom, Decision, PlanCache, Totals};
-pub use trial::Tried;
-pub use tuning::Tuning;
 
 use crate::batch::Batch;
 use crate::build::{build, note_use};
 use crate::catalog::indexes;
 use crate::operator::{BoxOperator, Choice, Counters, Operator, Report, Step};
+use crate::plan_cache::{CreatedFrom, Decision, Tried, Tuning};
 use crate::row::Row;
 use nestor_model::{Error, ErrorCode, Result};
 use nestor_planner::find::no_plan;

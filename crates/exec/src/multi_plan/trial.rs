@@ -1,11 +1,11 @@
 //! The trial run: every candidate gets the same number of units of work, in turns, until one of them has shown
 //! enough.
 
-use super::Tuning;
 use crate::batch::Batch;
 use crate::build::assemble;
 use crate::figures::Figures;
 use crate::operator::{BoxOperator, Step};
+use crate::plan_cache::{Tried, Tuning};
 use crate::row::Row;
 use crate::summary::memory;
 use nestor_model::{Error, ErrorCode, Result};
@@ -91,21 +91,6 @@ impl Candidate {
             figures: Figures::of(&*self.root),
         }
     }
-}
-
-/// How a candidate did.
-#[derive(Clone, Debug)]
-pub struct Tried {
-    /// Which of the plans it was.
-    pub plan: usize,
-    /// Its score; `None` when it failed.
-    pub score: Option<f64>,
-    /// What it did.
-    pub done: Performance,
-    /// Time it took in microseconds.
-    pub micros: u64,
-    /// What its operators counted.
-    pub figures: Figures,
 }
 
 /// Candidates that take turns.

@@ -13,7 +13,7 @@ use crate::generic::{Generic, check_strict};
 use crate::operation::{Operation, Work};
 use crate::parameters::Param;
 use crate::read;
-use nestor_exec::multi_plan::Tried;
+use nestor_exec::plan_cache::Tried;
 use nestor_exec::ops::Eof;
 use nestor_exec::{BoxOperator, Figures, Interrupt, Operator, Reads, Step};
 use nestor_model::{Document, Namespace, RawDoc, RawWriter, Result, Value, bail, doc};

@@ -3,7 +3,7 @@
 use super::explain::Subject;
 use crate::Context;
 use crate::plans::trial_document;
-use nestor_exec::multi_plan::Tried;
+use nestor_exec::plan_cache::Tried;
 use nestor_exec::{Batch, MultiPlan};
 use nestor_model::{Result, Value};
 use nestor_planner::PlanNode;

@@ -1,7 +1,7 @@
 //! Window functions over one partition.
 
 use super::frame::{Frame, Frames};
-use super::sliding::{SlidingCovariance, SlidingExtremum};
+use super::sliding::{SlidingCovariance, SlidingExtremum, divide};
 use super::value_at;
 use crate::interrupt::Interrupt;
 use crate::pipeline::row_store::RowStore;
@@ -351,13 +351,6 @@ fn x_of(value: &Value) -> Result<Num> {
                 value.bson_type().alias()
             ))
         }),
-    }
-}
-
-pub(super) fn divide(a: Num, b: Num) -> Num {
-    match (a, b) {
-        (Num::Decimal(_), _) | (_, Num::Decimal(_)) => Num::Decimal(a.to_decimal().div(b.to_decimal())),
-        _ => Num::Double(a.to_f64() / b.to_f64()),
     }
 }
 

@@ -1,6 +1,5 @@
 //! Functions that follow a window as it moves on, instead of looking at all of its rows each time.
 
-use super::compute::divide;
 use super::frame::Frame;
 use nestor_model::Value;
 use nestor_model::number::Num;
@@ -187,6 +186,14 @@ impl Covariance {
             (_, _, Some(sum)) => sum.into(),
             _ => divide(total(&self.moment), number(divisor)).into(),
         }
+    }
+}
+
+/// The quotient: a decimal when either is one, else a double.
+pub(super) fn divide(a: Num, b: Num) -> Num {
+    match (a, b) {
+        (Num::Decimal(_), _) | (_, Num::Decimal(_)) => Num::Decimal(a.to_decimal().div(b.to_decimal())),
+        _ => Num::Double(a.to_f64() / b.to_f64()),
     }
 }
 

@@ -32,23 +32,23 @@ impl Default for Tuning {
 
 impl Tuning {
     /// Units of work of a trial over a collection of so many documents.
-    pub(super) fn works_max(&self, documents: i64) -> u64 {
+    pub(crate) fn works_max(&self, documents: i64) -> u64 {
         self.works_min.max((documents as f64 * self.documents_share) as u64)
     }
 
     /// Rows that are enough for a query with this limit.
-    pub(super) fn rows_max(&self, limit: Option<u64>) -> usize {
+    pub(crate) fn rows_max(&self, limit: Option<u64>) -> usize {
         let rows = limit.map_or(self.rows_max, |limit| limit.min(self.rows_max));
         usize::try_from(rows.max(1)).unwrap_or(usize::MAX)
     }
 
     /// Units of work that a plan may take that was cached with `works`.
-    pub(super) fn works_cached(&self, works: u64) -> u64 {
+    pub(crate) fn works_cached(&self, works: u64) -> u64 {
         (works as f64 * self.eviction_ratio) as u64
     }
 
     /// The figure of an inactive entry after a trial that took more.
-    pub(super) fn grown(&self, works: u64) -> u64 {
+    pub(crate) fn grown(&self, works: u64) -> u64 {
         ((works as f64 * self.works_growth) as u64).max(works.saturating_add(1))
     }
 }

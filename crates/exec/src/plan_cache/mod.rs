@@ -9,10 +9,13 @@
 //! Entries are of one collection with the indexes it had when they were made: when an index comes, goes, is hidden or
 //! becomes multikey, all of the collection's are forgotten at the next look.
 
-use super::Tuning;
-use super::trial::Tried;
+mod tuning;
+
+pub use tuning::Tuning;
+
 use crate::figures::Figures;
 use nestor_model::{DocRef, Document};
+use nestor_planner::rank::Performance;
 use nestor_planner::shape::Written;
 use nestor_planner::{FindQuery, PlanNode};
 use nestor_storage::{Catalog, Collection, CollectionId};
@@ -28,6 +31,21 @@ pub struct PlanCache {
     collections: Mutex<HashMap<CollectionId, Plans>>,
     counts: Counts,
     tuning: Mutex<Tuning>,
+}
+
+/// How a candidate did on trial.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    /// Which of the plans it was.
+    pub plan: usize,
+    /// Its score; `None` when it failed.
+    pub score: Option<f64>,
+    /// What it did.
+    pub done: Performance,
+    /// Time it took in microseconds.
+    pub micros: u64,
+    /// What its operators counted.
+    pub figures: Figures,
 }
 
 /// How often the cache was of use.
@@ -186,7 +204,7 @@ impl PlanCache {
     }
 
     /// Signature and works of the active entry under `key`.
-    pub(super) fn active(&self, collection: &Collection, key: u64) -> Option<(u64, u64)> {
+    pub(crate) fn active(&self, collection: &Collection, key: u64) -> Option<(u64, u64)> {
         let found = self.get(collection, key, true).filter(|found| found.is_active);
         let count = if found.is_some() {
             &self.counts.hits
@@ -215,7 +233,7 @@ impl PlanCache {
     }
 
     /// The plan of that entry did badly.
-    pub(super) fn deactivate(&self, collection: &Collection, key: u64) {
+    pub(crate) fn deactivate(&self, collection: &Collection, key: u64) {
         self.counts.replans.fetch_add(1, Relaxed);
         if let Some(entry) = current(&mut self.lock(), collection).and_then(|plans| plans.entries.get_mut(&key)) {
             entry.is_active = false;
@@ -223,7 +241,7 @@ impl PlanCache {
     }
 
     /// Takes note of a trial whose winner took `works` units. `decision` is made only if it is to be kept.
-    pub(super) fn put(
+    pub(crate) fn put(
         &self,
         collection: &Collection,
         catalog: &Catalog,
@@ -277,7 +295,7 @@ impl PlanCache {
     }
 
     /// Counts a trial.
-    pub(super) fn count_trial(&self, tried: &[Tried]) {
+    pub(crate) fn count_trial(&self, tried: &[Tried]) {
         let sum = |of: fn(&Tried) -> u64| tried.iter().map(of).sum::<u64>();
         self.counts.trials.fetch_add(1, Relaxed);
         self.counts.trial_works.fetch_add(sum(|t| t.done.works), Relaxed);
