@@ -67,6 +67,7 @@ impl Context<'_> {
             namespace: ns.clone(),
             server: self.service.state.clone(),
             collator: collator.cloned(),
+            rules: nestor_planner::rules::RULES,
         }
     }
 

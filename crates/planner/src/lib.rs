@@ -3,7 +3,8 @@
 //! Reading order: [`plan`] (the tree), [`kind`] (what its nodes do), [`find`] (what a query asks for), [`choose`] (the plans by which it could
 //! run), [`access`] (how indexes find documents), [`bounds`], [`interval`], [`catalog`] (what is known of indexes),
 //! [`kinds`] (of indexes), [`collation`] (what an index with a collation can do), [`rank`] (which plan did best in a trial),
-//! [`explain`] (plans as documents), [`shape`] (what queries have in common), [`pipeline`] (what of a pipeline a find can do).
+//! [`explain`] (plans as documents), [`shape`] (what queries have in common), [`pipeline`] (pipelines as plans), [`rules`] (how pipelines are
+//! rewritten).
 
 pub mod access;
 pub mod bounds;
@@ -19,6 +20,7 @@ pub mod kinds;
 pub mod pipeline;
 pub mod plan;
 pub mod rank;
+pub mod rules;
 pub mod shape;
 
 pub use catalog::{IndexInfo, Indexes};

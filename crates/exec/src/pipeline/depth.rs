@@ -7,6 +7,7 @@ use crate::batch::Batch;
 use crate::operator::{BoxOperator, Operator, Report, Step};
 use crate::row::RowDoc;
 use nestor_model::Result;
+use nestor_planner::pipeline::{StageNode, StageOp};
 use nestor_query::expr::check_depth;
 use nestor_query::stage::Stage;
 
@@ -19,7 +20,7 @@ pub(super) struct Unchecked(usize);
 
 impl Unchecked {
     /// Counts a stage, of which `node` is the operator.
-    pub(super) fn after(&mut self, stage: &Stage, node: BoxOperator) -> BoxOperator {
+    pub(super) fn after(&mut self, stage: &StageNode, node: BoxOperator) -> BoxOperator {
         self.0 += usize::from(deepens(stage));
         if self.0 < STAGES_MAX {
             return node;
@@ -29,11 +30,15 @@ impl Unchecked {
     }
 }
 
-fn deepens(stage: &Stage) -> bool {
-    !matches!(
-        stage,
-        Stage::Match(_) | Stage::Sort(_) | Stage::Limit(_) | Stage::Skip(_) | Stage::Sample(_) | Stage::Source(_)
-    )
+fn deepens(stage: &StageNode) -> bool {
+    match &stage.op {
+        StageOp::TopSort { .. } => false,
+        StageOp::LookupUnwind(_) => true,
+        StageOp::Parsed(stage) => !matches!(
+            stage,
+            Stage::Match(_) | Stage::Sort(_) | Stage::Limit(_) | Stage::Skip(_) | Stage::Sample(_) | Stage::Source(_)
+        ),
+    }
 }
 
 /// Refuses rows that are nested too deep (15). To be put on top of pipelines whose rows go into those of others.

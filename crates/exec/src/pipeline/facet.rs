@@ -1,7 +1,7 @@
 //! `$facet`: several pipelines over the same rows, one document out.
 
 use super::depth::bounded;
-use super::{PipelineSource, build, build_probed, report};
+use super::{PipelineSource, build, build_probed, report, rewritten};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
@@ -47,7 +47,7 @@ impl FacetOp {
                 counters: Counters::default(),
             });
             let mut node = if batch.explains {
-                build_probed(&pipeline.stages, &pipeline.written, source, &self.context)?
+                build_probed(&rewritten(pipeline, &self.context), source, &self.context)?
             } else {
                 build(pipeline, source, &self.context)?
             };

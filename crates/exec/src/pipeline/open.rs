@@ -9,7 +9,8 @@ use crate::operator::BoxOperator;
 use crate::ops::Eof;
 use crate::plan_cache::Tried;
 use nestor_model::{Error, ErrorCode, Namespace, Result};
-use nestor_planner::pipeline::{group_scan, split};
+use nestor_planner::pipeline::{StageNode, group_scan, into_find};
+use nestor_planner::rules::{Rule, rewrite};
 use nestor_planner::{FindQuery, Hint, PlanNode, candidates, shape};
 use nestor_query::Scope;
 use nestor_query::collation::Collator;
@@ -30,6 +31,8 @@ pub struct PipelineSource {
     pub server: Arc<dyn ServerState>,
     /// What the operation's strings compare by.
     pub collator: Option<Collator>,
+    /// What pipelines are rewritten by: [`RULES`](nestor_planner::rules::RULES), except in tests of them.
+    pub rules: &'static [Rule],
 }
 
 impl PipelineSource {
@@ -39,6 +42,7 @@ impl PipelineSource {
             namespace,
             server: self.server.clone(),
             collator: self.collator.clone(),
+            rules: self.rules,
         }
     }
 }
@@ -116,11 +120,8 @@ struct Prepared {
     query: FindQuery,
     /// The plans of the find: one made for the `$group` after it, or its own candidates.
     plans: Vec<PlanNode>,
-    /// All stages, those of views first.
-    stages: Vec<Stage>,
-    written: Vec<Written>,
-    /// How many of them the plan does.
-    done: usize,
+    /// The stages that stay on top of it.
+    stages: Vec<StageNode>,
     /// Whether the indexes were restricted.
     restricted: bool,
 }
@@ -137,8 +138,10 @@ impl Prepared {
         restrict: Restrict<'_>,
         context: &PipelineSource,
     ) -> Result<Self> {
-        let all: Vec<Stage> = resolved.stages.into_iter().chain(stages.iter().cloned()).collect();
-        let (mut query, done) = split(&all);
+        let mut stages = StageNode::all(stages, written);
+        stages.splice(0..0, StageNode::all(&resolved.stages, &resolved.written));
+        rewrite(&mut stages, context.rules);
+        let mut query = into_find(&mut stages);
         query.collation.clone_from(&context.collator);
         hint.apply(&mut query);
         let restricted = restrict(&resolved.namespace, &mut query);
@@ -147,7 +150,7 @@ impl Prepared {
                 let indexes = indexes(collection)?;
                 let unlimited = query.limit.is_none() && query.skip == 0;
                 let free = unlimited && !restricted && *hint == Hint::default();
-                let loose = match all.get(done) {
+                let loose = match stages.first().and_then(StageNode::parsed) {
                     Some(Stage::Group(group)) if free => {
                         let order = query.sort.as_deref();
                         group_scan(&query.filter, order, group, query.collation.as_ref(), indexes)
@@ -161,16 +164,12 @@ impl Prepared {
             }
             None => Vec::new(),
         };
-        let mut of_views = resolved.written;
-        of_views.extend_from_slice(written);
         Ok(Self {
             context: context.on(resolved.namespace),
             collection: resolved.collection,
             query,
             plans,
-            stages: all,
-            written: of_views,
-            done,
+            stages,
             restricted,
         })
     }
@@ -196,7 +195,7 @@ pub fn plan_stages(
     let resolved = resolve(namespace, view, context.collator.as_ref())?;
     let mut prepared = Prepared::new(resolved, stages, &[], hint, restrict, context)?;
     let source = prepared.source()?;
-    build_stages(&prepared.stages[prepared.done..], source, &prepared.context)
+    build_stages(&prepared.stages, source, &prepared.context)
 }
 
 /// A pipeline that is explained.
@@ -229,7 +228,6 @@ pub fn explain_stages(
 ) -> Result<Explained> {
     let resolved = resolve_keeping(namespace, batch.view, context.collator.as_ref(), true)?;
     let prepared = Prepared::new(resolved, &pipeline.stages, &pipeline.written, hint, restrict, context)?;
-    let (stages, written) = (&prepared.stages[prepared.done..], &prepared.written[prepared.done..]);
     let (mut plans, mut tried) = (Vec::new(), Vec::new());
     let source: BoxOperator = match &prepared.collection {
         Some(collection) => {
@@ -241,9 +239,9 @@ pub fn explain_stages(
         }
         None => Box::new(Eof::default()),
     };
-    let root = build_probed(stages, written, source, &prepared.context)?;
+    let root = build_probed(&prepared.stages, source, &prepared.context)?;
     Ok(Explained {
-        stages: stages.len(),
+        stages: prepared.stages.len(),
         namespace: prepared.context.namespace,
         query: prepared.query,
         plans,
@@ -274,7 +272,8 @@ pub fn open(
     if !through_views {
         return Ok(source);
     }
-    let mut stages = resolved.stages;
-    stages.extend(filter.map(Stage::Match));
+    let mut stages = StageNode::all(&resolved.stages, &[]);
+    stages.extend(filter.map(StageNode::matching));
+    rewrite(&mut stages, context.rules);
     Ok(bounded(build_stages(&stages, source, &context.on(resolved.namespace))?))
 }

@@ -14,6 +14,7 @@
 //! [`Projection::apply`] does everything.
 
 mod apply;
+mod effect;
 mod find_only;
 mod parse;
 mod raw;
@@ -21,6 +22,7 @@ mod raw;
 mod tests;
 mod tree;
 
+pub use effect::Effect;
 pub use find_only::Slice;
 
 use crate::expr::{Deps, Expr};

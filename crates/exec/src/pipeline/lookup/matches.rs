@@ -9,10 +9,11 @@ use crate::operator::{BoxOperator, Step};
 use crate::ops::{Eof, Filter, Values};
 use crate::pipeline::depth::bounded;
 use crate::pipeline::hash_join::JoinTable;
-use crate::pipeline::{PipelineSource, build_stages, open, resolve};
+use crate::pipeline::{PipelineSource, build_stages, open, resolve, rewritten};
 use crate::reads::Reads;
 use nestor_model::{DocRef, Document, Namespace, Path, PathPart, Result, Value, ValueRef, doc};
 use nestor_planner::NodeKind;
+use nestor_planner::pipeline::StageNode;
 use nestor_query::accumulator::value_bytes;
 use nestor_query::collation::Collator;
 use nestor_query::env::Env;
@@ -31,6 +32,8 @@ pub(super) struct Finder {
     context: PipelineSource,
     /// A condition on the matches beside those of the stage.
     filter: Option<Arc<MatchExpr>>,
+    /// The pipeline of the stage as it is best done.
+    stages: Vec<StageNode>,
     strategy: Strategy,
     /// What was read for it, counted for explain only.
     pub(super) reads: Reads,
@@ -66,6 +69,7 @@ impl Matches {
 impl Finder {
     pub(super) fn new(lookup: Arc<Lookup>, filter: Option<Arc<MatchExpr>>, context: PipelineSource) -> Self {
         Self {
+            stages: rewritten(&lookup.pipeline, &context),
             lookup,
             context,
             filter,
@@ -182,7 +186,7 @@ impl Finder {
             true => Some(Box::new(batch.op.with_vars(self.variables(outer, batch)?))),
             false => None,
         };
-        let mut stages = self.lookup.pipeline.stages.as_slice();
+        let mut stages = self.stages.as_slice();
         // What is to be found by the filter can be found by an index, unless stages stand between.
         let filter = self.filter.clone();
         let (within, after) = if stages.is_empty() {

@@ -5,7 +5,7 @@ mod matches;
 mod unwinding;
 
 pub(super) use matches::one_field;
-pub(super) use unwinding::{LookupUnwindOp, absorb};
+pub(super) use unwinding::LookupUnwindOp;
 
 use super::PipelineSource;
 use crate::batch::Batch;

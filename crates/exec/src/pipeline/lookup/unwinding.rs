@@ -8,9 +8,9 @@ use crate::pipeline::PipelineSource;
 use crate::row::{Row, RowDoc};
 use nestor_model::{Array, Document, Result, Value};
 use nestor_planner::NodeKind;
+use nestor_planner::pipeline::LookupUnwind;
 use nestor_query::env::DocMeta;
-use nestor_query::matcher::MatchExpr;
-use nestor_query::stage::{Lookup, Unwind};
+use nestor_query::stage::Unwind;
 use std::sync::Arc;
 
 /// Gives a row for each match of each row.
@@ -33,47 +33,12 @@ struct Current {
     at: i64,
 }
 
-/// The part of a `$match` behind the two stages that is a condition on the matches only, as one, and what is left.
-/// Nothing when a document may go out without a match, or with a position among all matches.
-pub(in crate::pipeline) fn absorb(
-    lookup: &Lookup,
-    unwind: &Unwind,
-    filter: &MatchExpr,
-) -> Option<(Arc<MatchExpr>, Option<Arc<MatchExpr>>)> {
-    if unwind.preserves_empty() || unwind.index().is_some() {
-        return None;
-    }
-    let all = match filter {
-        MatchExpr::And(all) => all.as_slice(),
-        one => std::slice::from_ref(one),
-    };
-    let (mut of_matches, mut rest) = (Vec::new(), Vec::new());
-    for condition in all {
-        match condition.within(&lookup.as_path) {
-            Some(inner) => of_matches.push(inner),
-            None => rest.push(condition.clone()),
-        }
-    }
-    if of_matches.is_empty() {
-        return None;
-    }
-    let rest = (!rest.is_empty()).then(|| Arc::new(MatchExpr::And(rest).normalize()));
-    Some((Arc::new(MatchExpr::And(of_matches).normalize()), rest))
-}
-
 impl LookupUnwindOp {
-    /// `filter` is a condition on the matches.
-    pub(in crate::pipeline) fn new(
-        input: BoxOperator,
-        lookup: Arc<Lookup>,
-        unwind: Arc<Unwind>,
-        filter: Option<Arc<MatchExpr>>,
-        context: PipelineSource,
-    ) -> Self {
+    pub(in crate::pipeline) fn new(input: BoxOperator, join: &LookupUnwind, context: PipelineSource) -> Self {
         Self {
             input,
-            finder: Finder::new(lookup, filter, context),
-            unwind,
+            finder: Finder::new(join.lookup.clone(), join.filter.clone(), context),
+            unwind: join.unwind.clone(),
             current: None,
             counters: Counters::default(),
         }

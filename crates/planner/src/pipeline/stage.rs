@@ -1,0 +1,162 @@
+//! Stages of a logical plan.
+
+use nestor_model::{Document, Value, ValueRef, doc};
+use nestor_query::expr::Deps;
+use nestor_query::matcher::MatchExpr;
+use nestor_query::sort::SortSpec;
+use nestor_query::stage::{Lookup, Stage, Unwind, Written};
+use std::sync::Arc;
+
+/// A stage, and how it was written.
+#[derive(Clone, Debug)]
+pub struct StageNode {
+    /// What it does.
+    pub op: StageOp,
+    /// What it was parsed from, or the first of the stages it is made of; only plans that are explained have it.
+    pub written: Option<Written>,
+}
+
+/// What a stage of a plan does.
+#[derive(Clone, Debug)]
+pub enum StageOp {
+    /// As it was parsed.
+    Parsed(Stage),
+    /// `$sort` of which only the first rows are wanted.
+    TopSort {
+        /// The order.
+        spec: Arc<SortSpec>,
+        /// How many rows, at least 1.
+        limit: u64,
+    },
+    /// `$lookup` whose array is unwound at once.
+    LookupUnwind(Arc<LookupUnwind>),
+}
+
+/// A join that gives a row for each match and never makes the array of them.
+#[derive(Clone, Debug)]
+pub struct LookupUnwind {
+    /// The join.
+    pub lookup: Arc<Lookup>,
+    /// The `$unwind` of its array.
+    pub unwind: Arc<Unwind>,
+    /// A condition on the matches, as documents of their own.
+    pub filter: Option<Arc<MatchExpr>>,
+}
+
+impl StageNode {
+    /// A stage as it was parsed.
+    pub fn of(stage: Stage) -> Self {
+        Self {
+            op: StageOp::Parsed(stage),
+            written: None,
+        }
+    }
+
+    /// The stages of a pipeline; `written` is of the same length, or empty.
+    pub fn all(stages: &[Stage], written: &[Written]) -> Vec<Self> {
+        debug_assert!(
+            written.is_empty() || written.len() == stages.len(),
+            "each stage was written or none"
+        );
+        let nodes = stages.iter().enumerate().map(|(at, stage)| Self {
+            op: StageOp::Parsed(stage.clone()),
+            written: written.get(at).cloned(),
+        });
+        nodes.collect()
+    }
+
+    /// A `$match`.
+    pub fn matching(filter: Arc<MatchExpr>) -> Self {
+        Self::of(Stage::Match(filter))
+    }
+
+    /// The stage, when it is one as it was parsed.
+    pub fn parsed(&self) -> Option<&Stage> {
+        match &self.op {
+            StageOp::Parsed(stage) => Some(stage),
+            _ => None,
+        }
+    }
+
+    /// The condition of a `$match`.
+    pub fn filter(&self) -> Option<&Arc<MatchExpr>> {
+        match self.parsed() {
+            Some(Stage::Match(filter)) => Some(filter),
+            _ => None,
+        }
+    }
+
+    /// The stage as explain prints it; empty when neither its operation nor its text tells.
+    pub fn shown(&self) -> Document {
+        match (&self.op, &self.written) {
+            (StageOp::TopSort { spec, limit }, _) => {
+                doc! { "$sort": doc! { "sortKey": spec.serialize(), "limit": *limit as i64 } }
+            }
+            (StageOp::LookupUnwind(join), written) => join.shown(written.as_ref()),
+            (StageOp::Parsed(stage), Some(written)) => stage.serialize(written),
+            // Rules make conditions, limits and skips that nobody wrote.
+            (StageOp::Parsed(stage), None) => stage.serialize(&Written {
+                name: "",
+                value: Value::Null,
+            }),
+        }
+    }
+
+    /// Whether the stage asks for the key that a sort attached.
+    pub fn reads_sort_key(&self) -> bool {
+        let mut deps = Deps::default();
+        match self.parsed() {
+            Some(Stage::Project { projection, .. }) => projection.dependencies(&mut deps),
+            Some(Stage::ReplaceRoot(expr)) => expr.dependencies(&mut deps),
+            Some(Stage::Group(group)) => {
+                group.id.dependencies(&mut deps);
+                for field in &group.fields {
+                    field
+                        .accumulator
+                        .visit(&mut |expr| expr.dependencies(&mut deps), &mut |_| {});
+                }
+            }
+            _ => {}
+        }
+        deps.metadata.contains("sortKey")
+    }
+
+    /// False for stages that certainly do not ask for the key that a sort attached.
+    pub fn may_read_sort_key(&self) -> bool {
+        match self.parsed() {
+            Some(Stage::Project { .. } | Stage::ReplaceRoot(_) | Stage::Group(_)) => self.reads_sort_key(),
+            Some(Stage::Match(filter)) => !matches!(**filter, MatchExpr::Leaf(_)),
+            Some(Stage::Sort(_) | Stage::Limit(_) | Stage::Skip(_) | Stage::Sample(_) | Stage::Unwind(_)) => false,
+            None if matches!(self.op, StageOp::TopSort { .. }) => false,
+            _ => true,
+        }
+    }
+
+    /// Whether each row that comes in goes out as one row, in the same order, whatever the other rows are.
+    pub fn is_row_by_row(&self) -> bool {
+        matches!(
+            self.parsed(),
+            Some(Stage::Project { .. } | Stage::ReplaceRoot(_) | Stage::Lookup(_) | Stage::GraphLookup(_))
+        )
+    }
+}
+
+impl LookupUnwind {
+    fn shown(&self, written: Option<&Written>) -> Document {
+        let mut spec = match written.map(|written| &written.value) {
+            Some(Value::Document(spec)) => spec.clone(),
+            _ => Document::new(),
+        };
+        if let Some(filter) = &self.filter {
+            let stages = spec.get("pipeline").and_then(ValueRef::as_array);
+            let mut stages: Vec<Value> = stages.into_iter().flatten().map(ValueRef::to_value).collect();
+            stages.push(doc! { "$match": filter.serialize() }.into());
+            spec.set("pipeline", Value::from(stages));
+        }
+        let mut unwinding = self.unwind.serialize();
+        unwinding.remove("path");
+        unwinding.set("preserveNullAndEmptyArrays", Value::Bool(self.unwind.preserves_empty()));
+        spec.push("unwinding", unwinding);
+        doc! { "$lookup": spec }
+    }
+}
