@@ -107,7 +107,7 @@ fn ways(query: &FindQuery, indexes: &Indexes) -> Vec<PlanNode> {
     found.sort_by_key(|f| std::cmp::Reverse(f.score));
     let mut plans: Vec<PlanNode> = found
         .into_iter()
-        .map(|f| finish(query, cover(f.node, query), f.ordered))
+        .map(|f| finish(query, cover(f.node, query, f.ordered), f.ordered))
         .collect();
     if plans.is_empty() && query.allowed.is_some() && query.any_otherwise {
         let free = FindQuery {
@@ -299,14 +299,15 @@ fn scan_node(access: &IndexAccess, bounds: IndexBounds, forward: bool) -> PlanNo
 /// Parts that are one value each do not disturb the order; a path that ran through arrays has no single key to be
 /// in order by.
 pub fn order(access: &IndexAccess, spec: &SortSpec) -> Option<bool> {
-    order_after(access, &access.bounds, spec)
+    order_within(&access.index, &access.bounds, spec)
 }
 
-fn order_after(access: &IndexAccess, bounds: &IndexBounds, spec: &SortSpec) -> Option<bool> {
+/// As [`order()`], of the entries of an index within bounds.
+pub(crate) fn order_within(index: &IndexInfo, bounds: &IndexBounds, spec: &SortSpec) -> Option<bool> {
     let mut forward: Option<bool> = None;
     let mut at = 0;
-    let parts = &access.index.parts;
-    let agrees = |at: usize| agrees(&access.index, bounds, at, spec.collator());
+    let parts = &index.parts;
+    let agrees = |at: usize| agrees(index, bounds, at, spec.collator());
     for wanted in spec.parts() {
         let SortBy::Path(path) = &wanted.by else {
             return None;
@@ -371,7 +372,7 @@ fn explode(access: &IndexAccess, spec: &SortSpec) -> Option<PlanNode> {
     if scans.len() < 2 {
         return None;
     }
-    let forward = order_after(access, &scans[0], spec)?;
+    let forward = order_within(&access.index, &scans[0], spec)?;
     let inputs = scans
         .into_iter()
         .map(|bounds| scan_node(access, bounds, forward))
@@ -386,8 +387,9 @@ fn explode(access: &IndexAccess, spec: &SortSpec) -> Option<PlanNode> {
     })
 }
 
-/// Leaves out the fetch when the index has every field that the projection keeps.
-fn cover(node: PlanNode, query: &FindQuery) -> PlanNode {
+/// Leaves out the fetch when the index has every field that the projection keeps, and every field that rows which do not
+/// come in order are sorted by.
+fn cover(node: PlanNode, query: &FindQuery, ordered: bool) -> PlanNode {
     let PlanNode::Fetch { input, filter: None } = node else {
         return node;
     };
@@ -397,7 +399,11 @@ fn cover(node: PlanNode, query: &FindQuery) -> PlanNode {
     let paths = query.projection.as_ref().and_then(|p| p.included_paths());
     let covered = match (&*input, paths) {
         (PlanNode::IndexScan(scan), Some(paths)) => {
-            paths.iter().all(|path| tells(scan, path)) && !reads_sort_key_of(query)
+            let sorted = query
+                .sort
+                .as_ref()
+                .is_none_or(|spec| ordered || tells_order(scan, spec));
+            sorted && paths.iter().all(|path| tells(scan, path)) && !reads_sort_key_of(query)
         }
         _ => false,
     };
@@ -421,6 +427,14 @@ pub fn tells(scan: &IndexScan, path: &str) -> bool {
             && (index.collation.is_none() || excludes_collatable(list))
     });
     part_tells && index.kind.covers() && !index.is_multikey()
+}
+
+/// Whether the entries of a scan tell the exact values of all paths that a sort is by.
+pub(crate) fn tells_order(scan: &IndexScan, spec: &SortSpec) -> bool {
+    spec.parts().iter().all(|part| match &part.by {
+        SortBy::Path(path) => tells(scan, path.as_str()),
+        SortBy::Meta(_) => false,
+    })
 }
 
 /// A plan whose rows are only counted: entries that prove the whole filter need no documents.
