@@ -43,7 +43,11 @@ pub fn plan_document(plan: &PlanNode) -> Document {
         | PlanNode::ReturnKey { .. }
         | PlanNode::Covered { .. }
         | PlanNode::Or { .. }
-        | PlanNode::Count { .. } => {}
+        | PlanNode::Count { .. }
+        | PlanNode::Find(_)
+        | PlanNode::Made { .. }
+        | PlanNode::Given
+        | PlanNode::Pipeline(_) => {}
     }
     let inputs: Vec<Value> = plan
         .inputs()
@@ -51,7 +55,7 @@ pub fn plan_document(plan: &PlanNode) -> Document {
         .map(|input| plan_document(input).into())
         .collect();
     match (plan, inputs.len()) {
-        (PlanNode::Or { .. } | PlanNode::SortMerge { .. }, _) => out.push("inputStages", inputs),
+        (PlanNode::Or { .. } | PlanNode::SortMerge { .. } | PlanNode::Find(_), _) => out.push("inputStages", inputs),
         (_, 0) => {}
         _ => out.push("inputStage", inputs.into_iter().next()),
     }

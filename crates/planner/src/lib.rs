@@ -1,14 +1,15 @@
 //! Query and catalog snapshot to a checked plan tree and its explain form; pure.
 //!
-//! Reading order: [`plan`] (the tree), [`kind`] (what its nodes do), [`find`] (what a query asks for), [`choose`] (the plans by which it could
-//! run), [`access`] (how indexes find documents), [`bounds`], [`interval`], [`catalog`] (what is known of indexes),
-//! [`kinds`] (of indexes), [`collation`] (what an index with a collation can do), [`rank`] (which plan did best in a trial),
-//! [`explain`] (plans as documents), [`shape`] (what queries have in common), [`pipeline`] (pipelines as plans), [`rules`] (how pipelines are
-//! rewritten).
+//! Reading order: [`plan`] (the tree), [`kind`] (what its nodes do), [`find`] (what a query asks for), [`choose`] (the
+//! plans by which it could run), [`access`] (how indexes find documents), [`bounds`], [`interval`], [`catalog`] (what is
+//! known of indexes), [`kinds`] (of indexes), [`collation`] (what an index with a collation can do), [`rank`] (which plan did best in a trial),
+//! [`pipeline`] (pipelines as plans, through views), [`rules`] (how pipelines are rewritten), [`check`] (no plan runs
+//! unchecked), [`explain`] (plans as documents), [`shape`] (what queries have in common).
 
 pub mod access;
 pub mod bounds;
 pub mod catalog;
+pub mod check;
 pub mod choose;
 pub mod collation;
 pub mod explain;

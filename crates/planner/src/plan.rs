@@ -2,8 +2,10 @@
 
 use crate::access::IndexBounds;
 use crate::catalog::IndexInfo;
+use crate::find::FindQuery;
 use crate::kind::NodeKind;
-use nestor_model::{Str, Value};
+use crate::pipeline::StageNode;
+use nestor_model::{Namespace, Str, Value};
 use nestor_query::matcher::MatchExpr;
 use nestor_query::projection::Projection;
 use nestor_query::sort::SortSpec;
@@ -99,6 +101,53 @@ pub enum PlanNode {
         /// Name of the field.
         field: Str,
     },
+    /// A find on a collection, which will run by one of several plans.
+    Find(Box<FindPlan>),
+    /// Documents that a stage makes of nothing stored: `$documents`, and the stages that read the server's own state.
+    Made {
+        /// The stage.
+        stage: StageNode,
+        /// What it was asked on, views resolved; `None` inside `$facet`, where that is what the outer pipeline reads.
+        namespace: Option<Namespace>,
+    },
+    /// The rows that whoever runs the tree puts in here: those that `$facet` collected.
+    Given,
+    /// Stages on top of a source.
+    Pipeline(Box<PipelinePlan>),
+}
+
+/// A find on a collection: what is asked for, and the plans that give it.
+#[derive(Clone, Debug)]
+pub struct FindPlan {
+    /// The collection.
+    pub namespace: Namespace,
+    /// What is asked for.
+    pub query: FindQuery,
+    /// The plans between which is chosen when it runs, best guess first: none when a hint leaves none, and none when there is no
+    /// collection, which is as good as an empty one.
+    pub plans: Vec<PlanNode>,
+    /// Whether the query was restricted to some of the indexes.
+    pub restricted: bool,
+}
+
+/// Stages on top of a source. They are a list and no nest of nodes because there may be thousands of them.
+#[derive(Clone, Debug)]
+pub struct PipelinePlan {
+    /// Where rows come from.
+    pub source: PlanNode,
+    /// What is done with them, in order; at least one stage.
+    pub stages: Vec<StagePlan>,
+}
+
+/// A stage of a plan.
+#[derive(Clone, Debug)]
+pub struct StagePlan {
+    /// What it does.
+    pub node: StageNode,
+    /// A sort attaches its key to the rows, because somebody behind it may ask for that.
+    pub keep_sort_key: bool,
+    /// The pipelines of a `$facet` by their fields; each reads [`PlanNode::Given`].
+    pub facets: Vec<(Str, PlanNode)>,
 }
 
 /// A scan of a collection.
@@ -164,10 +213,11 @@ pub struct IdLookup {
 }
 
 impl PlanNode {
-    /// The node's inputs.
+    /// The node's inputs; of a find its plans.
     pub fn inputs(&self) -> Vec<&PlanNode> {
         match self {
             Self::Or { inputs } | Self::SortMerge { inputs, .. } => inputs.iter().collect(),
+            Self::Find(find) => find.plans.iter().collect(),
             _ => self.input().into_iter().collect(),
         }
     }
@@ -176,7 +226,9 @@ impl PlanNode {
     pub fn input(&self) -> Option<&PlanNode> {
         match self {
             Self::Eof | Self::CollScan(_) | Self::IdLookup(_) | Self::IndexScan(_) => None,
-            Self::Or { .. } | Self::SortMerge { .. } => None,
+            Self::Made { .. } | Self::Given => None,
+            Self::Or { .. } | Self::SortMerge { .. } | Self::Find(_) => None,
+            Self::Pipeline(pipeline) => Some(&pipeline.source),
             Self::Fetch { input, .. }
             | Self::Covered { input, .. }
             | Self::Filter { input, .. }
@@ -207,6 +259,13 @@ impl PlanNode {
             Self::Project { projection, .. } => NodeKind::of_projection(projection),
             Self::ReturnKey { .. } => NodeKind::ReturnKey,
             Self::Count { .. } => NodeKind::Count,
+            Self::Find(_) => NodeKind::MultiPlan,
+            Self::Made { .. } => NodeKind::Documents,
+            Self::Given => NodeKind::QueuedData,
+            Self::Pipeline(pipeline) => match pipeline.stages.last() {
+                Some(stage) => stage.node.kind(),
+                None => pipeline.source.kind(),
+            },
         }
     }
 
@@ -221,6 +280,8 @@ impl PlanNode {
             Self::IndexScan(scan) => scan.purpose = ScanPurpose::Keys,
             Self::Or { inputs } | Self::SortMerge { inputs, .. } => inputs.iter_mut().for_each(Self::keep_keys),
             Self::Eof | Self::CollScan(_) | Self::IdLookup(_) => {}
+            // These are no part of a find's plans.
+            Self::Find(_) | Self::Made { .. } | Self::Given | Self::Pipeline(_) => {}
             Self::Fetch { input, .. }
             | Self::Covered { input, .. }
             | Self::Filter { input, .. }

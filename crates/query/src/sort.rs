@@ -12,7 +12,7 @@ use nestor_model::{DocRef, Document, Error, ErrorCode, Path, Result, Value, Valu
 use std::cmp::Ordering;
 
 /// One part of a sort.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct SortPart {
     /// What is compared.
     pub by: SortBy,
@@ -21,7 +21,7 @@ pub struct SortPart {
 }
 
 /// What a part of a sort compares.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum SortBy {
     /// The field at a path.
     Path(Path),
@@ -116,6 +116,11 @@ impl SortSpec {
             }
         }
         out
+    }
+
+    /// Whether both put all rows in the same order.
+    pub fn is_same_order(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other) || (self.parts == other.parts && self.collator == other.collator)
     }
 
     /// The parts, at least one.

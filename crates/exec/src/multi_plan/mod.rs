@@ -15,6 +15,7 @@ use crate::operator::{BoxOperator, Choice, Counters, Operator, Report, Step};
 use crate::plan_cache::{CreatedFrom, Decision, Tried, Tuning};
 use crate::row::Row;
 use nestor_model::{Error, ErrorCode, Result};
+use nestor_planner::check::{Wanted, check_find};
 use nestor_planner::find::no_plan;
 use nestor_planner::rank::{CANDIDATES_MAX, plan_cache_key, signature};
 use nestor_planner::shape::{Written, plan_shape_hash};
@@ -28,11 +29,24 @@ use trial::{Candidate, Trial, Turn};
 ///
 /// Error: 291 when a hint leaves no plan.
 pub fn find(query: &FindQuery, written: Written<'_>, collection: &Arc<Collection>) -> Result<BoxOperator> {
-    run_one_of(candidates(query, indexes(collection)?), query, written, collection)
+    let plans = candidates(query, indexes(collection)?);
+    run_one_of(plans, Wanted::Documents, query, written, collection)
 }
 
-/// As [`find`], with plans made of the query's candidates.
+/// As [`find`], with plans made of the query's candidates for what is wanted.
 pub fn run_one_of(
+    plans: Vec<PlanNode>,
+    wanted: Wanted,
+    query: &FindQuery,
+    written: Written<'_>,
+    collection: &Arc<Collection>,
+) -> Result<BoxOperator> {
+    check_find(query, &plans, wanted)?;
+    run_checked(plans, query, written, collection)
+}
+
+/// As [`run_one_of`], with plans that were checked.
+pub(crate) fn run_checked(
     plans: Vec<PlanNode>,
     query: &FindQuery,
     written: Written<'_>,

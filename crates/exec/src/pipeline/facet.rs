@@ -1,19 +1,20 @@
 //! `$facet`: several pipelines over the same rows, one document out.
 
 use super::depth::bounded;
-use super::{PipelineSource, build, build_probed, report, rewritten};
+use super::lower::{lower, lower_probed};
+use super::{PipelineSource, report};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
-use nestor_model::{Array, Document, Error, ErrorCode, Result, Value, doc};
-use nestor_planner::NodeKind;
-use nestor_query::stage::Facet;
+use nestor_model::{Array, Document, Error, ErrorCode, Result, Str, Value, doc};
+use nestor_planner::{NodeKind, PlanNode};
 use std::sync::Arc;
 
 /// Collects the input, then runs each pipeline over it.
 pub(super) struct FacetOp {
     input: BoxOperator,
-    facet: Arc<Facet>,
+    /// Plans over the rows, by their fields.
+    pipelines: Vec<(Str, PlanNode)>,
     context: PipelineSource,
     rows: Vec<Row>,
     held: usize,
@@ -24,10 +25,10 @@ pub(super) struct FacetOp {
 }
 
 impl FacetOp {
-    pub(super) fn new(input: BoxOperator, facet: Arc<Facet>, context: PipelineSource) -> Self {
+    pub(super) fn new(input: BoxOperator, pipelines: Vec<(Str, PlanNode)>, context: PipelineSource) -> Self {
         Self {
             input,
-            facet,
+            pipelines,
             context,
             rows: Vec::new(),
             held: 0,
@@ -38,18 +39,18 @@ impl FacetOp {
     }
 
     fn run(&mut self, rows: &Arc<Vec<Row>>, batch: &mut Batch<'_>) -> Result<Document> {
-        let mut out = Document::with_capacity(self.facet.pipelines.len());
+        let mut out = Document::with_capacity(self.pipelines.len());
         let mut bytes = 0;
-        for (name, pipeline) in &self.facet.clone().pipelines {
+        for (name, plan) in &self.pipelines {
             let source = Box::new(Replay {
                 rows: rows.clone(),
                 at: 0,
                 counters: Counters::default(),
             });
             let mut node = if batch.explains {
-                build_probed(&rewritten(pipeline, &self.context), source, &self.context)?
+                lower_probed(plan, source, &self.context)?
             } else {
-                build(pipeline, source, &self.context)?
+                lower(plan, Some(source), batch.view, &self.context)?
             };
             node = bounded(node);
             let mut items = Vec::new();

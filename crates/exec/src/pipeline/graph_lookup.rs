@@ -2,7 +2,7 @@
 
 use super::hash_join::collect;
 use super::lookup::{one_field, set_path};
-use super::{PipelineSource, open};
+use super::{PipelineSource, open_matching};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Each, EachRow, Report, Step};
 use crate::reads::Reads;
@@ -103,7 +103,7 @@ impl Search {
             filter = MatchExpr::And(vec![filter, restrict.clone()]);
         }
         let filter = Arc::new(filter.normalize());
-        let mut source = open(&self.graph.from, Some(filter), batch.view, &self.context)?;
+        let mut source = open_matching(&self.graph.from, filter, batch.view, &self.context)?;
         let mut inner = batch.within(batch.op);
         let mut rows = Vec::new();
         loop {

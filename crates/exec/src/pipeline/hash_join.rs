@@ -25,6 +25,11 @@ impl JoinTable {
         }
     }
 
+    /// The field by whose values documents are found.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Adds a document; returns the bytes held so far.
     pub(super) fn add(&mut self, doc: RowDoc) -> usize {
         let at = self.docs.len() as u32;

@@ -1,26 +1,23 @@
 //! Opening a namespace as the source of a pipeline: collections, views, and nothing at all.
 
+use super::ServerState;
 use super::depth::bounded;
-use super::{ServerState, build_probed, build_stages};
+use super::lower::{lower, lower_probed, parts};
 use crate::batch::Batch;
 use crate::catalog::{id_collation, indexes};
-use crate::multi_plan::{MultiPlan, find, run_one_of};
+use crate::multi_plan::MultiPlan;
 use crate::operator::BoxOperator;
 use crate::ops::Eof;
 use crate::plan_cache::Tried;
-use nestor_model::{Error, ErrorCode, Namespace, Result};
-use nestor_planner::pipeline::{StageNode, group_scan, into_find};
-use nestor_planner::rules::{Rule, rewrite};
-use nestor_planner::{FindQuery, Hint, PlanNode, candidates, shape};
-use nestor_query::Scope;
+use nestor_model::{Namespace, Result};
+use nestor_planner::pipeline::{self, Entry, Namespaces, PipelineQuery, Restrict, StageNode};
+use nestor_planner::rules::Rule;
+use nestor_planner::{FindQuery, Hint, Indexes, PlanNode};
 use nestor_query::collation::Collator;
 use nestor_query::matcher::MatchExpr;
-use nestor_query::stage::{ParseContext, Pipeline, Place, Stage, Written};
+use nestor_query::stage::{Pipeline, Stage};
 use nestor_storage::{Collection, View};
 use std::sync::Arc;
-
-/// Views on views at most.
-pub const VIEW_DEPTH_MAX: usize = 20;
 
 /// What stages need to open other sources.
 #[derive(Clone)]
@@ -47,140 +44,47 @@ impl PipelineSource {
     }
 }
 
-/// A namespace resolved through views: the collection at the bottom, if there is one, and the stages of
-/// the views over it, innermost first.
+/// What a snapshot of the database has, as the planner sees it.
+pub(super) struct Named<'v>(pub(super) &'v dyn View);
+
+impl Namespaces for Named<'_> {
+    fn entry(&self, namespace: &Namespace) -> Result<Entry<'_>> {
+        let Some(collection) = self.0.catalog().get(namespace) else {
+            return Ok(Entry::Nothing);
+        };
+        match &collection.options.view {
+            None => Ok(Entry::Collection),
+            Some(view) => Ok(Entry::View {
+                on: &view.on,
+                pipeline: view.pipeline.as_ref(),
+                collation: id_collation(collection)?,
+            }),
+        }
+    }
+
+    fn indexes(&self, namespace: &Namespace) -> Result<Option<&Indexes>> {
+        self.0.catalog().get(namespace).map(|c| indexes(c)).transpose()
+    }
+}
+
+/// A namespace resolved through views.
 pub struct Resolved {
     /// The namespace at the bottom.
     pub namespace: Namespace,
     /// Its collection, if it exists.
     pub collection: Option<Arc<Collection>>,
-    /// What the views do to it.
-    pub stages: Vec<Stage>,
-    /// How those were written, when that was asked for.
-    written: Vec<Written>,
+    /// What the views do to it, the innermost first.
+    pub stages: Vec<StageNode>,
 }
 
-/// Resolves a namespace through its views.
-///
-/// Errors: 165 when views are nested too deep, 167 when the collation of one is not the operation's.
+/// Resolves a namespace through its views. Errors as [`nestor_planner::pipeline::resolve`].
 pub fn resolve(namespace: &Namespace, view: &dyn View, collator: Option<&Collator>) -> Result<Resolved> {
-    resolve_keeping(namespace, view, collator, false)
-}
-
-fn resolve_keeping(
-    namespace: &Namespace,
-    view: &dyn View,
-    collator: Option<&Collator>,
-    keep_written: bool,
-) -> Result<Resolved> {
-    let mut namespace = namespace.clone();
-    let mut layers: Vec<Pipeline> = Vec::new();
-    loop {
-        let collection = view.catalog().collection(&namespace.db, &namespace.coll).cloned();
-        let definition = collection.as_deref().and_then(|c| c.options.view.as_ref());
-        let Some(definition) = definition else {
-            let (mut stages, mut written) = (Vec::new(), Vec::new());
-            for layer in layers.into_iter().rev() {
-                stages.extend(layer.stages);
-                written.extend(layer.written);
-            }
-            return Ok(Resolved {
-                namespace,
-                collection,
-                stages,
-                written,
-            });
-        };
-        if layers.len() >= VIEW_DEPTH_MAX {
-            return Err(Error::new(
-                ErrorCode::ViewDepthLimitExceeded,
-                format!("view depth too deep or view cycle detected; maximum depth is {VIEW_DEPTH_MAX}"),
-            ));
-        }
-        let own = collection.as_deref().map(id_collation).transpose()?.flatten();
-        if own.as_ref() != collator {
-            return Err(Error::new(
-                ErrorCode::OptionNotSupportedOnView,
-                format!("the collation of the operation is not that of the view {namespace}"),
-            ));
-        }
-        let base = Namespace::new(namespace.db.clone(), definition.on.clone());
-        let mut scope = Scope::new().with_collator(own);
-        let mut context = ParseContext::new(&mut scope, base.clone(), Place::View);
-        context.keep_written = keep_written;
-        layers.push(Pipeline::parse(definition.pipeline.as_ref(), &mut context)?);
-        namespace = base;
-    }
-}
-
-/// How a pipeline is read, views resolved: the find that does its first stages, and the stages that stay.
-struct Prepared {
-    collection: Option<Arc<Collection>>,
-    context: PipelineSource,
-    query: FindQuery,
-    /// The plans of the find: one made for the `$group` after it, or its own candidates.
-    plans: Vec<PlanNode>,
-    /// The stages that stay on top of it.
-    stages: Vec<StageNode>,
-    /// Whether the indexes were restricted.
-    restricted: bool,
-}
-
-/// Restricts the indexes that a query may use; true when it did.
-pub type Restrict<'r> = &'r dyn Fn(&Namespace, &mut FindQuery) -> bool;
-
-impl Prepared {
-    fn new(
-        resolved: Resolved,
-        stages: &[Stage],
-        written: &[Written],
-        hint: &Hint,
-        restrict: Restrict<'_>,
-        context: &PipelineSource,
-    ) -> Result<Self> {
-        let mut stages = StageNode::all(stages, written);
-        stages.splice(0..0, StageNode::all(&resolved.stages, &resolved.written));
-        rewrite(&mut stages, context.rules);
-        let mut query = into_find(&mut stages);
-        query.collation.clone_from(&context.collator);
-        hint.apply(&mut query);
-        let restricted = restrict(&resolved.namespace, &mut query);
-        let plans = match &resolved.collection {
-            Some(collection) => {
-                let indexes = indexes(collection)?;
-                let unlimited = query.limit.is_none() && query.skip == 0;
-                let free = unlimited && !restricted && *hint == Hint::default();
-                let loose = match stages.first().and_then(StageNode::parsed) {
-                    Some(Stage::Group(group)) if free => {
-                        let order = query.sort.as_deref();
-                        group_scan(&query.filter, order, group, query.collation.as_ref(), indexes)
-                    }
-                    _ => None,
-                };
-                match loose {
-                    Some(plan) => vec![plan],
-                    None => candidates(&query, indexes),
-                }
-            }
-            None => Vec::new(),
-        };
-        Ok(Self {
-            context: context.on(resolved.namespace),
-            collection: resolved.collection,
-            query,
-            plans,
-            stages,
-            restricted,
-        })
-    }
-
-    fn source(&mut self) -> Result<BoxOperator> {
-        let plans = std::mem::take(&mut self.plans);
-        match &self.collection {
-            Some(collection) => run_one_of(plans, &self.query, shape::Written::default(), collection),
-            None => Ok(Box::new(Eof::default())),
-        }
-    }
+    let resolved = pipeline::resolve(namespace, &Named(view), collator, false)?;
+    Ok(Resolved {
+        collection: view.catalog().get(&resolved.namespace).cloned(),
+        namespace: resolved.namespace,
+        stages: resolved.stages,
+    })
 }
 
 /// Plans a pipeline over a namespace, through views: its first stages become a find where they can.
@@ -192,10 +96,17 @@ pub fn plan_stages(
     view: &dyn View,
     context: &PipelineSource,
 ) -> Result<BoxOperator> {
-    let resolved = resolve(namespace, view, context.collator.as_ref())?;
-    let mut prepared = Prepared::new(resolved, stages, &[], hint, restrict, context)?;
-    let source = prepared.source()?;
-    build_stages(&prepared.stages, source, &prepared.context)
+    let query = PipelineQuery {
+        namespace: Some(namespace),
+        stages: StageNode::all(stages, &[]),
+        collation: context.collator.as_ref(),
+        hint: Some(hint),
+        restrict: Some(restrict),
+        rules: context.rules,
+        keeps_sort_keys: false,
+        is_explained: false,
+    };
+    lower(&pipeline::plan(query, &Named(view))?, None, view, context)
 }
 
 /// A pipeline that is explained.
@@ -212,7 +123,7 @@ pub struct Explained {
     pub restricted: bool,
     /// Stages that stay on top of the plan.
     pub stages: usize,
-    /// The pipeline, each stage with a probe on top: read them with [`report`](super::report()).
+    /// The pipeline, each stage with a probe: read them with [`report`](super::report()).
     pub root: BoxOperator,
 }
 
@@ -226,54 +137,77 @@ pub fn explain_stages(
     context: &PipelineSource,
     batch: &mut Batch<'_>,
 ) -> Result<Explained> {
-    let resolved = resolve_keeping(namespace, batch.view, context.collator.as_ref(), true)?;
-    let prepared = Prepared::new(resolved, &pipeline.stages, &pipeline.written, hint, restrict, context)?;
-    let (mut plans, mut tried) = (Vec::new(), Vec::new());
-    let source: BoxOperator = match &prepared.collection {
-        Some(collection) => {
-            let mut multi = MultiPlan::new(prepared.plans, prepared.query.limit, collection);
-            while !multi.decide(batch)? {}
-            plans = multi.ranked();
-            tried = multi.tried().to_vec();
-            Box::new(multi)
-        }
-        None => Box::new(Eof::default()),
+    let query = PipelineQuery {
+        namespace: Some(namespace),
+        stages: StageNode::all(&pipeline.stages, &pipeline.written),
+        collation: context.collator.as_ref(),
+        hint: Some(hint),
+        restrict: Some(restrict),
+        rules: context.rules,
+        keeps_sort_keys: false,
+        is_explained: true,
     };
-    let root = build_probed(&prepared.stages, source, &prepared.context)?;
-    Ok(Explained {
-        stages: prepared.stages.len(),
-        namespace: prepared.context.namespace,
-        query: prepared.query,
-        plans,
-        tried,
-        restricted: prepared.restricted,
-        root,
+    let plan = pipeline::plan(query, &Named(batch.view))?;
+    let (source, stages) = parts(&plan);
+    let mut explained = Explained {
+        namespace: namespace.clone(),
+        query: FindQuery::all(Arc::new(MatchExpr::AlwaysTrue)),
+        plans: Vec::new(),
+        tried: Vec::new(),
+        restricted: false,
+        stages: stages.len(),
+        root: Box::new(Eof::default()),
+    };
+    if let PlanNode::Find(find) = source {
+        explained.namespace = find.namespace.clone();
+        explained.query = find.query.clone();
+        explained.restricted = find.restricted;
+        if let Some(collection) = batch.view.catalog().get(&find.namespace) {
+            let mut multi = MultiPlan::new(find.plans.clone(), find.query.limit, collection);
+            while !multi.decide(batch)? {}
+            explained.plans = multi.ranked();
+            explained.tried = multi.tried().to_vec();
+            explained.root = Box::new(multi);
+        }
+    }
+    explained.root = lower_probed(&plan, explained.root, context)?;
+    Ok(explained)
+}
+
+/// The documents that `stages` make of a namespace, through views, or of the rows `given`; none when the namespace does not
+/// exist.
+pub(super) fn open(
+    namespace: Option<&Namespace>,
+    stages: Vec<StageNode>,
+    given: Option<BoxOperator>,
+    view: &dyn View,
+    context: &PipelineSource,
+) -> Result<BoxOperator> {
+    let query = PipelineQuery {
+        namespace,
+        stages,
+        collation: context.collator.as_ref(),
+        hint: None,
+        restrict: None,
+        rules: context.rules,
+        // What stands behind may ask for the keys of a sort within.
+        keeps_sort_keys: true,
+        is_explained: false,
+    };
+    let plan = pipeline::plan(query, &Named(view))?;
+    let root = lower(&plan, given, view, context)?;
+    Ok(match plan {
+        PlanNode::Find(_) | PlanNode::Given => root,
+        _ => bounded(root),
     })
 }
 
 /// The documents of a namespace that match `filter`, through views; none when it does not exist.
-pub fn open(
+pub(super) fn open_matching(
     namespace: &Namespace,
-    filter: Option<Arc<MatchExpr>>,
+    filter: Arc<MatchExpr>,
     view: &dyn View,
     context: &PipelineSource,
 ) -> Result<BoxOperator> {
-    let resolved = resolve(namespace, view, context.collator.as_ref())?;
-    let all = || Arc::new(MatchExpr::AlwaysTrue);
-    let through_views = !resolved.stages.is_empty();
-    let source: BoxOperator = match &resolved.collection {
-        None => Box::new(Eof::default()),
-        Some(collection) => {
-            let mut query = FindQuery::all(filter.clone().filter(|_| !through_views).unwrap_or_else(all));
-            query.collation.clone_from(&context.collator);
-            find(&query, shape::Written::default(), collection)?
-        }
-    };
-    if !through_views {
-        return Ok(source);
-    }
-    let mut stages = StageNode::all(&resolved.stages, &[]);
-    stages.extend(filter.map(StageNode::matching));
-    rewrite(&mut stages, context.rules);
-    Ok(bounded(build_stages(&stages, source, &context.on(resolved.namespace))?))
+    open(Some(namespace), vec![StageNode::matching(filter)], None, view, context)
 }

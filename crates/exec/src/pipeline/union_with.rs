@@ -1,12 +1,13 @@
 //! `$unionWith`: the rows of another pipeline after the input's.
 
+use super::PipelineSource;
 use super::depth::bounded;
-use super::{PipelineSource, build, open};
+use super::open::open;
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Report, Step};
-use crate::ops::Eof;
 use nestor_model::Result;
 use nestor_planner::NodeKind;
+use nestor_planner::pipeline::StageNode;
 use nestor_query::stage::UnionWith;
 use std::sync::Arc;
 
@@ -32,11 +33,10 @@ impl UnionWithOp {
     }
 
     fn open_other(&self, batch: &Batch<'_>) -> Result<BoxOperator> {
-        let (source, context): (BoxOperator, _) = match &self.union.coll {
-            Some(ns) => (open(ns, None, batch.view, &self.context)?, self.context.on(ns.clone())),
-            None => (Box::new(Eof::default()), self.context.clone()),
-        };
-        Ok(bounded(build(&self.union.pipeline, source, &context)?))
+        let pipeline = &self.union.pipeline;
+        let stages = StageNode::all(&pipeline.stages, &pipeline.written);
+        let other = open(self.union.coll.as_ref(), stages, None, batch.view, &self.context)?;
+        Ok(bounded(other))
     }
 }
 

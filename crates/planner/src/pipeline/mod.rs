@@ -3,8 +3,12 @@
 //! ```text
 //! stages of views + own stages ──rules::rewrite──► stages ──into_find──► find + the stages that stay
 //!                                                                          │            │
-//!                                                                     candidates    StagePlan nodes
+//!                                                                     candidates      StagePlans
 //! ```
+//!
+//! Pipelines in stages that read another namespace (`$lookup`, `$unionWith`) are planned by whoever runs them when they are
+//! wanted, by the same [`plan()`]: what they read may change between two batches of the outer one, and views that
+//! join views would make a tree that grows with the power of their number. Those of `$facet` are in the tree.
 //!
 //! A logical stage is a [`StageNode`]: a stage as it was parsed, or several that are better done together. What rules may
 //! do with them is in [`crate::rules`].
@@ -13,8 +17,12 @@
 
 mod into_find;
 mod loose;
+mod physical;
 mod stage;
+mod views;
 
 pub use into_find::into_find;
 pub use loose::{distinct_scan, group_scan};
+pub use physical::{PipelineQuery, Restrict, plan};
 pub use stage::{LookupUnwind, StageNode, StageOp};
+pub use views::{Entry, Namespaces, Resolved, VIEW_DEPTH_MAX, resolve};

@@ -1,5 +1,6 @@
 //! Stages of a logical plan.
 
+use crate::kind::NodeKind;
 use nestor_model::{Document, Value, ValueRef, doc};
 use nestor_query::expr::Deps;
 use nestor_query::matcher::MatchExpr;
@@ -99,6 +100,37 @@ impl StageNode {
                 name: "",
                 value: Value::Null,
             }),
+        }
+    }
+
+    /// What the stage does.
+    pub fn kind(&self) -> NodeKind {
+        let stage = match &self.op {
+            StageOp::Parsed(stage) => stage,
+            StageOp::TopSort { .. } => return NodeKind::Sort,
+            StageOp::LookupUnwind(_) => return NodeKind::Lookup,
+        };
+        match stage {
+            Stage::Match(_) => NodeKind::Match,
+            Stage::Project { projection, .. } => NodeKind::of_projection(projection),
+            Stage::Sort(_) => NodeKind::Sort,
+            Stage::Limit(_) => NodeKind::Limit,
+            Stage::Skip(_) => NodeKind::Skip,
+            Stage::Sample(_) => NodeKind::Sample,
+            Stage::Unwind(_) => NodeKind::Unwind,
+            Stage::ReplaceRoot(_) => NodeKind::ReplaceRoot,
+            Stage::Redact(_) => NodeKind::Redact,
+            Stage::Group(_) => NodeKind::Group,
+            Stage::BucketAuto(_) => NodeKind::BucketAuto,
+            Stage::SetWindowFields(_) => NodeKind::SetWindowFields,
+            Stage::Densify(_) => NodeKind::Densify,
+            Stage::Facet(_) => NodeKind::Facet,
+            Stage::Lookup(_) => NodeKind::Lookup,
+            Stage::GraphLookup(_) => NodeKind::GraphLookup,
+            Stage::UnionWith(_) => NodeKind::UnionWith,
+            Stage::Documents(_) | Stage::Source(_) => NodeKind::Documents,
+            // They are done by whoever drains the pipeline.
+            Stage::Out(_) | Stage::Merge(_) => NodeKind::QueuedData,
         }
     }
 

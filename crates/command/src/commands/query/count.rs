@@ -11,6 +11,7 @@ use crate::write::append_count;
 use nestor_exec::catalog::{index_info, indexes};
 use nestor_exec::{BoxOperator, Step, run_one_of};
 use nestor_model::{ArrayRef, RawDoc, RawWriter, Result, ValueRef, bail};
+use nestor_planner::check::Wanted;
 use nestor_planner::choose::for_count;
 use nestor_planner::{FindQuery, PlanNode, candidates};
 use nestor_query::OpContext;
@@ -61,6 +62,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             }
             run_one_of(
                 plans(query, collection)?,
+                Wanted::Count,
                 query,
                 operation.shape.words.written(),
                 collection,

@@ -10,6 +10,7 @@ use nestor_exec::{Step, build, run_one_of};
 use nestor_model::{
     ArrayRef, DocRef, Namespace, Path, PathPart, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, raw,
 };
+use nestor_planner::check::Wanted;
 use nestor_planner::choose::tells;
 use nestor_planner::interval::{Interval, IntervalList};
 use nestor_planner::pipeline::distinct_scan;
@@ -60,7 +61,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         (Work::Pipeline(piped), _) => Some(context.open_pipeline(view, &operation, piped)?),
         (Work::Distinct { query, .. }, Some(collection)) => {
             let plans = plans(context, view, &operation, is_restricted)?;
-            Some(run_one_of(plans, query, operation.shape.words.written(), collection)?)
+            Some(run_one_of(plans, Wanted::Distinct, query, operation.shape.words.written(), collection)?)
         }
         _ => None,
     };

@@ -6,11 +6,12 @@
 use crate::batch::Batch;
 use crate::catalog::index_collation;
 use crate::operator::{BoxOperator, Step};
-use crate::ops::{Eof, Filter, Values};
-use crate::pipeline::depth::bounded;
+use crate::ops::Values;
 use crate::pipeline::hash_join::JoinTable;
-use crate::pipeline::{PipelineSource, build_stages, open, resolve, rewritten};
+use crate::pipeline::open::open;
+use crate::pipeline::{PipelineSource, resolve};
 use crate::reads::Reads;
+use crate::row::RowDoc;
 use nestor_model::{DocRef, Document, Namespace, Path, PathPart, Result, Value, ValueRef, doc};
 use nestor_planner::NodeKind;
 use nestor_planner::pipeline::StageNode;
@@ -30,9 +31,7 @@ const CHECK_EVERY: usize = 128;
 pub(super) struct Finder {
     pub(super) lookup: Arc<Lookup>,
     context: PipelineSource,
-    /// A condition on the matches beside those of the stage.
-    filter: Option<Arc<MatchExpr>>,
-    /// The pipeline of the stage as it is best done.
+    /// What is done with the documents of the other side that are equal.
     stages: Vec<StageNode>,
     strategy: Strategy,
     /// What was read for it, counted for explain only.
@@ -67,12 +66,14 @@ impl Matches {
 }
 
 impl Finder {
+    /// `filter` is a condition on the matches beside those of the stage.
     pub(super) fn new(lookup: Arc<Lookup>, filter: Option<Arc<MatchExpr>>, context: PipelineSource) -> Self {
+        let mut stages = StageNode::all(&lookup.pipeline.stages, &lookup.pipeline.written);
+        stages.extend(filter.map(StageNode::matching));
         Self {
-            stages: rewritten(&lookup.pipeline, &context),
             lookup,
             context,
-            filter,
+            stages,
             strategy: Strategy::Undecided,
             reads: Reads::default(),
         }
@@ -149,7 +150,7 @@ impl Finder {
     /// The other collection as a table; `None` when it does not fit in memory.
     fn load(&mut self, from: &Namespace, foreign: &Path, batch: &Batch<'_>) -> Result<Option<JoinTable>> {
         let mut table = JoinTable::new(foreign.clone(), batch.op.collator.as_ref());
-        let mut source = open(from, None, batch.view, &self.context)?;
+        let mut source = open(Some(from), Vec::new(), None, batch.view, &self.context)?;
         let mut inner = batch.within(batch.op);
         loop {
             match source.next(&mut inner)? {
@@ -186,35 +187,28 @@ impl Finder {
             true => Some(Box::new(batch.op.with_vars(self.variables(outer, batch)?))),
             false => None,
         };
-        let mut stages = self.stages.as_slice();
-        // What is to be found by the filter can be found by an index, unless stages stand between.
-        let filter = self.filter.clone();
-        let (within, after) = if stages.is_empty() {
-            (filter, None)
-        } else {
-            (None, filter)
+        let mut stages = self.stages.clone();
+        let mut given: Option<BoxOperator> = None;
+        if let Some(join) = &self.lookup.join {
+            let values = local_values(outer, &join.local);
+            match &self.strategy {
+                Strategy::Hash(table) => given = Some(Box::new(self.rows(table, &values, batch)?)),
+                _ => {
+                    let equal = StageNode::matching(Arc::new(equality(&join.foreign, &values, batch)?));
+                    // Of $documents, equality is decided among what they are.
+                    stages.insert(usize::from(self.lookup.from.is_none()), equal);
+                }
+            }
+        }
+        let (namespace, context) = match &self.lookup.from {
+            Some(from) => (Some(from), self.context.on(from.clone())),
+            None => {
+                let nothing = Namespace::new(self.context.namespace.db.clone(), "");
+                (None, self.context.on(nothing))
+            }
         };
-        let mut node = self.source(outer, within, batch)?;
-        let context = match &self.lookup.from {
-            Some(from) => self.context.on(from.clone()),
-            None => self.context.on(Namespace::new(self.context.namespace.db.clone(), "")),
-        };
-        if let (None, Some(join), Some((documents, rest))) =
-            (&self.lookup.from, &self.lookup.join, stages.split_first())
-        {
-            // Equality is decided among what $documents gives.
-            node = build_stages(std::slice::from_ref(documents), node, &context)?;
-            let filter = equality(&join.foreign, &local_values(outer, &join.local), batch)?;
-            node = Box::new(Filter::new(node, Arc::new(filter)));
-            stages = rest;
-        }
-        node = build_stages(stages, node, &context)?;
-        if !stages.is_empty() {
-            node = bounded(node);
-        }
-        if let Some(filter) = after {
-            node = Box::new(Filter::new(node, filter));
-        }
+        let namespace = namespace.filter(|_| given.is_none());
+        let node = open(namespace, stages, given, batch.view, &context)?;
         Ok(Matches::Pulled(node, op))
     }
 
@@ -228,44 +222,26 @@ impl Finder {
         Ok(values)
     }
 
-    /// The documents of the other side that equality leaves.
-    fn source(&self, outer: DocRef<'_>, filter: Option<Arc<MatchExpr>>, batch: &Batch<'_>) -> Result<BoxOperator> {
-        let Some(from) = &self.lookup.from else {
-            return Ok(Box::<Eof>::default());
-        };
-        let Some(join) = &self.lookup.join else {
-            return open(from, filter, batch.view, &self.context);
-        };
-        let values = local_values(outer, &join.local);
-        if let Strategy::Hash(table) = &self.strategy {
-            let exact = !values.iter().any(|v| v.is_nullish() || matches!(v, Value::Regex(_)));
-            let rows = if exact {
-                table.find(&values).into_iter().cloned().collect()
-            } else {
-                // Null also finds what is absent, which the table does not know: the condition decides.
-                let equal = equality(&join.foreign, &values, batch)?;
-                let mut rows = Vec::new();
-                for (at, doc) in table.docs().iter().enumerate() {
-                    if at % CHECK_EVERY == 0 {
-                        batch.interrupt.check()?;
-                    }
-                    if equal.matches(doc.as_doc(), batch.op)? {
-                        rows.push(doc.clone());
-                    }
+    /// The rows of the table that equality leaves.
+    fn rows(&self, table: &JoinTable, values: &[Value], batch: &Batch<'_>) -> Result<Values<RowDoc>> {
+        let exact = !values.iter().any(|v| v.is_nullish() || matches!(v, Value::Regex(_)));
+        let rows = if exact {
+            table.find(values).into_iter().cloned().collect()
+        } else {
+            // Null also finds what is absent, which the table does not know: the condition decides.
+            let equal = equality(table.path(), values, batch)?;
+            let mut rows = Vec::new();
+            for (at, doc) in table.docs().iter().enumerate() {
+                if at % CHECK_EVERY == 0 {
+                    batch.interrupt.check()?;
                 }
-                rows
-            };
-            let found = Box::new(Values::of(NodeKind::HashLookup, rows));
-            return Ok(match filter {
-                Some(filter) => Box::new(Filter::new(found, filter)),
-                None => found,
-            });
-        }
-        let mut wanted = equality(&join.foreign, &values, batch)?;
-        if let Some(filter) = filter {
-            wanted = MatchExpr::And(vec![wanted, (*filter).clone()]).normalize();
-        }
-        open(from, Some(Arc::new(wanted)), batch.view, &self.context)
+                if equal.matches(doc.as_doc(), batch.op)? {
+                    rows.push(doc.clone());
+                }
+            }
+            rows
+        };
+        Ok(Values::of(NodeKind::HashLookup, rows))
     }
 }
 

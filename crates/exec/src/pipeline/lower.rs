@@ -1,0 +1,148 @@
+//! From the plan of a pipeline to operators.
+
+use super::{
+    PipelineSource, Probe, bucket_auto, densify, depth, documents, facet, graph_lookup, group, lookup, map, sample,
+    union_with, unwind, window,
+};
+use crate::multi_plan::run_checked;
+use crate::operator::BoxOperator;
+use crate::ops::{Eof, Filter, Limit, Project, Skip, Sort};
+use nestor_model::{Document, Error, ErrorCode, Result};
+use nestor_planner::PlanNode;
+use nestor_planner::pipeline::{StageNode, StageOp};
+use nestor_planner::plan::{FindPlan, StagePlan};
+use nestor_planner::shape::Written;
+use nestor_query::sort::SortSpec;
+use nestor_query::stage::Stage;
+use nestor_storage::View;
+use std::sync::Arc;
+
+/// The operators of a plan. `given`: the rows that it reads where it says so.
+pub(super) fn lower(
+    plan: &PlanNode,
+    given: Option<BoxOperator>,
+    view: &dyn View,
+    context: &PipelineSource,
+) -> Result<BoxOperator> {
+    let (source, stages) = parts(plan);
+    let context = &on_source(source, context);
+    let source = match (source, given) {
+        (PlanNode::Find(find), _) => lower_find(find, view)?,
+        (PlanNode::Given, Some(given)) => given,
+        (PlanNode::Made { stage, .. }, _) => made(stage, context)?,
+        (PlanNode::Eof, _) => Box::new(Eof::default()),
+        (other, _) => return Err(no_source(other)),
+    };
+    lower_stages(stages, source, context, false)
+}
+
+/// As [`lower`], with a [`Probe`] on the source and on each stage. `source`: what reads, unless the first stage makes the
+/// documents.
+pub(super) fn lower_probed(plan: &PlanNode, source: BoxOperator, context: &PipelineSource) -> Result<BoxOperator> {
+    let (from, stages) = parts(plan);
+    let context = &on_source(from, context);
+    let source = match from {
+        PlanNode::Made { stage, .. } => Probe::new(made(stage, context)?, stage.shown()),
+        _ => Probe::new(source, Document::new()),
+    };
+    lower_stages(stages, Box::new(source), context, true)
+}
+
+/// The source of a plan, and the stages on top of it.
+pub(super) fn parts(plan: &PlanNode) -> (&PlanNode, &[StagePlan]) {
+    match plan {
+        PlanNode::Pipeline(pipeline) => (&pipeline.source, &pipeline.stages),
+        other => (other, &[]),
+    }
+}
+
+/// The context of stages over a source.
+fn on_source(source: &PlanNode, context: &PipelineSource) -> PipelineSource {
+    match source {
+        PlanNode::Find(find) => context.on(find.namespace.clone()),
+        PlanNode::Made {
+            namespace: Some(namespace),
+            ..
+        } => context.on(namespace.clone()),
+        _ => context.clone(),
+    }
+}
+
+fn lower_find(find: &FindPlan, view: &dyn View) -> Result<BoxOperator> {
+    match view.catalog().get(&find.namespace) {
+        Some(collection) => run_checked(find.plans.clone(), &find.query, Written::default(), collection),
+        None => Ok(Box::new(Eof::default())),
+    }
+}
+
+fn made(stage: &StageNode, context: &PipelineSource) -> Result<BoxOperator> {
+    match stage.parsed() {
+        Some(Stage::Documents(expr)) => Ok(Box::new(documents::DocumentsOp::of_expression(expr.clone()))),
+        Some(Stage::Source(source)) => {
+            let context = context.clone();
+            Ok(Box::new(documents::DocumentsOp::of_server(source.clone(), context)))
+        }
+        _ => Err(Error::new(
+            ErrorCode::InternalError,
+            "a stage that makes no documents is no source",
+        )),
+    }
+}
+
+fn no_source(plan: &PlanNode) -> Error {
+    Error::new(
+        ErrorCode::InternalError,
+        format!("{} is no source of a pipeline", plan.stage()),
+    )
+}
+
+/// One operator per stage.
+fn lower_stages(
+    stages: &[StagePlan],
+    source: BoxOperator,
+    context: &PipelineSource,
+    is_probed: bool,
+) -> Result<BoxOperator> {
+    let mut node = source;
+    let mut unchecked = depth::Unchecked::default();
+    for stage in stages {
+        node = lower_stage(stage, node, context)?;
+        if is_probed {
+            node = Box::new(Probe::new(node, stage.node.shown()));
+        }
+        node = unchecked.after(&stage.node, node);
+    }
+    Ok(node)
+}
+
+fn lower_stage(plan: &StagePlan, node: BoxOperator, context: &PipelineSource) -> Result<BoxOperator> {
+    let collator = context.collator.as_ref();
+    let sort = |node, spec: &Arc<SortSpec>, limit| Sort::new(node, spec.clone(), limit, plan.keep_sort_key);
+    let stage = match &plan.node.op {
+        StageOp::TopSort { spec, limit } => return Ok(Box::new(sort(node, spec, Some(*limit)))),
+        StageOp::LookupUnwind(join) => return Ok(Box::new(lookup::LookupUnwindOp::new(node, join, context.clone()))),
+        StageOp::Parsed(stage) => stage,
+    };
+    Ok(match stage {
+        Stage::Match(filter) => Box::new(Filter::new(node, filter.clone())),
+        Stage::Project { projection, .. } => Box::new(Project::new(node, projection.clone(), None)),
+        Stage::Sort(spec) => Box::new(sort(node, spec, None)),
+        Stage::Limit(limit) => Box::new(Limit::new(node, *limit)),
+        Stage::Skip(skip) => Box::new(Skip::new(node, *skip)),
+        Stage::Sample(size) => sample::build(node, *size),
+        Stage::Unwind(unwind) => Box::new(unwind::UnwindOp::new(node, unwind.clone())),
+        Stage::ReplaceRoot(expr) => Box::new(map::Map::replace_root(node, expr.clone())),
+        Stage::Redact(redact) => Box::new(map::Map::redact(node, redact.clone())),
+        Stage::Group(group) => Box::new(group::GroupOp::new(node, group.clone())),
+        Stage::BucketAuto(spec) => Box::new(bucket_auto::BucketAutoOp::new(node, spec.clone(), collator)?),
+        Stage::Densify(spec) => Box::new(densify::DensifyOp::new(node, spec.clone(), collator)),
+        Stage::SetWindowFields(spec) => Box::new(window::WindowOp::new(node, spec.clone(), collator)),
+        Stage::Lookup(lookup) => Box::new(lookup::LookupOp::new(node, lookup.clone(), context.clone())),
+        Stage::GraphLookup(graph) => Box::new(graph_lookup::GraphLookupOp::new(node, graph.clone(), context.clone())),
+        Stage::UnionWith(union) => Box::new(union_with::UnionWithOp::new(node, union.clone(), context.clone())),
+        Stage::Facet(_) => Box::new(facet::FacetOp::new(node, plan.facets.clone(), context.clone())),
+        Stage::Documents(_) | Stage::Source(_) => made(&plan.node, context)?,
+        // Whoever drains the pipeline writes.
+        Stage::Out(_) | Stage::Merge(_) => node,
+    })
+}

@@ -1,0 +1,174 @@
+//! From a pipeline to its plan.
+
+use super::{Namespaces, StageNode, StageOp, group_scan, into_find, resolve};
+use crate::check::check;
+use crate::choose::candidates;
+use crate::find::{FindQuery, Hint};
+use crate::plan::{FindPlan, PipelinePlan, PlanNode, StagePlan};
+use crate::rules::{Rule, rewrite};
+use nestor_model::{Namespace, Result};
+use nestor_query::collation::Collator;
+use nestor_query::stage::{Pipeline, Stage};
+
+/// Restricts the indexes that a query on a namespace may use; true when it did.
+pub type Restrict<'r> = &'r dyn Fn(&Namespace, &mut FindQuery) -> bool;
+
+/// A pipeline over a namespace, to be planned.
+pub struct PipelineQuery<'q> {
+    /// What it reads: a collection, a view, or nothing that there is. `None`: the rows are given ([`PlanNode::Given`]).
+    pub namespace: Option<&'q Namespace>,
+    /// Its stages.
+    pub stages: Vec<StageNode>,
+    /// How strings compare.
+    pub collation: Option<&'q Collator>,
+    /// How its first stages are to find documents.
+    pub hint: Option<&'q Hint>,
+    /// Restricts the indexes that they may use.
+    pub restrict: Option<Restrict<'q>>,
+    /// What it is rewritten by: [`RULES`](crate::rules::RULES), except in tests of them.
+    pub rules: &'static [Rule],
+    /// Whether whoever pulls the rows may ask for the keys that sorts attached.
+    pub keeps_sort_keys: bool,
+    /// Whether it is explained, so that stages of views have to keep their text.
+    pub is_explained: bool,
+}
+
+/// Plans a pipeline, through views: its first stages become a find where they can. The plan is checked.
+///
+/// Errors: those of [`resolve`] and of reading the indexes.
+pub fn plan(query: PipelineQuery<'_>, namespaces: &dyn Namespaces) -> Result<PlanNode> {
+    let is_given = query.namespace.is_none();
+    let plan = unchecked(query, namespaces)?;
+    check(&plan, is_given)?;
+    Ok(plan)
+}
+
+fn unchecked(query: PipelineQuery<'_>, namespaces: &dyn Namespaces) -> Result<PlanNode> {
+    let mut stages = query.stages;
+    let resolved = match query.namespace {
+        Some(namespace) => Some(resolve(namespace, namespaces, query.collation, query.is_explained)?),
+        None => None,
+    };
+    let found = resolved.map(|resolved| {
+        stages.splice(0..0, resolved.stages);
+        (resolved.namespace, resolved.exists)
+    });
+    rewrite(&mut stages, query.rules);
+    let namespace = found.as_ref().map(|(namespace, _)| namespace);
+    let source = match (made(&mut stages, namespace), found) {
+        (Some(made), _) => made,
+        (None, None) => PlanNode::Given,
+        (None, Some((namespace, exists))) => {
+            let mut find = FindPlan {
+                query: into_find(&mut stages),
+                namespace,
+                plans: Vec::new(),
+                restricted: false,
+            };
+            find.query.collation = query.collation.cloned();
+            if let Some(hint) = query.hint {
+                hint.apply(&mut find.query);
+            }
+            find.restricted = query
+                .restrict
+                .is_some_and(|restrict| restrict(&find.namespace, &mut find.query));
+            if exists {
+                find.plans = plans(&find, stages.first(), namespaces)?;
+            }
+            PlanNode::Find(Box::new(find))
+        }
+    };
+    // Who writes is the consumer of the rows.
+    if let Some(Stage::Out(_) | Stage::Merge(_)) = stages.last().and_then(StageNode::parsed) {
+        stages.pop();
+    }
+    let stages = stage_plans(
+        stages,
+        query.rules,
+        query.keeps_sort_keys,
+        query.is_explained,
+        namespaces,
+    )?;
+    Ok(match stages.is_empty() {
+        true => source,
+        false => PlanNode::Pipeline(Box::new(PipelinePlan { source, stages })),
+    })
+}
+
+/// The source that the first stage is, taken out.
+fn made(stages: &mut Vec<StageNode>, namespace: Option<&Namespace>) -> Option<PlanNode> {
+    let first = stages.first().and_then(StageNode::parsed);
+    matches!(first, Some(Stage::Documents(_) | Stage::Source(_))).then(|| PlanNode::Made {
+        stage: stages.remove(0),
+        namespace: namespace.cloned(),
+    })
+}
+
+/// The plans of a find that is followed by `next`: one made for a `$group`, or its own candidates.
+fn plans(find: &FindPlan, next: Option<&StageNode>, namespaces: &dyn Namespaces) -> Result<Vec<PlanNode>> {
+    let Some(indexes) = namespaces.indexes(&find.namespace)? else {
+        return Ok(Vec::new());
+    };
+    let query = &find.query;
+    let unlimited = query.limit.is_none() && query.skip == 0;
+    let free = unlimited && !find.restricted && query.hint.is_none() && query.natural.is_none();
+    if let (Some(Stage::Group(group)), true) = (next.and_then(StageNode::parsed), free) {
+        let order = query.sort.as_deref();
+        if let Some(plan) = group_scan(&query.filter, order, group, query.collation.as_ref(), indexes) {
+            return Ok(vec![plan]);
+        }
+    }
+    Ok(candidates(query, indexes))
+}
+
+fn stage_plans(
+    stages: Vec<StageNode>,
+    rules: &'static [Rule],
+    keeps_sort_keys: bool,
+    is_explained: bool,
+    namespaces: &dyn Namespaces,
+) -> Result<Vec<StagePlan>> {
+    let mut plans = Vec::with_capacity(stages.len());
+    // From the last stage to the first, to know of each sort whether its key is asked for behind it.
+    let mut asked = keeps_sort_keys;
+    for node in stages.into_iter().rev() {
+        let sorts = matches!(node.op, StageOp::Parsed(Stage::Sort(_)) | StageOp::TopSort { .. });
+        let facets = match node.parsed() {
+            Some(Stage::Facet(facet)) => facet
+                .pipelines
+                .iter()
+                .map(|(name, pipeline)| Ok((name.clone(), facet_plan(pipeline, rules, is_explained, namespaces)?)))
+                .collect::<Result<_>>()?,
+            _ => Vec::new(),
+        };
+        let keep_sort_key = sorts && asked;
+        asked |= node.may_read_sort_key();
+        plans.push(StagePlan {
+            node,
+            keep_sort_key,
+            facets,
+        });
+    }
+    plans.reverse();
+    Ok(plans)
+}
+
+/// The plan of a pipeline of `$facet`; it is checked with the stage.
+fn facet_plan(
+    pipeline: &Pipeline,
+    rules: &'static [Rule],
+    is_explained: bool,
+    namespaces: &dyn Namespaces,
+) -> Result<PlanNode> {
+    let query = PipelineQuery {
+        namespace: None,
+        stages: StageNode::all(&pipeline.stages, &pipeline.written),
+        collation: None,
+        hint: None,
+        restrict: None,
+        rules,
+        keeps_sort_keys: true,
+        is_explained,
+    };
+    unchecked(query, namespaces)
+}

@@ -1,0 +1,99 @@
+//! From a name to what it stands for: a collection, through the views over it.
+
+use super::StageNode;
+use crate::catalog::Indexes;
+use nestor_model::{ArrayRef, Error, ErrorCode, Namespace, Result, Str};
+use nestor_query::Scope;
+use nestor_query::collation::Collator;
+use nestor_query::stage::{ParseContext, Pipeline, Place};
+
+/// Views on views at most.
+pub const VIEW_DEPTH_MAX: usize = 20;
+
+/// What planning knows of namespaces. A statement plans everything with one state of them.
+pub trait Namespaces {
+    /// What stands under a name. Errors: those of collations that this version does not know.
+    fn entry(&self, namespace: &Namespace) -> Result<Entry<'_>>;
+
+    /// The indexes of a collection, if there is one of this name. Errors: those of parsing what is stored of them.
+    fn indexes(&self, namespace: &Namespace) -> Result<Option<&Indexes>>;
+}
+
+/// What a name stands for.
+#[derive(Debug)]
+pub enum Entry<'n> {
+    /// Nothing.
+    Nothing,
+    /// A collection.
+    Collection,
+    /// A view.
+    View {
+        /// Name of what it is on, in its own database.
+        on: &'n str,
+        /// What it does to that.
+        pipeline: ArrayRef<'n>,
+        /// How strings compare in it.
+        collation: Option<Collator>,
+    },
+}
+
+/// A namespace resolved through views.
+#[derive(Debug)]
+pub struct Resolved {
+    /// The namespace at the bottom.
+    pub namespace: Namespace,
+    /// Whether there is a collection of that name.
+    pub exists: bool,
+    /// What the views do to it, the innermost first.
+    pub stages: Vec<StageNode>,
+}
+
+/// Resolves a namespace through its views. `keep_written`: the stages are to be explained.
+///
+/// Errors: 165 when views are nested too deep, 167 when the collation of one is not the operation's.
+pub fn resolve(
+    namespace: &Namespace,
+    namespaces: &dyn Namespaces,
+    collator: Option<&Collator>,
+    keep_written: bool,
+) -> Result<Resolved> {
+    let mut namespace = namespace.clone();
+    let mut layers: Vec<Pipeline> = Vec::new();
+    loop {
+        let (on, pipeline, collation) = match namespaces.entry(&namespace)? {
+            Entry::View {
+                on,
+                pipeline,
+                collation,
+            } => (Str::from(on), pipeline, collation),
+            other => {
+                let layers = layers.iter().rev();
+                return Ok(Resolved {
+                    exists: matches!(other, Entry::Collection),
+                    stages: layers
+                        .flat_map(|layer| StageNode::all(&layer.stages, &layer.written))
+                        .collect(),
+                    namespace,
+                });
+            }
+        };
+        if layers.len() >= VIEW_DEPTH_MAX {
+            return Err(Error::new(
+                ErrorCode::ViewDepthLimitExceeded,
+                format!("view depth too deep or view cycle detected; maximum depth is {VIEW_DEPTH_MAX}"),
+            ));
+        }
+        if collation.as_ref() != collator {
+            return Err(Error::new(
+                ErrorCode::OptionNotSupportedOnView,
+                format!("the collation of the operation is not that of the view {namespace}"),
+            ));
+        }
+        let base = Namespace::new(namespace.db.clone(), on);
+        let mut scope = Scope::new().with_collator(collation);
+        let mut context = ParseContext::new(&mut scope, base.clone(), Place::View);
+        context.keep_written = keep_written;
+        layers.push(Pipeline::parse(pipeline, &mut context)?);
+        namespace = base;
+    }
+}
