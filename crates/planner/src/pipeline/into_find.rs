@@ -1,9 +1,9 @@
 //! The first stages of a pipeline as a find.
 
-use super::{StageNode, StageOp};
+use super::StageNode;
 use crate::find::FindQuery;
 use nestor_query::matcher::MatchExpr;
-use nestor_query::sort::{SortBy, SortSpec};
+use nestor_query::sort::SortBy;
 use nestor_query::stage::Stage;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub fn into_find(stages: &mut Vec<StageNode>) -> FindQuery {
         _ => MatchExpr::And(conditions).normalize(),
     };
     let mut query = FindQuery::all(Arc::new(filter));
-    if let Some((spec, limit)) = stages.get(at).and_then(sort) {
+    if let Some((spec, limit)) = stages.get(at).and_then(StageNode::sort) {
         let by_paths = spec.parts().iter().all(|part| matches!(part.by, SortBy::Path(_)));
         if !by_paths || stages[at..].iter().any(StageNode::reads_sort_key) {
             stages.drain(..at);
@@ -55,15 +55,6 @@ pub fn into_find(stages: &mut Vec<StageNode>) -> FindQuery {
     }
     stages.drain(..at);
     query
-}
-
-/// Order and limit of a stage that sorts.
-fn sort(node: &StageNode) -> Option<(&Arc<SortSpec>, Option<u64>)> {
-    match &node.op {
-        StageOp::Parsed(Stage::Sort(spec)) => Some((spec, None)),
-        StageOp::TopSort { spec, limit } => Some((spec, Some(*limit))),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -16,12 +16,14 @@
 //! [`PlanNode`]: crate::PlanNode
 
 mod into_find;
+mod join;
 mod loose;
 mod physical;
 mod stage;
 mod views;
 
 pub use into_find::into_find;
+pub use join::{EqualityAccess, EqualityPlan, equality_plan};
 pub use loose::{distinct_scan, group_scan};
 pub use physical::{PipelineQuery, Restrict, plan};
 pub use stage::{LookupUnwind, StageNode, StageOp};

@@ -87,6 +87,15 @@ impl StageNode {
         }
     }
 
+    /// Order and limit of a stage that sorts.
+    pub fn sort(&self) -> Option<(&Arc<SortSpec>, Option<u64>)> {
+        match &self.op {
+            StageOp::Parsed(Stage::Sort(spec)) => Some((spec, None)),
+            StageOp::TopSort { spec, limit } => Some((spec, Some(*limit))),
+            _ => None,
+        }
+    }
+
     /// The stage as explain prints it; empty when neither its operation nor its text tells.
     pub fn shown(&self) -> Document {
         match (&self.op, &self.written) {

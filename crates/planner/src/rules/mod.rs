@@ -100,7 +100,7 @@ pub fn rewrite(stages: &mut Vec<StageNode>, rules: &[Rule]) {
 
 /// The top-level fields that decide whether a condition holds; `None` when something else counts as well: the document as a
 /// whole, metadata, chance.
-fn fields_read(condition: &MatchExpr) -> Option<Vec<String>> {
+pub(crate) fn fields_read(condition: &MatchExpr) -> Option<Vec<String>> {
     let mut fields = Vec::new();
     note_fields(condition, &mut fields).then_some(fields)
 }

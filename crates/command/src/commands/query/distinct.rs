@@ -61,7 +61,13 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         (Work::Pipeline(piped), _) => Some(context.open_pipeline(view, &operation, piped)?),
         (Work::Distinct { query, .. }, Some(collection)) => {
             let plans = plans(context, view, &operation, is_restricted)?;
-            Some(run_one_of(plans, Wanted::Distinct, query, operation.shape.words.written(), collection)?)
+            Some(run_one_of(
+                plans,
+                Wanted::Distinct,
+                query,
+                operation.shape.words.written(),
+                collection,
+            )?)
         }
         _ => None,
     };

@@ -1,40 +1,67 @@
 //! How `$lookup` finds the matches of a document.
 //!
-//! Three ways: a plan per row when equality can use an index or a point lookup; a hash table of the other collection
-//! when it cannot; and the whole result kept from one row to the next when the pipeline does not depend on the row.
+//! | | when |
+//! |---|---|
+//! | by an index ([`IndexProbe`]) | equality, and the foreign field is `_id` or leads an index: planned once, the value is bound to the plan for each document |
+//! | by a hash table of the other collection | equality without an index; or with one, once so many documents came that the table costs less |
+//! | one plan | no equality: what depends on the outer document is a variable |
+//! | the same matches for every document | nothing depends on it |
+//! | a plan for each document | equality with values or conditions for which none of the above will do |
 
+use super::probe::IndexProbe;
+use super::values::{equality, local_values};
 use crate::batch::Batch;
 use crate::catalog::index_collation;
 use crate::operator::{BoxOperator, Step};
 use crate::ops::Values;
+use crate::pipeline::depth::bounded;
 use crate::pipeline::hash_join::JoinTable;
-use crate::pipeline::open::open;
+use crate::pipeline::lower::lower;
+use crate::pipeline::open::{Named, open};
 use crate::pipeline::{PipelineSource, resolve};
 use crate::reads::Reads;
 use crate::row::RowDoc;
-use nestor_model::{DocRef, Document, Namespace, Path, PathPart, Result, Value, ValueRef, doc};
-use nestor_planner::NodeKind;
-use nestor_planner::pipeline::StageNode;
+use nestor_model::{DocRef, Namespace, Path, Result, Value};
+use nestor_planner::pipeline::{PipelineQuery, StageNode, equality_plan, plan};
+use nestor_planner::{NodeKind, PlanNode};
+use nestor_query::OpContext;
 use nestor_query::accumulator::value_bytes;
 use nestor_query::collation::Collator;
 use nestor_query::env::Env;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::Lookup;
-use nestor_query::{OpContext, Scope};
 use nestor_storage::Collection;
 use std::sync::Arc;
 
-/// Documents of a table between two looks at the interrupt.
-const CHECK_EVERY: usize = 128;
+/// Documents looked at between two looks at the interrupt.
+const CHECK_EVERY: u64 = 128;
+
+/// Outer documents for which a table is not worth its memory, and between two thoughts about one.
+const PROBES_MIN: u64 = 1024;
+
+/// A document in a table costs as much as this part of finding one by an index, at least: reading it in the order of records,
+/// and hashing it.
+const PROBES_PER_DOCUMENT: u64 = 2;
+
+/// Bytes that a document takes in a table beside itself.
+const TABLE_ENTRY_BYTES: i64 = 192;
 
 /// Finds matches.
 pub(super) struct Finder {
     pub(super) lookup: Arc<Lookup>,
+    /// On the other collection.
     context: PipelineSource,
     /// What is done with the documents of the other side that are equal.
     stages: Vec<StageNode>,
     strategy: Strategy,
-    /// What was read for it, counted for explain only.
+    /// The same as `stages`, for rows that a probe or a table finds.
+    after: After,
+    /// A table was too large.
+    no_table: bool,
+    /// The state that was read may be another one now.
+    is_saved: bool,
+    looked_at: u64,
+    /// What was read for it: records and keys always, the rest for explain only.
     pub(super) reads: Reads,
 }
 
@@ -43,10 +70,23 @@ enum Strategy {
     Undecided,
     /// Plan anew for each row.
     PerRow,
-    /// Equality by hash.
-    Hash(Box<JoinTable>),
+    /// The same plan for each row.
+    Planned(Box<PlanNode>),
+    /// By an index.
+    Probe(Box<IndexProbe>),
+    /// By hash; values that the table does not know have a plan of their own when there is an index.
+    Hash { table: Box<JoinTable>, is_indexed: bool },
     /// The same for every row.
     Same(Arc<[Value]>),
+}
+
+/// What is done with rows that are equal.
+#[derive(Default)]
+struct After {
+    filter: Option<Arc<MatchExpr>>,
+    limit: Option<u64>,
+    /// A plan over them.
+    rest: Option<PlanNode>,
 }
 
 /// The matches of one document, one after the other.
@@ -55,14 +95,17 @@ pub(super) enum Matches {
     Kept(Arc<[Value]>, usize),
     /// Pulled as they are wanted; with the context of the pipeline, when it has variables.
     Pulled(BoxOperator, Option<Box<OpContext>>),
+    /// Rows that equality found and that the filter has still to look at.
+    Equal(Equal),
 }
 
-impl Matches {
-    pub(super) fn save(&mut self) {
-        if let Self::Pulled(node, _) = self {
-            node.save();
-        }
-    }
+/// Rows that equality found for one document.
+pub(super) struct Equal {
+    /// Those of a table; `None`: they come from the probe.
+    rows: Option<std::vec::IntoIter<RowDoc>>,
+    /// How many are still wanted.
+    left: u64,
+    op: Option<Box<OpContext>>,
 }
 
 impl Finder {
@@ -70,23 +113,69 @@ impl Finder {
     pub(super) fn new(lookup: Arc<Lookup>, filter: Option<Arc<MatchExpr>>, context: PipelineSource) -> Self {
         let mut stages = StageNode::all(&lookup.pipeline.stages, &lookup.pipeline.written);
         stages.extend(filter.map(StageNode::matching));
+        let nothing = || Namespace::new(context.namespace.db.clone(), "");
+        let namespace = lookup.from.clone().unwrap_or_else(nothing);
         Self {
+            context: context.on(namespace),
             lookup,
-            context,
             stages,
             strategy: Strategy::Undecided,
+            after: After::default(),
+            no_table: false,
+            is_saved: false,
+            looked_at: 0,
             reads: Reads::default(),
         }
     }
 
-    /// The matches of a document.
-    pub(super) fn find(&mut self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Matches> {
-        if matches!(self.strategy, Strategy::Undecided) {
-            self.decide(outer, batch)?;
+    /// Lets go of storage cursors.
+    pub(super) fn save(&mut self, matches: Option<&mut Matches>) {
+        self.is_saved = true;
+        if let Strategy::Probe(probe) = &mut self.strategy {
+            probe.save();
         }
-        match &self.strategy {
-            Strategy::Same(matches) => Ok(Matches::Kept(matches.clone(), 0)),
-            _ => self.pull(outer, batch),
+        if let Some(Matches::Pulled(node, _)) = matches {
+            node.save();
+        }
+    }
+
+    /// The matches of a document. Those of the one before must have been given out.
+    pub(super) fn find(&mut self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Matches> {
+        self.prepare(outer, batch)?;
+        if let Strategy::Same(matches) = &self.strategy {
+            return Ok(Matches::Kept(matches.clone(), 0));
+        }
+        let op = match self.lookup.has_pipeline {
+            true => Some(Box::new(batch.op.with_vars(self.variables(outer, batch)?))),
+            false => None,
+        };
+        let values = match &self.lookup.join {
+            Some(join) => local_values(outer, &join.local),
+            None => Vec::new(),
+        };
+        let rows = match &mut self.strategy {
+            Strategy::Probe(probe) if probe.binds(&values) => {
+                probe.begin(values, &mut self.reads, batch.explains);
+                None
+            }
+            Strategy::Hash { table, is_indexed } => match rows(table, &values, *is_indexed, batch)? {
+                Some(rows) => Some(rows.into_iter()),
+                None => return self.pull(&values, op, batch),
+            },
+            Strategy::Planned(plan) => {
+                let node = lower(plan, None, batch.view, &self.context)?;
+                return Ok(Matches::Pulled(bounded(node), op));
+            }
+            _ => return self.pull(&values, op, batch),
+        };
+        let equal = Equal {
+            rows,
+            left: self.after.limit.unwrap_or(u64::MAX),
+            op,
+        };
+        match &self.after.rest {
+            None => Ok(Matches::Equal(equal)),
+            Some(_) => self.continue_with(equal, outer, batch),
         }
     }
 
@@ -96,6 +185,10 @@ impl Finder {
             Matches::Kept(values, at) => {
                 *at += 1;
                 Ok(values.get(*at - 1).cloned())
+            }
+            Matches::Equal(equal) => {
+                let row = self.next_equal(equal, batch)?;
+                Ok(row.map(|row| Value::Document(row.into_document())))
             }
             Matches::Pulled(node, op) => {
                 let mut inner = batch.within(op.as_deref().unwrap_or(batch.op));
@@ -112,45 +205,172 @@ impl Finder {
         }
     }
 
+    /// The next row that is equal and that the filter lets through.
+    fn next_equal(&mut self, equal: &mut Equal, batch: &Batch<'_>) -> Result<Option<RowDoc>> {
+        let op = equal.op.as_deref().unwrap_or(batch.op);
+        while equal.left > 0 {
+            self.looked_at += 1;
+            if self.looked_at.is_multiple_of(CHECK_EVERY) {
+                batch.interrupt.check()?;
+            }
+            let row = match (&mut equal.rows, &mut self.strategy) {
+                (Some(rows), _) => rows.next(),
+                (None, Strategy::Probe(probe)) => probe.next(batch.view, &mut self.reads)?.map(RowDoc::Stored),
+                (None, _) => None,
+            };
+            let Some(row) = row else {
+                equal.left = 0;
+                break;
+            };
+            if let Some(filter) = &self.after.filter
+                && !filter.matches(row.as_doc(), op)?
+            {
+                continue;
+            }
+            equal.left -= 1;
+            return Ok(Some(row));
+        }
+        Ok(None)
+    }
+
+    /// Puts the rest of the stages on top of the rows that are equal.
+    fn continue_with(&mut self, mut equal: Equal, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Matches> {
+        let (mut rows, mut held) = (Vec::new(), 0);
+        while let Some(row) = self.next_equal(&mut equal, batch)? {
+            held += row.size();
+            if held > batch.memory_bytes_max {
+                // A plan of its own need not hold them.
+                let values = self.lookup.join.as_ref().map(|join| local_values(outer, &join.local));
+                return self.pull(&values.unwrap_or_default(), equal.op, batch);
+            }
+            rows.push(row);
+        }
+        let given: BoxOperator = Box::new(Values::of(NodeKind::HashLookup, rows));
+        let node = match &self.after.rest {
+            Some(rest) => bounded(lower(rest, Some(given), batch.view, &self.context)?),
+            None => given,
+        };
+        Ok(Matches::Pulled(node, equal.op))
+    }
+
     /// How equality is answered, in the words of MongoDB.
     pub(super) fn strategy_name(&self) -> &'static str {
         match self.strategy {
-            Strategy::Hash(_) => "HashJoin",
+            Strategy::Hash { .. } => "HashJoin",
             _ if self.reads.indexes_used.is_empty() => "NestedLoopJoin",
             _ => "IndexedLoopJoin",
         }
     }
 
+    /// Makes sure that there is a strategy, and that it is still a good one.
+    fn prepare(&mut self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<()> {
+        if std::mem::take(&mut self.is_saved) {
+            let is_stale = match &self.strategy {
+                Strategy::Probe(probe) => !probe.is_current(batch.view),
+                Strategy::Planned(_) | Strategy::PerRow => true,
+                _ => false,
+            };
+            if is_stale {
+                self.strategy = Strategy::Undecided;
+            }
+        }
+        if let Strategy::Undecided = self.strategy {
+            return self.decide(outer, batch);
+        }
+        if let (Strategy::Probe(probe), Some(join)) = (&self.strategy, &self.lookup.join) {
+            if !self.no_table && probe.probes() % PROBES_MIN == PROBES_MIN - 1 && pays(probe, batch) {
+                let foreign = join.foreign.clone();
+                match self.load(&foreign, batch)? {
+                    Some(table) => {
+                        self.strategy = Strategy::Hash {
+                            table,
+                            is_indexed: true,
+                        }
+                    }
+                    None => self.no_table = true,
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn decide(&mut self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<()> {
         let lookup = self.lookup.clone();
         self.strategy = Strategy::PerRow;
-        if lookup.join.is_none() && lookup.variables.is_empty() {
-            if let Some(kept) = self.collect(outer, batch)? {
-                self.strategy = Strategy::Same(kept);
+        let Some(join) = &lookup.join else {
+            if lookup.variables.is_empty() && !self.no_table {
+                match self.collect(outer, batch)? {
+                    Some(kept) => {
+                        self.strategy = Strategy::Same(kept);
+                        return Ok(());
+                    }
+                    None => self.no_table = true,
+                }
             }
-            return Ok(());
-        }
-        let (Some(join), Some(from)) = (&lookup.join, &lookup.from) else {
+            let plan = plan(self.query(lookup.from.as_ref()), &Named(batch.view))?;
+            self.strategy = Strategy::Planned(Box::new(plan));
             return Ok(());
         };
+        let Some(from) = &lookup.from else {
+            return Ok(());
+        };
+        if let Some(plan) = equality_plan(self.query(Some(from)), &join.foreign, &Named(batch.view))? {
+            if let Some(collection) = batch.view.catalog().get(&plan.namespace) {
+                self.after = After {
+                    filter: plan.filter.clone(),
+                    limit: plan.limit,
+                    rest: plan.rest.clone(),
+                };
+                self.strategy = Strategy::Probe(Box::new(IndexProbe::new(plan, collection)?));
+                return Ok(());
+            }
+        }
         let resolved = resolve(from, batch.view, batch.op.collator.as_ref())?;
         let indexed = match &resolved.collection {
             _ if !resolved.stages.is_empty() => false,
             Some(collection) => has_index(collection, &join.foreign, batch.op.collator.as_ref())?,
             None => true,
         };
-        if !indexed {
-            if let Some(table) = self.load(from, &join.foreign, batch)? {
-                self.strategy = Strategy::Hash(Box::new(table));
+        if !indexed && !self.no_table {
+            match self.load(&join.foreign, batch)? {
+                Some(table) => {
+                    self.after = After {
+                        rest: match self.stages.is_empty() {
+                            true => None,
+                            false => Some(plan(self.query(None), &Named(batch.view))?),
+                        },
+                        ..After::default()
+                    };
+                    self.strategy = Strategy::Hash {
+                        table,
+                        is_indexed: false,
+                    };
+                }
+                None => self.no_table = true,
             }
         }
         Ok(())
     }
 
+    /// The stages as a pipeline over a namespace, or over rows that are given.
+    fn query<'q>(&'q self, namespace: Option<&'q Namespace>) -> PipelineQuery<'q> {
+        PipelineQuery {
+            namespace,
+            stages: self.stages.clone(),
+            collation: self.context.collator.as_ref(),
+            hint: None,
+            restrict: None,
+            rules: self.context.rules,
+            keeps_sort_keys: true,
+            is_explained: false,
+        }
+    }
+
     /// The other collection as a table; `None` when it does not fit in memory.
-    fn load(&mut self, from: &Namespace, foreign: &Path, batch: &Batch<'_>) -> Result<Option<JoinTable>> {
+    fn load(&mut self, foreign: &Path, batch: &Batch<'_>) -> Result<Option<Box<JoinTable>>> {
         let mut table = JoinTable::new(foreign.clone(), batch.op.collator.as_ref());
-        let mut source = open(Some(from), Vec::new(), None, batch.view, &self.context)?;
+        let from = self.lookup.from.as_ref();
+        let mut source = open(from, Vec::new(), None, batch.view, &self.context)?;
         let mut inner = batch.within(batch.op);
         loop {
             match source.next(&mut inner)? {
@@ -164,12 +384,13 @@ impl Finder {
             }
         }
         self.reads.note(&*source, batch.explains);
-        Ok(Some(table))
+        Ok(Some(Box::new(table)))
     }
 
     /// All matches; `None` when they do not fit in memory.
     fn collect(&mut self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Option<Arc<[Value]>>> {
-        let mut matches = self.pull(outer, batch)?;
+        let op = batch.op.with_vars(self.variables(outer, batch)?);
+        let mut matches = self.pull(&[], Some(Box::new(op)), batch)?;
         let (mut held, mut all) = (0, Vec::new());
         while let Some(value) = self.next(&mut matches, batch)? {
             held += value_bytes(&value);
@@ -181,34 +402,16 @@ impl Finder {
         Ok(Some(all.into()))
     }
 
-    /// Opens what the matches are pulled from.
-    fn pull(&self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Matches> {
-        let op = match self.lookup.has_pipeline {
-            true => Some(Box::new(batch.op.with_vars(self.variables(outer, batch)?))),
-            false => None,
-        };
+    /// Plans the stages behind equality with one of the values, if there is equality.
+    fn pull(&self, values: &[Value], op: Option<Box<OpContext>>, batch: &Batch<'_>) -> Result<Matches> {
         let mut stages = self.stages.clone();
-        let mut given: Option<BoxOperator> = None;
         if let Some(join) = &self.lookup.join {
-            let values = local_values(outer, &join.local);
-            match &self.strategy {
-                Strategy::Hash(table) => given = Some(Box::new(self.rows(table, &values, batch)?)),
-                _ => {
-                    let equal = StageNode::matching(Arc::new(equality(&join.foreign, &values, batch)?));
-                    // Of $documents, equality is decided among what they are.
-                    stages.insert(usize::from(self.lookup.from.is_none()), equal);
-                }
-            }
+            let equal = equality(&join.foreign, values, batch.op.collator.as_ref())?;
+            // Of $documents, equality is decided among what they are.
+            let at = usize::from(self.lookup.from.is_none()).min(stages.len());
+            stages.insert(at, StageNode::matching(Arc::new(equal)));
         }
-        let (namespace, context) = match &self.lookup.from {
-            Some(from) => (Some(from), self.context.on(from.clone())),
-            None => {
-                let nothing = Namespace::new(self.context.namespace.db.clone(), "");
-                (None, self.context.on(nothing))
-            }
-        };
-        let namespace = namespace.filter(|_| given.is_none());
-        let node = open(namespace, stages, given, batch.view, &context)?;
+        let node = open(self.lookup.from.as_ref(), stages, None, batch.view, &self.context)?;
         Ok(Matches::Pulled(node, op))
     }
 
@@ -221,28 +424,42 @@ impl Finder {
         }
         Ok(values)
     }
+}
 
-    /// The rows of the table that equality leaves.
-    fn rows(&self, table: &JoinTable, values: &[Value], batch: &Batch<'_>) -> Result<Values<RowDoc>> {
-        let exact = !values.iter().any(|v| v.is_nullish() || matches!(v, Value::Regex(_)));
-        let rows = if exact {
-            table.find(values).into_iter().cloned().collect()
-        } else {
-            // Null also finds what is absent, which the table does not know: the condition decides.
-            let equal = equality(table.path(), values, batch)?;
-            let mut rows = Vec::new();
-            for (at, doc) in table.docs().iter().enumerate() {
-                if at % CHECK_EVERY == 0 {
-                    batch.interrupt.check()?;
-                }
-                if equal.matches(doc.as_doc(), batch.op)? {
-                    rows.push(doc.clone());
-                }
-            }
-            rows
-        };
-        Ok(Values::of(NodeKind::HashLookup, rows))
+/// Whether a table costs less from now on: finding by the index has cost about as much as the table would, so it does if there
+/// are as many outer documents to come. Like that the join costs at most about twice what it would cost whoever knew how many
+/// those are.
+fn pays(probe: &IndexProbe, batch: &Batch<'_>) -> bool {
+    let state = &probe.collection().state;
+    let documents = state.documents().max(0);
+    let bytes = state
+        .bytes()
+        .saturating_add(documents.saturating_mul(TABLE_ENTRY_BYTES));
+    let fits = usize::try_from(bytes).is_ok_and(|bytes| bytes <= batch.memory_bytes_max);
+    fits && probe.probes().saturating_mul(PROBES_PER_DOCUMENT) >= documents as u64
+}
+
+/// The rows of the table that equality leaves; `None` for values that it does not know and an index does.
+fn rows(table: &JoinTable, values: &[Value], is_indexed: bool, batch: &Batch<'_>) -> Result<Option<Vec<RowDoc>>> {
+    let exact = !values.iter().any(|v| v.is_nullish() || matches!(v, Value::Regex(_)));
+    if exact {
+        return Ok(Some(table.find(values).into_iter().cloned().collect()));
     }
+    if is_indexed {
+        return Ok(None);
+    }
+    // Null also finds what is absent, which the table does not know: the condition decides.
+    let equal = equality(table.path(), values, batch.op.collator.as_ref())?;
+    let mut rows = Vec::new();
+    for (at, doc) in table.docs().iter().enumerate() {
+        if (at as u64).is_multiple_of(CHECK_EVERY) {
+            batch.interrupt.check()?;
+        }
+        if equal.matches(doc.as_doc(), batch.op)? {
+            rows.push(doc.clone());
+        }
+    }
+    Ok(Some(rows))
 }
 
 /// Whether there is an index that equality under the collation can use.
@@ -256,87 +473,4 @@ fn has_index(collection: &Collection, foreign: &Path, collator: Option<&Collator
         }
     }
     Ok(false)
-}
-
-/// The values of `localField`: through arrays on the way, an array at the end by its elements; null when
-/// there are none at all.
-fn local_values(outer: DocRef<'_>, local: &Path) -> Vec<Value> {
-    let mut out = Vec::new();
-    let mut seen_array = false;
-    gather(ValueRef::Document(outer), local.parts(), &mut seen_array, &mut out);
-    if out.is_empty() && !seen_array {
-        out.push(Value::Null);
-    }
-    out
-}
-
-fn gather(value: ValueRef<'_>, parts: &[PathPart], seen_array: &mut bool, out: &mut Vec<Value>) {
-    let Some((part, rest)) = parts.split_first() else {
-        match value {
-            ValueRef::Array(items) => {
-                *seen_array = true;
-                out.extend(items.iter().map(ValueRef::to_value));
-            }
-            other => out.push(other.to_value()),
-        }
-        return;
-    };
-    match value {
-        ValueRef::Document(doc) => match doc.get(&part.name) {
-            Some(inner) => gather(inner, rest, seen_array, out),
-            None => out.push(Value::Null),
-        },
-        ValueRef::Array(items) => {
-            *seen_array = true;
-            if let Some(item) = part.index.and_then(|index| items.get(index as usize)) {
-                gather(item, rest, seen_array, out);
-                return;
-            }
-            let before = out.len();
-            for item in items {
-                if let ValueRef::Document(_) = item {
-                    gather(item, parts, seen_array, out);
-                }
-            }
-            // A position that the array does not have is missing.
-            if out.len() == before && !items.is_empty() && part.name.parse::<i64>().is_ok() {
-                out.push(Value::Null);
-            }
-        }
-        _ => out.push(Value::Null),
-    }
-}
-
-/// `{foreign: {$in: values}}`; regular expressions are compared as values, not matched.
-fn equality(foreign: &Path, values: &[Value], batch: &Batch<'_>) -> Result<MatchExpr> {
-    // Filters refuse undefined, which old data may hold: it joins as null does.
-    let values: Vec<Value> = values
-        .iter()
-        .map(|value| match value {
-            Value::Undefined => Value::Null,
-            value => value.clone(),
-        })
-        .collect();
-    let each: Vec<Value> = values
-        .iter()
-        .map(|value| one_field(foreign, doc! { "$eq": value.clone() }).into())
-        .collect();
-    let filter = match each.len() {
-        0 => return Ok(MatchExpr::AlwaysFalse),
-        1 => each.into_iter().next().expect("one"),
-        _ if values.iter().any(|v| matches!(v, Value::Regex(_))) => doc! { "$or": each }.into(),
-        _ => one_field(foreign, doc! { "$in": values }).into(),
-    };
-    let Value::Document(filter) = filter else {
-        return Ok(MatchExpr::AlwaysFalse);
-    };
-    let mut scope = Scope::new().with_collator(batch.op.collator.clone());
-    Ok(MatchExpr::parse(filter.as_ref(), &mut scope)?.normalize())
-}
-
-/// `{path: condition}`.
-pub(in crate::pipeline) fn one_field(path: &Path, condition: Document) -> Document {
-    let mut out = Document::with_capacity(1);
-    out.push(path.as_str(), condition);
-    out
 }

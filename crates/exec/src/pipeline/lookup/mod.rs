@@ -2,10 +2,12 @@
 //! follows, a row for each match without ever making the array.
 
 mod matches;
+mod probe;
 mod unwinding;
+mod values;
 
-pub(super) use matches::one_field;
 pub(super) use unwinding::LookupUnwindOp;
+pub(super) use values::one_field;
 
 use super::PipelineSource;
 use crate::batch::Batch;
@@ -51,7 +53,10 @@ impl EachRow for Join {
         }))
     }
 
-    // What was collected of the other collection stays when storage cursors go, as it does for sorts and groups.
+    // What was collected of the other collection stays, as it does for sorts and groups.
+    fn save(&mut self) {
+        self.0.save(None);
+    }
 
     fn report<'o>(&'o self, report: Report<'o>) -> Report<'o> {
         report.reading(&self.0.reads)

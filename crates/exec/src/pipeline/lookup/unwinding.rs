@@ -126,9 +126,8 @@ impl Operator for LookupUnwindOp {
         self.current.is_none() && self.input.is_done()
     }
     fn save(&mut self) {
-        if let Some(current) = &mut self.current {
-            current.matches.save();
-        }
+        self.finder
+            .save(self.current.as_mut().map(|current| &mut current.matches));
         self.input.save();
     }
 

@@ -1,0 +1,223 @@
+//! Finding the documents that equal values of one outer document after the other by an index, without planning: the plan was
+//! made once ([`EqualityPlan`]), the cursor stays open, and only the key to seek changes.
+
+use crate::point;
+use crate::reads::Reads;
+use nestor_model::{Error, ErrorCode, Result, Value};
+use nestor_planner::pipeline::{EqualityAccess, EqualityPlan};
+use nestor_query::collation::{Collator, stored};
+use nestor_storage::keys::{EntryFormat, encode_into};
+use nestor_storage::{Bytes, Collection, Cursor, Index, RecordReader, View};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Finds documents by values.
+pub(super) struct IndexProbe {
+    plan: EqualityPlan,
+    collection: Arc<Collection>,
+    access: Access,
+    /// What is wanted of the last outer document and where in that it is.
+    values: Vec<Value>,
+    at: usize,
+    /// Outer documents so far.
+    probes: u64,
+}
+
+enum Access {
+    Id,
+    Index(Box<Entries>),
+}
+
+/// The entries of an index with a key.
+struct Entries {
+    index: Arc<Index>,
+    format: EntryFormat,
+    collation: Option<Collator>,
+    /// A document may have several entries with the values.
+    may_repeat: bool,
+    /// There is at most one entry with a value.
+    is_single: bool,
+    cursor: Option<Cursor>,
+    records: RecordReader,
+    /// The value that is looked for, encoded.
+    key: Vec<u8>,
+    /// The key of the last entry of that value that was looked at, once there was one.
+    last: Option<Vec<u8>>,
+    /// Whether the cursor is at that entry.
+    is_placed: bool,
+    seen: HashSet<Bytes>,
+}
+
+impl IndexProbe {
+    /// A probe by `plan`. Error: 175 when the index is gone.
+    pub(super) fn new(plan: EqualityPlan, collection: &Arc<Collection>) -> Result<Self> {
+        let access = match &plan.access {
+            EqualityAccess::Id(_) => Access::Id,
+            EqualityAccess::Index(info) => {
+                let index = collection.indexes.iter().find(|index| index.id.0 == info.id);
+                let index = index.ok_or_else(|| {
+                    let gone = format!("index '{}' was dropped", info.name);
+                    Error::new(ErrorCode::QueryPlanKilled, gone)
+                })?;
+                Access::Index(Box::new(Entries {
+                    format: index.entry_format(collection),
+                    collation: info.collation.clone(),
+                    may_repeat: info.is_multikey(),
+                    is_single: info.unique && info.parts.len() == 1,
+                    cursor: None,
+                    records: RecordReader::new(collection.records),
+                    key: Vec::new(),
+                    last: None,
+                    is_placed: false,
+                    seen: HashSet::new(),
+                    index: index.clone(),
+                }))
+            }
+        };
+        Ok(Self {
+            plan,
+            collection: collection.clone(),
+            access,
+            values: Vec::new(),
+            at: 0,
+            probes: 0,
+        })
+    }
+
+    /// The collection that it reads.
+    pub(super) fn collection(&self) -> &Collection {
+        &self.collection
+    }
+
+    /// Whether the collection is in this state as it was when the probe was made: the same indexes, the same fields with arrays.
+    pub(super) fn is_current(&self, view: &dyn View) -> bool {
+        let now = view.catalog().get(&self.plan.namespace);
+        now.is_some_and(|now| Arc::ptr_eq(now, &self.collection))
+    }
+
+    /// Whether the probe finds all documents that equal one of the values.
+    pub(super) fn binds(&self, values: &[Value]) -> bool {
+        values.iter().all(|value| self.plan.binds(value))
+    }
+
+    /// Begins to find the documents that equal one of the values.
+    pub(super) fn begin(&mut self, mut values: Vec<Value>, reads: &mut Reads, explained: bool) {
+        if values.len() > 1 {
+            let collator = match &self.access {
+                Access::Id => None,
+                Access::Index(entries) => entries.collation.as_ref(),
+            };
+            values.sort_by(|a, b| nestor_query::collation::compare(a.as_ref(), b.as_ref(), collator));
+            values.dedup_by(|a, b| nestor_query::collation::equal(a.as_ref(), b.as_ref(), collator));
+        }
+        self.values = values;
+        self.at = 0;
+        self.probes += 1;
+        if let Access::Index(entries) = &mut self.access {
+            self.collection.state.note_index_use(entries.index.id);
+            entries.seen.clear();
+            entries.seek_next();
+        } else if let Some(index) = self.collection.id_index() {
+            self.collection.state.note_index_use(index.id);
+        }
+        if explained {
+            reads.indexes_used.insert(match &self.access {
+                Access::Id => "_id_".into(),
+                Access::Index(entries) => entries.index.name.to_string(),
+            });
+        }
+    }
+
+    /// The next document. `view` is the same up to the next [`IndexProbe::save`].
+    pub(super) fn next(&mut self, view: &dyn View, reads: &mut Reads) -> Result<Option<Bytes>> {
+        while let Some(value) = self.values.get(self.at) {
+            let found = match &mut self.access {
+                Access::Id => {
+                    self.at += 1;
+                    reads.keys_examined += 1;
+                    point::by_id(view, &self.collection, value.as_ref())?.map(|(_, doc)| doc)
+                }
+                Access::Index(entries) => {
+                    let found = entries.next(value, view, reads)?;
+                    if found.is_none() {
+                        self.at += 1;
+                        entries.seek_next();
+                    }
+                    found
+                }
+            };
+            if found.is_some() {
+                reads.docs_examined += 1;
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Outer documents so far.
+    pub(super) fn probes(&self) -> u64 {
+        self.probes
+    }
+
+    /// Lets go of cursors, keeps the position.
+    pub(super) fn save(&mut self) {
+        if let Access::Index(entries) = &mut self.access {
+            entries.cursor = None;
+            entries.is_placed = false;
+            entries.records.save();
+        }
+    }
+}
+
+impl Entries {
+    /// The next value comes.
+    fn seek_next(&mut self) {
+        self.key.clear();
+        self.last = None;
+        self.is_placed = false;
+    }
+
+    /// The next document with `value`.
+    fn next(&mut self, value: &Value, view: &dyn View, reads: &mut Reads) -> Result<Option<Bytes>> {
+        if self.key.is_empty() {
+            let collator = self.collation.as_ref();
+            let collated = collator.and_then(|collator| stored(value.as_ref(), collator));
+            let descending = self.format.descending.first().copied().unwrap_or(false);
+            encode_into(collated.as_ref().unwrap_or(value), descending, &mut self.key);
+        }
+        loop {
+            if self.is_single && self.last.is_some() {
+                return Ok(None);
+            }
+            let cursor = self.cursor.get_or_insert_with(|| view.cursor(self.index.tree));
+            let found = match (&self.last, self.is_placed) {
+                (Some(_), true) => cursor.next()?,
+                (Some(last), false) => {
+                    let found = cursor.seek(last)?;
+                    if found && cursor.key() == last.as_slice() {
+                        cursor.next()?
+                    } else {
+                        found
+                    }
+                }
+                (None, _) => cursor.seek(&self.key)?,
+            };
+            self.is_placed = true;
+            // Encoded values are free of prefixes: a key continues with these bytes exactly when its value is the same.
+            reads.keys_examined += u64::from(found);
+            if !found || !cursor.key().starts_with(&self.key) {
+                return Ok(None);
+            }
+            let last = self.last.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(cursor.key());
+            let entry = self.format.split(cursor.key(), cursor.value()?)?;
+            if self.may_repeat && !self.seen.insert(Bytes::copy_from(entry.record)) {
+                continue;
+            }
+            if let Some(doc) = self.records.get(view, entry.record)? {
+                return Ok(Some(doc));
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What equality of `$lookup` compares.
+
+use nestor_model::{DocRef, Document, Path, PathPart, Result, Value, ValueRef, doc};
+use nestor_query::Scope;
+use nestor_query::collation::Collator;
+use nestor_query::matcher::MatchExpr;
+
+/// The values of `localField`: through arrays on the way, an array at the end by its elements; null when
+/// there are none at all.
+pub(super) fn local_values(outer: DocRef<'_>, local: &Path) -> Vec<Value> {
+    let mut out = Vec::new();
+    let mut seen_array = false;
+    gather(ValueRef::Document(outer), local.parts(), &mut seen_array, &mut out);
+    if out.is_empty() && !seen_array {
+        out.push(Value::Null);
+    }
+    out
+}
+
+fn gather(value: ValueRef<'_>, parts: &[PathPart], seen_array: &mut bool, out: &mut Vec<Value>) {
+    let Some((part, rest)) = parts.split_first() else {
+        match value {
+            ValueRef::Array(items) => {
+                *seen_array = true;
+                out.extend(items.iter().map(ValueRef::to_value));
+            }
+            other => out.push(other.to_value()),
+        }
+        return;
+    };
+    match value {
+        ValueRef::Document(doc) => match doc.get(&part.name) {
+            Some(inner) => gather(inner, rest, seen_array, out),
+            None => out.push(Value::Null),
+        },
+        ValueRef::Array(items) => {
+            *seen_array = true;
+            if let Some(item) = part.index.and_then(|index| items.get(index as usize)) {
+                gather(item, rest, seen_array, out);
+                return;
+            }
+            let before = out.len();
+            for item in items {
+                if let ValueRef::Document(_) = item {
+                    gather(item, parts, seen_array, out);
+                }
+            }
+            // A position that the array does not have is missing.
+            if out.len() == before && !items.is_empty() && part.name.parse::<i64>().is_ok() {
+                out.push(Value::Null);
+            }
+        }
+        _ => out.push(Value::Null),
+    }
+}
+
+/// `{foreign: {$in: values}}`; regular expressions are compared as values, not matched.
+pub(super) fn equality(foreign: &Path, values: &[Value], collator: Option<&Collator>) -> Result<MatchExpr> {
+    // Filters refuse undefined, which old data may hold: it joins as null does.
+    let values: Vec<Value> = values
+        .iter()
+        .map(|value| match value {
+            Value::Undefined => Value::Null,
+            value => value.clone(),
+        })
+        .collect();
+    let each: Vec<Value> = values
+        .iter()
+        .map(|value| one_field(foreign, doc! { "$eq": value.clone() }).into())
+        .collect();
+    let filter = match each.len() {
+        0 => return Ok(MatchExpr::AlwaysFalse),
+        1 => each.into_iter().next().expect("one"),
+        _ if values.iter().any(|v| matches!(v, Value::Regex(_))) => doc! { "$or": each }.into(),
+        _ => one_field(foreign, doc! { "$in": values }).into(),
+    };
+    let Value::Document(filter) = filter else {
+        return Ok(MatchExpr::AlwaysFalse);
+    };
+    let mut scope = Scope::new().with_collator(collator.cloned());
+    Ok(MatchExpr::parse(filter.as_ref(), &mut scope)?.normalize())
+}
+
+/// `{path: condition}`.
+pub(in crate::pipeline) fn one_field(path: &Path, condition: Document) -> Document {
+    let mut out = Document::with_capacity(1);
+    out.push(path.as_str(), condition);
+    out
+}
