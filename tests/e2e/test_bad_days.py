@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import resource
 import shutil
 import signal
@@ -24,10 +25,10 @@ PING = {"ping": 1, "$db": "admin"}
 STILL_RUNNING = "Stopping while operations still run"
 
 
-def refuses_to_start(dbpath, *words, **options):
+def refuses_to_start(dbpath, *words, flags=(), **options):
     """The server ends with an error that says all of `words`; returns what it said."""
     with pytest.raises(DidNotStart) as error:
-        Server(dbpath, **options).start()
+        Server(dbpath, *flags, **options).start()
     assert error.value.status not in (0, "timed out"), error.value.output
     assert error.value.status > 0, f"ended by signal {-error.value.status}"
     for word in words:
@@ -44,6 +45,11 @@ def journal_files(dbpath):
 def base_file(dbpath):
     """The file of the base B-tree."""
     return Path(dbpath) / "base.nestor"
+
+
+def tear_mark(dbpath):
+    """What a loss of power may leave of the file that says how far the journal was durable."""
+    (Path(dbpath) / "nestor.durable").write_bytes(b"")
 
 
 # -- the directory ----------------------------------------------------------------------------
@@ -221,6 +227,7 @@ def test_torn_journal_tail(start, tmp_path, cut):
     last = journal_files(tmp_path / "data")[-1]
     used = len(last.read_bytes().rstrip(b"\0"))
     os.truncate(last, used - cut)
+    tear_mark(tmp_path / "data")
     server = start(tmp_path / "data")
     found = sorted(d["_id"] for d in server.client().test.c.find({}, {"_id": 1}))
     assert found == list(range(len(found))), "a prefix in commit order"
@@ -228,6 +235,31 @@ def test_torn_journal_tail(start, tmp_path, cut):
     server.client().test.c.insert_one({"_id": "goes on"})
     assert server.stop() == 0
     check(server.dbpath)
+
+
+@pytest.mark.parametrize("cut", [1, 4000, 20_000])
+def test_durable_commits_that_are_missing(tmp_path, cut):
+    """They were acknowledged with j: true and are gone from the journal's end: the server does not start without them
+    unless it is told to, by the number of the last commit that is left."""
+    dbpath = tmp_path / "data"
+    filled(dbpath)
+    last = journal_files(dbpath)[-1]
+    os.truncate(last, len(last.read_bytes().rstrip(b"\0")) - cut)
+    length = last.stat().st_size
+    said = refuses_to_start(dbpath, last.name, "at byte", "are lost", "--giveUpCommitsAfter")
+    assert last.stat().st_size == length, "nothing is changed"
+    done = run("check", dbpath)
+    assert done.returncode == 1 and "FAULT: " in done.stdout and "are lost" in done.stdout, done.stdout
+    number = int(re.search(r"--giveUpCommitsAfter (\d+)", said).group(1))
+    assert f"commits after number {number} are lost" in done.stdout, done.stdout
+    refuses_to_start(dbpath, "are lost", flags=("--giveUpCommitsAfter", str(number - 1)))
+    with Server(dbpath, "--giveUpCommitsAfter", str(number)) as server:
+        found = sorted(d["_id"] for d in server.client().test.c.find({}, {"_id": 1}))
+        assert found == list(range(len(found))) and len(found) < 300
+        assert server.stop() == 0
+    check(dbpath)
+    with Server(dbpath) as server:
+        assert server.client().test.c.count_documents({}) == len(found)
 
 
 def test_garbage_after_the_last_entry(start, tmp_path):

@@ -10,7 +10,7 @@ import subprocess
 import harness
 import pytest
 from harness import Server, check, run
-from test_bad_days import JOURNALED, base_file, flip, journal_files, public_directory
+from test_bad_days import JOURNALED, base_file, flip, journal_files, public_directory, tear_mark
 
 PAGE = 8192
 LEAF, INTERIOR, FREE_LIST = 2, 3, 5
@@ -164,6 +164,7 @@ def test_what_the_journal_holds_is_checked(crashed):
 def test_torn_tail(crashed, tear):
     """A crash may leave it: a note, no fault. The server cuts it off; the check does not."""
     last = journal_files(crashed)[-1]
+    tear_mark(crashed)
     whole = last.stat().st_size
     if tear == "cut":
         os.truncate(last, whole - 5)

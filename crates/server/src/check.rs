@@ -38,6 +38,9 @@ fn print(report: &CheckReport, out: &mut impl Write) -> io::Result<Verdict> {
     for collection in &report.collections {
         print_collection(collection, out)?;
     }
+    for unverified in &report.unverified {
+        writeln!(out, "not verified: {unverified}")?;
+    }
     for note in &report.notes {
         writeln!(out, "note: {note}")?;
     }
@@ -77,7 +80,7 @@ fn print_collection(collection: &CollectionReport, out: &mut impl Write) -> io::
 mod tests {
     use super::*;
     use crate::Database;
-    use nestor_model::{Decimal128, Document, Value, doc};
+    use nestor_model::{Decimal128, Document, Value, ValueRef, doc};
 
     fn printed(report: &CheckReport) -> (Verdict, String) {
         let mut out = Vec::new();
@@ -210,9 +213,53 @@ mod tests {
         assert!(shop.iter().all(|c| c.documents == 6 && counts(c) > 50), "{shop:?}");
     }
 
+    fn copy(from: &Path, to: &Path) {
+        std::fs::create_dir_all(to).unwrap();
+        for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+            let target = to.join(entry.file_name());
+            match entry.file_type().unwrap().is_dir() {
+                true => copy(&entry.path(), &target),
+                false => drop(std::fs::copy(entry.path(), target).unwrap()),
+            }
+        }
+    }
+
+    /// A directory of format 1 after a crash, with commits in the base and one in the journal only.
+    #[test]
+    fn a_directory_of_the_previous_format_opens_and_gets_the_new_one() {
+        let dir = tempfile::tempdir().unwrap();
+        copy(
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/formats/1"),
+            dir.path(),
+        );
+        let report = check::check(dir.path(), &document_keys).unwrap();
+        assert_eq!((report.faults, report.replayed), (vec![], 1));
+        let unknown = report
+            .unverified
+            .iter()
+            .filter(|text| text.contains("an earlier version wrote"));
+        assert_eq!(unknown.count(), 2, "{:?}", report.unverified);
+        for round in 1..=2 {
+            let db = Database::open(dir.path()).unwrap();
+            let count = db.run_command(doc! { "count": "c", "$db": "test" }).unwrap();
+            assert!(
+                matches!(count.get("n"), Some(ValueRef::Int32(n)) if n == 5 + round),
+                "{count:?}"
+            );
+            let insert =
+                doc! { "insert": "c", "documents": vec![Value::from(doc! { "_id": 100 + round })], "$db": "test" };
+            db.run_command(insert).unwrap();
+        }
+        let format = std::fs::read_to_string(dir.path().join("nestor.format")).unwrap();
+        assert_eq!(format, "nestor 2\n");
+        let report = check::check(dir.path(), &document_keys).unwrap();
+        assert_eq!((report.faults, report.unverified), (vec![], vec![]));
+    }
+
     #[test]
     fn notes_and_faults_are_printed() {
         let report = CheckReport {
+            unverified: vec!["what comes after".into()],
             notes: vec!["the tail is torn".into()],
             faults: vec!["page 7 is lost".into()],
             fault_count: 3,
@@ -221,7 +268,7 @@ mod tests {
         let (verdict, text) = printed(&report);
         assert_eq!(verdict, Verdict::Damaged);
         assert!(
-            text.ends_with("note: the tail is torn\nFAULT: page 7 is lost\nfaults found: 3, 2 of them not shown\n"),
+            text.ends_with("not verified: what comes after\nnote: the tail is torn\nFAULT: page 7 is lost\nfaults found: 3, 2 of them not shown\n"),
             "{text}"
         );
     }

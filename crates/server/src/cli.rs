@@ -41,6 +41,10 @@ struct Serve {
     /// Keep everything in memory and leave nothing behind
     #[arg(long)]
     ephemeral: bool,
+    /// Start although durable commits are missing at the journal's end, and give up all commits after this number; the
+    /// refusal to start names it
+    #[arg(long = "giveUpCommitsAfter", value_name = "NUMBER", conflicts_with = "ephemeral")]
+    give_up_commits_after: Option<u64>,
     /// Port to listen on; 0 takes a free one
     #[arg(long, default_value_t = 27017)]
     port: u16,
@@ -180,6 +184,7 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         argv: std::env::args().collect(),
         allocator: Some("mimalloc"),
         dbpath: (!args.ephemeral).then_some(args.dbpath),
+        give_up_after: args.give_up_commits_after,
         port: args.port,
         bind,
         ipv6: args.ipv6,

@@ -10,7 +10,7 @@ pub use nestor_command::profiler::AtStart;
 use nestor_command::{ProcessOptions, Service, ServiceOptions};
 use nestor_model::{Document, doc};
 use nestor_storage::engine::Subscription;
-use nestor_storage::{Engine, EngineOptions};
+use nestor_storage::{Engine, EngineOptions, StorageError};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -57,6 +57,8 @@ pub struct ServeOptions {
     pub allocator: Option<&'static str>,
     /// Directory of the data; `None` keeps everything in memory.
     pub dbpath: Option<PathBuf>,
+    /// Start although the journal ends with this commit and durable ones followed.
+    pub give_up_after: Option<u64>,
     /// Port; 0 takes a free one.
     pub port: u16,
     /// Addresses.
@@ -432,6 +434,7 @@ async fn keep_house(server: Arc<Server>) {
 fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
     let mut engine_options = EngineOptions::new(Arc::new(wall_secs));
     engine_options.before_wait = Some(nestor_exec::lose_patience);
+    engine_options.give_up_after = options.give_up_after;
     if let Some(mib) = options.oplog_mib {
         engine_options.oplog_bytes_max = mib << 20;
         engine_options.ephemeral_oplog_bytes_max = mib << 20;
@@ -444,8 +447,19 @@ fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
     // times as large while merges lag behind, and a start after a crash replays it.
     engine_options.memtable_bytes_max = (engine_options.base_cache_bytes_max / 20).clamp(64 << 20, 512 << 20);
     match &options.dbpath {
-        Some(dir) => Engine::open(dir, engine_options).map_err(|e| e.to_string()),
+        Some(dir) => Engine::open(dir, engine_options).map_err(|e| refusal(&e)),
         None => Ok(Engine::ephemeral(engine_options)),
+    }
+}
+
+/// Why the store does not open, and what can be done.
+fn refusal(error: &StorageError) -> String {
+    match error {
+        StorageError::CommitsLost { last, .. } => format!(
+            "{error}. Restore the file from a copy; or give up what was committed after number {last}: start with \
+             --giveUpCommitsAfter {last}"
+        ),
+        other => other.to_string(),
     }
 }
 

@@ -43,6 +43,23 @@ pub enum StorageError {
         /// What is wrong there.
         reason: String,
     },
+    /// Commits that were durable are missing at the end of the journal. [`crate::EngineOptions::give_up_after`] is the way on.
+    #[error(
+        "{} is corrupt at byte {offset}: {reason}; commits after number {last} are lost, although those up to {durable} at least were on disk",
+        file.display()
+    )]
+    CommitsLost {
+        /// The file.
+        file: PathBuf,
+        /// Byte offset in the file behind the last commit that can be read.
+        offset: u64,
+        /// That commit.
+        last: u64,
+        /// The last one known to have been durable.
+        durable: u64,
+        /// What is wrong at that place.
+        reason: String,
+    },
     /// The data directory was written by a later version of Nestor.
     #[error("{} has format version {found}, this version reads up to {supported}", file.display())]
     NewerFormat {
@@ -101,7 +118,7 @@ impl StorageError {
                 (&"write" | &"sync", _) => ErrorCode::LogWriteFailed,
                 _ => ErrorCode::FileStreamFailed,
             },
-            Self::Corrupt { .. } | Self::Undecodable(_) => ErrorCode::DataCorruptionDetected,
+            Self::Corrupt { .. } | Self::CommitsLost { .. } | Self::Undecodable(_) => ErrorCode::DataCorruptionDetected,
             Self::NewerFormat { .. } => ErrorCode::UnsupportedFormat,
             Self::DirectoryInUse { .. } => ErrorCode::DBPathInUse,
             Self::NoDataDirectory { .. } => ErrorCode::InvalidPath,

@@ -4,16 +4,32 @@ use super::CheckReport;
 use crate::Result;
 use crate::journal::frame::Frame;
 use crate::journal::segment::{self, HEADER_BYTES, Segment};
-use crate::journal::{JournalOptions, Position, recover};
+use crate::journal::{JournalOptions, LastFrame, Position, recover};
 use nestor_model::{Timestamp, ValueRef};
 use std::path::Path;
 
-/// What follows the frames read so far: the next sequence number, and the optime before it.
-type Next = (u64, Timestamp);
+/// What follows the frames read so far.
+struct Next {
+    /// The next sequence number.
+    seq: u64,
+    /// The optime before it.
+    optime: Timestamp,
+    last: Option<LastFrame>,
+}
 
-/// `end` is where recovery found the end of the journal: behind it may be what the next start cuts off. `None`: recovery
-/// failed, and everything has to be sound.
-pub(super) fn check(dir: &Path, end: Option<Position>, report: &mut CheckReport) -> Result<()> {
+/// Where the journal ends.
+#[derive(Clone, Copy)]
+pub(super) struct End {
+    /// As recovery found it. Behind it may be what the next start cuts off.
+    pub(super) position: Position,
+    /// Durable commits are missing there, which was told as a fault.
+    pub(super) is_lost: bool,
+}
+
+/// `end` is `None` if recovery failed: then everything has to be sound.
+pub(super) fn check(dir: &Path, end: Option<End>, report: &mut CheckReport) -> Result<()> {
+    let is_lost = end.is_some_and(|end| end.is_lost);
+    let end = end.map(|end| end.position);
     let names = recover::files(dir)?;
     report.segments = names.len() as u64;
     let options = JournalOptions::read_only();
@@ -36,15 +52,23 @@ pub(super) fn check(dir: &Path, end: Option<Position>, report: &mut CheckReport)
         if let Some(end) = end
             && segment.first_seq > end.segment
         {
-            cut_off(&segment, 0, "it follows a write that was not finished", report);
+            if !is_lost {
+                cut_off(&segment, 0, "it follows a write that was not finished", report);
+            }
             continue;
         }
-        let start = (segment.first_seq, segment.optime_before);
-        if next.is_some_and(|next| next != start) {
-            report.fault(format!("{}: frames before it are missing", segment.path.display()));
+        let mut start = Next {
+            seq: segment.first_seq,
+            optime: segment.optime_before,
+            last: None,
+        };
+        match next {
+            Some(next) if (next.seq, next.optime) == (start.seq, start.optime) => start = next,
+            Some(_) => report.fault(format!("{}: frames before it are missing", segment.path.display())),
+            None => {}
         }
         let end = end.filter(|end| end.segment == segment.first_seq);
-        let checked = frames(&segment, start, end.map(|end| end.offset), report);
+        let checked = frames(&segment, start, end.map(|end| (end.offset, is_lost)), report);
         next = report.damage("", checked)?.flatten();
     }
     Ok(())
@@ -71,11 +95,16 @@ fn cut_off(segment: &Segment, offset: u64, reason: &str, report: &mut CheckRepor
     ));
 }
 
-/// Reads all frames, up to `end` if that is known. Returns what has to follow; `None` if there is damage.
-fn frames(segment: &Segment, start: Next, end: Option<u64>, report: &mut CheckReport) -> Result<Option<Next>> {
+/// Reads all frames, up to `end` if that is known: the offset, and whether commits are lost there. Returns what has to
+/// follow; `None` if there is damage.
+fn frames(segment: &Segment, start: Next, end: Option<(u64, bool)>, report: &mut CheckReport) -> Result<Option<Next>> {
     let mut bytes = vec![0; (segment.len() - HEADER_BYTES as u64) as usize];
     segment.read(&mut bytes, HEADER_BYTES as u64)?;
-    let (mut seq, mut optime) = start;
+    let Next {
+        mut seq,
+        mut optime,
+        mut last,
+    } = start;
     let mut done = 0;
     while done < bytes.len() {
         let offset = (done + HEADER_BYTES) as u64;
@@ -86,8 +115,10 @@ fn frames(segment: &Segment, start: Next, end: Option<u64>, report: &mut CheckRe
         };
         let frame = match frame {
             Ok(frame) => frame,
-            Err(reason) if end == Some(offset) => {
-                cut_off(segment, offset, reason, report);
+            Err(reason) if end.is_some_and(|(end, _)| end == offset) => {
+                if end == Some((offset, false)) {
+                    cut_off(segment, offset, reason, report);
+                }
                 return Ok(None);
             }
             Err(reason) => {
@@ -96,6 +127,7 @@ fn frames(segment: &Segment, start: Next, end: Option<u64>, report: &mut CheckRe
             }
         };
         let fault = |reason| segment.corrupt(offset, reason).to_string();
+        let faults = report.fault_count;
         for entry in frame.entries() {
             let ts = entry.as_ref().ok().and_then(|entry| entry.get("ts"));
             match ts {
@@ -107,9 +139,17 @@ fn frames(segment: &Segment, start: Next, end: Option<u64>, report: &mut CheckRe
         if frame.ops().any(|op| op.is_err()) {
             report.fault(fault("operations do not decode"));
         }
+        if !recover::follows(&frame, last) {
+            report.fault(fault(recover::OTHER_COPY));
+        }
         report.commits += 1;
         (seq, optime) = (frame.seq() + 1, frame.optime());
+        // Of a frame that is wrong nothing more is said by the next one.
+        last = (report.fault_count == faults).then(|| LastFrame {
+            offset,
+            checksum: frame.checksum(),
+        });
         done += frame.len();
     }
-    Ok(Some((seq, optime)))
+    Ok(Some(Next { seq, optime, last }))
 }

@@ -23,7 +23,9 @@ use crate::base::tree::{Tree, TreeOptions};
 use crate::base::{Base, BaseSnapshot};
 use crate::engine::directory::Directory;
 use crate::engine::recovery::Recovery;
-use crate::journal::recover::{self, Access};
+use crate::journal::frame::Frame;
+use crate::journal::mark::Found;
+use crate::journal::recover::{self, Access, Known};
 use crate::journal::{JournalOptions, Position};
 use crate::snapshot::{Layers, Published, Snapshot, View};
 use crate::{Bytes, Collection, Result, StorageError};
@@ -73,6 +75,8 @@ pub struct CheckReport {
     pub oplog_entries: u64,
     /// Commits that the next start will replay.
     pub replayed: u64,
+    /// What could not be checked, because nothing tells how it should be.
+    pub unverified: Vec<String>,
     /// What a crash may leave, the first hundred.
     pub notes: Vec<String>,
     /// Descriptions of what is wrong, the first hundred.
@@ -116,7 +120,7 @@ impl CheckReport {
 /// Whether an error says that stored bytes are not what they were.
 fn is_damage(error: &StorageError) -> bool {
     match error {
-        StorageError::Corrupt { .. } | StorageError::Undecodable(_) => true,
+        StorageError::Corrupt { .. } | StorageError::CommitsLost { .. } | StorageError::Undecodable(_) => true,
         StorageError::Io { operation, .. } => *operation == "read",
         _ => false,
     }
@@ -137,10 +141,13 @@ pub fn check(dir: &Path, keys_of: &KeysOf<'_>) -> Result<CheckReport> {
         return Ok(report);
     }
     let recovered = match check_base(&directory, &mut report)? {
-        Some(base) => report.damage("", recover(&journal, base.snapshot()))?,
+        Some(base) => recover_what_is_left(&directory, &base.snapshot(), &mut report)?,
         None => None,
     };
-    let end = recovered.as_ref().map(|recovered| recovered.end);
+    let end = recovered.as_ref().map(|recovered| journal::End {
+        position: recovered.end,
+        is_lost: recovered.is_lost,
+    });
     journal::check(&journal, end, &mut report)?;
     let Some(recovered) = recovered else {
         report.note(match report.fault_count {
@@ -150,6 +157,7 @@ pub fn check(dir: &Path, keys_of: &KeysOf<'_>) -> Result<CheckReport> {
         return Ok(report);
     };
     report.replayed = recovered.replayed;
+    check_mark(&directory, &recovered, &mut report)?;
     let catalog = catalog::check(&recovered, &mut report);
     report.damage("", catalog)?;
     let databases = recovered.snapshot.catalog().databases();
@@ -213,10 +221,43 @@ fn check_base(directory: &Directory, report: &mut CheckReport) -> Result<Option<
     Ok(Some(base))
 }
 
+/// Tells what is not known of the journal's end, and whether it belongs to the base.
+fn check_mark(directory: &Directory, recovered: &Recovered, report: &mut CheckReport) -> Result<()> {
+    let path = directory.mark();
+    let end = "whether commits that were durable are missing at the end of the journal";
+    let last = recovered.snapshot.lsn().0;
+    let open = match recovered.mark {
+        Found::Mark(mark) if mark.is_closed && mark.seq == last => None,
+        Found::Mark(mark) => Some(format!(
+            "{end}: the store was not closed, and of commits after number {} it is not known whether they were durable",
+            mark.seq
+        )),
+        Found::Missing if directory.version() > 1 => {
+            report.fault(format!("{}: the file is missing", path.display()));
+            Some(end.to_owned())
+        }
+        Found::Missing => Some(format!("{end}: an earlier version wrote the directory")),
+        Found::Unreadable => Some(format!("{end}: {} cannot be read", path.display())),
+    };
+    report.unverified.extend(open);
+    if !recovered.is_chained {
+        let of_one =
+            "whether base and journal are of the same copy of the directory: an earlier version wrote the base";
+        report.unverified.push(of_one.to_owned());
+    }
+    Ok(())
+}
+
 /// The state that the next start will find, in memory.
 struct Recovered {
     snapshot: Snapshot,
     base: Arc<dyn BaseSnapshot>,
+    /// How far the journal was known to be durable.
+    mark: Found,
+    /// The base says which commit it ends with.
+    is_chained: bool,
+    /// Durable commits are missing at the journal's end.
+    is_lost: bool,
     replayed: u64,
     /// Where the journal ends.
     end: Position,
@@ -225,11 +266,33 @@ struct Recovered {
 /// What the memtable that the end of the journal is replayed into is made for. It may become larger.
 const MEMTABLE_BYTES: usize = 64 << 20;
 
-fn recover(journal: &Path, base: Arc<dyn BaseSnapshot>) -> Result<Recovered> {
-    let (mut state, meta) = Recovery::from_base(&base, MEMTABLE_BYTES)?;
-    let checkpoint = meta.map(|m| (m.seq, m.optime, m.position));
+/// As [`recover`]. That commits are lost is a fault, and no reason not to look at the others.
+fn recover_what_is_left(
+    directory: &Directory,
+    base: &Arc<dyn BaseSnapshot>,
+    report: &mut CheckReport,
+) -> Result<Option<Recovered>> {
+    let recovered = match recover(directory, base, None) {
+        Err(error @ StorageError::CommitsLost { last, .. }) => {
+            report.fault(error.to_string());
+            recover(directory, base, Some(last))
+        }
+        result => result,
+    };
+    report.damage("", recovered)
+}
+
+fn recover(directory: &Directory, base: &Arc<dyn BaseSnapshot>, give_up_after: Option<u64>) -> Result<Recovered> {
+    let (mut state, meta) = Recovery::from_base(base, MEMTABLE_BYTES)?;
+    let known = Known {
+        checkpoint: meta.map(|meta| meta.checkpoint),
+        mark: directory.read_mark()?,
+        mark_file: directory.mark(),
+        give_up_after,
+    };
     let options = JournalOptions::read_only();
-    let journal = recover::open(journal, options, checkpoint, Access::Read, |frame| state.replay(frame))?;
+    let replay = |frame: &Frame<'_>| state.replay(frame);
+    let journal = recover::open(&directory.journal(), options, &known, Access::Read, replay)?;
     let end = journal.segments().last().map(|segment| Position {
         segment: segment.first_seq,
         offset: segment.len(),
@@ -239,6 +302,7 @@ fn recover(journal: &Path, base: Arc<dyn BaseSnapshot>) -> Result<Recovered> {
         frozen: None,
         base: Some(base.clone()),
     };
+    let is_chained = known.checkpoint.is_none_or(|checkpoint| checkpoint.last.is_some());
     let published = Published {
         seq: state.seq,
         optime: state.optime,
@@ -249,8 +313,11 @@ fn recover(journal: &Path, base: Arc<dyn BaseSnapshot>) -> Result<Recovered> {
         snapshot: Snapshot {
             state: Arc::new(published),
         },
-        base,
-        replayed: state.seq - meta.map_or(0, |m| m.seq),
+        base: base.clone(),
+        mark: known.mark,
+        is_chained,
+        is_lost: give_up_after.is_some(),
+        replayed: state.seq - known.checkpoint.map_or(0, |checkpoint| checkpoint.seq),
         end: end.unwrap_or_default(),
     })
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::base::Base;
+use crate::journal::mark::{Mark, MarkFile};
 use crate::journal::segment::HEADER_BYTES;
 use crate::keys::{self, KeyWriter};
 use crate::{Engine, EngineOptions, Index, StorageError, TreeId, WriteSet, record};
@@ -324,9 +325,15 @@ fn an_index_that_was_being_built() {
     );
 }
 
+/// After a loss of power the mark may be old.
+fn age_mark(dir: &Path) {
+    MarkFile::new(dir.join("nestor.durable")).note(Mark::default());
+}
+
 #[test]
 fn a_torn_tail_is_no_fault() {
     let dir = directory(10, false, |_, _| {});
+    age_mark(dir.path());
     let last = segments(dir.path()).pop().unwrap();
     let name = last.file_name().unwrap().to_str().unwrap().to_owned();
     let sound = fs::read(&last).unwrap();
@@ -446,6 +453,35 @@ fn frames_that_are_wrong_although_their_checksums_fit() {
 }
 
 #[test]
+fn what_is_known_of_the_end() {
+    let missing = "whether commits that were durable are missing at the end of the journal";
+    let closed = directory(10, true, |_, _| {});
+    assert_eq!(checked(closed.path()).unverified, Vec::<String>::new());
+    let crashed = directory(10, false, |_, _| {});
+    let open = checked(crashed.path()).unverified.remove(0);
+    assert!(
+        open.starts_with(&format!("{missing}: the store was not closed")),
+        "{open}"
+    );
+    fs::write(crashed.path().join("nestor.durable"), b"torn").unwrap();
+    let torn = checked(crashed.path());
+    assert!(
+        torn.unverified[0].ends_with("nestor.durable cannot be read"),
+        "{torn:?}"
+    );
+    fs::remove_file(crashed.path().join("nestor.durable")).unwrap();
+    let gone = checked(crashed.path());
+    assert!(
+        gone.faults[0].ends_with("nestor.durable: the file is missing"),
+        "{gone:?}"
+    );
+    // Whole frames that are gone are a fault although what is left is sound.
+    let last = segments(closed.path()).pop().unwrap();
+    fs::write(&last, &fs::read(&last).unwrap()[..HEADER_BYTES]).unwrap();
+    assert!(checked(closed.path()).fault_count > 0);
+}
+
+#[test]
 fn damage_in_what_is_replayed() {
     let dir = directory(10, false, |_, _| {});
     let last = segments(dir.path()).pop().unwrap();
@@ -453,15 +489,10 @@ fn damage_in_what_is_replayed() {
     // The frames behind it say that it was durable.
     flip(&last, HEADER_BYTES + 60);
     let report = checked(dir.path());
-    assert_eq!((report.fault_count, report.collections.len()), (1, 0));
-    assert!(
-        report.faults[0].ends_with("is corrupt at byte 32: frame checksum does not match"),
-        "{report:?}"
-    );
-    assert!(
-        report.notes[0].starts_with("records and indexes were not checked"),
-        "{report:?}"
-    );
+    assert_eq!((report.fault_count, report.collections.len()), (1, 1), "{report:?}");
+    assert_eq!(report.notes, Vec::<String>::new());
+    let lost = "is corrupt at byte 32: frame checksum does not match; commits after number ";
+    assert!(report.faults[0].contains(lost), "{report:?}");
     fs::write(&last, sound).unwrap();
     fs::remove_file(dir.path().join("base.nestor")).unwrap();
     let missing = faults_in(dir.path());
@@ -554,7 +585,7 @@ fn what_cannot_be_checked() {
     let engine = open(dir.path());
     assert!(matches!(refused(dir.path()), StorageError::DirectoryInUse { .. }));
     drop(engine);
-    fs::write(dir.path().join("nestor.format"), "nestor 2\n").unwrap();
+    fs::write(dir.path().join("nestor.format"), "nestor 3\n").unwrap();
     assert!(matches!(refused(dir.path()), StorageError::NewerFormat { .. }));
     fs::write(dir.path().join("nestor.format"), "nestor?").unwrap();
     assert_eq!(

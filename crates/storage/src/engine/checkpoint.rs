@@ -19,6 +19,7 @@ use super::recovery::Meta;
 use super::{Inner, Store};
 use crate::base::{Base, BaseError, Change, ChangeSource, KeyRange};
 use crate::catalog::entry;
+use crate::journal::Checkpoint;
 use crate::memtable::{Memtable, NewestEntries};
 use crate::{Bytes, CollectionId, Result, StorageError, TreeId};
 use std::collections::BTreeMap;
@@ -286,9 +287,12 @@ impl Inner {
         }
         let meta = Meta {
             next_id: self.ids.next(),
-            seq: current.seq,
-            optime: current.optime,
-            position: store.journal.position(),
+            checkpoint: Checkpoint {
+                seq: current.seq,
+                optime: current.optime,
+                position: store.journal.position(),
+                last: store.journal.last(),
+            },
         };
         sequencer.freeze();
         self.publish(&sequencer);
@@ -302,14 +306,18 @@ impl Inner {
 
     fn merge_frozen(&self, store: &Store, slot: &mut Option<Frozen>) -> Result<()> {
         let Some(frozen) = slot else { return Ok(()) };
-        store.journal.syncer.wait(frozen.meta.seq)?;
+        store.journal.syncer.wait(frozen.meta.checkpoint.seq)?;
         let rebase = || self.change_layers(|sequencer| sequencer.rebased(store.base.snapshot()));
         if let Err(error) = apply(&*store.base, frozen, self.options.slice_bytes, rebase) {
             return Err(store.base_failed(error));
         }
         self.change_layers(|sequencer| sequencer.merged(store.base.snapshot()));
-        let position = frozen.meta.position;
-        tracing::debug!(seq = frozen.meta.seq, bytes = frozen.memtable.bytes(), "checkpoint");
+        let position = frozen.meta.checkpoint.position;
+        tracing::debug!(
+            seq = frozen.meta.checkpoint.seq,
+            bytes = frozen.memtable.bytes(),
+            "checkpoint"
+        );
         self.checkpointer.bury(frozen.memtable.clone());
         self.replay_from.store(frozen.appended, Ordering::Relaxed);
         *slot = None;

@@ -1,27 +1,34 @@
 //! The data directory.
 //!
 //! ```text
-//! nestor.format     `nestor 1`: the version of what is here as a whole
+//! nestor.format     `nestor 2`: the version of what is here as a whole
 //! nestor.lock       locked by the process that has the directory open
+//! nestor.durable    how far the journal is known to be durable
 //! base.nestor       the base B-tree
 //! journal/          the segments
 //! ```
+//!
+//! A directory of version 1 has no `nestor.durable`, and its frames and base say less about what belongs together. It
+//! becomes one of version 2 when it is opened for writing.
 
 use crate::StorageError;
 use crate::error::Result;
 use crate::files;
-use crate::journal::{recover, segment};
+use crate::journal::{mark, recover, segment};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const FORMAT: &str = "nestor.format";
 const LOCK: &str = "nestor.lock";
+const MARK: &str = "nestor.durable";
 /// What may lie in a directory whose version file has not been written yet.
-const OWN: [&str; 6] = [
+const OWN: [&str; 8] = [
     LOCK,
+    MARK,
+    "nestor.durable.new",
     "nestor.format.new",
     "journal",
     "base.nestor",
@@ -32,6 +39,8 @@ const OWN: [&str; 6] = [
 /// A data directory that this process has locked.
 pub(crate) struct Directory {
     pub(crate) path: PathBuf,
+    /// The version it has.
+    version: u32,
     /// The lock goes with the file. A copy that is only read may have none.
     _lock: Option<File>,
 }
@@ -53,12 +62,18 @@ impl Directory {
             .open(&lock_path)
             .map_err(|e| StorageError::io("open", &lock_path, &e))?;
         lock_file(path, &lock, FlockOperation::NonBlockingLockExclusive)?;
-        let directory = Self {
+        let mut directory = Self {
             path: path.to_owned(),
+            version: VERSION,
             _lock: Some(lock),
         };
-        if !directory.check_format()? {
-            directory.write_format()?;
+        match directory.check_format()? {
+            Some(version) => directory.version = version,
+            None => {
+                let mark = directory.mark();
+                mark::create(&mark).map_err(|e| StorageError::io("create", &mark, &e))?;
+                directory.write_format()?;
+            }
         }
         Ok(directory)
     }
@@ -81,14 +96,46 @@ impl Directory {
         if let Some(lock) = &lock {
             lock_file(path, lock, FlockOperation::NonBlockingLockShared)?;
         }
-        let directory = Self {
+        let mut directory = Self {
             path: path.to_owned(),
+            version: VERSION,
             _lock: lock,
         };
-        if !directory.check_format()? {
-            return Err(no_data_directory(path, "there is no nestor.format in it"));
+        match directory.check_format()? {
+            Some(version) => directory.version = version,
+            None => return Err(no_data_directory(path, "there is no nestor.format in it")),
         }
         Ok(directory)
+    }
+
+    /// The version it was written with, or has by now.
+    pub(crate) fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// Makes it one of this version, once its journal and its mark are.
+    pub(crate) fn upgrade(&mut self) -> Result<()> {
+        if self.version < VERSION {
+            self.write_format()?;
+            tracing::info!(
+                from = self.version,
+                to = VERSION,
+                "the data directory has a new version"
+            );
+            self.version = VERSION;
+        }
+        Ok(())
+    }
+
+    /// The file that says how far the journal is durable.
+    pub(crate) fn mark(&self) -> PathBuf {
+        self.path.join(MARK)
+    }
+
+    /// What that file says.
+    pub(crate) fn read_mark(&self) -> Result<mark::Found> {
+        let path = self.mark();
+        mark::Mark::read(&path).map_err(|e| StorageError::io("read", &path, &e))
     }
 
     pub(crate) fn base(&self) -> PathBuf {
@@ -125,8 +172,8 @@ impl Directory {
         })
     }
 
-    /// Checks the version file; false if there is none because the directory is new.
-    fn check_format(&self) -> Result<bool> {
+    /// Checks the version file and returns what it says; `None` if there is none because the directory is new.
+    fn check_format(&self) -> Result<Option<u32>> {
         let path = self.path.join(FORMAT);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
@@ -138,7 +185,7 @@ impl Directory {
                         reason: "the version file is missing".into(),
                     });
                 }
-                return Ok(false);
+                return Ok(None);
             }
             Err(error) => return Err(StorageError::io("open", &path, &error)),
         };
@@ -147,7 +194,7 @@ impl Directory {
             .strip_prefix("nestor ")
             .and_then(|v| v.parse::<u32>().ok())
         {
-            Some(VERSION) => Ok(true),
+            Some(found @ 1..=VERSION) => Ok(Some(found)),
             Some(found) if found > VERSION => Err(StorageError::NewerFormat {
                 file: path,
                 found,

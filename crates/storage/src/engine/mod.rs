@@ -19,8 +19,9 @@ pub use options::{EngineOptions, EngineStats};
 use crate::base::Base;
 use crate::base::tree::{Tree, TreeOptions};
 use crate::catalog::{Catalog, Collection};
-use crate::journal::recover::{self, Access};
-use crate::journal::{Journal, frame};
+use crate::journal::frame::Seal;
+use crate::journal::recover::{self, Access, Known};
+use crate::journal::{Frames, Journal, frame};
 use crate::memtable::Memtable;
 use crate::oplog::{MemoryOplog, Oplog, OplogCursor};
 use crate::sequencer::{Accepted, Group, Sequencer};
@@ -120,9 +121,9 @@ impl Engine {
     /// built are dropped, unless the disk is full: then they are in the catalog as such.
     ///
     /// Errors: [`StorageError::NoDataDirectory`], [`StorageError::DirectoryInUse`], [`StorageError::NewerFormat`],
-    /// [`StorageError::Corrupt`], [`StorageError::Io`].
+    /// [`StorageError::Corrupt`], [`StorageError::CommitsLost`], [`StorageError::Io`].
     pub fn open(dir: &Path, options: EngineOptions) -> Result<Engine> {
-        let directory = Directory::open(dir)?;
+        let mut directory = Directory::open(dir)?;
         let tree = TreeOptions {
             cache_bytes_max: options.base_cache_bytes_max,
             ..TreeOptions::default()
@@ -136,13 +137,22 @@ impl Engine {
         };
         let snapshot = base.snapshot();
         let (mut state, meta) = Recovery::from_base(&snapshot, options.memtable_bytes_max)?;
-        let checkpoint = meta.map(|m| (m.seq, m.optime, m.position));
+        let known = Known {
+            checkpoint: meta.map(|meta| meta.checkpoint),
+            mark: directory.read_mark()?,
+            mark_file: directory.mark(),
+            give_up_after: options.give_up_after,
+        };
+        if known.mark.mark().is_none() && directory.version() > 1 {
+            tracing::warn!(path = %known.mark_file.display(), "whether durable commits are missing is not known");
+        }
         let (path, journal) = (directory.journal(), options.journal.clone());
         let replay = |frame: &frame::Frame<'_>| state.replay(frame);
-        let journal = recover::open(&path, journal, checkpoint, Access::Write, replay)?;
+        let journal = recover::open(&path, journal, &known, Access::Write, replay)?;
+        directory.upgrade()?;
         if state.memtable.newest() > 0 {
             tracing::info!(
-                commits = state.seq - meta.map_or(0, |m| m.seq),
+                commits = state.seq - known.checkpoint.map_or(0, |checkpoint| checkpoint.seq),
                 bytes = state.memtable.bytes(),
                 "replayed the journal"
             );
@@ -386,6 +396,9 @@ impl Engine {
     /// no segment of the journal is removed. Waits for one that runs. Commits go on, into the journal.
     pub fn hold_base(&self) -> BaseHold {
         self.inner.checkpointer.hold();
+        if let Some(store) = &self.inner.store {
+            store.journal.syncer.mark().hold();
+        }
         BaseHold(self.inner.clone())
     }
 
@@ -431,6 +444,9 @@ pub struct BaseHold(Arc<Inner>);
 impl Drop for BaseHold {
     fn drop(&mut self) {
         self.0.checkpointer.release();
+        if let Some(store) = &self.0.store {
+            store.journal.syncer.mark().release();
+        }
     }
 }
 
@@ -615,11 +631,21 @@ impl Inner {
         };
         let durable = journal.syncer.durable();
         let first_seq = group.accepted.first().map_or(0, |a| a.seq);
-        let (mut last_seq, mut last_optime) = (first_seq, Timestamp::default());
+        let (mut last_seq, mut last_optime, mut last_at) = (first_seq, Timestamp::default(), 0);
+        let mut previous = journal.last().map_or(0, |last| last.checksum);
+        let mut len = 0;
         for accepted in &mut group.accepted {
             let Prepared { ws, frame } = &mut accepted.prepared;
-            (last_seq, last_optime) = (accepted.seq, accepted.commit.optime);
-            frame::seal(frame, ws, last_seq, accepted.first, last_optime, durable);
+            (last_seq, last_optime, last_at) = (accepted.seq, accepted.commit.optime, len);
+            len += frame.len();
+            let seal = Seal {
+                seq: last_seq,
+                first: accepted.first,
+                last: last_optime,
+                durable,
+                previous,
+            };
+            previous = frame::seal(frame, ws, seal);
         }
         let joined: Vec<u8>;
         let frames = match group.accepted.as_slice() {
@@ -631,7 +657,13 @@ impl Inner {
             }
         };
         let before = sequencer.current().optime;
-        journal.append(frames, (first_seq, last_seq), before, last_optime)
+        journal.append(&Frames {
+            bytes: frames,
+            last_at,
+            seqs: (first_seq, last_seq),
+            before,
+            optime: last_optime,
+        })
     }
 }
 
@@ -670,6 +702,9 @@ impl Guard {
                 let _ = thread.join();
             }
         }
+        if let Some(store) = &inner.store {
+            store.journal.syncer.note_closed();
+        }
         match result {
             // The journal has everything: nothing is lost, the next start only has more to replay.
             Err(error @ StorageError::OutOfDiskSpace { .. }) => {
@@ -691,6 +726,8 @@ impl Drop for Guard {
 
 #[cfg(test)]
 mod disk_tests;
+#[cfg(test)]
+mod loss_tests;
 #[cfg(test)]
 mod model_tests;
 #[cfg(test)]

@@ -18,6 +18,9 @@ pub struct EngineOptions {
     pub ephemeral_oplog_bytes_max: u64,
     /// Memory in bytes for leaf pages of the base.
     pub base_cache_bytes_max: usize,
+    /// Opens a store whose journal ends with this commit although later ones were durable
+    /// ([`StorageError::CommitsLost`](crate::StorageError::CommitsLost)): they are given up. It has to be that very number.
+    pub give_up_after: Option<u64>,
     /// Called on a committing thread before it waits for long, so that a server can let another thread do what else this
     /// one has to do.
     pub before_wait: Option<fn()>,
@@ -37,6 +40,7 @@ impl EngineOptions {
             oplog_bytes_max: 512 << 20,
             ephemeral_oplog_bytes_max: 32 << 20,
             base_cache_bytes_max: 256 << 20,
+            give_up_after: None,
             before_wait: None,
             journal: JournalOptions::new(),
             slice_bytes: 8 << 20,

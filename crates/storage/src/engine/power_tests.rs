@@ -78,8 +78,12 @@ impl Machine {
             .map(|(path, disk)| (path.clone(), disk.copy()))
             .collect();
         let base = self.base.copy();
+        let mark = self.dir.path().join("nestor.durable");
+        let marked = std::fs::read(&mark).unwrap();
         drop(segments);
         engine.crash();
+        // What the engine's thread still did and noted before it ended never happened.
+        std::fs::write(&mark, marked).unwrap();
         segments = self.segments.lock().unwrap();
         (*segments, self.base) = (now, base);
     }

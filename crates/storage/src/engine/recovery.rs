@@ -3,8 +3,8 @@
 use crate::base::BaseSnapshot;
 use crate::catalog::{Catalog, CollectionState, entry};
 use crate::cursor::{BaseSide, Cursor};
-use crate::journal::Position;
 use crate::journal::frame::{Frame, Op};
+use crate::journal::{Checkpoint, LastFrame, Position};
 use crate::memtable::{Live, Memtable};
 use crate::write_set::Ids;
 use crate::{Bytes, CollectionId, Result, StorageError, TreeId};
@@ -15,33 +15,46 @@ use std::sync::Arc;
 /// What a checkpoint writes beside the data: the metadata blob of the base.
 ///
 /// ```text
-/// 0   4  version: 1
+/// 0   4  version: 2
 /// 4   4  next id of a tree, collection or index
 /// 8   8  sequence number of the last commit in the base
 /// 16  8  its optime
 /// 24  8  place behind it in the journal: first sequence number of the segment
 /// 32  8  ... and offset in it
+/// 40  8  where the last commit's frame begins in that segment; 0 if that is not known
+/// 48  4  its checksum
+/// 52  4  0
 /// ```
+///
+/// Version 1 is read too: it ends at 40.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Meta {
     pub(crate) next_id: u32,
-    pub(crate) seq: u64,
-    pub(crate) optime: Timestamp,
-    pub(crate) position: Position,
+    pub(crate) checkpoint: Checkpoint,
 }
 
-const META_BYTES: usize = 40;
-const META_VERSION: u32 = 1;
+const META_BYTES: usize = 56;
+const META_VERSION: u32 = 2;
+const META_BYTES_1: usize = 40;
 
 impl Meta {
     pub(crate) fn encode(&self) -> [u8; META_BYTES] {
         let mut out = [0; META_BYTES];
         out[..4].copy_from_slice(&META_VERSION.to_le_bytes());
         out[4..8].copy_from_slice(&self.next_id.to_le_bytes());
-        out[8..16].copy_from_slice(&self.seq.to_le_bytes());
-        out[16..24].copy_from_slice(&self.optime.to_u64().to_le_bytes());
-        out[24..32].copy_from_slice(&self.position.segment.to_le_bytes());
-        out[32..].copy_from_slice(&self.position.offset.to_le_bytes());
+        let Checkpoint {
+            seq,
+            optime,
+            position,
+            last,
+        } = self.checkpoint;
+        let last = last.unwrap_or_default();
+        out[8..16].copy_from_slice(&seq.to_le_bytes());
+        out[16..24].copy_from_slice(&optime.to_u64().to_le_bytes());
+        out[24..32].copy_from_slice(&position.segment.to_le_bytes());
+        out[32..40].copy_from_slice(&position.offset.to_le_bytes());
+        out[40..48].copy_from_slice(&last.offset.to_le_bytes());
+        out[48..52].copy_from_slice(&last.checksum.to_le_bytes());
         out
     }
 
@@ -50,22 +63,31 @@ impl Meta {
         if bytes.is_empty() {
             return Ok(None);
         }
-        let bytes: &[u8; META_BYTES] = bytes
-            .try_into()
-            .map_err(|_| StorageError::Undecodable("checkpoint metadata has a wrong length".into()))?;
-        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        if word(0) as u32 != META_VERSION {
-            return Err(StorageError::Undecodable(
-                "checkpoint metadata has an unknown version".into(),
-            ));
+        let undecodable = |reason: &str| StorageError::Undecodable(format!("checkpoint metadata {reason}"));
+        let version = bytes.first_chunk().map(|version| u32::from_le_bytes(*version));
+        let length = match version {
+            Some(1) => META_BYTES_1,
+            Some(META_VERSION) => META_BYTES,
+            _ => return Err(undecodable("has an unknown version")),
+        };
+        if bytes.len() != length {
+            return Err(undecodable("has a wrong length"));
         }
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let last = (version == Some(META_VERSION) && word(40) > 0).then(|| LastFrame {
+            offset: word(40),
+            checksum: word(48) as u32,
+        });
         Ok(Some(Self {
             next_id: (word(0) >> 32) as u32,
-            seq: word(8),
-            optime: Timestamp::from_u64(word(16)),
-            position: Position {
-                segment: word(24),
-                offset: word(32),
+            checkpoint: Checkpoint {
+                seq: word(8),
+                optime: Timestamp::from_u64(word(16)),
+                position: Position {
+                    segment: word(24),
+                    offset: word(32),
+                },
+                last,
             },
         }))
     }
@@ -91,8 +113,8 @@ impl Recovery {
             catalog: Catalog::default(),
             memtable: Memtable::new(memtable_bytes_max),
             ids: Ids::new(start.next_id),
-            seq: start.seq,
-            optime: start.optime,
+            seq: start.checkpoint.seq,
+            optime: start.checkpoint.optime,
             states: HashMap::new(),
         };
         let mut entries: Vec<(Bytes, Bytes)> = Vec::new();
@@ -204,13 +226,24 @@ mod tests {
     fn meta_round_trips() {
         let meta = Meta {
             next_id: 7,
-            seq: 1 << 40,
-            optime: Timestamp { secs: 3, inc: 4 },
-            position: Position {
-                segment: 9,
-                offset: 1 << 33,
+            checkpoint: Checkpoint {
+                seq: 1 << 40,
+                optime: Timestamp { secs: 3, inc: 4 },
+                position: Position {
+                    segment: 9,
+                    offset: 1 << 33,
+                },
+                last: Some(LastFrame {
+                    offset: 1 << 32,
+                    checksum: 0xFEDC_BA98,
+                }),
             },
         };
+        let mut first = meta.encode()[..META_BYTES_1].to_vec();
+        first[0] = 1;
+        let mut expected = meta;
+        expected.checkpoint.last = None;
+        assert_eq!(Meta::decode(&first).unwrap(), Some(expected));
         assert_eq!(Meta::decode(&meta.encode()).unwrap(), Some(meta));
         assert_eq!(Meta::decode(&[]).unwrap(), None);
         assert!(Meta::decode(&[1; 39]).is_err());

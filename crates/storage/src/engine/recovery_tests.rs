@@ -3,6 +3,7 @@
 use super::*;
 use crate::base::memory::MemoryBase;
 use crate::base::{ApplyStats, Base, BaseError, BaseSnapshot, ChangeSource, CheckReport, KeyRange};
+use crate::journal::mark::{Found, Mark, MarkFile};
 use crate::journal::segment::HEADER_BYTES;
 use crate::{TreeId, View};
 use nestor_model::{CollectionOptions, Document, ErrorCode, Namespace, doc};
@@ -19,7 +20,7 @@ pub(super) fn options() -> EngineOptions {
     EngineOptions::at_time(100)
 }
 
-fn open(dir: &Path) -> Result<Engine> {
+pub(super) fn open(dir: &Path) -> Result<Engine> {
     Engine::open(dir, options())
 }
 
@@ -61,7 +62,7 @@ pub(super) fn segments(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
@@ -74,8 +75,19 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// Takes a directory back to where its mark said that no more than `seq` was durable: after a loss of power it may be old.
+fn age_mark(dir: &Path, seq: u64) {
+    let path = dir.join("nestor.durable");
+    let Found::Mark(mark) = Mark::read(&path).unwrap() else {
+        panic!("there is a mark");
+    };
+    assert!(mark.seq >= seq);
+    let file = MarkFile::new(path);
+    file.note(Mark { seq, ..Mark::default() });
+}
+
 /// A directory with commits `a`, `b` and `c` after a crash; with `synced`, each was durable before the next.
-fn crashed(synced: bool) -> TempDir {
+pub(super) fn crashed(synced: bool) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path()).unwrap();
     for key in ["a", "b", "c"] {
@@ -144,6 +156,7 @@ fn a_torn_tail_is_cut_off_at_every_byte() {
     let start = whole.len() - frame;
     for cut in start..whole.len() {
         fs::write(journal, &whole[..cut]).unwrap();
+        age_mark(dir.path(), 2);
         let engine = open(dir.path()).unwrap();
         assert_eq!(keys(&engine), "ab", "cut at {cut}");
         assert_eq!(engine.last_optime(), Timestamp { secs: 100, inc: 2 });
@@ -160,6 +173,7 @@ fn a_torn_tail_is_cut_off_at_every_byte() {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x40;
         fs::write(journal, &bytes).unwrap();
+        age_mark(dir.path(), 2);
         let engine = open(dir.path()).unwrap();
         assert_eq!(keys(&engine), "ab", "flip at {at}");
         engine.crash();
@@ -172,6 +186,7 @@ fn damage_before_durable_frames_is_refused_with_its_place() {
     let journal = &segments(dir.path())[0];
     let whole = fs::read(journal).unwrap();
     let frame = (whole.len() - HEADER_BYTES) / 3;
+    age_mark(dir.path(), 0);
     for nth in [0, 1] {
         let start = HEADER_BYTES + nth * frame;
         // The third frame says that the second was durable, the second that the first was.
@@ -180,8 +195,9 @@ fn damage_before_durable_frames_is_refused_with_its_place() {
             bytes[at] ^= 1;
             fs::write(journal, &bytes).unwrap();
             match open(dir.path()).map(|_| ()) {
-                Err(StorageError::Corrupt { file, offset, .. }) => {
-                    assert_eq!((&file, offset), (journal, start as u64), "flip at {at}");
+                Err(StorageError::CommitsLost { file, offset, last, .. }) => {
+                    let place = (journal, start as u64, nth as u64);
+                    assert_eq!((&file, offset, last), place, "flip at {at}");
                 }
                 other => panic!("flip at {at}: {other:?}"),
             }
@@ -204,6 +220,7 @@ fn an_unsynced_tail_may_have_holes() {
     let frame = (bytes.len() - HEADER_BYTES) / 3;
     bytes[HEADER_BYTES + frame + 5] ^= 1;
     fs::write(journal, &bytes).unwrap();
+    age_mark(dir.path(), 0);
     assert_eq!(keys(&open(dir.path()).unwrap()), "a");
 }
 
@@ -329,10 +346,10 @@ fn the_directory_is_locked_and_has_a_version() {
     drop(engine);
     drop(open(dir.path()).unwrap());
     let format = dir.path().join("nestor.format");
-    fs::write(&format, "nestor 2\n").unwrap();
+    fs::write(&format, "nestor 3\n").unwrap();
     let newer = open(dir.path()).map(|_| ());
     assert!(
-        matches!(newer, Err(StorageError::NewerFormat { found: 2, .. })),
+        matches!(newer, Err(StorageError::NewerFormat { found: 3, .. })),
         "{newer:?}"
     );
     fs::write(&format, "something else").unwrap();

@@ -4,13 +4,14 @@
 //!
 //! | offset | size | meaning |
 //! |---|---|---|
-//! | 0 | 4 | `NJF1` |
-//! | 4 | 4 | crc32c of the rest: bytes 8 to the end of the frame |
+//! | 0 | 4 | `NJF2` |
+//! | 4 | 4 | checksum: crc32c of the rest, bytes 8 to the end of the frame |
 //! | 8 | 4 | length of the frame in bytes, a multiple of 8 |
 //! | 12 | 4 | number of oplog entries |
 //! | 16 | 8 | sequence number; the frame after it has the next one |
 //! | 24 | 8 | optime of the last oplog entry: seconds in the high half |
-//! | 32 | 8 | sequence number that was durable when this was written |
+//! | 32 | 4 | sequence number less the one that was durable when this was written; 2^32 - 1 if that is not known |
+//! | 36 | 4 | checksum of the frame before this one; 0 if there is none, or it is not known |
 //! | 40 | 4 | bytes of the oplog entries |
 //! | 44 | 4 | number of operations |
 //! | 48 | | the oplog entries: BSON documents, one after the other |
@@ -25,12 +26,18 @@
 //! | count | 5, varint collection, varint documents, varint bytes (both zigzag: 0, -1, 1, -2, ...) |
 //!
 //! So a document that an insert puts into the oplog is written once. Example: putting `v` at `k` in tree 7 as commit 1,
-//! with optime (100, 1) and nothing durable before:
+//! with optime (100, 1) and nothing before it:
 //!
 //! ```text
-//! 4e 4a 46 31  66 71 4c 8b  38 00 00 00  00 00 00 00  01 00 00 00 00 00 00 00  01 00 00 00 64 00 00 00
-//! 00 00 00 00 00 00 00 00  00 00 00 00  01 00 00 00  01 07 01 6b 01 76 00 00
+//! 4e 4a 46 32  e8 b3 03 31  38 00 00 00  00 00 00 00  01 00 00 00 00 00 00 00  01 00 00 00 64 00 00 00
+//! 01 00 00 00  00 00 00 00  00 00 00 00  01 00 00 00  01 07 01 6b 01 76 00 00
 //! ```
+//!
+//! The checksum of a frame covers that of the one before it, so frames of two copies of a directory that went different ways
+//! do not follow each other, although their numbers do.
+//!
+//! Frames of format 1, `NJF1`, are read too: bytes 32 to 40 are the sequence number that was durable, and nothing is said of
+//! the frame before.
 
 use crate::write_set::WriteSet;
 use crate::{CollectionId, StorageError, TreeId};
@@ -38,11 +45,16 @@ use nestor_model::{ArrayRef, DocRef, ErrorCode, RawDoc, Timestamp, ValueRef};
 
 pub(crate) const HEADER_BYTES: usize = 48;
 pub(crate) const ALIGN: usize = 8;
-const MAGIC: &[u8; 4] = b"NJF1";
+const MAGIC: &[u8; 4] = b"NJF2";
+/// First bytes of a frame of format 1.
+const MAGIC_1: &[u8; 4] = b"NJF1";
 /// Longest frame: about four times the largest message a client may send.
 const FRAME_BYTES_MAX: usize = 256 << 20;
 /// Values shorter than this are not worth looking for in the oplog entries.
 const SHARED_BYTES_MIN: usize = 32;
+
+/// In the place of a difference of sequence numbers.
+const UNKNOWN: u32 = u32::MAX;
 
 const PUT: u8 = 1;
 const PUT_SHARED: u8 = 2;
@@ -133,8 +145,29 @@ pub(crate) fn prepare(ws: &WriteSet) -> Result<Vec<u8>, StorageError> {
     Ok(out)
 }
 
-/// Fills in sequence numbers, the optimes of the oplog entries (`first` and those that follow it) and the checksum.
-pub(crate) fn seal(frame: &mut [u8], ws: &WriteSet, seq: u64, first: Timestamp, last: Timestamp, durable: u64) {
+/// What only the sequencer knows of a frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seal {
+    pub(crate) seq: u64,
+    /// Optime of the first oplog entry; those that follow it have the next ones.
+    pub(crate) first: Timestamp,
+    /// Optime of the last one.
+    pub(crate) last: Timestamp,
+    /// Last sequence number known to be durable.
+    pub(crate) durable: u64,
+    /// Checksum of the frame before.
+    pub(crate) previous: u32,
+}
+
+/// Fills in what only the sequencer knows, and the checksum, which it returns.
+pub(crate) fn seal(frame: &mut [u8], ws: &WriteSet, seal: Seal) -> u32 {
+    let Seal {
+        seq,
+        first,
+        last,
+        durable,
+        previous,
+    } = seal;
     let mut at = HEADER_BYTES;
     let mut ts = first;
     for entry in &ws.oplog {
@@ -144,9 +177,11 @@ pub(crate) fn seal(frame: &mut [u8], ws: &WriteSet, seq: u64, first: Timestamp, 
     }
     put_u64(frame, 16, seq);
     put_u64(frame, 24, last.to_u64());
-    put_u64(frame, 32, durable);
+    put_u32(frame, 32, u32::try_from(seq.saturating_sub(durable)).unwrap_or(UNKNOWN));
+    put_u32(frame, 36, previous);
     let crc = crc32c::crc32c(&frame[8..]);
     put_u32(frame, 4, crc);
+    crc
 }
 
 /// The documents inside oplog entries that records may share: `o` of each, and of each operation of an `applyOps`.
@@ -208,7 +243,7 @@ pub(crate) struct Unsound(pub(crate) &'static str);
 /// Reads the header at the start of `bytes` and returns the length of the frame.
 pub(crate) fn length(bytes: &[u8]) -> Result<usize, Unsound> {
     let header = bytes.get(..HEADER_BYTES).ok_or(Unsound("frame header is cut off"))?;
-    if !header.starts_with(MAGIC) {
+    if !header.starts_with(MAGIC) && !header.starts_with(MAGIC_1) {
         return Err(Unsound("no frame starts here"));
     }
     let length = get_u32(header, 8) as usize;
@@ -243,8 +278,26 @@ impl<'a> Frame<'a> {
         optime(self.bytes)
     }
 
+    /// The last sequence number that was known to be durable when this was written.
     pub(crate) fn durable(&self) -> u64 {
-        get_u64(self.bytes, 32)
+        if self.bytes.starts_with(MAGIC_1) {
+            return get_u64(self.bytes, 32);
+        }
+        match get_u32(self.bytes, 32) {
+            UNKNOWN => 0,
+            ahead => self.seq().saturating_sub(u64::from(ahead)),
+        }
+    }
+
+    /// Checksum of the frame before this one, if that is known.
+    pub(crate) fn previous(&self) -> Option<u32> {
+        let previous = get_u32(self.bytes, 36);
+        (previous != 0 && self.bytes.starts_with(MAGIC)).then_some(previous)
+    }
+
+    /// Its checksum, which the next frame repeats.
+    pub(crate) fn checksum(&self) -> u32 {
+        checksum(self.bytes)
     }
 
     fn oplog(&self) -> &'a [u8] {
@@ -284,6 +337,11 @@ impl<'a> Frame<'a> {
 /// Sequence number in a frame's header.
 pub(crate) fn seq(header: &[u8]) -> u64 {
     get_u64(header, 16)
+}
+
+/// Checksum in a frame's header.
+pub(crate) fn checksum(header: &[u8]) -> u32 {
+    get_u32(header, 4)
 }
 
 /// Optime in a frame's header.
@@ -428,7 +486,18 @@ mod tests {
             secs: 100,
             inc: ws.oplog.len().max(1) as u32,
         };
-        seal(&mut frame, ws, seq, first, last, 0);
+        let (durable, previous) = (0, 0);
+        seal(
+            &mut frame,
+            ws,
+            Seal {
+                seq,
+                first,
+                last,
+                durable,
+                previous,
+            },
+        );
         frame
     }
 
@@ -440,9 +509,44 @@ mod tests {
         let text: Vec<String> = sealed(&ws, 1).iter().map(|b| format!("{b:02x}")).collect();
         assert_eq!(
             text.join(" "),
-            "4e 4a 46 31 66 71 4c 8b 38 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 01 00 00 00 64 00 00 00 \
-             00 00 00 00 00 00 00 00 00 00 00 00 01 00 00 00 01 07 01 6b 01 76 00 00"
+            "4e 4a 46 32 e8 b3 03 31 38 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 01 00 00 00 64 00 00 00 \
+             01 00 00 00 00 00 00 00 00 00 00 00 01 00 00 00 01 07 01 6b 01 76 00 00"
         );
+    }
+
+    #[test]
+    fn the_worked_example_of_format_1() {
+        let text = "4e 4a 46 31 66 71 4c 8b 38 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 01 00 00 00 64 00 00 00 \
+                    00 00 00 00 00 00 00 00 00 00 00 00 01 00 00 00 01 07 01 6b 01 76 00 00";
+        let bytes: Vec<u8> = text.split(' ').map(|b| u8::from_str_radix(b, 16).unwrap()).collect();
+        let frame = Frame::read(&bytes).unwrap();
+        assert_eq!((frame.seq(), frame.durable(), frame.previous()), (1, 0, None));
+        let ops: Vec<_> = frame.ops().collect();
+        let (tree, key, value) = (TreeId(7), &b"k"[..], &b"v"[..]);
+        assert_eq!(ops, [Ok(Op::Put { tree, key, value })]);
+    }
+
+    #[test]
+    fn what_was_durable_and_what_came_before() {
+        let engine = Engine::ephemeral(EngineOptions::at_time(100));
+        let mut ws = engine.begin();
+        ws.put(TreeId(7), b"k", b"v");
+        let mut frame = prepare(&ws).unwrap();
+        let (first, last) = (Timestamp { secs: 1, inc: 1 }, Timestamp { secs: 1, inc: 1 });
+        for (seq, durable, read) in [(9, 8, 8), (9, 0, 0), (1 << 40, 3, 0), (u64::from(u32::MAX), 1, 1)] {
+            let previous = 0xABCD;
+            let seal_with = Seal {
+                seq,
+                first,
+                last,
+                durable,
+                previous,
+            };
+            let checksum = seal(&mut frame, &ws, seal_with);
+            let frame = Frame::read(&frame).unwrap();
+            assert_eq!((frame.durable(), frame.previous()), (read, Some(0xABCD)));
+            assert_eq!(frame.checksum(), checksum);
+        }
     }
 
     #[test]

@@ -2,9 +2,11 @@
 //!
 //! A commit is one [`frame`]; frames lie in [`segment`] files, one after the other, with ascending sequence numbers and no
 //! holes. One writer (the sequencer) appends; [`sync`] makes durable; [`recover`] reads the tail at start-up. Segments
-//! older than the last checkpoint are kept as the oplog up to a total size.
+//! older than the last checkpoint are kept as the oplog up to a total size. [`mark`] says outside of the journal how far it
+//! is durable, so that a tail that is lost later can be told from one that was never written.
 
 pub(crate) mod frame;
+pub(crate) mod mark;
 pub(crate) mod recover;
 pub(crate) mod segment;
 pub(crate) mod sync;
@@ -26,6 +28,39 @@ use sync::Syncer;
 pub(crate) struct Position {
     pub(crate) segment: u64,
     pub(crate) offset: u64,
+}
+
+/// The last frame before a place in the journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct LastFrame {
+    /// Where it begins, in the segment of the place.
+    pub(crate) offset: u64,
+    pub(crate) checksum: u32,
+}
+
+/// What the base says of the journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Checkpoint {
+    /// The last commit in the base.
+    pub(crate) seq: u64,
+    pub(crate) optime: Timestamp,
+    /// The place behind it.
+    pub(crate) position: Position,
+    /// Its frame; `None` in a base that an earlier version wrote.
+    pub(crate) last: Option<LastFrame>,
+}
+
+/// Frames that are appended together.
+pub(crate) struct Frames<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// Where the last of them begins.
+    pub(crate) last_at: usize,
+    /// First and last sequence number in them.
+    pub(crate) seqs: (u64, u64),
+    /// Optime of the last commit before them.
+    pub(crate) before: Timestamp,
+    /// Optime of the last one of them.
+    pub(crate) optime: Timestamp,
 }
 
 /// How a journal behaves.
@@ -66,24 +101,25 @@ pub(crate) struct Journal {
     options: JournalOptions,
     /// Oldest first; never empty. Appends go to the last.
     segments: RwLock<Vec<Arc<Segment>>>,
-    /// Held while appending; the sequencer is alone anyway.
-    append: Mutex<()>,
+    /// The last frame, if it is known. Held while appending; the sequencer is alone anyway.
+    last: Mutex<Option<LastFrame>>,
     /// Bytes appended since it was opened.
     appended: AtomicU64,
     pub(crate) syncer: Syncer,
 }
 
 impl Journal {
-    /// A journal of existing segments whose last frame has that number and optime. Those from `settled` on have to be
-    /// settled ([`Syncer::settle`]) before anything is appended.
+    /// A journal of existing segments that ends as `end` says. Those from `settled` on have to be settled
+    /// ([`Syncer::settle`]) before anything is appended.
     pub(crate) fn new(
         dir: &Path,
         options: JournalOptions,
         segments: Vec<Arc<Segment>>,
         settled: usize,
-        last: (u64, Timestamp),
+        mark: &Path,
+        end: &Checkpoint,
     ) -> Result<Self> {
-        let syncer = Syncer::new(dir, last.0, last.1)?;
+        let syncer = Syncer::new(dir, mark, end)?;
         for segment in segments.iter().skip(settled) {
             syncer.add_segment(segment.clone());
         }
@@ -91,7 +127,7 @@ impl Journal {
             dir: dir.to_owned(),
             options,
             segments: RwLock::new(segments),
-            append: Mutex::default(),
+            last: Mutex::new(end.last),
             appended: AtomicU64::new(0),
             syncer,
         })
@@ -130,6 +166,11 @@ impl Journal {
         }
     }
 
+    /// The last frame, which is before [`Journal::position`]; `None` if it is not known.
+    pub(crate) fn last(&self) -> Option<LastFrame> {
+        *self.last.lock().expect("no holder of the lock panics")
+    }
+
     /// Bytes appended since it was opened.
     pub(crate) fn appended(&self) -> u64 {
         self.appended.load(Ordering::Relaxed)
@@ -142,25 +183,27 @@ impl Journal {
 
     /// Appends whole frames with one write. On error nothing of them stays: if the disk is full, later appends may
     /// succeed; after any other failure none will.
-    ///
-    /// `seqs` are the first and last sequence number in them, `before` and `last` the optimes of the last commit before
-    /// them and of the last one of them.
-    pub(crate) fn append(&self, frames: &[u8], seqs: (u64, u64), before: Timestamp, last: Timestamp) -> Result<()> {
-        let _guard = self.append.lock().expect("no holder of the lock panics");
+    pub(crate) fn append(&self, frames: &Frames<'_>) -> Result<()> {
+        let mut last = self.last.lock().expect("no holder of the lock panics");
         if let Some(failure) = self.syncer.failure() {
             return Err(failure);
         }
         let mut segment = self.current();
         if segment.len() >= self.options.segment_bytes {
-            segment = self.rotate(seqs.0, before)?;
+            segment = self.rotate(frames.seqs.0, frames.before)?;
         }
         let at = segment.len();
-        if let Err(error) = segment.file.write_at(frames, at) {
+        if let Err(error) = segment.file.write_at(frames.bytes, at) {
             return Err(self.take_back(&segment, at, &error));
         }
-        segment.set_len(at + frames.len() as u64);
-        self.appended.fetch_add(frames.len() as u64, Ordering::Relaxed);
-        self.syncer.appended(seqs.1, last);
+        let checksum = frame::checksum(&frames.bytes[frames.last_at..]);
+        *last = Some(LastFrame {
+            offset: at + frames.last_at as u64,
+            checksum,
+        });
+        segment.set_len(at + frames.bytes.len() as u64);
+        self.appended.fetch_add(frames.bytes.len() as u64, Ordering::Relaxed);
+        self.syncer.appended(frames.seqs.1, frames.optime, checksum);
         Ok(())
     }
 

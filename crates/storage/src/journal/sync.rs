@@ -2,8 +2,10 @@
 //!
 //! Whoever has to wait and finds nobody syncing syncs for all that was appended so far (the leader); those who come
 //! meanwhile wait, and one of them leads the next sync. A thread does the same at most every [`LAG`] when nobody waits,
-//! and at once for those who left a callback.
+//! and at once for those who left a callback. What was synced is noted in the [mark](super::mark) before anybody is told.
 
+use super::Checkpoint;
+use super::mark::{Mark, MarkFile};
 use super::segment::Segment;
 use crate::{Result, StorageError};
 use nestor_model::Timestamp;
@@ -16,6 +18,9 @@ use std::time::Duration;
 /// How long an append may wait for its sync when nobody waits for it.
 pub(crate) const LAG: Duration = Duration::from_millis(100);
 
+/// Nothing was appended for so long: the mark is synced.
+const IDLE: Duration = Duration::from_secs(1);
+
 /// Called once with the outcome.
 pub(crate) type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
@@ -25,7 +30,6 @@ pub(crate) struct Syncer {
     dir_file: File,
     /// Last sequence number appended.
     appended: AtomicU64,
-    /// Optimes of the last commits appended and durable.
     optimes: Mutex<Optimes>,
     /// Last sequence number known to be on disk.
     durable: AtomicU64,
@@ -37,12 +41,21 @@ pub(crate) struct Syncer {
     unsynced: Mutex<Vec<Arc<Segment>>>,
     /// A segment was created or removed since the directory was synced.
     dir_changed: AtomicBool,
+    mark: MarkFile,
 }
 
-#[derive(Default)]
+/// The last commits appended and durable.
 struct Optimes {
-    appended: (u64, Timestamp),
+    appended: Appended,
     durable: Timestamp,
+}
+
+#[derive(Clone, Copy)]
+struct Appended {
+    seq: u64,
+    optime: Timestamp,
+    /// Checksum of its frame.
+    checksum: u32,
 }
 
 #[derive(Default)]
@@ -54,14 +67,18 @@ struct State {
 }
 
 impl Syncer {
-    pub(crate) fn new(dir: &Path, durable: u64, optime: Timestamp) -> Result<Self> {
+    /// Of a journal in `dir` that ends with that commit, whose mark is the file `mark`.
+    pub(crate) fn new(dir: &Path, mark: &Path, end: &Checkpoint) -> Result<Self> {
+        let &Checkpoint { seq, optime, last, .. } = end;
+        let checksum = last.map_or(0, |last| last.checksum);
         Ok(Self {
             dir: dir.to_owned(),
             dir_file: File::open(dir).map_err(|e| StorageError::io("open", dir, &e))?,
-            appended: AtomicU64::new(durable),
-            durable: AtomicU64::new(durable),
+            appended: AtomicU64::new(seq),
+            durable: AtomicU64::new(seq),
+            mark: MarkFile::new(mark.to_owned()),
             optimes: Mutex::new(Optimes {
-                appended: (durable, optime),
+                appended: Appended { seq, optime, checksum },
                 durable: optime,
             }),
             idle: AtomicBool::new(false),
@@ -78,6 +95,20 @@ impl Syncer {
 
     pub(crate) fn durable(&self) -> u64 {
         self.durable.load(Ordering::Acquire)
+    }
+
+    /// The mark of what is durable.
+    pub(crate) fn mark(&self) -> &MarkFile {
+        &self.mark
+    }
+
+    /// Notes that the store is closed, once nothing is appended any more.
+    pub(crate) fn note_closed(&self) {
+        let last = self.optimes.lock().expect("no holder of the lock panics").appended;
+        if self.failure().is_none() && self.durable() == last.seq {
+            self.mark.note(last.mark(true));
+            self.mark.sync();
+        }
     }
 
     /// The failure after which nothing is written any more.
@@ -119,10 +150,12 @@ impl Syncer {
         self.dir_changed.store(true, Ordering::Release);
     }
 
-    /// Syncs what start-up replayed, cut off and removed, before anything is appended.
+    /// Syncs what start-up replayed, cut off and removed, before anything is appended; and the mark, which may say that the
+    /// store is closed.
     pub(crate) fn settle(&self) -> Result<()> {
         self.state().syncing = true;
         self.sync();
+        self.mark.sync();
         self.failure().map_or(Ok(()), Err)
     }
 
@@ -153,8 +186,8 @@ impl Syncer {
     }
 
     /// Everything up to `seq` was appended.
-    pub(crate) fn appended(&self, seq: u64, optime: Timestamp) {
-        self.optimes.lock().expect("no holder of the lock panics").appended = (seq, optime);
+    pub(crate) fn appended(&self, seq: u64, optime: Timestamp, checksum: u32) {
+        self.optimes.lock().expect("no holder of the lock panics").appended = Appended { seq, optime, checksum };
         // Sequentially consistent, as on the other side: one of us sees what the other did.
         self.appended.store(seq, Ordering::SeqCst);
         if self.idle.swap(false, Ordering::SeqCst) {
@@ -206,10 +239,14 @@ impl Syncer {
     /// One sync of everything appended so far. The caller has set `syncing`; this clears it.
     fn sync(&self) {
         // In this order: what was appended up to here lies in segments that are listed by now.
-        let (upto, optime) = self.optimes.lock().expect("no holder of the lock panics").appended;
+        let last = self.optimes.lock().expect("no holder of the lock panics").appended;
+        let Appended { seq: upto, optime, .. } = last;
         let segments = self.unsynced.lock().expect("no holder of the lock panics").clone();
         let lengths: Vec<u64> = segments.iter().map(|segment| segment.len()).collect();
         let outcome = self.sync_files(&segments);
+        if outcome.is_ok() {
+            self.mark.note(last.mark(false));
+        }
         let mut state = self.state();
         state.syncing = false;
         if let Err(error) = outcome {
@@ -263,7 +300,20 @@ impl Syncer {
                 if pending(self) {
                     break;
                 }
-                state = self.changed.wait(state).expect("no holder of the lock panics");
+                if self.mark.is_synced() {
+                    state = self.changed.wait(state).expect("no holder of the lock panics");
+                    continue;
+                }
+                let waited = self
+                    .changed
+                    .wait_timeout(state, IDLE)
+                    .expect("no holder of the lock panics");
+                state = waited.0;
+                if waited.1.timed_out() {
+                    drop(state);
+                    self.mark.sync();
+                    state = self.state();
+                }
             }
             self.idle.store(false, Ordering::Release);
             if state.failed.is_some() || (state.stop && !pending(self)) {
@@ -285,6 +335,16 @@ impl Syncer {
     pub(crate) fn stop(&self) {
         self.state().stop = true;
         self.changed.notify_all();
+    }
+}
+
+impl Appended {
+    fn mark(self, is_closed: bool) -> Mark {
+        Mark {
+            seq: self.seq,
+            checksum: self.checksum,
+            is_closed,
+        }
     }
 }
 
@@ -334,10 +394,10 @@ mod tests {
                     failed,
                 }))
             };
-            let syncer = Syncer::new(dir.path(), 0, Timestamp::default()).unwrap();
+            let syncer = Syncer::new(dir.path(), &dir.path().join("mark"), &Checkpoint::default()).unwrap();
             let segment = Arc::new(Segment::create(dir.path(), 1, Timestamp::default(), &open).unwrap());
             syncer.add_segment(segment.clone());
-            syncer.appended(1, Timestamp { secs: 1, inc: 1 });
+            syncer.appended(1, Timestamp { secs: 1, inc: 1 }, 1);
             let wait = || syncer.wait(1);
             let alone = || {
                 syncer.alone(|| {
@@ -372,11 +432,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (at, elsewhere) = (dir.path().join("journal"), dir.path().join("elsewhere"));
         std::fs::create_dir(&at).unwrap();
-        let syncer = Syncer::new(&at, 0, Timestamp::default()).unwrap();
+        let syncer = Syncer::new(&at, &dir.path().join("mark"), &Checkpoint::default()).unwrap();
+        syncer.settle().unwrap();
         let open = |path: &Path, _| -> io::Result<Box<dyn PageFile>> { Ok(Box::new(File::create(path)?)) };
         let segment = Segment::create(&at, 1, Timestamp::default(), &open).unwrap();
         syncer.add_segment(Arc::new(segment));
-        syncer.appended(1, Timestamp::default());
+        syncer.appended(1, Timestamp::default(), 1);
         std::fs::rename(&at, &elsewhere).unwrap();
         syncer.wait(1).unwrap();
     }
