@@ -39,6 +39,27 @@ pub(crate) struct Sequencer {
     claims: Arc<Claims>,
     /// Who is told of records written.
     watches: Vec<Weak<WatchState>>,
+    /// Whether what commits leave behind is noted, because no merge into a base takes it away.
+    notes_waste: bool,
+}
+
+/// What commits left in the memtable that only snapshots older than `seq` read.
+#[derive(Default)]
+pub(crate) struct Waste {
+    pub(crate) seq: u64,
+    /// Keys that were replaced or deleted, by tree.
+    pub(crate) keys: Vec<(TreeId, Vec<Bytes>)>,
+    /// Bytes of what they had before.
+    pub(crate) bytes: usize,
+    /// Trees that were dropped.
+    pub(crate) trees: Vec<TreeId>,
+}
+
+impl Waste {
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.trees.is_empty()
+    }
 }
 
 /// A commit that passed its checks.
@@ -60,9 +81,11 @@ pub(crate) struct Group {
 }
 
 impl Sequencer {
-    pub(crate) fn new(clock: Clock, current: Arc<Published>) -> Self {
+    /// With `notes_waste`, [`Sequencer::apply`] tells what commits leave behind.
+    pub(crate) fn new(clock: Clock, current: Arc<Published>, notes_waste: bool) -> Self {
         Self {
             clock,
+            notes_waste,
             last_time: current.optime,
             checkable_from: current.seq,
             claims: Arc::default(),
@@ -207,8 +230,12 @@ impl Sequencer {
     }
 
     /// Puts a group that the journal took into the memtable. Returns the commits, for the caller to drop when nobody
-    /// waits.
-    pub(crate) fn apply(&mut self, group: Group) -> Vec<Accepted> {
+    /// waits, and what they left behind.
+    pub(crate) fn apply(&mut self, group: Group) -> (Vec<Accepted>, Waste) {
+        let mut waste = Waste {
+            seq: group.seq,
+            ..Waste::default()
+        };
         let oldest = self.oldest_live();
         let all = || {
             let mut seqs: Vec<u64> = self
@@ -224,10 +251,24 @@ impl Sequencer {
         let active = &self.current.layers.active;
         for accepted in &group.accepted {
             for (tree, overlay) in accepted.prepared.ws.kept_trees() {
-                active.insert(tree, accepted.seq, overlay.iter(), &live);
+                if !self.notes_waste {
+                    active.insert(tree, accepted.seq, overlay.iter(), &live, |_, _| {});
+                    continue;
+                }
+                let mut keys = Vec::new();
+                active.insert(tree, accepted.seq, overlay.iter(), &live, |key, bytes| {
+                    keys.push(key.clone());
+                    waste.bytes += bytes;
+                });
+                if !keys.is_empty() {
+                    waste.keys.push((tree, keys));
+                }
             }
             for tree in &accepted.prepared.ws.dropped {
-                active.drop_tree(*tree);
+                match self.notes_waste {
+                    true => waste.trees.push(*tree),
+                    false => active.drop_tree(*tree),
+                }
             }
             for watch in self.watches.iter().filter_map(Weak::upgrade) {
                 if let Some(overlay) = accepted.prepared.ws.trees.get(&watch.tree) {
@@ -249,7 +290,7 @@ impl Sequencer {
             layers: self.current.layers.clone(),
             catalog: group.catalog,
         });
-        group.accepted
+        (group.accepted, waste)
     }
 
     /// Puts a new memtable on top; the one before is merged into the base by the caller.
@@ -316,7 +357,7 @@ impl Sequencer {
     }
 
     /// Sequence number of the oldest state anybody holds.
-    fn oldest_live(&mut self) -> u64 {
+    pub(crate) fn oldest_live(&mut self) -> u64 {
         while self.live.front().is_some_and(|(_, state)| state.strong_count() == 0) {
             self.live.pop_front();
         }

@@ -4,6 +4,7 @@
 //! - `recovery`: start-up from base and journal.
 //! - `checkpoint`: the memtable goes into the base.
 //! - `commits`: who wants to know of commits.
+//! - `reclaim`: a store that lives in memory gives back what nobody reads any more.
 //! - `load`: sorted entries into a new tree, and the last commit of an index build.
 
 mod checkpoint;
@@ -11,6 +12,7 @@ mod commits;
 pub(crate) mod directory;
 mod load;
 mod options;
+mod reclaim;
 pub(crate) mod recovery;
 
 pub use commits::Subscription;
@@ -24,7 +26,7 @@ use crate::journal::recover::{self, Access, Known};
 use crate::journal::{Frames, Journal, frame};
 use crate::memtable::Memtable;
 use crate::oplog::{MemoryOplog, Oplog, OplogCursor};
-use crate::sequencer::{Accepted, Group, Sequencer};
+use crate::sequencer::{Accepted, Group, Sequencer, Waste};
 use crate::snapshot::{Layers, Published, Snapshot};
 use crate::watch::Brakes;
 use crate::write_set::{Commit, Ids, WriteSet};
@@ -33,6 +35,7 @@ use checkpoint::Checkpointer;
 use commits::Commits;
 use directory::Directory;
 use nestor_model::Timestamp;
+use reclaim::Reclaimer;
 use recovery::Recovery;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -66,6 +69,8 @@ struct Inner {
     store: Option<Store>,
     oplog: Oplog,
     checkpointer: Checkpointer,
+    /// Of a store that lives in memory.
+    reclaimer: Reclaimer,
     /// The active memtable or what would have to be replayed is over its size, and a checkpoint was asked for.
     large: AtomicBool,
     /// What the journal had appended when the last checkpoint began: a start replays from there.
@@ -97,6 +102,8 @@ struct Done {
     /// Only to be dropped.
     accepted: Vec<Accepted>,
     replaced: Option<Arc<Published>>,
+    /// What the commits left behind, in a store that lives in memory.
+    waste: Waste,
 }
 
 /// Where a commit's result is left by whoever did it.
@@ -113,7 +120,8 @@ struct Guard {
 
 struct Running {
     threads: Vec<JoinHandle<()>>,
-    _directory: Directory,
+    /// `None` for a store that lives in memory.
+    _directory: Option<Directory>,
 }
 
 impl Engine {
@@ -193,7 +201,7 @@ impl Engine {
         ];
         let running = Running {
             threads,
-            _directory: directory,
+            _directory: Some(directory),
         };
         let engine = Engine::with(inner, Some(running));
         match engine.drop_unfinished_indexes() {
@@ -221,7 +229,22 @@ impl Engine {
         };
         let oplog = Oplog::Memory(Arc::new(MemoryOplog::new(options.ephemeral_oplog_bytes_max)));
         let inner = Inner::new(options, Ids::new(1), first, None, oplog);
-        Engine::with(Arc::new(inner), None)
+        let inner = Arc::new(inner);
+        let worker = inner.clone();
+        let reclaim = thread::Builder::new()
+            .name("reclaim".into())
+            .spawn(move || worker.reclaimer.run(&worker));
+        let running = match reclaim {
+            Ok(thread) => Some(Running {
+                threads: vec![thread],
+                _directory: None,
+            }),
+            Err(error) => {
+                tracing::warn!(%error, "no thread for giving memory back");
+                None
+            }
+        };
+        Engine::with(inner, running)
     }
 
     fn with(inner: Arc<Inner>, running: Option<Running>) -> Engine {
@@ -460,7 +483,7 @@ impl Inner {
     fn new(options: EngineOptions, ids: Ids, first: Published, store: Option<Store>, oplog: Oplog) -> Self {
         let first = Arc::new(first);
         Self {
-            sequencer: Mutex::new(Sequencer::new(options.clock.clone(), first.clone())),
+            sequencer: Mutex::new(Sequencer::new(options.clock.clone(), first.clone(), store.is_none())),
             options,
             ids: Arc::new(ids),
             published: RwLock::new(first),
@@ -470,6 +493,7 @@ impl Inner {
             store,
             oplog,
             checkpointer: Checkpointer::default(),
+            reclaimer: Reclaimer::default(),
             large: AtomicBool::new(false),
             replay_from: AtomicU64::new(0),
             long_group: AtomicBool::new(false),
@@ -599,7 +623,8 @@ impl Inner {
             }
             return done;
         }
-        let accepted = sequencer.apply(group);
+        let (accepted, waste) = sequencer.apply(group);
+        done.waste = waste;
         done.lsn = Some(Lsn(sequencer.current().seq));
         done.replaced = Some(self.publish(sequencer));
         for (ticket, commit) in tickets.into_iter().zip(&accepted) {
@@ -612,10 +637,22 @@ impl Inner {
     /// Tells of a group's commits and drops what they leave behind. Returns the result of its own commit, if there is
     /// one.
     fn finish(&self, done: Done) -> Option<Result<Commit>> {
-        if let Some(lsn) = done.lsn {
+        let Done {
+            own,
+            lsn,
+            accepted,
+            replaced,
+            waste,
+        } = done;
+        if let Some(lsn) = lsn {
             self.commits.announce(lsn);
         }
-        done.own
+        // They hold on to states that still need what the commits left.
+        drop((accepted, replaced));
+        if !waste.is_empty() {
+            self.reclaimer.add(waste);
+        }
+        own
     }
 
     /// Writes a group to the journal, or to the oplog in memory.
@@ -693,6 +730,7 @@ impl Guard {
         inner.checkpointer.end_holds();
         let result = inner.checkpoint(|_| Ok(()));
         inner.checkpointer.stop();
+        inner.reclaimer.stop();
         if let Some(store) = &inner.store {
             store.journal.syncer.stop();
         }

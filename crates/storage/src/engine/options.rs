@@ -24,6 +24,9 @@ pub struct EngineOptions {
     /// Called on a committing thread before it waits for long, so that a server can let another thread do what else this
     /// one has to do.
     pub before_wait: Option<fn()>,
+    /// Called on a thread of a store that lives in memory after it gave memory back to the allocator, so that whoever chose
+    /// the allocator can have it return some to the system.
+    pub after_reclaim: Option<fn()>,
     pub(crate) journal: JournalOptions,
     /// Bytes of keys and values that a checkpoint gives to the base in one transaction.
     pub(crate) slice_bytes: usize,
@@ -42,6 +45,7 @@ impl EngineOptions {
             base_cache_bytes_max: 256 << 20,
             give_up_after: None,
             before_wait: None,
+            after_reclaim: None,
             journal: JournalOptions::new(),
             slice_bytes: 8 << 20,
             base: None,

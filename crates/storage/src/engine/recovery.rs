@@ -209,8 +209,8 @@ impl Recovery {
             all: &Vec::new,
         };
         for (tree, changes) in &trees {
-            self.memtable
-                .insert(*tree, seq, changes.iter().map(|(k, v)| (k, v)), &live);
+            let changes = changes.iter().map(|(k, v)| (k, v));
+            self.memtable.insert(*tree, seq, changes, &live, |_, _| {});
         }
         self.memtable.note_commit(seq);
         (self.seq, self.optime) = (seq, frame.optime());

@@ -137,18 +137,41 @@ impl Memtable {
         seq: u64,
         changes: impl ExactSizeIterator<Item = (&'a Bytes, &'a Option<Bytes>)>,
         live: &Live<'_>,
+        waste: impl FnMut(&Bytes, usize),
     ) {
         let table = self.table(tree).unwrap_or_else(|| {
             let mut tables = self.tables.write().expect("no holder of the lock panics");
             tables.entry(tree).or_insert_with(|| Arc::new(Table::new(seq))).clone()
         });
-        let added = table.insert(seq, changes, live, |key| self.filter.insert(tree, key));
+        let added = table.insert(seq, changes, live, |key| self.filter.insert(tree, key), waste);
+        self.count(added);
+    }
+
+    fn count(&self, change: isize) {
         // Pruning may free more than was added.
-        if added >= 0 {
-            self.bytes.fetch_add(added as usize, Ordering::Relaxed);
+        if change >= 0 {
+            self.bytes.fetch_add(change as usize, Ordering::Relaxed);
         } else {
-            self.bytes.fetch_sub(added.unsigned_abs(), Ordering::Relaxed);
+            self.bytes.fetch_sub(change.unsigned_abs(), Ordering::Relaxed);
         }
+    }
+
+    /// Drops what no snapshot at `oldest` or later reads of these keys. There must be no base below.
+    pub(crate) fn prune(&self, tree: TreeId, keys: &[Bytes], oldest: u64) {
+        if let Some(table) = self.table(tree) {
+            self.count(table.prune(keys, oldest));
+        }
+    }
+
+    /// Takes a tree out that was dropped before any snapshot that is open. There must be no base below.
+    pub(crate) fn take_tree(&self, tree: TreeId) -> Option<Arc<Table>> {
+        let taken = self
+            .tables
+            .write()
+            .expect("no holder of the lock panics")
+            .remove(&tree)?;
+        self.count(-taken.bytes());
+        Some(taken)
     }
 
     /// Notes that everything in `tree` is gone for good.

@@ -4,7 +4,7 @@ use super::Live;
 use crate::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering};
 use std::sync::{RwLock, RwLockReadGuard};
 
 /// Entries inserted before readers get a chance.
@@ -24,6 +24,8 @@ pub(crate) struct Table {
     map: RwLock<BTreeMap<Bytes, Versions>>,
     /// Sequence number of the first commit in here: older snapshots need not look.
     first: AtomicU64,
+    /// Memory taken by the entries, in bytes, about.
+    bytes: AtomicIsize,
 }
 
 struct Version {
@@ -54,10 +56,7 @@ impl Versions {
             return change - cost(&old.value);
         }
         self.older.insert(0, old);
-        // What the oldest snapshot reads is needed; what lies below it is not.
-        if let Some(needed) = self.older.iter().position(|v| v.seq <= live.oldest) {
-            change -= self.older.drain(needed + 1..).map(|v| cost(&v.value)).sum::<isize>();
-        }
+        change -= self.prune(live.oldest);
         if self.older.len() > VERSIONS_MANY {
             let snapshots = (live.all)();
             let mut above = seq;
@@ -73,6 +72,25 @@ impl Versions {
             });
         }
         change
+    }
+}
+
+impl Versions {
+    /// Drops the versions that are older than what a snapshot at `oldest` reads. Returns their bytes.
+    fn prune(&mut self, oldest: u64) -> isize {
+        let needed = match self.newest.seq <= oldest {
+            true => 0,
+            // What the oldest snapshot reads is needed; what lies below it is not.
+            false => match self.older.iter().position(|v| v.seq <= oldest) {
+                Some(needed) => needed + 1,
+                None => return 0,
+            },
+        };
+        let freed = self.older.drain(needed..).map(|v| cost(&v.value)).sum();
+        if self.older.is_empty() {
+            self.older = Vec::new();
+        }
+        freed
     }
 }
 
@@ -124,6 +142,7 @@ impl Table {
         Self {
             map: RwLock::default(),
             first: AtomicU64::new(first),
+            bytes: AtomicIsize::new(0),
         }
     }
 
@@ -142,13 +161,39 @@ impl Table {
         find(&map, key).map_or(0, |versions| versions.newest.seq)
     }
 
-    /// Returns the change in bytes. `note` is told each key before it can be seen.
+    /// Memory taken by the entries, in bytes, about.
+    pub(super) fn bytes(&self) -> isize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Drops what no snapshot at `oldest` or later reads of these keys: versions below, and a tombstone with nothing left to
+    /// hide. There must be no base below. Returns the change in bytes.
+    pub(super) fn prune(&self, keys: &[Bytes], oldest: u64) -> isize {
+        let mut change = 0;
+        for run in keys.chunks(INSERT_RUN) {
+            let mut map = self.map.write().expect("no holder of the lock panics");
+            for key in run {
+                let Some(versions) = map.get_mut(key) else { continue };
+                change -= versions.prune(oldest);
+                if versions.newest.seq <= oldest && versions.newest.value.is_none() {
+                    change -= (key.footprint() + ENTRY_OVERHEAD) as isize + cost(&None);
+                    map.remove(key);
+                }
+            }
+        }
+        self.bytes.fetch_add(change, Ordering::Relaxed);
+        change
+    }
+
+    /// Returns the change in bytes. `note` is told each key before it can be seen, and `waste` the keys of which something
+    /// stays that only older snapshots read, and its bytes.
     pub(super) fn insert<'a>(
         &self,
         seq: u64,
         mut changes: impl ExactSizeIterator<Item = (&'a Bytes, &'a Option<Bytes>)>,
         live: &Live<'_>,
         note: impl Fn(&[u8]),
+        mut waste: impl FnMut(&Bytes, usize),
     ) -> isize {
         let mut added = 0;
         while changes.len() > 0 {
@@ -157,10 +202,14 @@ impl Table {
                 note(key);
                 match map.entry(key.clone()) {
                     std::collections::btree_map::Entry::Occupied(mut entry) => {
+                        waste(key, cost(&entry.get().newest.value) as usize);
                         added += entry.get_mut().push(seq, value.clone(), live);
                     }
                     std::collections::btree_map::Entry::Vacant(entry) => {
                         added += (key.footprint() + ENTRY_OVERHEAD) as isize + cost(value);
+                        if value.is_none() {
+                            waste(key, 0);
+                        }
                         entry.insert(Versions {
                             newest: Version {
                                 seq,
@@ -172,6 +221,7 @@ impl Table {
                 }
             }
         }
+        self.bytes.fetch_add(added, Ordering::Relaxed);
         added
     }
 
@@ -251,7 +301,7 @@ mod tests {
             oldest: open.first().copied().unwrap_or(seq - 1),
             all: &all,
         };
-        table.insert(seq, entries.iter().map(|(k, v)| (k, v)), &live, |_| {})
+        table.insert(seq, entries.iter().map(|(k, v)| (k, v)), &live, |_| {}, |_, _| {})
     }
 
     fn text(table: &Table, at: u64) -> String {
