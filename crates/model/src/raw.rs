@@ -53,6 +53,9 @@ impl From<Malformed> for crate::Error {
     }
 }
 
+/// Levels that operators may put around documents of users in temporary files.
+const SPILL_LEVELS: isize = 8;
+
 const TOO_DEEP: &str = "nested too deep";
 
 /// A validated BSON document (or array) as bytes. Copying it copies a slice.
@@ -66,6 +69,13 @@ impl<'a> RawDoc<'a> {
     /// Checks that `bytes` are exactly one document and keeps them. Below the top there may be [`DEPTH_MAX`] levels.
     pub fn validate(bytes: &'a [u8]) -> Result<Self, Malformed> {
         check_document(bytes, 0, bytes.len(), 1)?;
+        Ok(Self(bytes))
+    }
+
+    /// As [`RawDoc::validate`], with a few levels more: documents of operators that wrap those of users, in temporary
+    /// files.
+    pub fn validate_spilled(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        check_document(bytes, 0, bytes.len(), 1 - SPILL_LEVELS)?;
         Ok(Self(bytes))
     }
 
@@ -269,6 +279,13 @@ impl RawDocBuf {
         Ok(Self(bytes))
     }
 
+    /// As [`RawDoc::validate_spilled`].
+    pub fn validate_spilled(bytes: impl Into<Arc<[u8]>>) -> Result<Self, Malformed> {
+        let bytes = bytes.into();
+        RawDoc::validate_spilled(&bytes)?;
+        Ok(Self(bytes))
+    }
+
     pub(crate) fn from_writer(bytes: Vec<u8>) -> Self {
         debug_assert!(
             RawDoc::validate_any_depth(&bytes),
@@ -417,9 +434,9 @@ fn read_len(bytes: &[u8], at: usize, end: usize) -> Result<usize, Malformed> {
     })
 }
 
-fn check_document(bytes: &[u8], at: usize, end: usize, depth: usize) -> Result<(), Malformed> {
+fn check_document(bytes: &[u8], at: usize, end: usize, depth: isize) -> Result<(), Malformed> {
     // The top level is 1 here.
-    if depth > DEPTH_MAX + 1 {
+    if depth > DEPTH_MAX as isize + 1 {
         return Err(Malformed {
             offset: at,
             reason: TOO_DEEP,
@@ -484,7 +501,7 @@ fn check_string(bytes: &[u8], at: usize, end: usize) -> Result<usize, Malformed>
 }
 
 /// Checks the value of type `kind` at `at`; returns the offset after it.
-fn check_value(bytes: &[u8], kind: u8, at: usize, end: usize, depth: usize) -> Result<usize, Malformed> {
+fn check_value(bytes: &[u8], kind: u8, at: usize, end: usize, depth: isize) -> Result<usize, Malformed> {
     let fixed = |size: usize| {
         if at + size > end {
             Err(Malformed {

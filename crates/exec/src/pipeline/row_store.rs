@@ -103,7 +103,7 @@ impl RowStore {
             .get_ref()
             .read_exact_at(&mut bytes, from)
             .map_err(spill::io_error)?;
-        Ok(RowDoc::Raw(RawDocBuf::validate(bytes)?))
+        Ok(RowDoc::Raw(RawDocBuf::validate_spilled(bytes)?))
     }
 }
 

@@ -41,6 +41,21 @@ impl Average {
         }
         Value::Double(self.sum.double_total() / self.count as f64)
     }
+
+    /// The state: the sum's and the count.
+    pub fn partial(&self) -> Value {
+        vec![self.sum.partial(), Value::Int64(self.count as i64)].into()
+    }
+
+    /// Adds what [`Average::partial`] gave.
+    pub fn merge(&mut self, partial: ValueRef<'_>) {
+        if let ValueRef::Array(items) = partial {
+            self.sum.merge(items.get(0).unwrap_or(ValueRef::Null));
+            if let Some(ValueRef::Int64(count)) = items.get(1) {
+                self.count += count as u64;
+            }
+        }
+    }
 }
 
 /// Longs take part as the doubles nearest to them, decimals as they are.

@@ -1,6 +1,6 @@
 //! `$push`, `$addToSet`, `$concatArrays`, `$setUnion`, `$mergeObjects`.
 
-use super::value_bytes;
+use super::{items, value_bytes};
 use crate::collation::{Collator, Key};
 use crate::env::Val;
 use nestor_model::{Document, Error, Result, Value, ValueRef};
@@ -31,6 +31,16 @@ impl Push {
     /// Heap bytes held.
     pub fn memory(&self) -> usize {
         self.bytes
+    }
+
+    /// The state: the values.
+    pub fn partial(&self) -> Value {
+        self.result()
+    }
+
+    /// Takes what [`Push::partial`] gave.
+    pub fn merge(&mut self, partial: ValueRef<'_>) {
+        items(partial).for_each(|value| self.add(Val::Ref(value)));
     }
 }
 
@@ -75,6 +85,16 @@ impl AddToSet {
     pub fn memory(&self) -> usize {
         self.bytes
     }
+
+    /// The state: the values in the order they came.
+    pub fn partial(&self) -> Value {
+        self.result()
+    }
+
+    /// Takes what [`AddToSet::partial`] gave.
+    pub fn merge(&mut self, partial: ValueRef<'_>) {
+        items(partial).for_each(|value| self.add(Val::Ref(value)));
+    }
 }
 
 /// The items of a missing or array value; anything else is an error.
@@ -116,6 +136,11 @@ impl ConcatArrays {
     pub fn memory(&self) -> usize {
         self.bytes
     }
+
+    /// The state: all items.
+    pub fn partial(&self) -> Value {
+        self.result()
+    }
 }
 
 /// The distinct items of all arrays; a missing array is left out.
@@ -145,6 +170,11 @@ impl SetUnion {
     pub fn memory(&self) -> usize {
         self.0.memory()
     }
+
+    /// The state: the items.
+    pub fn partial(&self) -> Value {
+        self.result()
+    }
 }
 
 /// The documents laid over one another, later fields winning in place.
@@ -161,7 +191,12 @@ impl MergeObjects {
             ValueRef::Document(doc) => {
                 for (name, value) in doc {
                     let value = value.to_value();
-                    self.bytes += name.len() + value_bytes(&value);
+                    // A field that is replaced gives its bytes back.
+                    match self.doc.get(name) {
+                        Some(old) => self.bytes = self.bytes.saturating_sub(value_bytes(&old.to_value())),
+                        None => self.bytes += name.len(),
+                    }
+                    self.bytes += value_bytes(&value);
                     self.doc.set(name, value);
                 }
                 Ok(())
@@ -185,5 +220,28 @@ impl MergeObjects {
     /// Heap bytes held.
     pub fn memory(&self) -> usize {
         self.bytes
+    }
+
+    /// The state: the merged document.
+    pub fn partial(&self) -> Value {
+        self.result()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nestor_model::doc;
+
+    #[test]
+    fn merged_fields_that_were_replaced_hold_nothing() {
+        let mut merged = MergeObjects::default();
+        let doc = doc! { "a": "x".repeat(1_000), "b": 1 };
+        merged.add(ValueRef::Document(doc.as_ref())).expect("a document");
+        let once = merged.memory();
+        for _ in 0..9 {
+            merged.add(ValueRef::Document(doc.as_ref())).expect("a document");
+        }
+        assert_eq!(merged.memory(), once);
     }
 }

@@ -1,9 +1,9 @@
 //! `$min`, `$max`, `$minN`, `$maxN`.
 
-use super::value_bytes;
+use super::{items, value_bytes};
 use crate::collation::{Collator, compare};
 use crate::env::Val;
-use nestor_model::Value;
+use nestor_model::{Value, ValueRef};
 use std::cmp::Ordering;
 
 /// The least or greatest value in BSON order; null and missing are left out.
@@ -13,6 +13,7 @@ pub struct Extremum {
     wanted: Ordering,
     collator: Option<Collator>,
     value: Value,
+    bytes: usize,
 }
 
 impl Extremum {
@@ -22,6 +23,7 @@ impl Extremum {
             wanted: Ordering::Less,
             collator: collator.cloned(),
             value: Value::Missing,
+            bytes: 0,
         }
     }
 
@@ -42,6 +44,7 @@ impl Extremum {
             || compare(value.as_ref(), self.value.as_ref(), self.collator.as_ref()) == self.wanted
         {
             self.value = value.into_value();
+            self.bytes = value_bytes(&self.value);
         }
     }
 
@@ -52,6 +55,21 @@ impl Extremum {
         } else {
             self.value.clone()
         }
+    }
+
+    /// Heap bytes held.
+    pub fn memory(&self) -> usize {
+        self.bytes
+    }
+
+    /// The state: the value, or null.
+    pub fn partial(&self) -> Value {
+        self.result()
+    }
+
+    /// Takes what [`Extremum::partial`] gave.
+    pub fn merge(&mut self, partial: ValueRef<'_>) {
+        self.add(Val::Ref(partial));
     }
 }
 
@@ -113,5 +131,15 @@ impl ExtremumN {
     /// Heap bytes held.
     pub fn memory(&self) -> usize {
         self.bytes
+    }
+
+    /// The state: the values, best first.
+    pub fn partial(&self) -> Value {
+        self.result()
+    }
+
+    /// Takes what [`ExtremumN::partial`] gave.
+    pub fn merge(&mut self, partial: ValueRef<'_>) {
+        items(partial).for_each(|value| self.add(Val::Ref(value)));
     }
 }

@@ -1,41 +1,109 @@
 //! `$first`, `$last`, `$firstN`, `$lastN`.
 
-use super::value_bytes;
+use super::{items, value_bytes};
 use crate::env::Val;
-use nestor_model::Value;
+use nestor_model::{Value, ValueRef};
 use std::collections::VecDeque;
 
 /// The first value, whatever it is.
 #[derive(Clone, Debug, Default)]
-pub struct First(Option<Value>);
+pub struct First(Kept);
 
 impl First {
     /// Takes a value.
     pub fn add(&mut self, value: Val<'_>) {
-        if self.0.is_none() {
-            self.0 = Some(value.into_value());
+        if self.0.value.is_none() {
+            self.0.keep(value.into_value());
         }
     }
 
     /// The value; missing when it was or when there was none.
     pub fn result(&self) -> Value {
-        self.0.clone().unwrap_or(Value::Missing)
+        self.0.result()
+    }
+
+    /// Heap bytes held.
+    pub fn memory(&self) -> usize {
+        self.0.bytes
+    }
+
+    /// The state, as [`Kept::partial`].
+    pub fn partial(&self) -> Value {
+        self.0.partial()
+    }
+
+    /// Takes what [`First::partial`] gave.
+    pub fn merge(&mut self, partial: ValueRef<'_>) {
+        if let Some(value) = Kept::of(partial) {
+            self.add(Val::Ref(value));
+        }
     }
 }
 
 /// The last value, whatever it is.
 #[derive(Clone, Debug, Default)]
-pub struct Last(Option<Value>);
+pub struct Last(Kept);
 
 impl Last {
     /// Takes a value.
     pub fn add(&mut self, value: Val<'_>) {
-        self.0 = Some(value.into_value());
+        self.0.keep(value.into_value());
     }
 
     /// The value; missing when it was or when there was none.
     pub fn result(&self) -> Value {
-        self.0.clone().unwrap_or(Value::Missing)
+        self.0.result()
+    }
+
+    /// Heap bytes held.
+    pub fn memory(&self) -> usize {
+        self.0.bytes
+    }
+
+    /// The state, as [`Kept::partial`].
+    pub fn partial(&self) -> Value {
+        self.0.partial()
+    }
+
+    /// Takes what [`Last::partial`] gave.
+    pub fn merge(&mut self, partial: ValueRef<'_>) {
+        if let Some(value) = Kept::of(partial) {
+            self.add(Val::Ref(value));
+        }
+    }
+}
+
+/// One value, once there is one.
+#[derive(Clone, Debug, Default)]
+struct Kept {
+    value: Option<Value>,
+    bytes: usize,
+}
+
+impl Kept {
+    fn keep(&mut self, value: Value) {
+        self.bytes = value_bytes(&value);
+        self.value = Some(value);
+    }
+
+    fn result(&self) -> Value {
+        self.value.clone().unwrap_or(Value::Missing)
+    }
+
+    /// No item when there is no value yet, two when it is missing.
+    fn partial(&self) -> Value {
+        match &self.value {
+            None => Vec::new(),
+            Some(Value::Missing) => vec![Value::Null, Value::Null],
+            Some(value) => vec![value.clone()],
+        }
+        .into()
+    }
+
+    fn of(partial: ValueRef<'_>) -> Option<ValueRef<'_>> {
+        let mut items = items(partial);
+        let first = items.next()?;
+        Some(items.next().map_or(first, |_| ValueRef::Missing))
     }
 }
 
@@ -83,6 +151,16 @@ impl FirstN {
     pub fn memory(&self) -> usize {
         self.bytes
     }
+
+    /// The state: the values in order.
+    pub fn partial(&self) -> Value {
+        self.result()
+    }
+
+    /// Takes what [`FirstN::partial`] gave.
+    pub fn merge(&mut self, partial: ValueRef<'_>) {
+        items(partial).for_each(|value| self.add(Val::Ref(value)));
+    }
 }
 
 /// The last `n` values; a missing one is null.
@@ -122,5 +200,15 @@ impl LastN {
     /// Heap bytes held.
     pub fn memory(&self) -> usize {
         self.bytes
+    }
+
+    /// The state: the values in order.
+    pub fn partial(&self) -> Value {
+        self.result()
+    }
+
+    /// Takes what [`LastN::partial`] gave.
+    pub fn merge(&mut self, partial: ValueRef<'_>) {
+        items(partial).for_each(|value| self.add(Val::Ref(value)));
     }
 }

@@ -435,13 +435,13 @@ impl Accumulator {
         }
     }
 
-    /// Heap bytes held, roughly.
+    /// Heap bytes held, roughly. Known without looking at the values.
     pub fn memory(&self) -> usize {
         match self {
             Self::Sum(_) | Self::Average(_) | Self::StdDev(_) => 0,
-            Self::Extremum(s) => value_bytes(&s.result()),
-            Self::First(s) => value_bytes(&s.result()),
-            Self::Last(s) => value_bytes(&s.result()),
+            Self::Extremum(s) => s.memory(),
+            Self::First(s) => s.memory(),
+            Self::Last(s) => s.memory(),
             Self::ExtremumN(s) => s.memory(),
             Self::FirstN(s) => s.memory(),
             Self::LastN(s) => s.memory(),
@@ -454,6 +454,60 @@ impl Accumulator {
             Self::Percentile(s) => s.memory(),
         }
     }
+
+    /// What was collected, as a value that [`Accumulator::merge`] takes: what a group that leaves memory leaves behind.
+    /// It holds no missing value.
+    pub fn partial(&self) -> Value {
+        match self {
+            Self::Sum(s) => s.partial(),
+            Self::Average(s) => s.partial(),
+            Self::Extremum(s) => s.partial(),
+            Self::ExtremumN(s) => s.partial(),
+            Self::First(s) => s.partial(),
+            Self::Last(s) => s.partial(),
+            Self::FirstN(s) => s.partial(),
+            Self::LastN(s) => s.partial(),
+            Self::Push(s) => s.partial(),
+            Self::AddToSet(s) => s.partial(),
+            Self::StdDev(s) => s.partial(),
+            Self::MergeObjects(s) => s.partial(),
+            Self::ConcatArrays(s) => s.partial(),
+            Self::SetUnion(s) => s.partial(),
+            Self::Top(s) => s.partial(),
+            Self::Percentile(s) => s.partial(),
+        }
+    }
+
+    /// Takes what a machine of the same specification collected from documents that come after those of this one. The
+    /// result is that of one machine that took them all; for doubles within the last digit, as their sums depend on
+    /// the order.
+    pub fn merge(&mut self, partial: ValueRef<'_>) -> Result<()> {
+        match self {
+            Self::Sum(s) => s.merge(partial),
+            Self::Average(s) => s.merge(partial),
+            Self::Extremum(s) => s.merge(partial),
+            Self::ExtremumN(s) => s.merge(partial),
+            Self::First(s) => s.merge(partial),
+            Self::Last(s) => s.merge(partial),
+            Self::FirstN(s) => s.merge(partial),
+            Self::LastN(s) => s.merge(partial),
+            Self::Push(s) => s.merge(partial),
+            Self::AddToSet(s) => s.merge(partial),
+            Self::StdDev(s) => s.merge(partial),
+            // Their partial results are values as they take them.
+            Self::MergeObjects(s) => return s.add(partial),
+            Self::ConcatArrays(s) => return s.add(partial),
+            Self::SetUnion(s) => return s.add(partial),
+            Self::Top(s) => s.merge(partial),
+            Self::Percentile(s) => s.merge(partial),
+        }
+        Ok(())
+    }
+}
+
+/// The items of an array, none of anything else.
+fn items(value: ValueRef<'_>) -> impl Iterator<Item = ValueRef<'_>> {
+    value.as_array().into_iter().flatten()
 }
 
 /// Bytes a value holds, itself included, roughly.
@@ -517,12 +571,41 @@ mod tests {
             Err(error) => return format!("error {}", error.code().number()),
         };
         let op = OpContext::default();
-        let mut state = spec.start(&Value::Null, &op).expect("a constant n");
-        for doc in docs {
-            let doc = extjson::parse_document(doc).expect("valid JSON");
-            if let Err(error) = spec.accumulate(&mut state, &mut Env::new(doc.as_ref(), &op)) {
-                return format!("error {}", error.code().number());
+        let docs: Vec<Document> = docs
+            .iter()
+            .map(|doc| extjson::parse_document(doc).expect("valid JSON"))
+            .collect();
+        let collect = |docs: &[Document]| -> Result<Accumulator> {
+            let mut state = spec.start(&Value::Null, &op).expect("a constant n");
+            for doc in docs {
+                spec.accumulate(&mut state, &mut Env::new(doc.as_ref(), &op))?;
             }
+            Ok(state)
+        };
+        let state = match collect(&docs) {
+            Ok(state) => state,
+            Err(error) => return format!("error {}", error.code().number()),
+        };
+        // Wherever the documents are cut, what both parts collected gives the result of the whole.
+        for at in 0..=docs.len() {
+            let mut merged = collect(&[]).expect("no documents");
+            for part in [&docs[..at], &docs[at..]] {
+                let partial = collect(part).expect("sound documents").partial();
+                let stored = nestor_model::doc! { "s": partial }.to_raw();
+                let partial = stored.as_raw().get("s").expect("a partial result is never missing");
+                merged.merge(partial).expect("states of the same kind");
+            }
+            let is_same = match (merged.result(), state.result()) {
+                (Value::Double(a), Value::Double(b)) => a == b || (a - b).abs() <= 1e-15 * b.abs(),
+                (a, b) => a.as_ref().is_missing() == b.as_ref().is_missing() && format!("{a:?}") == format!("{b:?}"),
+            };
+            assert!(
+                is_same,
+                "{:?} cut at {at}: {:?} for {:?}",
+                spec.name,
+                merged.result(),
+                state.result()
+            );
         }
         extjson::to_string(&state.result(), Form::Canonical)
             .replace("{\"$number", "")
@@ -546,6 +629,18 @@ mod tests {
                 "Double 2.7755575615628914e-17",
             ),
             (vec![r#"{"x":1}"#, r#"{"x":{"$numberDecimal":"0.10"}}"#], "Decimal 1.10"),
+            (
+                vec![
+                    r#"{"x":{"$numberLong":"-9223372036854775807"}}"#,
+                    r#"{"x":-9}"#,
+                    r#"{"x":0.5}"#,
+                ],
+                "Double -9.223372036854776e18",
+            ),
+            (
+                vec![r#"{"x":{"$numberDouble":"Infinity"}}"#, r#"{"x":1}"#, r#"{"x":-1.5}"#],
+                "Double Infinity",
+            ),
         ] {
             assert_eq!(run(r#"{"$sum":"$x"}"#, &docs), expected, "{docs:?}");
         }

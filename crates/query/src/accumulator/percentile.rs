@@ -1,5 +1,6 @@
 //! `$median` and `$percentile`.
 
+use super::items;
 use crate::{Expr, Scope};
 use nestor_model::number::Num;
 use nestor_model::{DocRef, Error, ErrorCode, Result, Value, ValueRef};
@@ -141,6 +142,16 @@ impl Percentile {
     /// Heap bytes held.
     pub fn memory(&self) -> usize {
         self.values.len() * size_of::<f64>()
+    }
+
+    /// The state: the numbers.
+    pub fn partial(&self) -> Value {
+        self.values.iter().map(|v| Value::Double(*v)).collect::<Vec<_>>().into()
+    }
+
+    /// Takes what [`Percentile::partial`] gave.
+    pub fn merge(&mut self, partial: ValueRef<'_>) {
+        items(partial).for_each(|value| self.add(value));
     }
 }
 

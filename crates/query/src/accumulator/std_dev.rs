@@ -89,6 +89,41 @@ impl StdDev {
         }
         Value::Double((self.squares / divisor as f64).sqrt())
     }
+
+    /// The state: count, mean, sum of squares.
+    pub fn partial(&self) -> Value {
+        vec![
+            Value::Int64(self.count as i64),
+            Value::Double(self.mean),
+            Value::Double(self.squares),
+        ]
+        .into()
+    }
+
+    /// Adds what [`StdDev::partial`] gave (Chan, Golub and LeVeque: updating formulae for variances).
+    pub fn merge(&mut self, partial: ValueRef<'_>) {
+        let ValueRef::Array(items) = partial else {
+            return;
+        };
+        let (Some(ValueRef::Int64(count)), Some(ValueRef::Double(mean)), Some(ValueRef::Double(squares))) =
+            (items.get(0), items.get(1), items.get(2))
+        else {
+            return;
+        };
+        if count == 0 {
+            return;
+        }
+        if self.count == 0 {
+            (self.mean, self.squares) = (mean, squares);
+        } else {
+            let (own, other) = (self.count as f64, count as f64);
+            let from_mean = mean - self.mean;
+            self.mean += from_mean * other / (own + other);
+            self.squares += squares + from_mean * from_mean * own * other / (own + other);
+        }
+        self.count += count as u64;
+        self.squares_max = self.squares_max.max(self.squares);
+    }
 }
 
 #[cfg(test)]

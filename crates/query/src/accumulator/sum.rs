@@ -102,6 +102,66 @@ impl Sum {
     pub(super) fn is_decimal(&self) -> bool {
         self.decimals > 0
     }
+
+    /// The state: an integer while there is nothing else, or all fields in order.
+    pub fn partial(&self) -> Value {
+        if let (Ok(small), 0, 0, 0) = (
+            i64::try_from(self.integers),
+            self.longs,
+            self.double_count,
+            self.decimals,
+        ) {
+            return Value::Int64(small);
+        }
+        let DoubleDouble { sum, error, special } = self.doubles;
+        let high = (self.integers >> 64) as i64;
+        // The low half as bits: together with the high half it is the whole number again.
+        let low = self.integers as i64;
+        vec![
+            Value::Int64(high),
+            Value::Int64(low),
+            Value::Int64(self.longs as i64),
+            Value::Double(sum),
+            Value::Double(error),
+            special.map_or(Value::Null, Value::Double),
+            Value::Int64(self.double_count as i64),
+            self.decimal.map_or(Value::Null, Value::Decimal128),
+            Value::Int64(self.decimals as i64),
+        ]
+        .into()
+    }
+
+    /// Adds what [`Sum::partial`] gave.
+    pub fn merge(&mut self, partial: ValueRef<'_>) {
+        let items = match partial {
+            ValueRef::Int64(small) => {
+                self.integers += i128::from(small);
+                return;
+            }
+            ValueRef::Array(items) => items,
+            _ => return,
+        };
+        let long = |at| match items.get(at) {
+            Some(ValueRef::Int64(v)) => v,
+            _ => 0,
+        };
+        let double = |at| match items.get(at) {
+            Some(ValueRef::Double(v)) => Some(v),
+            _ => None,
+        };
+        self.integers += (i128::from(long(0)) << 64) | i128::from(long(1) as u64);
+        self.longs += long(2) as u64;
+        self.doubles.add(double(3).unwrap_or_default());
+        self.doubles.error += double(4).unwrap_or_default();
+        if let Some(special) = double(5) {
+            self.doubles.add(special);
+        }
+        self.double_count += long(6) as u64;
+        if let Some(ValueRef::Decimal128(decimal)) = items.get(7) {
+            self.decimal = Some(self.decimal.unwrap_or(Decimal128::ZERO).add(decimal));
+        }
+        self.decimals += long(8) as u64;
+    }
 }
 
 /// A sum of doubles with the rounding errors kept beside it (Knuth's two-sum).

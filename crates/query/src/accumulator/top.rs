@@ -1,6 +1,6 @@
 //! `$top`, `$bottom`, `$topN`, `$bottomN`.
 
-use super::value_bytes;
+use super::{items, value_bytes};
 use crate::sort::SortSpec;
 use nestor_model::{Value, ValueRef};
 use std::cmp::Ordering;
@@ -95,5 +95,25 @@ impl Top {
     /// Heap bytes held.
     pub fn memory(&self) -> usize {
         self.bytes
+    }
+
+    /// The state: pairs of key and output, in the order of the sort.
+    pub fn partial(&self) -> Value {
+        let pair = |(key, output): &(Vec<Value>, Value)| Value::from(vec![key.clone().into(), output.clone()]);
+        self.held.iter().map(pair).collect::<Vec<Value>>().into()
+    }
+
+    /// Takes what [`Top::partial`] gave.
+    pub fn merge(&mut self, partial: ValueRef<'_>) {
+        for pair in items(partial) {
+            let mut pair = items(pair);
+            let (Some(key), Some(output)) = (pair.next(), pair.next()) else {
+                continue;
+            };
+            let key: Vec<ValueRef<'_>> = items(key).collect();
+            if self.would_keep(&key) {
+                self.add(key.into_iter().map(ValueRef::to_value).collect(), output.to_value());
+            }
+        }
     }
 }

@@ -179,7 +179,7 @@ impl RunReader {
         let mut bytes = len.to_le_bytes().to_vec();
         bytes.resize((len as usize).max(4), 0);
         self.input.read_exact(&mut bytes[4..]).map_err(spill::io_error)?;
-        RawDocBuf::validate(bytes).map_err(|e| {
+        RawDocBuf::validate_spilled(bytes).map_err(|e| {
             Error::new(
                 ErrorCode::DataCorruptionDetected,
                 format!("spilled row does not decode: {e}"),
