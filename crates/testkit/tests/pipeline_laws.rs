@@ -258,6 +258,44 @@ fn spilling_changes_nothing() {
     });
 }
 
+/// Groups that outgrow memory leave it and come back a bounded number of times, whatever they collect.
+#[test]
+fn spilled_groups_cost_a_bounded_amount_of_work() {
+    const ROWS: i64 = 3_000;
+    let mut database = Database::new();
+    let text = "t".repeat(100);
+    let docs = (0..ROWS).map(|id| doc! { "_id": id, "wide": id * 7919 % 2_000, "few": id % 40, "t": text.as_str() });
+    database.insert("c", docs.map(Value::Document).collect());
+    let sorted = r#"{$sort: {_id: 1}}"#;
+    // Many small groups, and few that collect more than memory holds: what those have in memory has to leave it, too.
+    let groups = [
+        r#"{$group: {_id: "$wide", n: {$sum: 1}, first: {$first: "$_id"}, ids: {$push: "$_id"}}}"#,
+        r#"{$group: {_id: "$few", all: {$push: "$t"}, top: {$topN: {n: 2, sortBy: {_id: -1}, output: "$_id"}}}}"#,
+        r#"{$group: {_id: "$few", set: {$addToSet: "$_id"}, avg: {$avg: "$wide"}, dev: {$stdDevPop: 1}}}"#,
+    ];
+    let roomy: Vec<_> = groups.iter().map(|group| database.run("c", &[group, sorted])).collect();
+    database
+        .command(doc! { "setParameter": 1, "internalQueryMaxBlockingSortMemoryUsageBytes": 60_000, "$db": "admin" });
+    for (group, roomy) in groups.iter().zip(roomy) {
+        assert_eq!(database.run("c", &[group, sorted]), roomy, "{group}");
+        let explain = format!(
+            r#"{{explain: {{aggregate: "c", pipeline: [{group}], cursor: {{}}}}, verbosity: "executionStats"}}"#
+        );
+        let reply = database.command(shell::document(&explain).expect("a command"));
+        let stages = reply.get("stages").and_then(ValueRef::as_array).expect("stages");
+        let stage = stages.get(1).and_then(ValueRef::as_document).expect("the group");
+        let figure = |name: &str| match stage.get(name) {
+            Some(ValueRef::Int64(figure)) => figure,
+            other => panic!("{name}: {other:?} of {stage:?}"),
+        };
+        let (spills, records, bytes) = (figure("spills"), figure("spilledRecords"), figure("spilledBytes"));
+        assert!(spills > 1, "{group}: {spills} spills");
+        // A row leaves at most one partial group behind, which is divided at most once more.
+        assert!(records <= 2 * ROWS, "{group}: {records} records");
+        assert!(bytes <= 2 * ROWS * 200, "{group}: {bytes} bytes");
+    }
+}
+
 /// Work that would take hours ends when its time is over, wherever it is spent: a test that comes to its end has shown that.
 #[test]
 fn max_time_stops_every_pipeline() {

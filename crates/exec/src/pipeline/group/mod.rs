@@ -1,0 +1,232 @@
+//! `$group`: one row per distinct key.
+//!
+//! Groups live in a hash table (`table`); a row costs one evaluation of the key, one hash and one comparison, without
+//! copying the key unless the group is new. When the groups outgrow the memory limit all of them leave memory, with what
+//! their accumulators collected, for partition files by the hash of their key (`partitions`), and the table begins anew.
+//! At the end the partitions are merged one after the other; one that is too large itself is divided again. So a group
+//! is written once for each time that the table was full while it was there, and read as often.
+
+mod partitions;
+mod table;
+
+use crate::batch::Batch;
+use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
+use crate::row::Row;
+use crate::spill::Spilled;
+use nestor_model::{Document, Error, ErrorCode, Result, Value, ValueRef};
+use nestor_planner::NodeKind;
+use nestor_query::accumulator::Accumulator;
+use nestor_query::env::Env;
+use nestor_query::stage::Group;
+use partitions::{LEVELS_MAX, Partition, Partitions};
+use std::sync::Arc;
+use table::{Bucket, Table};
+
+/// Groups between two looks at the interrupt.
+const CHECK_EVERY: usize = 1024;
+
+/// What is counted for explain only.
+#[derive(Default)]
+struct Figures {
+    /// For each field the most that its accumulators held, in bytes.
+    accumulators_max: Vec<usize>,
+    output_bytes: usize,
+}
+
+/// Groups its input.
+pub(super) struct GroupOp {
+    input: BoxOperator,
+    group: Arc<Group>,
+    table: Table,
+    /// Level of the partitions that groups leave memory for.
+    level: u32,
+    /// Those partitions, once there are any.
+    spill: Option<Partitions>,
+    /// Partitions still to be merged.
+    waiting: Vec<Partition>,
+    spilled: Spilled,
+    figures: Figures,
+    output: Option<std::vec::IntoIter<Bucket>>,
+    /// Bytes that the output held at first.
+    output_held: usize,
+    counters: Counters,
+}
+
+impl GroupOp {
+    pub(super) fn new(input: BoxOperator, group: Arc<Group>) -> Self {
+        Self {
+            input,
+            table: Table::new(group.clone()),
+            group,
+            level: 0,
+            spill: None,
+            waiting: Vec::new(),
+            spilled: Spilled::default(),
+            figures: Figures::default(),
+            output: None,
+            output_held: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Adds a row to its group.
+    fn add(&mut self, row: &Row, batch: &Batch<'_>) -> Result<()> {
+        let mut env = Env::new(row.as_doc(), batch.op).with_meta(row.meta.as_deref());
+        self.table.add(&mut env, batch.op)?;
+        if self.table.held() > batch.memory_bytes_max {
+            self.make_room(batch)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the groups leave memory. Errors: 292 when they may not, 146 when that would not help.
+    #[cold]
+    fn make_room(&mut self, batch: &Batch<'_>) -> Result<()> {
+        let limit = batch.memory_bytes_max;
+        // One group has to be in memory as a whole in the end.
+        if batch.spill_dir.is_none() || (self.table.len() > 1 && self.level < LEVELS_MAX) {
+            return self.leave_memory(batch);
+        }
+        if self.table.held() > limit.saturating_mul(2) {
+            return Err(Error::new(
+                ErrorCode::ExceededMemoryLimit,
+                format!("$group used too much memory and cannot spill to disk; memory limit: {limit} bytes"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn leave_memory(&mut self, batch: &Batch<'_>) -> Result<()> {
+        let Some(dir) = batch.spill_dir else {
+            return Err(Error::new(
+                ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
+                format!(
+                    "exceeded memory limit for $group, but didn't allow external spilling; pass allowDiskUse: true; limit is {} bytes",
+                    batch.memory_bytes_max
+                ),
+            ));
+        };
+        self.count_accumulators(batch);
+        let level = self.level;
+        let partitions = self.spill.get_or_insert_with(|| Partitions::new(level));
+        let mut bytes = 0;
+        let buckets = self.table.take();
+        for (at, bucket) in buckets.iter().enumerate() {
+            if at % CHECK_EVERY == 0 {
+                batch.interrupt.check()?;
+            }
+            bytes += partitions.write(bucket, dir)?;
+        }
+        self.spilled.add(buckets.len() as u64, bytes);
+        Ok(())
+    }
+
+    /// All rows or partial groups are in: they are the output if nothing left memory, else the partitions wait.
+    fn finish_pass(&mut self, batch: &Batch<'_>) -> Result<()> {
+        if self.spill.is_some() {
+            self.leave_memory(batch)?;
+        }
+        match self.spill.take() {
+            Some(partitions) => self.waiting.extend(partitions.finish()?),
+            None => self.count_accumulators(batch),
+        }
+        self.output_held = self.table.held();
+        self.output = Some(self.table.take().into_iter());
+        Ok(())
+    }
+
+    /// Merges the groups of a partition. Runs to its end: the rows were paid for when they were pulled.
+    fn merge_partition(&mut self, mut partition: Partition, batch: &Batch<'_>) -> Result<()> {
+        self.level = partition.level;
+        let mut groups = 0usize;
+        while let Some((hash, record)) = partition.next()? {
+            if groups.is_multiple_of(CHECK_EVERY) {
+                batch.interrupt.check()?;
+            }
+            groups += 1;
+            let mut values = record.iter().map(|(_, value)| value);
+            let key = values.next().unwrap_or(ValueRef::Null);
+            self.table.merge(hash, key, values, batch.op)?;
+            if self.table.held() > batch.memory_bytes_max {
+                self.make_room(batch)?;
+            }
+        }
+        self.finish_pass(batch)
+    }
+
+    /// Accumulators are at their largest just before the groups leave memory or go out.
+    fn count_accumulators(&mut self, batch: &Batch<'_>) {
+        if !batch.explains {
+            return;
+        }
+        let held_max = &mut self.figures.accumulators_max;
+        held_max.resize(self.group.fields.len(), 0);
+        for (at, max) in held_max.iter_mut().enumerate() {
+            let held = |bucket: &Bucket| size_of::<Accumulator>() + bucket.states[at].memory();
+            let held = self.table.buckets().iter().map(held).sum::<usize>();
+            *max = held.max(*max);
+        }
+    }
+
+    fn emit(&self, bucket: Bucket) -> Row {
+        let mut doc = Document::with_capacity(1 + self.group.fields.len());
+        doc.push("_id", bucket.key);
+        for (field, state) in self.group.fields.iter().zip(&bucket.states) {
+            let value = state.result();
+            doc.push(field.name.clone(), if value.is_missing() { Value::Null } else { value });
+        }
+        Row::computed(doc)
+    }
+}
+
+impl Operator for GroupOp {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        if self.output.is_none() {
+            loop {
+                let step = self.input.next(batch)?;
+                self.counters.pulled(&step);
+                match step {
+                    Step::Row(row) => self.add(&row, batch)?,
+                    Step::Pause => return Ok(Step::Pause),
+                    Step::Eof => break,
+                }
+            }
+            self.finish_pass(batch)?;
+        }
+        loop {
+            if let Some(bucket) = self.output.as_mut().and_then(Iterator::next) {
+                let row = self.emit(bucket);
+                if batch.explains {
+                    self.figures.output_bytes += row.doc.size();
+                }
+                return Ok(self.counters.gave(Step::Row(row)));
+            }
+            self.output_held = 0;
+            match self.waiting.pop() {
+                Some(partition) => self.merge_partition(partition, batch)?,
+                None => return Ok(self.counters.gave(Step::Eof)),
+            }
+        }
+    }
+
+    fn save(&mut self) {
+        self.input.save();
+    }
+
+    fn report(&self) -> Report<'_> {
+        let report = Report::new(NodeKind::Group, &self.counters).over(&*self.input);
+        let held = self.table.held() + self.output_held;
+        report.holding(held).spilling(self.spilled).explained_by(self)
+    }
+}
+
+impl Explain for GroupOp {
+    fn stage_fields(&self, out: &mut Document) {
+        let fields = self.group.fields.iter().zip(&self.figures.accumulators_max);
+        let held_max: Document = fields
+            .map(|(field, max)| (field.name.clone(), Value::Int64(*max as i64)))
+            .collect();
+        out.push("maxAccumulatorMemoryUsageBytes", held_max);
+        out.push("totalOutputDataSizeBytes", self.figures.output_bytes as i64);
+    }
+}
