@@ -53,8 +53,6 @@ pub struct Node {
     pub stop: Stop,
     /// Identity of this run of the process, `processId` in `topologyVersion`.
     pub process_id: ObjectId,
-    /// Identity of the election that made this node primary.
-    pub election_id: ObjectId,
     /// When it started, in milliseconds since the Unix epoch.
     pub started_ms: i64,
 }
@@ -63,10 +61,6 @@ impl Node {
     /// A process that starts now.
     pub fn new(options: ProcessOptions) -> Self {
         let started_ms = crate::clock::now_ms();
-        let mut election_id = [0; 12];
-        // As MongoDB makes them: the largest time, then the term. There is one term, the first.
-        election_id[0..4].copy_from_slice(&[0x7F, 0xFF, 0xFF, 0xFF]);
-        election_id[11] = 1;
         Self {
             options,
             counters: Counters::default(),
@@ -79,7 +73,6 @@ impl Node {
             auto_compact: AtomicBool::new(false),
             stop: Stop::default(),
             process_id: ObjectId::generate(started_ms),
-            election_id: ObjectId(election_id),
             started_ms,
         }
     }
@@ -183,6 +176,5 @@ mod tests {
         let one = Node::new(ProcessOptions::default());
         let two = Node::new(ProcessOptions::default());
         assert_ne!(one.process_id, two.process_id);
-        assert_eq!(one.election_id, two.election_id);
     }
 }

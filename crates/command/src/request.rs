@@ -1,6 +1,7 @@
 //! What goes into a command and what comes out.
 
 use nestor_model::RawDoc;
+use nestor_storage::{Guarantee, Lsn};
 use std::time::{Duration, Instant};
 
 /// A document sequence: a message section of kind 1.
@@ -61,8 +62,10 @@ pub struct Outcome {
 /// A write that the reply has to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// Position in the journal that has to be durable.
-    pub lsn: u64,
+    /// The commit that is waited for.
+    pub lsn: Lsn,
+    /// What it has to have reached.
+    pub guarantee: Guarantee,
     /// How long to wait at most (`wtimeout`); afterwards the reply gets a `writeConcernError`.
     pub timeout: Option<Duration>,
 }

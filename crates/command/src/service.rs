@@ -31,8 +31,8 @@ use crate::transaction;
 use nestor_exec::plan_cache::Tuning;
 use nestor_exec::{Interrupt, PlanCache};
 use nestor_model::{ErrorCode, RawDoc, RawWriter, Result, Str, Timestamp, bail};
-use nestor_storage::Engine;
 use nestor_storage::oplog::OplogCursor;
+use nestor_storage::{Engine, OpTime, Positions};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
@@ -154,10 +154,7 @@ impl Service {
         let sessions = Arc::<Sessions>::default();
         let plan_cache = Arc::<PlanCache>::default();
         let oplog = engine.clone();
-        let spill_dir = match engine.directory() {
-            Some(dir) => dir.join("tmp"),
-            None => std::env::temp_dir(),
-        };
+        let spill_dir = engine.scratch();
         let node = Node::new(options.process.clone());
         let cursors = Arc::new(Cursors::new(seed));
         let query_settings = QuerySettings::load(&engine, stored_shape);
@@ -472,15 +469,28 @@ impl Service {
 
     /// The newest cluster time there is: that of the last commit.
     pub fn last_time(&self) -> Timestamp {
-        let last = self.engine.last_optime();
-        if last == Timestamp::default() {
-            // Nothing was ever written. Drivers take a zero time for none at all.
-            return Timestamp {
+        self.positions().last.ts
+    }
+
+    /// How far the history reaches. An engine in which nothing was ever written is at the present moment.
+    pub fn positions(&self) -> Positions {
+        let positions = self.engine.positions();
+        if positions.last.ts != Timestamp::default() {
+            return positions;
+        }
+        // Drivers take a zero time for none at all.
+        let now = OpTime {
+            ts: Timestamp {
                 secs: crate::clock::now_ms().div_euclid(1000) as u32,
                 inc: 1,
-            };
+            },
+            ..positions.last
+        };
+        Positions {
+            last: now,
+            durable: now,
+            committed: now,
         }
-        last
     }
 
     /// The next number of a sequence that nobody outside can guess from ids of earlier runs; not for secrets.

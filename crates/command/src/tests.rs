@@ -322,7 +322,7 @@ fn writes_that_change_nothing_wait_for_what_they_saw() {
     b.run(with(index(), doc! { "w": 1 }));
     b.run(with(in_session(set(5), 1, 1), doc! { "w": 1 }));
     b.run(with(doc! { "create": "d" }, doc! { "w": 1 }));
-    let seen = service.engine.last_lsn().0;
+    let seen = service.engine.last_lsn();
 
     let out = |coll: &str| doc! { "$merge": doc! { "into": coll, "whenMatched": "fail" } };
     let merge = doc! { "aggregate": "c", "pipeline": vec![out("c").into()], "cursor": doc! {} };
@@ -349,7 +349,7 @@ fn writes_that_change_nothing_wait_for_what_they_saw() {
         );
         assert_eq!(wait(a.outcome(with(command, doc! { "w": 1 }))), None, "{name}, w: 1");
     }
-    assert_eq!(service.engine.last_lsn().0, seen, "none of them committed anything");
+    assert_eq!(service.engine.last_lsn(), seen, "none of them committed anything");
 
     // A statement of a transaction does not wait; the commit does, also of one that only read.
     let find = in_transaction(doc! { "find": "c" }, 2, 1, true);

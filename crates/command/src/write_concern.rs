@@ -7,6 +7,7 @@
 use crate::args::{Arg, At, safe_i64, unknown_field, wrong_type};
 use crate::read_concern::provenance;
 use nestor_model::{Result, Str, ValueRef, bail};
+use nestor_storage::Guarantee;
 use std::time::Duration;
 
 /// How many nodes have to have a write.
@@ -91,9 +92,14 @@ impl WriteConcern {
         self.w == Acknowledgement::Nodes(0) && self.journal != Some(true)
     }
 
-    /// True when the reply waits for the journal.
-    pub fn waits_for_journal(&self) -> bool {
-        self.journal == Some(true) || (self.journal.is_none() && self.w == Acknowledgement::Majority)
+    /// What the write has to have reached before the reply leaves; `None` if it waits for nothing. (`w: "majority"` with
+    /// `j: false` does not wait for disks, so on a node that is alone for nothing.)
+    pub fn guarantee(&self) -> Option<Guarantee> {
+        match (self.journal, &self.w) {
+            (Some(true) | None, Acknowledgement::Majority) => Some(Guarantee::Committed),
+            (Some(true), _) => Some(Guarantee::Durable),
+            _ => None,
+        }
     }
 }
 
@@ -167,18 +173,13 @@ mod tests {
 
     #[test]
     fn who_waits_for_the_journal() {
-        let waits = |doc| {
-            parse(doc)
-                .expect("good concern")
-                .unwrap_or_default()
-                .waits_for_journal()
-        };
-        assert!(waits(doc! {}));
-        assert!(!waits(doc! { "w": 1 }));
-        assert!(waits(doc! { "w": 1, "j": true }));
-        assert!(waits(doc! { "w": "majority" }));
-        assert!(!waits(doc! { "w": "majority", "j": false }));
-        assert!(waits(doc! { "w": 0, "j": true }));
+        let waits = |doc| parse(doc).expect("good concern").unwrap_or_default().guarantee();
+        assert_eq!(waits(doc! {}), Some(Guarantee::Committed));
+        assert_eq!(waits(doc! { "w": 1 }), None);
+        assert_eq!(waits(doc! { "w": 1, "j": true }), Some(Guarantee::Durable));
+        assert_eq!(waits(doc! { "w": "majority" }), Some(Guarantee::Committed));
+        assert_eq!(waits(doc! { "w": "majority", "j": false }), None);
+        assert_eq!(waits(doc! { "w": 0, "j": true }), Some(Guarantee::Durable));
     }
 
     #[test]

@@ -391,15 +391,14 @@ impl Talk<'_> {
         }
     }
 
-    /// Waits until the write behind a reply is durable, or says in the reply that it is not.
+    /// Waits until the write behind a reply has reached what was asked for, or says in the reply that it has not.
     async fn wait_durable(&self, wait: Wait, outcome: &mut Outcome) {
         let service = &self.server.service;
-        let lsn = nestor_storage::Lsn(wait.lsn);
-        if service.engine.is_durable(lsn) {
+        if service.engine.has_reached(wait.lsn, wait.guarantee) {
             return;
         }
         let (done, durable) = oneshot::channel();
-        service.engine.on_durable(lsn, move |result| {
+        service.engine.on_reached(wait.lsn, wait.guarantee, move |result| {
             // The connection may be gone by now.
             let _ = done.send(result);
         });

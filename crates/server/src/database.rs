@@ -2,7 +2,7 @@
 
 use nestor_command::{Connection, Outcome, ProcessOptions, Request, Service, ServiceOptions};
 use nestor_model::{DocRef, Document, Error, ErrorCode, RawDocBuf, ValueRef};
-use nestor_storage::{Engine, EngineOptions, Lsn, StorageError};
+use nestor_storage::{Engine, EngineOptions, StorageError};
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -201,7 +201,7 @@ impl Database {
             }
             if let Some(wait) = outcome.wait {
                 // A time limit is not looked at: the sync of a local disk comes or fails.
-                if let Err(error) = service.engine.wait_durable(Lsn(wait.lsn)) {
+                if let Err(error) = service.engine.wait_reached(wait.lsn, wait.guarantee) {
                     let reply = std::mem::take(&mut outcome.reply);
                     outcome.reply = service.not_durable(reply, outcome.reply_at, Some(error.into()));
                 }

@@ -7,11 +7,32 @@
 //! later     checkpoint: frozen memtable -> base; journal segments stay as the oplog
 //! ```
 //!
+//! # The contract
+//!
+//! What the crates above use is a sealed set of types, and no trait: another engine stands behind the same types (why is in
+//! `docs/decisions/0003-engine-contract.md`). Nothing of it names a file or assumes that there is one node.
+//!
+//! | part | types | what holds |
+//! |---|---|---|
+//! | snapshot | [`Snapshot`], [`View`] | shows all commits up to one and none after, for as long as it is held |
+//! | ordered cursor | [`Cursor`], [`RecordReader`] | [`Cursor::seek`] and [`Cursor::seek_back`], `first`, `last`, `next`, `prev`; keys order as byte strings; it keeps its state alive; at no entry after `false` or an error, and then stays there until it seeks |
+//! | write set | [`WriteSet`], [`Savepoint`] | a view of its own writes over a snapshot; nothing of it is seen before its commit |
+//! | conflicts | [`Engine::commit`], [`Engine::claim`], [`WriteSet::check_unchanged`], [`WriteSet::require_collection`], [`WriteSet::require_unwritten`] | the first writer of a key wins, the other gets [`StorageError::WriteConflict`] and has written nothing; keys of unique indexes are keys, so they are claimed in the same way |
+//! | accepted | [`Commit`], [`Lsn`] | when `commit` returns every later snapshot shows it; numbers ascend without holes |
+//! | durable, committed | [`Guarantee`]: [`Engine::has_reached`], [`Engine::wait_reached`], [`Engine::on_reached`] | survives a crash of this node; is never rolled back. Both come later than acceptance, in the order of commits |
+//! | positions, members | [`Engine::positions`], [`Engine::topology`] | the only source of terms, elections, members and optimes |
+//! | catalog | [`Catalog`], [`Collection`], [`Index`], [`WriteSet::create_collection`] and so on | part of a snapshot, changed by commits only |
+//! | log | [`OplogCursor`], [`Engine::oplog_range`], [`Engine::subscribe`], [`Engine::wait_for_commit`] | entries of accepted commits in order; [`StorageError::OplogHistoryLost`] instead of a gap |
+//! | watch and load | [`Watch`], [`Touched`], [`Engine::load`] | which records were written since a snapshot; sorted entries into a new tree, atomic with its catalog entry |
+//! | upkeep | [`Engine::checkpoint`], [`Engine::hold_base`], [`Engine::stats`], [`Engine::room`], [`Engine::scratch`], [`Engine::close`] | no effect on what snapshots show |
+//!
+//! [`keys`] and [`record`] are the encoding that any engine has to keep, since the crates above compute bounds with it.
+//!
 //! Only this crate knows how keys are encoded and how anything is laid out on disk. It does not know what a query, an
 //! index key of a document or a command is: callers compute keys and values, the store keeps them.
 //!
 //! Reading order: [`ids`], [`bytes`], [`record`], [`keys`] (order-preserving keys), [`catalog`], [`snapshot`],
-//! [`cursor`], `record_reader`, [`write_set`], `sequencer`, [`watch`], `memtable`, `journal`, [`base`], [`engine`], [`oplog`],
+//! [`cursor`], `record_reader`, [`write_set`], `sequencer`, [`watch`], `memtable`, `journal`, [`base`], [`engine`], [`topology`], [`oplog`],
 //! [`check`], [`files`], [`error`].
 
 pub mod base;
@@ -33,17 +54,19 @@ pub mod record;
 mod record_reader;
 mod sequencer;
 pub mod snapshot;
+pub mod topology;
 pub mod watch;
 pub mod write_set;
 
 pub use bytes::Bytes;
 pub use catalog::{Catalog, Collection, Database, Derive, Index};
 pub use cursor::Cursor;
-pub use engine::{BaseHold, Engine, EngineOptions, EngineStats, Subscription};
+pub use engine::{BaseHold, Engine, EngineOptions, EngineStats, Room, Subscription};
 pub use error::{Result, StorageError};
 pub use ids::{CollectionId, IndexId, Lsn, TreeId};
 pub use oplog::OplogCursor;
 pub use record_reader::RecordReader;
 pub use snapshot::{Snapshot, View};
+pub use topology::{Guarantee, OpTime, Positions, Topology};
 pub use watch::{Touched, Watch};
 pub use write_set::{Commit, Savepoint, WriteSet};

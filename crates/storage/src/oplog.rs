@@ -46,14 +46,14 @@ impl MemoryOplog {
     }
 
     /// Adds a commit's entries, giving them `first` and the optimes after it.
-    pub(crate) fn push(&self, entries: &[PendingEntry], seq: u64, first: Timestamp) {
+    pub(crate) fn push(&self, entries: &[PendingEntry], seq: u64, first: Timestamp, term: i64) {
         let mut queue = self.queue.lock().expect("no holder of the lock panics");
         let mut ts = first;
         for entry in entries {
             let mut bytes = entry.bytes.as_bytes().to_vec();
-            bytes[entry.ts_at..entry.ts_at + 8].copy_from_slice(&ts.to_u64().to_le_bytes());
+            entry.complete(&mut bytes, ts, term);
             queue.bytes += bytes.len() as u64;
-            // Only the eight bytes of a timestamp changed.
+            // Only the bytes of two numbers changed.
             if let Ok(doc) = RawDocBuf::validate(bytes) {
                 queue.entries.push_back((ts, seq, doc));
             }

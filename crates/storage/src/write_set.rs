@@ -43,6 +43,18 @@ pub(crate) struct PendingEntry {
     pub(crate) bytes: RawDocBuf,
     /// Offset of the eight bytes of `ts`.
     pub(crate) ts_at: usize,
+    /// Offset of those of `t`, if it follows.
+    pub(crate) term_at: Option<usize>,
+}
+
+impl PendingEntry {
+    /// Fills in what is known at the commit. `bytes` are those of the entry.
+    pub(crate) fn complete(&self, bytes: &mut [u8], ts: Timestamp, term: i64) {
+        bytes[self.ts_at..][..8].copy_from_slice(&ts.to_u64().to_le_bytes());
+        if let Some(at) = self.term_at {
+            bytes[at..][..8].copy_from_slice(&term.to_le_bytes());
+        }
+    }
 }
 
 /// A change of a collection's counts.
@@ -189,19 +201,29 @@ impl WriteSet {
     }
 
     /// Adds an oplog entry in MongoDB's format. It needs a top-level `ts` of type timestamp, whose value is replaced by
-    /// the optime at commit; entries get consecutive ones in the order added.
+    /// the optime at commit; entries get consecutive ones in the order added. A `t` of type long that follows it becomes the
+    /// term.
     pub fn oplog(&mut self, entry: RawDocBuf) -> Result<()> {
-        let ts = entry.as_raw().elements().find_map(|element| {
-            let is_ts = element.name() == "ts" && matches!(element.value(), ValueRef::Timestamp(_));
-            is_ts.then(|| element.offset() + element.as_bytes().len() - element.value_bytes().len())
-        });
-        let ts_at = ts.ok_or_else(|| StorageError::Undecodable("oplog entry without ts".into()))?;
+        let value_at =
+            |element: &raw::RawElement<'_>| element.offset() + element.as_bytes().len() - element.value_bytes().len();
+        let mut elements = entry.as_raw().elements();
+        let ts = elements.find(|element| element.name() == "ts" && matches!(element.value(), ValueRef::Timestamp(_)));
+        let ts_at = ts.map(|element| value_at(&element));
+        let ts_at = ts_at.ok_or_else(|| StorageError::Undecodable("oplog entry without ts".into()))?;
+        let term = elements.next();
+        let term = term.filter(|element| element.name() == "t" && matches!(element.value(), ValueRef::Int64(_)));
+        let term_at = term.map(|element| value_at(&element));
+        drop(elements);
         if entry.as_raw().is_deeper_than(raw::DEPTH_MAX) {
             // Whoever reads the journal would take it for damaged.
             let message = "an oplog entry exceeds the maximum nested object depth";
             return Err(StorageError::catalog(ErrorCode::Overflow, message));
         }
-        self.oplog.push(PendingEntry { bytes: entry, ts_at });
+        self.oplog.push(PendingEntry {
+            bytes: entry,
+            ts_at,
+            term_at,
+        });
         Ok(())
     }
 

@@ -197,13 +197,17 @@ impl Context<'_> {
         }
         let replica_set = self.service.options.replica_set.is_some();
         let concern = self.generic.write_concern.as_ref();
-        let (waits, timeout) = match concern {
-            Some(concern) => (concern.waits_for_journal(), concern.timeout),
-            None => (implicit_concern(replica_set).waits_for_journal(), None),
+        let (guarantee, timeout) = match concern {
+            Some(concern) => (concern.guarantee(), concern.timeout),
+            None => (implicit_concern(replica_set).guarantee(), None),
         };
-        if waits {
-            let lsn = self.service.engine.last_lsn().0;
-            self.after.wait = Some(Wait { lsn, timeout });
+        if let Some(guarantee) = guarantee {
+            let lsn = self.service.engine.last_lsn();
+            self.after.wait = Some(Wait {
+                lsn,
+                guarantee,
+                timeout,
+            });
         }
     }
 
@@ -224,15 +228,17 @@ impl Context<'_> {
         let concern = concern.unwrap_or_else(|| implicit_concern(replica_set));
         if let Some((lsn, optime)) = last {
             if replica_set && with_optime {
-                reply.append("electionId", election_id());
+                let topology = self.service.engine.topology();
+                reply.append("electionId", topology.election_id);
                 reply.begin_document("opTime");
                 reply.append("ts", optime);
-                reply.append("t", nestor_exec::write::oplog::TERM);
+                reply.append("t", topology.term);
                 reply.end();
             }
-            if concern.waits_for_journal() {
+            if let Some(guarantee) = concern.guarantee() {
                 self.after.wait = Some(Wait {
-                    lsn: lsn.0,
+                    lsn,
+                    guarantee,
                     timeout: concern.timeout,
                 });
             }
@@ -326,11 +332,6 @@ fn append_concern_error(
         },
     };
     reply.append("writeConcernError", &error);
-}
-
-/// The election this node has won once and for all.
-pub fn election_id() -> nestor_model::ObjectId {
-    nestor_model::ObjectId([0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1])
 }
 
 /// The collection to write to, made if it does not exist. Refuses views.

@@ -9,14 +9,11 @@
 //!     n nothing  o {msg}
 //! ```
 //!
-//! `ts` is written as zero here and set at commit. `t`, the term, is 1: a node alone never holds another election.
+//! `ts` and `t`, the term, are written as zero here and set at commit.
 
 use nestor_model::{Binary, Document, RawDoc, RawDocBuf, RawWriter, Result, Timestamp, Value, ValueRef};
 use nestor_storage::{Collection, WriteSet};
 use std::sync::{Arc, Mutex};
-
-/// The term of a node that is alone.
-pub const TERM: i64 = 1;
 
 /// Who writes.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +56,7 @@ impl Origin {
             writer.append("stmtId", stmt_id);
         }
         writer.append("ts", Timestamp::default());
-        writer.append("t", TERM);
+        writer.append("t", 0i64);
         writer.append("v", 2i64);
         writer.append("wall", ValueRef::DateTime(now_ms));
         writer.into_doc()

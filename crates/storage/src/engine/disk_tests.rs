@@ -168,7 +168,7 @@ fn after_a_failed_write_or_sync_only_reads_go_on() {
             disk.broken_syncs.store(true, Ordering::SeqCst);
             let commit = put(&engine, "b").unwrap();
             let (send, receive) = std::sync::mpsc::channel();
-            engine.on_durable(commit.lsn, move |result| send.send(result).unwrap());
+            engine.on_reached(commit.lsn, Guarantee::Durable, move |result| send.send(result).unwrap());
             let waited = engine.wait_durable(commit.lsn);
             assert!(matches!(waited, Err(StorageError::ReadOnlyAfterFailure(_))));
             assert!(receive.recv().unwrap().is_err());
@@ -186,7 +186,7 @@ fn after_a_failed_write_or_sync_only_reads_go_on() {
             disk.broken_syncs.store(false, Ordering::SeqCst);
         }
         assert_eq!(keys(&engine), if sync { "ab" } else { "a" });
-        assert!(engine.is_durable(commit.lsn));
+        assert!(engine.has_reached(commit.lsn, Guarantee::Durable));
         assert!(engine.checkpoint().is_err() == sync);
     }
 }
@@ -204,7 +204,7 @@ fn waiters_share_syncs_and_nobody_is_forgotten() {
                 for i in 0..20 {
                     let commit = put(engine, &format!("{thread}-{i} ")).unwrap();
                     engine.wait_durable(commit.lsn).unwrap();
-                    assert!(engine.is_durable(commit.lsn));
+                    assert!(engine.has_reached(commit.lsn, Guarantee::Durable));
                 }
             });
         }
@@ -214,11 +214,11 @@ fn waiters_share_syncs_and_nobody_is_forgotten() {
     // Without anyone waiting, the thread syncs by itself.
     let commit = put(&engine, "x").unwrap();
     let (send, receive) = std::sync::mpsc::channel();
-    engine.on_durable(commit.lsn, move |result| send.send(result).unwrap());
+    engine.on_reached(commit.lsn, Guarantee::Durable, move |result| send.send(result).unwrap());
     receive.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
     let commit = put(&engine, "y").unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
-    while !engine.is_durable(commit.lsn) {
+    while !engine.has_reached(commit.lsn, Guarantee::Durable) {
         assert!(Instant::now() < deadline);
         thread::yield_now();
     }

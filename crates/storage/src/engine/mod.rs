@@ -16,7 +16,7 @@ mod reclaim;
 pub(crate) mod recovery;
 
 pub use commits::Subscription;
-pub use options::{EngineOptions, EngineStats};
+pub use options::{EngineOptions, EngineStats, Room};
 
 use crate::base::Base;
 use crate::base::tree::{Tree, TreeOptions};
@@ -28,6 +28,7 @@ use crate::memtable::Memtable;
 use crate::oplog::{MemoryOplog, Oplog, OplogCursor};
 use crate::sequencer::{Accepted, Group, Sequencer, Waste};
 use crate::snapshot::{Layers, Published, Snapshot};
+use crate::topology::{self, Guarantee, OpTime, Positions, Topology};
 use crate::watch::Brakes;
 use crate::write_set::{Commit, Ids, WriteSet};
 use crate::{Lsn, Result, StorageError};
@@ -37,7 +38,7 @@ use directory::Directory;
 use nestor_model::Timestamp;
 use reclaim::Reclaimer;
 use recovery::Recovery;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::thread::{self, JoinHandle};
@@ -346,17 +347,46 @@ impl Engine {
         self.inner.lock_sequencer().advance_clock(heard);
     }
 
-    /// Whether a commit would survive a crash of the machine. Always, for a store that lives in memory.
-    pub fn is_durable(&self, lsn: Lsn) -> bool {
+    /// Which nodes hold the data: this one, which is the primary.
+    pub fn topology(&self) -> &Topology {
+        &topology::ALONE
+    }
+
+    /// How far the history reaches with each guarantee.
+    pub fn positions(&self) -> Positions {
+        let term = self.topology().term;
+        // In this order: what is durable was shown before.
+        let durable = self.durable_optime();
+        let durable = OpTime { term, ts: durable };
+        Positions {
+            last: OpTime {
+                term,
+                ts: self.last_optime(),
+            },
+            durable,
+            committed: durable,
+        }
+    }
+
+    /// Whether a commit has reached a guarantee. Always, for a store that lives in memory. For a node that is alone both are
+    /// the same: it would survive a crash of the machine.
+    pub fn has_reached(&self, lsn: Lsn, guarantee: Guarantee) -> bool {
+        let (Guarantee::Durable | Guarantee::Committed) = guarantee;
         match &self.inner.store {
             Some(store) => store.journal.syncer.durable() >= lsn.0,
             None => true,
         }
     }
 
-    /// Waits until a commit is durable; whoever waits at the same time shares the sync.
+    /// Waits until a commit has reached a guarantee; whoever waits at the same time shares the sync.
     ///
     /// Errors: [`StorageError::ReadOnlyAfterFailure`]: whether it will survive is unknown.
+    pub fn wait_reached(&self, lsn: Lsn, guarantee: Guarantee) -> Result<()> {
+        let (Guarantee::Durable | Guarantee::Committed) = guarantee;
+        self.wait_durable(lsn)
+    }
+
+    /// As [`Engine::wait_reached`] for [`Guarantee::Durable`].
     pub fn wait_durable(&self, lsn: Lsn) -> Result<()> {
         match &self.inner.store {
             Some(store) => store.journal.syncer.wait(lsn.0),
@@ -364,9 +394,10 @@ impl Engine {
         }
     }
 
-    /// Calls `done` as soon as a commit is durable, or it cannot be known: maybe at once, on this thread, else on the
-    /// thread that syncs. It should only pass the news on.
-    pub fn on_durable(&self, lsn: Lsn, done: impl FnOnce(Result<()>) + Send + 'static) {
+    /// Calls `done` as soon as a commit has reached a guarantee, or it cannot be known: maybe at once, on this thread, else on
+    /// the thread that syncs. It should only pass the news on.
+    pub fn on_reached(&self, lsn: Lsn, guarantee: Guarantee, done: impl FnOnce(Result<()>) + Send + 'static) {
+        let (Guarantee::Durable | Guarantee::Committed) = guarantee;
         match &self.inner.store {
             Some(store) => store.journal.syncer.on_durable(lsn.0, Box::new(done)),
             None => done(Ok(())),
@@ -374,7 +405,7 @@ impl Engine {
     }
 
     /// The optime up to which everything is durable.
-    pub fn durable_optime(&self) -> Timestamp {
+    fn durable_optime(&self) -> Timestamp {
         match &self.inner.store {
             Some(store) => store.journal.syncer.durable_optime(),
             None => self.last_optime(),
@@ -432,8 +463,27 @@ impl Engine {
     }
 
     /// Where it is on disk; `None` for a store that lives in memory.
-    pub fn directory(&self) -> Option<&Path> {
+    fn directory(&self) -> Option<&Path> {
         self.inner.store.as_ref()?.journal.dir().parent()
+    }
+
+    /// A local directory for temporary files of those who use this store. It need not exist.
+    pub fn scratch(&self) -> PathBuf {
+        match self.directory() {
+            Some(dir) => dir.join("tmp"),
+            None => std::env::temp_dir(),
+        }
+    }
+
+    /// Room where the data is; `None` for a store that lives in memory, or where nobody knows.
+    pub fn room(&self) -> Option<Room> {
+        let stat = rustix::fs::statvfs(self.directory()?).ok()?;
+        let total = stat.f_blocks.saturating_mul(stat.f_frsize);
+        let free = stat.f_bfree.saturating_mul(stat.f_frsize);
+        Some(Room {
+            used: total.saturating_sub(free),
+            total,
+        })
     }
 
     /// Sizes and counters.
@@ -657,11 +707,12 @@ impl Inner {
 
     /// Writes a group to the journal, or to the oplog in memory.
     fn log(&self, sequencer: &Sequencer, group: &mut Group) -> Result<()> {
+        let term = topology::ALONE.term;
         let journal = match &self.oplog {
             Oplog::Journal(journal) => journal,
             Oplog::Memory(memory) => {
                 for accepted in &group.accepted {
-                    memory.push(&accepted.prepared.ws.oplog, accepted.seq, accepted.first);
+                    memory.push(&accepted.prepared.ws.oplog, accepted.seq, accepted.first, term);
                 }
                 return Ok(());
             }
@@ -681,6 +732,7 @@ impl Inner {
                 last: last_optime,
                 durable,
                 previous,
+                term,
             };
             previous = frame::seal(frame, ws, seal);
         }

@@ -58,6 +58,15 @@ impl EngineOptions {
     }
 }
 
+/// Room in bytes where data is kept, whoever takes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    /// Taken.
+    pub used: u64,
+    /// All there is.
+    pub total: u64,
+}
+
 /// Sizes and counters of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EngineStats {

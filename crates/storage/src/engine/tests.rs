@@ -84,6 +84,44 @@ fn first_writer_wins() {
 }
 
 #[test]
+fn where_it_is_and_how_much_room_there_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let on_disk = Engine::open(dir.path(), EngineOptions::at_time(100)).unwrap();
+    let room = on_disk.room().expect("it is on a file system");
+    assert!(0 < room.total && room.used <= room.total, "{room:?}");
+    assert_eq!(on_disk.scratch(), dir.path().join("tmp"));
+    assert_eq!(engine().room(), None);
+    assert_eq!(engine().scratch(), std::env::temp_dir());
+}
+
+#[test]
+fn positions_and_terms_come_from_the_engine() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::open(dir.path(), EngineOptions::at_time(100)).unwrap();
+    let mut ws = engine.begin();
+    ws.oplog(doc! { "ts": Timestamp::default(), "t": 0i64, "op": "n" }.to_raw())
+        .unwrap();
+    let commit = engine.commit(ws).unwrap();
+    let last = OpTime {
+        term: engine.topology().term,
+        ts: commit.optime,
+    };
+    assert_eq!(engine.positions().last, last);
+    for guarantee in [Guarantee::Durable, Guarantee::Committed] {
+        engine.wait_reached(commit.lsn, guarantee).unwrap();
+        assert!(engine.has_reached(commit.lsn, guarantee));
+    }
+    let Positions { durable, committed, .. } = engine.positions();
+    assert_eq!((durable, committed), (last, last));
+    let entry = engine.oplog_cursor(Timestamp::default()).next().unwrap().unwrap();
+    let expected = doc! { "ts": commit.optime, "t": last.term, "op": "n" };
+    assert_eq!(
+        format!("{:?}", entry.as_raw()),
+        format!("{:?}", expected.to_raw().as_raw())
+    );
+}
+
+#[test]
 fn optimes_ascend_by_one_for_each_oplog_entry() {
     let engine = engine();
     let ts = |inc| Timestamp { secs: 100, inc };

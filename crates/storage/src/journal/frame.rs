@@ -157,6 +157,8 @@ pub(crate) struct Seal {
     pub(crate) durable: u64,
     /// Checksum of the frame before.
     pub(crate) previous: u32,
+    /// Of the primary that commits.
+    pub(crate) term: i64,
 }
 
 /// Fills in what only the sequencer knows, and the checksum, which it returns.
@@ -167,12 +169,14 @@ pub(crate) fn seal(frame: &mut [u8], ws: &WriteSet, seal: Seal) -> u32 {
         last,
         durable,
         previous,
+        term,
     } = seal;
     let mut at = HEADER_BYTES;
     let mut ts = first;
     for entry in &ws.oplog {
-        put_u64(frame, at + entry.ts_at, ts.to_u64());
-        at += entry.bytes.as_bytes().len();
+        let len = entry.bytes.as_bytes().len();
+        entry.complete(&mut frame[at..at + len], ts, term);
+        at += len;
         ts.inc = ts.inc.wrapping_add(1);
     }
     put_u64(frame, 16, seq);
@@ -486,7 +490,7 @@ mod tests {
             secs: 100,
             inc: ws.oplog.len().max(1) as u32,
         };
-        let (durable, previous) = (0, 0);
+        let (durable, previous, term) = (0, 0, 1);
         seal(
             &mut frame,
             ws,
@@ -496,6 +500,7 @@ mod tests {
                 last,
                 durable,
                 previous,
+                term,
             },
         );
         frame
@@ -534,13 +539,14 @@ mod tests {
         let mut frame = prepare(&ws).unwrap();
         let (first, last) = (Timestamp { secs: 1, inc: 1 }, Timestamp { secs: 1, inc: 1 });
         for (seq, durable, read) in [(9, 8, 8), (9, 0, 0), (1 << 40, 3, 0), (u64::from(u32::MAX), 1, 1)] {
-            let previous = 0xABCD;
+            let (previous, term) = (0xABCD, 1);
             let seal_with = Seal {
                 seq,
                 first,
                 last,
                 durable,
                 previous,
+                term,
             };
             let checksum = seal(&mut frame, &ws, seal_with);
             let frame = Frame::read(&frame).unwrap();

@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::dispatch::{CommandSpec, Flags};
 use crate::request::Park;
 use nestor_model::{ObjectId, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail};
+use nestor_storage::{OpTime, Topology};
 use std::time::{Duration, Instant};
 
 /// Wire protocol version of MongoDB 8.0.
@@ -224,28 +225,44 @@ pub fn write_topology_version(writer: &mut RawWriter, process_id: ObjectId) {
     writer.end();
 }
 
+/// Appends who is in the replica set, as `hello` and `serverStatus` tell it. `me` is the name that the client reached this
+/// node under.
+pub fn append_members(topology: &Topology, set_name: &str, (me, primary_field): (&str, &str), reply: &mut RawWriter) {
+    reply.begin_array("hosts");
+    for (i, host) in topology.members(me).enumerate() {
+        reply.append_index(i, host);
+    }
+    reply.end();
+    reply.append("setName", set_name);
+    reply.append("setVersion", topology.config_version);
+    reply.append(primary_field, topology.is_primary());
+    reply.append("secondary", !topology.is_primary());
+    reply.append("primary", topology.primary(me));
+    reply.append("me", me);
+    reply.append("electionId", topology.election_id);
+}
+
+/// Appends an optime.
+pub fn append_optime(reply: &mut RawWriter, name: &str, optime: OpTime) {
+    reply.begin_document(name);
+    reply.append("ts", optime.ts);
+    reply.append("t", optime.term);
+    reply.end();
+}
+
 fn write_self(context: &Context<'_>, reply: &mut RawWriter, primary_field: &str) {
     let service = context.service;
     let me = context.conn.host.as_str();
     if let Some(set_name) = &service.options.replica_set {
-        reply.begin_array("hosts");
-        reply.append_index(0, me);
-        reply.end();
-        reply.append("setName", set_name.as_str());
-        reply.append("setVersion", 1);
-        reply.append(primary_field, true);
-        reply.append("secondary", false);
-        reply.append("primary", me);
-        reply.append("me", me);
-        reply.append("electionId", service.node.election_id);
+        append_members(service.engine.topology(), set_name, (me, primary_field), reply);
         reply.begin_document("lastWrite");
-        let last = service.last_time();
-        for (optime, date) in [("opTime", "lastWriteDate"), ("majorityOpTime", "majorityWriteDate")] {
-            reply.begin_document(optime);
-            reply.append("ts", last);
-            reply.append("t", 1i64);
-            reply.end();
-            reply.append(date, ValueRef::DateTime(i64::from(last.secs) * 1000));
+        let positions = service.positions();
+        for (name, date, optime) in [
+            ("opTime", "lastWriteDate", positions.last),
+            ("majorityOpTime", "majorityWriteDate", positions.committed),
+        ] {
+            append_optime(reply, name, optime);
+            reply.append(date, ValueRef::DateTime(i64::from(optime.ts.secs) * 1000));
         }
         reply.end();
     } else {

@@ -1,8 +1,10 @@
 //! The `replSet*` commands, as the primary of a set of one answers them.
 
+use super::hello::append_optime;
 use crate::context::Context;
 use crate::dispatch::{CommandSpec, Flags};
 use nestor_model::{RawWriter, Result, ValueRef, bail};
+use nestor_storage::{OpTime, Positions};
 
 /// `replSetGetStatus`.
 pub const STATUS: CommandSpec = CommandSpec {
@@ -154,21 +156,19 @@ fn set_name<'a>(context: &Context<'a>) -> Result<&'a str> {
     }
 }
 
-fn write_optime(reply: &mut RawWriter, field: &str, time: nestor_model::Timestamp) {
-    reply.begin_document(field);
-    reply.append("ts", time);
-    reply.append("t", 1i64);
-    reply.end();
-}
-
 fn write_status(context: &Context<'_>, reply: &mut RawWriter, name: &str) {
-    let last = context.service.last_time();
-    let wall = ValueRef::DateTime(i64::from(last.secs) * 1000);
+    let Positions {
+        last,
+        durable,
+        committed,
+    } = context.service.positions();
+    let topology = context.service.engine.topology();
+    let wall = |optime: OpTime| ValueRef::DateTime(i64::from(optime.ts.secs) * 1000);
     let node = &context.service.node;
     reply.append("set", name);
     reply.append("date", ValueRef::DateTime(crate::clock::now_ms()));
     reply.append("myState", 1);
-    reply.append("term", 1i64);
+    reply.append("term", topology.term);
     reply.append("syncSourceHost", "");
     reply.append("syncSourceId", -1);
     reply.append("heartbeatIntervalMillis", 2000i64);
@@ -181,17 +181,21 @@ fn write_status(context: &Context<'_>, reply: &mut RawWriter, name: &str) {
         reply.append(field, 1);
     }
     reply.begin_document("optimes");
-    for field in [
-        "lastCommittedOpTime",
-        "readConcernMajorityOpTime",
-        "appliedOpTime",
-        "durableOpTime",
-        "writtenOpTime",
+    for (field, optime) in [
+        ("lastCommittedOpTime", committed),
+        ("readConcernMajorityOpTime", committed),
+        ("appliedOpTime", last),
+        ("durableOpTime", durable),
+        ("writtenOpTime", last),
     ] {
-        write_optime(reply, field, last);
+        append_optime(reply, field, optime);
     }
-    for field in ["lastCommittedWallTime", "lastAppliedWallTime", "lastDurableWallTime"] {
-        reply.append(field, wall);
+    for (field, optime) in [
+        ("lastCommittedWallTime", committed),
+        ("lastAppliedWallTime", last),
+        ("lastDurableWallTime", durable),
+    ] {
+        reply.append(field, wall(optime));
     }
     reply.end();
     reply.begin_array("members");
@@ -205,8 +209,8 @@ fn write_status(context: &Context<'_>, reply: &mut RawWriter, name: &str) {
         "uptime",
         i32::try_from(context.service.started.elapsed().as_secs()).unwrap_or(i32::MAX),
     );
-    write_optime(reply, "optime", last);
-    reply.append("optimeDate", wall);
+    append_optime(reply, "optime", last);
+    reply.append("optimeDate", wall(last));
     reply.append("syncSourceHost", "");
     reply.append("syncSourceId", -1);
     reply.append("infoMessage", "");
@@ -216,8 +220,8 @@ fn write_status(context: &Context<'_>, reply: &mut RawWriter, name: &str) {
     };
     reply.append("electionTime", elected);
     reply.append("electionDate", ValueRef::DateTime(node.started_ms));
-    reply.append("configVersion", 1);
-    reply.append("configTerm", 1);
+    reply.append("configVersion", topology.config_version);
+    reply.append("configTerm", topology.term as i32);
     reply.append("self", true);
     reply.append("lastHeartbeatMessage", "");
     reply.end();
@@ -225,10 +229,11 @@ fn write_status(context: &Context<'_>, reply: &mut RawWriter, name: &str) {
 }
 
 fn write_config(context: &Context<'_>, reply: &mut RawWriter, name: &str) {
+    let topology = context.service.engine.topology();
     reply.begin_document("config");
     reply.append("_id", name);
-    reply.append("version", 1);
-    reply.append("term", 1);
+    reply.append("version", topology.config_version);
+    reply.append("term", topology.term as i32);
     reply.begin_array("members");
     reply.begin_document_at(0);
     reply.append("_id", 0);

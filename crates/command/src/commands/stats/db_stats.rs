@@ -5,7 +5,6 @@ use crate::Context;
 use crate::dispatch::{CommandSpec, Flags};
 use nestor_model::{RawWriter, Result, ValueRef, bail};
 use nestor_storage::View;
-use std::path::Path;
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -74,30 +73,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     }
     reply.append("totalSize", scaled(data + index_bytes));
     reply.append("scaleFactor", scale);
-    if let Some((used, total)) = context.service.engine.directory().and_then(file_system_bytes) {
-        reply.append("fsUsedSize", used as f64 / scale as f64);
-        reply.append("fsTotalSize", total as f64 / scale as f64);
+    if let Some(room) = context.service.engine.room() {
+        reply.append("fsUsedSize", room.used as f64 / scale as f64);
+        reply.append("fsTotalSize", room.total as f64 / scale as f64);
     }
     Ok(())
-}
-
-/// Bytes in use and bytes in all of the file system that a directory is on; `None` where the system does not say.
-fn file_system_bytes(directory: &Path) -> Option<(u64, u64)> {
-    let stat = rustix::fs::statvfs(directory).ok()?;
-    let total = stat.f_blocks.saturating_mul(stat.f_frsize);
-    let free = stat.f_bfree.saturating_mul(stat.f_frsize);
-    Some((total.saturating_sub(free), total))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_system_has_room() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (used, total) = file_system_bytes(dir.path()).expect("it is on a file system");
-        assert!(0 < total && used <= total, "{used} of {total}");
-        assert!(file_system_bytes(&dir.path().join("none")).is_none());
-    }
 }

@@ -9,6 +9,7 @@ mod metrics;
 mod operations;
 
 use super::{build_info, host_info, system_mib, system_value};
+use crate::commands::replication::hello::append_members;
 use crate::connection::Waits;
 use crate::context::Context;
 use crate::dispatch::{CommandSpec, Flags};
@@ -206,16 +207,12 @@ fn repl(context: &Context<'_>, reply: &mut RawWriter) {
         return;
     };
     let me = context.conn.host.as_str();
-    reply.begin_array("hosts");
-    reply.append_index(0, me);
-    reply.end();
-    reply.append("setName", name.as_str());
-    reply.append("setVersion", 1);
-    reply.append("isWritablePrimary", true);
-    reply.append("secondary", false);
-    reply.append("primary", me);
-    reply.append("me", me);
-    reply.append("electionId", context.service.node.election_id);
+    append_members(
+        context.service.engine.topology(),
+        name,
+        (me, "isWritablePrimary"),
+        reply,
+    );
 }
 
 fn store(context: &Context<'_>, reply: &mut RawWriter) {
