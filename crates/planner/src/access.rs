@@ -254,7 +254,7 @@ fn part_bounds(
     let part = &index.parts[at];
     let properties = Part {
         multikey: part.is_multikey(),
-        sparse: index.omits_missing(),
+        sparse: index.sparse,
         collation: index.collation.as_ref(),
     };
     // An array that is an element picked by its position is one value to a filter, but has a key per element.

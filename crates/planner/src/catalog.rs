@@ -108,8 +108,11 @@ pub struct IndexInfo {
     pub parts: Vec<IndexPart>,
     /// No two documents have the same key.
     pub unique: bool,
-    /// Documents without any of the fields have no entry.
+    /// Documents without any of the fields have no entry, because the specification says so or because of the kind:
+    /// conditions that such documents satisfy cannot use the index.
     pub sparse: bool,
+    /// The specification says so.
+    pub declared_sparse: bool,
     /// Only documents that match have entries.
     pub partial: Option<Arc<MatchExpr>>,
     /// How documents become keys, and conditions become scans.
@@ -131,14 +134,9 @@ impl IndexInfo {
         self.name == "_id_"
     }
 
-    /// Whether what lacks the fields has no entry, so that conditions which that satisfies cannot use the index.
-    pub fn omits_missing(&self) -> bool {
-        self.sparse || self.kind.needs_condition()
-    }
-
     /// Whether every document has an entry.
     pub fn holds_every_document(&self) -> bool {
-        !self.omits_missing() && self.partial.is_none()
+        !self.sparse && self.partial.is_none()
     }
 
     /// Whether `min` and `max` of a find can name keys of it: its keys are the values of the fields that its key pattern

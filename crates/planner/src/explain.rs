@@ -86,7 +86,7 @@ pub fn index_scan_fields(scan: &IndexScan, out: &mut Document) {
     out.push("isMultiKey", index.is_multikey());
     out.push("multiKeyPaths", multikey_paths(index));
     out.push("isUnique", index.unique);
-    out.push("isSparse", index.sparse);
+    out.push("isSparse", index.declared_sparse);
     out.push("isPartial", index.partial.is_some());
     out.push("indexVersion", 2);
     out.push("direction", if scan.forward { "forward" } else { "backward" });

@@ -361,6 +361,12 @@ fn change_index(
         if index.is_id() {
             bail!(InvalidOptions, "the _id index cannot have expireAfterSeconds");
         }
+        if index.key.len() > 1 {
+            bail!(
+                InvalidOptions,
+                "TTL indexes are single-field indexes, compound indexes do not support TTL"
+            );
+        }
         let new = if secs.is_nan() {
             i64::from(i32::MAX)
         } else {
