@@ -296,6 +296,18 @@ fn spilled_groups_cost_a_bounded_amount_of_work() {
     }
 }
 
+/// A sort that goes to disk hundreds of times merges some of its runs on the way, and keeps rows with equal keys in order.
+#[test]
+fn a_sort_of_many_runs_is_a_sort() {
+    let mut database = Database::new();
+    let docs = (0..3_000i32).map(|id| Value::Document(doc! { "_id": id, "k": id * 7919 % 50 }));
+    database.insert("c", docs.collect());
+    let sort = [r#"{$sort: {k: -1}}"#];
+    let roomy = database.run("c", &sort);
+    database.command(doc! { "setParameter": 1, "internalQueryMaxBlockingSortMemoryUsageBytes": 4_000, "$db": "admin" });
+    assert_eq!(database.run("c", &sort), roomy);
+}
+
 /// Work that would take hours ends when its time is over, wherever it is spent: a test that comes to its end has shown that.
 #[test]
 fn max_time_stops_every_pipeline() {

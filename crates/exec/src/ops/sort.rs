@@ -23,6 +23,10 @@ use std::sync::Arc;
 /// Rows between two looks at the interrupt.
 const CHECK_EVERY: usize = 64;
 
+/// Runs of one level at most. Each takes a file and a buffer, so as many of them become one of the next level: a row is
+/// written once for each level.
+const RUNS_MAX: usize = 64;
+
 /// Bytes that a row takes besides its key and document.
 const ROW_OVERHEAD: usize = size_of::<Sortable>() + 32;
 
@@ -79,7 +83,8 @@ pub struct Sort {
     state: State,
     arrivals: u64,
     held: usize,
-    runs: Vec<RunWriter>,
+    /// `runs[l]` were made of `RUNS_MAX` to the power of `l` times what memory holds.
+    runs: Vec<Vec<RunWriter>>,
     spilled: Spilled,
     counters: Counters,
 }
@@ -169,10 +174,19 @@ impl Sort {
         let mut rows = std::mem::take(rows);
         rows.extend(std::mem::take(heap));
         rows.sort_unstable();
-        let run = RunWriter::write(dir, &rows, batch.interrupt)?;
+        let mut run = RunWriter::write(dir, &rows, batch.interrupt)?;
         self.spilled.add(rows.len() as u64, run.bytes());
-        self.runs.push(run);
         self.held = 0;
+        for level in 0.. {
+            if level == self.runs.len() {
+                self.runs.push(Vec::new());
+            }
+            self.runs[level].push(run);
+            if self.runs[level].len() < RUNS_MAX {
+                break;
+            }
+            run = RunWriter::merge(dir, std::mem::take(&mut self.runs[level]), batch.interrupt)?;
+        }
         Ok(())
     }
 
@@ -188,7 +202,8 @@ impl Sort {
             rows.reverse();
             State::Memory(rows)
         } else {
-            State::Files(Merge::new(std::mem::take(&mut self.runs), rows)?)
+            let runs = std::mem::take(&mut self.runs).into_iter().flatten().collect();
+            State::Files(Merge::new(runs, rows)?)
         };
         Ok(())
     }

@@ -35,26 +35,62 @@ pub(super) struct RunWriter {
 impl RunWriter {
     /// Writes `rows`, which are in order.
     pub(super) fn write(dir: &Path, rows: &[Sortable], interrupt: &Interrupt) -> Result<Self> {
-        let mut out = BufWriter::with_capacity(1 << 16, spill::temporary_file(dir)?);
-        let mut bytes = 0u64;
-        for (at, item) in rows.iter().enumerate() {
-            if at % CHECK_EVERY == 0 {
-                interrupt.check()?;
-            }
-            bytes += write_entry(&mut out, item).map_err(spill::io_error)?;
+        let mut run = OpenRun::new(dir)?;
+        for row in rows {
+            run.push(row, interrupt)?;
         }
-        let mut file = out.into_inner().map_err(|e| spill::io_error(e.into_error()))?;
-        file.seek(SeekFrom::Start(0)).map_err(spill::io_error)?;
-        Ok(Self {
-            file,
-            bytes,
-            entries: rows.len() as u64,
-        })
+        run.finish()
+    }
+
+    /// Makes one run of several.
+    pub(super) fn merge(dir: &Path, runs: Vec<Self>, interrupt: &Interrupt) -> Result<Self> {
+        let mut merge = Merge::new(runs, Vec::new())?;
+        let mut run = OpenRun::new(dir)?;
+        while let Some(row) = merge.next()? {
+            run.push(&row, interrupt)?;
+        }
+        run.finish()
     }
 
     /// Bytes in the file.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+}
+
+/// A run that is being written.
+struct OpenRun {
+    out: BufWriter<File>,
+    bytes: u64,
+    entries: u64,
+}
+
+impl OpenRun {
+    fn new(dir: &Path) -> Result<Self> {
+        Ok(Self {
+            out: BufWriter::with_capacity(1 << 16, spill::temporary_file(dir)?),
+            bytes: 0,
+            entries: 0,
+        })
+    }
+
+    fn push(&mut self, row: &Sortable, interrupt: &Interrupt) -> Result<()> {
+        if self.entries.is_multiple_of(CHECK_EVERY as u64) {
+            interrupt.check()?;
+        }
+        self.entries += 1;
+        self.bytes += write_entry(&mut self.out, row).map_err(spill::io_error)?;
+        Ok(())
+    }
+
+    fn finish(self) -> Result<RunWriter> {
+        let mut file = self.out.into_inner().map_err(|e| spill::io_error(e.into_error()))?;
+        file.seek(SeekFrom::Start(0)).map_err(spill::io_error)?;
+        Ok(RunWriter {
+            file,
+            bytes: self.bytes,
+            entries: self.entries,
+        })
     }
 }
 
