@@ -1,6 +1,6 @@
 //! Runs plan trees on a snapshot; writes with index upkeep.
 //!
-//! Reading order: [`operator`] (the contract), [`batch`] (what operators see while they run), [`row`] (what
+//! Reading order: [`operator`] (the contract), [`batch`] (what operators see while they run), [`row`] and [`row_batch`] (what
 //! they pass up), [`ops`] (the operators), [`build()`] (from a plan to operators), [`multi_plan`] and [`plan_cache`] (which of
 //! several plans), [`pipeline`] (aggregation stages), [`point`] (lookups without a plan), [`mod@write`] (insert, update, delete),
 //! [`catalog`] (what is computed once for each version of a collection), [`index_writer`] (from documents to index entries),
@@ -24,6 +24,7 @@ pub mod plan_cache;
 pub mod point;
 pub mod reads;
 pub mod row;
+pub mod row_batch;
 pub mod spill;
 pub mod summary;
 pub mod text;

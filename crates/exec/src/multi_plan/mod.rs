@@ -14,6 +14,7 @@ use crate::catalog::indexes;
 use crate::operator::{BoxOperator, Choice, Counters, Operator, Report, Step};
 use crate::plan_cache::{CreatedFrom, Decision, Tried, Tuning};
 use crate::row::Row;
+use crate::row_batch::{Filled, RowBatch};
 use nestor_model::{Error, ErrorCode, Result};
 use nestor_planner::check::{Wanted, check_find};
 use nestor_planner::find::no_plan;
@@ -303,6 +304,24 @@ impl Operator for MultiPlan {
             }
             if !self.decide(batch)? {
                 return Ok(Step::Pause);
+            }
+        }
+    }
+
+    fn next_batch(&mut self, batch: &mut Batch<'_>, out: &mut RowBatch) -> Result<Filled> {
+        loop {
+            if let State::Running(_, root) = &mut self.state {
+                while let (false, Some(row)) = (out.is_full(), self.rows.pop_front()) {
+                    out.push(row);
+                }
+                return match out.is_full() {
+                    true => Ok(Filled::Full),
+                    false if self.is_over => Ok(Filled::Eof),
+                    false => root.next_batch(batch, out),
+                };
+            }
+            if !self.decide(batch)? {
+                return Ok(Filled::Pause);
             }
         }
     }

@@ -7,7 +7,7 @@
 //!
 //! # Legal calls
 //! - A new operator reads nothing until the first pull.
-//! - [`Operator::next`] any number of times with batches over one view. With another view only after
+//! - [`Operator::next`] and [`Operator::next_batch`] any number of times, in any order, with batches over one view. With another view only after
 //!   [`Operator::save`].
 //! - [`Step::Pause`] means that the batch's budget is used up: everything is kept, call again with more
 //!   budget. An operator that waits for an input passes its pause on. An operator that gives many rows for one
@@ -34,6 +34,7 @@ pub use report::{Choice, Explain, Inputs, Report, Stopwatch};
 
 use crate::batch::Batch;
 use crate::row::Row;
+use crate::row_batch::{Filled, RowBatch};
 use nestor_model::Result;
 
 /// What a pull brings.
@@ -54,6 +55,12 @@ impl Counters {
         self.works += u64::from(!matches!(step, Step::Pause));
     }
 
+    /// Counts a pull of an input that appended `rows` rows.
+    #[inline]
+    pub fn pulled_batch(&mut self, rows: usize, filled: Filled) {
+        self.works += rows as u64 + u64::from(filled == Filled::Eof);
+    }
+
     /// Counts `step` as what the operator itself gives, and gives it.
     #[inline]
     pub fn gave(&mut self, step: Step) -> Step {
@@ -72,6 +79,22 @@ pub trait Operator: Send {
     ///
     /// Errors: those of evaluating expressions, of storage, of too little memory, and those of the batch's interrupt.
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step>;
+
+    /// Appends the next rows to `out`, until that is full or there are none for now: what [`Operator::next`] would have
+    /// given, one after the other, but for record keys and what else `out` does not want. Rows that were appended
+    /// before a pause or the end count. After an error nothing in `out` does.
+    ///
+    /// This way of doing it is right for all; operators override it to spare what each row costs.
+    fn next_batch(&mut self, batch: &mut Batch<'_>, out: &mut RowBatch) -> Result<Filled> {
+        while !out.is_full() {
+            match self.next(batch)? {
+                Step::Row(row) => out.push(row),
+                Step::Pause => return Ok(Filled::Pause),
+                Step::Eof => return Ok(Filled::Eof),
+            }
+        }
+        Ok(Filled::Full)
+    }
 
     /// True when it is known without another pull that no row will come: a limit that is reached closes its
     /// cursor in the same reply. `false` promises nothing.

@@ -3,6 +3,7 @@
 use crate::batch::Batch;
 use crate::operator::{Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
+use crate::row_batch::{Filled, RowBatch};
 use nestor_model::{Document, Error, ErrorCode, Result, Value};
 use nestor_planner::NodeKind;
 use nestor_query::matcher::Filter;
@@ -71,25 +72,25 @@ impl CollScan {
         }
         Ok(found)
     }
-}
 
-impl Operator for CollScan {
-    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+    /// Moves to the next record that matches: the cursor is there then.
+    #[inline]
+    fn find(&mut self, batch: &mut Batch<'_>) -> Result<Found<'_>> {
         if self.counters.is_eof && !self.tailable {
-            return Ok(Step::Eof);
+            return Ok(Found::Eof);
         }
         loop {
             if !batch.spend()? {
-                return Ok(Step::Pause);
+                return Ok(Found::Pause);
             }
             self.counters.works += 1;
             if !self.advance(batch)? {
                 self.counters.is_eof = true;
                 self.cursor = None;
-                return Ok(Step::Eof);
+                return Ok(Found::Eof);
             }
             let Some(cursor) = &self.cursor else {
-                return Ok(Step::Eof);
+                return Ok(Found::Eof);
             };
             self.counters.docs_examined += 1;
             if self.tailable {
@@ -103,11 +104,37 @@ impl Operator for CollScan {
                 }
             }
             self.counters.advanced += 1;
-            return Ok(Step::Row(Row::stored(
-                Bytes::copy_from(cursor.key()),
-                cursor.value_bytes()?,
-            )));
+            break;
         }
+        Ok(self.cursor.as_ref().map_or(Found::Eof, Found::Record))
+    }
+}
+
+/// What looking for the next record came to.
+enum Found<'c> {
+    Record(&'c Cursor),
+    Pause,
+    Eof,
+}
+
+impl Operator for CollScan {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        Ok(match self.find(batch)? {
+            Found::Record(cursor) => Step::Row(Row::stored(Bytes::copy_from(cursor.key()), cursor.value_bytes()?)),
+            Found::Pause => Step::Pause,
+            Found::Eof => Step::Eof,
+        })
+    }
+
+    fn next_batch(&mut self, batch: &mut Batch<'_>, out: &mut RowBatch) -> Result<Filled> {
+        while !out.is_full() {
+            match self.find(batch)? {
+                Found::Record(cursor) => out.push_stored(cursor.value()?, || Ok(cursor.value_bytes()?))?,
+                Found::Pause => return Ok(Filled::Pause),
+                Found::Eof => return Ok(Filled::Eof),
+            }
+        }
+        Ok(Filled::Full)
     }
 
     fn save(&mut self) {

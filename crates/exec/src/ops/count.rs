@@ -3,6 +3,7 @@
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Report, Step};
 use crate::row::Row;
+use crate::row_batch::{Filled, RowBatch, Wanted};
 use nestor_model::{Document, Result, Str, Value};
 use nestor_planner::NodeKind;
 
@@ -31,13 +32,16 @@ impl Operator for Count {
         if self.counters.is_eof {
             return Ok(Step::Eof);
         }
+        let mut counted = RowBatch::new(Wanted::Number);
         loop {
-            let step = self.input.next(batch)?;
-            self.counters.pulled(&step);
-            match step {
-                Step::Row(_) => self.rows += 1,
-                Step::Pause => return Ok(Step::Pause),
-                Step::Eof => break,
+            counted.clear();
+            let filled = self.input.next_batch(batch, &mut counted)?;
+            self.counters.pulled_batch(counted.len(), filled);
+            self.rows += counted.len() as u64;
+            match filled {
+                Filled::Full => {}
+                Filled::Pause => return Ok(Step::Pause),
+                Filled::Eof => break,
             }
         }
         self.counters.is_eof = true;

@@ -3,6 +3,7 @@
 
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Report, Step, Stopwatch};
+use crate::row_batch::{Filled, RowBatch};
 use crate::spill::Spilled;
 use nestor_model::{Document, Result, Value};
 use std::time::{Duration, Instant};
@@ -33,6 +34,16 @@ impl Operator for Probe {
         let step = self.input.next(batch);
         self.elapsed += begun.elapsed();
         Ok(self.counters.gave(step?))
+    }
+
+    fn next_batch(&mut self, batch: &mut Batch<'_>, out: &mut RowBatch) -> Result<Filled> {
+        let (begun, before) = (Instant::now(), out.len());
+        let filled = self.input.next_batch(batch, out);
+        self.elapsed += begun.elapsed();
+        let filled = filled?;
+        self.counters.advanced += (out.len() - before) as u64;
+        self.counters.is_eof |= filled == Filled::Eof;
+        Ok(filled)
     }
 
     fn is_done(&self) -> bool {

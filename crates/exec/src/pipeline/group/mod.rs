@@ -12,6 +12,7 @@ mod table;
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
+use crate::row_batch::{Filled, RowBatch, Wanted};
 use crate::spill::Spilled;
 use nestor_model::{Document, Error, ErrorCode, Result, Value, ValueRef};
 use nestor_planner::NodeKind;
@@ -69,12 +70,14 @@ impl GroupOp {
         }
     }
 
-    /// Adds a row to its group.
-    fn add(&mut self, row: &Row, batch: &Batch<'_>) -> Result<()> {
-        let mut env = Env::new(row.as_doc(), batch.op).with_meta(row.meta.as_deref());
-        self.table.add(&mut env, batch.op)?;
-        if self.table.held() > batch.memory_bytes_max {
-            self.make_room(batch)?;
+    /// Adds the rows of a batch to their groups.
+    fn add(&mut self, rows: &RowBatch, batch: &Batch<'_>) -> Result<()> {
+        for row in rows.iter() {
+            let mut env = Env::new(row.doc, batch.op).with_meta(row.meta);
+            self.table.add(&mut env, batch.op)?;
+            if self.table.held() > batch.memory_bytes_max {
+                self.make_room(batch)?;
+            }
         }
         Ok(())
     }
@@ -182,13 +185,16 @@ impl GroupOp {
 impl Operator for GroupOp {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         if self.output.is_none() {
+            let mut rows = RowBatch::new(Wanted::Documents);
             loop {
-                let step = self.input.next(batch)?;
-                self.counters.pulled(&step);
-                match step {
-                    Step::Row(row) => self.add(&row, batch)?,
-                    Step::Pause => return Ok(Step::Pause),
-                    Step::Eof => break,
+                rows.clear();
+                let filled = self.input.next_batch(batch, &mut rows)?;
+                self.counters.pulled_batch(rows.len(), filled);
+                self.add(&rows, batch)?;
+                match filled {
+                    Filled::Full => {}
+                    Filled::Pause => return Ok(Step::Pause),
+                    Filled::Eof => break,
                 }
             }
             self.finish_pass(batch)?;

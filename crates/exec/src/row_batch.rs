@@ -1,0 +1,183 @@
+//! Rows that operators hand over together.
+//!
+//! A consumer that looks at each row once and keeps none (a group, a count) pulls them with
+//! [`Operator::next_batch`](crate::operator::Operator::next_batch) into a batch that it uses over and over. A scan then
+//! neither makes a handle for each document nor copies record keys: the bytes of small documents go one after the other
+//! into the batch's own buffer.
+//!
+//! Consumers see rows only through [`RowBatch::iter`], so that another form of content, columns by field, can be added
+//! beside rows without a change to those that do not use it.
+
+use crate::row::{Row, RowDoc};
+use nestor_model::{DocRef, Result};
+use nestor_query::env::DocMeta;
+use nestor_storage::{Bytes, record};
+
+/// Rows of a batch at most.
+pub const ROWS_MAX: usize = 128;
+
+/// A larger document is handed over as a handle of where it is stored: copying it would cost more.
+const COPIED_BYTES_MAX: usize = 512;
+
+/// What a consumer looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The documents with their metadata, no record keys.
+    Documents,
+    /// Only how many there are.
+    Number,
+}
+
+/// At most [`ROWS_MAX`] rows.
+#[derive(Debug)]
+pub struct RowBatch {
+    wanted: Wanted,
+    len: usize,
+    /// Nothing when only the number is wanted.
+    rows: Vec<Slot>,
+    /// Documents that were copied, one after the other.
+    bytes: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Slot {
+    /// Where the stored document begins and ends in the batch's bytes.
+    Copied(u32, u32),
+    Row(Row),
+}
+
+/// A row of a batch.
+#[derive(Clone, Copy)]
+pub struct RowRef<'b> {
+    /// Its document.
+    pub doc: DocRef<'b>,
+    /// Its metadata.
+    pub meta: Option<&'b DocMeta>,
+}
+
+/// Why a batch got no more rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filled {
+    /// It is full; there may be more rows.
+    Full,
+    /// The work budget is used up.
+    Pause,
+    /// There are no more rows.
+    Eof,
+}
+
+impl RowBatch {
+    /// An empty batch for a consumer that looks at `wanted`.
+    pub fn new(wanted: Wanted) -> Self {
+        Self {
+            wanted,
+            len: 0,
+            rows: Vec::new(),
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Forgets the rows and keeps the room.
+    pub fn clear(&mut self) {
+        self.len = 0;
+        self.rows.clear();
+        self.bytes.clear();
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True when it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// True when no more rows may be added.
+    pub fn is_full(&self) -> bool {
+        self.len >= ROWS_MAX
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, row: Row) {
+        self.len += 1;
+        if self.wanted == Wanted::Documents {
+            self.rows.push(Slot::Row(row));
+        }
+    }
+
+    /// Adds the stored document `value`, the value of a record tree; `handle` makes a handle for it.
+    pub fn push_stored(&mut self, value: &[u8], handle: impl FnOnce() -> Result<Bytes>) -> Result<()> {
+        self.len += 1;
+        if self.wanted == Wanted::Number {
+            return Ok(());
+        }
+        self.rows.push(if value.len() <= COPIED_BYTES_MAX {
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(value);
+            Slot::Copied(start as u32, self.bytes.len() as u32)
+        } else {
+            Slot::Row(RowDoc::Stored(handle()?).into())
+        });
+        Ok(())
+    }
+
+    /// The rows, in order; none when only the number is wanted.
+    pub fn iter(&self) -> impl Iterator<Item = RowRef<'_>> {
+        self.rows.iter().map(|slot| match slot {
+            Slot::Copied(from, to) => RowRef {
+                doc: record::document(&self.bytes[*from as usize..*to as usize]).as_doc(),
+                meta: None,
+            },
+            Slot::Row(row) => RowRef {
+                doc: row.as_doc(),
+                meta: row.meta.as_deref(),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nestor_model::doc;
+
+    #[test]
+    fn documents_come_out_as_they_went_in() {
+        let mut batch = RowBatch::new(Wanted::Documents);
+        for round in 0..2 {
+            batch.clear();
+            let mut handles = 0;
+            for at in 0..6 {
+                let doc = doc! { "round": round, "at": at, "text": "x".repeat(at as usize * 200) }.to_raw();
+                let bytes = doc.as_bytes();
+                let handle = || {
+                    handles += 1;
+                    Ok(Bytes::copy_from(bytes))
+                };
+                batch.push_stored(bytes, handle).expect("a handle");
+            }
+            batch.push(Row::computed(doc! { "at": 6 }));
+            assert_eq!((batch.len(), handles), (7, 3), "large documents are not copied");
+            for (at, row) in batch.iter().enumerate() {
+                let found = row.doc.get("at").map(|value| value.to_value());
+                assert_eq!(
+                    format!("{found:?}"),
+                    format!("{:?}", Some(nestor_model::Value::Int32(at as i32)))
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_needs_no_documents() {
+        let mut batch = RowBatch::new(Wanted::Number);
+        while !batch.is_full() {
+            batch
+                .push_stored(b"", || panic!("nobody looks at it"))
+                .expect("counted");
+        }
+        assert_eq!((batch.len(), batch.iter().count()), (ROWS_MAX, 0));
+    }
+}
