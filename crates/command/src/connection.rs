@@ -5,6 +5,7 @@ use crate::service::Service;
 use crate::transaction_counts::Facts;
 use nestor_exec::KillSwitch;
 use nestor_exec::summary::Leaf;
+use nestor_model::memory::Account;
 use nestor_model::{Document, RawDoc, Str};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
@@ -40,6 +41,8 @@ pub struct Slot {
     pub operation: Mutex<Operation>,
     /// Kills the running operation.
     pub kill: Arc<KillSwitch>,
+    /// Memory of the running operation.
+    pub account: Option<Arc<Account>>,
     /// Which API versions its commands declared.
     pub api_use: ApiUse,
 }

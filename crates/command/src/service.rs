@@ -29,7 +29,9 @@ use crate::snapshots::Snapshots;
 use crate::top::{self, Kind};
 use crate::transaction;
 use nestor_exec::plan_cache::Tuning;
-use nestor_exec::{Interrupt, PlanCache};
+use nestor_exec::{Interrupt, KillSwitch, PlanCache};
+use nestor_model::memory::Pool;
+use nestor_model::statement;
 use nestor_model::{ErrorCode, RawDoc, RawWriter, Result, Str, Timestamp, bail};
 use nestor_storage::oplog::OplogCursor;
 use nestor_storage::{Engine, OpTime, Positions};
@@ -114,14 +116,19 @@ pub struct Connections {
     slots: Mutex<BTreeMap<i64, Arc<Slot>>>,
     /// Which API versions were declared on connections that are closed.
     pub past_api_use: PastUse,
+    /// Memory of the operations that they run.
+    pub memory: Arc<Pool>,
 }
 
 impl Connections {
     pub(crate) fn add(&self, peer: &str) -> Arc<Slot> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let kill = Arc::<KillSwitch>::default();
         let slot = Arc::new(Slot {
             id,
             peer: peer.into(),
+            account: Some(self.memory.open(kill.clone())),
+            kill,
             ..Slot::default()
         });
         crate::lock(&self.slots).insert(id, slot.clone());
@@ -384,14 +391,15 @@ impl Service {
                 .filter(|ms| *ms > 0 && !spec.flags.has(Flags::OWN_TIME))
                 // What it has waited counts.
                 .map(|ms| conn.parked.unwrap_or(started) + Duration::from_millis(ms.into()));
-            let mut interrupt = Interrupt::new(conn.slot.kill.clone(), deadline);
+            let interrupt = Interrupt::new(conn.slot.kill.clone(), deadline);
             if !spec.flags.has(Flags::FOR_REPLY) {
                 interrupt.outlive_client();
             }
             let mut context = Context::new(self, conn, spec, (body, sequences), generic, interrupt, started);
             context.legacy = legacy;
             context.exhaust_allowed = exhaust_allowed;
-            let result = match gate::check(&mut context) {
+            let (interrupt, account) = (context.interrupt.clone(), context.conn.slot.account.clone());
+            let result = statement::under(&interrupt, account.as_ref(), || match gate::check(&mut context) {
                 Ok(Verdict::Run) if context.generic.in_transaction => transaction::run(&mut context, writer),
                 Ok(Verdict::Run) => (spec.run)(&mut context, writer),
                 Ok(Verdict::Wait) => Ok(()),
@@ -400,7 +408,7 @@ impl Service {
                     Ok(())
                 }
                 Err(error) => Err(error),
-            };
+            });
             if result.is_err() && (context.tried_write.get() || spec.flags.has(Flags::ENDS_TXN)) {
                 context.await_what_is_seen();
             }

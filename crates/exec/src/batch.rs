@@ -2,6 +2,7 @@
 
 use crate::interrupt::Interrupt;
 use crate::plan_cache::PlanCache;
+use nestor_model::statement::{ROW, work};
 use nestor_model::{Result, Timestamp};
 use nestor_query::env::OpContext;
 use nestor_storage::View;
@@ -11,16 +12,13 @@ use std::path::Path;
 /// Bytes a blocking operator may hold before it spills or fails (`internalQueryMaxBlockingSortMemoryUsageBytes`).
 pub const BLOCKING_MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
 
-/// Work units between two looks at the interrupt.
-const CHECK_EVERY: u64 = 128;
-
 /// One batch: the state read from, and how much work may be done for it.
 pub struct Batch<'v> {
     /// What is read: a snapshot, or a write set on top of one.
     pub view: &'v dyn View,
     /// Time, variables, randomness of the operation.
     pub op: &'v OpContext,
-    /// When to stop.
+    /// When to stop; the same that the thread runs [under](nestor_model::statement::under).
     pub interrupt: &'v Interrupt,
     /// Opens the oplog behind an optime; `None` where there is none.
     pub oplog: Option<&'v (dyn Fn(Timestamp) -> OplogCursor + 'v)>,
@@ -33,8 +31,6 @@ pub struct Batch<'v> {
     /// Whether stages count what only explain shows.
     pub explains: bool,
     budget: u64,
-    /// Units taken since the interrupt was looked at.
-    unchecked: u64,
 }
 
 impl<'v> Batch<'v> {
@@ -60,7 +56,6 @@ impl<'v> Batch<'v> {
             memory_bytes_max: BLOCKING_MEMORY_BYTES_MAX,
             explains: false,
             budget: u64::MAX,
-            unchecked: 0,
         }
     }
 
@@ -110,11 +105,8 @@ impl<'v> Batch<'v> {
             return Ok(false);
         }
         self.budget -= 1;
-        self.unchecked += 1;
-        if self.unchecked == CHECK_EVERY {
-            self.unchecked = 0;
-            self.interrupt.check()?;
-        }
+        // Counted for the statement, not for the batch: a pipeline within another one may give each row a batch of its own.
+        work(ROW)?;
         Ok(true)
     }
 

@@ -1,7 +1,7 @@
 //! What operators pass up.
 
 use nestor_model::value::EMPTY_DOC;
-use nestor_model::{DocRef, Document, RawDocBuf, RawWriter, ValueRef};
+use nestor_model::{DocRef, Document, RawDocBuf, RawWriter};
 use nestor_model::{Result, Value};
 use nestor_query::env::DocMeta;
 use nestor_storage::keys::{self, EntryFormat};
@@ -66,24 +66,6 @@ fn insert(doc: &mut Document, path: &str, value: Value) {
     }
 }
 
-fn document_size(doc: DocRef<'_>) -> usize {
-    match doc {
-        DocRef::Raw(raw) => raw.len(),
-        DocRef::Fields(_) => doc.iter().map(|(name, value)| name.len() + value_size(value)).sum(),
-    }
-}
-
-fn value_size(value: ValueRef<'_>) -> usize {
-    size_of::<Value>()
-        + match value {
-            ValueRef::String(text) => text.len(),
-            ValueRef::Document(doc) => document_size(doc),
-            ValueRef::Array(items) => items.iter().map(value_size).sum(),
-            ValueRef::Binary { bytes, .. } => bytes.len(),
-            _ => 0,
-        }
-}
-
 impl RowDoc {
     /// The view.
     pub fn as_doc(&self) -> DocRef<'_> {
@@ -111,7 +93,10 @@ impl RowDoc {
 
     /// Bytes it takes, estimated when it is not bytes already: what memory limits count.
     pub fn size(&self) -> usize {
-        self.byte_len().unwrap_or_else(|| document_size(self.as_doc()))
+        match self {
+            Self::Owned(doc) => doc.weight(),
+            _ => self.byte_len().unwrap_or(0),
+        }
     }
 
     /// Appends it as element `index` of the array that is open in `writer`.

@@ -2,8 +2,9 @@
 //!
 //! Reading order: [`error`] (codes and the one client-visible error type), [`raw`] (BSON as bytes),
 //! [`value`] (BSON as owned values, and [`ValueRef`], the view both forms share), [`order`] (the one
-//! canonical comparison and hash), [`number`] and [`decimal`] (arithmetic), [`path`], [`namespace`],
-//! [`ids`] (object ids, timestamps, record ids), [`collection_options`], [`index_spec`].
+//! canonical comparison and hash), [`sort`], [`number`] and [`decimal`] (arithmetic), [`path`], [`namespace`],
+//! [`ids`] (object ids, timestamps, record ids), [`collection_options`], [`index_spec`]; then what limits a statement:
+//! [`interrupt`], [`memory`] and [`statement`].
 //!
 //! Two forms of BSON live side by side. [`RawDoc`] is a validated byte slice: documents stay in that
 //! form from disk to socket. [`Document`] and [`Value`] are owned, cheap to clone, and hold computed
@@ -17,12 +18,16 @@ pub mod error;
 pub mod extjson;
 pub mod ids;
 pub mod index_spec;
+pub mod interrupt;
+pub mod memory;
 pub mod namespace;
 pub mod number;
 pub mod order;
 pub mod path;
 pub mod raw;
 mod raw_write;
+pub mod sort;
+pub mod statement;
 pub mod value;
 
 pub use collection_options::CollectionOptions;

@@ -65,6 +65,9 @@ pub struct RawDoc<'a>(&'a [u8]);
 /// The empty document.
 pub const EMPTY: RawDoc<'static> = RawDoc(&[5, 0, 0, 0, 0]);
 
+/// A level of nesting takes a type byte, the zero of an empty name, a length and a zero at least.
+pub(crate) const LEVEL_BYTES: usize = 7;
+
 impl<'a> RawDoc<'a> {
     /// Checks that `bytes` are exactly one document and keeps them. Below the top there may be [`DEPTH_MAX`] levels.
     pub fn validate(bytes: &'a [u8]) -> Result<Self, Malformed> {
@@ -142,8 +145,6 @@ impl<'a> RawDoc<'a> {
     /// True when there are more than `levels` levels of documents and arrays below the top one. Looks only into those large enough
     /// for that, so that most documents cost nothing; it goes no deeper than `levels`.
     pub fn is_deeper_than(self, levels: usize) -> bool {
-        // A level takes a type byte, the zero of an empty name, a length and a zero at least.
-        const LEVEL_BYTES: usize = 7;
         if self.0.len() < EMPTY.0.len() + LEVEL_BYTES * (levels + 1) {
             return false;
         }

@@ -2,6 +2,7 @@
 
 use crate::RawDoc;
 use crate::raw::RawDocBuf;
+use crate::statement::note;
 use crate::value::{ArrayRef, DocRef, ValueRef};
 
 /// Appends fields to a growing document; nested documents are opened and closed in place.
@@ -170,6 +171,7 @@ impl RawWriter {
             ValueRef::Document(doc) => self.doc(doc),
             ValueRef::Array(ArrayRef::Raw(raw)) => self.bytes.extend_from_slice(raw.as_bytes()),
             ValueRef::Array(ArrayRef::Items(items)) => {
+                note(items.len() / 4);
                 self.begin();
                 for (i, item) in items.iter().enumerate() {
                     // An array has no holes: a missing item is written as null.

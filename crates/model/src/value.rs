@@ -2,9 +2,11 @@
 
 use crate::raw::{self, RawDoc, RawDocBuf, RawIter};
 use crate::raw_write::RawWriter;
+use crate::statement::{BYTES_PER_UNIT, effort, note};
 use crate::{Decimal128, ObjectId, Str, Timestamp};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// BSON type numbers, as on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -239,6 +241,55 @@ impl Value {
         self.is_missing() == other.is_missing() && bytes(self) == bytes(other)
     }
 
+    /// Bytes that it takes, itself included: what memory limits count. What it shares with other values counts in full,
+    /// as it would if it were written out. Costs a look at each value that was not weighed before.
+    #[inline]
+    pub fn weight(&self) -> usize {
+        self.measure().weight
+    }
+
+    #[inline]
+    fn measure(&self) -> Measure {
+        let Measure { weight, levels } = match self {
+            Value::Document(v) => v.measure(),
+            Value::Array(v) => v.measure(),
+            Value::CodeWithScope(v) => {
+                let scope = v.1.measure();
+                Measure {
+                    weight: size_of::<(Str, Document)>() + str_weight(&v.0) + scope.weight,
+                    ..scope
+                }
+            }
+            Value::String(v) | Value::Code(v) | Value::Symbol(v) => Measure {
+                weight: str_weight(v),
+                levels: 0,
+            },
+            Value::Binary(v) => Measure {
+                weight: v.bytes.len(),
+                levels: 0,
+            },
+            Value::Regex(v) => Measure {
+                weight: size_of::<Regex>() + str_weight(&v.pattern),
+                levels: 0,
+            },
+            Value::DbPointer(v) => Measure {
+                weight: size_of::<(Str, ObjectId)>() + str_weight(&v.0),
+                levels: 0,
+            },
+            _ => Measure { weight: 0, levels: 0 },
+        };
+        Measure {
+            weight: size_of::<Value>().saturating_add(weight),
+            levels,
+        }
+    }
+
+    /// As [`ValueRef::is_deeper_than`], but goes through the value only when it may be: what nests others in ever more
+    /// levels can ask each time.
+    pub fn is_deeper_than(&self, levels: usize) -> bool {
+        self.measure().levels > levels && self.as_ref().is_deeper_than(levels)
+    }
+
     /// The string, if it is one.
     pub fn as_str(&self) -> Option<&str> {
         if let Value::String(v) = self { Some(v) } else { None }
@@ -357,6 +408,7 @@ impl<'a> ValueRef<'a> {
             }
             ValueRef::Array(ArrayRef::Raw(raw)) => levels == 0 || raw.is_deeper_than(levels - 1),
             ValueRef::Array(ArrayRef::Items(items)) => {
+                note(items.len());
                 levels == 0 || items.iter().any(|item| item.as_ref().is_deeper_than(levels - 1))
             }
             _ => false,
@@ -383,6 +435,101 @@ impl<'a> ValueRef<'a> {
     }
 }
 
+fn str_weight(text: &Str) -> usize {
+    if text.is_heap_allocated() { text.len() } else { 0 }
+}
+
+/// What is known of fields or items without going through them.
+#[derive(Clone, Copy)]
+struct Measure {
+    /// Bytes they take.
+    weight: usize,
+    /// Levels of documents and arrays there are at most, this one counted.
+    levels: usize,
+}
+
+impl Measure {
+    const LEVELS_BITS: u32 = 16;
+    const LEVELS_MAX: usize = (1 << Self::LEVELS_BITS) - 1;
+
+    fn of_raw(raw: RawDoc<'_>) -> Self {
+        Self {
+            weight: raw.len(),
+            levels: 1 + raw.len() / raw::LEVEL_BYTES,
+        }
+    }
+
+    /// Never 0.
+    fn packed(self) -> u64 {
+        let weight = (self.weight as u64).clamp(1, u64::MAX >> Self::LEVELS_BITS);
+        weight << Self::LEVELS_BITS | self.levels.min(Self::LEVELS_MAX) as u64
+    }
+
+    fn unpacked(packed: u64) -> Self {
+        Self {
+            weight: (packed >> Self::LEVELS_BITS) as usize,
+            levels: packed as usize & Self::LEVELS_MAX,
+        }
+    }
+}
+
+/// Fields or items that several values share, with their measure once somebody asked for it.
+#[derive(Debug)]
+struct Shared<T> {
+    inner: Vec<T>,
+    /// Packed; 0 when unknown.
+    measure: AtomicU64,
+}
+
+impl<T> Shared<T> {
+    fn new(inner: Vec<T>) -> Arc<Self> {
+        Arc::new(Self {
+            inner,
+            measure: AtomicU64::new(0),
+        })
+    }
+
+    /// `measured` gives that of one field or item.
+    fn measure(&self, measured: impl Fn(&T) -> Measure) -> Measure {
+        let known = self.measure.load(Ordering::Relaxed);
+        if known > 0 {
+            return Measure::unpacked(known);
+        }
+        note(self.inner.len() / 8);
+        let mut all = Measure {
+            weight: size_of::<Self>(),
+            levels: 0,
+        };
+        for one in self.inner.iter().map(measured) {
+            all.weight = all.weight.saturating_add(one.weight);
+            all.levels = all.levels.max(one.levels);
+        }
+        all.levels += 1;
+        self.measure.store(all.packed(), Ordering::Relaxed);
+        all
+    }
+
+    /// For changing.
+    fn make_mut(this: &mut Arc<Self>) -> &mut Vec<T>
+    where
+        T: Clone,
+    {
+        let shared = Arc::make_mut(this);
+        *shared.measure.get_mut() = 0;
+        &mut shared.inner
+    }
+}
+
+impl<T: Clone> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        note(self.inner.len() / 8);
+        Self {
+            inner: self.inner.clone(),
+            measure: AtomicU64::new(0),
+        }
+    }
+}
+
 /// An owned document: ordered fields, duplicate names possible when they came from raw bytes.
 /// Clones share; the first change copies one level. May still be raw bytes inside.
 #[derive(Clone)]
@@ -391,7 +538,7 @@ pub struct Document(DocRepr);
 #[derive(Clone)]
 enum DocRepr {
     Raw(RawDocBuf),
-    Fields(Arc<Vec<(Str, Value)>>),
+    Fields(Arc<Shared<(Str, Value)>>),
 }
 
 impl Default for Document {
@@ -403,20 +550,44 @@ impl Default for Document {
 impl Document {
     /// The empty document.
     pub fn new() -> Self {
-        Self(DocRepr::Fields(Arc::new(Vec::new())))
+        Self(DocRepr::Fields(Shared::new(Vec::new())))
     }
 
     /// The empty document with room for `fields`.
     pub fn with_capacity(fields: usize) -> Self {
-        Self(DocRepr::Fields(Arc::new(Vec::with_capacity(fields))))
+        Self(DocRepr::Fields(Shared::new(Vec::with_capacity(fields))))
     }
 
     /// The view.
     pub fn as_ref(&self) -> DocRef<'_> {
         match &self.0 {
             DocRepr::Raw(raw) => DocRef::Raw(raw.as_raw()),
-            DocRepr::Fields(fields) => DocRef::Fields(fields),
+            DocRepr::Fields(fields) => DocRef::Fields(&fields.inner),
         }
+    }
+
+    fn measure(&self) -> Measure {
+        match &self.0 {
+            DocRepr::Raw(raw) => Measure::of_raw(raw.as_raw()),
+            DocRepr::Fields(fields) => fields.measure(|(name, value)| {
+                let measure = value.measure();
+                Measure {
+                    weight: size_of::<Str>() + str_weight(name) + measure.weight,
+                    ..measure
+                }
+            }),
+        }
+    }
+
+    /// Bytes that it takes; see [`Value::weight`].
+    #[inline]
+    pub fn weight(&self) -> usize {
+        self.measure().weight
+    }
+
+    /// As [`ValueRef::is_deeper_than`]; see [`Value::is_deeper_than`].
+    pub fn is_deeper_than(&self, levels: usize) -> bool {
+        self.measure().levels > levels && ValueRef::Document(self.as_ref()).is_deeper_than(levels)
     }
 
     /// Number of fields. Counts through the bytes when raw.
@@ -447,10 +618,10 @@ impl Document {
                 .iter()
                 .map(|(name, value)| (Str::from(name), value.to_value()))
                 .collect();
-            self.0 = DocRepr::Fields(Arc::new(fields));
+            self.0 = DocRepr::Fields(Shared::new(fields));
         }
         match &mut self.0 {
-            DocRepr::Fields(fields) => Arc::make_mut(fields),
+            DocRepr::Fields(fields) => Shared::make_mut(fields),
             DocRepr::Raw(_) => unreachable!("decoded above"),
         }
     }
@@ -503,7 +674,7 @@ impl From<RawDocBuf> for Document {
 impl FromIterator<(Str, Value)> for Document {
     /// Collects fields as they come; missing values are left out.
     fn from_iter<I: IntoIterator<Item = (Str, Value)>>(fields: I) -> Self {
-        Self(DocRepr::Fields(Arc::new(
+        Self(DocRepr::Fields(Shared::new(
             fields.into_iter().filter(|(_, v)| !v.is_missing()).collect(),
         )))
     }
@@ -516,7 +687,7 @@ pub struct Array(ArrayRepr);
 #[derive(Clone)]
 enum ArrayRepr {
     Raw(RawDocBuf),
-    Items(Arc<Vec<Value>>),
+    Items(Arc<Shared<Value>>),
 }
 
 impl Default for Array {
@@ -528,14 +699,21 @@ impl Default for Array {
 impl Array {
     /// An array of these items. Missing items are kept and written as null.
     pub fn new(items: Vec<Value>) -> Self {
-        Self(ArrayRepr::Items(Arc::new(items)))
+        Self(ArrayRepr::Items(Shared::new(items)))
     }
 
     /// The view.
     pub fn as_ref(&self) -> ArrayRef<'_> {
         match &self.0 {
             ArrayRepr::Raw(raw) => ArrayRef::Raw(raw.as_raw()),
-            ArrayRepr::Items(items) => ArrayRef::Items(items),
+            ArrayRepr::Items(items) => ArrayRef::Items(&items.inner),
+        }
+    }
+
+    fn measure(&self) -> Measure {
+        match &self.0 {
+            ArrayRepr::Raw(raw) => Measure::of_raw(raw.as_raw()),
+            ArrayRepr::Items(items) => items.measure(Value::measure),
         }
     }
 
@@ -558,10 +736,10 @@ impl Array {
     pub fn items_mut(&mut self) -> &mut Vec<Value> {
         if let ArrayRepr::Raw(raw) = &self.0 {
             let items = raw.as_raw().iter().map(|(_, value)| value.to_value()).collect();
-            self.0 = ArrayRepr::Items(Arc::new(items));
+            self.0 = ArrayRepr::Items(Shared::new(items));
         }
         match &mut self.0 {
-            ArrayRepr::Items(items) => Arc::make_mut(items),
+            ArrayRepr::Items(items) => Shared::make_mut(items),
             ArrayRepr::Raw(_) => unreachable!("decoded above"),
         }
     }
@@ -584,15 +762,29 @@ pub enum DocRef<'a> {
 
 impl<'a> DocRef<'a> {
     /// Fields in order.
+    #[inline]
     pub fn iter(self) -> DocIter<'a> {
+        self.note_if_large();
         match self {
             DocRef::Raw(raw) => DocIter::Raw(raw.iter()),
             DocRef::Fields(fields) => DocIter::Fields(fields.iter()),
         }
     }
 
+    /// Counts the work of going through a document where it is much; for small ones it does not pay.
+    #[inline]
+    fn note_if_large(self) {
+        const LARGE: usize = 64 * BYTES_PER_UNIT;
+        match self {
+            DocRef::Raw(raw) if raw.len() > LARGE => note(raw.len() / BYTES_PER_UNIT),
+            DocRef::Fields(fields) if fields.len() > LARGE / 16 => note(fields.len() / 16),
+            _ => {}
+        }
+    }
+
     /// The first field of that name.
     pub fn get(self, name: &str) -> Option<ValueRef<'a>> {
+        self.note_if_large();
         match self {
             DocRef::Raw(raw) => raw.get(name),
             DocRef::Fields(fields) => fields.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_ref()),
@@ -619,8 +811,11 @@ impl<'a> DocRef<'a> {
     /// An owned document: bytes are copied as bytes, owned fields are cloned.
     pub fn to_document(self) -> Document {
         match self {
-            DocRef::Raw(raw) => Document::from(raw.to_buf()),
-            DocRef::Fields(fields) => Document(DocRepr::Fields(Arc::new(fields.to_vec()))),
+            DocRef::Raw(raw) => {
+                note(raw.len() / BYTES_PER_UNIT);
+                Document::from(raw.to_buf())
+            }
+            DocRef::Fields(fields) => Document(DocRepr::Fields(Shared::new(fields.to_vec()))),
         }
     }
 
@@ -698,7 +893,7 @@ impl<'a> ArrayRef<'a> {
     /// The item at `index`. Walks the bytes when raw.
     pub fn get(self, index: usize) -> Option<ValueRef<'a>> {
         match self {
-            ArrayRef::Raw(raw) => raw.iter().nth(index).map(|(_, v)| v),
+            ArrayRef::Raw(_) => self.iter().nth(index),
             ArrayRef::Items(items) => items.get(index).map(Value::as_ref),
         }
     }
@@ -706,7 +901,10 @@ impl<'a> ArrayRef<'a> {
     /// Number of items. Walks the bytes when raw.
     pub fn len(self) -> usize {
         match self {
-            ArrayRef::Raw(raw) => raw.iter().count(),
+            ArrayRef::Raw(raw) => {
+                note(raw.len() / (BYTES_PER_UNIT / 4));
+                raw.iter().count()
+            }
             ArrayRef::Items(items) => items.len(),
         }
     }
@@ -722,8 +920,14 @@ impl<'a> ArrayRef<'a> {
     /// An owned array.
     pub fn to_array(self) -> Array {
         match self {
-            ArrayRef::Raw(raw) => Array(ArrayRepr::Raw(raw.to_buf())),
-            ArrayRef::Items(items) => Array::new(items.to_vec()),
+            ArrayRef::Raw(raw) => {
+                note(raw.len() / BYTES_PER_UNIT);
+                Array(ArrayRepr::Raw(raw.to_buf()))
+            }
+            ArrayRef::Items(items) => {
+                note(items.len() / 8);
+                Array::new(items.to_vec())
+            }
         }
     }
 }
@@ -746,7 +950,11 @@ pub enum ArrayIter<'a> {
 
 impl<'a> Iterator for ArrayIter<'a> {
     type Item = ValueRef<'a>;
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
+        // Whoever goes through an array works, so nobody has to remember counting it.
+        effort::made();
+        note(1);
         match self {
             ArrayIter::Raw(iter) => iter.next().map(|(_, v)| v),
             ArrayIter::Items(iter) => iter.next().map(Value::as_ref),

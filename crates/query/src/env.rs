@@ -7,6 +7,7 @@
 //! whenever it can.
 
 use crate::collation::{self, Collator};
+use nestor_model::statement::{Scope as MemoryScope, note};
 use nestor_model::{ArrayRef, DocRef, Document, Error, ErrorCode, ObjectId, Result, Str, Timestamp, Value, ValueRef};
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU64, Ordering as Atomic};
@@ -383,6 +384,15 @@ impl<'a> Val<'a> {
         self.as_ref().truthy()
     }
 
+    /// Bytes that it takes beside what it borrows.
+    #[inline]
+    pub(crate) fn weight(&self) -> usize {
+        match self {
+            Val::Ref(_) => 0,
+            Val::Owned(value) => value.weight(),
+        }
+    }
+
     /// The items when this is an array, each borrowed if this is.
     pub fn items(&self) -> Option<Items<'a, '_>> {
         match self {
@@ -409,7 +419,10 @@ impl<'a> Iterator for Items<'a, '_> {
     fn next(&mut self) -> Option<Val<'a>> {
         match self {
             Items::Ref(iter) => iter.next().map(Val::Ref),
-            Items::Owned(iter) => iter.next().map(|v| Val::Owned(v.clone())),
+            Items::Owned(iter) => {
+                note(1);
+                iter.next().map(|v| Val::Owned(v.clone()))
+            }
             Items::Copied(iter) => iter.next().map(|v| Val::Owned(v.to_value())),
         }
     }
@@ -437,6 +450,8 @@ pub struct Env<'a> {
     /// What `$meta` reads.
     pub meta: Option<&'a DocMeta>,
     locals: Vec<Val<'a>>,
+    /// What evaluation built is no longer its concern when it is over.
+    _memory: MemoryScope,
 }
 
 impl<'a> Env<'a> {
@@ -447,6 +462,7 @@ impl<'a> Env<'a> {
             op,
             meta: None,
             locals: Vec::new(),
+            _memory: MemoryScope::begin(),
         }
     }
 

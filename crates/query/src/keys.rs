@@ -14,6 +14,7 @@
 //! together. A numeric component selects an element (`a.0.b`) where the array has one there.
 //! Source: manual, "Multikey Indexes"; "Sort/Order, arrays".
 
+use nestor_model::statement::work;
 use nestor_model::{ArrayRef, DocRef, Error, ErrorCode, Path, PathPart, Result, ValueRef};
 
 /// Most fields an index or a sort may have.
@@ -140,6 +141,7 @@ impl KeyPaths {
         }
         let open: Vec<(usize, usize)> = going_on.iter().map(|path| (*path, at + 1)).collect();
         for item in items {
+            work(1 + inside.len())?;
             ending.iter().for_each(|path| key[*path] = item);
             match item {
                 ValueRef::Document(doc) if !open.is_empty() => self.expand(doc, &open, key, multikey, emit)?,

@@ -10,6 +10,7 @@ use crate::operator::{BoxOperator, Counters, Operator, Report, Step};
 use crate::ops::Sort;
 use crate::row::Row;
 use nestor_model::number::Num;
+use nestor_model::statement::{ROW, work};
 use nestor_model::{Array, DocRef, Document, Error, Path, Result, Value, compare};
 use nestor_planner::NodeKind;
 use nestor_query::collation::{Collator, Key};
@@ -125,6 +126,7 @@ impl DensifyOp {
 
     /// Makes the document of a value and returns the value after it. Error: 5897900 too many.
     fn make(&mut self, partition: &Key, value: Value) -> Result<Value> {
+        work(ROW)?;
         self.made += 1;
         if self.made > MADE_MAX {
             return Err(Error::location(

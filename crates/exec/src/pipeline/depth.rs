@@ -8,7 +8,7 @@ use crate::operator::{BoxOperator, Operator, Report, Step};
 use crate::row::RowDoc;
 use nestor_model::Result;
 use nestor_planner::pipeline::{StageNode, StageOp};
-use nestor_query::expr::check_depth;
+use nestor_query::expr::check_document_depth;
 use nestor_query::stage::Stage;
 
 /// Stages that may nest deeper without a look between them: with the deepest expressions and paths some thousand levels.
@@ -52,10 +52,12 @@ struct Bounded(BoxOperator);
 impl Operator for Bounded {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         let step = self.0.next(batch)?;
-        if let Step::Row(row) = &step
-            && let RowDoc::Owned(_) | RowDoc::Raw(_) = row.doc
-        {
-            check_depth(row.doc.as_doc())?;
+        if let Step::Row(row) = &step {
+            match &row.doc {
+                RowDoc::Owned(doc) => check_document_depth(doc)?,
+                RowDoc::Raw(raw) => check_document_depth(&raw.clone().into())?,
+                RowDoc::Stored(_) | RowDoc::Key(_) | RowDoc::Unread => {}
+            }
         }
         Ok(step)
     }

@@ -7,6 +7,7 @@ use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Each, EachRow, Report, Step};
 use crate::reads::Reads;
 use crate::row::{Row, RowDoc};
+use nestor_model::statement::{ROW, work};
 use nestor_model::{Array, DocRef, Document, Error, ErrorCode, Result, Value, ValueRef, doc};
 use nestor_planner::NodeKind;
 use nestor_query::Scope;
@@ -55,8 +56,9 @@ impl Search {
         let mut depth: u64 = 0;
         while !frontier.is_empty() {
             let mut next = Vec::new();
-            for doc in self.step(std::mem::take(&mut frontier), batch)? {
+            for doc in self.step(std::mem::take(&mut frontier), held, batch)? {
                 let id = doc.as_doc().get("_id").map_or(Value::Null, ValueRef::to_value);
+                work(ROW)?;
                 if !found_ids.insert(key(id)) {
                     continue;
                 }
@@ -68,10 +70,7 @@ impl Search {
                 });
                 held += doc.size();
                 if held > batch.memory_bytes_max {
-                    return Err(Error::new(
-                        ErrorCode::ExceededMemoryLimit,
-                        "$graphLookup reached maximum memory consumption",
-                    ));
+                    return Err(too_large());
                 }
                 let mut doc = doc.into_document();
                 if let Some(field) = &self.graph.depth_field {
@@ -88,8 +87,8 @@ impl Search {
         Ok(found)
     }
 
-    /// The documents whose `connectToField` holds one of the values.
-    fn step(&mut self, mut values: Vec<Value>, batch: &Batch<'_>) -> Result<Vec<RowDoc>> {
+    /// The documents whose `connectToField` holds one of the values. `held` bytes were found before.
+    fn step(&mut self, mut values: Vec<Value>, mut held: usize, batch: &Batch<'_>) -> Result<Vec<RowDoc>> {
         // Filters refuse undefined, which old data may hold: it connects as null does.
         for value in &mut values {
             if matches!(value, Value::Undefined) {
@@ -108,7 +107,13 @@ impl Search {
         let mut rows = Vec::new();
         loop {
             match source.next(&mut inner)? {
-                Step::Row(row) => rows.push(row.doc),
+                Step::Row(row) => {
+                    held += row.doc.size();
+                    if held > batch.memory_bytes_max {
+                        return Err(too_large());
+                    }
+                    rows.push(row.doc);
+                }
                 Step::Pause => {}
                 Step::Eof => break,
             }
@@ -116,6 +121,13 @@ impl Search {
         self.reads.note(&*source, batch.explains);
         Ok(rows)
     }
+}
+
+fn too_large() -> Error {
+    Error::new(
+        ErrorCode::ExceededMemoryLimit,
+        "$graphLookup reached maximum memory consumption",
+    )
 }
 
 impl EachRow for Search {

@@ -9,6 +9,7 @@ use crate::multi_plan::MultiPlan;
 use crate::operator::BoxOperator;
 use crate::ops::Eof;
 use crate::plan_cache::Tried;
+use nestor_model::statement::{ROW, work};
 use nestor_model::{Namespace, Result};
 use nestor_planner::pipeline::{self, Entry, Namespaces, PipelineQuery, Restrict, StageNode};
 use nestor_planner::rules::Rule;
@@ -183,6 +184,8 @@ pub(super) fn open(
     view: &dyn View,
     context: &PipelineSource,
 ) -> Result<BoxOperator> {
+    // What pipelines within others do over and over, also when they find nothing.
+    work(2 * ROW)?;
     let query = PipelineQuery {
         namespace,
         stages,

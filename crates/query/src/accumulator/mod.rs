@@ -31,8 +31,9 @@ use crate::expr::DIVIDE_BY_ZERO;
 use crate::sort::SortSpec;
 use crate::{Expr, Scope};
 use nestor_model::number::Num;
+use nestor_model::statement::work;
 use nestor_model::value::EMPTY_DOC;
-use nestor_model::{DocRef, Document, Error, ErrorCode, Result, Str, Value, ValueRef};
+use nestor_model::{Error, ErrorCode, Result, Value, ValueRef};
 use std::sync::Arc;
 
 /// A parsed accumulator.
@@ -342,6 +343,7 @@ impl AccumulatorSpec {
 
     /// Evaluates the input on a document and adds it.
     pub fn accumulate<'a>(&'a self, state: &mut Accumulator, env: &mut Env<'a>) -> Result<()> {
+        work(1)?;
         if let Accumulator::Top(top) = state {
             let mut key = Vec::new();
             top.sort().key(env.root, env.meta, &mut key)?;
@@ -512,31 +514,7 @@ fn items(value: ValueRef<'_>) -> impl Iterator<Item = ValueRef<'_>> {
 
 /// Bytes a value holds, itself included, roughly.
 pub fn value_bytes(value: &Value) -> usize {
-    let held = match value {
-        Value::String(s) | Value::Code(s) | Value::Symbol(s) => string_bytes(s),
-        Value::Document(doc) => document_bytes(doc),
-        Value::Array(items) => match items.as_ref() {
-            nestor_model::ArrayRef::Raw(raw) => raw.len(),
-            nestor_model::ArrayRef::Items(items) => items.iter().map(value_bytes).sum(),
-        },
-        Value::Binary(b) => b.bytes.len(),
-        _ => 0,
-    };
-    size_of::<Value>() + held
-}
-
-fn string_bytes(s: &Str) -> usize {
-    if s.is_heap_allocated() { s.len() } else { 0 }
-}
-
-fn document_bytes(doc: &Document) -> usize {
-    match doc.as_ref() {
-        DocRef::Raw(raw) => raw.len(),
-        DocRef::Fields(fields) => fields
-            .iter()
-            .map(|(name, value)| size_of::<Str>() + string_bytes(name) + value_bytes(value))
-            .sum(),
-    }
+    value.weight()
 }
 
 fn check_constant_n(n: &Expr) -> Result<()> {
@@ -561,6 +539,7 @@ pub(crate) fn positive_n(value: ValueRef<'_>) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nestor_model::Document;
     use nestor_model::extjson::{self, Form};
 
     /// The results of an accumulator over documents, all in one group.

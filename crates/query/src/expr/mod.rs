@@ -25,6 +25,7 @@ pub use families::hashing::hashed_index_key;
 pub(crate) use path::{check_field_name, validate_path};
 
 use crate::env::{Env, OpContext, Scope, Val, Var};
+use nestor_model::statement::{effort, step};
 use nestor_model::value::EMPTY_DOC;
 use nestor_model::{Array, Document, Error, Path, Result, Str, Value, ValueRef, bail, raw};
 use path::FieldPath;
@@ -72,11 +73,23 @@ enum Node {
 /// the stack for it.
 ///
 /// Errors: 15.
-pub fn check_depth<'a>(value: impl Into<ValueRef<'a>>) -> Result<()> {
-    if value.into().is_deeper_than(raw::DEPTH_MAX + 1) {
-        bail!(Overflow, "exceeded maximum nested object depth: {}", raw::DEPTH_MAX);
+pub fn check_depth(value: &Value) -> Result<()> {
+    match value.is_deeper_than(raw::DEPTH_MAX + 1) {
+        true => too_deep(),
+        false => Ok(()),
     }
-    Ok(())
+}
+
+/// As [`check_depth`], for a document.
+pub fn check_document_depth(doc: &Document) -> Result<()> {
+    match doc.is_deeper_than(raw::DEPTH_MAX + 1) {
+        true => too_deep(),
+        false => Ok(()),
+    }
+}
+
+fn too_deep() -> Result<()> {
+    bail!(Overflow, "exceeded maximum nested object depth: {}", raw::DEPTH_MAX)
 }
 
 /// The context in which constants are folded.
@@ -93,8 +106,21 @@ impl Expr {
         match &self.0 {
             Node::Constant(value) => Ok(Val::Ref(value.as_ref())),
             Node::Path(Var::Root, path) => Ok(path.read(env.root)),
-            Node::Call { eval, args, .. } => eval(args, env),
-            Node::Operator(operator) => operator.eval(env),
+            Node::Call { eval, args, .. } => {
+                effort::made();
+                // What the operator built takes the place of what its arguments did.
+                let mark = step()?;
+                let value = eval(args, env)?;
+                mark.settle(value.weight())?;
+                Ok(value)
+            }
+            Node::Operator(operator) => {
+                effort::made();
+                let mark = step()?;
+                let value = operator.eval(env)?;
+                mark.settle(value.weight())?;
+                Ok(value)
+            }
             Node::Variable(var) => Ok(read_variable(*var, env)),
             Node::Path(var, path) => {
                 if let Var::Local(slot) = *var {
@@ -104,16 +130,25 @@ impl Expr {
                 Ok(path.read_val(&value))
             }
             Node::Object(fields) => {
+                let mark = step()?;
                 let mut doc = Document::with_capacity(fields.len());
+                let mut held = 0;
                 for (name, expr) in fields {
-                    doc.push(name.clone(), expr.eval(env)?);
+                    let value = expr.eval(env)?;
+                    held += name.len() + value.weight();
+                    mark.settle(held)?;
+                    doc.push(name.clone(), value);
                 }
                 Ok(Val::Owned(Value::Document(doc)))
             }
             Node::Array(items) => {
+                let mark = step()?;
+                let mut held = 0;
                 let mut out = Vec::with_capacity(items.len());
                 for item in items {
                     let value = item.eval(env)?;
+                    held += value.weight();
+                    mark.settle(held)?;
                     out.push(if value.is_missing() { Value::Null } else { value });
                 }
                 Ok(Val::Owned(Value::Array(Array::new(out))))

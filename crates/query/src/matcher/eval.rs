@@ -3,6 +3,7 @@
 use super::{CompareOp, Leaf, Leaves, MatchExpr, Predicate, walk};
 use crate::collation::{self, Collator};
 use crate::env::{Env, OpContext};
+use nestor_model::statement::{effort, work};
 use nestor_model::value::DocIter;
 use nestor_model::{ArrayRef, DocRef, Document, Path, PathPart, Result, Str, Value, ValueRef};
 use std::sync::Arc;
@@ -279,6 +280,8 @@ impl<'m, 'a> Eval<'m, 'a> {
     }
 
     fn leaf(&mut self, leaf: &'m Leaf) -> Result<bool> {
+        effort::made();
+        work(1)?;
         let Some((head, rest)) = leaf.path.parts().split_first() else {
             return Ok(false);
         };

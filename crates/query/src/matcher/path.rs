@@ -7,6 +7,7 @@
 //! path ends at an array, [`Leaves::Elements`] yields its elements and then the array itself;
 //! an element picked by a final index is taken as it is.
 
+use nestor_model::statement::work;
 use nestor_model::{ArrayRef, PathPart, Result, ValueRef};
 
 /// What an array at the end of a path yields.
@@ -44,6 +45,7 @@ where
     }
     if let (ValueRef::Array(items), Leaves::Elements) = (value, leaves) {
         for (i, item) in items.iter().enumerate() {
+            work(1)?;
             if test(item)? {
                 return Ok(Some(Some(i)));
             }
@@ -60,6 +62,7 @@ where
         return Ok(None);
     };
     for (i, item) in items.iter().enumerate() {
+        work(1)?;
         let is_document = matches!(item, ValueRef::Document(_));
         if is_document && walk(item, parts, leaves, test)?.is_some() {
             return Ok(Some(Some(i)));

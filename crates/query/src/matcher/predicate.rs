@@ -5,6 +5,7 @@ use crate::collation::{Collator, compare as compare_collated};
 use crate::env::OpContext;
 use crate::regex::Regex;
 use nestor_model::order::canonical_class;
+use nestor_model::statement::work;
 use nestor_model::{ArrayRef, Result, Value, ValueRef, compare};
 use std::cmp::Ordering;
 
@@ -154,6 +155,7 @@ fn first_element<'a>(
         return Ok(false);
     };
     for (i, item) in items.iter().enumerate() {
+        work(1)?;
         if test(item)? {
             *position = Some(i);
             return Ok(true);
@@ -214,6 +216,7 @@ impl MatchExpr {
     pub(crate) fn matches_element(&self, value: ValueRef<'_>, op: &OpContext) -> Result<bool> {
         let each = |children: &[MatchExpr], wanted: bool| -> Result<bool> {
             for child in children {
+                work(1)?;
                 if child.matches_element(value, op)? == wanted {
                     return Ok(true);
                 }

@@ -3,6 +3,7 @@
 use super::{Child, Compute, Mode, Node, Projection, find_only};
 use crate::env::{Env, OpContext};
 use crate::matcher::{MatchDetails, Predicate};
+use nestor_model::statement::{charge, mark, work};
 use nestor_model::{Array, DocRef, Document, Result, Str, Value, ValueRef};
 
 impl Projection {
@@ -17,7 +18,9 @@ impl Projection {
             _ => project_document(&self.root, self.mode, root),
         };
         if self.root.has_computed {
+            let mark = mark();
             compute_fields(&self.root, env, &mut doc)?;
+            mark.settle(doc.weight())?;
         }
         for (path, slice) in &self.slices {
             doc = slice.apply(doc.as_ref(), path.parts());
@@ -68,9 +71,12 @@ fn project_value(node: &Node, mode: Mode, value: ValueRef<'_>) -> Option<Value> 
 /// Sets the computed fields of `node` in `doc`, in the order of the specification.
 fn compute_fields<'a>(node: &'a Node, env: &mut Env<'a>, doc: &mut Document) -> Result<()> {
     for (name, child) in &node.children {
+        // The name is looked for.
+        work(1 + node.children.len() / 16)?;
         match child {
             Child::Computed(Compute::Expr(expr)) => {
                 let value = expr.eval(env)?;
+                charge(value.weight())?;
                 doc.set(name, value);
             }
             Child::Computed(Compute::ElemMatch { field, predicate }) => {
@@ -99,6 +105,7 @@ fn compute_value<'a>(node: &'a Node, env: &mut Env<'a>, old: Value) -> Result<Va
         Value::Array(items) => {
             let mut out = Vec::with_capacity(items.len());
             for item in items.iter() {
+                work(1)?;
                 out.push(compute_value(node, env, item.to_value())?);
             }
             Ok(out.into())

@@ -2,12 +2,15 @@
 
 use super::{Additional, Bound, Dependency, Items, Schema};
 use nestor_model::number::Num;
+use nestor_model::sort::sort_by;
+use nestor_model::statement::work;
 use nestor_model::{ArrayRef, DocRef, Result, Str, Value, ValueRef, compare};
 use std::collections::HashSet;
 
 impl Schema {
     /// Whether `value` satisfies every keyword. Errors: a pattern that takes too long.
     pub fn matches(&self, value: ValueRef<'_>) -> Result<bool> {
+        work(1)?;
         Ok(self.types.is_none_or(|types| types.contains(value.bson_type()))
             && self.enum_allows(value)
             && self.number_fits(value)
@@ -54,7 +57,7 @@ impl Schema {
                 return Ok(false);
             }
         }
-        if self.unique_items && duplicate(items).is_some() {
+        if self.unique_items && duplicate(items)?.is_some() {
             return Ok(false);
         }
         for (i, item) in items.iter().enumerate() {
@@ -99,6 +102,7 @@ impl Schema {
         }
         if !self.properties.is_empty() {
             for (name, value) in doc {
+                work(1)?;
                 if let Some(schema) = self.property(name) {
                     if !schema.matches(value)? {
                         return Ok(false);
@@ -108,6 +112,7 @@ impl Schema {
         }
         if !self.pattern_properties.is_empty() || self.additional_properties.is_some() {
             for (name, value) in doc {
+                work(1 + self.pattern_properties.len())?;
                 for (pattern, schema) in &self.pattern_properties {
                     if pattern.is_match(name)? && !schema.matches(value)? {
                         return Ok(false);
@@ -227,19 +232,19 @@ pub(super) fn is_multiple(value: ValueRef<'_>, of: &Value) -> bool {
 }
 
 /// The second of two equal items.
-pub(super) fn duplicate(items: ArrayRef<'_>) -> Option<ValueRef<'_>> {
+pub(super) fn duplicate(items: ArrayRef<'_>) -> Result<Option<ValueRef<'_>>> {
     // Equal items are neighbours once sorted, objects once their fields are sorted too.
     let (nested, mut plain): (Vec<_>, Vec<_>) = items
         .iter()
         .partition(|v| matches!(v, ValueRef::Document(_) | ValueRef::Array(_)));
-    plain.sort_by(|a, b| compare(*a, *b));
+    sort_by(&mut plain, |a, b| compare(*a, *b))?;
     if let Some(pair) = plain.windows(2).find(|pair| compare(pair[0], pair[1]).is_eq()) {
-        return Some(pair[1]);
+        return Ok(Some(pair[1]));
     }
     let mut nested: Vec<(Value, ValueRef<'_>)> = nested.into_iter().map(|v| (fields_sorted(v), v)).collect();
-    nested.sort_by(|a, b| compare(&a.0, &b.0));
-    let pair = nested.windows(2).find(|pair| compare(&pair[0].0, &pair[1].0).is_eq())?;
-    Some(pair[1].1)
+    sort_by(&mut nested, |a, b| compare(&a.0, &b.0))?;
+    let pair = nested.windows(2).find(|pair| compare(&pair[0].0, &pair[1].0).is_eq());
+    Ok(pair.map(|pair| pair[1].1))
 }
 
 /// The value with the fields of every object in the order of their names.

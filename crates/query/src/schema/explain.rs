@@ -123,7 +123,7 @@ impl Schema {
         if self.max_items.is_some_and(|n| length > n) {
             out.push(self.reasoned("maxItems", reason, value));
         }
-        if let Some(twice) = duplicate(items).filter(|_| self.unique_items) {
+        if let Some(twice) = duplicate(items)?.filter(|_| self.unique_items) {
             let mut failure = self.reasoned("uniqueItems", "found a duplicate item", value);
             failure.push("duplicatedValue", twice);
             out.push(failure);

@@ -57,7 +57,7 @@ impl Schema {
                 if items.is_empty() {
                     bail!(FailedToParse, "$jsonSchema keyword 'enum' cannot be an empty array");
                 }
-                if let Some(twice) = duplicate(items) {
+                if let Some(twice) = duplicate(items)? {
                     bail!(
                         FailedToParse,
                         "$jsonSchema keyword 'enum' array cannot contain duplicate values: {twice:?}"

@@ -3,6 +3,7 @@
 use super::{ParseContext, Stage};
 use crate::Expr;
 use crate::env::{Env, OpContext, Val};
+use nestor_model::statement::work;
 use nestor_model::{ArrayRef, DocRef, Document, Error, Result, Value, ValueRef};
 use std::sync::Arc;
 
@@ -81,6 +82,7 @@ fn descend(stage: &Redact, root: DocRef<'_>, value: ValueRef<'_>, op: &OpContext
 fn descend_array(stage: &Redact, root: DocRef<'_>, items: ArrayRef<'_>, op: &OpContext) -> Result<Vec<Value>> {
     let mut out = Vec::new();
     for item in items {
+        work(1)?;
         let kept = descend(stage, root, item, op)?;
         if !kept.is_missing() {
             out.push(kept);

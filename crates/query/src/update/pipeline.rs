@@ -5,7 +5,7 @@
 use super::path::UpdatePath;
 use super::{Touched, replace};
 use crate::env::{Env, OpContext, Scope, check_user_variable};
-use crate::expr::{Expr, check_depth};
+use crate::expr::{Expr, check_document_depth};
 use crate::projection::{Policy, Projection};
 use nestor_model::{ArrayRef, DocRef, Document, RawDoc, RawDocBuf, Result, Str, Value, ValueRef, bail};
 
@@ -89,7 +89,7 @@ impl Pipeline {
             let input = doc.as_ref().map_or(DocRef::Raw(old), Document::as_ref);
             let made = stage.apply(input, op)?;
             if i % CHECK_EVERY == CHECK_EVERY - 1 {
-                check_depth(&made)?;
+                check_document_depth(&made)?;
             }
             doc = Some(made);
         }

@@ -11,6 +11,7 @@ use super::patch::Patch;
 use super::tree::{Fields, Name, Node, Nodes, NodesKind, Selector, any_leaf};
 use crate::env::OpContext;
 use nestor_model::raw::{RawElement, STORED_DEPTH_MAX};
+use nestor_model::statement::{BYTES_PER_UNIT, work};
 use nestor_model::{ArrayRef, DocRef, Error, ErrorCode, RawDoc, Result, ValueRef, bail};
 use std::collections::HashMap;
 
@@ -148,6 +149,7 @@ impl<'u> Walk<'u> {
         } else {
             HashMap::new()
         };
+        work(raw.len() / BYTES_PER_UNIT)?;
         for element in raw.elements() {
             let name = element.name();
             let target = if index.is_empty() {
@@ -204,6 +206,7 @@ impl<'u> Walk<'u> {
             .filter_map(|(at, t)| t.index.map(|i| (at, i as usize)))
             .peekable();
         let mut count = 0usize;
+        work(raw.len() / BYTES_PER_UNIT)?;
         for (i, element) in raw.elements().enumerate() {
             count = i + 1;
             if let Some((at, _)) = wanted.next_if(|(_, index)| *index == i) {
@@ -235,6 +238,7 @@ impl<'u> Walk<'u> {
                             bail!(CannotBackfillArray, "can't backfill more than {BACKFILL_MAX} elements");
                         }
                         for gap in count..index {
+                            work(1)?;
                             push_element(&mut appended, 0x0A, &super::operand::index_name(gap), &[]);
                         }
                         push_element(&mut appended, value.kind, target.name, value.bytes.as_slice());
@@ -261,6 +265,7 @@ impl<'u> Walk<'u> {
         let mut delta = 0;
         let mut changed = 0;
         for (i, element) in raw.elements().enumerate() {
+            work(1)?;
             let mut chosen: Option<Nodes<'u>> = None;
             for node in nodes.iter() {
                 let Node::Elements(children) = node else { continue };

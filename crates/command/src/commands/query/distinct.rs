@@ -85,7 +85,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
                     let key = Key::new(value.to_value(), collator.as_ref());
                     if !seen.contains(&key) {
                         values.push(key.value.clone());
-                        bytes += 16 + nestor_query::accumulator::value_bytes(&key.value);
+                        bytes += 16 + key.value.weight();
                         seen.insert(key);
                     }
                 }),

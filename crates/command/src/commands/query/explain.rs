@@ -145,6 +145,7 @@ fn take_arguments(context: &mut Context<'_>, spec: &CommandSpec, command: RawDoc
         context.generic.max_time_ms = own.max_time_ms;
         let deadline = context.statement_started.get() + Duration::from_millis(ms.into());
         context.interrupt = Interrupt::new(context.conn.slot.kill.clone(), Some(deadline));
+        nestor_model::statement::stop_by(&context.interrupt);
     }
     Ok(())
 }

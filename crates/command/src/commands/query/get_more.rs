@@ -11,6 +11,7 @@ use crate::request::Park;
 use crate::service::Service;
 use crate::transaction::ReadView;
 use nestor_exec::{Batch, Interrupt};
+use nestor_model::statement;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 use std::time::{Duration, Instant};
 
@@ -133,7 +134,9 @@ fn next_batch(
             .with_plan_cache(Some(&context.service.plan_cache))
             .with_oplog(&*context.service.open_oplog);
         batch.memory_bytes_max = context.service.blocking_memory_bytes_max();
-        batch::fill(&mut cursor.root, &mut cursor.pending, &mut batch, reply, count_max)
+        statement::under(&interrupt, context.conn.slot.account.as_ref(), || {
+            batch::fill(&mut cursor.root, &mut cursor.pending, &mut batch, reply, count_max)
+        })
     };
     context.observe_since(&*cursor.root, before);
     let (count, end) = filled?;

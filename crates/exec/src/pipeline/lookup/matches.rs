@@ -21,20 +21,17 @@ use crate::pipeline::open::{Named, open};
 use crate::pipeline::{PipelineSource, resolve};
 use crate::reads::Reads;
 use crate::row::RowDoc;
+use nestor_model::statement::{ROW, work};
 use nestor_model::{DocRef, Namespace, Path, Result, Value};
 use nestor_planner::pipeline::{PipelineQuery, StageNode, equality_plan, plan};
 use nestor_planner::{NodeKind, PlanNode};
 use nestor_query::OpContext;
-use nestor_query::accumulator::value_bytes;
 use nestor_query::collation::Collator;
 use nestor_query::env::Env;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::Lookup;
 use nestor_storage::Collection;
 use std::sync::Arc;
-
-/// Documents looked at between two looks at the interrupt.
-const CHECK_EVERY: u64 = 128;
 
 /// Outer documents for which a table is not worth its memory, and between two thoughts about one.
 const PROBES_MIN: u64 = 1024;
@@ -60,7 +57,6 @@ pub(super) struct Finder {
     no_table: bool,
     /// The state that was read may be another one now.
     is_saved: bool,
-    looked_at: u64,
     /// What was read for it: records and keys always, the rest for explain only.
     pub(super) reads: Reads,
 }
@@ -123,7 +119,6 @@ impl Finder {
             after: After::default(),
             no_table: false,
             is_saved: false,
-            looked_at: 0,
             reads: Reads::default(),
         }
     }
@@ -141,6 +136,7 @@ impl Finder {
 
     /// The matches of a document. Those of the one before must have been given out.
     pub(super) fn find(&mut self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Matches> {
+        work(2 * ROW)?;
         self.prepare(outer, batch)?;
         if let Strategy::Same(matches) = &self.strategy {
             return Ok(Matches::Kept(matches.clone(), 0));
@@ -183,6 +179,7 @@ impl Finder {
     pub(super) fn next(&mut self, matches: &mut Matches, batch: &Batch<'_>) -> Result<Option<Value>> {
         match matches {
             Matches::Kept(values, at) => {
+                work(1)?;
                 *at += 1;
                 Ok(values.get(*at - 1).cloned())
             }
@@ -209,10 +206,7 @@ impl Finder {
     fn next_equal(&mut self, equal: &mut Equal, batch: &Batch<'_>) -> Result<Option<RowDoc>> {
         let op = equal.op.as_deref().unwrap_or(batch.op);
         while equal.left > 0 {
-            self.looked_at += 1;
-            if self.looked_at.is_multiple_of(CHECK_EVERY) {
-                batch.interrupt.check()?;
-            }
+            work(ROW)?;
             let row = match (&mut equal.rows, &mut self.strategy) {
                 (Some(rows), _) => rows.next(),
                 (None, Strategy::Probe(probe)) => probe.next(batch.view, &mut self.reads)?.map(RowDoc::Stored),
@@ -393,7 +387,7 @@ impl Finder {
         let mut matches = self.pull(&[], Some(Box::new(op)), batch)?;
         let (mut held, mut all) = (0, Vec::new());
         while let Some(value) = self.next(&mut matches, batch)? {
-            held += value_bytes(&value);
+            held += value.weight();
             if held > batch.memory_bytes_max {
                 return Ok(None);
             }
@@ -451,10 +445,8 @@ fn rows(table: &JoinTable, values: &[Value], is_indexed: bool, batch: &Batch<'_>
     // Null also finds what is absent, which the table does not know: the condition decides.
     let equal = equality(table.path(), values, batch.op.collator.as_ref())?;
     let mut rows = Vec::new();
-    for (at, doc) in table.docs().iter().enumerate() {
-        if (at as u64).is_multiple_of(CHECK_EVERY) {
-            batch.interrupt.check()?;
-        }
+    for doc in table.docs() {
+        work(ROW)?;
         if equal.matches(doc.as_doc(), batch.op)? {
             rows.push(doc.clone());
         }

@@ -14,7 +14,7 @@ use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Each, EachRow, Report};
 use crate::row::{Row, RowDoc};
 use matches::Finder;
-use nestor_model::{Array, Document, PathPart, Result, Value};
+use nestor_model::{Array, Document, Error, PathPart, Result, Value};
 use nestor_planner::NodeKind;
 use nestor_query::stage::Lookup;
 use std::sync::Arc;
@@ -39,8 +39,12 @@ impl EachRow for Join {
     fn row(&mut self, row: Row, batch: &Batch<'_>, _: &mut Counters) -> Result<Option<Row>> {
         let Self(finder) = self;
         let mut matches = finder.find(row.as_doc(), batch)?;
-        let mut all = Vec::new();
+        let (mut all, mut held) = (Vec::new(), 0);
         while let Some(value) = finder.next(&mut matches, batch)? {
+            held += value.weight();
+            if held > batch.memory_bytes_max {
+                return Err(finder.too_many(batch.memory_bytes_max));
+            }
             all.push(value);
         }
         let meta = row.meta;
@@ -68,6 +72,15 @@ impl EachRow for Join {
 }
 
 impl Finder {
+    /// The error when the matches of one document take more than `limit` bytes.
+    fn too_many(&self, limit: usize) -> Error {
+        let from = self.lookup.from.as_ref().map_or(String::new(), ToString::to_string);
+        Error::location(
+            4568,
+            format!("Total size of documents in {from} matching pipeline's $lookup stage exceeds {limit} bytes"),
+        )
+    }
+
     /// What explain shows of finding.
     fn stage_fields(&self, out: &mut Document) {
         if self.lookup.join.is_some() {

@@ -3,12 +3,12 @@
 use super::frame::{Frame, Frames};
 use super::sliding::{SlidingCovariance, SlidingExtremum, divide};
 use super::value_at;
-use crate::interrupt::Interrupt;
 use crate::pipeline::row_store::RowStore;
 use nestor_model::number::Num;
+use nestor_model::statement::{ROW, work};
 use nestor_model::{Error, ErrorCode, Path, Result, Value, ValueRef};
 use nestor_query::Expr;
-use nestor_query::accumulator::{Accumulator, AccumulatorSpec, value_bytes};
+use nestor_query::accumulator::{Accumulator, AccumulatorSpec};
 use nestor_query::env::{Env, OpContext};
 use nestor_query::expr::Unit;
 use nestor_query::sort::{SortBy, SortSpec};
@@ -16,15 +16,11 @@ use nestor_query::stage::{Bounds, WindowFunction};
 use std::cell::Cell;
 use std::cmp::Ordering;
 
-/// Rows between two looks at the interrupt.
-const CHECK_EVERY: usize = 128;
-
 /// The rows of a partition, in order.
 pub(super) struct Partition<'p> {
     pub(super) rows: &'p RowStore,
     pub(super) sort: Option<&'p SortSpec>,
     pub(super) op: &'p OpContext,
-    pub(super) interrupt: &'p Interrupt,
     /// Bytes that values of its functions may take beyond the size of a number each.
     pub(super) memory_bytes_max: usize,
     /// Bytes they take.
@@ -114,9 +110,7 @@ impl Partition<'_> {
     fn evaluate(&self, expr: &Expr) -> Result<Vec<Value>> {
         (0..self.rows.len())
             .map(|at| {
-                if at % CHECK_EVERY == 0 {
-                    self.interrupt.check()?;
-                }
+                work(ROW)?;
                 let row = self.rows.get(at)?;
                 let value = expr.eval(&mut Env::new(row.as_doc(), self.op))?;
                 self.hold(if value.is_missing() { Value::Null } else { value })
@@ -126,7 +120,7 @@ impl Partition<'_> {
 
     /// Counts a value that is kept until the partition is done. Error 146 when there is no memory for it.
     fn hold(&self, value: Value) -> Result<Value> {
-        let held = self.held.get() + (value_bytes(&value) - size_of::<Value>());
+        let held = self.held.get() + (value.weight() - size_of::<Value>());
         self.held.set(held);
         if held > self.memory_bytes_max {
             let limit = self.memory_bytes_max;
@@ -150,7 +144,10 @@ impl Partition<'_> {
 
     fn values_at(&self, path: &Path) -> Result<Vec<Value>> {
         (0..self.rows.len())
-            .map(|at| self.hold(value_at(self.rows.get(at)?.as_doc(), path).to_value()))
+            .map(|at| {
+                work(ROW)?;
+                self.hold(value_at(self.rows.get(at)?.as_doc(), path).to_value())
+            })
             .collect()
     }
 
@@ -159,9 +156,8 @@ impl Partition<'_> {
         let mut out = Vec::with_capacity(self.rows.len());
         let mut last = None;
         while let Some(frame) = frames.next()? {
-            if out.len().is_multiple_of(CHECK_EVERY) {
-                self.interrupt.check()?;
-            }
+            // Most functions look at every row of the frame.
+            work(1 + (frame.1 - frame.0) / 16)?;
             let value = value(frame)?;
             // Rows with the same frame share its value.
             out.push(match last.replace(frame) == Some(frame) {
@@ -188,6 +184,7 @@ impl Partition<'_> {
                 current = (target.0, target.0);
             }
             for at in current.1..target.1 {
+                work(1)?;
                 let row = self.rows.get(at)?;
                 spec.accumulate(&mut state, &mut Env::new(row.as_doc(), self.op))?;
             }
@@ -225,6 +222,7 @@ impl Partition<'_> {
         let mut previous: Option<Vec<Value>> = None;
         let (mut position, mut group) = (0, 0);
         for at in 0..self.rows.len() {
+            work(ROW)?;
             let row = self.rows.get(at)?;
             let mut key = Vec::new();
             sort.key(row.as_doc(), None, &mut key)?;
@@ -245,13 +243,16 @@ impl Partition<'_> {
     fn shift(&self, output: &Expr, by: i64, default: &Value) -> Result<Vec<Value>> {
         let len = self.rows.len() as i64;
         (0..len)
-            .map(|at| match at.checked_add(by).filter(|there| (0..len).contains(there)) {
-                Some(there) => {
-                    let row = self.rows.get(there as usize)?;
-                    let value = output.eval(&mut Env::new(row.as_doc(), self.op))?;
-                    self.hold(if value.is_missing() { Value::Null } else { value })
+            .map(|at| {
+                work(ROW)?;
+                match at.checked_add(by).filter(|there| (0..len).contains(there)) {
+                    Some(there) => {
+                        let row = self.rows.get(there as usize)?;
+                        let value = output.eval(&mut Env::new(row.as_doc(), self.op))?;
+                        self.hold(if value.is_missing() { Value::Null } else { value })
+                    }
+                    None => Ok(default.clone()),
                 }
-                None => Ok(default.clone()),
             })
             .collect()
     }

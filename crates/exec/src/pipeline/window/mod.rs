@@ -150,7 +150,6 @@ impl WindowOp {
             rows: &rows,
             sort: self.spec.sort_by.as_deref(),
             op: batch.op,
-            interrupt: batch.interrupt,
             memory_bytes_max: batch.memory_bytes_max,
             held: Cell::new(0),
         };

@@ -1,13 +1,14 @@
 //! Accumulators as expressions over the elements of an array or over their arguments: `$sum`, `$avg`, `$min`,
 //! `$max`, `$stdDevPop`, `$stdDevSamp`, `$first`, `$last`, the `N` and `top` families, `$median`, `$percentile`.
 
-use super::array::element;
+use super::array::{collected, element};
 use super::sort_by::SortBy;
 use crate::accumulator::{Accumulator, AccumulatorSpec, Average, Extremum, ExtremumN, StdDev, Sum, positive_n};
 use crate::env::{Env, Scope, Val};
 use crate::expr::args::{Named, error};
 use crate::expr::parse::OpDef;
 use crate::expr::{Expr, Operator};
+use nestor_model::statement::{charge, work};
 use nestor_model::{Result, Value, ValueRef};
 
 pub(crate) const OPERATORS: &[OpDef] = &[
@@ -51,6 +52,7 @@ fn fold<'a>(args: &'a [Expr], env: &mut Env<'a>, mut state: Accumulator) -> Resu
             && let Some(items) = value.items()
         {
             for item in items {
+                work(1)?;
                 state.add(item)?;
             }
         } else {
@@ -116,13 +118,14 @@ fn n_items<'a>(args: &'a [Expr], env: &mut Env<'a>, op: &str) -> Result<(usize, 
     let n = positive_n(args[0].eval_ref(env)?.as_ref())?;
     let input = args[1].eval_ref(env)?;
     match input.items() {
-        Some(items) => Ok((n, items.map(Val::into_value).collect())),
+        Some(items) => Ok((n, collected(items)?)),
         None => Err(not_array(op, &input)),
     }
 }
 
 fn extremes<'a>(mut state: ExtremumN, items: Vec<Value>) -> Result<Val<'a>> {
     for item in items {
+        work(1)?;
         state.add(Val::Owned(item));
     }
     Ok(state.result().into())
@@ -173,8 +176,8 @@ impl Operator for Top {
         let Some(items) = input.items() else {
             return Err(not_array(self.name, &input));
         };
-        let mut items: Vec<Value> = items.map(Val::into_value).collect();
-        self.order.sort(env, &mut items);
+        let mut items = collected(items)?;
+        self.order.sort(env, &mut items)?;
         let from_end = self.name.starts_with("$bottom");
         let skipped = if from_end { items.len().saturating_sub(n) } else { 0 };
         let mut chosen = items.into_iter().skip(skipped).take(n);
@@ -207,6 +210,8 @@ impl Operator for Percentile {
         match input.items() {
             Some(items) => {
                 for item in items {
+                    work(1)?;
+                    charge(size_of::<Value>())?;
                     state.add(item)?;
                 }
             }

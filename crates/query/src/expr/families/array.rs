@@ -1,10 +1,11 @@
 //! Arrays as wholes: elements by position, search, joining, cutting, ranges.
 
-use crate::env::{Env, Val};
+use crate::env::{Env, Items, Val};
 use crate::expr::Expr;
 use crate::expr::args::{error, whole_i32};
 use crate::expr::parse::OpDef;
-use nestor_model::{Array, ErrorCode, Result, Value, ValueRef};
+use nestor_model::statement::{charge, work};
+use nestor_model::{ErrorCode, Result, Value, ValueRef};
 
 pub(crate) const OPERATORS: &[OpDef] = &[
     OpDef::fixed("$arrayElemAt", 2, array_elem_at),
@@ -82,7 +83,14 @@ fn concat_arrays<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     for arg in args {
         let value = arg.eval_ref(env)?;
         match value.items() {
-            Some(items) => out.extend(items.map(Val::into_value)),
+            Some(items) => {
+                for item in items {
+                    let item = item.into_value();
+                    work(1)?;
+                    charge(item.weight())?;
+                    out.push(item);
+                }
+            }
             None if value.is_nullish() => return Ok(Val::NULL),
             None => {
                 return Err(error(
@@ -95,6 +103,18 @@ fn concat_arrays<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     Ok(Value::from(out).into())
 }
 
+/// The items as owned values.
+pub(crate) fn collected(items: Items<'_, '_>) -> Result<Vec<Value>> {
+    let mut out = Vec::with_capacity(items.size_hint().0);
+    for item in items {
+        let item = item.into_value();
+        work(1)?;
+        charge(item.weight())?;
+        out.push(item);
+    }
+    Ok(out)
+}
+
 fn is_in<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let value = args[0].eval_ref(env)?;
     let array = args[1].eval_ref(env)?;
@@ -105,8 +125,13 @@ fn is_in<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         ));
     };
     let value = value.as_ref();
-    let found = items.iter().any(|item| env.compare(item, value).is_eq());
-    Ok(Val::Ref(ValueRef::Bool(found)))
+    for item in items {
+        work(1)?;
+        if env.compare(item, value).is_eq() {
+            return Ok(Val::Ref(ValueRef::Bool(true)));
+        }
+    }
+    Ok(Val::Ref(ValueRef::Bool(false)))
 }
 
 fn index_of_array<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
@@ -133,13 +158,13 @@ fn index_of_array<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         None => usize::MAX,
     };
     let sought = sought.as_ref();
-    let found = items
-        .iter()
-        .enumerate()
-        .take(to)
-        .skip(from)
-        .find(|(_, item)| env.compare(*item, sought).is_eq());
-    Ok(found.map_or(-1, |(index, _)| index as i32).into())
+    for (index, item) in items.iter().enumerate().take(to).skip(from) {
+        work(1)?;
+        if env.compare(item, sought).is_eq() {
+            return Ok((index as i32).into());
+        }
+    }
+    Ok((-1).into())
 }
 
 /// A start or end position. Errors: 40096 no number, 9711600 not whole, 9711601 negative.
@@ -205,7 +230,11 @@ fn range<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
             format!("$range would use too much memory ({} bytes)", count * 16),
         ));
     }
-    let items: Vec<Value> = (0..count).map(|i| Value::Int32((start + i * step) as i32)).collect();
+    let mut items = Vec::with_capacity(count as usize);
+    for i in 0..count {
+        work(1)?;
+        items.push(Value::Int32((start + i * step) as i32));
+    }
     Ok(Value::from(items).into())
 }
 
@@ -213,7 +242,7 @@ fn reverse_array<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let array = args[0].eval_ref(env)?;
     match array.items() {
         Some(items) => {
-            let mut items: Vec<Value> = items.map(Val::into_value).collect();
+            let mut items = collected(items)?;
             items.reverse();
             Ok(Value::from(items).into())
         }
@@ -278,15 +307,20 @@ fn slice<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
             (from, count)
         }
     };
-    let items: Array = match array.items() {
-        Some(items) => items
-            .skip(from as usize)
-            .take(count as usize)
-            .map(Val::into_value)
-            .collect(),
-        None => Array::default(),
-    };
-    Ok(Value::Array(items).into())
+    let mut out = Vec::new();
+    for item in array
+        .items()
+        .into_iter()
+        .flatten()
+        .skip(from as usize)
+        .take(count as usize)
+    {
+        let item = item.into_value();
+        work(1)?;
+        charge(item.weight())?;
+        out.push(item);
+    }
+    Ok(Value::from(out).into())
 }
 
 fn slice_number(value: &Val<'_>, which: &str, type_code: i32, whole_code: i32) -> Result<i64> {

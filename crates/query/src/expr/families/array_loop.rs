@@ -4,6 +4,7 @@ use crate::env::{Env, Scope, Val, check_user_variable};
 use crate::expr::args::{Named, error, parse_optional, whole_i32};
 use crate::expr::parse::OpDef;
 use crate::expr::{Expr, Operator, check_depth};
+use nestor_model::statement::{mark, work};
 use nestor_model::{Error, Result, Value, ValueRef};
 
 pub(crate) const OPERATORS: &[OpDef] = &[
@@ -99,9 +100,13 @@ impl Operator for Map {
             return no_array(&input, 16883, "input to $map must be an array, not");
         };
         let mut out = Vec::with_capacity(items.size_hint().0);
+        let (mark, mut held) = (mark(), 0);
         for (index, item) in items.enumerate() {
+            work(1)?;
             self.slots.set(env, index, item);
             let value = self.body.eval(env)?;
+            held += value.weight();
+            mark.settle(held)?;
             out.push(if value.is_missing() { Value::Null } else { value });
         }
         Ok(Value::from(out).into())
@@ -170,10 +175,17 @@ impl Operator for Filter {
             }
         };
         let mut out = Vec::new();
+        let (mark, mut held) = (mark(), 0);
         for (index, item) in items.enumerate() {
+            work(1)?;
             self.slots.set(env, index, item.clone());
-            if self.condition.eval_ref(env)?.truthy() {
-                out.push(item.into_value());
+            let chosen = self.condition.eval_ref(env)?.truthy();
+            // Nothing is left of what the condition built.
+            mark.settle(held)?;
+            if chosen {
+                let item = item.into_value();
+                held += item.weight();
+                out.push(item);
                 if out.len() >= limit {
                     break;
                 }
@@ -236,11 +248,15 @@ impl Operator for Reduce {
         let Some(items) = input.items() else {
             return no_array(&input, 40080, "$reduce requires that 'input' be an array, found:");
         };
+        let mark = mark();
         let mut accumulated = self.initial.eval_ref(env)?;
         for (index, item) in items.enumerate() {
+            work(1)?;
             self.slots.set(env, index, item);
             env.set(self.value, accumulated);
             accumulated = self.body.eval_ref(env)?;
+            // The value before it is gone, or part of it.
+            mark.settle(accumulated.weight())?;
             if let (true, Val::Owned(value)) = ((index + 1).is_multiple_of(CHECK_EVERY), &accumulated) {
                 check_depth(value)?;
             }

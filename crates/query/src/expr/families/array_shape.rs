@@ -1,10 +1,12 @@
 //! Arrays into other shapes: `$arrayToObject`, `$objectToArray`, `$zip`, `$sortArray`.
 
+use super::array::collected;
 use super::sort_by::SortBy;
 use crate::env::{Env, Scope, Val};
 use crate::expr::args::{Named, error};
 use crate::expr::parse::OpDef;
 use crate::expr::{Expr, Operator};
+use nestor_model::statement::{charge, work};
 use nestor_model::{Document, Result, Str, Value, ValueRef, doc};
 use std::collections::HashMap;
 
@@ -37,6 +39,7 @@ fn array_to_object<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let mut places: HashMap<Str, usize> = HashMap::new();
     let mut of_pairs = None;
     for item in items {
+        work(1)?;
         let (name, value) = match item {
             ValueRef::Array(pair) => {
                 if of_pairs == Some(false) {
@@ -71,8 +74,10 @@ fn array_to_object<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         match places.get(name) {
             Some(at) => fields[*at].1 = value.to_value(),
             None => {
+                let value = value.to_value();
+                charge(2 * size_of::<Str>() + value.weight())?;
                 places.insert(name.into(), fields.len());
-                fields.push((name.into(), value.to_value()));
+                fields.push((name.into(), value));
             }
         }
     }
@@ -128,10 +133,13 @@ fn object_to_array<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let object = args[0].eval_ref(env)?;
     match object.as_ref() {
         ValueRef::Document(doc) => {
-            let items: Vec<Value> = doc
-                .iter()
-                .map(|(k, v)| Value::Document(doc! {"k": k, "v": v}))
-                .collect();
+            let mut items = Vec::new();
+            for (k, v) in doc {
+                let item = Value::Document(doc! {"k": k, "v": v});
+                work(1)?;
+                charge(item.weight())?;
+                items.push(item);
+            }
             Ok(Value::from(items).into())
         }
         other if other.is_nullish() => Ok(Val::NULL),
@@ -211,7 +219,7 @@ impl Operator for Zip {
                     format!("$zip found a non-array expression in input: {}", alias(value.as_ref())),
                 ));
             };
-            arrays.push(items.map(Val::into_value).collect::<Vec<Value>>());
+            arrays.push(collected(items)?);
         }
         let defaults: Vec<Value> = self.defaults.iter().map(|e| e.eval(env)).collect::<Result<_>>()?;
         let lengths = arrays.iter().map(Vec::len);
@@ -222,7 +230,10 @@ impl Operator for Zip {
                 let cell = array.get(row).or_else(|| defaults.get(column)).unwrap_or(&Value::Null);
                 if cell.is_missing() { Value::Null } else { cell.clone() }
             });
-            rows.push(Value::from(cells.collect::<Vec<_>>()));
+            let cells = Value::from(cells.collect::<Vec<_>>());
+            work(1 + arrays.len())?;
+            charge(cells.weight())?;
+            rows.push(cells);
         }
         Ok(Value::from(rows).into())
     }
@@ -270,8 +281,8 @@ impl Operator for SortArray {
                 ),
             ));
         };
-        let mut items: Vec<Value> = items.map(Val::into_value).collect();
-        self.order.sort(env, &mut items);
+        let mut items = collected(items)?;
+        self.order.sort(env, &mut items)?;
         Ok(Value::from(items).into())
     }
 

@@ -4,7 +4,9 @@ use crate::env::{Env, Scope, Val};
 use crate::expr::Expr;
 use crate::expr::args::{Named, error};
 use crate::expr::parse::OpDef;
-use nestor_model::{Document, Result, Str, Value, ValueRef};
+use nestor_model::statement::{charge, work};
+use nestor_model::{DocRef, Document, Result, Str, Value, ValueRef};
+use std::collections::HashMap;
 
 pub(crate) const OPERATORS: &[OpDef] = &[
     OpDef::custom("$getField", parse_get_field),
@@ -155,25 +157,26 @@ fn set_field<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
 }
 
 fn merge_objects<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
-    let mut merged: Vec<(Str, Value)> = Vec::new();
+    let mut merged = Merged::default();
     for arg in args {
         let value = arg.eval_ref(env)?;
         match value.as_ref() {
             // A single argument that is an array is the list of objects.
             ValueRef::Array(items) if args.len() == 1 => {
                 for item in items {
+                    work(1)?;
                     merge_one(&mut merged, item)?;
                 }
             }
             other => merge_one(&mut merged, other)?,
         }
     }
-    Ok(Document::from_iter(merged).into())
+    Ok(merged.document().into())
 }
 
-fn merge_one(into: &mut Vec<(Str, Value)>, value: ValueRef<'_>) -> Result<()> {
+fn merge_one(into: &mut Merged, value: ValueRef<'_>) -> Result<()> {
     match value {
-        ValueRef::Document(doc) => merge(into, doc),
+        ValueRef::Document(doc) => into.add(doc)?,
         other if other.is_nullish() => {}
         other => {
             return Err(error(
@@ -188,15 +191,42 @@ fn merge_one(into: &mut Vec<(Str, Value)>, value: ValueRef<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Adds fields; a name that is there keeps its place and takes the new value.
-pub(crate) fn merge(into: &mut Vec<(Str, Value)>, doc: nestor_model::DocRef<'_>) {
-    let before = into.len();
-    for (name, value) in doc {
-        let value = value.to_value();
-        match into[..before].iter_mut().find(|(n, _)| n == name) {
-            Some((_, old)) => *old = value,
-            None => into.push((name.into(), value)),
+/// Documents laid over one another: a name that is there keeps its place and takes the new value.
+#[derive(Default)]
+struct Merged {
+    fields: Vec<(Str, Value)>,
+    /// Where a name stands, once there are many.
+    places: HashMap<Str, usize>,
+}
+
+/// Up to this many fields are looked through one by one.
+const LINEAR_MAX: usize = 32;
+
+impl Merged {
+    fn add(&mut self, doc: DocRef<'_>) -> Result<()> {
+        let before = self.fields.len();
+        if before > LINEAR_MAX {
+            let names = self.fields.iter().enumerate().skip(self.places.len());
+            self.places.extend(names.map(|(at, (name, _))| (name.clone(), at)));
         }
+        for (name, value) in doc {
+            work(1)?;
+            let value = value.to_value();
+            charge(size_of::<Str>() + value.weight())?;
+            let known = match before > LINEAR_MAX {
+                true => self.places.get(name).copied(),
+                false => self.fields[..before].iter().position(|(n, _)| n == name),
+            };
+            match known {
+                Some(at) => self.fields[at].1 = value,
+                None => self.fields.push((name.into(), value)),
+            }
+        }
+        Ok(())
+    }
+
+    fn document(self) -> Document {
+        Document::from_iter(self.fields)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::env::{Env, Scope, Val};
 use crate::expr::Expr;
 use crate::expr::args::error;
 use crate::expr::parse::{OpDef, parse_list};
+use nestor_model::statement::{charge, work};
 use nestor_model::{Error, Result, Value, ValueRef};
 use std::collections::{BTreeSet, HashSet};
 
@@ -33,9 +34,24 @@ fn key(env: &Env<'_>, item: Val<'_>) -> Key {
     Key::new(if value.is_missing() { Value::Null } else { value }, env.collator())
 }
 
-/// The distinct items.
-fn hashed(env: &Env<'_>, value: &Val<'_>) -> Option<HashSet<Key>> {
-    Some(value.items()?.map(|item| key(env, item)).collect())
+/// The distinct items; `None` for what is no array.
+fn hashed(env: &Env<'_>, value: &Val<'_>) -> Result<Option<HashSet<Key>>> {
+    let Some(items) = value.items() else {
+        return Ok(None);
+    };
+    let mut set = HashSet::new();
+    for item in items {
+        set.insert(counted_key(env, item)?);
+    }
+    Ok(Some(set))
+}
+
+/// The key of an item that is going to be kept.
+fn counted_key(env: &Env<'_>, item: Val<'_>) -> Result<Key> {
+    let key = key(env, item);
+    work(1)?;
+    charge(key.value.weight())?;
+    Ok(key)
 }
 
 fn parse_elements_true(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Result<Expr> {
@@ -77,13 +93,13 @@ fn set_difference<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let Some(items) = left.items() else {
         return Err(not_array(17048, "$setDifference", &left));
     };
-    let Some(mut seen) = hashed(env, &right) else {
+    let Some(mut seen) = hashed(env, &right)? else {
         return Err(not_array(17049, "$setDifference", &right));
     };
     // In the order of the left array, each once.
     let mut out = Vec::new();
     for item in items {
-        let item = key(env, item);
+        let item = counted_key(env, item)?;
         if !seen.contains(&item) {
             out.push(item.value.clone());
             seen.insert(item);
@@ -115,7 +131,7 @@ fn set_equals<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let mut equal = true;
     for arg in args {
         let value = arg.eval_ref(env)?;
-        let Some(set) = hashed(env, &value) else {
+        let Some(set) = hashed(env, &value)? else {
             return Err(not_array(17044, "$setEquals", &value));
         };
         match &first {
@@ -141,9 +157,16 @@ fn set_intersection<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> 
             return Err(not_array(17047, "$setIntersection", &value));
         };
         common = Some(match common {
-            None => items.map(|item| key(env, item)).collect(),
+            None => items.map(|item| counted_key(env, item)).collect::<Result<_>>()?,
             Some(common) if common.is_empty() => common,
-            Some(mut common) => items.filter_map(|item| common.take(&key(env, item))).collect(),
+            Some(mut common) => {
+                let mut kept = BTreeSet::new();
+                for item in items {
+                    work(1)?;
+                    kept.extend(common.take(&key(env, item)));
+                }
+                kept
+            }
         });
     }
     let items: Vec<Value> = common.unwrap_or_default().into_iter().map(|key| key.value).collect();
@@ -153,13 +176,19 @@ fn set_intersection<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> 
 fn set_is_subset<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let left = args[0].eval_ref(env)?;
     let right = args[1].eval_ref(env)?;
-    let Some(mut items) = left.items() else {
+    let Some(items) = left.items() else {
         return Err(not_array(17046, "$setIsSubset", &left));
     };
-    let Some(set) = hashed(env, &right) else {
+    let Some(set) = hashed(env, &right)? else {
         return Err(not_array(17042, "$setIsSubset", &right));
     };
-    Ok(items.all(|item| set.contains(&key(env, item))).into())
+    for item in items {
+        work(1)?;
+        if !set.contains(&key(env, item)) {
+            return Ok(false.into());
+        }
+    }
+    Ok(true.into())
 }
 
 fn set_union<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
@@ -172,7 +201,9 @@ fn set_union<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         let Some(items) = value.items() else {
             return Err(not_array(17043, "$setUnion", &value));
         };
-        union.extend(items.map(|item| key(env, item)));
+        for item in items {
+            union.insert(counted_key(env, item)?);
+        }
     }
     let items: Vec<Value> = union.into_iter().map(|key| key.value).collect();
     Ok(Value::from(items).into())

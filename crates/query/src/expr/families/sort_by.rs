@@ -4,6 +4,7 @@
 
 use crate::env::Env;
 use crate::expr::args::{error, whole_number};
+use nestor_model::sort::sort_by;
 use nestor_model::{Path, Result, Value, ValueRef};
 use std::cmp::Ordering;
 
@@ -69,17 +70,18 @@ impl SortBy {
     }
 
     /// Sorts; ties keep their order.
-    pub(crate) fn sort(&self, env: &Env<'_>, items: &mut Vec<Value>) {
+    pub(crate) fn sort(&self, env: &Env<'_>, items: &mut Vec<Value>) -> Result<()> {
         match self {
-            SortBy::Whole(false) => items.sort_by(|a, b| env.compare(a.as_ref(), b.as_ref())),
-            SortBy::Whole(true) => items.sort_by(|a, b| env.compare(b.as_ref(), a.as_ref())),
+            SortBy::Whole(false) => sort_by(items, |a, b| env.compare(a.as_ref(), b.as_ref())),
+            SortBy::Whole(true) => sort_by(items, |a, b| env.compare(b.as_ref(), a.as_ref())),
             SortBy::Fields(_) => {
                 let mut keyed: Vec<(SortKey, Value)> = std::mem::take(items)
                     .into_iter()
                     .map(|item| (self.key(item.as_ref()), item))
                     .collect();
-                keyed.sort_by(|a, b| self.compare(env, &a.0, &b.0));
+                sort_by(&mut keyed, |a, b| self.compare(env, &a.0, &b.0))?;
                 items.extend(keyed.into_iter().map(|(_, item)| item));
+                Ok(())
             }
         }
     }

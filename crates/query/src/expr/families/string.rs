@@ -5,6 +5,7 @@ use crate::env::{Env, RESULT_BYTES_MAX, Scope, Val};
 use crate::expr::Expr;
 use crate::expr::args::{Named, error};
 use crate::expr::parse::OpDef;
+use nestor_model::statement::{BYTES_PER_UNIT, charge, work};
 use nestor_model::{Error, Result, Value, ValueRef};
 
 pub(crate) const OPERATORS: &[OpDef] = &[
@@ -42,7 +43,10 @@ fn concat<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     for arg in args {
         let value = arg.eval_ref(env)?;
         match value.as_ref() {
-            ValueRef::String(text) => out.push_str(text),
+            ValueRef::String(text) => {
+                work(text.len() / BYTES_PER_UNIT)?;
+                out.push_str(text);
+            }
             other if other.is_nullish() => return Ok(Val::NULL),
             other => {
                 return Err(error(
@@ -125,7 +129,13 @@ fn split<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     if separator.is_empty() {
         return Err(error(40087, "$split requires a non-empty separator"));
     }
-    let parts: Vec<Value> = text.split(separator).map(Value::from).collect();
+    let mut parts = Vec::new();
+    for part in text.split(separator) {
+        let part = Value::from(part);
+        work(1)?;
+        charge(part.weight())?;
+        parts.push(part);
+    }
     Ok(Value::from(parts).into())
 }
 
@@ -188,6 +198,7 @@ fn replace<'a>(
     match [values[0].as_ref(), values[1].as_ref(), values[2].as_ref()] {
         [ValueRef::String(text), ValueRef::String(find), ValueRef::String(with)] if !null => {
             let grown = with.len().saturating_sub(find.len()) as u64;
+            work((text.len() + with.len()) / BYTES_PER_UNIT)?;
             if grown > 0 && text.len() as u64 + grown * text.matches(find).count() as u64 > RESULT_BYTES_MAX as u64 {
                 check_size(RESULT_BYTES_MAX)?;
             }

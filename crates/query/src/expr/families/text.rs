@@ -2,6 +2,7 @@
 
 use crate::expr::args::error;
 use nestor_model::date::{Civil, format_iso};
+use nestor_model::statement::{BYTES_PER_UNIT, note};
 use nestor_model::{Result, ValueRef};
 use std::borrow::Cow;
 
@@ -68,7 +69,11 @@ fn double_six(v: f64) -> String {
 /// the empty string. Errors: 16007 for other types.
 pub(crate) fn coerce(value: ValueRef<'_>) -> Result<Cow<'_, str>> {
     Ok(match value {
-        ValueRef::String(text) | ValueRef::Symbol(text) | ValueRef::Code(text) => text.into(),
+        ValueRef::String(text) | ValueRef::Symbol(text) | ValueRef::Code(text) => {
+            // Whoever wants the text goes through it.
+            note(text.len() / BYTES_PER_UNIT);
+            text.into()
+        }
         ValueRef::Int32(v) => v.to_string().into(),
         ValueRef::Int64(v) => v.to_string().into(),
         ValueRef::Double(v) => double_six(v).into(),

@@ -3,6 +3,7 @@
 use super::{Effect, Existing, Modifier, Site, array};
 use crate::collation::{Collator, Key, equal};
 use crate::update::operand::{Encoded, Operand};
+use nestor_model::statement::work;
 use nestor_model::{Result, ValueRef, bail};
 use std::collections::HashMap;
 
@@ -85,6 +86,7 @@ impl Modifier for AddToSet {
         let mut absent = vec![true; self.values.len()];
         let mut from = 0;
         for (_, item) in items.iter() {
+            work(1)?;
             if let Some(found) = self.position(item) {
                 absent[found] = false;
             }

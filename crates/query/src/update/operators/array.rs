@@ -3,7 +3,8 @@
 use super::Existing;
 use crate::update::operand::{Encoded, close, index_name, open, push_element};
 use nestor_model::raw::RawElement;
-use nestor_model::{ArrayRef, RawDoc, ValueRef};
+use nestor_model::statement::{note, work};
+use nestor_model::{ArrayRef, RawDoc, Result, ValueRef};
 
 /// The array an operator stands on, if it is one.
 pub(super) fn elements<'u>(at: &Existing<'u>) -> Option<RawDoc<'u>> {
@@ -40,6 +41,7 @@ pub(super) fn build<'i>(items: impl IntoIterator<Item = Item<'i>>) -> Encoded<'s
     let start = open(&mut bytes);
     let mut depth = 0;
     for (i, item) in items.into_iter().enumerate() {
+        note(1);
         push_element(&mut bytes, item.kind, &index_name(i), item.bytes);
         depth = depth.max(item.depth);
     }
@@ -48,13 +50,14 @@ pub(super) fn build<'i>(items: impl IntoIterator<Item = Item<'i>>) -> Encoded<'s
 }
 
 /// The array without the elements that `remove` picks; `None` when it picks none.
-pub(super) fn without<E>(
+pub(super) fn without(
     array: RawDoc<'_>,
-    mut remove: impl FnMut(usize, &RawElement<'_>) -> Result<bool, E>,
-) -> Result<Option<Encoded<'static>>, E> {
+    mut remove: impl FnMut(usize, &RawElement<'_>) -> Result<bool>,
+) -> Result<Option<Encoded<'static>>> {
     let mut kept = Vec::new();
     let mut removed = false;
     for (i, element) in array.elements().enumerate() {
+        work(1)?;
         if remove(i, &element)? {
             removed = true;
         } else {

@@ -40,7 +40,7 @@ impl Modifier for Pop {
             Self::First => 0,
             Self::Last => items.elements().count().saturating_sub(1),
         };
-        let rest = array::without(items, |i, _| Ok::<_, nestor_model::Error>(i == gone))?;
+        let rest = array::without(items, |i, _| Ok(i == gone))?;
         Ok(rest.map_or(Effect::Keep, Effect::Replace))
     }
 

@@ -46,7 +46,7 @@ impl Modifier for PullAll {
         let Some(items) = array::elements(at) else {
             bail!(BadValue, "Cannot apply $pull to a non-array value");
         };
-        let rest = array::without(items, |_, e| Ok::<_, nestor_model::Error>(self.contains(e.value())))?;
+        let rest = array::without(items, |_, e| Ok(self.contains(e.value())))?;
         Ok(rest.map_or(Effect::Keep, Effect::Replace))
     }
 

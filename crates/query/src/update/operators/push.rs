@@ -6,6 +6,7 @@ use crate::collation::{Collator, compare};
 use crate::update::operand::{Encoded, Operand};
 use array::Item;
 use nestor_model::number::Num;
+use nestor_model::sort::sort_by;
 use nestor_model::{DocRef, Path, Result, ValueRef, bail};
 use std::cmp::Ordering;
 
@@ -62,7 +63,7 @@ impl Push {
         Ok(push)
     }
 
-    fn arrange<'i>(&'i self, mut items: Vec<Item<'i>>, collator: Option<&Collator>) -> Vec<Item<'i>> {
+    fn arrange<'i>(&'i self, mut items: Vec<Item<'i>>, collator: Option<&Collator>) -> Result<Vec<Item<'i>>> {
         let length = items.len();
         let at = match self.position {
             None => length,
@@ -71,7 +72,7 @@ impl Push {
         };
         items.splice(at..at, self.values.iter().map(Item::from));
         if let Some(sort) = &self.sort {
-            items.sort_by(|a, b| sort.compare(a.value, b.value, collator));
+            sort_by(&mut items, |a, b| sort.compare(a.value, b.value, collator))?;
         }
         match self.slice {
             None => {}
@@ -81,7 +82,7 @@ impl Push {
                 items.drain(..items.len().saturating_sub(keep));
             }
         }
-        items
+        Ok(items)
     }
 }
 
@@ -109,12 +110,12 @@ impl Modifier for Push {
                 }
             });
         }
-        let items = self.arrange(raw.elements().map(Item::from).collect(), site.collator());
+        let items = self.arrange(raw.elements().map(Item::from).collect(), site.collator())?;
         Ok(Effect::replace(at, array::build(items)))
     }
 
     fn missing<'u>(&'u self, site: &Site<'_, 'u>) -> Result<Option<Encoded<'u>>> {
-        Ok(Some(array::build(self.arrange(Vec::new(), site.collator()))))
+        Ok(Some(array::build(self.arrange(Vec::new(), site.collator())?)))
     }
 }
 

@@ -1,28 +1,33 @@
 //! When to stop.
 
-use nestor_model::{Error, ErrorCode, Result};
+use crate::{Error, ErrorCode, Result};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Kills what runs under it: holds the error code to stop with, 0 while nothing is to stop.
+/// Kills the operation that runs under it.
 #[derive(Debug, Default)]
-pub struct KillSwitch(AtomicI32);
+pub struct KillSwitch {
+    /// The error code to stop with, 0 while nothing is to stop.
+    code: AtomicI32,
+    outlives_client: AtomicBool,
+}
 
 impl KillSwitch {
     /// Stops whatever checks this switch, with `code` (such as `Interrupted` or `CursorKilled`).
     pub fn kill(&self, code: ErrorCode) {
-        self.0.store(code.number(), Ordering::Relaxed);
+        self.code.store(code.number(), Ordering::Relaxed);
     }
 
     /// Makes it ready for the next operation.
     pub fn reset(&self) {
-        self.0.store(0, Ordering::Relaxed);
+        self.code.store(0, Ordering::Relaxed);
+        self.outlives_client.store(false, Ordering::Relaxed);
     }
 
     /// The code to stop with, if killed.
     pub fn killed(&self) -> Option<ErrorCode> {
-        match self.0.load(Ordering::Relaxed) {
+        match self.code.load(Ordering::Relaxed) {
             0 => None,
             code => Some(ErrorCode::location(code)),
         }
@@ -34,31 +39,33 @@ impl KillSwitch {
 pub struct Interrupt {
     kill: Arc<KillSwitch>,
     deadline: Option<Instant>,
-    outlives_client: bool,
 }
 
 impl Interrupt {
     /// Stops when `kill` says so or after `deadline` (`maxTimeMS`).
     pub fn new(kill: Arc<KillSwitch>, deadline: Option<Instant>) -> Self {
-        Self {
-            kill,
-            deadline,
-            outlives_client: false,
-        }
+        Self { kill, deadline }
     }
 
-    /// Goes on when the client that wants the result has gone: for whatever has effects.
-    pub fn outlive_client(&mut self) {
-        self.outlives_client = true;
+    /// The operation goes on when the client that wants the result has gone: for whatever has effects. Holds for
+    /// everyone who looks at the same switch, until it is reset.
+    pub fn outlive_client(&self) {
+        self.kill.outlives_client.store(true, Ordering::Relaxed);
     }
 
     /// An error when it is time to stop. Costs an atomic load and, with a deadline, a look at the clock:
-    /// call it every hundred or so documents.
+    /// call it every hundred or so documents. Whoever counts work with [`crate::statement::work`] need not.
     pub fn check(&self) -> Result<()> {
         if let Some(code) = self.kill.killed() {
-            return Err(Error::new(code, "operation was interrupted"));
+            let message = match code {
+                ErrorCode::ExceededMemoryLimit => {
+                    "operation was ended because all operations together held too much memory, and it held most"
+                }
+                _ => "operation was interrupted",
+            };
+            return Err(Error::new(code, message));
         }
-        if patience::look() && !self.outlives_client {
+        if client_has_gone() && !self.kill.outlives_client.load(Ordering::Relaxed) {
             // Others that check the same switch stop too.
             self.kill.kill(ErrorCode::ClientDisconnect);
             return Err(Error::new(ErrorCode::ClientDisconnect, "operation was interrupted"));
@@ -120,6 +127,11 @@ pub fn with_patience<R>(patience: Duration, hook: fn() -> bool, work: impl FnOnc
 /// Calls the hook of [`with_patience`], if there is one, before this thread waits for something.
 pub fn lose_patience() {
     patience::lose();
+}
+
+/// Calls the hook of [`with_patience`] when it is time; true when it says that the client has gone.
+pub(crate) fn client_has_gone() -> bool {
+    patience::look()
 }
 
 mod patience {
@@ -205,18 +217,19 @@ mod tests {
     #[test]
     fn reads_stop_when_their_client_has_gone() {
         let kill = Arc::new(KillSwitch::default());
-        let read = Interrupt::new(kill.clone(), None);
-        let mut write = Interrupt::new(kill.clone(), None);
-        write.outlive_client();
-        with_patience(Duration::ZERO, || true, || assert!(write.check().is_ok()));
-        assert!(read.check().is_ok(), "nobody waits any longer");
+        let one = Interrupt::new(kill.clone(), None);
+        let other = Interrupt::new(kill.clone(), None);
+        one.outlive_client();
+        with_patience(Duration::ZERO, || true, || assert!(other.check().is_ok(), "it writes"));
+        kill.reset();
+        assert!(one.check().is_ok(), "nobody waits any longer");
         with_patience(
             Duration::ZERO,
             || true,
             || {
-                let stopped = read.check().expect_err("the client has gone");
+                let stopped = one.check().expect_err("the client has gone");
                 assert_eq!(stopped.code(), ErrorCode::ClientDisconnect);
-                assert!(write.check().is_err(), "the switch is the operation's");
+                assert!(other.check().is_err(), "the switch is the operation's");
             },
         );
     }
