@@ -9,6 +9,7 @@ pub mod env;
 pub mod expr;
 pub mod keys;
 pub mod matcher;
+mod pcre;
 pub mod projection;
 pub mod regex;
 pub mod schema;

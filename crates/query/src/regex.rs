@@ -1,21 +1,16 @@
 //! Regular expressions: PCRE2, as MongoDB documents it ("Perl compatible regular expressions").
 //!
-//! Text is UTF-8 and patterns are matched in UTF mode. A match may not run away: PCRE2's match, depth
-//! and heap limits are set by verbs in front of the pattern (`(*LIMIT_MATCH=n)`; a user's own verb can
-//! only lower them), so a catastrophic pattern ends in error 51156 instead of hanging.
+//! Text is UTF-8 and patterns are matched in UTF mode. A match may not run away: it has limits of backtracking and of memory, so a
+//! catastrophic pattern ends in error 51156 instead of hanging, and it looks at the interrupt of the statement ([`crate::pcre`]).
 
+use crate::pcre::{Failure, Groups, Program};
 use nestor_model::{Error, Result, Str, bail};
+use pcre2_sys::{PCRE2_CASELESS, PCRE2_DOTALL, PCRE2_EXTENDED, PCRE2_MULTILINE};
 use std::fmt;
 use std::sync::Arc;
 
 /// Longest pattern in bytes.
 pub const PATTERN_BYTES_MAX: usize = 16 * 1024;
-
-/// Backtracking steps one match may take (about a tenth of a second), and KiB of memory.
-const LIMITS: &str = "(*LIMIT_MATCH=10000000)(*LIMIT_HEAP=65536)";
-
-/// Most stack that compiled code may use for one match; groups repeated over long texts need it.
-const JIT_STACK_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Error when a match exceeds its limits.
 const MATCH_FAILED: i32 = 51156;
@@ -28,7 +23,7 @@ pub type Captures = Vec<Option<(usize, usize)>>;
 pub struct Regex {
     pattern: Str,
     options: Str,
-    program: Arc<pcre2::bytes::Regex>,
+    program: Arc<Program>,
 }
 
 /// What every text a regular expression matches begins with.
@@ -50,29 +45,24 @@ impl Regex {
         if pattern.contains('\0') {
             bail!(BadValue, "regular expression cannot contain an embedded null byte");
         }
-        let mut builder = pcre2::bytes::RegexBuilder::new();
-        builder.utf(true);
+        let mut flags = 0;
         for letter in options.chars() {
-            match letter {
-                'i' => builder.caseless(true),
-                'm' => builder.multi_line(true),
-                's' => builder.dotall(true),
-                'x' => builder.extended(true),
-                'u' => &mut builder,
+            flags |= match letter {
+                'i' => PCRE2_CASELESS,
+                'm' => PCRE2_MULTILINE,
+                's' => PCRE2_DOTALL,
+                'x' => PCRE2_EXTENDED,
+                'u' => 0,
                 _ => bail!(51108, "invalid flag in regex options: {}", letter.escape_default()),
             };
         }
         if pattern.len() > PATTERN_BYTES_MAX {
             bail!(51091, "regular expression is longer than {PATTERN_BYTES_MAX} bytes");
         }
-        // Just-in-time compilation costs tens of microseconds: worth it for scans, and most
-        // expressions are compiled once per query.
-        builder
-            .jit_if_available(true)
-            .max_jit_stack_size(Some(JIT_STACK_BYTES_MAX));
-        let program = builder
-            .build(&format!("{LIMITS}{pattern}"))
-            .map_err(|e| Error::location(51091, format!("regular expression is invalid: {e}")))?;
+        let program = Program::new(pattern, flags).map_err(|failure| match failure {
+            Failure::Reason(reason) => Error::location(51091, format!("regular expression is invalid: {reason}")),
+            Failure::Stopped(error) => error,
+        })?;
         Ok(Self {
             pattern: pattern.into(),
             options: options.into(),
@@ -92,17 +82,14 @@ impl Regex {
 
     /// True when the expression matches anywhere in `text`. Error 51156 when it takes too long.
     pub fn is_match(&self, text: &str) -> Result<bool> {
-        self.program.is_match(text.as_bytes()).map_err(match_failed)
+        let matched = self.program.find(text, 0, |_| ()).map_err(match_failed)?;
+        Ok(matched.is_some())
     }
 
     /// The first match at or after byte `start`: the whole match, then each group.
     pub fn captures_at(&self, text: &str, start: usize) -> Result<Option<Captures>> {
-        let mut locations = self.program.capture_locations();
-        let found = self
-            .program
-            .captures_read_at(&mut locations, text.as_bytes(), start)
-            .map_err(match_failed)?;
-        Ok(found.map(|_| (0..locations.len()).map(|i| locations.get(i)).collect()))
+        let groups = |groups: &mut Groups<'_>| groups.collect();
+        self.program.find(text, start, groups).map_err(match_failed)
     }
 
     /// The literal text that every match must start the string with, when the pattern says so plainly:
@@ -149,11 +136,14 @@ impl fmt::Debug for Regex {
     }
 }
 
-fn match_failed(e: pcre2::Error) -> Error {
-    Error::location(
-        MATCH_FAILED,
-        format!("error occurred while executing the regular expression: {e}"),
-    )
+fn match_failed(failure: Failure) -> Error {
+    match failure {
+        Failure::Reason(reason) => Error::location(
+            MATCH_FAILED,
+            format!("error occurred while executing the regular expression: {reason}"),
+        ),
+        Failure::Stopped(error) => error,
+    }
 }
 
 #[cfg(test)]
