@@ -195,6 +195,11 @@ impl From<Num> for ValueRef<'_> {
     }
 }
 
+/// A number that is a whole one in the range of `i64`; `None` for other numbers and other types.
+pub fn whole_number(value: ValueRef<'_>) -> Option<i64> {
+    Num::from_ref(value).and_then(Num::to_i64_exact)
+}
+
 /// The integer a double is exactly, if it is one that fits.
 pub fn f64_to_i64_exact(v: f64) -> Option<i64> {
     const TWO_63: f64 = 9_223_372_036_854_775_808.0;

@@ -262,7 +262,7 @@ fn strength(value: ValueRef<'_>) -> Result<Option<u8>> {
     }
     let whole = match value {
         ValueRef::Double(v) => Some(v as i64),
-        other => crate::matcher::whole_number(other),
+        other => nestor_model::number::whole_number(other),
     };
     match whole {
         Some(strength @ 1..=5) => Ok(Some(strength as u8)),

@@ -2,7 +2,7 @@
 
 use super::Expr;
 use crate::env::Scope;
-use nestor_model::number::Num;
+use nestor_model::number::whole_number;
 use nestor_model::{Error, ErrorCode, Result, ValueRef};
 
 /// The arguments of an operator that takes an object. `fields` are the names with the code that says
@@ -63,11 +63,6 @@ pub(crate) fn parse_optional(value: ValueRef<'_>, scope: &mut Scope) -> Result<E
         return Ok(Expr::ABSENT);
     }
     Expr::parse(value, scope)
-}
-
-/// A number that is a whole one in the range of `i64`; `None` for other numbers and other types.
-pub(crate) fn whole_number(value: ValueRef<'_>) -> Option<i64> {
-    Num::from_ref(value).and_then(Num::to_i64_exact)
 }
 
 /// A whole number in the range of `i32`.

@@ -3,7 +3,7 @@
 //! Bit 0 is the least significant. Numbers count as 64-bit two's complement, sign-extended without end;
 //! binary data is little-endian by bytes, zero-extended.
 
-use super::whole_number;
+use nestor_model::number::whole_number;
 use nestor_model::{BsonType, Error, Result, Value, ValueRef, bail};
 
 /// What must hold of the tested bits.

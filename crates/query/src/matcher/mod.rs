@@ -26,7 +26,6 @@ pub use parse::Context;
 pub use predicate::{InSet, ModTest};
 pub use types::TypeSet;
 
-pub(crate) use parse_field::whole_number;
 pub(crate) use path::{Leaves, walk};
 pub(crate) use types::TYPES;
 

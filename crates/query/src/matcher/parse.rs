@@ -172,7 +172,7 @@ pub(super) fn and(mut children: Vec<MatchExpr>) -> MatchExpr {
 }
 
 fn one(operator: &str, value: ValueRef<'_>) -> Result<()> {
-    if super::whole_number(value) != Some(1) {
+    if nestor_model::number::whole_number(value) != Some(1) {
         bail!(FailedToParse, "${operator} must be 1");
     }
     Ok(())

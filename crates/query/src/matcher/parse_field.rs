@@ -4,6 +4,7 @@ use super::parse::{Context, Parser, and};
 use super::predicate::truncated;
 use super::{BitOp, BitTest, CompareOp, InSet, MatchExpr, ModTest, Predicate, TypeSet};
 use crate::regex::Regex;
+use nestor_model::number::whole_number;
 use nestor_model::{DocRef, Path, Result, ValueRef, bail};
 
 /// Whether a document under a field is read as operators: its first name starts with `$` and it is no
@@ -21,15 +22,6 @@ fn is_dbref(doc: DocRef<'_>, incomplete: bool) -> bool {
         has_ref || has_id || has_db
     } else {
         has_ref && has_id
-    }
-}
-
-/// A number that is a whole one and fits 64 bits.
-pub(crate) fn whole_number(value: ValueRef<'_>) -> Option<i64> {
-    match value {
-        ValueRef::Double(v) => nestor_model::number::f64_to_i64_exact(v),
-        ValueRef::Decimal128(v) => v.to_i64_exact(),
-        other => truncated(other),
     }
 }
 

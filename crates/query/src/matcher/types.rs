@@ -1,6 +1,6 @@
 //! `$type` and the type keywords of `$jsonSchema`: sets of BSON types.
 
-use super::whole_number;
+use nestor_model::number::whole_number;
 use nestor_model::{BsonType, Error, Result, ValueRef, bail};
 
 /// Every type with a number and an alias, in the order of their numbers.

@@ -1,9 +1,10 @@
 //! Parsing `$jsonSchema`.
 
 use super::{Additional, Bound, Dependency, Items, Schema};
-use crate::matcher::{TypeSet, whole_number};
+use crate::matcher::TypeSet;
 use crate::regex::Regex;
 use crate::schema::eval::duplicate;
+use nestor_model::number::whole_number;
 use nestor_model::{ArrayRef, BsonType, DocRef, Error, Result, Str, ValueRef, bail};
 use std::collections::HashSet;
 

@@ -11,11 +11,12 @@ use super::string::check_size;
 use super::text::double_shortest;
 use crate::env::{Env, RESULT_BYTES_MAX, Scope, Val};
 use crate::expr::Expr;
-use crate::expr::args::{Named, error, whole_number};
+use crate::expr::args::{Named, error};
 use crate::expr::parse::{OpDef, parse_list};
 use crate::matcher::TYPES;
 use nestor_model::date::format_iso;
 use nestor_model::extjson;
+use nestor_model::number::whole_number;
 use nestor_model::{Binary, BsonType, Decimal128, Error, ErrorCode, ObjectId, Result, Value, ValueRef};
 
 pub(crate) const OPERATORS: &[OpDef] = &[

@@ -3,7 +3,8 @@
 //! Unlike a `$sort` stage these compare an array as a whole, and a path does not go through arrays.
 
 use crate::env::Env;
-use crate::expr::args::{error, whole_number};
+use crate::expr::args::error;
+use nestor_model::number::whole_number;
 use nestor_model::sort::sort_by;
 use nestor_model::{Path, Result, Value, ValueRef};
 use std::cmp::Ordering;

@@ -4,8 +4,9 @@ use super::unit::{Unit, add};
 use super::{instant, zone_of};
 use crate::env::{Env, Scope, Val};
 use crate::expr::Expr;
-use crate::expr::args::{Named, error, whole_number};
+use crate::expr::args::{Named, error};
 use crate::expr::parse::OpDef;
+use nestor_model::number::whole_number;
 use nestor_model::{Error, Result, ValueRef};
 
 pub(crate) const OPERATORS: &[OpDef] = &[

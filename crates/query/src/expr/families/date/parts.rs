@@ -76,7 +76,7 @@ fn from_parts<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         let name = FIELDS[i].0;
         // Milliseconds may be many; the others are 32-bit numbers.
         let number = if i == 9 {
-            crate::expr::args::whole_number(value.as_ref())
+            nestor_model::number::whole_number(value.as_ref())
         } else {
             whole_i32(value.as_ref()).map(i64::from)
         };

@@ -7,9 +7,10 @@ use super::zone::Zone;
 use super::{instant, zone_of};
 use crate::env::{Env, Scope, Val};
 use crate::expr::Expr;
-use crate::expr::args::{Named, error, whole_number};
+use crate::expr::args::{Named, error};
 use crate::expr::parse::OpDef;
 use nestor_model::date::{Civil, DAY_MS, days_from_civil};
+use nestor_model::number::whole_number;
 use nestor_model::{Result, ValueRef};
 
 pub(crate) const OPERATORS: &[OpDef] = &[OpDef::custom("$dateTrunc", parse_trunc)];
