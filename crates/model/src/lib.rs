@@ -26,9 +26,11 @@ pub mod order;
 pub mod path;
 pub mod raw;
 mod raw_write;
+mod shared;
 pub mod sort;
 pub mod statement;
 pub mod value;
+mod value_debug;
 
 pub use collection_options::CollectionOptions;
 pub use decimal::Decimal128;

@@ -2,11 +2,10 @@
 
 use crate::raw::{self, RawDoc, RawDocBuf, RawIter};
 use crate::raw_write::RawWriter;
+use crate::shared::{Measure, Shared};
 use crate::statement::{BYTES_PER_UNIT, effort, note};
 use crate::{Decimal128, ObjectId, Str, Timestamp};
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// BSON type numbers, as on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -437,97 +436,6 @@ impl<'a> ValueRef<'a> {
 
 fn str_weight(text: &Str) -> usize {
     if text.is_heap_allocated() { text.len() } else { 0 }
-}
-
-/// What is known of fields or items without going through them.
-#[derive(Clone, Copy)]
-struct Measure {
-    /// Bytes they take.
-    weight: usize,
-    /// Levels of documents and arrays there are at most, this one counted.
-    levels: usize,
-}
-
-impl Measure {
-    const LEVELS_BITS: u32 = 16;
-    const LEVELS_MAX: usize = (1 << Self::LEVELS_BITS) - 1;
-
-    fn of_raw(raw: RawDoc<'_>) -> Self {
-        Self {
-            weight: raw.len(),
-            levels: 1 + raw.len() / raw::LEVEL_BYTES,
-        }
-    }
-
-    /// Never 0.
-    fn packed(self) -> u64 {
-        let weight = (self.weight as u64).clamp(1, u64::MAX >> Self::LEVELS_BITS);
-        weight << Self::LEVELS_BITS | self.levels.min(Self::LEVELS_MAX) as u64
-    }
-
-    fn unpacked(packed: u64) -> Self {
-        Self {
-            weight: (packed >> Self::LEVELS_BITS) as usize,
-            levels: packed as usize & Self::LEVELS_MAX,
-        }
-    }
-}
-
-/// Fields or items that several values share, with their measure once somebody asked for it.
-#[derive(Debug)]
-struct Shared<T> {
-    inner: Vec<T>,
-    /// Packed; 0 when unknown.
-    measure: AtomicU64,
-}
-
-impl<T> Shared<T> {
-    fn new(inner: Vec<T>) -> Arc<Self> {
-        Arc::new(Self {
-            inner,
-            measure: AtomicU64::new(0),
-        })
-    }
-
-    /// `measured` gives that of one field or item.
-    fn measure(&self, measured: impl Fn(&T) -> Measure) -> Measure {
-        let known = self.measure.load(Ordering::Relaxed);
-        if known > 0 {
-            return Measure::unpacked(known);
-        }
-        note(self.inner.len() / 8);
-        let mut all = Measure {
-            weight: size_of::<Self>(),
-            levels: 0,
-        };
-        for one in self.inner.iter().map(measured) {
-            all.weight = all.weight.saturating_add(one.weight);
-            all.levels = all.levels.max(one.levels);
-        }
-        all.levels += 1;
-        self.measure.store(all.packed(), Ordering::Relaxed);
-        all
-    }
-
-    /// For changing.
-    fn make_mut(this: &mut Arc<Self>) -> &mut Vec<T>
-    where
-        T: Clone,
-    {
-        let shared = Arc::make_mut(this);
-        *shared.measure.get_mut() = 0;
-        &mut shared.inner
-    }
-}
-
-impl<T: Clone> Clone for Shared<T> {
-    fn clone(&self) -> Self {
-        note(self.inner.len() / 8);
-        Self {
-            inner: self.inner.clone(),
-            measure: AtomicU64::new(0),
-        }
-    }
 }
 
 /// An owned document: ordered fields, duplicate names possible when they came from raw bytes.
@@ -1029,69 +937,6 @@ macro_rules! doc {
         $(doc.push($name, $value);)*
         doc
     }};
-}
-
-impl fmt::Debug for ValueRef<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ValueRef::Missing => f.write_str("missing"),
-            ValueRef::Double(v) => write!(f, "{v:?}"),
-            ValueRef::String(v) => write!(f, "{v:?}"),
-            ValueRef::Document(v) => fmt::Debug::fmt(v, f),
-            ValueRef::Array(v) => f.debug_list().entries(v.iter()).finish(),
-            ValueRef::Binary { subtype, bytes } => {
-                write!(f, "BinData({subtype}, ")?;
-                bytes.iter().try_for_each(|b| write!(f, "{b:02x}"))?;
-                f.write_str(")")
-            }
-            ValueRef::Undefined => f.write_str("undefined"),
-            ValueRef::ObjectId(v) => fmt::Debug::fmt(v, f),
-            ValueRef::Bool(v) => write!(f, "{v}"),
-            ValueRef::DateTime(v) => write!(f, "Date({v})"),
-            ValueRef::Null => f.write_str("null"),
-            ValueRef::Regex { pattern, options } => write!(f, "/{pattern}/{options}"),
-            ValueRef::DbPointer { namespace, id } => write!(f, "DBPointer({namespace:?}, {id:?})"),
-            ValueRef::Code(v) => write!(f, "Code({v:?})"),
-            ValueRef::Symbol(v) => write!(f, "Symbol({v:?})"),
-            ValueRef::CodeWithScope { code, scope } => write!(f, "Code({code:?}, {scope:?})"),
-            ValueRef::Int32(v) => write!(f, "{v}"),
-            ValueRef::Timestamp(v) => write!(f, "Timestamp({}, {})", v.secs, v.inc),
-            ValueRef::Int64(v) => write!(f, "Long({v})"),
-            ValueRef::Decimal128(v) => write!(f, "Decimal({v:?})"),
-            ValueRef::MinKey => f.write_str("MinKey"),
-            ValueRef::MaxKey => f.write_str("MaxKey"),
-        }
-    }
-}
-
-impl fmt::Debug for DocRef<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
-    }
-}
-
-impl fmt::Debug for ArrayRef<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
-    }
-}
-
-impl fmt::Debug for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.as_ref(), f)
-    }
-}
-
-impl fmt::Debug for Document {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.as_ref(), f)
-    }
-}
-
-impl fmt::Debug for Array {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.as_ref(), f)
-    }
 }
 
 /// The empty document as a view.
