@@ -307,7 +307,10 @@ pub(crate) fn order_within(index: &IndexInfo, bounds: &IndexBounds, spec: &SortS
     let mut forward: Option<bool> = None;
     let mut at = 0;
     let parts = &index.parts;
-    let agrees = |at: usize| agrees(index, bounds, at, spec.collator());
+    let agrees = |at: usize| {
+        let list = bounds.parts.get(at);
+        list.is_some_and(|list| agrees(index.collation.as_ref(), list, spec.collator()))
+    };
     for wanted in spec.parts() {
         let SortBy::Path(path) = &wanted.by else {
             return None;

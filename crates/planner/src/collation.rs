@@ -12,8 +12,6 @@
 //! Source: manual, "Collation and Index Use", "Indexes, Collation"; SERVER-23093, SERVER-24621 for bounds and
 //! `min`/`max`.
 
-use crate::access::IndexBounds;
-use crate::catalog::IndexInfo;
 use crate::interval::{Interval, IntervalList, bracket_high, bracket_low};
 use nestor_model::{BsonType, Value};
 use nestor_query::collation::{self, Collator};
@@ -47,7 +45,8 @@ pub fn excludes_collatable(list: &IntervalList) -> bool {
     list.intersect(&collatable).is_empty()
 }
 
-/// Whether part `at` of a scan is in the order of a collation, and takes for equal what it does.
-pub fn agrees(index: &IndexInfo, bounds: &IndexBounds, at: usize, operation: Option<&Collator>) -> bool {
-    index.collation.as_ref() == operation || bounds.parts.get(at).is_some_and(excludes_collatable)
+/// Whether a part of an index of one collation, within these bounds, is in the order of another, and takes for equal what
+/// that does.
+pub fn agrees(index: Option<&Collator>, bounds: &IntervalList, operation: Option<&Collator>) -> bool {
+    index == operation || excludes_collatable(bounds)
 }

@@ -43,7 +43,7 @@ fn loose(access: IndexAccess, path: &Path, collation: Option<&Collator>, forward
         .iter()
         .position(|part| part.path == *path && part.kind != PartKind::Derived)?;
     let one_by_one = access.bounds.parts[..at].iter().all(|list| list.is_point());
-    if !one_by_one || !agrees(&access.index, &access.bounds, at, collation) {
+    if !one_by_one || !agrees(access.index.collation.as_ref(), &access.bounds.parts[at], collation) {
         return None;
     }
     Some(IndexScan {
