@@ -56,6 +56,10 @@ pub struct Context<'r> {
     pub statement_started: Cell<Instant>,
     /// It tried to write outside of transactions, whatever came of it.
     pub tried_write: Cell<bool>,
+    /// Some of what it tried was committed.
+    pub wrote: Cell<bool>,
+    /// A fail point wants the connection closed once the command has run.
+    pub cut: Cell<bool>,
     /// What the transaction's commit answered before, when this is a repetition of it.
     pub committed_before: Option<(Lsn, Timestamp)>,
 }
@@ -75,8 +79,12 @@ pub struct After {
     pub close: bool,
     /// Close the connection without a reply.
     pub hang_up: bool,
-    /// `writeConcernError` to add to the reply, with its labels in `errorLabels`.
+    /// `writeConcernError` to add to the reply. What stands there under `errorLabels` goes beside it.
     pub write_concern_error: Option<Document>,
+    /// A fail point asked for the error.
+    pub by_fail_point: bool,
+    /// The error's labels are those that a fail point was given, none included.
+    pub labels_given: bool,
     /// Time of the command's own last write; the service's newest time otherwise.
     pub operation_time: Option<Timestamp>,
     /// The command, if the profiler or the log may want it.
@@ -118,6 +126,8 @@ impl<'r> Context<'r> {
             figures: RefCell::default(),
             statement_started: Cell::new(started),
             tried_write: Cell::new(false),
+            wrote: Cell::new(false),
+            cut: Cell::new(false),
             committed_before: None,
         }
     }

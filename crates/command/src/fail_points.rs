@@ -1,11 +1,13 @@
 //! Fail points: faults that a test asks for with `configureFailPoint`.
 //!
 //! Source: driver specification "Transactions", section "Fail Point"; the specification tests use
-//! `failCommand`, `failGetMoreAfterCursorCheckout` and `onPrimaryTransactionalWrite`.
+//! `failCommand`, `failGetMoreAfterCursorCheckout` and `onPrimaryTransactionalWrite`; drivers' own suites also
+//! `maxTimeAlwaysTimeOut`.
 
 use crate::commands::replication::client_metadata::app_name;
 use crate::context::Context;
 use crate::dispatch::Flags;
+use crate::failures;
 use crate::gate::Verdict;
 use crate::request::Park;
 use nestor_model::value::DocRef;
@@ -15,9 +17,10 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The fail points there are.
-pub const NAMES: [&str; 3] = [
+pub const NAMES: [&str; 4] = [
     "failCommand",
     "failGetMoreAfterCursorCheckout",
+    "maxTimeAlwaysTimeOut",
     "onPrimaryTransactionalWrite",
 ];
 
@@ -56,10 +59,10 @@ pub struct FailPoints {
 pub struct Fault {
     /// Close the connection instead of answering.
     pub hang_up: bool,
-    /// Run the command first.
-    pub run: bool,
     /// Answer this error.
     pub error: Option<Error>,
+    /// The error's labels are these and not those that it has on its own account.
+    pub labels: Option<Vec<&'static str>>,
     /// Run the command and add this to its reply.
     pub write_concern_error: Option<Document>,
 }
@@ -108,16 +111,51 @@ impl FailPoints {
             context.conn.fault = Some(pending);
             return Ok(Verdict::Wait);
         }
+        // The command begins now: what it waits for on its own account is not shorter for the fault.
+        context.conn.parked = None;
         let fault = pending.fault;
-        if fault.hang_up && !fault.run {
+        if fault.hang_up {
             return Ok(Verdict::HangUp);
         }
         if let Some(error) = fault.error {
-            return Err(error);
+            context.after.by_fail_point = true;
+            context.after.labels_given = fault.labels.is_some();
+            return Err(fault.labels.into_iter().flatten().fold(error, Error::with_label));
         }
-        context.after.hang_up = fault.hang_up;
         context.after.write_concern_error = fault.write_concern_error;
         Ok(Verdict::Run)
+    }
+
+    /// Whether an operation that has a time limit is to exceed it.
+    pub fn times_out(&self) -> bool {
+        self.fires("maxTimeAlwaysTimeOut").is_some()
+    }
+
+    /// `onPrimaryTransactionalWrite`: fails the commit of a statement of a retryable write, or says that the connection is to
+    /// be closed after it.
+    pub fn on_retryable_write(&self) -> Result<bool> {
+        let Some(data) = self.fires("onPrimaryTransactionalWrite") else {
+            return Ok(false);
+        };
+        let code = data
+            .get("failBeforeCommitExceptionCode")
+            .and_then(crate::args::safe_i64);
+        if let Some(code) = code {
+            let code = ErrorCode::location(code.clamp(0, i32::MAX.into()) as i32);
+            return Err(Error::new(code, "onPrimaryTransactionalWrite fail point enabled"));
+        }
+        Ok(data.get("closeConnection").is_none_or(|value| value.truthy()))
+    }
+
+    /// The data of a fail point that is on and fires.
+    fn fires(&self, name: &'static str) -> Option<Document> {
+        let mut on = crate::lock(&self.on);
+        let point = on.get_mut(name)?;
+        if !point.fires() {
+            return None;
+        }
+        *crate::lock(&self.entered).entry(name).or_default() += 1;
+        Some(point.data.clone())
     }
 
     fn hit(&self, context: &Context<'_>) -> Result<Option<Pending>> {
@@ -126,15 +164,17 @@ impl FailPoints {
             let applies = match *name {
                 "failCommand" => fails_command(context, point.data.as_ref()),
                 "failGetMoreAfterCursorCheckout" => context.spec.name == "getMore",
-                _ => context.generic.txn_number.is_some() && context.spec.flags.has(Flags::RETRYABLE),
+                "maxTimeAlwaysTimeOut" => context.interrupt.deadline().is_some(),
+                // It is for commits, not for commands.
+                _ => false,
             };
             if !applies || !point.fires() {
                 continue;
             }
             *crate::lock(&self.entered).entry(name).or_default() += 1;
             return match *name {
-                "onPrimaryTransactionalWrite" => Ok(Some(transactional_fault(point.data.as_ref()))),
-                _ => fault(context, point.data.as_ref()).map(Some),
+                "maxTimeAlwaysTimeOut" => bail!(MaxTimeMSExpired, "operation exceeded time limit"),
+                _ => Ok(Some(fault(context, point.data.as_ref()))),
             };
         }
         Ok(None)
@@ -176,8 +216,13 @@ fn fails_command(context: &Context<'_>, data: DocRef<'_>) -> bool {
         return false;
     }
     if let Some(ValueRef::String(wanted)) = data.get("appName") {
-        let client = crate::lock(&context.conn.slot.client);
-        if client.as_ref().and_then(|client| app_name(client.as_ref())) != Some(wanted) {
+        let known = crate::lock(&context.conn.slot.client);
+        // The handshake says itself who comes.
+        let name = match (context.body.get("client"), &*known) {
+            (Some(ValueRef::Document(client)), _) if context.spec.flags.has(Flags::LEGACY) => app_name(client),
+            (_, client) => client.as_ref().and_then(|client| app_name(client.as_ref())),
+        };
+        if name != Some(wanted) {
             return false;
         }
     }
@@ -190,7 +235,7 @@ fn fails_command(context: &Context<'_>, data: DocRef<'_>) -> bool {
     true
 }
 
-fn fault(context: &Context<'_>, data: DocRef<'_>) -> Result<Pending> {
+fn fault(context: &Context<'_>, data: DocRef<'_>) -> Pending {
     let truthy = |name: &str| data.get(name).is_some_and(|value| value.truthy());
     let number = |name: &str| data.get(name).and_then(crate::args::safe_i64);
     let block_ms = if truthy("blockConnection") {
@@ -198,7 +243,7 @@ fn fault(context: &Context<'_>, data: DocRef<'_>) -> Result<Pending> {
     } else {
         0
     };
-    let mut error = number("errorCode").filter(|code| *code != 0).map(|code| {
+    let error = number("errorCode").filter(|code| *code != 0).map(|code| {
         let code = ErrorCode::location(code.clamp(0, i32::MAX.into()) as i32);
         Error::new(code, "Failing command via 'failCommand' failpoint")
     });
@@ -211,45 +256,23 @@ fn fault(context: &Context<'_>, data: DocRef<'_>) -> Result<Pending> {
         _ => None,
     };
     if let Some(doc) = &mut write_concern_error {
-        // Labels of a failed write concern travel beside it; Service::run puts them there.
-        let code = doc.as_ref().get("code").and_then(crate::args::safe_i64).unwrap_or(0) as i32;
-        let labels = labels.clone().unwrap_or_else(|| own_labels(context, code, true));
+        let code = doc.as_ref().get("code").and_then(crate::args::safe_i64).unwrap_or(0);
+        let code = ErrorCode::location(code.clamp(0, i32::MAX.into()) as i32);
+        let labels = labels
+            .clone()
+            .unwrap_or_else(|| failures::concern_labels(context, code));
         let labels: Vec<_> = labels.into_iter().map(Into::into).collect();
         if !labels.is_empty() {
             doc.push("errorLabels", labels);
         }
     }
-    error = error.map(|error| {
-        let labels = labels.unwrap_or_else(|| own_labels(context, error.code().number(), false));
-        labels.into_iter().fold(error, Error::with_label)
-    });
-    Ok(Pending {
+    Pending {
         until: Instant::now() + Duration::from_millis(u64::try_from(block_ms).unwrap_or(0)),
         fault: Fault {
             hang_up: truthy("closeConnection"),
-            run: false,
             error,
+            labels,
             write_concern_error,
-        },
-    })
-}
-
-/// `onPrimaryTransactionalWrite`: fails before the write with a code, or after it by hanging up.
-fn transactional_fault(data: DocRef<'_>) -> Pending {
-    let code = data
-        .get("failBeforeCommitExceptionCode")
-        .and_then(crate::args::safe_i64);
-    let hang_up = data.get("closeConnection").is_none_or(|value| value.truthy());
-    Pending {
-        until: Instant::now(),
-        fault: Fault {
-            hang_up,
-            run: code.is_none(),
-            error: code.map(|code| {
-                let code = ErrorCode::location(code.clamp(0, i32::MAX.into()) as i32);
-                Error::new(code, "onPrimaryTransactionalWrite fail point enabled")
-            }),
-            write_concern_error: None,
         },
     }
 }
@@ -269,41 +292,6 @@ const LABELS: [&str; 9] = [
 fn known_label(value: ValueRef<'_>) -> Option<&'static str> {
     let text = value.as_str()?;
     LABELS.into_iter().find(|label| *label == text)
-}
-
-/// The labels a server gives an error on its own account.
-fn own_labels(context: &Context<'_>, code: i32, of_write_concern: bool) -> Vec<&'static str> {
-    let generic = &context.generic;
-    let is_commit = matches!(context.spec.name, "commitTransaction" | "abortTransaction");
-    let mut labels = Vec::new();
-    if generic.txn_number.is_some() && (!generic.in_transaction || is_commit) && is_retryable(code) {
-        labels.push("RetryableWriteError");
-    }
-    // The outcome of a commit that failed for another reason than a conflict is not known.
-    let transient = matches!(code, 24 | 112 | 246 | 251 | 365) || (!is_commit && is_retryable(code));
-    if generic.in_transaction && !of_write_concern && transient {
-        labels.push("TransientTransactionError");
-    }
-    if context.spec.name == "getMore" && is_resumable(code) {
-        labels.push("ResumableChangeStreamError");
-    }
-    labels
-}
-
-/// Codes after which a retryable write is worth another try (specification "Retryable Writes").
-fn is_retryable(code: i32) -> bool {
-    matches!(
-        code,
-        6 | 7 | 89 | 91 | 134 | 189 | 262 | 9001 | 10107 | 11600 | 11602 | 13435 | 13436
-    )
-}
-
-/// Codes after which a change stream goes on (specification "Change Streams").
-fn is_resumable(code: i32) -> bool {
-    matches!(
-        code,
-        6 | 7 | 63 | 89 | 91 | 133 | 150 | 189 | 234 | 262 | 9001 | 10107 | 11600 | 11602 | 13388 | 13435 | 13436
-    )
 }
 
 /// Reads `mode`.

@@ -6,6 +6,7 @@ use crate::dispatch::Flags;
 use crate::fail_points::FailPoints;
 use crate::parameters::Param;
 use crate::request::Park;
+use crate::transaction;
 use nestor_exec::Interrupt;
 use nestor_exec::write::admission::Admission;
 use nestor_model::{Result, bail};
@@ -157,6 +158,21 @@ impl Gates {
         Ok(())
     }
 
+    /// To be called before a statement of a retryable write commits; true when the connection is to be closed after it.
+    ///
+    /// Errors: those that a fail point wants.
+    pub fn on_retryable_write(&self) -> Result<bool> {
+        match self.closed.load(Ordering::Acquire) & FAIL {
+            0 => Ok(false),
+            _ => self.fail_points.on_retryable_write(),
+        }
+    }
+
+    /// Whether a fail point has an operation exceed its time limit.
+    pub fn times_out(&self) -> bool {
+        self.closed.load(Ordering::Acquire) & FAIL != 0 && self.fail_points.times_out()
+    }
+
     /// To be called when fail points changed.
     pub fn fail_points_changed(&self) {
         self.set(FAIL, self.fail_points.any());
@@ -194,14 +210,43 @@ pub fn check(context: &mut Context<'_>) -> Result<Verdict> {
     if closed & FSYNC != 0 && is_write {
         // Whoever was killed meanwhile waits no longer.
         context.interrupt.check()?;
+        check_lock_wait(context)?;
         context.after.park = Some(Park {
-            until: Instant::now() + LOCK_POLL,
+            until: Instant::now() + lock_poll(context),
             on_commit: false,
         });
         context.after.waits_for_lock = true;
         return Ok(Verdict::Wait);
     }
     Ok(Verdict::Run)
+}
+
+/// When to look again.
+fn lock_poll(context: &Context<'_>) -> Duration {
+    let limit_ms = context.service.node.parameters.number(Param::TransactionLockMillis);
+    match u64::try_from(limit_ms) {
+        Ok(limit_ms) if context.generic.in_transaction => LOCK_POLL.min(Duration::from_millis(limit_ms.max(1))),
+        _ => LOCK_POLL,
+    }
+}
+
+/// Statements of a transaction wait for locks for `maxTransactionLockRequestTimeoutMillis`; -1 is as long as they may run.
+///
+/// Error: 24, which aborts the transaction.
+fn check_lock_wait(context: &Context<'_>) -> Result<()> {
+    if !context.generic.in_transaction || context.spec.flags.has(Flags::ENDS_TXN) {
+        return Ok(());
+    }
+    let limit_ms = context.service.node.parameters.number(Param::TransactionLockMillis);
+    let waited = context.conn.parked.map_or(Duration::ZERO, |since| since.elapsed());
+    if limit_ms >= 0 && waited.as_millis() >= limit_ms as u128 {
+        transaction::abort(context);
+        bail!(
+            LockTimeout,
+            "Unable to acquire lock within a max lock request timeout of '{limit_ms}ms' milliseconds"
+        );
+    }
+    Ok(())
 }
 
 /// Commands by which drivers connect, before they can know what is required, are excepted.

@@ -20,6 +20,7 @@ pub mod counters;
 pub mod cursors;
 pub mod dispatch;
 pub mod fail_points;
+pub mod failures;
 pub mod figures;
 pub mod gate;
 pub mod generic;

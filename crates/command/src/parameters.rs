@@ -114,7 +114,7 @@ parameters! {
     /// Debug level of the log.
     LogLevel "logLevel" RuntimeAndStartup Kind::Computed;
     /// Commands wait this long for locks within a transaction, in milliseconds.
-    TransactionLockMillis "maxTransactionLockRequestTimeoutMillis" Never
+    TransactionLockMillis "maxTransactionLockRequestTimeoutMillis" RuntimeAndStartup
         Kind::Number(5, -1, i64::MAX);
     /// Seconds between entries that keep the oplog moving: this server writes none.
     PeriodicNoopIntervalSecs "periodicNoopIntervalSecs" Never Kind::Number(10, 10, 10);
@@ -125,7 +125,7 @@ parameters! {
     /// Which nodes a router keeps connections to: there is no router.
     ReplicaSetMatching "ShardingTaskExecutorPoolReplicaSetMatching" Never Kind::Computed;
     /// Transactions end after this many seconds.
-    TransactionLifetimeSeconds "transactionLifetimeLimitSeconds" Never
+    TransactionLifetimeSeconds "transactionLifetimeLimitSeconds" RuntimeAndStartup
         Kind::Number(60, 1, i64::MAX);
     /// Expired documents are deleted.
     TtlMonitorEnabled "ttlMonitorEnabled" RuntimeAndStartup Kind::Switch(true);

@@ -28,8 +28,8 @@ pub fn is_state_change(code: ErrorCode) -> bool {
     matches!(code.number(), 91 | 189 | 10058 | 10107 | 11600 | 11602 | 13435 | 13436)
 }
 
-/// Appends a `writeConcernError` that a fail point asked for; its labels stand beside it.
-pub fn write_write_concern_error(writer: &mut RawWriter, error: &Document) {
+/// Appends a `writeConcernError`, without its labels.
+pub fn write_concern_error(writer: &mut RawWriter, error: &Document) {
     writer.begin_document("writeConcernError");
     for (name, value) in error.iter() {
         if name != "errorLabels" {
@@ -37,6 +37,10 @@ pub fn write_write_concern_error(writer: &mut RawWriter, error: &Document) {
         }
     }
     writer.end();
+}
+
+/// Appends the labels of a `writeConcernError`: they stand beside it.
+pub fn write_concern_labels(writer: &mut RawWriter, error: &Document) {
     if let Some(labels) = error.get("errorLabels") {
         writer.append("errorLabels", labels);
     }

@@ -11,6 +11,7 @@ use crate::connection::{Connection, Slot, Waits};
 use crate::context::{After, Context};
 use crate::cursors::Cursors;
 use crate::dispatch::{self, Flags};
+use crate::failures;
 use crate::gate::{self, Verdict};
 use crate::generic::Generic;
 use crate::history;
@@ -268,7 +269,8 @@ impl Service {
         let reply = match &result {
             Ok(()) => {
                 if let Some(error) = &after.write_concern_error {
-                    reply::write_write_concern_error(&mut writer, error);
+                    reply::write_concern_error(&mut writer, error);
+                    reply::write_concern_labels(&mut writer, error);
                 }
                 reply::finish(&mut writer, replica_set.then_some(time));
                 writer.finish()
@@ -277,7 +279,11 @@ impl Service {
                 self.node.counters.asserts.user.add(1);
                 let mut writer = RawWriter::onto(writer.abandon());
                 reply::write_error(&mut writer, error);
-                if replica_set && reply::is_state_change(error.code()) {
+                if let Some(error) = &after.write_concern_error {
+                    reply::write_concern_error(&mut writer, error);
+                }
+                // A fail point changes nothing: with the present version drivers would take the error for an old one.
+                if replica_set && reply::is_state_change(error.code()) && !after.by_fail_point {
                     hello::write_topology_version(&mut writer, self.node.process_id);
                 }
                 reply::write_times(&mut writer, replica_set.then_some(time));
@@ -411,7 +417,17 @@ impl Service {
             });
             if result.is_err() && (context.tried_write.get() || spec.flags.has(Flags::ENDS_TXN)) {
                 context.await_what_is_seen();
+                context.note_concern_error();
             }
+            let result = result.map_err(|error| match context.after.labels_given {
+                true => error,
+                false => {
+                    let concern_failed = context.after.write_concern_error.is_some();
+                    let labels = failures::labels(&context, error.code(), concern_failed);
+                    labels.into_iter().fold(error, nestor_model::Error::with_label)
+                }
+            });
+            context.after.hang_up |= context.cut.get();
             let took = started.elapsed();
             self.count_usage(&context, took, result.is_ok());
             let metrics = &self.node.counters.metrics;

@@ -16,14 +16,14 @@ impl Service {
         let ns = Namespace::new("local", "startup_log");
         let document = self.start_document().to_raw();
         let op = OpContext::new(crate::clock::now_ms(), self.last_time(), 0);
-        with_retry(&Interrupt::default(), || {
+        with_retry(&Interrupt::default(), |obstacle| {
             let mut ws = self.engine.begin();
             // Whoever dropped it does not want it.
             let Some(collection) = ws.catalog().get(&ns).cloned() else {
                 return Ok(());
             };
             Writer::new(&mut ws, collection, &op, None)?.insert(document.clone(), None)?;
-            self.engine.commit(ws)?;
+            obstacle.commit(&self.engine, ws)?;
             Ok(())
         })
     }

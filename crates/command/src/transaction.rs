@@ -2,13 +2,13 @@
 //!
 //! A transaction reads the state at its start with its own writes on top, and commits all or nothing.
 //! Between its commands it lies in its session; while one of them runs, in that command's [`Context`]. Any
-//! error aborts it. Each statement reserves the keys it wrote, so a conflict comes out at once; the error then has the label
-//! `TransientTransactionError`, on which drivers run the whole transaction again.
+//! error aborts it ([`crate::failures`]). Each statement reserves the keys it wrote, so a conflict comes out at once.
 //!
 //! Its writes make one oplog entry, `applyOps`, at commit.
 
 use crate::Context;
 use crate::generic::{Generic, Lsid};
+use crate::parameters::Param;
 use crate::sessions::Session;
 use crate::transaction_counts::{Committed, Facts, Tally, TransactionCounts};
 use nestor_exec::write::oplog::Origin;
@@ -18,9 +18,6 @@ use std::cell::{Ref, RefCell};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-
-/// How long a transaction may stay open (`transactionLifetimeLimitSeconds`).
-pub const LIFETIME_MAX: Duration = Duration::from_secs(60);
 
 /// An open transaction.
 pub struct Transaction {
@@ -86,21 +83,6 @@ impl ReadView<'_> {
     }
 }
 
-/// Errors after which running the whole transaction again may succeed.
-pub fn is_transient(code: ErrorCode) -> bool {
-    matches!(
-        code,
-        ErrorCode::WriteConflict
-            | ErrorCode::LockTimeout
-            | ErrorCode::NoSuchTransaction
-            | ErrorCode::SnapshotUnavailable
-            | ErrorCode::SnapshotTooOld
-            | ErrorCode::PreparedTransactionInProgress
-            | ErrorCode::InterruptedDueToReplStateChange
-            | ErrorCode::NotWritablePrimary
-    )
-}
-
 fn no_such(session: &Session, number: i64) -> Error {
     Error::new(
         ErrorCode::NoSuchTransaction,
@@ -126,6 +108,7 @@ impl Session {
         generic: &Generic<'_>,
         engine: &Engine,
         counts: &Arc<TransactionCounts>,
+        lifetime: Duration,
     ) -> Result<Box<Transaction>> {
         let number = generic.txn_number.unwrap_or(-1);
         self.check_number(lsid, number)?;
@@ -152,6 +135,7 @@ impl Session {
                 read_time: snapshot.optime(),
                 started: Instant::now(),
                 started_ms: crate::clock::now_ms(),
+                lifetime,
                 active_micros: AtomicU64::new(0),
             };
             return Ok(Box::new(Transaction {
@@ -192,7 +176,7 @@ impl Session {
     /// Aborts the open transaction when it has been open for too long.
     pub fn expire(&mut self) {
         if let State::Open(Some(txn)) = &self.txn {
-            if txn.tally.facts().started.elapsed() > LIFETIME_MAX {
+            if txn.tally.facts().is_too_old() {
                 self.txn = State::Aborted;
             }
         }
@@ -238,20 +222,26 @@ pub fn run(context: &mut Context<'_>, writer: &mut RawWriter) -> Result<()> {
         bail!(InvalidOptions, "a transaction needs a session and a transaction number");
     };
     let state = context.service.sessions.touch_with_history(lsid, &context.interrupt)?;
+    let lifetime_secs = context
+        .service
+        .node
+        .parameters
+        .number(Param::TransactionLifetimeSeconds);
+    let lifetime = Duration::from_secs(u64::try_from(lifetime_secs).unwrap_or(u64::MAX));
     let mut session = crate::lock(&state);
     let is_commit = context.spec.name == "commitTransaction";
     let mut active = None;
     match &session.txn {
         State::Committed(last) if is_commit && session.txn_number == Some(number) => context.committed_before = *last,
         _ => {
-            let txn = session
-                .take_transaction(
-                    lsid,
-                    &context.generic,
-                    &context.service.engine,
-                    &context.service.node.transactions,
-                )
-                .map_err(label)?;
+            let txn = session.take_transaction(
+                lsid,
+                &context.generic,
+                &context.service.engine,
+                &context.service.node.transactions,
+                lifetime,
+            )?;
+            context.interrupt.limit_lifetime(txn.tally.facts().end());
             active = Some(txn.tally.activate());
             crate::lock(&context.conn.slot.operation).transaction = Some(txn.tally.facts().clone());
             context.txn_operations = Some(txn.operations.clone());
@@ -277,15 +267,21 @@ pub fn run(context: &mut Context<'_>, writer: &mut RawWriter) -> Result<()> {
     if !matches!(session.txn, State::Open(_)) {
         context.service.cursors.kill_transaction(lsid, number);
     }
-    result.map_err(label)
+    result
 }
 
-/// Adds the label that makes drivers run the transaction again.
-fn label(error: Error) -> Error {
-    if is_transient(error.code()) {
-        error.with_label("TransientTransactionError")
-    } else {
-        error
+/// Aborts the open transaction that a command belongs to, which does not run.
+pub fn abort(context: &Context<'_>) {
+    let (Some(lsid), Some(number)) = (context.generic.lsid, context.generic.txn_number) else {
+        return;
+    };
+    let Ok(state) = context.service.sessions.touch_with_history(lsid, &context.interrupt) else {
+        return;
+    };
+    let mut session = crate::lock(&state);
+    if session.txn_number == Some(number) && matches!(session.txn, State::Open(_)) {
+        session.txn = State::Aborted;
+        context.service.cursors.kill_transaction(lsid, number);
     }
 }
 

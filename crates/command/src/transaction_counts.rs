@@ -125,17 +125,31 @@ pub struct Facts {
     pub started: Instant,
     /// The same in milliseconds since the Unix epoch.
     pub started_ms: i64,
+    /// How long it may stay open (`transactionLifetimeLimitSeconds` when it was started).
+    pub lifetime: Duration,
     /// For how long commands that are done were at work on it.
     pub active_micros: AtomicU64,
 }
 
 impl Facts {
+    /// When it has to be over; `None` when that is beyond all times.
+    pub fn end(&self) -> Option<Instant> {
+        self.started.checked_add(self.lifetime)
+    }
+
+    /// It has been open for too long.
+    pub fn is_too_old(&self) -> bool {
+        self.started.elapsed() > self.lifetime
+    }
+
     /// `transaction` of `currentOp`; `running` is for how long a command has been at work on it.
-    pub fn document(&self, running: Duration, lifetime_max: Duration) -> Document {
+    pub fn document(&self, running: Duration) -> Document {
         let open = micros(self.started.elapsed());
         let active = (self.active_micros.load(Relaxed) + micros(running)).min(open);
         let as_long = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        let expiry_ms = self.started_ms.saturating_add(lifetime_max.as_millis() as i64);
+        let expiry_ms = self
+            .started_ms
+            .saturating_add(i64::try_from(self.lifetime.as_millis()).unwrap_or(i64::MAX));
         doc! {
             "parameters": doc! {
                 "txnNumber": self.number,
@@ -167,6 +181,7 @@ mod tests {
             read_time: Timestamp::default(),
             started: Instant::now(),
             started_ms: 0,
+            lifetime: Duration::from_secs(60),
             active_micros: AtomicU64::new(0),
         };
         Tally::new(counts.clone(), facts)

@@ -77,9 +77,13 @@ impl Service {
 
     fn delete_expired(&self, conn: &mut Connection, ns: &Namespace, filter: Document) -> i64 {
         let statement = doc! { "q": filter, "limit": 0 };
+        // A document that an open transaction has written is waited for, and it is the same thread that ends transactions
+        // which are open for too long.
+        let sleep_secs = self.node.parameters.number(Param::TtlMonitorSleepSecs);
         let command = doc! {
             "delete": ns.coll.clone(),
             "deletes": vec![Value::from(statement)],
+            "maxTimeMS": sleep_secs.saturating_mul(1000).clamp(1, i64::from(i32::MAX)),
             "$db": ns.db.clone(),
         };
         let outcome = self.run(conn, Request::new(command.to_raw().as_raw()));

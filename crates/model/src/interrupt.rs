@@ -39,18 +39,29 @@ impl KillSwitch {
 pub struct Interrupt {
     kill: Arc<KillSwitch>,
     deadline: Option<Instant>,
+    /// End of the transaction that the operation belongs to.
+    lifetime: Option<Instant>,
 }
 
 impl Interrupt {
     /// Stops when `kill` says so or after `deadline` (`maxTimeMS`).
     pub fn new(kill: Arc<KillSwitch>, deadline: Option<Instant>) -> Self {
-        Self { kill, deadline }
+        Self {
+            kill,
+            deadline,
+            lifetime: None,
+        }
     }
 
     /// The operation goes on when the client that wants the result has gone: for whatever has effects. Holds for
     /// everyone who looks at the same switch, until it is reset.
     pub fn outlive_client(&self) {
         self.kill.outlives_client.store(true, Ordering::Relaxed);
+    }
+
+    /// Stops after `end` too, with the error of a transaction that has been open for too long.
+    pub fn limit_lifetime(&mut self, end: Option<Instant>) {
+        self.lifetime = end;
     }
 
     /// An error when it is time to stop. Costs an atomic load and, with a deadline, a look at the clock:
@@ -69,6 +80,12 @@ impl Interrupt {
             // Others that check the same switch stop too.
             self.kill.kill(ErrorCode::ClientDisconnect);
             return Err(Error::new(ErrorCode::ClientDisconnect, "operation was interrupted"));
+        }
+        if self.lifetime.is_some_and(|end| Instant::now() >= end) {
+            return Err(Error::new(
+                ErrorCode::TransactionExceededLifetimeLimitSeconds,
+                "operation was interrupted because the transaction exceeded the configured 'transactionLifetimeLimitSeconds'",
+            ));
         }
         match self.deadline {
             Some(deadline) if Instant::now() >= deadline => {

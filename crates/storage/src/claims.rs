@@ -2,12 +2,15 @@
 //!
 //! A single statement finds conflicts when it commits. A transaction stays open, and whoever writes one of its keys
 //! meanwhile has to hear of it at once rather than make the transaction fail at its end: so a transaction claims its
-//! keys, and another commit or transaction that writes a claimed key gets a write conflict.
+//! keys, and another commit or transaction that writes a claimed key gets a write conflict with a [`Reservation`], by
+//! which it can wait for that transaction's end.
 
 use crate::{Bytes, TreeId};
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 /// All claims of an engine.
 #[derive(Default)]
@@ -15,6 +18,8 @@ pub(crate) struct Claims {
     /// How many there are: commits look no further while there are none.
     count: AtomicUsize,
     owners: Mutex<HashMap<(TreeId, Bytes), u64>>,
+    /// Some were given up.
+    released: Condvar,
     next_owner: AtomicU64,
 }
 
@@ -37,29 +42,66 @@ impl Claims {
         }
     }
 
-    /// Whether another than `own` has claimed one of `keys`. The caller holds the sequencer's lock.
+    /// The first of `keys` that another than `own` has claimed. The caller holds the sequencer's lock.
     pub(crate) fn conflict<'a>(
-        &self,
+        self: &Arc<Self>,
         own: Option<&Claim>,
         mut keys: impl Iterator<Item = (TreeId, &'a Bytes)>,
-    ) -> bool {
+    ) -> Option<Reservation> {
         if self.count.load(Ordering::Acquire) == 0 {
-            return false;
+            return None;
         }
-        let owners = self.owners.lock().expect("no holder of the lock panics");
+        let owners = self.lock();
         let own = own.map(|claim| claim.owner);
-        keys.any(|(tree, key)| {
-            owners
-                .get(&(tree, key.clone()))
-                .is_some_and(|owner| Some(*owner) != own)
+        keys.find_map(|(tree, key)| {
+            let key = (tree, key.clone());
+            let owner = *owners.get(&key)?;
+            (Some(owner) != own).then(|| Reservation {
+                claims: self.clone(),
+                key,
+                owner,
+            })
         })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(TreeId, Bytes), u64>> {
+        self.owners.lock().expect("no holder of the lock panics")
+    }
+}
+
+/// A key that an open transaction has written.
+#[derive(Clone)]
+pub struct Reservation {
+    claims: Arc<Claims>,
+    key: (TreeId, Bytes),
+    owner: u64,
+}
+
+impl Reservation {
+    /// Waits until the transaction has ended, for at most `timeout`; false when it has not.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        let held = |owners: &mut HashMap<_, u64>| owners.get(&self.key) == Some(&self.owner);
+        let waited = self
+            .claims
+            .released
+            .wait_timeout_while(self.claims.lock(), timeout, held);
+        !waited.expect("no holder of the lock panics").1.timed_out()
+    }
+}
+
+impl fmt::Debug for Reservation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reservation")
+            .field("key", &self.key)
+            .field("owner", &self.owner)
+            .finish_non_exhaustive()
     }
 }
 
 impl Claim {
     /// Claims the keys written since the last time. The caller holds the sequencer's lock and has checked them.
     pub(crate) fn take(&mut self) {
-        let mut owners = self.claims.owners.lock().expect("no holder of the lock panics");
+        let mut owners = self.claims.lock();
         for key in self.fresh.drain(..) {
             if owners.insert(key.clone(), self.owner).is_none() {
                 self.keys.push(key);
@@ -74,10 +116,12 @@ impl Drop for Claim {
         if self.keys.is_empty() {
             return;
         }
-        let mut owners = self.claims.owners.lock().expect("no holder of the lock panics");
+        let mut owners = self.claims.lock();
         for key in &self.keys {
             owners.remove(key);
         }
         self.claims.count.store(owners.len(), Ordering::Release);
+        drop(owners);
+        self.claims.released.notify_all();
     }
 }

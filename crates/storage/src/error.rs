@@ -1,6 +1,7 @@
 //! What can go wrong in the store.
 
 use crate::base::BaseError;
+use crate::claims::Reservation;
 use nestor_model::{Error, ErrorCode};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,10 @@ pub enum StorageError {
     /// written; trying again on a fresh snapshot may succeed.
     #[error("write conflict: another operation changed the same document, index key or catalog entry")]
     WriteConflict,
+    /// As [`StorageError::WriteConflict`], with an open transaction that has written the key: trying again has no prospect
+    /// before that transaction ends.
+    #[error("write conflict: an open transaction changed the same document or index key")]
+    Reserved(Box<Reservation>),
     /// No space left for the journal or the base. Nothing of the commit was kept; later ones succeed once there is space.
     #[error("no space left on device while writing {}", file.display())]
     OutOfDiskSpace {
@@ -110,7 +115,7 @@ impl StorageError {
     /// MongoDB's code.
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::WriteConflict => ErrorCode::WriteConflict,
+            Self::WriteConflict | Self::Reserved(_) => ErrorCode::WriteConflict,
             Self::OutOfDiskSpace { .. } => ErrorCode::OutOfDiskSpace,
             Self::Io { operation, kind, .. } => match (operation, kind) {
                 (_, io::ErrorKind::StorageFull) => ErrorCode::OutOfDiskSpace,

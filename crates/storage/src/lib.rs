@@ -60,6 +60,7 @@ pub mod write_set;
 
 pub use bytes::Bytes;
 pub use catalog::{Catalog, Collection, Database, Derive, Index};
+pub use claims::Reservation;
 pub use cursor::Cursor;
 pub use engine::{BaseHold, Engine, EngineOptions, EngineStats, Room, Subscription};
 pub use error::{Result, StorageError};

@@ -114,8 +114,11 @@ impl Sequencer {
         let seen = ws.snapshot.state.seq;
         let Some(claim) = &mut ws.claim else { return Ok(()) };
         let keys = || claim.fresh.iter().map(|(tree, key)| (*tree, key));
-        if self.written_after(seen, keys) || self.claims.conflict(Some(claim), keys()) {
+        if self.written_after(seen, keys) {
             return Err(StorageError::WriteConflict);
+        }
+        if let Some(reservation) = self.claims.conflict(Some(claim), keys()) {
+            return Err(StorageError::Reserved(Box::new(reservation)));
         }
         claim.take();
         Ok(())
@@ -198,8 +201,8 @@ impl Sequencer {
             ws.kept_trees()
                 .flat_map(|(tree, map)| map.keys().map(move |key| (tree, key)))
         };
-        if self.claims.conflict(ws.claim.as_ref(), written()) {
-            return conflict;
+        if let Some(reservation) = self.claims.conflict(ws.claim.as_ref(), written()) {
+            return Err(StorageError::Reserved(Box::new(reservation)));
         }
         let seen = ws.snapshot.state.seq;
         if seen == group.seq {

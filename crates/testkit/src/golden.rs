@@ -15,16 +15,23 @@
 //! batches together; else the reply without `ok` and times, `ok` if nothing is left; or
 //! `error CodeName(code): message` and, before the message, what else the error carries. Of an explain the plans stand there, a line
 //! for each stage, inputs below and indented, then what was counted, without times and sizes in
-//! memory. A line `only PATH PATH` after the command picks parts of the reply, with paths through arrays as in a
-//! filter, one line each. `access` in place of `run` asks what a command would read and write, and which rights that needs,
-//! without running it. An empty line ends a block. With
+//! memory. `access` in place of `run` asks what a command would read and write, and which rights that needs,
+//! without running it.
+//!
+//! `as NAME run` sends a command on a connection and in a session of that name. `as NAME txn` sends it in that session's
+//! transaction, and starts one if there is none; `commitTransaction` and `abortTransaction` end it, also when it is
+//! gone already.
+//!
+//! A line `only PATH PATH` after the command picks parts of the reply, with paths through arrays as in a
+//! filter, one line each. An empty line ends a block. With
 //! `NESTOR_BLESS=1` in the environment the answers are written into the file instead of compared.
 
 use crate::shell;
 use nestor_command::operation::access::{Privilege, Resource};
 use nestor_command::{Connection, Request, Service, ServiceOptions};
-use nestor_model::{Array, DocRef, Document, ErrorCode, Namespace, RawDoc, Value, ValueRef, doc};
+use nestor_model::{Array, Binary, DocRef, Document, ErrorCode, Namespace, RawDoc, Value, ValueRef, doc};
 use nestor_storage::{Engine, EngineOptions};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -65,8 +72,8 @@ pub fn answer(text: &str) -> Result<String, String> {
                 }
             }
             database.seed(collection.trim(), docs)?;
-        } else if let Some(command) = line.strip_prefix("run ").or(line.strip_prefix("access ")) {
-            let is_run = line.starts_with("run ");
+        } else if let Some((who, command)) = sender(line) {
+            let is_run = !line.starts_with("access ");
             let mut command = command.to_owned();
             let mut only: Vec<&str> = Vec::new();
             while let Some(line) = lines.next_if(|l| !l.trim().is_empty() && *l != "----") {
@@ -79,6 +86,7 @@ pub fn answer(text: &str) -> Result<String, String> {
             // The old answer gives way to the new one.
             while lines.next_if(|l| !l.trim().is_empty()).is_some() {}
             let command = shell::document(&command).map_err(|e| format!("{command}: {e}"))?;
+            let command = database.choose(who, command);
             out.push_str("----\n");
             if !is_run {
                 out.push_str(&database.access(&command));
@@ -88,16 +96,36 @@ pub fn answer(text: &str) -> Result<String, String> {
                 out.push_str(&database.show_parts(&command, &only));
             }
         } else if !line.trim().is_empty() && !line.starts_with('#') {
-            return Err(format!("a block starts with #, seed, run or access: {line}"));
+            return Err(format!("a block starts with #, seed, run, access or as: {line}"));
         }
     }
     Ok(out)
 }
 
+/// Who sends a command.
+#[derive(Clone, Copy)]
+struct Sender<'t> {
+    name: &'t str,
+    in_transaction: bool,
+}
+
+/// Takes a line apart that begins a command.
+fn sender(line: &str) -> Option<(Option<Sender<'_>>, &str)> {
+    if let Some(command) = line.strip_prefix("run ").or(line.strip_prefix("access ")) {
+        return Some((None, command));
+    }
+    let (name, rest) = line.strip_prefix("as ")?.split_once(' ')?;
+    let (command, in_transaction) = match rest.strip_prefix("txn ") {
+        Some(command) => (command, true),
+        None => (rest.strip_prefix("run ")?, false),
+    };
+    Some((Some(Sender { name, in_transaction }), command))
+}
+
 fn first_difference(expected: &str, actual: &str) -> String {
     let mut command = "";
     for (number, (want, got)) in expected.lines().zip(actual.lines()).enumerate() {
-        if want.starts_with("run ") || want.starts_with("seed ") {
+        if ["run ", "seed ", "as "].iter().any(|start| want.starts_with(start)) {
             command = want;
         }
         if want != got {
@@ -113,7 +141,19 @@ fn first_difference(expected: &str, actual: &str) -> String {
 
 struct Database {
     service: Service,
+    /// The connection of commands that nobody in particular sends.
     connection: Connection,
+    /// The sessions by name.
+    sessions: BTreeMap<String, Session>,
+    /// Who sends the next commands.
+    current: Option<String>,
+}
+
+struct Session {
+    connection: Connection,
+    lsid: Value,
+    txn_number: i64,
+    in_transaction: bool,
 }
 
 impl Database {
@@ -121,17 +161,55 @@ impl Database {
         let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
         let service = Service::new(ServiceOptions::default(), engine);
         let connection = Connection::new(&service, "golden");
-        Self { service, connection }
+        Self {
+            service,
+            connection,
+            sessions: BTreeMap::new(),
+            current: None,
+        }
+    }
+
+    /// Makes `sender` the one who sends the next commands, and the command one of its session or transaction.
+    fn choose(&mut self, sender: Option<Sender<'_>>, mut command: Document) -> Document {
+        self.current = sender.map(|sender| sender.name.to_owned());
+        let Some(sender) = sender else { return command };
+        let number = self.sessions.len() as u8 + 1;
+        let session = self.sessions.entry(sender.name.to_owned()).or_insert_with(|| Session {
+            connection: Connection::new(&self.service, "golden"),
+            lsid: Value::Document(doc! { "id": Binary { subtype: 4, bytes: [number; 16].as_slice().into() } }),
+            txn_number: 0,
+            in_transaction: false,
+        });
+        command.push("lsid", session.lsid.clone());
+        if !sender.in_transaction {
+            return command;
+        }
+        let ends =
+            ["commitTransaction", "abortTransaction"].contains(&command.iter().next().map_or("", |(name, _)| name));
+        if !ends && !session.in_transaction {
+            session.txn_number += 1;
+            command.push("startTransaction", true);
+        }
+        session.in_transaction = !ends;
+        command.push("txnNumber", session.txn_number);
+        command.push("autocommit", false);
+        if ends {
+            command.push("$db", "admin");
+        }
+        command
     }
 
     fn command(&mut self, command: &Document) -> Document {
         let raw = in_database(command).to_raw();
-        let outcome = self.service.run(&mut self.connection, Request::new(raw.as_raw()));
+        let session = self.current.as_ref().and_then(|name| self.sessions.get_mut(name));
+        let connection = session.map_or(&mut self.connection, |session| &mut session.connection);
+        let outcome = self.service.run(connection, Request::new(raw.as_raw()));
         let reply = RawDoc::validate(&outcome.reply).expect("a reply is BSON");
         Document::from(reply.to_buf())
     }
 
     fn seed(&mut self, collection: &str, docs: Vec<Value>) -> Result<(), String> {
+        self.current = None;
         self.command(&doc! { "drop": collection });
         if docs.is_empty() {
             return Ok(());

@@ -29,11 +29,11 @@ pub fn prepare(service: &Service, db: &str, interrupt: &Interrupt) -> Result<()>
         return Ok(());
     }
     let uuid = service.new_uuid();
-    with_retry(interrupt, || {
+    with_retry(interrupt, |obstacle| {
         let _admitted = service.node.gates.admission.enter(interrupt)?;
         let mut ws = service.engine.begin();
         open(&mut ws, &ns, uuid)?;
-        service.engine.commit(ws)?;
+        obstacle.commit(&service.engine, ws)?;
         Ok(())
     })
 }
@@ -55,14 +55,14 @@ pub fn insert(service: &Service, db: &str, doc: &Document) -> Result<()> {
     let uuid = service.new_uuid();
     let doc: RawDocBuf = doc.to_raw();
     let op = OpContext::new(crate::clock::now_ms(), service.last_time(), 0);
-    with_retry(&Interrupt::default(), || {
+    with_retry(&Interrupt::default(), |obstacle| {
         let Some(_admitted) = service.node.gates.admission.try_enter() else {
             return Ok(());
         };
         let mut ws = service.engine.begin();
         let collection = open(&mut ws, &ns, uuid)?;
         Writer::new(&mut ws, collection, &op, None)?.insert(doc.clone(), None)?;
-        service.engine.commit(ws)?;
+        obstacle.commit(&service.engine, ws)?;
         Ok(())
     })
 }

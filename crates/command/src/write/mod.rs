@@ -76,19 +76,6 @@ impl Written {
     }
 }
 
-/// Errors that end the command, not one statement.
-pub fn is_fatal(error: &Error) -> bool {
-    matches!(
-        error.code(),
-        ErrorCode::Interrupted
-            | ErrorCode::MaxTimeMSExpired
-            | ErrorCode::CursorKilled
-            | ErrorCode::ClientDisconnect
-            | ErrorCode::InterruptedAtShutdown
-            | ErrorCode::ShutdownInProgress
-    )
-}
-
 impl Context<'_> {
     /// Who writes, for the oplog; `None` for databases whose writes are not logged.
     pub fn origin(&self, db: &str) -> Option<Origin> {
@@ -133,7 +120,7 @@ impl Context<'_> {
             (figures.keys_inserted, figures.keys_deleted)
         };
         let mut attempts = 0;
-        with_retry(&self.interrupt, || {
+        with_retry(&self.interrupt, |obstacle| {
             if attempts > 0 {
                 // What the attempt before would have changed does not count.
                 let mut figures = self.figures.borrow_mut();
@@ -145,7 +132,11 @@ impl Context<'_> {
             let mut ws = engine.begin();
             let out = work(&mut ws)?;
             if !ws.is_empty() {
-                let commit = engine.commit(ws)?;
+                if self.generic.txn_number.is_some() && self.service.node.gates.on_retryable_write()? {
+                    self.cut.set(true);
+                }
+                let commit = obstacle.commit(engine, ws)?;
+                self.wrote.set(true);
                 progress.last = Some((commit.lsn, commit.optime));
             }
             Ok(out)
@@ -224,7 +215,6 @@ impl Context<'_> {
         }
         let replica_set = self.service.options.replica_set.is_some();
         let concern = self.generic.write_concern.clone();
-        let given = concern.is_some();
         let concern = concern.unwrap_or_else(|| implicit_concern(replica_set));
         if let Some((lsn, optime)) = last {
             if replica_set && with_optime {
@@ -245,16 +235,25 @@ impl Context<'_> {
         } else {
             self.await_what_is_seen();
         }
-        if given && replica_set {
-            if let Some((code, message)) = unsatisfiable(&concern) {
-                let provenance = match self.generic.is_default_concern {
-                    true => "customDefault",
-                    false => "clientSupplied",
-                };
-                append_concern_error(reply, code, &message, &concern, provenance);
-            }
-        }
+        self.note_concern_error();
         Ok(())
+    }
+
+    /// Has the reply say so when the write concern can never be satisfied, be the reply an error or not.
+    pub fn note_concern_error(&mut self) {
+        let Some(concern) = &self.generic.write_concern else {
+            return;
+        };
+        if self.service.options.replica_set.is_none() || self.after.write_concern_error.is_some() {
+            return;
+        }
+        if let Some((code, message)) = unsatisfiable(concern) {
+            let provenance = match self.generic.is_default_concern {
+                true => "customDefault",
+                false => "clientSupplied",
+            };
+            self.after.write_concern_error = Some(concern_error(code, &message, concern, provenance));
+        }
     }
 
     /// Refuses write concerns that a node of this kind never accepts.
@@ -309,13 +308,7 @@ fn unsatisfiable(concern: &WriteConcern) -> Option<(ErrorCode, String)> {
     }
 }
 
-fn append_concern_error(
-    reply: &mut RawWriter,
-    code: ErrorCode,
-    message: &str,
-    concern: &WriteConcern,
-    provenance: &str,
-) {
+fn concern_error(code: ErrorCode, message: &str, concern: &WriteConcern, provenance: &str) -> Document {
     let w = match &concern.w {
         Acknowledgement::Nodes(n) => Value::Int32(*n as i32),
         Acknowledgement::Majority => "majority".into(),
@@ -323,15 +316,14 @@ fn append_concern_error(
         Acknowledgement::Tags => Value::Document(Document::new()),
     };
     let wtimeout = concern.timeout.map_or(0, |t| t.as_millis() as i32);
-    let error = doc! {
+    doc! {
         "code": code.number(),
         "codeName": code.name(),
         "errmsg": message,
         "errInfo": doc! {
             "writeConcern": doc! { "w": w, "wtimeout": wtimeout, "provenance": provenance },
         },
-    };
-    reply.append("writeConcernError", &error);
+    }
 }
 
 /// The collection to write to, made if it does not exist. Refuses views.

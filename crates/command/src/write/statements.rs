@@ -7,8 +7,9 @@
 
 use super::insert::{self, InsertOptions};
 use super::prepared::Prepared;
-use super::{Progress, Retryable, Written, check_count, is_fatal};
+use super::{Progress, Retryable, Written, check_count};
 use crate::args::RawArray;
+use crate::failures::{self, Consequence};
 use crate::profiler::record as profiler;
 use crate::sessions::StatementResult;
 use crate::{Context, read};
@@ -251,17 +252,19 @@ pub fn execute(context: &Context<'_>, writes: &Writes<'_>, report: &mut dyn Repo
                 }
                 next += count;
             }
-            Err(error) if is_fatal(&error) => return Err(error),
-            // Which of several was it? Each gets a commit of its own, until as many went well.
-            Err(_) if count > 1 => run.single = count,
-            Err(error) => {
-                run.progress.failures += 1;
-                report.failed(next, &statement.op, error);
-                if writes.ordered {
-                    break;
+            Err(error) => match failures::of_statement(&error, context.in_transaction()) {
+                Consequence::Command => return Err(error),
+                // Which of several was it? Each gets a commit of its own, until as many went well.
+                _ if count > 1 => run.single = count,
+                consequence => {
+                    run.progress.failures += 1;
+                    report.failed(next, &statement.op, error);
+                    if writes.ordered || consequence == Consequence::Statements {
+                        break;
+                    }
+                    next += 1;
                 }
-                next += 1;
-            }
+            },
         }
     }
     Ok(run.progress)

@@ -19,7 +19,7 @@ mod retry;
 mod update;
 
 pub use document_keys::document_keys;
-pub use retry::with_retry;
+pub use retry::{Obstacle, with_retry};
 pub use update::Changed;
 
 use crate::catalog;

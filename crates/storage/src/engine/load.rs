@@ -119,7 +119,7 @@ impl Engine {
             again.require_collection(place.0);
             again.trees.clone_from(&ws.trees);
             match self.commit(again) {
-                Err(StorageError::WriteConflict) => {}
+                Err(StorageError::WriteConflict | StorageError::Reserved(_)) => {}
                 other => return other.map(|_| ()),
             }
         }

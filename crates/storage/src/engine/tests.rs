@@ -351,7 +351,7 @@ fn waiting_for_a_commit() {
 fn a_transaction_reserves_what_it_wrote() {
     let engine = engine();
     put(&engine, "a", "0");
-    let conflicts = |result: Result<()>| matches!(result, Err(StorageError::WriteConflict));
+    let conflicts = |result: Result<()>| result.is_err_and(|error| error.code() == ErrorCode::WriteConflict);
     let mut one = engine.begin_transaction(engine.snapshot());
     let mut two = engine.begin_transaction(engine.snapshot());
     one.put(T, b"a", b"1");
@@ -376,6 +376,30 @@ fn a_transaction_reserves_what_it_wrote() {
     engine.commit(three).unwrap();
     put(&engine, "a", "5");
     assert_eq!(text(&engine.snapshot()), "a=5 b=0 c=4");
+}
+
+#[test]
+fn one_that_meets_a_reservation_can_wait_for_its_end() {
+    let engine = engine();
+    let mut txn = engine.begin_transaction(engine.snapshot());
+    txn.put(T, b"a", b"1");
+    engine.claim(&mut txn).unwrap();
+    let write = || {
+        let mut single = engine.begin();
+        single.put(T, b"a", b"2");
+        engine.commit(single)
+    };
+    let Err(StorageError::Reserved(reservation)) = write() else {
+        panic!("the key is reserved");
+    };
+    assert!(!reservation.wait(Duration::ZERO));
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| reservation.wait(Duration::from_secs(60)));
+        drop(txn);
+        assert!(waiter.join().unwrap());
+    });
+    assert!(reservation.wait(Duration::ZERO));
+    write().unwrap();
 }
 
 #[test]

@@ -7,7 +7,6 @@ use crate::dispatch::{CommandSpec, Flags};
 use crate::generic::{Lsid, is_generic};
 use crate::log::time_text;
 use crate::profiler::record::namespace;
-use crate::transaction::LIFETIME_MAX;
 use crate::transaction_counts::Facts;
 use nestor_exec::summary::plan_summary;
 use nestor_model::{Document, RawDoc, RawWriter, Value, ValueRef, doc};
@@ -102,7 +101,7 @@ pub fn describe(host: &str, slot: &Slot, cursors: &Cursors, show_idle: bool) -> 
         doc.push("lsid", lsid.to_value());
     }
     if let Some(transaction) = &operation.transaction {
-        doc.push("transaction", transaction.document(running, LIFETIME_MAX));
+        doc.push("transaction", transaction.document(running));
     }
     doc.push("secs_running", running.as_secs() as i64);
     doc.push(
@@ -150,7 +149,7 @@ pub fn describe_transaction(host: &str, lsid: Lsid, facts: &Facts) -> Document {
         "desc": "inactive transaction",
         "active": false,
         "lsid": lsid.to_document(),
-        "transaction": facts.document(Duration::ZERO, LIFETIME_MAX),
+        "transaction": facts.document(Duration::ZERO),
         "locks": Document::new(),
         "waitingForLock": false,
         "lockStats": Document::new(),

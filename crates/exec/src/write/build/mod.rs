@@ -124,7 +124,7 @@ pub fn abandon(engine: &Engine, admission: &Admission, collection: CollectionId,
         }
         match engine.commit(ws) {
             Ok(_) => return Ok(true),
-            Err(StorageError::WriteConflict) => {}
+            Err(StorageError::WriteConflict | StorageError::Reserved(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -343,11 +343,11 @@ impl<'b> Build<'b> {
                 self.check()?;
                 let interrupt = self.options.interrupt;
                 let mut found = std::mem::take(&mut self.multikey);
-                let done: Result<()> = with_retry(interrupt, || {
+                let done: Result<()> = with_retry(interrupt, |obstacle| {
                     let _admitted = self.options.admission.enter(interrupt)?;
                     let mut ws = self.engine.begin();
                     self.catch_up(&mut ws, &now, &some, *pass, &mut found)?;
-                    self.engine.commit(ws)?;
+                    obstacle.commit(self.engine, ws)?;
                     Ok(())
                 });
                 self.multikey = found;
@@ -424,7 +424,7 @@ impl<'b> Build<'b> {
         self.options.progress.begin(Phase::Commit, 1);
         let engine = self.engine;
         // An open transaction that has changed the catalog entry is waited for.
-        with_retry(self.options.interrupt, || {
+        with_retry(self.options.interrupt, |_| {
             let _admitted = self.options.admission.enter(self.options.interrupt)?;
             let mut pending = std::mem::take(&mut self.pending);
             let mut multikey = self.multikey.clone();
