@@ -4,8 +4,8 @@
 //! executed; a thread reads its last half hour from the oldest entry on, and commands with a transaction number, of
 //! whatever session, wait until it is through: only then is the newest number of a session known. That is bounded by the
 //! oplog's size. (Noting the sessions at checkpoints would make it shorter, at the price of a second place that has to agree
-//! with the oplog after every crash.) Documents that findAndModify returned are not in the oplog: such a retry
-//! gets `IncompleteTransactionHistory`.
+//! with the oplog after every crash.) Documents that findAndModify returned stand in the
+//! oplog before its change.
 
 use crate::args::{Uuid, safe_i64};
 use crate::generic::Lsid;
@@ -124,6 +124,14 @@ fn note(sessions: &Sessions, entry: RawDoc<'_>) -> Result<()> {
             n: 1,
             ..StatementResult::default()
         },
+        // What the statement of the next entry returned.
+        Some("n") => StatementResult {
+            value: match (entry.get("o"), entry.get("stmtId")) {
+                (Some(ValueRef::Document(image)), Some(_)) => Some(image.to_document()),
+                _ => return Ok(()),
+            },
+            ..StatementResult::default()
+        },
         Some("c") => {
             session.txn = State::Committed(None);
             return Ok(());
@@ -131,10 +139,13 @@ fn note(sessions: &Sessions, entry: RawDoc<'_>) -> Result<()> {
         _ => return Ok(()),
     };
     let stmt_id = entry.get("stmtId").and_then(safe_i64).unwrap_or(0);
+    let stmt_id = i32::try_from(stmt_id).unwrap_or(0);
+    let image = session.statements.remove(&stmt_id).and_then(|before| before.value);
     session.statements.insert(
-        i32::try_from(stmt_id).unwrap_or(0),
+        stmt_id,
         StatementResult {
             recovered: true,
+            value: result.value.or(image),
             ..result
         },
     );

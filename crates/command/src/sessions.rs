@@ -30,9 +30,10 @@ pub struct StatementResult {
     pub n_modified: i64,
     /// `_id` of the document an upsert inserted.
     pub upserted: Option<Value>,
-    /// The document that findAndModify returned; null when it returned none.
+    /// The document that findAndModify returned; null when it returned none. If it was read back, the whole document, of which
+    /// the command returns what it asks for.
     pub value: Option<Document>,
-    /// Read back from the oplog after a restart: what findAndModify returned is not known.
+    /// Read back from the oplog after a restart.
     pub recovered: bool,
 }
 

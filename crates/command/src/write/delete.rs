@@ -27,7 +27,7 @@ pub fn one(
         };
         let origin = context.origin(&ns.db);
         let mut writer = Writer::new(ws, collection, op, origin)?;
-        writer.delete(&record, old.document(), delete.stmt_id)?;
+        writer.delete(&record, old.document(), delete.retryable)?;
         context.observe_keys(&writer);
         Ok(Written {
             matched: 1,

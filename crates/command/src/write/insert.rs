@@ -4,6 +4,7 @@ use super::{Progress, prepare, writable};
 use crate::Context;
 use crate::validate::Validator;
 use nestor_exec::write::Writer;
+use nestor_exec::write::oplog::Retryable;
 use nestor_model::{Namespace, RawDoc, RawDocBuf, Result};
 use nestor_query::env::OpContext;
 use nestor_storage::WriteSet;
@@ -22,12 +23,12 @@ pub struct InsertOptions {
     pub bypass_validation: bool,
 }
 
-/// Inserts documents, all or none: each as its client sent it, with its id for the oplog of a retryable write.
+/// Inserts documents, all or none: each as its client sent it, and which statement of a retryable write it is.
 pub fn group(
     context: &Context<'_>,
     ns: &Namespace,
     op: &OpContext,
-    group: &[(RawDoc<'_>, Option<i32>)],
+    group: &[(RawDoc<'_>, Option<Retryable>)],
     options: InsertOptions,
     progress: &mut Progress,
 ) -> Result<()> {
@@ -41,11 +42,11 @@ pub fn group(
         let validator = Validator::of(context, &collection, options.bypass_validation)?;
         let origin = context.origin(&ns.db);
         let mut writer = Writer::new(ws, collection, op, origin)?;
-        for ((_, stmt_id), doc) in group.iter().zip(&docs) {
+        for ((_, retryable), doc) in group.iter().zip(&docs) {
             if let Some(validator) = &validator {
                 validator.check(doc.as_raw(), op)?;
             }
-            writer.insert(doc.clone(), *stmt_id)?;
+            writer.insert(doc.clone(), *retryable)?;
         }
         context.observe_keys(&writer);
         Ok(())

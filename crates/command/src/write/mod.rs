@@ -26,7 +26,7 @@ use crate::profiler::store;
 use crate::request::Wait;
 use crate::sessions::{Session, StatementResult};
 use crate::write_concern::{Acknowledgement, WriteConcern};
-use nestor_exec::write::oplog::Origin;
+use nestor_exec::write::oplog::{self, Image, Origin};
 use nestor_exec::write::with_retry;
 use nestor_model::{
     CollectionOptions, Document, Error, ErrorCode, Namespace, RawDocBuf, RawWriter, Result, Timestamp, Value, bail, doc,
@@ -448,6 +448,11 @@ impl<'s> Retryable<'s> {
     /// True when the command has a transaction number.
     pub fn is_on(&self) -> bool {
         self.session.is_some()
+    }
+
+    /// What the oplog is told of a statement, if the command has a transaction number; `image` is what the statement returns.
+    pub fn logged(&self, stmt_id: i32, image: Image) -> Option<oplog::Retryable> {
+        self.is_on().then_some(oplog::Retryable { stmt_id, image })
     }
 
     /// What the statement did before, if it was executed before.

@@ -6,7 +6,7 @@ use crate::Context;
 use crate::commands::indexes::build;
 use crate::names::NAMESPACE_BYTES_MAX;
 use crate::read;
-use nestor_exec::write::oplog::Origin;
+use nestor_exec::write::oplog::{Origin, Retryable};
 use nestor_exec::{BoxOperator, Step};
 use nestor_model::{Namespace, RawDoc, RawDocBuf, Result, bail, doc};
 use nestor_query::env::OpContext;
@@ -131,7 +131,7 @@ fn fill(
             context.observe(&*root);
             return Ok(());
         }
-        let mut documents: Vec<(RawDoc<'_>, Option<i32>)> = Vec::with_capacity(rows.len());
+        let mut documents: Vec<(RawDoc<'_>, Option<Retryable>)> = Vec::with_capacity(rows.len());
         let mut bytes = 0;
         for row in &rows {
             if bytes > 0 && bytes + row.as_raw().len() > insert::GROUP_BYTES_MAX {

@@ -5,6 +5,7 @@ use super::target::Selection;
 use super::{Progress, Written, delete, update};
 use crate::Context;
 use crate::read;
+use nestor_exec::write::oplog::Retryable;
 use nestor_model::value::ArrayRef;
 use nestor_model::{DocRef, Namespace, Result, bail};
 use nestor_query::env::{OpContext, Scope};
@@ -23,8 +24,8 @@ pub struct Prepared<'a> {
     pub bypass_validation: bool,
     /// [`Written::old`] and [`Written::new`] are wanted, of a write of one document.
     pub images: bool,
-    /// Id for the oplog of a retryable write.
-    pub stmt_id: Option<i32>,
+    /// Which statement of a retryable write it is.
+    pub retryable: Option<Retryable>,
 }
 
 /// What to do with the selected documents.
@@ -88,7 +89,7 @@ impl<'a> Prepared<'a> {
             multi,
             bypass_validation: false,
             images: false,
-            stmt_id: None,
+            retryable: None,
         }
     }
 

@@ -13,6 +13,7 @@ use crate::failures::{self, Consequence};
 use crate::profiler::record as profiler;
 use crate::sessions::StatementResult;
 use crate::{Context, read};
+use nestor_exec::write::oplog::{Image, Retryable as Logged};
 use nestor_model::{Document, Error, Namespace, RawDoc, Result, ValueRef, bail};
 use nestor_query::env::{OpContext, Scope};
 use std::time::Duration;
@@ -306,7 +307,7 @@ impl<'r> Run<'r, '_> {
     }
 
     /// The documents from `first` on that share a commit: they stand and fall together.
-    fn group(&self, first: usize) -> Vec<(RawDoc<'r>, Option<i32>)> {
+    fn group(&self, first: usize) -> Vec<(RawDoc<'r>, Option<Logged>)> {
         let writes = self.writes;
         let ns = writes.statements[first].ns;
         // Each is recorded: then each is an operation.
@@ -318,7 +319,7 @@ impl<'r> Run<'r, '_> {
             WriteOp::Insert(doc) if statement.ns == ns => {
                 let id = writes.ids.of(index);
                 let is_new = index == first || self.retryable.executed(id).is_none();
-                is_new.then(|| (doc, self.retryable.is_on().then_some(id)))
+                is_new.then(|| (doc, self.retryable.logged(id, Image::None)))
             }
             _ => None,
         });
@@ -335,7 +336,7 @@ impl<'r> Run<'r, '_> {
     fn one(&mut self, index: usize, id: i32) -> Result<StatementResult> {
         let statement = &self.writes.statements[index];
         let ns = &self.writes.namespaces[statement.ns];
-        let stmt_id = self.retryable.is_on().then_some(id);
+        let logged = self.retryable.logged(id, Image::None);
         let bypass = self.writes.bypass_validation;
         let scope = (&self.op, &self.scope);
         let written = one(
@@ -343,7 +344,7 @@ impl<'r> Run<'r, '_> {
             ns,
             &statement.op,
             scope,
-            stmt_id,
+            logged,
             bypass,
             &mut self.progress,
         );
@@ -372,14 +373,14 @@ fn one(
     ns: &Namespace,
     op: &WriteOp<'_>,
     (operation, scope): (&OpContext, &Scope),
-    stmt_id: Option<i32>,
+    logged: Option<Logged>,
     bypass_validation: bool,
     progress: &mut Progress,
 ) -> Result<Written> {
     let collection = context.current_view().view().catalog().get(ns).cloned();
     let (own, mut scope) = read::statement(operation, scope, op.collation(), collection.as_deref())?;
     let mut prepared = Prepared::new(op, collection.as_deref(), &mut scope)?;
-    prepared.stmt_id = stmt_id;
+    prepared.retryable = logged;
     prepared.bypass_validation = bypass_validation;
     prepared.run(context, ns, own.as_ref().unwrap_or(operation), progress)
 }

@@ -34,7 +34,7 @@ impl Running<'_> {
         let Prepared {
             selection,
             bypass_validation,
-            stmt_id,
+            retryable,
             ..
         } = self.prepared;
         let mut uuid = None;
@@ -61,7 +61,7 @@ impl Running<'_> {
             }
             let origin = context.origin(&ns.db);
             let mut writer = Writer::new(ws, collection, op, origin)?;
-            writer.insert(doc.clone(), *stmt_id)?;
+            writer.insert(doc.clone(), *retryable)?;
             context.observe_keys(&writer);
             let id = doc.as_raw().get("_id").map_or(Value::Null, |id| id.to_value());
             Ok(Written {
@@ -140,7 +140,7 @@ impl Running<'_> {
                         diff: changed.diff.as_ref().map(RawDocBuf::as_raw),
                         touched: self.update.touched(),
                     },
-                    self.prepared.stmt_id,
+                    self.prepared.retryable,
                 )?;
             }
         }

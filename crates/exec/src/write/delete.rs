@@ -1,16 +1,20 @@
 //! Deleting a document.
 
 use super::Writer;
+use super::oplog::{Image, Retryable};
 use nestor_model::{RawDoc, Result, ValueRef};
 use nestor_storage::Bytes;
 
 impl Writer<'_> {
     /// Deletes `old`, the record at `record`.
-    pub fn delete(&mut self, record: &Bytes, old: RawDoc<'_>, stmt_id: Option<i32>) -> Result<()> {
+    pub fn delete(&mut self, record: &Bytes, old: RawDoc<'_>, statement: Option<Retryable>) -> Result<()> {
         self.remove_entries(old.as_doc(), record)?;
         if let Some(origin) = &self.origin {
             let id = old.get("_id").unwrap_or(ValueRef::Null);
-            let entry = origin.delete(&self.collection, id, stmt_id, self.op.now_ms);
+            if let Some(statement) = statement.filter(|statement| statement.image == Image::Before) {
+                origin.log_image(self.ws, &self.collection, old, statement, self.op.now_ms)?;
+            }
+            let entry = origin.delete(&self.collection, id, statement, self.op.now_ms);
             origin.log(self.ws, entry)?;
         }
         self.ws.delete(self.collection.records, record.clone());

@@ -1,5 +1,6 @@
 //! Inserting a document.
 
+use super::oplog::{Image, Retryable};
 use super::{Writer, capped};
 use crate::index_writer::duplicate_id;
 use crate::keys;
@@ -11,7 +12,7 @@ impl Writer<'_> {
     ///
     /// Errors: 11000 for a duplicate in a unique index, 171 and others of making keys, 10334 when it does not
     /// fit a capped collection, 15 when it is nested too deep.
-    pub fn insert(&mut self, doc: RawDocBuf, stmt_id: Option<i32>) -> Result<Bytes> {
+    pub fn insert(&mut self, doc: RawDocBuf, statement: Option<Retryable>) -> Result<Bytes> {
         if doc.as_raw().is_deeper_than(raw::STORED_DEPTH_MAX) {
             let levels = raw::STORED_DEPTH_MAX + 1;
             bail!(
@@ -32,7 +33,10 @@ impl Writer<'_> {
         self.add_entries(doc.as_raw().as_doc(), &record)?;
         let bytes = doc.as_bytes().len() as i64;
         if let Some(origin) = &self.origin {
-            let entry = origin.insert(&self.collection, doc.as_raw(), stmt_id, self.op.now_ms);
+            if let Some(statement) = statement.filter(|statement| statement.image == Image::After) {
+                origin.log_image(self.ws, &self.collection, doc.as_raw(), statement, self.op.now_ms)?;
+            }
+            let entry = origin.insert(&self.collection, doc.as_raw(), statement, self.op.now_ms);
             origin.log(self.ws, entry)?;
         }
         self.ws.put_document(self.collection.records, record.clone(), doc);

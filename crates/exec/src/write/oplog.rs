@@ -6,14 +6,39 @@
 //!     u update   o new version, or {$v: 2, diff}   o2 {_id}
 //!     d delete   o {_id}
 //!     c command  o {create: ...}, {drop: ...}, ...   ns db.$cmd
-//!     n nothing  o {msg}
+//!     n nothing  o {msg}; before a retryable findAndModify, o the document that it returns
 //! ```
+//!
+//! A findAndModify that is sent again returns what it returned before, after a restart too. So its oplog entry has the
+//! document before it, in the same commit, in an entry of its own that changes nothing and has the same `lsid`, `txnNumber` and
+//! `stmtId`. (MongoDB keeps these images in a collection and lets entries before version 5.0 refer to such entries of theirs.
+//! Within the entry of the change, the image would make it larger than a document may be.)
 //!
 //! `ts` and `t`, the term, are written as zero here and set at commit.
 
 use nestor_model::{Binary, Document, RawDoc, RawDocBuf, RawWriter, Result, Timestamp, Value, ValueRef};
 use nestor_storage::{Collection, WriteSet};
 use std::sync::{Arc, Mutex};
+
+/// Which statement of a retryable write it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retryable {
+    /// `stmtId`.
+    pub stmt_id: i32,
+    /// What the statement returns, for an image in the oplog.
+    pub image: Image,
+}
+
+/// Which version of a document a findAndModify returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Image {
+    /// None.
+    None,
+    /// The one before.
+    Before,
+    /// The one after.
+    After,
+}
 
 /// Who writes.
 #[derive(Clone, Debug, Default)]
@@ -48,12 +73,12 @@ impl Origin {
         writer
     }
 
-    fn end(&self, mut writer: RawWriter, stmt_id: Option<i32>, now_ms: i64) -> RawDocBuf {
+    fn end(&self, mut writer: RawWriter, statement: Option<Retryable>, now_ms: i64) -> RawDocBuf {
         if self.collect.is_some() {
             return writer.into_doc();
         }
-        if let Some(stmt_id) = stmt_id.filter(|_| self.session.is_some()) {
-            writer.append("stmtId", stmt_id);
+        if let Some(statement) = statement.filter(|_| self.session.is_some()) {
+            writer.append("stmtId", statement.stmt_id);
         }
         writer.append("ts", Timestamp::default());
         writer.append("t", 0i64);
@@ -78,14 +103,20 @@ impl Origin {
     }
 
     /// An insert.
-    pub fn insert(&self, collection: &Collection, doc: RawDoc<'_>, stmt_id: Option<i32>, now_ms: i64) -> RawDocBuf {
+    pub fn insert(
+        &self,
+        collection: &Collection,
+        doc: RawDoc<'_>,
+        statement: Option<Retryable>,
+        now_ms: i64,
+    ) -> RawDocBuf {
         let mut writer = self.begin("i", doc.len() + 256);
         Self::target(&mut writer, collection);
         writer.append_raw("o", doc);
         writer.begin_document("o2");
         writer.append("_id", doc.get("_id").unwrap_or(ValueRef::Missing));
         writer.end();
-        self.end(writer, stmt_id, now_ms)
+        self.end(writer, statement, now_ms)
     }
 
     /// An update; `change` is the new version or a `$v: 2` diff.
@@ -94,7 +125,7 @@ impl Origin {
         collection: &Collection,
         change: RawDoc<'_>,
         id: ValueRef<'_>,
-        stmt_id: Option<i32>,
+        statement: Option<Retryable>,
         now_ms: i64,
     ) -> RawDocBuf {
         let mut writer = self.begin("u", change.len() + 256);
@@ -103,17 +134,23 @@ impl Origin {
         writer.begin_document("o2");
         writer.append("_id", id);
         writer.end();
-        self.end(writer, stmt_id, now_ms)
+        self.end(writer, statement, now_ms)
     }
 
     /// A delete.
-    pub fn delete(&self, collection: &Collection, id: ValueRef<'_>, stmt_id: Option<i32>, now_ms: i64) -> RawDocBuf {
+    pub fn delete(
+        &self,
+        collection: &Collection,
+        id: ValueRef<'_>,
+        statement: Option<Retryable>,
+        now_ms: i64,
+    ) -> RawDocBuf {
         let mut writer = self.begin("d", 256);
         Self::target(&mut writer, collection);
         writer.begin_document("o");
         writer.append("_id", id);
         writer.end();
-        self.end(writer, stmt_id, now_ms)
+        self.end(writer, statement, now_ms)
     }
 
     /// A command on a database, such as `create`; `uuid` is the collection's.
@@ -144,6 +181,26 @@ impl Origin {
             writer.append("o2", before);
         }
         self.end(writer, None, now_ms)
+    }
+
+    /// Puts the image of a findAndModify where its change follows; nothing within transactions, whose commands are not sent
+    /// again, and without a session.
+    pub fn log_image(
+        &self,
+        ws: &mut WriteSet,
+        collection: &Collection,
+        image: RawDoc<'_>,
+        statement: Retryable,
+        now_ms: i64,
+    ) -> Result<()> {
+        if self.session.is_none() || self.collect.is_some() {
+            return Ok(());
+        }
+        let mut writer = self.begin("n", image.len() + 256);
+        Self::target(&mut writer, collection);
+        writer.append_raw("o", image);
+        let entry = self.end(writer, Some(statement), now_ms);
+        self.log(ws, entry)
     }
 
     /// An entry that changes nothing and only has a time.

@@ -1,6 +1,7 @@
 //! Replacing a document by a newer version of itself.
 
 use super::Writer;
+use super::oplog::{Image, Retryable};
 use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, Result, ValueRef, raw};
 use nestor_query::update::Touched;
 use nestor_storage::Bytes;
@@ -24,7 +25,7 @@ impl Writer<'_> {
         record: &Bytes,
         old: RawDoc<'_>,
         changed: Changed<'_>,
-        stmt_id: Option<i32>,
+        statement: Option<Retryable>,
     ) -> Result<()> {
         let new = changed.doc.as_raw();
         if new.len() > raw::DOCUMENT_BYTES_MAX {
@@ -43,11 +44,21 @@ impl Writer<'_> {
         let grown = new.len() as i64 - old.len() as i64;
         if let Some(origin) = &self.origin {
             let id = old.get("_id").unwrap_or(ValueRef::Null);
+            if let Some(statement) = statement {
+                let image = match statement.image {
+                    Image::None => None,
+                    Image::Before => Some(old),
+                    Image::After => Some(new),
+                };
+                if let Some(image) = image {
+                    origin.log_image(self.ws, &self.collection, image, statement, self.op.now_ms)?;
+                }
+            }
             let entry = origin.update(
                 &self.collection,
                 changed.diff.unwrap_or(new),
                 id,
-                stmt_id,
+                statement,
                 self.op.now_ms,
             );
             origin.log(self.ws, entry)?;

@@ -11,6 +11,7 @@ use crate::write::prepared::Prepared;
 use crate::write::statements::{DeleteOp, UpdateOp, WriteOp};
 use crate::write::{self, Progress, Retryable};
 use crate::{names, read};
+use nestor_exec::write::oplog::Image;
 use nestor_model::{DocRef, Document, Namespace, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail, raw};
 use nestor_query::env::{Env, OpContext};
 use nestor_query::matcher::MatchExpr;
@@ -58,30 +59,27 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let session = context.retry_session()?;
     let mut retryable = Retryable::begin(context, session.as_ref())?;
     let stmt_id = args.stmt_id.unwrap_or(0);
-    let mut progress = Progress::default();
-    if let Some(done) = retryable.executed(stmt_id) {
-        if done.recovered {
-            bail!(
-                IncompleteTransactionHistory,
-                "the document that this findAndModify returned before the restart is not known any more"
-            );
-        }
-        append(reply, args.remove, done);
-        progress.retried.push(stmt_id);
-        drop(retryable);
-        return context.finish_write(progress, reply);
+    // One that was read back has the whole document, of which the command asks for some of the fields.
+    if let Some(done) = retryable.executed(stmt_id).filter(|done| !done.recovered).cloned() {
+        return again(context, reply, retryable, (stmt_id, &done, args.remove));
     }
     let collection = context.current_view().view().catalog().get(&ns).cloned();
     let statement = statement(&args);
+    let mut progress = Progress::default();
     let (mut prepared, projection, op) = prepared(context, &args, &statement, collection.as_deref())?;
-    prepared.stmt_id = retryable.is_on().then_some(stmt_id);
+    let image = if args.new { Image::After } else { Image::Before };
+    prepared.retryable = retryable.logged(stmt_id, image);
+    let project = |doc: RawDocBuf| project(doc, projection.as_ref(), &prepared.selection.filter, &op);
+    if let Some(mut done) = retryable.executed(stmt_id).cloned() {
+        done.value = done.value.map(|image| project(image.to_raw())).transpose()?;
+        return again(context, reply, retryable, (stmt_id, &done, args.remove));
+    }
     let mut written = prepared.run(context, &ns, &op, &mut progress)?;
     let shown = if args.new {
         written.new.take()
     } else {
         written.old.take()
     };
-    let project = |doc: RawDocBuf| project(doc, projection.as_ref(), &prepared.selection.filter, &op);
     let done = StatementResult {
         value: shown.map(project).transpose()?,
         ..written.into_result()
@@ -154,6 +152,22 @@ pub(crate) fn prepare<'a>(
         },
     };
     Ok(Operation::of_write(shape, collection, op, prepared))
+}
+
+/// Answers as an earlier attempt of the same write did.
+fn again(
+    context: &mut Context<'_>,
+    reply: &mut RawWriter,
+    retryable: Retryable<'_>,
+    (stmt_id, done, remove): (i32, &StatementResult, bool),
+) -> Result<()> {
+    append(reply, remove, done);
+    drop(retryable);
+    let progress = Progress {
+        retried: vec![stmt_id],
+        ..Progress::default()
+    };
+    context.finish_write(progress, reply)
 }
 
 /// What it does to the document that it finds.
