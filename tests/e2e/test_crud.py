@@ -432,3 +432,17 @@ def test_oplog_has_mongodbs_entries(db):
     assert all(isinstance(e["ts"], Timestamp) and e["v"] == 2 and "wall" in e and "ui" in e for e in entries)
     times = [e["ts"] for e in entries]
     assert times == sorted(set(times))
+
+
+def test_the_results_of_a_bulk_write_come_in_several_batches(client, db):
+    """Two upserts with `_id`s of 8 MiB do not fit one reply (specification "Bulk Write", prose test 9)."""
+    big = "a" * (8 * 1024 * 1024)
+    ops = [
+        {"update": 0, "filter": {"_id": big + str(i)}, "updateMods": {"$set": {"x": 1}}, "upsert": True} for i in range(2)
+    ]
+    reply = client.admin.command({"bulkWrite": 1, "ops": ops, "nsInfo": [{"ns": f"{db.name}.c"}]})
+    assert reply["nUpserted"] == 2
+    assert len(reply["cursor"]["firstBatch"]) == 1
+    more = client.admin.command({"getMore": reply["cursor"]["id"], "collection": "$cmd.bulkWrite"})
+    assert [result["idx"] for result in more["cursor"]["nextBatch"]] == [1]
+    assert more["cursor"]["id"] == 0

@@ -93,3 +93,53 @@ def test_retry_survives_a_restart(start, tmp_path):
     with server.raw() as raw:
         assert raw.command(insert)["n"] == 1
     assert server.client().test.c.find_one() == {"_id": 1, "n": 1}
+
+
+def test_a_retried_find_and_modify_returns_its_document_after_a_restart(start, tmp_path):
+    """The documents that findAndModify returned last as long as what it did."""
+    new = {"query": {"_id": 1}, "update": {"$inc": {"n": 1}}, "new": True, "fields": {"n": 1, "_id": 0}}
+    old = {"query": {"_id": 1}, "update": {"_id": 1, "m": 1}}
+    array = {"query": {"_id": 4, "a": 2}, "update": {"$set": {"a.$": 9}}, "fields": {"a.$": 1}}
+    upsert = {"query": {"_id": 3}, "update": {"$set": {"n": 3}}, "new": True, "upsert": True}
+    remove = {"query": {"_id": 2}, "remove": True}
+    nothing = {"query": {"_id": 5}, "update": {"$set": {"n": 3}}, "upsert": True}
+    commands = [
+        {"findAndModify": "c", **body, "lsid": lsid(), "txnNumber": Int64(1), "$db": "test"}
+        for body in (new, old, array, upsert, remove, nothing)
+    ]
+    server = start(tmp_path / "data")
+    with server.raw() as raw:
+        raw.command({
+            "insert": "c",
+            "documents": [{"_id": 1, "n": 1}, {"_id": 2, "x": "y"}, {"_id": 4, "a": [1, 2, 3]}],
+            "$db": "test",
+        })
+        first = [raw.command(command) for command in commands]
+    server.kill()
+    server.start()
+    with server.raw() as raw:
+        again = [raw.command(command) for command in commands]
+    shown = [(reply["value"], reply["lastErrorObject"]) for reply in again]
+    assert shown == [(reply["value"], reply["lastErrorObject"]) for reply in first]
+    assert [value for value, _ in shown] == [
+        {"n": 2}, {"_id": 1, "n": 2}, {"_id": 4, "a": [2]}, {"_id": 3, "n": 3}, {"_id": 2, "x": "y"}, None,
+    ]
+    assert all(reply["retriedStmtIds"] == [0] for reply in again)
+
+
+def test_a_snapshot_session_reads_second_batches(client, db):
+    """Drivers send the session's read concern with getMore and killCursors too."""
+    db.c.insert_many([{"_id": i} for i in range(30)])
+    with client.start_session(snapshot=True) as session:
+        cursor = db.c.find({}, session=session, batch_size=10)
+        assert next(cursor) == {"_id": 0}
+        db.c.delete_many({})
+        assert len(list(cursor)) == 29
+        assert len(list(db.c.aggregate([], session=session, batchSize=7))) == 30
+        left = db.c.find({}, session=session, batch_size=10)
+        next(left)
+        left.close()
+        killed = db.command(
+            "killCursors", "c", cursors=[Int64(5)], readConcern={"level": "snapshot", "atClusterTime": session._snapshot_time}
+        )
+        assert killed["cursorsNotFound"] == [5]

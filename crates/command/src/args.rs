@@ -45,6 +45,9 @@ impl fmt::Display for At<'_> {
 
 /// A type that an argument can have.
 pub trait Arg<'a>: Sized {
+    /// The type as error messages print it.
+    const EXPECTED: &'static str = "any";
+
     /// Reads `value`; `None` when it counts as absent (null or undefined).
     fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>>;
 
@@ -86,6 +89,8 @@ fn absent_or(at: At<'_>, value: ValueRef<'_>, expected: &str) -> Result<bool> {
 macro_rules! typed_arg {
     ($type:ty, $expected:literal, $($pattern:pat => $value:expr),+) => {
         impl<'a> Arg<'a> for $type {
+            const EXPECTED: &'static str = $expected;
+
             fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
                 match value {
                     $($pattern => Ok(Some($value)),)+
@@ -121,7 +126,7 @@ impl<'a, T: Arg<'a>> Arg<'a> for NotNull<T> {
     fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
         match T::parse(value, at)? {
             Some(parsed) => Ok(Some(Self(parsed))),
-            None => Err(wrong_type(at, value.bson_type(), "another one")),
+            None => Err(wrong_type(at, value.bson_type(), T::EXPECTED)),
         }
     }
     fn absent(at: At<'_>) -> Result<Self> {
@@ -154,6 +159,8 @@ impl<'a> Arg<'a> for bool {
 pub struct StrictBool(pub bool);
 
 impl<'a> Arg<'a> for StrictBool {
+    const EXPECTED: &'static str = "bool";
+
     fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
         match value {
             ValueRef::Bool(v) => Ok(Some(Self(v))),

@@ -2,7 +2,7 @@
 
 use crate::Context;
 use crate::cursors::ClientCursor;
-use nestor_exec::{Batch, BoxOperator, Row, Step, docs_examined};
+use nestor_exec::{Batch, BoxOperator, Row, RowDoc, Step, docs_examined};
 use nestor_model::{Namespace, RawWriter, Result, bail, raw};
 use nestor_query::env::OpContext;
 use nestor_storage::{CollectionId, Snapshot, View};
@@ -48,6 +48,14 @@ pub fn fill(
             },
         };
         let before = reply.len();
+        let row = match row.doc.byte_len() {
+            // Its length is known when it is bytes; near the limit it becomes bytes.
+            None if count > 0 && before - start + 2 * row.doc.size() > BATCH_BYTES_MAX => Row {
+                doc: RowDoc::Raw(row.doc.to_raw()),
+                ..row
+            },
+            _ => row,
+        };
         if count > 0 {
             if let Some(len) = row.doc.byte_len() {
                 if before - start + len > BATCH_BYTES_MAX {

@@ -1,7 +1,7 @@
 //! From documents to the entries of one index.
 
 use crate::keys::KeyEncoder;
-use nestor_model::{DocRef, Document, Error, ErrorCode, Result, Value, ValueRef, doc};
+use nestor_model::{DocRef, Document, Error, ErrorCode, Namespace, Result, Value, ValueRef, doc};
 use nestor_planner::{IndexInfo, kinds};
 use nestor_query::collation::{Collator, sort_key_text, stored};
 use nestor_query::env::OpContext;
@@ -88,18 +88,19 @@ pub fn duplicate_key(collection: &Collection, writer: &IndexWriter, key: &[u8], 
     });
     let pattern = writer.index.key_pattern.clone();
     let collation = writer.encoder.collation.as_ref();
-    duplicate(collection, &writer.index.name, pattern, values, collation)
+    duplicate(&collection.ns, &writer.index.name, pattern, values, collation)
 }
 
 /// The error 11000 of a clustered collection, whose `_id` is the record key.
 pub fn duplicate_id(collection: &Collection, id: ValueRef<'_>, collation: Option<&Collator>) -> Error {
     let (pattern, values) = (doc! { "_id": 1 }, doc! { "_id": id.to_value() });
-    duplicate(collection, "_id_", pattern, values, collation)
+    duplicate(&collection.ns, "_id_", pattern, values, collation)
 }
 
-/// With a collation it is sort keys that are the same, and that are shown.
-fn duplicate(
-    collection: &Collection,
+/// The error 11000 for `values` that are in a unique index of `ns` already. With a collation it is sort keys that are the same,
+/// and that are shown.
+pub fn duplicate(
+    ns: &Namespace,
     index: &str,
     pattern: Document,
     values: Document,
@@ -117,7 +118,7 @@ fn duplicate(
     };
     let message = format!(
         "E11000 duplicate key error collection: {} index: {index}{under} dup key: {}",
-        collection.ns,
+        ns,
         crate::text::shell(values.as_ref())
     );
     let mut extra = doc! { "keyPattern": pattern, "keyValue": values };

@@ -315,9 +315,14 @@ impl Context<'_> {
             crate::lock(&self.conn.slot.operation).plan.clear();
             return;
         }
+        let mut command = command();
+        if let Some(comment) = self.generic.comment {
+            // It stands beside the statements and is about each of them.
+            command.push("comment", comment);
+        }
         let observed = Observed {
             db: ns.db.to_string(),
-            ..Observed::new(self, op, ns.to_string(), command(), took)
+            ..Observed::new(self, op, ns.to_string(), command, took)
         };
         let ending = Ending {
             response_bytes: None,

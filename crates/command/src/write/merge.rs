@@ -6,6 +6,7 @@ use crate::Context;
 use crate::read;
 use crate::validate::Validator;
 use nestor_exec::catalog::{id_collation, index_collation};
+use nestor_exec::index_writer::duplicate;
 use nestor_exec::write::{Changed, Writer};
 use nestor_exec::{BoxOperator, Step};
 use nestor_model::{
@@ -24,6 +25,8 @@ use std::sync::Arc;
 struct Merger<'m> {
     merge: &'m Merge,
     on: Vec<Path>,
+    /// The unique index on these fields, unless it is that on `_id` of a collection to be made.
+    index: Option<Arc<Index>>,
     /// The update of `whenMatched: [...]` and the expressions of its variables.
     update: Option<(Update, Vec<(Str, Expr)>)>,
     bypass_validation: bool,
@@ -95,6 +98,7 @@ impl<'m> Merger<'m> {
         };
         // What is unique by another collation is not unique in this operation, `_id` included.
         let mut unique = by_id;
+        let mut on_index = None;
         if let Some(c) = existing {
             unique = by_id && id_collation(c)?.as_ref() == collator;
             for index in c
@@ -102,7 +106,10 @@ impl<'m> Merger<'m> {
                 .iter()
                 .filter(|index| index.unique && index.partial_filter.is_none())
             {
-                unique = unique || is_on(index) && index_collation(c, index)?.as_ref() == collator;
+                if !unique && is_on(index) && index_collation(c, index)?.as_ref() == collator {
+                    unique = true;
+                    on_index = Some(index.clone());
+                }
             }
         }
         if !unique {
@@ -127,6 +134,7 @@ impl<'m> Merger<'m> {
         Ok(Self {
             merge,
             on,
+            index: on_index,
             update,
             bypass_validation,
         })
@@ -215,14 +223,16 @@ impl<'m> Merger<'m> {
         let result = match &self.merge.when_matched {
             WhenMatched::KeepExisting => return Ok(None),
             WhenMatched::Fail => {
-                return Err(Error::new(
-                    ErrorCode::DuplicateKey,
-                    format!(
-                        "$merge with whenMatched: fail found an existing document in {}",
-                        self.merge.into
-                    ),
-                )
-                .with_extra(doc! { "keyPattern": doc! { "_id": 1 }, "keyValue": doc! {} }));
+                let index = self.index.as_ref().map_or("_id_", |index| index.name.as_str());
+                let pattern = match &self.index {
+                    Some(index) => index.key_pattern.clone(),
+                    None => doc! { "_id": 1 },
+                };
+                let mut key = Document::new();
+                for (name, _) in pattern.iter() {
+                    key.push(name, value_at(new, &Path::new(name))?);
+                }
+                return Err(duplicate(&self.merge.into, index, pattern, key, op.collator.as_ref()));
             }
             WhenMatched::Replace => {
                 check_id(old, new)?;

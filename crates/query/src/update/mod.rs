@@ -38,6 +38,7 @@ use array_filters::ArrayFilters;
 use modifiers::Modifiers;
 use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, Result, Str, ValueRef, bail, values_equal};
 use pipeline::Pipeline;
+pub use pipeline::check_form as check_pipeline_form;
 use replace::Replacement;
 
 /// A compiled update.

@@ -29,6 +29,38 @@ enum Stage {
     Replace(Expr, &'static str),
 }
 
+/// Checks that each stage has the form of one and a name that there is, whether updates may have it or not.
+///
+/// Errors: 14, 40323 and 40324 as of [`Pipeline::parse`].
+pub fn check_form(stages: ArrayRef<'_>) -> Result<()> {
+    for stage in stages {
+        let (name, _) = named(stage)?;
+        let of_updates = matches!(
+            name,
+            "$set" | "$addFields" | "$unset" | "$project" | "$replaceRoot" | "$replaceWith"
+        );
+        if !of_updates && !is_stage(name) {
+            bail!(40324, "Unrecognized pipeline stage name: '{name}'");
+        }
+    }
+    Ok(())
+}
+
+/// Name and specification of a stage.
+fn named(stage: ValueRef<'_>) -> Result<(&str, ValueRef<'_>)> {
+    let ValueRef::Document(stage) = stage else {
+        bail!(TypeMismatch, "Each element of the 'pipeline' array must be an object");
+    };
+    let mut fields = stage.iter();
+    match (fields.next(), fields.next()) {
+        (Some(field), None) => Ok(field),
+        _ => bail!(
+            40323,
+            "A pipeline stage specification object must contain exactly one field."
+        ),
+    }
+}
+
 impl Pipeline {
     /// `constants` is the statement's `c`.
     ///
@@ -46,16 +78,7 @@ impl Pipeline {
         let mut touched = Some(Vec::new());
         let mut compiled = Vec::new();
         for stage in stages {
-            let ValueRef::Document(stage) = stage else {
-                bail!(TypeMismatch, "Each element of the 'pipeline' array must be an object");
-            };
-            let mut fields = stage.iter();
-            let (Some((name, spec)), None) = (fields.next(), fields.next()) else {
-                bail!(
-                    40323,
-                    "A pipeline stage specification object must contain exactly one field."
-                );
-            };
+            let (name, spec) = named(stage)?;
             compiled.push(Stage::parse(name, spec, &mut scope)?);
             touch(name, spec, &mut touched);
         }

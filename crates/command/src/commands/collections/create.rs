@@ -55,26 +55,82 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = CreateArgs::parse(context.body, context.sequences)?;
     let ns = names::collection(context.db(), args.coll.0)?;
     check_system(&ns, &args)?;
+    check_auto_index(&ns, &args)?;
     let options = CollectionOptions::parse(collection_options(&args)?)?;
     write::check_namespace(&ns)?;
     context.check_write_concern()?;
     let uuid = context.service.new_uuid();
     let mut progress = Progress::default();
-    context.atomically(&mut progress, |ws| {
-        if let Some(existing) = ws.catalog().get(&ns) {
-            return same_or_error(existing, &options);
+    make(context, &ns, &options, uuid, &mut progress)?;
+    context.finish_concern(progress.last, reply, false)
+}
+
+/// Makes the collection that an entry of an oplog made, `{create: name, ...}`, with the UUID that it had. It is no error when
+/// it is there with that UUID.
+pub(crate) fn with_uuid(
+    context: &Context<'_>,
+    db: &str,
+    command: RawDoc<'_>,
+    uuid: [u8; 16],
+    progress: &mut Progress,
+) -> Result<()> {
+    let args = CreateArgs::parse(command, &[])?;
+    let ns = names::collection(db, args.coll.0)?;
+    check_system(&ns, &args)?;
+    check_auto_index(&ns, &args)?;
+    let options = CollectionOptions::parse(collection_options(&args)?)?;
+    write::check_namespace(&ns)?;
+    let existing = context.current_view().view().catalog().by_uuid(&uuid).cloned();
+    match existing {
+        Some(existing) if existing.ns == ns => Ok(()),
+        Some(existing) => bail!(
+            NamespaceExists,
+            "the collection {} has the UUID of the one to be created, {ns}",
+            existing.ns
+        ),
+        None => {
+            if context.current_view().view().catalog().get(&ns).is_some() {
+                bail!(NamespaceExists, "the collection {ns} exists with another UUID");
+            }
+            make(context, &ns, &options, uuid, progress)
+        }
+    }
+}
+
+fn make(
+    context: &Context<'_>,
+    ns: &Namespace,
+    options: &CollectionOptions,
+    uuid: [u8; 16],
+    progress: &mut Progress,
+) -> Result<()> {
+    context.atomically(progress, |ws| {
+        if let Some(existing) = ws.catalog().get(ns) {
+            if context.in_transaction() {
+                // Within a transaction there is no doubt who made it, as there is when a command is sent again.
+                bail!(NamespaceExists, "Collection already exists. NS: {ns}");
+            }
+            return same_or_error(existing, options);
         }
         if options.view.is_some() {
-            view_graph::check(ws, &ns, &options)?;
+            view_graph::check(ws, ns, options)?;
         }
-        ws.create_collection(&ns, uuid, options.clone())?;
+        ws.create_collection(ns, uuid, options.clone())?;
         if context.origin(&ns.db).is_some() {
-            let entry = oplog_entry(&ns, uuid, &options);
+            let entry = oplog_entry(ns, uuid, options);
             ws.oplog(entry)?;
         }
         Ok(())
-    })?;
-    context.finish_concern(progress.last, reply, false)
+    })
+}
+
+/// Only collections of `local` may say that they want no index on `_id`; they have one all the same, as finding a document by
+/// its `_id` costs nothing then.
+fn check_auto_index(ns: &Namespace, args: &CreateArgs<'_>) -> Result<()> {
+    if args.auto_index_id == Some(false) && ns.db != "local" {
+        bail!(InvalidOptions, "the autoIndexId option cannot be false");
+    }
+    Ok(())
 }
 
 /// The oplog entry of a new collection.
@@ -169,6 +225,17 @@ fn collection_options(args: &CreateArgs<'_>) -> Result<Document> {
     if args.validator.is_some() || args.validation_action.is_some() {
         out.push("validationAction", args.validation_action.unwrap_or("error"));
     }
+    for (name, given) in [
+        ("storageEngine", args.storage_engine),
+        ("indexOptionDefaults", args.index_option_defaults),
+    ] {
+        if let Some(given) = given.filter(|given| !given.is_empty()) {
+            out.push(name, given);
+        }
+    }
+    if args.auto_index_id == Some(false) {
+        out.push("autoIndexId", false);
+    }
     if let Some(clustered) = clustered {
         out.push("clusteredIndex", clustered);
     }
@@ -193,9 +260,6 @@ fn number(value: i64) -> nestor_model::Value {
 }
 
 fn refuse_unsupported(args: &CreateArgs<'_>) -> Result<()> {
-    if args.auto_index_id == Some(false) {
-        bail!(InvalidOptions, "the autoIndexId option cannot be false");
-    }
     if args.timeseries.is_some() {
         let clash = args.capped
             || args.validator.is_some()
@@ -235,11 +299,7 @@ fn refuse_unsupported(args: &CreateArgs<'_>) -> Result<()> {
         }
     }
     if let Some(engine) = args.storage_engine {
-        for (name, value) in engine.iter() {
-            if value.as_document().is_none() {
-                bail!(BadValue, "'storageEngine.{name}' has to be an embedded document.");
-            }
-        }
+        options::check_storage_engine(DocRef::Raw(engine))?;
     }
     Ok(())
 }
@@ -247,8 +307,11 @@ fn refuse_unsupported(args: &CreateArgs<'_>) -> Result<()> {
 fn check_index_option_defaults(defaults: RawDoc<'_>) -> Result<()> {
     for (name, value) in defaults.iter() {
         match name {
-            "storageEngine" if value.as_document().is_some() => {}
             "storageEngine" => {
+                if let Some(engines) = value.as_document() {
+                    options::check_storage_engine(engines)?;
+                    continue;
+                }
                 return Err(crate::args::wrong_type(
                     "create.indexOptionDefaults.storageEngine",
                     value.bson_type(),

@@ -33,6 +33,99 @@ pub fn capped_max(max: i64) -> Result<i64> {
     Ok(max.max(0))
 }
 
+/// The settings of WiredTiger that `configString` may name.
+/// Source: WiredTiger's manual, "WT_SESSION::create".
+const WIRED_TIGER_SETTINGS: [&str; 20] = [
+    "access_pattern_hint",
+    "allocation_size",
+    "app_metadata",
+    "block_allocation",
+    "block_compressor",
+    "cache_resident",
+    "checksum",
+    "dictionary",
+    "ignore_in_memory_cache_size",
+    "internal_key_truncate",
+    "internal_page_max",
+    "key_gap",
+    "leaf_key_max",
+    "leaf_page_max",
+    "leaf_value_max",
+    "log",
+    "memory_page_max",
+    "prefix_compression",
+    "prefix_compression_min",
+    "split_pct",
+];
+
+/// Checks options for the storage engine: they are MongoDB's WiredTiger's, have no meaning here, and are listed back so that
+/// what was dumped from MongoDB can be restored.
+///
+/// Errors: 72 for another engine or option, 2 for a value or setting of the wrong kind, 9 for a setting with a zero byte.
+pub fn check_storage_engine(engines: DocRef<'_>) -> Result<()> {
+    for (engine, settings) in engines.iter() {
+        let ValueRef::Document(settings) = settings else {
+            bail!(BadValue, "'storageEngine.{engine}' has to be an embedded document.");
+        };
+        if engine != "wiredTiger" {
+            bail!(
+                InvalidOptions,
+                "storageEngine.{engine} is not a registered storage engine for this server"
+            );
+        }
+        for (name, value) in settings.iter() {
+            match (name, value) {
+                ("configString", ValueRef::String(text)) => check_config_string(text)?,
+                ("configString", other) => {
+                    return Err(wrong_type(
+                        "storageEngine.wiredTiger.configString",
+                        other.bson_type(),
+                        "string",
+                    ));
+                }
+                (other, _) => bail!(
+                    InvalidOptions,
+                    "'{other}' is not a supported option of storageEngine.wiredTiger"
+                ),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_config_string(text: &str) -> Result<()> {
+    if text.contains('\0') {
+        bail!(FailedToParse, "malformed 'configString' value: it has a zero byte");
+    }
+    // Settings in parentheses belong to the one before them.
+    let mut depth = 0usize;
+    let mut start = 0;
+    let mut settings = Vec::new();
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 => {
+                settings.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    settings.push(&text[start..]);
+    for setting in settings
+        .into_iter()
+        .map(str::trim)
+        .filter(|setting| !setting.is_empty())
+    {
+        let name = setting.split(['=', ':']).next().unwrap_or(setting).trim();
+        if !WIRED_TIGER_SETTINGS.contains(&name) {
+            bail!(BadValue, "unknown configuration key: '{name}'");
+        }
+    }
+    Ok(())
+}
+
 /// Checks a validator and its level and action.
 pub fn check_validation(validator: Option<RawDoc<'_>>, level: Option<&str>, action: Option<&str>) -> Result<()> {
     if let Some(level) = level {

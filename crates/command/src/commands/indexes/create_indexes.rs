@@ -9,7 +9,7 @@ use crate::names;
 use crate::parameters::Param;
 use crate::write::{self, Progress};
 use nestor_model::{IndexSpec, Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
-use nestor_storage::{CollectionId, Index, IndexId, View};
+use nestor_storage::{Collection, CollectionId, Index, IndexId, View, WriteSet};
 use std::sync::Arc;
 
 /// Most indexes of a collection.
@@ -57,7 +57,10 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let specs = args
         .indexes
         .iter()
-        .map(|index| spec::parse(*index))
+        .map(|index| match args.ignore_unknown {
+            true => spec::parse(spec::without_unknown(*index).as_raw()),
+            false => spec::parse(*index),
+        })
         .collect::<Result<Vec<IndexSpec>>>()?;
     write::check_namespace(&ns)?;
     context.check_write_concern()?;
@@ -148,6 +151,9 @@ fn step(
                 None => missing.push(spec),
             }
         }
+        if context.in_transaction() && !missing.is_empty() {
+            check_is_new(ws, &collection)?;
+        }
         // What is written all the time has no quiet moment in which to do it at once.
         let at_once = context.generic.in_transaction
             || created
@@ -184,6 +190,24 @@ fn step(
         }
         Ok(Step::Started(before, collection.id, started))
     })
+}
+
+/// Within a transaction only what the transaction has made itself, and not yet filled, gets indexes.
+fn check_is_new(ws: &WriteSet, collection: &Collection) -> Result<()> {
+    let ns = &collection.ns;
+    if ws.snapshot().catalog().by_id(collection.id).is_some() {
+        bail!(
+            OperationNotSupportedInTransaction,
+            "Cannot create new indexes on existing collection {ns} in a multi-document transaction."
+        );
+    }
+    if ws.counts(collection).0 > 0 {
+        bail!(
+            OperationNotSupportedInTransaction,
+            "Cannot create new indexes on non-empty collection {ns} in a multi-document transaction."
+        );
+    }
+    Ok(())
 }
 
 /// `commitQuorum`: with one member every quorum that it can be part of is met.

@@ -3,8 +3,10 @@
 //! What is true of all indexes is here; what belongs to one kind of index is in its folder of [`nestor_planner::kinds`].
 
 use crate::args::safe_i64;
+use crate::commands::collections::options;
 use nestor_model::{
-    DocRef, Document, Error, IndexSpec, RawDoc, Result, Value, ValueRef, bail, doc, index_spec, values_equal,
+    DocRef, Document, Error, IndexSpec, RawDoc, RawDocBuf, RawWriter, Result, Value, ValueRef, bail, doc, index_spec,
+    values_equal,
 };
 use nestor_planner::kinds::{self, KindDef};
 use nestor_query::collation::Collation;
@@ -113,7 +115,10 @@ fn listed_option(kind: &KindDef, spec: RawDoc<'_>, name: &str, value: ValueRef<'
                 None => doc! { "locale": SIMPLE }.into(),
             }
         }
-        "storageEngine" => storage_engine(document()?)?.into(),
+        "storageEngine" => {
+            options::check_storage_engine(document()?)?;
+            document()?.to_document().into()
+        }
         "clustered" => bail!(InvalidOptions, "a clustered index can only be made with the collection"),
         "weights"
         | "default_language"
@@ -148,20 +153,42 @@ fn wrong_type(name: &str, wanted: &str, value: ValueRef<'_>) -> Error {
     )
 }
 
-/// Options for storage engines by the engine's name; they are kept and listed. Nestor's own engine has none.
-fn storage_engine(options: DocRef<'_>) -> Result<Document> {
-    for (engine, value) in options.iter() {
-        if value.as_document().is_none() {
-            bail!(BadValue, "'storageEngine.{engine}' has to be an embedded document.");
-        }
-        if engine != "wiredTiger" {
-            bail!(
-                InvalidOptions,
-                "{engine} is not a registered storage engine for this server"
-            );
-        }
+/// The options that an index may have, supported here or not; those of one kind are in its folder.
+const OPTIONS: [&str; 24] = [
+    "key",
+    "name",
+    "ns",
+    "v",
+    "background",
+    "dropDups",
+    "unique",
+    "sparse",
+    "hidden",
+    "prepareUnique",
+    "expireAfterSeconds",
+    "partialFilterExpression",
+    "collation",
+    "storageEngine",
+    "clustered",
+    "weights",
+    "default_language",
+    "language_override",
+    "textIndexVersion",
+    "2dsphereIndexVersion",
+    "bits",
+    "min",
+    "max",
+    "bucketSize",
+];
+
+/// The specification without options that nobody knows (`ignoreUnknownIndexOptions`).
+pub fn without_unknown(spec: RawDoc<'_>) -> RawDocBuf {
+    let is_known = |name: &str| OPTIONS.contains(&name) || kinds::option(name).is_some();
+    let mut out = RawWriter::with_capacity(spec.len());
+    for element in spec.elements().filter(|element| is_known(element.name())) {
+        out.append_element_bytes(element.as_bytes());
     }
-    Ok(options.to_document())
+    out.into_doc()
 }
 
 /// Settles the collation of an index of `collection`: without one in the specification it has that of the collection, and

@@ -119,6 +119,10 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     };
     let root = context.open_pipeline(view, &operation, piped)?;
     let ns = operation.ns();
+    let reply_ns = match args.target.0 {
+        Some(_) => ns.clone(),
+        None => Namespace::new(context.db(), "$cmd.aggregate"),
+    };
     if let Some(stage) = piped.pipeline.stages.last().filter(|_| piped.pipeline.writes()) {
         if context.generic.in_transaction {
             bail!(
@@ -140,13 +144,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             _ => {}
         }
         drop(read);
-        batch::empty(context, ns, reply);
+        batch::empty(context, &reply_ns, reply);
         return context.finish_concern(progress.last, reply, false);
     }
-    let reply_ns = match args.target.0 {
-        Some(_) => ns.clone(),
-        None => Namespace::new(context.db(), "$cmd.aggregate"),
-    };
     let opening = Opening {
         collection: piped.bottom.as_ref().map(|c| (c.id, c.ns.clone())),
         batch_size: cursor.batch_size.map(|n| n.0 as u64),

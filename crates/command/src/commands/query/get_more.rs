@@ -23,6 +23,8 @@ pub const SPEC: CommandSpec = CommandSpec {
         .and(Flags::TXN)
         .and(Flags::LONG)
         .and(Flags::OWN_TIME)
+        // Sessions send theirs with every command; the cursor goes on with what it was opened with.
+        .and(Flags::READ_CONCERN)
         .and(Flags::FOR_REPLY),
     help: "The next batch of a cursor.",
     run,
@@ -124,6 +126,9 @@ fn next_batch(
     context.note_plan(&*cursor.root);
     context.figures.borrow_mut().originating = Some(cursor.originating.clone());
     let filled = {
+        if cursor.time_left.is_some() && context.service.node.gates.times_out() {
+            bail!(MaxTimeMSExpired, "operation exceeded time limit");
+        }
         // maxTimeMS of the opening command limits the work of all batches together; that of an awaitData
         // getMore limits the waiting only.
         let deadline = cursor.time_left.map(|left| started + left);

@@ -10,7 +10,7 @@ use nestor_model::{RawWriter, Result};
 pub const SPEC: CommandSpec = CommandSpec {
     name: "killCursors",
     aliases: &[],
-    flags: Flags::API_V1.and(Flags::TXN),
+    flags: Flags::API_V1.and(Flags::TXN).and(Flags::READ_CONCERN),
     help: "Closes cursors by id.",
     run,
 };

@@ -1,5 +1,6 @@
 //! What a replica set of one says about itself.
 
+pub mod apply_ops;
 pub mod client_metadata;
 pub mod hello;
 pub mod repl_set;
@@ -8,6 +9,7 @@ use crate::dispatch::CommandSpec;
 
 /// The commands of this family.
 pub(crate) const SPECS: &[&CommandSpec] = &[
+    &apply_ops::SPEC,
     &hello::HELLO,
     &hello::IS_MASTER,
     &repl_set::STATUS,

@@ -9,6 +9,7 @@ use crate::write;
 use crate::write::reply::Totals;
 use crate::write::statements::{Recorded, Statement, StatementIds, UpdateOp, WriteOp, Writes, execute};
 use nestor_model::{Document, Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
+use nestor_query::update::check_pipeline_form;
 
 /// The command.
 pub const SPEC: CommandSpec = CommandSpec {
@@ -60,7 +61,12 @@ pub struct UpdateValue<'a>(pub ValueRef<'a>);
 impl<'a> Arg<'a> for UpdateValue<'a> {
     fn parse(value: ValueRef<'a>, _: crate::args::At<'_>) -> Result<Option<Self>> {
         match value {
-            ValueRef::Document(_) | ValueRef::Array(_) => Ok(Some(Self(value))),
+            ValueRef::Document(_) => Ok(Some(Self(value))),
+            // What is no pipeline at all fails the command; what updates may not do, the statement.
+            ValueRef::Array(stages) => {
+                check_pipeline_form(stages)?;
+                Ok(Some(Self(value)))
+            }
             _ => bail!(FailedToParse, "Update argument must be either an object or an array"),
         }
     }

@@ -213,6 +213,8 @@ fn repl(context: &Context<'_>, reply: &mut RawWriter) {
         (me, "isWritablePrimary"),
         reply,
     );
+    // The older name, by which mongostat knows a primary.
+    reply.append("ismaster", true);
 }
 
 fn store(context: &Context<'_>, reply: &mut RawWriter) {
