@@ -131,20 +131,21 @@ impl FailPoints {
         self.fires("maxTimeAlwaysTimeOut").is_some()
     }
 
-    /// `onPrimaryTransactionalWrite`: fails the commit of a statement of a retryable write, or says that the connection is to
-    /// be closed after it.
-    pub fn on_retryable_write(&self) -> Result<bool> {
+    /// `onPrimaryTransactionalWrite`: whether the connection is to be closed after the commit of a statement of a retryable
+    /// write, and the error with which that commit is to fail.
+    pub fn on_retryable_write(&self) -> (bool, Option<Error>) {
         let Some(data) = self.fires("onPrimaryTransactionalWrite") else {
-            return Ok(false);
+            return (false, None);
         };
         let code = data
             .get("failBeforeCommitExceptionCode")
             .and_then(crate::args::safe_i64);
-        if let Some(code) = code {
+        let error = code.map(|code| {
             let code = ErrorCode::location(code.clamp(0, i32::MAX.into()) as i32);
-            return Err(Error::new(code, "onPrimaryTransactionalWrite fail point enabled"));
-        }
-        Ok(data.get("closeConnection").is_none_or(|value| value.truthy()))
+            Error::new(code, "onPrimaryTransactionalWrite fail point enabled")
+        });
+        let closes = data.get("closeConnection").is_none_or(|value| value.truthy());
+        (closes, error)
     }
 
     /// The data of a fail point that is on and fires.

@@ -9,7 +9,7 @@ use crate::request::Park;
 use crate::transaction;
 use nestor_exec::Interrupt;
 use nestor_exec::write::admission::Admission;
-use nestor_model::{Result, bail};
+use nestor_model::{Error, Result, bail};
 use nestor_storage::{BaseHold, Engine};
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -158,12 +158,11 @@ impl Gates {
         Ok(())
     }
 
-    /// To be called before a statement of a retryable write commits; true when the connection is to be closed after it.
-    ///
-    /// Errors: those that a fail point wants.
-    pub fn on_retryable_write(&self) -> Result<bool> {
+    /// To be called before a statement of a retryable write commits: whether a fail point wants the connection closed after the
+    /// command, and the commit to fail.
+    pub fn on_retryable_write(&self) -> (bool, Option<Error>) {
         match self.closed.load(Ordering::Acquire) & FAIL {
-            0 => Ok(false),
+            0 => (false, None),
             _ => self.fail_points.on_retryable_write(),
         }
     }

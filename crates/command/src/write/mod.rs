@@ -132,8 +132,12 @@ impl Context<'_> {
             let mut ws = engine.begin();
             let out = work(&mut ws)?;
             if !ws.is_empty() {
-                if self.generic.txn_number.is_some() && self.service.node.gates.on_retryable_write()? {
-                    self.cut.set(true);
+                if self.generic.txn_number.is_some() {
+                    let (closes, error) = self.service.node.gates.on_retryable_write();
+                    self.cut.set(self.cut.get() || closes);
+                    if let Some(error) = error {
+                        return Err(error);
+                    }
                 }
                 let commit = obstacle.commit(engine, ws)?;
                 self.wrote.set(true);
