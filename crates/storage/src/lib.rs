@@ -33,7 +33,7 @@
 //!
 //! Reading order: [`ids`], [`bytes`], [`record`], [`keys`] (order-preserving keys), [`catalog`], [`snapshot`],
 //! [`cursor`], `record_reader`, [`write_set`], `sequencer`, [`watch`], `memtable`, `journal`, [`base`], [`engine`], [`topology`], [`oplog`],
-//! [`check`], [`files`], [`error`].
+//! [`check`], [`files`], [`fuzz`], [`error`].
 
 pub mod base;
 pub mod bytes;
@@ -45,6 +45,7 @@ pub mod cursor;
 pub mod engine;
 pub mod error;
 pub mod files;
+pub mod fuzz;
 pub mod ids;
 mod journal;
 pub mod keys;

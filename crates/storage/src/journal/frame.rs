@@ -338,6 +338,20 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// Makes the header of a frame of these bytes fit them, for fuzzing. `false` if they are too short.
+pub(crate) fn mend(frame: &mut [u8]) -> bool {
+    if frame.len() < HEADER_BYTES || !frame.len().is_multiple_of(ALIGN) {
+        return false;
+    }
+    frame[..4].copy_from_slice(MAGIC);
+    put_u32(frame, 8, frame.len() as u32);
+    let oplog = get_u32(frame, 40) % (frame.len() - HEADER_BYTES + 1) as u32;
+    put_u32(frame, 40, oplog);
+    let crc = crc32c::crc32c(&frame[8..]);
+    put_u32(frame, 4, crc);
+    true
+}
+
 /// Sequence number in a frame's header.
 pub(crate) fn seq(header: &[u8]) -> u64 {
     get_u64(header, 16)

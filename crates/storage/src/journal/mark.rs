@@ -74,7 +74,7 @@ impl Mark {
         out
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let is_sound = bytes.starts_with(MAGIC) && word(8) == VERSION && word(12) == crc(bytes);

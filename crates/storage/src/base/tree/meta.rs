@@ -100,6 +100,17 @@ impl Meta {
     }
 }
 
+/// Makes these bytes a meta page as far as their beginning says, for fuzzing.
+pub(crate) fn mend(bytes: &mut [u8], slot: u32) {
+    bytes[..8].copy_from_slice(MAGIC);
+    put_u32(bytes, 8, VERSION);
+    let page_bytes = bytes.len() as u32;
+    put_u32(bytes, 12, page_bytes);
+    put_u32(bytes, 20, slot);
+    let crc = checksum(bytes);
+    put_u32(bytes, 16, crc);
+}
+
 /// Checksum of all of a meta page but the field that holds it.
 fn checksum(bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&bytes[..16]), &bytes[20..])

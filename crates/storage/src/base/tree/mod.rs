@@ -109,6 +109,7 @@ mod cursor;
 mod direct;
 mod file;
 pub(crate) mod frame;
+pub(crate) mod fuzz;
 mod merge;
 mod meta;
 mod node;
