@@ -116,7 +116,19 @@ impl Watcher {
     /// Makes one worker, whichever takes the task, a spare.
     fn hold_back(&self) {
         let spares = self.spares.clone();
-        self.runtime.spawn(async move { spares.wait() });
+        self.runtime.spawn(async move {
+            // A task that waits in the worker's own slot, which nobody can steal from, runs first.
+            for _ in 0..2 {
+                tokio::task::yield_now().await;
+            }
+            spares.wait();
+        });
+    }
+
+    /// Wakes a worker, which then looks for tasks everywhere: a worker that was held back may have tasks in its queue, and
+    /// nobody else knows of them.
+    fn stir(&self) {
+        self.runtime.spawn(async {});
     }
 
     fn begin(&self) -> Arc<Desk> {
@@ -165,7 +177,10 @@ impl Watcher {
 
     /// Looks at all desks once; true when somebody did something.
     fn look(&self) -> bool {
-        let mut active = false;
+        let mut active = self.spares.have_come();
+        if active {
+            self.stir();
+        }
         lock(&self.desks).retain_mut(|seen| {
             let Some(desk) = seen.desk.upgrade() else {
                 // The thread is gone, so it is not busy.
@@ -235,6 +250,8 @@ struct Spares {
 struct Held {
     waiting: usize,
     called: usize,
+    /// Some began to wait since this was last asked.
+    have_come: bool,
     dismissed: bool,
 }
 
@@ -243,11 +260,17 @@ impl Spares {
     fn wait(&self) {
         let mut held = lock(&self.state);
         held.waiting += 1;
+        held.have_come = true;
         while held.called == 0 && !held.dismissed {
             held = self.changed.wait(held).unwrap_or_else(PoisonError::into_inner);
         }
         held.waiting -= 1;
         held.called = held.called.saturating_sub(1);
+    }
+
+    /// Whether some began to wait since this was asked last.
+    fn have_come(&self) -> bool {
+        std::mem::take(&mut lock(&self.state).have_come)
     }
 
     /// Calls one; false when none is there.
