@@ -1,45 +1,22 @@
 //! What a client may not use that declares `apiStrict: true`: fields and stages outside of API version 1.
 //!
-//! Which commands are in it their flags say ([`Flags::API_V1`](crate::dispatch::Flags::API_V1)).
+//! Which commands and fields of commands are in it stands in the table of commands
+//! ([`Flags::API_V1`](crate::facts::Flags::API_V1), [`Facts::outside_api`]).
 //! Source: manual, "Stable API" and the sections of that name in "find", "create", "createIndexes", "aggregate".
 
 use crate::args::RawArray;
+use crate::facts::Facts;
 use nestor_model::{RawDoc, Result, ValueRef, bail};
 
-/// Fields of a command that are not in the version though the command is.
-fn outside(command: &str) -> &'static [&'static str] {
-    match command {
-        "find" => &[
-            "awaitData",
-            "max",
-            "min",
-            "noCursorTimeout",
-            "oplogReplay",
-            "returnKey",
-            "showRecordId",
-            "tailable",
-        ],
-        "create" => &[
-            "autoIndexId",
-            "capped",
-            "indexOptionDefaults",
-            "max",
-            "size",
-            "storageEngine",
-        ],
-        "aggregate" => &["explain"],
-        _ => &[],
-    }
-}
-
 /// Refuses a field of a command. Whether it is set or given its default makes no difference.
-pub fn check_fields(command: &str, body: RawDoc<'_>) -> Result<()> {
-    for field in outside(command) {
+pub fn check_fields(facts: &Facts, body: RawDoc<'_>) -> Result<()> {
+    for field in facts.outside_api {
         // The first field is the command itself.
         if body.iter().skip(1).any(|(name, _)| name == *field) {
             bail!(
                 APIStrictError,
-                "BSON field '{command}.{field}' is not allowed with apiStrict:true."
+                "BSON field '{}.{field}' is not allowed with apiStrict:true.",
+                facts.name
             );
         }
     }

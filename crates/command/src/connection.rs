@@ -1,8 +1,9 @@
 //! State of one client connection, owned by who reads its socket.
 
 use crate::api_use::ApiUse;
+use crate::facts::Facts;
 use crate::service::Service;
-use crate::transaction_counts::Facts;
+use crate::transaction_counts::TransactionFacts;
 use nestor_exec::KillSwitch;
 use nestor_exec::summary::Leaf;
 use nestor_model::memory::Account;
@@ -61,7 +62,7 @@ pub struct Operation {
     /// Where its rows come from.
     pub plan: Vec<Leaf>,
     /// The transaction it belongs to.
-    pub transaction: Option<Arc<Facts>>,
+    pub transaction: Option<Arc<TransactionFacts>>,
     /// What it waits for.
     pub waits: Option<Waits>,
     /// The index build it is at.
@@ -82,14 +83,17 @@ const SHOWN_BYTES_MAX: usize = 1 << 16;
 
 impl Slot {
     /// An operation begins.
-    pub(crate) fn start_operation(&self, command: &'static str, opid: u32, body: RawDoc<'_>, started: Instant) {
+    pub(crate) fn start_operation(&self, command: &'static Facts, opid: u32, body: RawDoc<'_>, started: Instant) {
         self.kill.reset();
         let mut operation = crate::lock(&self.operation);
         operation.opid = opid;
-        operation.command = command;
+        operation.command = command.name;
         operation.body.clear();
         if body.len() <= SHOWN_BYTES_MAX {
-            operation.body.extend_from_slice(body.as_bytes());
+            match command.hide_secrets(body) {
+                None => operation.body.extend_from_slice(body.as_bytes()),
+                Some(shown) => operation.body.extend_from_slice(shown.as_raw().as_bytes()),
+            }
         }
         operation.started = Some(started);
         operation.plan.clear();

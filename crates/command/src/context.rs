@@ -137,6 +137,11 @@ impl<'r> Context<'r> {
         self.generic.db
     }
 
+    /// The database and the collection that the command names, if it names a collection.
+    pub fn named_collection(&self) -> Option<(&'r str, &'r str)> {
+        self.spec.collection_of(self.generic.db, self.body)
+    }
+
     /// Tells those who watch which operation the command is.
     pub fn describe(&self, shape: Shape<'r>) {
         *self.described.borrow_mut() = Some(Described { shape, query: None });

@@ -1,8 +1,7 @@
 //! What `serverStatus` counts.
 
 use crate::metrics::Metrics;
-use crate::request::Sequence;
-use nestor_model::RawDoc;
+use crate::op_kind::OpCounter;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// A counter that only grows.
@@ -44,24 +43,17 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// Counts a command. Inserts, updates and deletes count what they are given, however it came.
-    pub fn count(&self, name: &str, body: RawDoc<'_>, sequences: &[Sequence<'_>]) {
-        let (counter, field) = match name {
-            "find" => return self.query.add(1),
-            "getMore" => return self.getmore.add(1),
-            "insert" => (&self.insert, "documents"),
-            "update" => (&self.update, "updates"),
-            "delete" => (&self.delete, "deletes"),
-            _ => return self.command.add(1),
+    /// Counts an operation, or as many documents or statements as one has.
+    pub fn count(&self, counter: OpCounter, n: usize) {
+        let counter = match counter {
+            OpCounter::Insert => &self.insert,
+            OpCounter::Query => &self.query,
+            OpCounter::Update => &self.update,
+            OpCounter::Delete => &self.delete,
+            OpCounter::GetMore => &self.getmore,
+            OpCounter::Command => &self.command,
         };
-        let items = match sequences.iter().find(|sequence| sequence.name == field) {
-            Some(sequence) => sequence.documents.len(),
-            None => body
-                .get(field)
-                .and_then(|value| value.as_array())
-                .map_or(0, |array| array.len()),
-        };
-        counter.add(items as u64);
+        counter.add(n as u64);
     }
 }
 

@@ -4,6 +4,7 @@
 //! by name.
 
 use crate::context::Context;
+use crate::facts::Facts;
 use nestor_model::{RawWriter, Result};
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -12,75 +13,27 @@ use std::sync::LazyLock;
 /// `ok` and the times). After an error what was written is thrown away.
 pub type Handler = fn(&mut Context<'_>, &mut RawWriter) -> Result<()>;
 
-/// A set of properties of commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flags(u16);
-
-impl Flags {
-    /// No property.
-    pub const NONE: Flags = Flags(0);
-    /// Only in database `admin`.
-    pub const ADMIN: Flags = Flags(1);
-    /// Changes documents or the catalog.
-    pub const WRITE: Flags = Flags(2);
-    /// May take long or wait for the disk: not to be run where it keeps others waiting.
-    pub const LONG: Flags = Flags(4);
-    /// Part of API version 1.
-    pub const API_V1: Flags = Flags(8);
-    /// Allowed within a multi-document transaction.
-    pub const TXN: Flags = Flags(16);
-    /// Takes a writeConcern.
-    pub const WRITE_CONCERN: Flags = Flags(32);
-    /// Takes any readConcern level; without it only local.
-    pub const READ_CONCERN: Flags = Flags(64);
-    /// May be retried under a transaction number.
-    pub const RETRYABLE: Flags = Flags(128);
-    /// Commits or aborts a transaction.
-    pub const ENDS_TXN: Flags = Flags(256);
-    /// Sent by drivers on its own; not counted or logged as a client's operation.
-    pub const QUIET: Flags = Flags(512);
-    /// May be sent as OP_QUERY.
-    pub const LEGACY: Flags = Flags(1024);
-
-    /// `maxTimeMS` means something of the command's own, not a limit on its work.
-    pub const OWN_TIME: Flags = Flags(2048);
-
-    /// Takes a readConcern other than local as the first command of a transaction only.
-    pub const TXN_READ_CONCERN: Flags = Flags(4096);
-
-    /// Has no effect besides its reply: stops when the client is gone that wants it.
-    pub const FOR_REPLY: Flags = Flags(8192);
-
-    /// Both sets.
-    pub const fn and(self, other: Flags) -> Flags {
-        Flags(self.0 | other.0)
-    }
-
-    /// True when all of `other` are in this set.
-    pub const fn has(self, other: Flags) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
-
 /// A command.
 #[derive(Clone, Copy)]
 pub struct CommandSpec {
-    /// Its name, as error messages print it.
-    pub name: &'static str,
-    /// Other names it answers to.
-    pub aliases: &'static [&'static str],
-    /// Properties.
-    pub flags: Flags,
-    /// One sentence for `listCommands`.
-    pub help: &'static str,
+    /// What is known of it before it runs.
+    pub facts: Facts,
     /// Does the work.
     pub run: Handler,
+}
+
+impl std::ops::Deref for CommandSpec {
+    type Target = Facts;
+
+    fn deref(&self) -> &Facts {
+        &self.facts
+    }
 }
 
 static BY_NAME: LazyLock<HashMap<&'static str, (usize, &'static CommandSpec)>> = LazyLock::new(|| {
     let mut map = HashMap::new();
     for (number, spec) in all().enumerate() {
-        for name in std::iter::once(&spec.name).chain(spec.aliases) {
+        for name in std::iter::once(&spec.facts.name).chain(spec.facts.aliases) {
             let previous = map.insert(*name, (number, spec));
             debug_assert!(previous.is_none(), "command {name} is declared once");
         }

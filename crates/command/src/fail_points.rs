@@ -6,9 +6,10 @@
 
 use crate::commands::replication::client_metadata::app_name;
 use crate::context::Context;
-use crate::dispatch::Flags;
+use crate::facts::Flags;
 use crate::failures;
 use crate::gate::Verdict;
+use crate::op_kind::OpKind;
 use crate::request::Park;
 use nestor_model::value::DocRef;
 use nestor_model::{Document, Error, ErrorCode, Result, ValueRef, bail};
@@ -164,7 +165,7 @@ impl FailPoints {
         for (name, point) in on.iter_mut() {
             let applies = match *name {
                 "failCommand" => fails_command(context, point.data.as_ref()),
-                "failGetMoreAfterCursorCheckout" => context.spec.name == "getMore",
+                "failGetMoreAfterCursorCheckout" => context.spec.op == OpKind::GetMore,
                 "maxTimeAlwaysTimeOut" => context.interrupt.deadline().is_some(),
                 // It is for commits, not for commands.
                 _ => false,
@@ -228,8 +229,8 @@ fn fails_command(context: &Context<'_>, data: DocRef<'_>) -> bool {
         }
     }
     if let Some(ValueRef::String(wanted)) = data.get("namespace") {
-        let collection = context.body.iter().next().and_then(|(_, value)| value.as_str());
-        if format!("{}.{}", context.db(), collection.unwrap_or("")) != wanted {
+        let (db, coll) = context.named_collection().unwrap_or((context.db(), ""));
+        if format!("{db}.{coll}") != wanted {
             return false;
         }
     }

@@ -21,7 +21,7 @@
 //! manual, "Transactions: Production Considerations", "Transaction errors".
 
 use crate::Context;
-use crate::dispatch::Flags;
+use crate::facts::Flags;
 use nestor_model::{Error, ErrorCode};
 
 /// What the error of a statement ends.
@@ -109,7 +109,7 @@ pub fn labels(context: &Context<'_>, code: ErrorCode, concern_failed: bool) -> V
             labels.push("NoWritesPerformed");
         }
     }
-    if context.spec.name == "getMore" && is_resumable(code) {
+    if context.spec.op == crate::op_kind::OpKind::GetMore && is_resumable(code) {
         labels.push("ResumableChangeStreamError");
     }
     labels

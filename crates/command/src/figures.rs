@@ -4,6 +4,7 @@
 //! counters afterwards ([`Context::observe`]). All of it is a few additions, whether or not anybody will look.
 
 use crate::Context;
+use crate::op_kind::OpKind;
 use nestor_exec::summary::{self, Leaf, Totals};
 use nestor_exec::write::Writer;
 use nestor_exec::{BoxOperator, Operator};
@@ -70,7 +71,7 @@ impl Context<'_> {
         }
         summary::leaves(root, plan);
         // A getMore goes on with a scan that was counted.
-        if plan.iter().any(|leaf| leaf.kind == NodeKind::CollScan) && self.spec.name != "getMore" {
+        if plan.iter().any(|leaf| leaf.kind == NodeKind::CollScan) && self.spec.op != OpKind::GetMore {
             let described = self.described.borrow();
             let query = described.as_ref().and_then(|described| described.query.as_ref());
             let is_tailable = query.is_some_and(|query| query.tailable);

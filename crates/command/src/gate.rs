@@ -2,7 +2,7 @@
 //! points. All of it is rare, so one load says that there is nothing.
 
 use crate::context::Context;
-use crate::dispatch::Flags;
+use crate::facts::Flags;
 use crate::fail_points::FailPoints;
 use crate::parameters::Param;
 use crate::request::Park;
@@ -190,7 +190,7 @@ pub fn check(context: &mut Context<'_>) -> Result<Verdict> {
     if closed == 0 {
         return Ok(Verdict::Run);
     }
-    if closed & API != 0 && !context.generic.api_version && needs_api_version(context.spec.name) {
+    if closed & API != 0 && !context.generic.api_version && !context.spec.flags.has(Flags::BEFORE_API) {
         bail!(
             498870,
             "The apiVersion parameter is required, please configure your MongoClient's API version"
@@ -246,14 +246,6 @@ fn check_lock_wait(context: &Context<'_>) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// Commands by which drivers connect, before they can know what is required, are excepted.
-fn needs_api_version(command: &str) -> bool {
-    !matches!(
-        command,
-        "hello" | "isMaster" | "getParameter" | "setParameter" | "buildInfo"
-    )
 }
 
 impl crate::node::Node {

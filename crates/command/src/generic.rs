@@ -2,7 +2,7 @@
 
 use crate::api_strict;
 use crate::args::{Arg, At, Uuid, safe_i64, unknown_field, wrong_type};
-use crate::dispatch::{CommandSpec, Flags};
+use crate::facts::{Facts, Flags};
 use crate::read_concern::ReadConcern;
 use crate::write_concern::WriteConcern;
 use nestor_model::value::DocRef;
@@ -99,7 +99,7 @@ pub fn is_generic(name: &str) -> bool {
 
 impl<'a> Generic<'a> {
     /// Reads the generic arguments of a command, and checks them against what the command takes.
-    pub fn parse(body: RawDoc<'a>, spec: &CommandSpec) -> Result<Self> {
+    pub fn parse(body: RawDoc<'a>, spec: &Facts) -> Result<Self> {
         let mut out = Self::default();
         let mut seen = 0u64;
         let mut api = Api::default();
@@ -156,7 +156,7 @@ impl<'a> Generic<'a> {
         Ok(out)
     }
 
-    fn check_transaction(&mut self, autocommit: Option<bool>, spec: &CommandSpec) -> Result<()> {
+    fn check_transaction(&mut self, autocommit: Option<bool>, spec: &Facts) -> Result<()> {
         if self.txn_number.is_some() && self.lsid.is_none() {
             bail!(
                 InvalidOptions,
@@ -213,7 +213,7 @@ impl<'a> Generic<'a> {
     }
 
     /// Refuses a read or write concern that the command does not take.
-    pub fn check_concerns(&self, spec: &CommandSpec) -> Result<()> {
+    pub fn check_concerns(&self, spec: &Facts) -> Result<()> {
         if self.has_write_concern && !spec.flags.has(Flags::WRITE_CONCERN) {
             bail!(InvalidOptions, "Command {} does not support writeConcern", spec.name);
         }
@@ -358,7 +358,7 @@ struct Api<'a> {
 }
 
 impl Api<'_> {
-    fn check(&self, body: RawDoc<'_>, spec: &CommandSpec) -> Result<()> {
+    fn check(&self, body: RawDoc<'_>, spec: &Facts) -> Result<()> {
         let Some(version) = self.version else {
             if self.strict.is_some() || self.deprecation_errors.is_some() {
                 bail!(
@@ -379,7 +379,7 @@ impl Api<'_> {
 }
 
 /// Refuses what is not in API version 1: the command, or a field of it.
-pub fn check_strict(body: RawDoc<'_>, spec: &CommandSpec) -> Result<()> {
+pub fn check_strict(body: RawDoc<'_>, spec: &Facts) -> Result<()> {
     if !spec.flags.has(Flags::API_V1) {
         let name = body.iter().next().map_or(spec.name, |(name, _)| name);
         bail!(
@@ -387,5 +387,5 @@ pub fn check_strict(body: RawDoc<'_>, spec: &CommandSpec) -> Result<()> {
             "Provided apiStrict:true, but the command {name} is not in API Version 1. Information on supported commands and migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api"
         );
     }
-    api_strict::check_fields(spec.name, body)
+    api_strict::check_fields(spec, body)
 }

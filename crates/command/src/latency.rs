@@ -36,18 +36,6 @@ pub const CLASSES: [(Class, &str); 4] = [
     (Class::Transactions, "transactions"),
 ];
 
-impl Class {
-    /// The class of a command. Statements of a transaction are what they are without it.
-    pub fn of(command: &str) -> Self {
-        match command {
-            "find" | "getMore" | "aggregate" | "count" | "distinct" => Self::Reads,
-            "insert" | "update" | "delete" | "findAndModify" | "bulkWrite" => Self::Writes,
-            "commitTransaction" | "abortTransaction" => Self::Transactions,
-            _ => Self::Commands,
-        }
-    }
-}
-
 /// The latencies of one class.
 #[derive(Debug)]
 pub struct Latency {

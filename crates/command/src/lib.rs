@@ -1,7 +1,7 @@
 //! One file per command: typed arguments, work, reply; sessions and cursors.
 //!
 //! Reading order: [`request`] (what goes in and comes out), [`service`] (how a command runs),
-//! [`dispatch`] (the table), [`context`] (what a command has at hand), [`mod@args`] and [`generic`] (reading
+//! [`facts`] and [`dispatch`] (the table), [`context`] (what a command has at hand), [`mod@args`] and [`generic`] (reading
 //! arguments), [`reply`], then any file of [`commands`].
 //!
 //! Only this crate turns an error into a reply. It knows no framing and no sockets.
@@ -19,6 +19,7 @@ pub mod context;
 pub mod counters;
 pub mod cursors;
 pub mod dispatch;
+pub mod facts;
 pub mod fail_points;
 pub mod failures;
 pub mod figures;
@@ -31,6 +32,7 @@ pub mod log;
 pub mod metrics;
 pub mod names;
 pub mod node;
+pub mod op_kind;
 pub mod operation;
 pub mod parameters;
 pub mod plans;
@@ -40,6 +42,7 @@ pub mod read;
 pub mod read_concern;
 pub mod reply;
 pub mod request;
+pub mod rights;
 pub mod server_state;
 pub mod service;
 pub mod sessions;
@@ -55,7 +58,8 @@ pub mod write_concern;
 
 pub use connection::Connection;
 pub use context::Context;
-pub use dispatch::{CommandSpec, Flags};
+pub use dispatch::CommandSpec;
+pub use facts::{Facts, Flags};
 pub use node::{Node, ProcessOptions};
 pub use request::{Outcome, Park, Request, Sequence, Wait};
 pub use service::{Service, ServiceOptions};

@@ -10,12 +10,12 @@ use crate::commands::security;
 use crate::connection::{Connection, Slot, Waits};
 use crate::context::{After, Context};
 use crate::cursors::Cursors;
-use crate::dispatch::{self, Flags};
+use crate::dispatch;
+use crate::facts::Flags;
 use crate::failures;
 use crate::gate::{self, Verdict};
 use crate::generic::Generic;
 use crate::history;
-use crate::latency::Class;
 use crate::node::{Node, ProcessOptions};
 use crate::operation::Access;
 use crate::parameters::Param;
@@ -23,11 +23,10 @@ use crate::profiler::record::{Ending, Observed};
 use crate::profiler::{self, Profiler};
 use crate::query_settings::QuerySettings;
 use crate::reply;
-use crate::request::{Outcome, Request};
+use crate::request::{Outcome, Request, Sequence};
 use crate::server_state::State;
 use crate::sessions::Sessions;
 use crate::snapshots::Snapshots;
-use crate::top::{self, Kind};
 use crate::transaction;
 use nestor_exec::plan_cache::Tuning;
 use nestor_exec::{Interrupt, KillSwitch, PlanCache};
@@ -65,6 +64,17 @@ impl Default for ServiceOptions {
             profiler: profiler::AtStart::default(),
         }
     }
+}
+
+/// How long a command may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// It neither takes long nor waits for the disk.
+    Short,
+    /// It may be long and mostly is not.
+    UsuallyShort,
+    /// It may be long.
+    Long,
 }
 
 /// Opens the oplog behind an optime.
@@ -343,7 +353,7 @@ impl Service {
         &self,
         conn: &mut Connection,
         body: nestor_model::RawDoc<'_>,
-        sequences: &[crate::request::Sequence<'_>],
+        sequences: &[Sequence<'_>],
         (legacy, exhaust_allowed): (bool, bool),
         writer: &mut RawWriter,
     ) -> (Result<()>, After) {
@@ -385,12 +395,13 @@ impl Service {
                 conn.slot.resume_operation();
             } else {
                 let opid = self.opids.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-                conn.slot.start_operation(spec.name, opid, body, started);
+                conn.slot.start_operation(&spec.facts, opid, body, started);
             }
             let secs = started.saturating_duration_since(self.started).as_secs();
             conn.slot.api_use.note(generic.api_version, secs);
             if conn.parked.is_none() {
-                self.node.counters.operations.count(spec.name, body, sequences);
+                let n = spec.statements.map_or(1, |field| count_items(field, body, sequences));
+                self.node.counters.operations.count(spec.op.counter(), n);
             }
             let deadline = generic
                 .max_time_ms
@@ -459,19 +470,16 @@ impl Service {
         if context.after.park.is_some() {
             return;
         }
-        let class = Class::of(context.spec.name);
+        let op = context.spec.op;
+        let class = op.class();
         self.node.counters.metrics.count_latency(context.conn.id, class, took);
-        let db = context.generic.db;
-        let Some(coll) = top::collection_of(context.spec.name, context.body) else {
-            if context.spec.name == "dropDatabase" && done {
-                self.node.top.forget(db, None);
-            }
-            return;
-        };
-        match context.spec.name {
-            "drop" if done => self.node.top.forget(db, Some(coll)),
-            _ if context.spec.flags.has(Flags::ADMIN) => {}
-            name => self.node.top.count(db, coll, (Kind::of(name), class), took),
+        let named = context.named_collection();
+        let flags = context.spec.flags;
+        if flags.has(Flags::DROPS) && done {
+            let (db, coll) = named.map_or((context.db(), None), |(db, coll)| (db, Some(coll)));
+            self.node.top.forget(db, coll);
+        } else if let (Some((db, coll)), false) = (named, flags.has(Flags::ADMIN)) {
+            self.node.top.count(db, coll, (op.kind(), class), took);
         }
     }
 
@@ -621,16 +629,32 @@ impl Service {
         });
     }
 
-    /// True when `name` is a command that may take long or wait for the disk.
-    pub fn may_be_long(&self, name: &str) -> bool {
-        dispatch::lookup(name).is_some_and(|spec| spec.flags.has(Flags::LONG))
+    /// How long the command of that name may take.
+    pub fn length_of(&self, name: &str) -> Length {
+        match dispatch::lookup(name).map(|spec| spec.flags) {
+            Some(flags) if flags.has(Flags::USUALLY_SHORT) => Length::UsuallyShort,
+            Some(flags) if flags.has(Flags::LONG) => Length::Long,
+            _ => Length::Short,
+        }
     }
 }
 
 /// Whether the profiler and the log look at a command: not what drivers send on their own, nor one that is to run again.
 fn is_recorded(context: &Context<'_>) -> bool {
-    let quiet = context.spec.flags.has(Flags::QUIET) || context.spec.name == "profile";
-    !quiet && context.after.park.is_none() && !context.after.hang_up
+    let flags = context.spec.flags;
+    let is_recorded = !flags.has(Flags::QUIET) && !flags.has(Flags::UNRECORDED);
+    is_recorded && context.after.park.is_none() && !context.after.hang_up
+}
+
+/// How many documents or statements a command was given, however they came.
+fn count_items(field: &str, body: RawDoc<'_>, sequences: &[Sequence<'_>]) -> usize {
+    match sequences.iter().find(|sequence| sequence.name == field) {
+        Some(sequence) => sequence.documents.len(),
+        None => body
+            .get(field)
+            .and_then(|value| value.as_array())
+            .map_or(0, |array| array.len()),
+    }
 }
 
 fn is_out_of_time(error: &nestor_model::Error) -> bool {

@@ -6,7 +6,7 @@
 use crate::generic::Lsid;
 use crate::lock;
 use crate::transaction::State;
-use crate::transaction_counts::Facts;
+use crate::transaction_counts::TransactionFacts;
 use nestor_exec::interrupt::{self, Interrupt};
 use nestor_model::{Document, Result, Value, bail};
 use std::collections::HashMap;
@@ -166,7 +166,7 @@ impl Sessions {
     }
 
     /// The open transactions that no command is at.
-    pub fn idle_transactions(&self) -> Vec<(Lsid, Arc<Facts>)> {
+    pub fn idle_transactions(&self) -> Vec<(Lsid, Arc<TransactionFacts>)> {
         let known: Vec<_> = {
             let known = lock(&self.known);
             known.iter().map(|(lsid, entry)| (*lsid, entry.state.clone())).collect()

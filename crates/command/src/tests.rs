@@ -727,3 +727,18 @@ fn explain_tells_the_index_keys_of_a_write() {
     let count = client.run(doc! { "count": "c", "query": doc! { "a": 1, "b": doc! { "$exists": true } } });
     assert_eq!(count.get("n").and_then(crate::args::safe_i64), Some(3));
 }
+
+#[test]
+fn the_table_of_commands_says_what_explain_takes() {
+    let service = service();
+    let mut client = Client::new(&service);
+    for spec in crate::dispatch::all() {
+        let mut explained = Document::new();
+        explained.push(spec.name, "c");
+        let refused = client.run(doc! { "explain": explained });
+        let refused = refused.get("errmsg").and_then(ValueRef::as_str).unwrap_or_default();
+        let is_taken = !refused.starts_with("Explain cannot explain") && !refused.starts_with("mapReduce");
+        let is_said = spec.flags.has(crate::Flags::EXPLAINABLE);
+        assert_eq!(is_taken, is_said, "{}: {refused}", spec.name);
+    }
+}

@@ -1,7 +1,7 @@
 //! Time and number of operations by collection, for `top`.
 
 use crate::latency::{Class, Latency, Sum};
-use nestor_model::{Namespace, RawDoc, Str};
+use nestor_model::{Namespace, Str};
 use nestor_storage::catalog::names::check_new_collection;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -39,18 +39,6 @@ pub const KINDS: [(Kind, &str); 6] = [
 ];
 
 impl Kind {
-    /// The kind of a command.
-    pub fn of(command: &str) -> Self {
-        match command {
-            "find" => Kind::Queries,
-            "getMore" => Kind::Getmore,
-            "insert" => Kind::Insert,
-            "update" | "findAndModify" => Kind::Update,
-            "delete" => Kind::Remove,
-            _ => Kind::Commands,
-        }
-    }
-
     /// True for kinds that write.
     pub fn writes(self) -> bool {
         matches!(self, Kind::Insert | Kind::Update | Kind::Remove)
@@ -149,16 +137,6 @@ impl Top {
             })
             .collect()
     }
-}
-
-/// The collection a command names, if it names one.
-pub fn collection_of<'a>(command: &str, body: RawDoc<'a>) -> Option<&'a str> {
-    let (_, first) = body.iter().next()?;
-    let name = match command {
-        "getMore" => body.get("collection")?,
-        _ => first,
-    };
-    name.as_str().filter(|name| !name.is_empty())
 }
 
 #[cfg(test)]

@@ -7,10 +7,11 @@
 //! Its writes make one oplog entry, `applyOps`, at commit.
 
 use crate::Context;
+use crate::facts::Flags;
 use crate::generic::{Generic, Lsid};
 use crate::parameters::Param;
 use crate::sessions::Session;
-use crate::transaction_counts::{Committed, Facts, Tally, TransactionCounts};
+use crate::transaction_counts::{Committed, Tally, TransactionCounts, TransactionFacts};
 use nestor_exec::write::oplog::Origin;
 use nestor_model::{Error, ErrorCode, RawDocBuf, RawWriter, Result, Timestamp, bail};
 use nestor_storage::{Engine, Lsn, Snapshot, View, WriteSet};
@@ -129,7 +130,7 @@ impl Session {
             self.statements.clear();
             self.txn = State::Open(None);
             let snapshot = engine.snapshot();
-            let facts = Facts {
+            let facts = TransactionFacts {
                 number,
                 read_level: generic.read_concern.level_name(),
                 read_time: snapshot.optime(),
@@ -229,7 +230,7 @@ pub fn run(context: &mut Context<'_>, writer: &mut RawWriter) -> Result<()> {
         .number(Param::TransactionLifetimeSeconds);
     let lifetime = Duration::from_secs(u64::try_from(lifetime_secs).unwrap_or(u64::MAX));
     let mut session = crate::lock(&state);
-    let is_commit = context.spec.name == "commitTransaction";
+    let is_commit = context.spec.flags.has(Flags::COMMITS);
     let mut active = None;
     match &session.txn {
         State::Committed(last) if is_commit && session.txn_number == Some(number) => context.committed_before = *last,

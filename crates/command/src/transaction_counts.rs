@@ -48,13 +48,13 @@ impl TransactionCounts {
 #[derive(Debug)]
 pub struct Tally {
     counts: Arc<TransactionCounts>,
-    facts: Arc<Facts>,
+    facts: Arc<TransactionFacts>,
     is_committed: bool,
 }
 
 impl Tally {
     /// A transaction that starts now.
-    pub fn new(counts: Arc<TransactionCounts>, facts: Facts) -> Self {
+    pub fn new(counts: Arc<TransactionCounts>, facts: TransactionFacts) -> Self {
         counts.started.add(1);
         Self {
             counts,
@@ -64,7 +64,7 @@ impl Tally {
     }
 
     /// What others may see of it.
-    pub fn facts(&self) -> &Arc<Facts> {
+    pub fn facts(&self) -> &Arc<TransactionFacts> {
         &self.facts
     }
 
@@ -99,7 +99,7 @@ impl Drop for Tally {
 #[derive(Debug)]
 pub struct Active {
     counts: Arc<TransactionCounts>,
-    facts: Arc<Facts>,
+    facts: Arc<TransactionFacts>,
     since: Instant,
 }
 
@@ -114,7 +114,7 @@ impl Drop for Active {
 
 /// What others may see of an open transaction.
 #[derive(Debug)]
-pub struct Facts {
+pub struct TransactionFacts {
     /// Its number within its session.
     pub number: i64,
     /// Name of its read concern level.
@@ -131,7 +131,7 @@ pub struct Facts {
     pub active_micros: AtomicU64,
 }
 
-impl Facts {
+impl TransactionFacts {
     /// When it has to be over; `None` when that is beyond all times.
     pub fn end(&self) -> Option<Instant> {
         self.started.checked_add(self.lifetime)
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     fn start(counts: &Arc<TransactionCounts>) -> Tally {
-        let facts = Facts {
+        let facts = TransactionFacts {
             number: 1,
             read_level: "local",
             read_time: Timestamp::default(),

@@ -9,6 +9,7 @@ use crate::buffers;
 use crate::serve::Server;
 use crate::stream::{self, Stream};
 use crate::watcher;
+use nestor_command::service::Length;
 use nestor_command::{Connection, Outcome, Request, Sequence, Wait};
 use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, RawWriter, doc};
 use nestor_wire::msg::{self, REPLY_PREFIX_BYTES};
@@ -29,23 +30,6 @@ const LARGE_BYTES: usize = 64 * 1024;
 const PATIENCE: Duration = Duration::from_millis(1);
 /// A command that left them at once looks after its client when it is still running after this long.
 const WATCH_AFTER: Duration = Duration::from_millis(100);
-
-/// Commands that may be long and mostly are not: they start where their connection is served.
-fn is_usually_short(name: &str) -> bool {
-    matches!(
-        name,
-        "find"
-            | "getMore"
-            | "insert"
-            | "update"
-            | "delete"
-            | "findAndModify"
-            | "findandmodify"
-            | "aggregate"
-            | "count"
-            | "distinct"
-    )
-}
 
 /// Hands what else this thread serves to another thread, and looks after the client. The runtime takes it back when
 /// the section ends before somebody took it, so the section lasts long enough for somebody to wake up.
@@ -326,9 +310,10 @@ impl Talk<'_> {
         let run = AssertUnwindSafe(|| {
             let name = body.iter().next().map_or("", |(name, _)| name);
             let sequences_bytes: usize = sequences.iter().flat_map(|s| &s.documents).map(|doc| doc.len()).sum();
-            if !service.may_be_long(name) {
+            let length = service.length_of(name);
+            if length == Length::Short {
                 service.run(conn, request)
-            } else if is_usually_short(name) && body.len() + sequences_bytes < LARGE_BYTES {
+            } else if length == Length::UsuallyShort && body.len() + sequences_bytes < LARGE_BYTES {
                 stream.watched(|| nestor_exec::with_patience(PATIENCE, make_room, || service.run(conn, request)))
             } else {
                 let run = || {

@@ -1,18 +1,15 @@
 //! `ping`: answers.
 
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "ping",
-    aliases: &[],
-    flags: Flags::API_V1.and(Flags::QUIET),
-    help: "Answers ok when the server is there.",
-    run: |context, _reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("ping", "Answers ok when the server is there.")
+    .flags(Flags::API_V1.and(Flags::QUIET))
+    .runs(|context, _reply| {
         Ping::parse(context.body, context.sequences)?;
         Ok(())
-    },
-};
+    });
 
 crate::args! {
     struct Ping: "ping" command {}

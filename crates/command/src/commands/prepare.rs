@@ -86,6 +86,7 @@ pub fn operation<T>(
             then(find_and_modify::prepare(context, view, &args)?)
         }
         "mapReduce" => Err(map_reduce::refusal()),
+        // A command without the flag `EXPLAINABLE`: a test of the table of commands holds the two together.
         _ => bail!(IllegalOperation, "Explain cannot explain command: {name}"),
     }
 }

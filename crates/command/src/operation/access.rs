@@ -6,75 +6,14 @@
 
 use super::views::bases;
 use super::{Operation, Piped, Work};
+pub use crate::rights::{Action, Privilege, Resource};
 use crate::write;
 use crate::write::prepared::Prepared;
 use crate::write::statements::{WriteOp, Writes};
 use nestor_exec::catalog::id_collation;
-use nestor_model::{Namespace, Result, Str, ValueRef};
+use nestor_model::{Namespace, Result, ValueRef};
 use nestor_query::stage::{Merge, Pipeline, SourceStage, Stage, WhenMatched, WhenNotMatched};
 use nestor_storage::View;
-
-/// Something that a right allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
-pub enum Action {
-    Find,
-    Insert,
-    Update,
-    Remove,
-    BypassDocumentValidation,
-    CollStats,
-    IndexStats,
-    PlanCacheRead,
-    ListCollections,
-    ListIndexes,
-    ListSessions,
-    ListSampledQueries,
-    QuerySettings,
-    Inprog,
-}
-
-impl Action {
-    /// Its name as rights are granted by.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Find => "find",
-            Self::Insert => "insert",
-            Self::Update => "update",
-            Self::Remove => "remove",
-            Self::BypassDocumentValidation => "bypassDocumentValidation",
-            Self::CollStats => "collStats",
-            Self::IndexStats => "indexStats",
-            Self::PlanCacheRead => "planCacheRead",
-            Self::ListCollections => "listCollections",
-            Self::ListIndexes => "listIndexes",
-            Self::ListSessions => "listSessions",
-            Self::ListSampledQueries => "listSampledQueries",
-            Self::QuerySettings => "querySettings",
-            Self::Inprog => "inprog",
-        }
-    }
-}
-
-/// What an action is done on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Resource {
-    /// One collection or view.
-    Collection(Namespace),
-    /// A database and all that is in it.
-    Database(Str),
-    /// The server.
-    Cluster,
-}
-
-/// An action on a resource.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Privilege {
-    /// On what.
-    pub resource: Resource,
-    /// What.
-    pub action: Action,
-}
 
 /// What an operation reads and writes, and the rights it needs. No entry comes twice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,10 +5,11 @@ use crate::Context;
 use crate::commands::replication::client_metadata::app_name;
 use crate::connection::Connection;
 use crate::figures::{Figures, plan_summary};
+use crate::op_kind::OpKind;
 use crate::operation::shape::Described;
 use crate::service::Service;
 use nestor_model::extjson::{self, Form};
-use nestor_model::{Document, Error, Namespace, RawDoc, Value, ValueRef, doc};
+use nestor_model::{Document, Error, Namespace, Value, ValueRef, doc};
 use nestor_planner::shape::hash_text;
 use std::time::Duration;
 
@@ -41,17 +42,12 @@ impl Op {
         }
     }
 
-    /// The kind of a command.
-    pub fn of(command: &str) -> Self {
-        let name = match command {
-            "find" => "query",
-            "getMore" => "getmore",
-            "insert" => "insert",
-            "bulkWrite" => "bulkWrite",
-            _ => "command",
-        };
+    /// The kind of a command. One whose statements are recorded is no more than a command beside them.
+    pub fn of(kind: OpKind) -> Self {
+        let is_envelope = kind.is_recorded_by_statement();
+        let kind = if is_envelope { OpKind::Command } else { kind };
         Self {
-            name,
+            name: kind.name(),
             is_statement: false,
         }
     }
@@ -109,20 +105,25 @@ pub struct Ending<'e> {
 impl Observed {
     /// The command that `context` ran.
     pub fn command(context: &Context<'_>, took: Duration) -> Self {
-        let name = context.spec.name;
-        let is_envelope = matches!(name, "update" | "delete");
+        let is_envelope = context.spec.op.is_recorded_by_statement();
         let described = context.described.borrow();
         let named = described.as_ref().map(|described| &described.shape.ns);
         let ns = match named.filter(|ns| !ns.coll.is_empty()) {
             _ if is_envelope => format!("{}.$cmd", context.db()),
             Some(ns) => ns.to_string(),
-            None => namespace(name, context.body, context.db()),
+            None => context.spec.profiled_namespace(context.db(), context.body),
         };
         drop(described);
         Self {
             is_envelope,
             shapes: Shapes::of(context),
-            ..Self::new(context, Op::of(name), ns, context.body.as_doc().to_document(), took)
+            ..Self::new(
+                context,
+                Op::of(context.spec.op),
+                ns,
+                context.body.as_doc().to_document(),
+                took,
+            )
         }
     }
 
@@ -332,16 +333,6 @@ impl Context<'_> {
     }
 }
 
-/// `db.collection` that a command is about; `db.$cmd` of one that names no collection.
-pub fn namespace(name: &str, body: RawDoc<'_>, db: &str) -> String {
-    match (name, crate::top::collection_of(name, body)) {
-        ("bulkWrite", _) => "admin.$cmd.bulkWrite".to_owned(),
-        ("aggregate", None) => format!("{db}.$cmd.aggregate"),
-        (_, Some(coll)) => format!("{db}.{coll}"),
-        (_, None) => format!("{db}.$cmd"),
-    }
-}
-
 fn is_sampled(service: &Service, settings: &Settings) -> bool {
     let drawn = (service.random() >> 11) as f64 / (1u64 << 53) as f64;
     drawn < settings.sample_rate
@@ -396,17 +387,5 @@ mod tests {
         );
         assert_eq!(short.get("comment").and_then(|v| v.as_str()), Some("why"));
         assert!(cut(&long, 5_000).get("$truncated").is_none());
-    }
-
-    #[test]
-    fn namespaces_of_commands() {
-        let ns = |doc: Document| {
-            let name = doc.iter().next().map_or(String::new(), |(name, _)| name.to_owned());
-            namespace(&name, doc.to_raw().as_raw(), "d")
-        };
-        assert_eq!(ns(doc! { "find": "c" }), "d.c");
-        assert_eq!(ns(doc! { "getMore": 5i64, "collection": "c" }), "d.c");
-        assert_eq!(ns(doc! { "aggregate": 1 }), "d.$cmd.aggregate");
-        assert_eq!(ns(doc! { "listCollections": 1 }), "d.$cmd");
     }
 }

@@ -20,7 +20,7 @@ pub mod update;
 pub use reply::append_count;
 
 use crate::Context;
-use crate::dispatch::Flags;
+use crate::facts::Flags;
 use crate::lock;
 use crate::profiler::store;
 use crate::request::Wait;

@@ -5,7 +5,8 @@
 //! once; from then on checkpoints do it as they come.
 
 use crate::args::{Arg, At, StrictBool, wrong_type};
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use nestor_model::{Result, ValueRef, bail};
 use std::sync::atomic::Ordering;
 
@@ -13,12 +14,9 @@ use std::sync::atomic::Ordering;
 const MIB: i64 = 1 << 20;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "autoCompact",
-    aliases: &[],
-    flags: Flags::ADMIN.and(Flags::LONG),
-    help: "Gives space back in the background.",
-    run: |context, _reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("autoCompact", "Gives space back in the background.")
+    .flags(Flags::ADMIN.and(Flags::LONG))
+    .runs(|context, _reply| {
         let args = AutoCompact::parse(context.body, context.sequences)?;
         let enable = args.enable.0;
         if enable {
@@ -33,8 +31,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         }
         is_on.store(enable && !args.run_once.0, Ordering::Release);
         Ok(())
-    },
-};
+    });
 
 crate::args! {
     struct AutoCompact: "autoCompact" command {

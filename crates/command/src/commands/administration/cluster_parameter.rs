@@ -3,7 +3,8 @@
 
 use crate::args::wrong_type;
 use crate::context::Context;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use nestor_model::value::DocRef;
 use nestor_model::{Document, RawDoc, RawWriter, Result, Timestamp, ValueRef, bail, doc};
 use std::collections::BTreeMap;
@@ -48,26 +49,19 @@ const TABLE: [Parameter; 3] = [
 ];
 
 /// `getClusterParameter`.
-pub const GET: CommandSpec = CommandSpec {
-    name: "getClusterParameter",
-    aliases: &[],
-    flags: Flags::ADMIN,
-    help: "Answers settings of the cluster.",
-    run: |context, reply| {
+pub const GET: CommandSpec = Facts::no_collection("getClusterParameter", "Answers settings of the cluster.")
+    .flags(Flags::ADMIN)
+    .runs(|context, reply| {
         let args = Get::parse(context.body, context.sequences)?;
         let wanted = wanted(args.which)?;
         write(context, reply, &wanted);
         Ok(())
-    },
-};
+    });
 
 /// `setClusterParameter`.
-pub const SET: CommandSpec = CommandSpec {
-    name: "setClusterParameter",
-    aliases: &[],
-    flags: Flags::ADMIN.and(Flags::WRITE_CONCERN),
-    help: "Changes settings of the cluster.",
-    run: |context, _reply| {
+pub const SET: CommandSpec = Facts::no_collection("setClusterParameter", "Changes settings of the cluster.")
+    .flags(Flags::ADMIN.and(Flags::WRITE_CONCERN))
+    .runs(|context, _reply| {
         let args = Set::parse(context.body, context.sequences)?;
         let mut fields = args.parameter.iter();
         let (Some((name, value)), None) = (fields.next(), fields.next()) else {
@@ -88,8 +82,7 @@ pub const SET: CommandSpec = CommandSpec {
         let now = context.service.last_time();
         crate::lock(&context.service.node.cluster_parameters).insert(parameter.name, (doc.to_document(), now));
         Ok(())
-    },
-};
+    });
 
 crate::args! {
     struct Get<'a>: "getClusterParameter" command {

@@ -1,34 +1,34 @@
 //! `configureFailPoint`: asks for faults; only where `enableTestCommands` is on, elsewhere it does not exist.
 
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::fail_points;
 use crate::parameters::Param;
 use nestor_model::{Document, RawDoc, ValueRef, bail};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "configureFailPoint",
-    aliases: &[],
-    flags: Flags::ADMIN,
-    help: "Asks for faults, for tests of drivers; needs enableTestCommands.",
-    run: |context, reply| {
-        let node = &context.service.node;
-        if !node.parameters.is_on(Param::EnableTestCommands) {
-            bail!(CommandNotFound, "no such command: 'configureFailPoint'");
-        }
-        let args = ConfigureFailPoint::parse(context.body, context.sequences)?;
-        let Some(name) = fail_points::known(args.name) else {
-            bail!(FailPointSetFailed, "failpoint not found: {}", args.name);
-        };
-        let mode = fail_points::parse_mode(args.mode)?;
-        let data = args.data.map_or(Document::new(), |data| Document::from(data.to_buf()));
-        fail_points::check_data(data.as_ref())?;
-        let count = node.gates.fail_points.configure(name, mode, data);
-        node.gates.fail_points_changed();
-        reply.append("count", count);
-        Ok(())
-    },
-};
+pub const SPEC: CommandSpec = Facts::no_collection(
+    "configureFailPoint",
+    "Asks for faults, for tests of drivers; needs enableTestCommands.",
+)
+.flags(Flags::ADMIN)
+.runs(|context, reply| {
+    let node = &context.service.node;
+    if !node.parameters.is_on(Param::EnableTestCommands) {
+        bail!(CommandNotFound, "no such command: 'configureFailPoint'");
+    }
+    let args = ConfigureFailPoint::parse(context.body, context.sequences)?;
+    let Some(name) = fail_points::known(args.name) else {
+        bail!(FailPointSetFailed, "failpoint not found: {}", args.name);
+    };
+    let mode = fail_points::parse_mode(args.mode)?;
+    let data = args.data.map_or(Document::new(), |data| Document::from(data.to_buf()));
+    fail_points::check_data(data.as_ref())?;
+    let count = node.gates.fail_points.configure(name, mode, data);
+    node.gates.fail_points_changed();
+    reply.append("count", count);
+    Ok(())
+});
 
 crate::args! {
     struct ConfigureFailPoint<'a>: "configureFailPoint" command {

@@ -1,20 +1,20 @@
 //! `dropConnections`: closes connections to other nodes. A single node has none.
 
 use crate::args::{Arg, At, wrong_type};
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use nestor_model::{Result, ValueRef};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "dropConnections",
-    aliases: &[],
-    flags: Flags::ADMIN,
-    help: "Closes connections to other nodes; a single node has none.",
-    run: |context, _reply| {
-        DropConnections::parse(context.body, context.sequences)?;
-        Ok(())
-    },
-};
+pub const SPEC: CommandSpec = Facts::no_collection(
+    "dropConnections",
+    "Closes connections to other nodes; a single node has none.",
+)
+.flags(Flags::ADMIN)
+.runs(|context, _reply| {
+    DropConnections::parse(context.body, context.sequences)?;
+    Ok(())
+});
 
 crate::args! {
     struct DropConnections: "dropConnections" command {

@@ -1,16 +1,14 @@
 //! `setFeatureCompatibilityVersion`: kept and answered; no feature of this server depends on it.
 
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::parameters::FEATURE_VERSIONS;
 use nestor_model::bail;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "setFeatureCompatibilityVersion",
-    aliases: &[],
-    flags: Flags::ADMIN.and(Flags::WRITE_CONCERN),
-    help: "Sets the version whose features may be used.",
-    run: |context, _reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("setFeatureCompatibilityVersion", "Sets the version whose features may be used.")
+    .flags(Flags::ADMIN.and(Flags::WRITE_CONCERN))
+    .runs(|context, _reply| {
         let args = SetFeatureVersion::parse(context.body, context.sequences)?;
         if !FEATURE_VERSIONS.contains(&args.version) {
             bail!(
@@ -28,8 +26,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         }
         context.service.node.parameters.set_feature_version(args.version);
         Ok(())
-    },
-};
+    });
 
 crate::args! {
     struct SetFeatureVersion<'a>: "setFeatureCompatibilityVersion" command {

@@ -2,7 +2,8 @@
 //! for copies of the data directory.
 
 use crate::args::{Arg, At, wrong_type};
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::service::Service;
 use nestor_model::{Result, ValueRef, bail};
 use std::time::{Duration, Instant};
@@ -11,12 +12,9 @@ use std::time::{Duration, Instant};
 const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// `fsync`.
-pub const LOCK: CommandSpec = CommandSpec {
-    name: "fsync",
-    aliases: &[],
-    flags: Flags::ADMIN.and(Flags::LONG),
-    help: "Writes everything to disk, and may lock writes out.",
-    run: |context, reply| {
+pub const LOCK: CommandSpec = Facts::no_collection("fsync", "Writes everything to disk, and may lock writes out.")
+    .flags(Flags::ADMIN.and(Flags::LONG))
+    .runs(|context, reply| {
         let args = Fsync::parse(context.body, context.sequences)?;
         if !args.lock {
             flush(context.service)?;
@@ -36,17 +34,13 @@ pub const LOCK: CommandSpec = CommandSpec {
         reply.append("lockCount", locks);
         reply.append("seeAlso", "http://dochub.mongodb.org/core/fsynccommand");
         Ok(())
-    },
-};
+    });
 
 /// `fsyncUnlock`.
-pub const UNLOCK: CommandSpec = CommandSpec {
-    name: "fsyncUnlock",
-    aliases: &[],
+pub const UNLOCK: CommandSpec = Facts::no_collection("fsyncUnlock", "Takes one lock of fsync away.")
     // It waits for an `fsync` that is just locking.
-    flags: Flags::ADMIN.and(Flags::LONG),
-    help: "Takes one lock of fsync away.",
-    run: |context, reply| {
+    .flags(Flags::ADMIN.and(Flags::LONG))
+    .runs(|context, reply| {
         FsyncUnlock::parse(context.body, context.sequences)?;
         let Some(left) = context.service.node.gates.fsync_unlock(&context.interrupt)? else {
             bail!(IllegalOperation, "fsyncUnlock called when not locked");
@@ -59,8 +53,7 @@ pub const UNLOCK: CommandSpec = CommandSpec {
         reply.append("info", info);
         reply.append("lockCount", left);
         Ok(())
-    },
-};
+    });
 
 /// Brings everything committed so far to disk.
 fn flush(service: &Service) -> Result<()> {

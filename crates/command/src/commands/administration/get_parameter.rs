@@ -1,30 +1,30 @@
 //! `getParameter`: values of server parameters, some or all, with or without when they may be set.
 
 use crate::context::Context;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::generic::is_generic;
 use crate::parameters::{self, Param};
 use nestor_model::value::DocRef;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "getParameter",
-    aliases: &[],
-    flags: Flags::ADMIN.and(Flags::QUIET),
-    help: "Answers server parameters: some by name, or all of them.",
-    run: |context, reply| {
-        let options = match context.body.iter().next() {
-            Some((_, ValueRef::Document(DocRef::Raw(doc)))) => Options::parse(doc, &[])?,
-            Some((_, ValueRef::String("*"))) => Options {
-                all_parameters: true,
-                ..Options::default()
-            },
-            _ => Options::default(),
-        };
-        write(context, reply, &options)
-    },
-};
+pub const SPEC: CommandSpec = Facts::no_collection(
+    "getParameter",
+    "Answers server parameters: some by name, or all of them.",
+)
+.flags(Flags::ADMIN.and(Flags::QUIET).and(Flags::BEFORE_API))
+.runs(|context, reply| {
+    let options = match context.body.iter().next() {
+        Some((_, ValueRef::Document(DocRef::Raw(doc)))) => Options::parse(doc, &[])?,
+        Some((_, ValueRef::String("*"))) => Options {
+            all_parameters: true,
+            ..Options::default()
+        },
+        _ => Options::default(),
+    };
+    write(context, reply, &options)
+});
 
 crate::args! {
     #[derive(Default)]

@@ -1,15 +1,13 @@
 //! `logRotate`: moves the log file aside and begins a new one.
 
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use nestor_model::{ValueRef, bail};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "logRotate",
-    aliases: &[],
-    flags: Flags::ADMIN,
-    help: "Begins a new log file.",
-    run: |context, _reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("logRotate", "Begins a new log file.")
+    .flags(Flags::ADMIN)
+    .runs(|context, _reply| {
         let args = LogRotate::parse(context.body, context.sequences)?;
         match args.which {
             Some(ValueRef::String("server")) => {}
@@ -31,8 +29,7 @@ pub const SPEC: CommandSpec = CommandSpec {
             bail!(FileRenameFailed, "failed to rename the log file: {error}");
         }
         Ok(())
-    },
-};
+    });
 
 crate::args! {
     struct LogRotate<'a>: "logRotate" command {

@@ -1,7 +1,8 @@
 //! `profile`: what of a database's operations is recorded in `system.profile`, and what the log calls slow.
 
 use crate::context::Context;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::profiler::{ProfileFilter, Settings, store};
 use nestor_model::{Document, RawWriter, Result, ValueRef, bail, doc};
 use std::sync::Arc;
@@ -11,13 +12,9 @@ const NOTE: &str =
     "When a filter expression is set, slowms and sampleRate are not used for profiling and slow-query log lines.";
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "profile",
-    aliases: &[],
-    flags: Flags::LONG,
-    help: "Shows and sets which operations are recorded.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::no_collection("profile", "Shows and sets which operations are recorded.")
+    .flags(Flags::LONG.and(Flags::UNRECORDED))
+    .runs(run);
 
 crate::args! {
     struct Profile<'a>: "profile" command {

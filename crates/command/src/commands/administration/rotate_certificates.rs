@@ -1,27 +1,27 @@
 //! `rotateCertificates`: reads certificates anew. Without TLS there are none.
 
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "rotateCertificates",
-    aliases: &[],
-    flags: Flags::ADMIN,
-    help: "Reads certificates anew; there are none without TLS.",
-    run: |context, _reply| {
-        let args = RotateCertificates::parse(context.body, context.sequences)?;
-        if let Some(message) = args.message {
-            let ctx = format!("conn{}", context.conn.id);
-            let attr = nestor_model::doc! { "message": message };
-            context
-                .service
-                .node
-                .log()
-                .info("ACCESS", 9_000_002, &ctx, "rotateCertificates", attr);
-        }
-        Ok(())
-    },
-};
+pub const SPEC: CommandSpec = Facts::no_collection(
+    "rotateCertificates",
+    "Reads certificates anew; there are none without TLS.",
+)
+.flags(Flags::ADMIN)
+.runs(|context, _reply| {
+    let args = RotateCertificates::parse(context.body, context.sequences)?;
+    if let Some(message) = args.message {
+        let ctx = format!("conn{}", context.conn.id);
+        let attr = nestor_model::doc! { "message": message };
+        context
+            .service
+            .node
+            .log()
+            .info("ACCESS", 9_000_002, &ctx, "rotateCertificates", attr);
+    }
+    Ok(())
+});
 
 crate::args! {
     struct RotateCertificates<'a>: "rotateCertificates" command {

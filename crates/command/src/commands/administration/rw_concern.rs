@@ -6,7 +6,8 @@
 
 use crate::args::StrictBool;
 use crate::context::Context;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::generic::Generic;
 use crate::read_concern::ReadConcern;
 use crate::write::Progress;
@@ -111,31 +112,26 @@ pub struct DefaultConcerns {
 }
 
 /// `getDefaultRWConcern`.
-pub const GET: CommandSpec = CommandSpec {
-    name: "getDefaultRWConcern",
-    aliases: &[],
-    flags: Flags::ADMIN,
-    help: "Answers the default read and write concern.",
-    run: |context, reply| {
+pub const GET: CommandSpec = Facts::no_collection("getDefaultRWConcern", "Answers the default read and write concern.")
+    .flags(Flags::ADMIN)
+    .runs(|context, reply| {
         let args = Get::parse(context.body, context.sequences)?;
         write(context, reply);
         if args.in_memory.0 {
             reply.append("inMemory", true);
         }
         Ok(())
-    },
-};
+    });
 
 /// `setDefaultRWConcern`.
-pub const SET: CommandSpec = CommandSpec {
-    name: "setDefaultRWConcern",
-    aliases: &[],
-    flags: Flags::ADMIN
-        .and(Flags::WRITE)
-        .and(Flags::LONG)
-        .and(Flags::WRITE_CONCERN),
-    help: "Sets the default read and write concern.",
-    run: |context, reply| {
+pub const SET: CommandSpec = Facts::no_collection("setDefaultRWConcern", "Sets the default read and write concern.")
+    .flags(
+        Flags::ADMIN
+            .and(Flags::WRITE)
+            .and(Flags::LONG)
+            .and(Flags::WRITE_CONCERN),
+    )
+    .runs(|context, reply| {
         let args = Set::parse(context.body, context.sequences)?;
         if context.service.options.replica_set.is_none() {
             bail!(51301, "'setDefaultRWConcern' is not supported on standalone nodes.");
@@ -178,8 +174,7 @@ pub const SET: CommandSpec = CommandSpec {
         }
         write(context, reply);
         context.finish_concern(progress.last, reply, false)
-    },
-};
+    });
 
 crate::args! {
     struct Get: "getDefaultRWConcern" command {

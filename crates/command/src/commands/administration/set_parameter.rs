@@ -1,17 +1,15 @@
 //! `setParameter`: changes server parameters while the server runs.
 
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::generic::is_generic;
 use crate::parameters::{self, Param};
 use nestor_model::{Result, ValueRef, bail, doc};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "setParameter",
-    aliases: &[],
-    flags: Flags::ADMIN,
-    help: "Changes server parameters.",
-    run: |context, reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("setParameter", "Changes server parameters.")
+    .flags(Flags::ADMIN.and(Flags::BEFORE_API))
+    .runs(|context, reply| {
         let node = &context.service.node;
         let mut wanted: Vec<(Param, &str, ValueRef<'_>)> = Vec::new();
         // All names are checked before any value is set.
@@ -37,8 +35,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         }
         context.service.parameters_changed();
         Ok(())
-    },
-};
+    });
 
 fn settable(name: &str) -> Result<Param> {
     match parameters::find(name) {

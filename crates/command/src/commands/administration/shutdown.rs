@@ -1,16 +1,14 @@
 //! `shutdown`: ends the server. Only from this machine, as nobody can log in yet.
 
 use crate::context::Context;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use nestor_model::bail;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "shutdown",
-    aliases: &[],
-    flags: Flags::ADMIN,
-    help: "Ends the server.",
-    run: |context, _reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("shutdown", "Ends the server.")
+    .flags(Flags::ADMIN)
+    .runs(|context, _reply| {
         let args = Shutdown::parse(context.body, context.sequences)?;
         if !is_local(context) {
             bail!(
@@ -28,8 +26,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         context.after.hang_up = true;
         context.service.node.stop.request();
         Ok(())
-    },
-};
+    });
 
 crate::args! {
     struct Shutdown: "shutdown" command {

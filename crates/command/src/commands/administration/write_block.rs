@@ -1,7 +1,8 @@
 //! `setUserWriteBlockMode`: lets nobody write to users' databases.
 
 use crate::args::{Arg, At, StrictBool};
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use nestor_model::{Result, ValueRef, bail};
 
 /// Reasons for a block.
@@ -12,31 +13,30 @@ const REASONS: [&str; 3] = [
 ];
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "setUserWriteBlockMode",
-    aliases: &[],
-    flags: Flags::ADMIN.and(Flags::WRITE_CONCERN),
-    help: "Lets nobody write to users' databases, or lets them again.",
-    run: |context, _reply| {
-        let args = SetWriteBlock::parse(context.body, context.sequences)?;
-        let reason = args.reason.unwrap_or(REASONS[0]);
-        if !REASONS.contains(&reason) {
-            bail!(
-                BadValue,
-                "Enumeration value '{reason}' for field 'setUserWriteBlockMode.reason' is not a valid value."
-            );
-        }
-        let gates = &context.service.node.gates;
-        match gates.write_block() {
-            Some(current) if current != reason => bail!(
-                IllegalOperation,
-                "the write block is held for another reason: {current}"
-            ),
-            _ => gates.set_write_block(args.global.0.then(|| reason.to_owned())),
-        }
-        Ok(())
-    },
-};
+pub const SPEC: CommandSpec = Facts::no_collection(
+    "setUserWriteBlockMode",
+    "Lets nobody write to users' databases, or lets them again.",
+)
+.flags(Flags::ADMIN.and(Flags::WRITE_CONCERN))
+.runs(|context, _reply| {
+    let args = SetWriteBlock::parse(context.body, context.sequences)?;
+    let reason = args.reason.unwrap_or(REASONS[0]);
+    if !REASONS.contains(&reason) {
+        bail!(
+            BadValue,
+            "Enumeration value '{reason}' for field 'setUserWriteBlockMode.reason' is not a valid value."
+        );
+    }
+    let gates = &context.service.node.gates;
+    match gates.write_block() {
+        Some(current) if current != reason => bail!(
+            IllegalOperation,
+            "the write block is held for another reason: {current}"
+        ),
+        _ => gates.set_write_block(args.global.0.then(|| reason.to_owned())),
+    }
+    Ok(())
+});
 
 crate::args! {
     struct SetWriteBlock<'a>: "setUserWriteBlockMode" command {

@@ -4,7 +4,8 @@ use super::{DDL_FLAGS, options};
 use crate::Context;
 use crate::args::{CollectionName, RawArray};
 use crate::commands::indexes::build;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::names;
 use crate::write::Progress;
 use nestor_exec::write::oplog::Origin;
@@ -17,13 +18,9 @@ use nestor_storage::{Collection, Index, View, WriteSet};
 use std::sync::Arc;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "collMod",
-    aliases: &[],
-    flags: DDL_FLAGS.and(Flags::API_V1),
-    help: "Changes options of a collection, view or index.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("collMod", "Changes options of a collection, view or index.")
+    .flags(DDL_FLAGS.and(Flags::API_V1))
+    .runs(run);
 
 crate::args! {
     /// Arguments of `collMod`.

@@ -2,18 +2,15 @@
 
 use crate::Context;
 use crate::args::CollectionName;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::{names, write};
 use nestor_model::{RawWriter, Result, bail};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "compact",
-    aliases: &[],
-    flags: Flags::LONG,
-    help: "Gives back space that deleted documents left.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("compact", "Gives back space that deleted documents left.")
+    .flags(Flags::LONG)
+    .runs(run);
 
 crate::args! {
     /// Arguments of `compact`.

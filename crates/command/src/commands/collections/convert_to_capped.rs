@@ -3,7 +3,8 @@
 use super::{DDL_FLAGS, create, options};
 use crate::Context;
 use crate::args::CollectionName;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::Facts;
 use crate::names;
 use crate::write::{self, Progress};
 use nestor_exec::write::Writer;
@@ -11,22 +12,15 @@ use nestor_model::{CollectionOptions, Namespace, RawDoc, RawWriter, Result, Valu
 use nestor_storage::{View, WriteSet};
 
 /// The command that converts in place.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "convertToCapped",
-    aliases: &[],
-    flags: DDL_FLAGS,
-    help: "Makes a collection capped.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("convertToCapped", "Makes a collection capped.")
+    .flags(DDL_FLAGS)
+    .runs(run);
 
 /// The command that copies.
-pub const CLONE_SPEC: CommandSpec = CommandSpec {
-    name: "cloneCollectionAsCapped",
-    aliases: &[],
-    flags: DDL_FLAGS.and(Flags::NONE),
-    help: "Copies a collection into a new capped one.",
-    run: run_clone,
-};
+pub const CLONE_SPEC: CommandSpec =
+    Facts::collection("cloneCollectionAsCapped", "Copies a collection into a new capped one.")
+        .flags(DDL_FLAGS)
+        .runs(run_clone);
 
 crate::args! {
     /// Arguments of `convertToCapped`.

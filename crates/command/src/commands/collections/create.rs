@@ -3,7 +3,8 @@
 use super::{DDL_FLAGS, options, view_graph};
 use crate::Context;
 use crate::args::{CollectionName, RawArray};
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::names;
 use crate::write::{self, Progress};
 use nestor_exec::write::oplog::Origin;
@@ -15,13 +16,17 @@ use nestor_query::collation::Collation;
 use nestor_storage::{Collection, View};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "create",
-    aliases: &[],
-    flags: DDL_FLAGS.and(Flags::API_V1).and(Flags::TXN),
-    help: "Makes a collection or a view.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("create", "Makes a collection or a view.")
+    .flags(DDL_FLAGS.and(Flags::API_V1).and(Flags::TXN))
+    .outside_api(&[
+        "autoIndexId",
+        "capped",
+        "indexOptionDefaults",
+        "max",
+        "size",
+        "storageEngine",
+    ])
+    .runs(run);
 
 crate::args! {
     /// Arguments of `create`.

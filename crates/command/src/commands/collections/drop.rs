@@ -3,7 +3,8 @@
 use super::DDL_FLAGS;
 use crate::Context;
 use crate::args::{CollectionName, Uuid};
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::names;
 use crate::profiler::store;
 use crate::write::{self, Progress};
@@ -12,13 +13,9 @@ use nestor_model::{Namespace, RawWriter, Result, bail, doc};
 use nestor_storage::{View, WriteSet};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "drop",
-    aliases: &[],
-    flags: DDL_FLAGS.and(Flags::API_V1),
-    help: "Removes a collection or view.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("drop", "Removes a collection or view.")
+    .flags(DDL_FLAGS.and(Flags::API_V1).and(Flags::DROPS))
+    .runs(run);
 
 crate::args! {
     /// Arguments of `drop`.

@@ -4,20 +4,17 @@ use super::DDL_FLAGS;
 use super::drop::drop_one;
 use crate::Context;
 use crate::args::InRange;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::write::Progress;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::{Namespace, RawWriter, Result, bail, doc};
 use nestor_storage::View;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "dropDatabase",
-    aliases: &[],
-    flags: DDL_FLAGS.and(Flags::API_V1),
-    help: "Removes a database.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::no_collection("dropDatabase", "Removes a database.")
+    .flags(DDL_FLAGS.and(Flags::API_V1).and(Flags::DROPS))
+    .runs(run);
 
 crate::args! {
     /// Arguments of `dropDatabase`.

@@ -4,20 +4,17 @@ use super::options::uuid_value;
 use crate::Context;
 use crate::args::{NonNegative, StrictBool};
 use crate::batch::{self, Opening};
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::read;
 use nestor_exec::ops::Values;
 use nestor_model::{Document, Namespace, RawDoc, RawWriter, Result, ValueRef, doc};
 use nestor_storage::{Collection, View};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "listCollections",
-    aliases: &[],
-    flags: Flags::API_V1,
-    help: "Collections and views of a database.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::no_collection("listCollections", "Collections and views of a database.")
+    .flags(Flags::API_V1)
+    .runs(run);
 
 crate::args! {
     /// Arguments of `listCollections`.

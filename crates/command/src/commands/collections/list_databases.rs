@@ -1,19 +1,16 @@
 //! `listDatabases`.
 
 use crate::Context;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::read;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, doc};
 use nestor_storage::{Database, View};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "listDatabases",
-    aliases: &[],
-    flags: Flags::API_V1.and(Flags::ADMIN),
-    help: "Databases and their sizes.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::no_collection("listDatabases", "Databases and their sizes.")
+    .flags(Flags::API_V1.and(Flags::ADMIN))
+    .runs(run);
 
 crate::args! {
     /// Arguments of `listDatabases`.

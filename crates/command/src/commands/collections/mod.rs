@@ -13,7 +13,8 @@ pub mod rename;
 pub mod validate_db_metadata;
 mod view_graph;
 
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::Flags;
 
 /// The family.
 pub const SPECS: &[&CommandSpec] = &[

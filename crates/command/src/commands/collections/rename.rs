@@ -3,20 +3,17 @@
 use super::DDL_FLAGS;
 use crate::Context;
 use crate::args::{StrictBool, Uuid};
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::write::{self, Progress};
 use nestor_exec::write::oplog::Origin;
 use nestor_model::{Namespace, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_storage::View;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "renameCollection",
-    aliases: &[],
-    flags: DDL_FLAGS.and(Flags::ADMIN),
-    help: "Gives a collection another name.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::namespace("renameCollection", "Gives a collection another name.")
+    .flags(DDL_FLAGS.and(Flags::ADMIN))
+    .runs(run);
 
 crate::args! {
     /// Arguments of `renameCollection`.

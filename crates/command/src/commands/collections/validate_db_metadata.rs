@@ -2,18 +2,14 @@
 
 use crate::Context;
 use crate::args::StrictBool;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::Facts;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_storage::View;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "validateDBMetadata",
-    aliases: &[],
-    flags: Flags::NONE,
-    help: "Lists what an API version does not allow.",
-    run,
-};
+pub const SPEC: CommandSpec =
+    Facts::no_collection("validateDBMetadata", "Lists what an API version does not allow.").runs(run);
 
 crate::args! {
     /// Arguments of `validateDBMetadata`.

@@ -1,7 +1,8 @@
 //! `buildInfo`: the version. Clients choose what they may ask for by it, so it is the version of
 //! MongoDB whose behaviour this is; Nestor's own stands beside it.
 
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use nestor_model::{RawWriter, ValueRef};
 
 /// Version of MongoDB that is spoken here.
@@ -12,17 +13,14 @@ pub const VERSION_ARRAY: [i32; 4] = [8, 0, 4, 0];
 pub const FEATURE_VERSION: &str = "8.0";
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "buildInfo",
-    aliases: &["buildinfo"],
-    flags: Flags::QUIET.and(Flags::API_V1),
-    help: "Says which version this is.",
-    run: |context, reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("buildInfo", "Says which version this is.")
+    .aliases(&["buildinfo"])
+    .flags(Flags::QUIET.and(Flags::API_V1).and(Flags::BEFORE_API))
+    .runs(|context, reply| {
         BuildInfo::parse(context.body, context.sequences)?;
         write(reply, context.service.node.options.allocator);
         Ok(())
-    },
-};
+    });
 
 crate::args! {
     struct BuildInfo: "buildInfo" command {}

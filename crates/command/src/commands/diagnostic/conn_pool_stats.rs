@@ -1,14 +1,12 @@
 //! `connPoolStats`: outgoing connections. A single node makes none, so there are none to count.
 
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "connPoolStats",
-    aliases: &[],
-    flags: Flags::QUIET,
-    help: "Counts connections to other nodes.",
-    run: |context, reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("connPoolStats", "Counts connections to other nodes.")
+    .flags(Flags::QUIET)
+    .runs(|context, reply| {
         ConnPoolStats::parse(context.body, context.sequences)?;
         for field in ["numClientConnections", "numAScopedConnections"] {
             reply.append(field, 0);
@@ -28,8 +26,7 @@ pub const SPEC: CommandSpec = CommandSpec {
             reply.end();
         }
         Ok(())
-    },
-};
+    });
 
 crate::args! {
     struct ConnPoolStats: "connPoolStats" command {}

@@ -1,15 +1,13 @@
 //! `connectionStatus`: who is logged in on this connection. There are no users yet, so nobody is.
 
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use nestor_model::ValueRef;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "connectionStatus",
-    aliases: &[],
-    flags: Flags::API_V1.and(Flags::QUIET),
-    help: "Says who is logged in on this connection.",
-    run: |context, reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("connectionStatus", "Says who is logged in on this connection.")
+    .flags(Flags::API_V1.and(Flags::QUIET))
+    .runs(|context, reply| {
         let args = ConnectionStatus::parse(context.body, context.sequences)?;
         reply.begin_document("authInfo");
         for field in ["authenticatedUsers", "authenticatedUserRoles"] {
@@ -30,8 +28,7 @@ pub const SPEC: CommandSpec = CommandSpec {
             },
         );
         Ok(())
-    },
-};
+    });
 
 crate::args! {
     struct ConnectionStatus: "connectionStatus" command {

@@ -3,11 +3,12 @@
 use crate::connection::{Slot, Waits};
 use crate::context::Context;
 use crate::cursors::{CursorSummary, Cursors};
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::{self, CommandSpec};
+use crate::facts::{Facts, Flags};
 use crate::generic::{Lsid, is_generic};
 use crate::log::time_text;
-use crate::profiler::record::namespace;
-use crate::transaction_counts::Facts;
+use crate::op_kind::OpKind;
+use crate::transaction_counts::TransactionFacts;
 use nestor_exec::summary::plan_summary;
 use nestor_model::{Document, RawDoc, RawWriter, Value, ValueRef, doc};
 use nestor_query::env::{OpContext, Scope};
@@ -15,12 +16,9 @@ use nestor_query::matcher::MatchExpr;
 use std::time::{Duration, Instant};
 
 /// The command. Fields besides its options are a match expression over what it would answer.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "currentOp",
-    aliases: &[],
-    flags: Flags::ADMIN.and(Flags::QUIET),
-    help: "Lists the operations that run now.",
-    run: |context, reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("currentOp", "Lists the operations that run now.")
+    .flags(Flags::ADMIN.and(Flags::QUIET))
+    .runs(|context, reply| {
         let show_idle = context.body.get("$all").is_some_and(|v| v.truthy());
         let filter = filter(context.body);
         let mut scope = Scope::new();
@@ -38,8 +36,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         }
         write(context, reply, &found);
         Ok(())
-    },
-};
+    });
 
 /// What is left of the command when its name, options and generic arguments are taken away.
 fn filter(body: RawDoc<'_>) -> Document {
@@ -108,11 +105,15 @@ pub fn describe(host: &str, slot: &Slot, cursors: &Cursors, show_idle: bool) -> 
         "microsecs_running",
         i64::try_from(running.as_micros()).unwrap_or(i64::MAX),
     );
-    doc.push("op", op_name(operation.command));
+    let facts = dispatch::lookup(operation.command).map(|spec| &spec.facts);
+    let kind = facts.map(|facts| facts.op).unwrap_or_default();
+    doc.push("op", kind.name());
     let db = command
         .and_then(|command| command.get("$db"))
         .and_then(ValueRef::as_str);
-    let ns = command.map(|command| namespace(operation.command, command, db.unwrap_or_default()));
+    let ns = facts
+        .zip(command)
+        .map(|(facts, command)| facts.profiled_namespace(db.unwrap_or_default(), command));
     doc.push("ns", ns.unwrap_or_default());
     doc.push("command", command.map_or(Value::from(Document::new()), Value::from));
     let plan = (!operation.plan.is_empty()).then(|| plan_summary(&operation.plan));
@@ -120,7 +121,7 @@ pub fn describe(host: &str, slot: &Slot, cursors: &Cursors, show_idle: bool) -> 
         doc.push("queryFramework", "classic");
         doc.push("planSummary", plan.as_str());
     }
-    if operation.command == "getMore" {
+    if kind == OpKind::GetMore {
         if let Some(cursor) = cursors.used_by(&slot.kill) {
             let mut shown = cursor_facts(&cursor);
             shown.push("planSummary", plan);
@@ -142,7 +143,7 @@ pub fn describe(host: &str, slot: &Slot, cursors: &Cursors, show_idle: bool) -> 
 }
 
 /// What is shown of a transaction that is open and that no operation is at now.
-pub fn describe_transaction(host: &str, lsid: Lsid, facts: &Facts) -> Document {
+pub fn describe_transaction(host: &str, lsid: Lsid, facts: &TransactionFacts) -> Document {
     doc! {
         "type": "idleSession",
         "host": host,
@@ -181,16 +182,5 @@ fn cursor_facts(cursor: &CursorSummary) -> Document {
         "tailable": cursor.tailable,
         "awaitData": cursor.await_data,
         "originatingCommand": Value::from(cursor.originating.as_raw()),
-    }
-}
-
-fn op_name(command: &str) -> &str {
-    match command {
-        "find" => "query",
-        "getMore" => "getmore",
-        "insert" => "insert",
-        "update" => "update",
-        "delete" => "remove",
-        _ => "command",
     }
 }

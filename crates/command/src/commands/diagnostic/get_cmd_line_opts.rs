@@ -1,14 +1,12 @@
 //! `getCmdLineOpts`: how the process was started.
 
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "getCmdLineOpts",
-    aliases: &[],
-    flags: Flags::ADMIN.and(Flags::QUIET),
-    help: "Says how the process was started.",
-    run: |context, reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("getCmdLineOpts", "Says how the process was started.")
+    .flags(Flags::ADMIN.and(Flags::QUIET))
+    .runs(|context, reply| {
         GetCmdLineOpts::parse(context.body, context.sequences)?;
         let process = &context.service.node.options;
         reply.begin_array("argv");
@@ -18,8 +16,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         reply.end();
         reply.append("parsed", &process.parsed);
         Ok(())
-    },
-};
+    });
 
 crate::args! {
     struct GetCmdLineOpts: "getCmdLineOpts" command {}

@@ -1,45 +1,45 @@
 //! `getLog`: recent lines of the log, each a JSON document as a string.
 
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use nestor_model::{RawWriter, Result, ValueRef, bail};
 
 /// The logs there are.
 const NAMES: [&str; 2] = ["global", "startupWarnings"];
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "getLog",
-    aliases: &[],
-    flags: Flags::ADMIN.and(Flags::QUIET),
-    help: "Answers recent lines of the log: global, startupWarnings, or * for the names.",
-    run: |context, reply| {
-        let args = GetLog::parse(context.body, context.sequences)?;
-        let ValueRef::String(name) = args.name else {
-            bail!(
-                TypeMismatch,
-                "Argument to getLog must be of type String; found {:?} of type {}",
-                args.name,
-                args.name.bson_type().alias()
-            );
-        };
-        let log = context.service.node.log();
-        match name {
-            "*" => write_lines(reply, "names", NAMES),
-            "global" => {
-                let (lines, total) = log.recent();
-                reply.append("totalLinesWritten", i32::try_from(total).unwrap_or(i32::MAX));
-                write_lines(reply, "log", &lines);
-            }
-            "startupWarnings" => {
-                let lines = log.startup_warnings();
-                reply.append("totalLinesWritten", lines.len() as i32);
-                write_lines(reply, "log", &lines);
-            }
-            other => return no_log(other),
+pub const SPEC: CommandSpec = Facts::no_collection(
+    "getLog",
+    "Answers recent lines of the log: global, startupWarnings, or * for the names.",
+)
+.flags(Flags::ADMIN.and(Flags::QUIET))
+.runs(|context, reply| {
+    let args = GetLog::parse(context.body, context.sequences)?;
+    let ValueRef::String(name) = args.name else {
+        bail!(
+            TypeMismatch,
+            "Argument to getLog must be of type String; found {:?} of type {}",
+            args.name,
+            args.name.bson_type().alias()
+        );
+    };
+    let log = context.service.node.log();
+    match name {
+        "*" => write_lines(reply, "names", NAMES),
+        "global" => {
+            let (lines, total) = log.recent();
+            reply.append("totalLinesWritten", i32::try_from(total).unwrap_or(i32::MAX));
+            write_lines(reply, "log", &lines);
         }
-        Ok(())
-    },
-};
+        "startupWarnings" => {
+            let lines = log.startup_warnings();
+            reply.append("totalLinesWritten", lines.len() as i32);
+            write_lines(reply, "log", &lines);
+        }
+        other => return no_log(other),
+    }
+    Ok(())
+});
 
 crate::args! {
     struct GetLog<'a>: "getLog" command {

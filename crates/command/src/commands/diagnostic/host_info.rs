@@ -1,21 +1,19 @@
 //! `hostInfo`: the machine.
 
 use super::{system_mib, system_value};
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use nestor_model::{RawWriter, ValueRef};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "hostInfo",
-    aliases: &["hostinfo"],
-    flags: Flags::QUIET,
-    help: "Describes the machine the server runs on.",
-    run: |context, reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("hostInfo", "Describes the machine the server runs on.")
+    .aliases(&["hostinfo"])
+    .flags(Flags::QUIET)
+    .runs(|context, reply| {
         HostInfo::parse(context.body, context.sequences)?;
         write(reply);
         Ok(())
-    },
-};
+    });
 
 crate::args! {
     struct HostInfo: "hostInfo" command {}

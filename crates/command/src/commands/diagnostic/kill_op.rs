@@ -1,15 +1,13 @@
 //! `killOp`: ends an operation that `currentOp` shows. It ends at its next look at the interrupt.
 
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use nestor_model::{ErrorCode, Result, ValueRef, bail};
 
 /// The command. Fields it does not know it passes over, as MongoDB does.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "killOp",
-    aliases: &[],
-    flags: Flags::ADMIN,
-    help: "Ends a running operation.",
-    run: |context, reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("killOp", "Ends a running operation.")
+    .flags(Flags::ADMIN)
+    .runs(|context, reply| {
         let Some(op) = context.body.get("op") else {
             bail!(NoSuchKey, "Missing expected field \"op\"");
         };
@@ -23,8 +21,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         }
         reply.append("info", "attempting to kill op");
         Ok(())
-    },
-};
+    });
 
 /// The number of an operation: any whole number that fits 32 bits.
 fn opid(value: ValueRef<'_>) -> Result<i32> {

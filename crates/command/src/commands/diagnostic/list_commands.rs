@@ -1,14 +1,12 @@
 //! `listCommands`: the commands there are.
 
-use crate::dispatch::{self, CommandSpec, Flags};
+use crate::dispatch::{self, CommandSpec};
+use crate::facts::{Facts, Flags};
 
 /// The command. Fields it does not know it passes over, as MongoDB does.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "listCommands",
-    aliases: &[],
-    flags: Flags::QUIET,
-    help: "Lists the commands there are.",
-    run: |_context, reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("listCommands", "Lists the commands there are.")
+    .flags(Flags::QUIET)
+    .runs(|_context, reply| {
         let mut specs: Vec<&CommandSpec> = dispatch::all().collect();
         specs.sort_by_key(|spec| spec.name);
         reply.begin_document("commands");
@@ -29,5 +27,4 @@ pub const SPEC: CommandSpec = CommandSpec {
         }
         reply.end();
         Ok(())
-    },
-};
+    });

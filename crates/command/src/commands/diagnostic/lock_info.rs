@@ -1,14 +1,12 @@
 //! `lockInfo`: locks that are held. Reads and writes take none here; `fsync` with `lock` does.
 
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "lockInfo",
-    aliases: &[],
-    flags: Flags::ADMIN,
-    help: "Lists locks that are held.",
-    run: |context, reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("lockInfo", "Lists locks that are held.")
+    .flags(Flags::ADMIN)
+    .runs(|context, reply| {
         LockInfo::parse(context.body, context.sequences)?;
         reply.begin_array("lockInfo");
         if context.service.node.gates.fsync_locks() > 0 {
@@ -26,8 +24,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         }
         reply.end();
         Ok(())
-    },
-};
+    });
 
 crate::args! {
     struct LockInfo: "lockInfo" command {}

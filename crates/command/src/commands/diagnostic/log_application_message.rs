@@ -1,15 +1,13 @@
 //! `logApplicationMessage`: writes a line of the client's into the log.
 
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use nestor_model::doc;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "logApplicationMessage",
-    aliases: &[],
-    flags: Flags::ADMIN,
-    help: "Writes a line into the log.",
-    run: |context, _reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("logApplicationMessage", "Writes a line into the log.")
+    .flags(Flags::ADMIN)
+    .runs(|context, _reply| {
         let args = LogApplicationMessage::parse(context.body, context.sequences)?;
         context.service.node.log().info(
             "CONTROL",
@@ -19,8 +17,7 @@ pub const SPEC: CommandSpec = CommandSpec {
             doc! { "msg": args.message },
         );
         Ok(())
-    },
-};
+    });
 
 crate::args! {
     struct LogApplicationMessage<'a>: "logApplicationMessage" command {

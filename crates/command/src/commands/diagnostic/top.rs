@@ -1,16 +1,14 @@
 //! `top`: time and number of operations by collection.
 
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::top::KINDS;
 use nestor_model::RawWriter;
 
 /// The command. Fields it does not know it passes over, as MongoDB does.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "top",
-    aliases: &[],
-    flags: Flags::ADMIN.and(Flags::QUIET),
-    help: "Answers time and number of operations by collection.",
-    run: |context, reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("top", "Answers time and number of operations by collection.")
+    .flags(Flags::ADMIN.and(Flags::QUIET))
+    .runs(|context, reply| {
         reply.begin_document("totals");
         reply.append("note", "all times in microseconds");
         for (namespace, usage) in context.service.node.top.all() {
@@ -32,8 +30,7 @@ pub const SPEC: CommandSpec = CommandSpec {
         }
         reply.end();
         Ok(())
-    },
-};
+    });
 
 fn write(reply: &mut RawWriter, name: &str, (time, count): (i64, i64)) {
     reply.begin_document(name);

@@ -4,7 +4,8 @@ use super::{build, spec};
 use crate::Context;
 use crate::api_strict;
 use crate::args::CollectionName;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::names;
 use crate::parameters::Param;
 use crate::write::{self, Progress};
@@ -18,17 +19,15 @@ const INDEXES_MAX: usize = 64;
 const AT_ONCE_ATTEMPTS: u32 = 8;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "createIndexes",
-    aliases: &[],
-    flags: Flags::API_V1
-        .and(Flags::WRITE)
-        .and(Flags::LONG)
-        .and(Flags::TXN)
-        .and(Flags::WRITE_CONCERN),
-    help: "Makes indexes.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("createIndexes", "Makes indexes.")
+    .flags(
+        Flags::API_V1
+            .and(Flags::WRITE)
+            .and(Flags::LONG)
+            .and(Flags::TXN)
+            .and(Flags::WRITE_CONCERN),
+    )
+    .runs(run);
 
 crate::args! {
     /// Arguments of `createIndexes`.

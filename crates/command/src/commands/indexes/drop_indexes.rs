@@ -2,7 +2,8 @@
 
 use crate::Context;
 use crate::args::CollectionName;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::names;
 use crate::write::{self, Progress};
 use nestor_exec::write::oplog::Origin;
@@ -11,16 +12,15 @@ use nestor_storage::{Collection, Index, View};
 use std::sync::Arc;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "dropIndexes",
-    aliases: &["deleteIndexes"],
-    flags: Flags::API_V1
-        .and(Flags::WRITE)
-        .and(Flags::LONG)
-        .and(Flags::WRITE_CONCERN),
-    help: "Removes indexes.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("dropIndexes", "Removes indexes.")
+    .aliases(&["deleteIndexes"])
+    .flags(
+        Flags::API_V1
+            .and(Flags::WRITE)
+            .and(Flags::LONG)
+            .and(Flags::WRITE_CONCERN),
+    )
+    .runs(run);
 
 crate::args! {
     /// Arguments of `dropIndexes`.

@@ -4,20 +4,17 @@ use crate::Context;
 use crate::args::Uuid;
 use crate::batch::{self, Opening};
 use crate::commands::collections::list_collections::batch_size;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::read::Target;
 use nestor_exec::ops::Values;
 use nestor_model::{Document, RawDoc, RawWriter, Result, bail, doc};
 use nestor_storage::{Collection, View};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "listIndexes",
-    aliases: &[],
-    flags: Flags::API_V1,
-    help: "Indexes of a collection.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("listIndexes", "Indexes of a collection.")
+    .flags(Flags::API_V1)
+    .runs(run);
 
 crate::args! {
     /// Arguments of `listIndexes`.

@@ -1,17 +1,12 @@
 //! `planCacheClear`.
 
 use crate::Context;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::Facts;
 use nestor_model::{RawWriter, Result};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "planCacheClear",
-    aliases: &[],
-    flags: Flags::NONE,
-    help: "Forgets cached plans.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("planCacheClear", "Forgets cached plans.").runs(run);
 
 fn run(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
     let ns = super::target(context)?;

@@ -1,37 +1,26 @@
 //! `planCacheSetFilter`, `planCacheListFilters`, `planCacheClearFilters`.
 
 use crate::Context;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::Facts;
 use crate::plans::{IndexFilter, shown};
 use nestor_model::{Document, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_planner::find::AllowedIndex;
 
 /// Sets a filter.
-pub const SET: CommandSpec = CommandSpec {
-    name: "planCacheSetFilter",
-    aliases: &[],
-    flags: Flags::NONE,
-    help: "Restricts the indexes that queries of a shape may use.",
-    run: set,
-};
+pub const SET: CommandSpec = Facts::collection(
+    "planCacheSetFilter",
+    "Restricts the indexes that queries of a shape may use.",
+)
+.runs(set);
 
 /// Lists filters.
-pub const LIST: CommandSpec = CommandSpec {
-    name: "planCacheListFilters",
-    aliases: &[],
-    flags: Flags::NONE,
-    help: "The index filters of a collection.",
-    run: list,
-};
+pub const LIST: CommandSpec =
+    Facts::collection("planCacheListFilters", "The index filters of a collection.").runs(list);
 
 /// Removes filters.
-pub const CLEAR: CommandSpec = CommandSpec {
-    name: "planCacheClearFilters",
-    aliases: &[],
-    flags: Flags::NONE,
-    help: "Removes index filters of a collection.",
-    run: clear,
-};
+pub const CLEAR: CommandSpec =
+    Facts::collection("planCacheClearFilters", "Removes index filters of a collection.").runs(clear);
 
 fn set(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
     let ns = super::target(context)?;

@@ -4,7 +4,8 @@ use crate::Context;
 use crate::commands::query::aggregate::{self, AggregateArgs};
 use crate::commands::query::distinct::{self, DistinctArgs};
 use crate::commands::query::find::{self, FindArgs};
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::{self, CommandSpec};
+use crate::facts::{Facts, Flags};
 use crate::operation::shape::{self, Shape};
 use crate::query_settings::{Entry, SettingsArgs};
 use crate::read::{self, Target};
@@ -14,22 +15,15 @@ use nestor_query::stage::{ParseContext, Pipeline, Place};
 use std::sync::Arc;
 
 /// Sets.
-pub const SET: CommandSpec = CommandSpec {
-    name: "setQuerySettings",
-    aliases: &[],
-    flags: Flags::ADMIN.and(Flags::WRITE).and(Flags::LONG),
-    help: "Sets what holds for all queries of a shape.",
-    run: set,
-};
+pub const SET: CommandSpec = Facts::no_collection("setQuerySettings", "Sets what holds for all queries of a shape.")
+    .flags(Flags::ADMIN.and(Flags::WRITE).and(Flags::LONG))
+    .runs(set);
 
 /// Removes.
-pub const REMOVE: CommandSpec = CommandSpec {
-    name: "removeQuerySettings",
-    aliases: &[],
-    flags: Flags::ADMIN.and(Flags::WRITE).and(Flags::LONG),
-    help: "Removes what was set for queries of a shape.",
-    run: remove,
-};
+pub const REMOVE: CommandSpec =
+    Facts::no_collection("removeQuerySettings", "Removes what was set for queries of a shape.")
+        .flags(Flags::ADMIN.and(Flags::WRITE).and(Flags::LONG))
+        .runs(remove);
 
 crate::args! {
     struct Set<'a>: "setQuerySettings" command {
@@ -201,7 +195,7 @@ impl<'a> Representative<'a> {
         let Some((name, _)) = query.iter().next() else {
             bail!(7_746_402, "QueryShape can not be computed for an empty command");
         };
-        if !matches!(name, "find" | "aggregate" | "distinct") {
+        if !dispatch::lookup(name).is_some_and(|spec| spec.flags.has(Flags::SHAPED)) {
             bail!(7_746_402, "QueryShape can not be computed for command: {name}");
         }
         let Some(db) = query.get("$db").filter(|db| !db.is_nullish()) else {

@@ -5,7 +5,9 @@ use crate::aggregate::Purpose;
 use crate::api_strict;
 use crate::args::{Arg, At, NonNegative, NotNull, RawArray, StrictBool, Uuid};
 use crate::batch::{self, Opening};
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
+use crate::op_kind::OpKind;
 use crate::operation::{Operation, Shape, Words, Work};
 use crate::read_concern::Level;
 use crate::write::Progress;
@@ -18,18 +20,22 @@ use nestor_query::stage::{Pipeline, SourceStage, Stage};
 use nestor_storage::View;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "aggregate",
-    aliases: &[],
-    flags: Flags::API_V1
-        .and(Flags::TXN)
-        .and(Flags::LONG)
-        .and(Flags::FOR_REPLY)
-        .and(Flags::READ_CONCERN)
-        .and(Flags::WRITE_CONCERN),
-    help: "Runs a pipeline of stages.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("aggregate", "Runs a pipeline of stages.")
+    .flags(
+        Flags::API_V1
+            .and(Flags::TXN)
+            .and(Flags::LONG)
+            .and(Flags::FOR_REPLY)
+            .and(Flags::READ_CONCERN)
+            .and(Flags::WRITE_CONCERN)
+            .and(Flags::USUALLY_SHORT)
+            .and(Flags::EXPLAINABLE)
+            .and(Flags::SHAPED),
+    )
+    .op(OpKind::Read)
+    .profiled_as("aggregate")
+    .outside_api(&["explain"])
+    .runs(run);
 
 crate::args! {
     /// Arguments of `aggregate`.

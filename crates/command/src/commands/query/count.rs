@@ -3,7 +3,9 @@
 use crate::Context;
 use crate::aggregate::{Purpose, stages_over_view};
 use crate::args::safe_i64;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
+use crate::op_kind::OpKind;
 use crate::operation::{Operation, Shape, Words, Work};
 use crate::read::{self, Target};
 use crate::read_concern::Level;
@@ -19,16 +21,17 @@ use nestor_query::matcher::MatchExpr;
 use nestor_storage::{Collection, Index, View};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "count",
-    aliases: &[],
-    flags: Flags::API_V1
-        .and(Flags::LONG)
-        .and(Flags::FOR_REPLY)
-        .and(Flags::READ_CONCERN),
-    help: "Number of documents that match.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("count", "Number of documents that match.")
+    .flags(
+        Flags::API_V1
+            .and(Flags::LONG)
+            .and(Flags::FOR_REPLY)
+            .and(Flags::READ_CONCERN)
+            .and(Flags::USUALLY_SHORT)
+            .and(Flags::EXPLAINABLE),
+    )
+    .op(OpKind::Read)
+    .runs(run);
 
 crate::args! {
     /// Arguments of `count`.

@@ -2,7 +2,9 @@
 
 use crate::Context;
 use crate::aggregate::{Purpose, stages_over_view};
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
+use crate::op_kind::OpKind;
 use crate::operation::{Operation, Shape, Words, Work};
 use crate::read::{self, Target};
 use nestor_exec::catalog::indexes;
@@ -24,16 +26,18 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "distinct",
-    aliases: &[],
-    flags: Flags::TXN
-        .and(Flags::LONG)
-        .and(Flags::FOR_REPLY)
-        .and(Flags::READ_CONCERN),
-    help: "The different values of a field.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("distinct", "The different values of a field.")
+    .flags(
+        Flags::TXN
+            .and(Flags::LONG)
+            .and(Flags::FOR_REPLY)
+            .and(Flags::READ_CONCERN)
+            .and(Flags::USUALLY_SHORT)
+            .and(Flags::EXPLAINABLE)
+            .and(Flags::SHAPED),
+    )
+    .op(OpKind::Read)
+    .runs(run);
 
 crate::args! {
     /// Arguments of `distinct`.

@@ -8,7 +8,8 @@ use super::{count, distinct, explain_express, explain_pipeline};
 use crate::Context;
 use crate::commands::diagnostic::build_info;
 use crate::commands::prepare::{self, Command};
-use crate::dispatch::{self, CommandSpec, Flags};
+use crate::dispatch::{self, CommandSpec};
+use crate::facts::{Facts, Flags};
 use crate::generic::{Generic, check_strict};
 use crate::operation::{Operation, Work};
 use crate::parameters::Param;
@@ -27,16 +28,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "explain",
-    aliases: &[],
-    flags: Flags::API_V1
-        .and(Flags::LONG)
-        .and(Flags::FOR_REPLY)
-        .and(Flags::READ_CONCERN),
-    help: "How a command runs.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::no_collection("explain", "How a command runs.")
+    .flags(
+        Flags::API_V1
+            .and(Flags::LONG)
+            .and(Flags::FOR_REPLY)
+            .and(Flags::READ_CONCERN),
+    )
+    .runs(run);
 
 crate::args! {
     /// Arguments of `explain`.

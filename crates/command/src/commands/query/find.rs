@@ -6,7 +6,9 @@ use crate::Context;
 use crate::aggregate::{Purpose, stages_over_view};
 use crate::args::{NonNegative, StrictBool};
 use crate::batch::{self, Opening};
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
+use crate::op_kind::OpKind;
 use crate::operation::{Operation, Shape, Words, Work};
 use crate::read::{self, Target};
 use crate::read_concern::Level;
@@ -24,17 +26,29 @@ use nestor_storage::{Collection, View};
 use std::sync::Arc;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "find",
-    aliases: &[],
-    flags: Flags::API_V1
-        .and(Flags::TXN)
-        .and(Flags::LONG)
-        .and(Flags::FOR_REPLY)
-        .and(Flags::READ_CONCERN),
-    help: "Documents that match a filter.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("find", "Documents that match a filter.")
+    .flags(
+        Flags::API_V1
+            .and(Flags::TXN)
+            .and(Flags::LONG)
+            .and(Flags::FOR_REPLY)
+            .and(Flags::READ_CONCERN)
+            .and(Flags::USUALLY_SHORT)
+            .and(Flags::EXPLAINABLE)
+            .and(Flags::SHAPED),
+    )
+    .op(OpKind::Query)
+    .outside_api(&[
+        "awaitData",
+        "max",
+        "min",
+        "noCursorTimeout",
+        "oplogReplay",
+        "returnKey",
+        "showRecordId",
+        "tailable",
+    ])
+    .runs(run);
 
 crate::args! {
     /// Arguments of `find`.

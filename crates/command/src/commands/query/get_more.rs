@@ -4,9 +4,11 @@ use crate::Context;
 use crate::args::{Long, NonNegative};
 use crate::batch::{self, End};
 use crate::cursors::ClientCursor;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::figures;
 use crate::names;
+use crate::op_kind::OpKind;
 use crate::request::Park;
 use crate::service::Service;
 use crate::transaction::ReadView;
@@ -16,19 +18,19 @@ use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 use std::time::{Duration, Instant};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "getMore",
-    aliases: &[],
-    flags: Flags::API_V1
-        .and(Flags::TXN)
-        .and(Flags::LONG)
-        .and(Flags::OWN_TIME)
-        // Sessions send theirs with every command; the cursor goes on with what it was opened with.
-        .and(Flags::READ_CONCERN)
-        .and(Flags::FOR_REPLY),
-    help: "The next batch of a cursor.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection_in("getMore", "collection", "The next batch of a cursor.")
+    .flags(
+        Flags::API_V1
+            .and(Flags::TXN)
+            .and(Flags::LONG)
+            .and(Flags::OWN_TIME)
+            // Sessions send theirs with every command; the cursor goes on with what it was opened with.
+            .and(Flags::READ_CONCERN)
+            .and(Flags::FOR_REPLY)
+            .and(Flags::USUALLY_SHORT),
+    )
+    .op(OpKind::GetMore)
+    .runs(run);
 
 /// How long an awaitData cursor waits when the client does not say.
 const AWAIT_DEFAULT: Duration = Duration::from_secs(1);

@@ -2,18 +2,15 @@
 
 use crate::Context;
 use crate::args::CollectionName;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::names;
 use nestor_model::{RawWriter, Result};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "killCursors",
-    aliases: &[],
-    flags: Flags::API_V1.and(Flags::TXN).and(Flags::READ_CONCERN),
-    help: "Closes cursors by id.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("killCursors", "Closes cursors by id.")
+    .flags(Flags::API_V1.and(Flags::TXN).and(Flags::READ_CONCERN))
+    .runs(run);
 
 crate::args! {
     /// Arguments of `killCursors`.

@@ -1,16 +1,14 @@
 //! `mapReduce`: refused, as its functions are JavaScript.
 
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use nestor_model::{Error, ErrorCode};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "mapReduce",
-    aliases: &["mapreduce"],
-    flags: Flags::READ_CONCERN.and(Flags::WRITE_CONCERN),
-    help: "Refused: it needs JavaScript. Use aggregate.",
-    run: |_, _| Err(refusal()),
-};
+pub const SPEC: CommandSpec = Facts::collection("mapReduce", "Refused: it needs JavaScript. Use aggregate.")
+    .aliases(&["mapreduce"])
+    .flags(Flags::READ_CONCERN.and(Flags::WRITE_CONCERN))
+    .runs(|_, _| Err(refusal()));
 
 /// Why it cannot run, nor be explained.
 pub(crate) fn refusal() -> Error {

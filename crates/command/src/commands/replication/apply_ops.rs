@@ -8,7 +8,8 @@
 
 use crate::commands::collections::create;
 use crate::connection::Connection;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::request::Request;
 use crate::validate::Validator;
 use crate::write::{self, Progress, prepare};
@@ -24,16 +25,14 @@ use nestor_query::update::{Applied, Touched, Update, UpdateOptions, diff};
 use nestor_storage::{View, WriteSet};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "applyOps",
-    aliases: &[],
-    flags: Flags::ADMIN
-        .and(Flags::WRITE)
-        .and(Flags::LONG)
-        .and(Flags::WRITE_CONCERN),
-    help: "Writes what oplog entries say.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::no_collection("applyOps", "Writes what oplog entries say.")
+    .flags(
+        Flags::ADMIN
+            .and(Flags::WRITE)
+            .and(Flags::LONG)
+            .and(Flags::WRITE_CONCERN),
+    )
+    .runs(run);
 
 /// What an entry does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,8 @@
 use super::client_metadata;
 use crate::args::{StrictBool, wrong_type};
 use crate::context::Context;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::request::Park;
 use nestor_model::{ObjectId, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail};
 use nestor_storage::{OpTime, Topology};
@@ -22,22 +23,25 @@ const TOPOLOGY_COUNTER: i64 = 6;
 const COMPRESSORS: [&str; 3] = ["snappy", "zstd", "zlib"];
 
 /// `hello`.
-pub const HELLO: CommandSpec = CommandSpec {
-    name: "hello",
-    aliases: &[],
-    flags: Flags::API_V1.and(Flags::QUIET).and(Flags::LEGACY),
-    help: "Says who this node is; may wait until that changes.",
-    run: |context, reply| run(context, reply, "isWritablePrimary"),
-};
+pub const HELLO: CommandSpec = Facts::no_collection("hello", "Says who this node is; may wait until that changes.")
+    .flags(
+        Flags::API_V1
+            .and(Flags::QUIET)
+            .and(Flags::LEGACY)
+            .and(Flags::BEFORE_API),
+    )
+    .secrets(&["speculativeAuthenticate"])
+    .runs(|context, reply| run(context, reply, "isWritablePrimary"));
 
 /// `isMaster`, the old name.
-pub const IS_MASTER: CommandSpec = CommandSpec {
-    name: "isMaster",
-    aliases: &["ismaster"],
-    flags: Flags::QUIET.and(Flags::LEGACY),
-    help: "Says who this node is; may wait until that changes. Use hello.",
-    run: |context, reply| run(context, reply, "ismaster"),
-};
+pub const IS_MASTER: CommandSpec = Facts::no_collection(
+    "isMaster",
+    "Says who this node is; may wait until that changes. Use hello.",
+)
+.aliases(&["ismaster"])
+.flags(Flags::QUIET.and(Flags::LEGACY).and(Flags::BEFORE_API))
+.secrets(&["speculativeAuthenticate"])
+.runs(|context, reply| run(context, reply, "ismaster"));
 
 crate::args! {
     struct Hello<'a>: "hello" command {

@@ -2,48 +2,39 @@
 
 use super::hello::append_optime;
 use crate::context::Context;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use nestor_model::{RawWriter, Result, ValueRef, bail};
 use nestor_storage::{OpTime, Positions};
 
 /// `replSetGetStatus`.
-pub const STATUS: CommandSpec = CommandSpec {
-    name: "replSetGetStatus",
-    aliases: &[],
-    flags: Flags::ADMIN.and(Flags::QUIET),
-    help: "Describes the members of the replica set.",
-    run: |context, reply| {
+pub const STATUS: CommandSpec = Facts::no_collection("replSetGetStatus", "Describes the members of the replica set.")
+    .flags(Flags::ADMIN.and(Flags::QUIET))
+    .runs(|context, reply| {
         GetStatus::parse(context.body, context.sequences)?;
         let name = set_name(context)?;
         write_status(context, reply, name);
         Ok(())
-    },
-};
+    });
 
 /// `replSetGetConfig`.
-pub const CONFIG: CommandSpec = CommandSpec {
-    name: "replSetGetConfig",
-    aliases: &[],
-    flags: Flags::ADMIN.and(Flags::QUIET),
-    help: "Answers the configuration of the replica set.",
-    run: |context, reply| {
-        let args = GetConfig::parse(context.body, context.sequences)?;
-        let name = set_name(context)?;
-        write_config(context, reply, name);
-        if args.commitment_status {
-            reply.append("commitmentStatus", true);
-        }
-        Ok(())
-    },
-};
+pub const CONFIG: CommandSpec =
+    Facts::no_collection("replSetGetConfig", "Answers the configuration of the replica set.")
+        .flags(Flags::ADMIN.and(Flags::QUIET))
+        .runs(|context, reply| {
+            let args = GetConfig::parse(context.body, context.sequences)?;
+            let name = set_name(context)?;
+            write_config(context, reply, name);
+            if args.commitment_status {
+                reply.append("commitmentStatus", true);
+            }
+            Ok(())
+        });
 
 /// `replSetInitiate`: the set is there from the start.
-pub const INITIATE: CommandSpec = CommandSpec {
-    name: "replSetInitiate",
-    aliases: &[],
-    flags: Flags::ADMIN,
-    help: "Begins a replica set; this one has begun.",
-    run: |context, _reply| {
+pub const INITIATE: CommandSpec = Facts::no_collection("replSetInitiate", "Begins a replica set; this one has begun.")
+    .flags(Flags::ADMIN)
+    .runs(|context, _reply| {
         if context.service.options.replica_set.is_none() {
             bail!(
                 NoReplicationEnabled,
@@ -51,28 +42,23 @@ pub const INITIATE: CommandSpec = CommandSpec {
             );
         }
         bail!(AlreadyInitialized, "already initialized")
-    },
-};
+    });
 
 /// `replSetReconfig`: there is nothing to configure in a set of one.
-pub const RECONFIG: CommandSpec = CommandSpec {
-    name: "replSetReconfig",
-    aliases: &[],
-    flags: Flags::ADMIN,
-    help: "Changes the replica set; a set of one stays as it is.",
-    run: |context, _reply| {
-        set_name(context)?;
-        bail!(CommandNotSupported, "a replica set of one cannot be reconfigured")
-    },
-};
+pub const RECONFIG: CommandSpec = Facts::no_collection(
+    "replSetReconfig",
+    "Changes the replica set; a set of one stays as it is.",
+)
+.flags(Flags::ADMIN)
+.runs(|context, _reply| {
+    set_name(context)?;
+    bail!(CommandNotSupported, "a replica set of one cannot be reconfigured")
+});
 
 /// `replSetStepDown`: nobody could take over.
-pub const STEP_DOWN: CommandSpec = CommandSpec {
-    name: "replSetStepDown",
-    aliases: &[],
-    flags: Flags::ADMIN,
-    help: "Makes the primary a secondary; a set of one has nobody to take over.",
-    run: |context, _reply| {
+pub const STEP_DOWN: CommandSpec = Facts::no_collection("replSetStepDown", "Makes the primary a secondary; a set of one has nobody to take over.")
+    .flags(Flags::ADMIN)
+    .runs(|context, _reply| {
         set_name(context)?;
         if context.body.get("force").is_some_and(|force| force.truthy()) {
             bail!(CommandNotSupported, "the only member of a replica set cannot step down");
@@ -81,59 +67,43 @@ pub const STEP_DOWN: CommandSpec = CommandSpec {
             ExceededTimeLimit,
             "No electable secondaries caught up as of now. Please use the replSetStepDown command with the argument {{force: true}} to force node to step down."
         )
-    },
-};
+    });
 
 /// `replSetFreeze`.
-pub const FREEZE: CommandSpec = CommandSpec {
-    name: "replSetFreeze",
-    aliases: &[],
-    flags: Flags::ADMIN,
-    help: "Keeps a secondary from becoming primary.",
-    run: |context, _reply| {
+pub const FREEZE: CommandSpec = Facts::no_collection("replSetFreeze", "Keeps a secondary from becoming primary.")
+    .flags(Flags::ADMIN)
+    .runs(|context, _reply| {
         set_name(context)?;
         bail!(
             NotSecondary,
             "cannot freeze node when primary or running for election. state: Primary"
         )
-    },
-};
+    });
 
 /// `replSetMaintenance`.
-pub const MAINTENANCE: CommandSpec = CommandSpec {
-    name: "replSetMaintenance",
-    aliases: &[],
-    flags: Flags::ADMIN,
-    help: "Takes a secondary out of service.",
-    run: |context, _reply| {
+pub const MAINTENANCE: CommandSpec = Facts::no_collection("replSetMaintenance", "Takes a secondary out of service.")
+    .flags(Flags::ADMIN)
+    .runs(|context, _reply| {
         set_name(context)?;
         bail!(NotSecondary, "primaries can't modify maintenance mode")
-    },
-};
+    });
 
 /// `replSetSyncFrom`.
-pub const SYNC_FROM: CommandSpec = CommandSpec {
-    name: "replSetSyncFrom",
-    aliases: &[],
-    flags: Flags::ADMIN,
-    help: "Says whom a secondary follows.",
-    run: |context, _reply| {
+pub const SYNC_FROM: CommandSpec = Facts::no_collection("replSetSyncFrom", "Says whom a secondary follows.")
+    .flags(Flags::ADMIN)
+    .runs(|context, _reply| {
         set_name(context)?;
         bail!(NotSecondary, "primaries don't sync")
-    },
-};
+    });
 
 /// `replSetAbortPrimaryCatchUp`.
-pub const ABORT_CATCH_UP: CommandSpec = CommandSpec {
-    name: "replSetAbortPrimaryCatchUp",
-    aliases: &[],
-    flags: Flags::ADMIN,
-    help: "Ends the catching up of a new primary.",
-    run: |context, _reply| {
-        set_name(context)?;
-        bail!(IllegalOperation, "primary catch-up is not running")
-    },
-};
+pub const ABORT_CATCH_UP: CommandSpec =
+    Facts::no_collection("replSetAbortPrimaryCatchUp", "Ends the catching up of a new primary.")
+        .flags(Flags::ADMIN)
+        .runs(|context, _reply| {
+            set_name(context)?;
+            bail!(IllegalOperation, "primary catch-up is not running")
+        });
 
 crate::args! {
     struct GetStatus: "replSetGetStatus" command {

@@ -4,28 +4,17 @@
 
 use crate::args::unknown_field;
 use crate::context::Context;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::Facts;
 use nestor_model::{DocRef, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_query::env::Scope;
 use nestor_query::matcher::MatchExpr;
 
 /// `usersInfo`.
-pub const USERS: CommandSpec = CommandSpec {
-    name: "usersInfo",
-    aliases: &[],
-    flags: Flags::NONE,
-    help: "Lists users; there are none.",
-    run: users,
-};
+pub const USERS: CommandSpec = Facts::no_collection("usersInfo", "Lists users; there are none.").runs(users);
 
 /// `rolesInfo`.
-pub const ROLES: CommandSpec = CommandSpec {
-    name: "rolesInfo",
-    aliases: &[],
-    flags: Flags::NONE,
-    help: "Lists roles; there are none.",
-    run: roles,
-};
+pub const ROLES: CommandSpec = Facts::no_collection("rolesInfo", "Lists roles; there are none.").runs(roles);
 
 crate::args! {
     /// Arguments of `usersInfo`. What would be shown of users does not matter without any.

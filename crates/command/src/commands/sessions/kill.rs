@@ -2,55 +2,41 @@
 //! running operations. Fields they do not know they pass over, as MongoDB does.
 
 use crate::args::{Arg, At, unknown_field, wrong_type};
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::Facts;
 use crate::generic::Lsid;
 use crate::service::Service;
 use nestor_model::value::{ArrayRef, DocRef};
 use nestor_model::{ErrorCode, RawDoc, Result, ValueRef, bail};
 
 /// `killSessions`: sessions by id; an empty array means the caller's own, which without users are all.
-pub const KILL: CommandSpec = CommandSpec {
-    name: "killSessions",
-    aliases: &[],
-    flags: Flags::NONE,
-    help: "Ends sessions by their ids.",
-    run: |context, _reply| {
+pub const KILL: CommandSpec =
+    Facts::no_collection("killSessions", "Ends sessions by their ids.").runs(|context, _reply| {
         let sessions: Sessions = first(context.body, "killSessions")?;
         let all = sessions.0.is_empty();
         end_sessions(context.service, |lsid| all || sessions.0.contains(lsid));
         Ok(())
-    },
-};
+    });
 
 /// `killAllSessions`: sessions of users; an empty array means everybody's.
-pub const KILL_ALL: CommandSpec = CommandSpec {
-    name: "killAllSessions",
-    aliases: &[],
-    flags: Flags::NONE,
-    help: "Ends all sessions, or those of some users.",
-    run: |context, _reply| {
+pub const KILL_ALL: CommandSpec = Facts::no_collection("killAllSessions", "Ends all sessions, or those of some users.")
+    .runs(|context, _reply| {
         let users: Users = first(context.body, "killAllSessions")?;
         // Nobody is logged in, so named users have no sessions.
         end_sessions(context.service, |_| users.0 == 0);
         Ok(())
-    },
-};
+    });
 
 /// `killAllSessionsByPattern`: sessions that match one of the patterns; an empty array means all.
-pub const KILL_BY_PATTERN: CommandSpec = CommandSpec {
-    name: "killAllSessionsByPattern",
-    aliases: &[],
-    flags: Flags::NONE,
-    help: "Ends sessions that match a pattern.",
-    run: |context, _reply| {
+pub const KILL_BY_PATTERN: CommandSpec =
+    Facts::no_collection("killAllSessionsByPattern", "Ends sessions that match a pattern.").runs(|context, _reply| {
         let patterns: Patterns = first(context.body, "killAllSessionsByPattern")?;
         let all = patterns.0.is_empty() || patterns.0.contains(&Pattern::All);
         end_sessions(context.service, |lsid| {
             all || patterns.0.contains(&Pattern::Session(*lsid))
         });
         Ok(())
-    },
-};
+    });
 
 /// Ends sessions that `which` picks, with their cursors and running operations.
 pub fn end_sessions(service: &Service, which: impl Fn(&Lsid) -> bool) {

@@ -1,16 +1,14 @@
 //! `startSession`: a new session id. Drivers make their own; a session exists from its first use on.
 
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::parameters::Param;
 use nestor_model::ValueRef;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "startSession",
-    aliases: &[],
-    flags: Flags::QUIET,
-    help: "Makes a session id.",
-    run: |context, reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("startSession", "Makes a session id.")
+    .flags(Flags::QUIET)
+    .runs(|context, reply| {
         StartSession::parse(context.body, context.sequences)?;
         let node = &context.service.node;
         let uuid = crate::node::new_uuid();
@@ -30,8 +28,7 @@ pub const SPEC: CommandSpec = CommandSpec {
                 .clamp(1, i32::MAX.into()) as i32,
         );
         Ok(())
-    },
-};
+    });
 
 crate::args! {
     struct StartSession: "startSession" command {}

@@ -2,19 +2,17 @@
 
 use crate::Context;
 use crate::args::CollectionName;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::names;
 use nestor_model::{Document, RawWriter, Result, Value, bail, doc};
 use nestor_storage::{Collection, View};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "collStats",
-    aliases: &["collstats"],
-    flags: Flags::LONG,
-    help: "Sizes of a collection.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("collStats", "Sizes of a collection.")
+    .aliases(&["collstats"])
+    .flags(Flags::LONG)
+    .runs(run);
 
 crate::args! {
     /// Arguments of `collStats`.

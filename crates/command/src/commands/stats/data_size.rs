@@ -1,19 +1,17 @@
 //! `dataSize`: bytes and number of documents, of a collection or of a range of one.
 
 use crate::Context;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use nestor_model::{Namespace, RawDoc, RawWriter, Result, ValueRef, bail, compare};
 use nestor_storage::{View, record};
 use std::time::Instant;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "dataSize",
-    aliases: &["datasize"],
-    flags: Flags::LONG,
-    help: "Bytes of a collection or a range of it.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::namespace("dataSize", "Bytes of a collection or a range of it.")
+    .aliases(&["datasize"])
+    .flags(Flags::LONG)
+    .runs(run);
 
 crate::args! {
     /// Arguments of `dataSize`.

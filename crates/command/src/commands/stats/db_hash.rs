@@ -4,20 +4,18 @@
 //! not depend on the order in which they were inserted.
 
 use crate::context::Context;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use md5::{Digest as _, Md5};
 use nestor_model::{RawWriter, Result, ValueRef, bail};
 use nestor_storage::{Collection, View};
 use std::time::Instant;
 
 /// The command. Fields it does not know it passes over, as MongoDB does.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "dbHash",
-    aliases: &["dbhash"],
-    flags: Flags::LONG,
-    help: "Answers a hash of a database's contents.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::no_collection("dbHash", "Answers a hash of a database's contents.")
+    .aliases(&["dbhash"])
+    .flags(Flags::LONG)
+    .runs(run);
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let started = Instant::now();

@@ -2,18 +2,16 @@
 
 use super::coll_stats::tree_bytes;
 use crate::Context;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use nestor_model::{RawWriter, Result, ValueRef, bail};
 use nestor_storage::View;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "dbStats",
-    aliases: &["dbstats"],
-    flags: Flags::LONG,
-    help: "Sizes of a database.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::no_collection("dbStats", "Sizes of a database.")
+    .aliases(&["dbstats"])
+    .flags(Flags::LONG)
+    .runs(run);
 
 crate::args! {
     /// Arguments of `dbStats`.

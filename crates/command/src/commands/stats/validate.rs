@@ -2,7 +2,8 @@
 
 use crate::Context;
 use crate::args::{Arg, At, CollectionName};
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::names;
 use nestor_exec::write::document_keys;
 use nestor_model::{Document, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
@@ -12,13 +13,9 @@ use nestor_storage::{View, check};
 const ERRORS_MAX: usize = 100;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "validate",
-    aliases: &[],
-    flags: Flags::LONG,
-    help: "Checks a collection and its indexes.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("validate", "Checks a collection and its indexes.")
+    .flags(Flags::LONG)
+    .runs(run);
 
 /// Arguments of `validate`. Each switch is on for what counts as true, and fields it does not know it passes over, as
 /// MongoDB does; `fixMultikey` too, because commits keep track of arrays and there is nothing to fix.

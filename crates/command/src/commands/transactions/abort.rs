@@ -1,22 +1,23 @@
 //! `abortTransaction`.
 
 use crate::Context;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
+use crate::op_kind::OpKind;
 use crate::transaction::State;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "abortTransaction",
-    aliases: &[],
-    flags: Flags::API_V1
-        .and(Flags::ADMIN)
-        .and(Flags::TXN)
-        .and(Flags::WRITE_CONCERN)
-        .and(Flags::ENDS_TXN),
-    help: "Aborts a transaction.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::no_collection("abortTransaction", "Aborts a transaction.")
+    .flags(
+        Flags::API_V1
+            .and(Flags::ADMIN)
+            .and(Flags::TXN)
+            .and(Flags::WRITE_CONCERN)
+            .and(Flags::ENDS_TXN),
+    )
+    .op(OpKind::EndTransaction)
+    .runs(run);
 
 crate::args! {
     /// Arguments of `abortTransaction`.

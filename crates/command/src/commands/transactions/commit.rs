@@ -1,24 +1,26 @@
 //! `commitTransaction`.
 
 use crate::Context;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
+use crate::op_kind::OpKind;
 use crate::transaction::{State, commit};
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "commitTransaction",
-    aliases: &[],
-    flags: Flags::API_V1
-        .and(Flags::ADMIN)
-        .and(Flags::WRITE)
-        .and(Flags::LONG)
-        .and(Flags::TXN)
-        .and(Flags::WRITE_CONCERN)
-        .and(Flags::ENDS_TXN),
-    help: "Commits a transaction.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::no_collection("commitTransaction", "Commits a transaction.")
+    .flags(
+        Flags::API_V1
+            .and(Flags::ADMIN)
+            .and(Flags::WRITE)
+            .and(Flags::LONG)
+            .and(Flags::TXN)
+            .and(Flags::WRITE_CONCERN)
+            .and(Flags::ENDS_TXN)
+            .and(Flags::COMMITS),
+    )
+    .op(OpKind::EndTransaction)
+    .runs(run);
 
 crate::args! {
     /// Arguments of `commitTransaction`.

@@ -7,7 +7,9 @@ use super::update::UpdateValue;
 use crate::Context;
 use crate::args::{InRange, NonNegative, RawArray, StrictBool, Uuid};
 use crate::batch::{self, Opening};
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
+use crate::op_kind::OpKind;
 use crate::sessions::StatementResult;
 use crate::write;
 use crate::write::statements::{
@@ -17,13 +19,11 @@ use nestor_exec::ops::Values;
 use nestor_model::{Document, Error, ErrorCode, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "bulkWrite",
-    aliases: &[],
-    flags: WRITE_FLAGS.and(Flags::ADMIN),
-    help: "Writes to several collections.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::no_collection("bulkWrite", "Writes to several collections.")
+    .flags(WRITE_FLAGS.and(Flags::ADMIN))
+    .op(OpKind::BulkWrite)
+    .profiled_as("bulkWrite")
+    .runs(run);
 
 crate::args! {
     /// Arguments of `bulkWrite`.

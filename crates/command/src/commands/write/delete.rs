@@ -4,20 +4,20 @@ use super::WRITE_FLAGS;
 use crate::Context;
 use crate::args::{CollectionName, StrictBool, Uuid, safe_i64};
 use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::names;
+use crate::op_kind::OpKind;
 use crate::write;
 use crate::write::reply::Totals;
 use crate::write::statements::{DeleteOp, Recorded, Statement, StatementIds, WriteOp, Writes, execute};
 use nestor_model::{Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "delete",
-    aliases: &[],
-    flags: WRITE_FLAGS,
-    help: "Removes documents from a collection.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("delete", "Removes documents from a collection.")
+    .flags(WRITE_FLAGS.and(Flags::USUALLY_SHORT).and(Flags::EXPLAINABLE))
+    .op(OpKind::Delete)
+    .statements("deletes")
+    .runs(run);
 
 crate::args! {
     /// Arguments of `delete`.

@@ -5,6 +5,8 @@ use super::update::UpdateValue;
 use crate::Context;
 use crate::args::{CollectionName, RawArray, Uuid};
 use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
+use crate::op_kind::OpKind;
 use crate::operation::{Operation, Shape, Words};
 use crate::sessions::StatementResult;
 use crate::write::prepared::Prepared;
@@ -19,13 +21,11 @@ use nestor_query::projection::{Policy, Projection};
 use nestor_storage::{Collection, View};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "findAndModify",
-    aliases: &["findandmodify"],
-    flags: WRITE_FLAGS,
-    help: "Changes or removes one document and returns it.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("findAndModify", "Changes or removes one document and returns it.")
+    .aliases(&["findandmodify"])
+    .flags(WRITE_FLAGS.and(Flags::USUALLY_SHORT).and(Flags::EXPLAINABLE))
+    .op(OpKind::FindAndModify)
+    .runs(run);
 
 crate::args! {
     /// Arguments of `findAndModify`.

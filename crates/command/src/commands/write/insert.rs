@@ -4,20 +4,20 @@ use super::WRITE_FLAGS;
 use crate::Context;
 use crate::args::{CollectionName, StrictBool, Uuid};
 use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::names;
+use crate::op_kind::OpKind;
 use crate::write;
 use crate::write::reply::Totals;
 use crate::write::statements::{Recorded, Statement, StatementIds, WriteOp, Writes, execute};
 use nestor_model::{Namespace, RawDoc, RawWriter, Result};
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "insert",
-    aliases: &[],
-    flags: WRITE_FLAGS,
-    help: "Adds documents to a collection.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("insert", "Adds documents to a collection.")
+    .flags(WRITE_FLAGS.and(Flags::USUALLY_SHORT))
+    .op(OpKind::Insert)
+    .statements("documents")
+    .runs(run);
 
 crate::args! {
     /// Arguments of `insert`.

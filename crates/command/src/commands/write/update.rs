@@ -4,7 +4,9 @@ use super::WRITE_FLAGS;
 use crate::Context;
 use crate::args::{Arg, CollectionName, RawArray, StrictBool, Uuid};
 use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use crate::names;
+use crate::op_kind::OpKind;
 use crate::write;
 use crate::write::reply::Totals;
 use crate::write::statements::{Recorded, Statement, StatementIds, UpdateOp, WriteOp, Writes, execute};
@@ -12,13 +14,11 @@ use nestor_model::{Document, Namespace, RawDoc, RawWriter, Result, ValueRef, bai
 use nestor_query::update::check_pipeline_form;
 
 /// The command.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "update",
-    aliases: &[],
-    flags: WRITE_FLAGS,
-    help: "Changes documents of a collection.",
-    run,
-};
+pub const SPEC: CommandSpec = Facts::collection("update", "Changes documents of a collection.")
+    .flags(WRITE_FLAGS.and(Flags::USUALLY_SHORT).and(Flags::EXPLAINABLE))
+    .op(OpKind::Update)
+    .statements("updates")
+    .runs(run);
 
 crate::args! {
     /// Arguments of `update`.

@@ -12,18 +12,16 @@ use super::{build_info, host_info, system_mib, system_value};
 use crate::commands::replication::hello::append_members;
 use crate::connection::Waits;
 use crate::context::Context;
-use crate::dispatch::{CommandSpec, Flags};
+use crate::dispatch::CommandSpec;
+use crate::facts::{Facts, Flags};
 use nestor_model::{RawWriter, ValueRef};
 use nestor_storage::View;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The command. What it does not know it passes over, as MongoDB does: names of sections differ by version.
-pub const SPEC: CommandSpec = CommandSpec {
-    name: "serverStatus",
-    aliases: &[],
-    flags: Flags::QUIET,
-    help: "Answers counters since the start.",
-    run: |context, reply| {
+pub const SPEC: CommandSpec = Facts::no_collection("serverStatus", "Answers counters since the start.")
+    .flags(Flags::QUIET)
+    .runs(|context, reply| {
         write_process(context, reply);
         for (name, section) in SECTIONS {
             if context.body.get(name).is_none_or(|wanted| wanted.truthy()) {
@@ -33,8 +31,7 @@ pub const SPEC: CommandSpec = CommandSpec {
             }
         }
         Ok(())
-    },
-};
+    });
 
 type Section = fn(&Context<'_>, &mut RawWriter);
 

@@ -2,7 +2,8 @@
 
 use crate::connection::Waits;
 use crate::context::Context;
-use crate::dispatch::{self, Flags};
+use crate::dispatch;
+use crate::facts::Flags;
 use crate::latency::{CLASSES, Class};
 use nestor_model::RawWriter;
 
@@ -18,8 +19,11 @@ pub(super) fn global_lock(context: &Context<'_>, reply: &mut RawWriter) {
         match operation.waits {
             Some(Waits::ForLock) => queued += 1,
             Some(Waits::ForNews) => continue,
-            None if is_write(operation.command) => writers += 1,
-            None => readers += i32::from(Class::of(operation.command) == Class::Reads),
+            None => match dispatch::lookup(operation.command).map(|spec| &spec.facts) {
+                Some(facts) if facts.flags.has(Flags::WRITE) => writers += 1,
+                Some(facts) if facts.op.class() == Class::Reads => readers += 1,
+                _ => {}
+            },
         }
         active += 1;
     }
@@ -34,10 +38,6 @@ pub(super) fn global_lock(context: &Context<'_>, reply: &mut RawWriter) {
         reply.append("writers", writers);
         reply.end();
     }
-}
-
-fn is_write(command: &str) -> bool {
-    dispatch::lookup(command).is_some_and(|spec| spec.flags.has(Flags::WRITE)) && Class::of(command) != Class::Reads
 }
 
 /// `opLatencies`, with histograms if `{opLatencies: {histograms: true}}` asks for them.

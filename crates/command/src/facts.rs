@@ -1,0 +1,427 @@
+//! What is known of a command without looking at its arguments: one row of the table of commands.
+//!
+//! Everybody who treats commands differently (dispatch, latencies, `top`, counters, profiler, API versions, explain, the
+//! threads of the server) reads it here. A file of [`crate::commands`] declares its row so:
+//!
+//! ```ignore
+//! pub const SPEC: CommandSpec = Facts::collection("count", "Counts the documents that match a filter.")
+//!     .flags(Flags::API_V1.and(Flags::LONG).and(Flags::EXPLAINABLE))
+//!     .op(OpKind::Read)
+//!     .runs(run);
+//! ```
+//!
+//! A test at the end of this file says which columns go together.
+
+use crate::dispatch::{CommandSpec, Handler};
+use crate::op_kind::OpKind;
+use crate::rights::Right;
+use nestor_model::{RawDoc, RawDocBuf, RawWriter};
+
+/// A set of properties of commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flags(u32);
+
+impl Flags {
+    /// No property.
+    pub const NONE: Flags = Flags(0);
+    /// Only in database `admin`.
+    pub const ADMIN: Flags = Flags(1);
+    /// Changes documents or the catalog whatever its arguments are.
+    pub const WRITE: Flags = Flags(1 << 1);
+    /// May take long or wait for the disk: not to be run where it keeps others waiting.
+    pub const LONG: Flags = Flags(1 << 2);
+    /// Part of API version 1.
+    pub const API_V1: Flags = Flags(1 << 3);
+    /// Allowed within a multi-document transaction.
+    pub const TXN: Flags = Flags(1 << 4);
+    /// Takes a writeConcern.
+    pub const WRITE_CONCERN: Flags = Flags(1 << 5);
+    /// Takes any readConcern level; without it only local.
+    pub const READ_CONCERN: Flags = Flags(1 << 6);
+    /// May be retried under a transaction number.
+    pub const RETRYABLE: Flags = Flags(1 << 7);
+    /// Commits or aborts a transaction.
+    pub const ENDS_TXN: Flags = Flags(1 << 8);
+    /// Sent by drivers on its own; not counted or logged as a client's operation.
+    pub const QUIET: Flags = Flags(1 << 9);
+    /// May be sent as OP_QUERY.
+    pub const LEGACY: Flags = Flags(1 << 10);
+    /// `maxTimeMS` means something of the command's own, not a limit on its work.
+    pub const OWN_TIME: Flags = Flags(1 << 11);
+    /// Takes a readConcern other than local as the first command of a transaction only.
+    pub const TXN_READ_CONCERN: Flags = Flags(1 << 12);
+    /// Has no effect besides its reply: stops when the client is gone that wants it.
+    pub const FOR_REPLY: Flags = Flags(1 << 13);
+    /// May be long and mostly is not: it starts where its connection is served.
+    pub const USUALLY_SHORT: Flags = Flags(1 << 14);
+    /// Drivers connect by it before they can know that an API version is required: it may come without.
+    pub const BEFORE_API: Flags = Flags(1 << 15);
+    /// Neither the profiler nor the slow-query log records it.
+    pub const UNRECORDED: Flags = Flags(1 << 16);
+    /// Explain can take it.
+    pub const EXPLAINABLE: Flags = Flags(1 << 17);
+    /// Its queries have a shape, for which settings can be made.
+    pub const SHAPED: Flags = Flags(1 << 18);
+    /// The collection that it names, or its database if it names none, is gone when it has succeeded.
+    pub const DROPS: Flags = Flags(1 << 19);
+    /// Commits a transaction.
+    pub const COMMITS: Flags = Flags(1 << 20);
+
+    /// Both sets.
+    pub const fn and(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+
+    /// True when all of `other` are in this set.
+    pub const fn has(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// Where a command names the collection it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CollectionAt {
+    /// Nowhere: it is about no collection, or about several.
+    Nowhere,
+    /// In its first field, within its database.
+    First,
+    /// In its first field as a whole namespace.
+    Whole,
+    /// In another field, within its database.
+    Field(&'static str),
+}
+
+/// One row of the table of commands.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// Its name, as error messages print it.
+    pub name: &'static str,
+    /// Other names it answers to.
+    pub aliases: &'static [&'static str],
+    /// One sentence for `listCommands`.
+    pub help: &'static str,
+    /// Properties.
+    pub flags: Flags,
+    /// Where its collection stands.
+    pub collection: CollectionAt,
+    /// What the profiler puts after the database and `$cmd` when it names no collection.
+    pub profiled_as: Option<&'static str>,
+    /// What it counts as.
+    pub op: OpKind,
+    /// The array, or document sequence, that its statements or documents stand in.
+    pub statements: Option<&'static str>,
+    /// Its fields that are not part of API version 1 though the command is.
+    pub outside_api: &'static [&'static str],
+    /// Its fields whose values nobody else may see: neither `currentOp` nor profiler nor log shows them.
+    pub secrets: &'static [&'static str],
+    /// What a user must be allowed to do to run it.
+    pub actions: &'static [Right],
+}
+
+impl Facts {
+    const fn new(name: &'static str, collection: CollectionAt, help: &'static str) -> Self {
+        Self {
+            name,
+            aliases: &[],
+            help,
+            flags: Flags::NONE,
+            collection,
+            profiled_as: None,
+            op: OpKind::Command,
+            statements: None,
+            outside_api: &[],
+            secrets: &[],
+            actions: &[],
+        }
+    }
+
+    /// A command about no collection, or about several.
+    pub const fn no_collection(name: &'static str, help: &'static str) -> Self {
+        Self::new(name, CollectionAt::Nowhere, help)
+    }
+
+    /// A command that names its collection in its first field.
+    pub const fn collection(name: &'static str, help: &'static str) -> Self {
+        Self::new(name, CollectionAt::First, help)
+    }
+
+    /// A command that names a whole namespace in its first field.
+    pub const fn namespace(name: &'static str, help: &'static str) -> Self {
+        Self::new(name, CollectionAt::Whole, help)
+    }
+
+    /// A command that names its collection in `field`.
+    pub const fn collection_in(name: &'static str, field: &'static str, help: &'static str) -> Self {
+        Self::new(name, CollectionAt::Field(field), help)
+    }
+
+    /// Other names it answers to.
+    pub const fn aliases(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    /// Its properties.
+    pub const fn flags(self, flags: Flags) -> Self {
+        Self { flags, ..self }
+    }
+
+    /// What it counts as.
+    pub const fn op(self, op: OpKind) -> Self {
+        Self { op, ..self }
+    }
+
+    /// What the profiler puts after the database and `$cmd` when it names no collection.
+    pub const fn profiled_as(self, name: &'static str) -> Self {
+        Self {
+            profiled_as: Some(name),
+            ..self
+        }
+    }
+
+    /// The array that its statements stand in.
+    pub const fn statements(self, field: &'static str) -> Self {
+        Self {
+            statements: Some(field),
+            ..self
+        }
+    }
+
+    /// Its fields that are not part of API version 1.
+    pub const fn outside_api(self, fields: &'static [&'static str]) -> Self {
+        Self {
+            outside_api: fields,
+            ..self
+        }
+    }
+
+    /// Its fields that nobody else may see.
+    pub const fn secrets(self, fields: &'static [&'static str]) -> Self {
+        Self {
+            secrets: fields,
+            ..self
+        }
+    }
+
+    /// The command that these are the facts of.
+    pub const fn runs(self, run: Handler) -> CommandSpec {
+        CommandSpec { facts: self, run }
+    }
+
+    /// The database and the collection that a command names, if it names a collection. `db` is the command's own.
+    pub fn collection_of<'b>(&self, db: &'b str, body: RawDoc<'b>) -> Option<(&'b str, &'b str)> {
+        let value = match self.collection {
+            CollectionAt::Nowhere => return None,
+            CollectionAt::First | CollectionAt::Whole => body.iter().next()?.1,
+            CollectionAt::Field(name) => body.get(name)?,
+        };
+        let name = value.as_str().filter(|name| !name.is_empty())?;
+        match self.collection {
+            CollectionAt::Whole => name.split_once('.').filter(|(_, coll)| !coll.is_empty()),
+            _ => Some((db, name)),
+        }
+    }
+
+    /// The namespace that a command is about, as the profiler shows it: `db.$cmd` of one that names no collection.
+    pub fn profiled_namespace(&self, db: &str, body: RawDoc<'_>) -> String {
+        match (self.collection_of(db, body), self.profiled_as) {
+            (Some((db, coll)), _) => format!("{db}.{coll}"),
+            (None, Some(name)) => format!("{db}.$cmd.{name}"),
+            (None, None) => format!("{db}.$cmd"),
+        }
+    }
+}
+
+impl Facts {
+    /// The command without what nobody else may see; `None` when it has nothing of the kind.
+    pub fn hide_secrets(&self, body: RawDoc<'_>) -> Option<RawDocBuf> {
+        if self.secrets.is_empty() {
+            return None;
+        }
+        let mut shown = RawWriter::new();
+        for element in body.elements() {
+            if self.secrets.contains(&element.name()) {
+                shown.append(element.name(), "xxx");
+            } else {
+                shown.append_element_bytes(element.as_bytes());
+            }
+        }
+        Some(shown.into_doc())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dispatch::{all, lookup};
+    use crate::latency::Class;
+    use nestor_model::doc;
+
+    /// Rules that rows obey: where the first holds, the second does.
+    type Rule = (&'static str, fn(&Facts) -> bool, fn(&Facts) -> bool);
+
+    fn has(facts: &Facts, flags: Flags) -> bool {
+        facts.flags.has(flags)
+    }
+
+    const RULES: &[Rule] = &[
+        (
+            "help is a sentence",
+            |_| true,
+            |f| f.help.ends_with('.') && f.help.contains(' '),
+        ),
+        (
+            "what writes documents is a write that may be long and takes a concern",
+            |f| f.op.class() == Class::Writes,
+            |f| has(f, Flags::WRITE.and(Flags::LONG).and(Flags::WRITE_CONCERN)),
+        ),
+        (
+            "kinds of top are of commands that name a collection",
+            |f| f.op.kind() != crate::top::Kind::Commands || f.op == OpKind::Read,
+            |f| f.collection != CollectionAt::Nowhere,
+        ),
+        (
+            "what only reads documents is for its reply",
+            |f| f.op.class() == Class::Reads,
+            |f| has(f, Flags::FOR_REPLY.and(Flags::LONG)) && !has(f, Flags::WRITE),
+        ),
+        (
+            "what ends a transaction counts as that, and may be part of one",
+            |f| has(f, Flags::ENDS_TXN) || f.op == OpKind::EndTransaction,
+            |f| has(f, Flags::ENDS_TXN.and(Flags::TXN)) && f.op == OpKind::EndTransaction,
+        ),
+        (
+            "a commit ends a transaction and writes",
+            |f| has(f, Flags::COMMITS),
+            |f| has(f, Flags::ENDS_TXN.and(Flags::WRITE)),
+        ),
+        ("a write may be long", |f| has(f, Flags::WRITE), |f| has(f, Flags::LONG)),
+        (
+            "what may be short may be long",
+            |f| has(f, Flags::USUALLY_SHORT),
+            |f| has(f, Flags::LONG),
+        ),
+        (
+            "what is retried is a write of a transaction",
+            |f| has(f, Flags::RETRYABLE),
+            |f| has(f, Flags::WRITE.and(Flags::TXN)) && f.op.class() == Class::Writes,
+        ),
+        (
+            "one notion of a read concern",
+            |f| has(f, Flags::TXN_READ_CONCERN),
+            |f| has(f, Flags::TXN) && !has(f, Flags::READ_CONCERN),
+        ),
+        (
+            "shapes are of queries that explain takes",
+            |f| has(f, Flags::SHAPED),
+            |f| has(f, Flags::EXPLAINABLE) && f.op.class() == Class::Reads,
+        ),
+        (
+            "explain takes what names a collection and reads or writes documents",
+            |f| has(f, Flags::EXPLAINABLE),
+            |f| f.collection == CollectionAt::First && f.op != OpKind::Command,
+        ),
+        ("what drops writes", |f| has(f, Flags::DROPS), |f| has(f, Flags::WRITE)),
+        (
+            "statements are counted or recorded one by one",
+            |f| f.statements.is_some(),
+            |f| f.op.class() == Class::Writes,
+        ),
+        (
+            "fields outside the API version are of commands within it",
+            |f| !f.outside_api.is_empty(),
+            |f| has(f, Flags::API_V1),
+        ),
+        (
+            "what only admin takes names no collection of it",
+            |f| has(f, Flags::ADMIN),
+            |f| matches!(f.collection, CollectionAt::Nowhere | CollectionAt::Whole),
+        ),
+        (
+            "what drivers send on their own writes nothing and is not about a collection",
+            |f| has(f, Flags::QUIET),
+            |f| !has(f, Flags::WRITE) && f.collection == CollectionAt::Nowhere,
+        ),
+        (
+            "what has secrets is not recorded",
+            |f| !f.secrets.is_empty(),
+            |f| has(f, Flags::QUIET) || has(f, Flags::UNRECORDED),
+        ),
+        (
+            "OP_QUERY is for what drivers send on their own",
+            |f| has(f, Flags::LEGACY),
+            |f| has(f, Flags::QUIET),
+        ),
+    ];
+
+    #[test]
+    fn the_columns_of_each_command_go_together() {
+        let mut broken = Vec::new();
+        for spec in all() {
+            for (rule, applies, holds) in RULES {
+                if applies(&spec.facts) && !holds(&spec.facts) {
+                    broken.push(format!("{}: {rule}", spec.name));
+                }
+            }
+        }
+        assert_eq!(broken, [""; 0]);
+    }
+
+    #[test]
+    fn rules_find_contradictions() {
+        let bad = Facts::no_collection("bad", "Is a contradiction.").op(OpKind::Insert);
+        let broken = RULES.iter().filter(|(_, applies, holds)| applies(&bad) && !holds(&bad));
+        assert_eq!(broken.count(), 2);
+    }
+
+    #[test]
+    fn each_kind_of_operation_has_a_command() {
+        for (name, op) in [
+            ("find", OpKind::Query),
+            ("getMore", OpKind::GetMore),
+            ("aggregate", OpKind::Read),
+            ("count", OpKind::Read),
+            ("distinct", OpKind::Read),
+            ("insert", OpKind::Insert),
+            ("update", OpKind::Update),
+            ("delete", OpKind::Delete),
+            ("findAndModify", OpKind::FindAndModify),
+            ("bulkWrite", OpKind::BulkWrite),
+            ("commitTransaction", OpKind::EndTransaction),
+            ("abortTransaction", OpKind::EndTransaction),
+        ] {
+            assert_eq!(lookup(name).map(|spec| spec.op), Some(op), "{name}");
+        }
+        let documents = all().filter(|spec| spec.op != OpKind::Command);
+        assert_eq!(
+            documents.count(),
+            12,
+            "a command that reads or writes documents is listed here"
+        );
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let command = doc! { "saslStart": 1, "mechanism": "PLAIN", "payload": "password", "$db": "d" }.to_raw();
+        let shown = |name| lookup(name).and_then(|spec| spec.hide_secrets(command.as_raw()));
+        let expected = doc! { "saslStart": 1, "mechanism": "PLAIN", "payload": "xxx", "$db": "d" };
+        assert_eq!(shown("saslStart"), Some(expected.to_raw()));
+        assert_eq!(shown("ping"), None);
+    }
+
+    #[test]
+    fn namespaces_of_commands() {
+        let ns = |doc: nestor_model::Document| {
+            let name = doc.iter().next().map_or(String::new(), |(name, _)| name.to_owned());
+            let facts = lookup(&name).expect("a command").facts;
+            facts.profiled_namespace("d", doc.to_raw().as_raw())
+        };
+        assert_eq!(ns(doc! { "find": "c" }), "d.c");
+        assert_eq!(ns(doc! { "getMore": 5i64, "collection": "c" }), "d.c");
+        assert_eq!(ns(doc! { "aggregate": 1 }), "d.$cmd.aggregate");
+        assert_eq!(ns(doc! { "listCollections": 1 }), "d.$cmd");
+        assert_eq!(ns(doc! { "bulkWrite": 1 }), "d.$cmd.bulkWrite");
+        // What stands there is no collection of d's.
+        assert_eq!(ns(doc! { "usersInfo": "me" }), "d.$cmd");
+        assert_eq!(ns(doc! { "dataSize": "e.c" }), "e.c");
+    }
+}
