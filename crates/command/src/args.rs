@@ -23,9 +23,10 @@
 
 use crate::generic;
 use crate::request::Sequence;
+pub use nestor_database::uuid::Uuid;
 pub use nestor_model::number::safe_i64;
 use nestor_model::value::{ArrayRef, DocRef};
-use nestor_model::{BsonType, Error, ErrorCode, RawDoc, Result, Timestamp, Value, ValueRef};
+use nestor_model::{BsonType, Error, ErrorCode, RawDoc, Result, Timestamp, ValueRef};
 use std::fmt;
 
 /// Where an argument stands: the path of its struct and its own name. Prints as `find.limit`.
@@ -316,32 +317,6 @@ impl<'a> Arg<'a> for Vec<i32> {
     }
 }
 
-/// A UUID: binary of subtype 4 and 16 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Uuid(pub [u8; 16]);
-
-impl Uuid {
-    /// The value as BSON.
-    pub fn to_value(self) -> Value {
-        Value::Binary(nestor_model::Binary {
-            subtype: 4,
-            bytes: self.0.as_slice().into(),
-        })
-    }
-}
-
-impl fmt::Display for Uuid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, byte) in self.0.iter().enumerate() {
-            if matches!(i, 4 | 6 | 8 | 10) {
-                f.write_str("-")?;
-            }
-            write!(f, "{byte:02x}")?;
-        }
-        Ok(())
-    }
-}
-
 impl<'a> Arg<'a> for Uuid {
     fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
         match value {
@@ -528,7 +503,7 @@ macro_rules! args {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nestor_model::{Document, doc};
+    use nestor_model::{Document, Value, doc};
 
     args! {
         struct Sample<'a>: "sample" command {

@@ -5,8 +5,9 @@ use crate::args::{Arg, At, Uuid, safe_i64, unknown_field, wrong_type};
 use crate::facts::{Facts, Flags};
 use crate::read_concern::ReadConcern;
 use crate::write_concern::WriteConcern;
+pub use nestor_database::session_id::Lsid;
 use nestor_model::value::DocRef;
-use nestor_model::{Binary, Document, Error, ErrorCode, RawDoc, Result, Timestamp, ValueRef, bail, doc};
+use nestor_model::{Error, ErrorCode, RawDoc, Result, Timestamp, ValueRef, bail};
 
 /// The arguments.
 #[derive(Clone, Debug, Default)]
@@ -39,13 +40,6 @@ pub struct Generic<'a> {
     pub api_version: bool,
     /// `apiStrict: true`.
     pub api_strict: bool,
-}
-
-/// Identity of a logical session: the client's UUID. (Without users there is one owner.)
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Lsid {
-    /// `lsid.id`.
-    pub id: Uuid,
 }
 
 /// Position of a generic argument in the list of them; what follows `maxTimeMSOpOnly` and `help` is sent by other
@@ -118,7 +112,7 @@ impl<'a> Generic<'a> {
             seen |= 1 << index;
             match name {
                 "$db" => out.db = <&str as Arg>::parse(value, at)?.unwrap_or_default(),
-                "lsid" => out.lsid = Lsid::parse(value, at)?,
+                "lsid" => out.lsid = session_id(value, at)?,
                 "txnNumber" => out.txn_number = txn_number(value, at)?,
                 "startTransaction" => {
                     out.start_transaction = strict_bool(value, at)?.unwrap_or(false);
@@ -238,50 +232,34 @@ fn txn_number(value: ValueRef<'_>, at: At<'_>) -> Result<Option<i64>> {
     Ok(crate::args::Long::parse(value, at)?.map(|n| n.0))
 }
 
-impl Lsid {
-    /// The session's identity as the oplog stores it: with the owner's digest, of nobody on a server without users.
-    pub fn to_document(self) -> Document {
-        // SHA-256 of the empty text: the owner is the user without a name.
-        const NOBODY: [u8; 32] = [
-            0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae,
-            0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
-        ];
-        let uid = Binary {
-            subtype: 0,
-            bytes: NOBODY.as_slice().into(),
+/// Reads `{id: UUID}`; null counts as absent.
+pub fn session_id(value: ValueRef<'_>, at: At<'_>) -> Result<Option<Lsid>> {
+    let doc = match value {
+        ValueRef::Document(DocRef::Raw(doc)) => doc,
+        ValueRef::Null | ValueRef::Undefined => return Ok(None),
+        other => return Err(wrong_type(at, other.bson_type(), "object")),
+    };
+    let mut id = None;
+    let path = at.to_string();
+    for (name, value) in doc.iter() {
+        let at = At {
+            path: &path,
+            field: name,
         };
-        doc! { "id": self.id.to_value(), "uid": uid }
-    }
-
-    /// Reads `{id: UUID}`; null counts as absent.
-    pub fn parse(value: ValueRef<'_>, at: At<'_>) -> Result<Option<Self>> {
-        let doc = match value {
-            ValueRef::Document(DocRef::Raw(doc)) => doc,
-            ValueRef::Null | ValueRef::Undefined => return Ok(None),
-            other => return Err(wrong_type(at, other.bson_type(), "object")),
-        };
-        let mut id = None;
-        let path = at.to_string();
-        for (name, value) in doc.iter() {
-            let at = At {
-                path: &path,
-                field: name,
-            };
-            match name {
-                "id" if id.is_some() => {
-                    bail!(40413, "BSON field '{at}' is a duplicate field")
-                }
-                "id" => id = Uuid::parse(value, at)?,
-                // A node without users has one owner; a digest that names another cannot be checked.
-                "uid" => bail!(Unauthorized, "Unauthorized to set user digest in LogicalSessionId"),
-                "txnNumber" | "txnUUID" => bail!(InvalidOptions, "internal sessions are not supported"),
-                other => return Err(unknown_field(&path, other)),
+        match name {
+            "id" if id.is_some() => {
+                bail!(40413, "BSON field '{at}' is a duplicate field")
             }
+            "id" => id = Uuid::parse(value, at)?,
+            // A node without users has one owner; a digest that names another cannot be checked.
+            "uid" => bail!(Unauthorized, "Unauthorized to set user digest in LogicalSessionId"),
+            "txnNumber" | "txnUUID" => bail!(InvalidOptions, "internal sessions are not supported"),
+            other => return Err(unknown_field(&path, other)),
         }
-        match id {
-            Some(id) => Ok(Some(Self { id })),
-            None => bail!(40414, "BSON field '{path}.id' is missing but a required field"),
-        }
+    }
+    match id {
+        Some(id) => Ok(Some(Lsid { id })),
+        None => bail!(40414, "BSON field '{path}.id' is missing but a required field"),
     }
 }
 

@@ -12,12 +12,9 @@ pub mod api_use;
 pub mod args;
 pub mod batch;
 pub mod bootstrap;
-pub mod clock;
 pub mod commands;
 pub mod connection;
 pub mod context;
-pub mod counters;
-pub mod cursors;
 pub mod dispatch;
 pub mod facts;
 pub mod fail_points;
@@ -26,15 +23,8 @@ pub mod figures;
 pub mod gate;
 pub mod generic;
 pub mod history;
-pub mod index_builds;
-pub mod latency;
-pub mod log;
-pub mod metrics;
-pub mod names;
 pub mod node;
-pub mod op_kind;
 pub mod operation;
-pub mod parameters;
 pub mod plans;
 pub mod profiler;
 pub mod query_settings;
@@ -42,19 +32,18 @@ pub mod read;
 pub mod read_concern;
 pub mod reply;
 pub mod request;
-pub mod rights;
 pub mod server_state;
 pub mod service;
 pub mod sessions;
-pub mod snapshots;
 pub mod startup_log;
-pub mod top;
 pub mod transaction;
-pub mod transaction_counts;
 pub mod ttl;
 pub mod validate;
 pub mod write;
 pub mod write_concern;
+
+pub use nestor_database::observe::{counters, latency, log, metrics, op_kind, top, transaction_counts};
+pub use nestor_database::{clock, cursors, index_builds, names, parameters, rights, snapshots};
 
 pub use connection::Connection;
 pub use context::Context;
@@ -67,9 +56,4 @@ pub use service::{Service, ServiceOptions};
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::sync::{Mutex, MutexGuard};
-
-/// Locks; a thread that panicked while holding the lock left nothing half-done that readers rely on.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
+pub(crate) use nestor_database::lock;

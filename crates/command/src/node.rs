@@ -8,6 +8,7 @@ use crate::log::Log;
 use crate::parameters::Parameters;
 use crate::top::Top;
 use crate::transaction_counts::TransactionCounts;
+use nestor_model::random::uuid_of;
 use nestor_model::{Document, ObjectId, Str};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,7 +64,7 @@ impl Node {
         let started_ms = crate::clock::now_ms();
         Self {
             options,
-            counters: Counters::default(),
+            counters: Counters::new(crate::dispatch::all().count()),
             top: Arc::default(),
             transactions: Arc::default(),
             parameters: Parameters::default(),
@@ -79,13 +80,8 @@ impl Node {
 
     /// A UUID for a connection, the same whenever it is asked for.
     pub fn connection_uuid(&self, id: i64) -> [u8; 16] {
-        let mut uuid = [0; 16];
-        uuid[..8].copy_from_slice(&self.process_id.0[4..12]);
-        uuid[8..].copy_from_slice(&id.to_be_bytes());
-        // Version 4, variant 1, as random UUIDs are marked.
-        uuid[6] = (uuid[6] & 0x0F) | 0x40;
-        uuid[8] = (uuid[8] & 0x3F) | 0x80;
-        uuid
+        let [_, _, _, _, process @ ..] = self.process_id.0;
+        uuid_of(u64::from_be_bytes(process), id as u64)
     }
 
     /// The log.
@@ -96,13 +92,8 @@ impl Node {
 
 /// A random UUID.
 pub fn new_uuid() -> [u8; 16] {
-    let mut uuid = [0; 16];
-    for half in uuid.chunks_exact_mut(8) {
-        half.copy_from_slice(&RandomState::new().build_hasher().finish().to_be_bytes());
-    }
-    uuid[6] = (uuid[6] & 0x0F) | 0x40;
-    uuid[8] = (uuid[8] & 0x3F) | 0x80;
-    uuid
+    let half = || RandomState::new().build_hasher().finish();
+    uuid_of(half(), half())
 }
 
 /// A request to end the process.

@@ -31,6 +31,7 @@ use crate::transaction;
 use nestor_exec::plan_cache::Tuning;
 use nestor_exec::{Interrupt, KillSwitch, PlanCache};
 use nestor_model::memory::Pool;
+use nestor_model::random::Random;
 use nestor_model::statement;
 use nestor_model::{ErrorCode, RawDoc, RawWriter, Result, Str, Timestamp, bail};
 use nestor_storage::oplog::OplogCursor;
@@ -38,7 +39,7 @@ use nestor_storage::{Engine, OpTime, Positions};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -116,7 +117,7 @@ pub struct Service {
     pub snapshots: Snapshots,
     /// Opens the oplog behind an optime.
     pub open_oplog: OpenOplog,
-    random: AtomicU64,
+    random: Random,
     opids: AtomicU32,
 }
 
@@ -205,7 +206,7 @@ impl Service {
             index_filters: Default::default(),
             index_builds: Default::default(),
             spill_dir,
-            random: AtomicU64::new(seed.rotate_left(32)),
+            random: Random::new(seed.rotate_left(32)),
             node,
             options,
             connections,
@@ -527,21 +528,12 @@ impl Service {
 
     /// The next number of a sequence that nobody outside can guess from ids of earlier runs; not for secrets.
     pub fn random(&self) -> u64 {
-        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-        let mut z = self.random.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.random.next()
     }
 
     /// A random UUID (version 4).
     pub fn new_uuid(&self) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&self.random().to_be_bytes());
-        bytes[8..].copy_from_slice(&self.random().to_be_bytes());
-        bytes[6] = (bytes[6] & 0x0F) | 0x40;
-        bytes[8] = (bytes[8] & 0x3F) | 0x80;
-        bytes
+        self.random.next_uuid()
     }
 
     /// Waits until `time` has been reached. A client knows only times that this node gave or that it was told by

@@ -24,6 +24,7 @@ pub mod namespace;
 pub mod number;
 pub mod order;
 pub mod path;
+pub mod random;
 pub mod raw;
 mod raw_write;
 mod shared;

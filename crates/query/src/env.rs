@@ -7,10 +7,10 @@
 //! whenever it can.
 
 use crate::collation::{self, Collator};
+use nestor_model::random::Random;
 use nestor_model::statement::{Scope as MemoryScope, note};
 use nestor_model::{ArrayRef, DocRef, Document, Error, ErrorCode, ObjectId, Result, Str, Timestamp, Value, ValueRef};
 use std::cmp::Ordering;
-use std::sync::atomic::{AtomicU64, Ordering as Atomic};
 
 /// Largest string or buffer an expression may build, in bytes.
 pub const RESULT_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -28,7 +28,7 @@ pub struct OpContext {
     pub user_roles: Value,
     /// Compares the operation's strings; the one its expressions were parsed with ([`Scope::collator`]).
     pub collator: Option<Collator>,
-    random: AtomicU64,
+    random: Random,
 }
 
 impl OpContext {
@@ -40,7 +40,7 @@ impl OpContext {
             vars: Vec::new(),
             user_roles: Value::Array(Default::default()),
             collator: None,
-            random: AtomicU64::new(seed),
+            random: Random::new(seed),
         }
     }
 
@@ -52,7 +52,7 @@ impl OpContext {
             vars,
             user_roles: self.user_roles.clone(),
             collator: self.collator.clone(),
-            random: AtomicU64::new(self.random_u64()),
+            random: Random::new(self.random_u64()),
         }
     }
 
@@ -77,11 +77,7 @@ impl OpContext {
 
     /// The next number of a splitmix64 sequence; not for secrets.
     pub fn random_u64(&self) -> u64 {
-        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-        let mut z = self.random.fetch_add(STEP, Atomic::Relaxed).wrapping_add(STEP);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.random.next()
     }
 
     /// Uniform in [0, 1).

@@ -4,7 +4,7 @@
 use crate::args::{Arg, At, unknown_field, wrong_type};
 use crate::dispatch::CommandSpec;
 use crate::facts::Facts;
-use crate::generic::Lsid;
+use crate::generic::{Lsid, session_id};
 use crate::service::Service;
 use nestor_model::value::{ArrayRef, DocRef};
 use nestor_model::{ErrorCode, RawDoc, Result, ValueRef, bail};
@@ -51,7 +51,7 @@ pub fn end_sessions(service: &Service, which: impl Fn(&Lsid) -> bool) {
                 path: operation.command,
                 field: "lsid",
             };
-            Lsid::parse(body.get("lsid")?, at).ok().flatten()
+            session_id(body.get("lsid")?, at).ok().flatten()
         });
         if lsid.is_some_and(|lsid| which(&lsid)) {
             slot.kill.kill(ErrorCode::Interrupted);
@@ -107,7 +107,7 @@ impl<'a> Arg<'a> for Sessions {
     fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
         let sessions = items(value, at, |doc, path| {
             let at = At { path, field: "id" };
-            match Lsid::parse(ValueRef::Document(doc.as_doc()), at)? {
+            match session_id(ValueRef::Document(doc.as_doc()), at)? {
                 Some(lsid) => Ok(lsid),
                 None => bail!(40414, "BSON field '{path}.id' is missing but a required field"),
             }
@@ -166,7 +166,7 @@ impl<'a> Arg<'a> for Patterns {
                 match name {
                     "lsid" => {
                         let at = At { path, field: "lsid" };
-                        pattern = Lsid::parse(value, at)?.map_or(Pattern::All, Pattern::Session);
+                        pattern = session_id(value, at)?.map_or(Pattern::All, Pattern::Session);
                     }
                     "uid" | "users" | "roles" => pattern = Pattern::None,
                     other => return Err(unknown_field(path, other)),

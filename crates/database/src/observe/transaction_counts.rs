@@ -1,7 +1,7 @@
 //! Transactions, counted: for `serverStatus` and `currentOp`.
 
-use crate::counters::Counter;
-use crate::log::time_text;
+use crate::observe::counters::Counter;
+use crate::observe::log::time_text;
 use nestor_model::{Document, Timestamp, doc};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};

@@ -4,10 +4,9 @@
 //! Operations count on the lane of their connection, so that connections on different processors rarely write to the
 //! same cache line; whoever reads adds the lanes up.
 
-use crate::counters::{Aligned, Counter};
-use crate::dispatch;
-use crate::figures::Figures;
-use crate::latency::{CLASSES, Class, Latency, Sum};
+use crate::observe::counters::{Aligned, Counter};
+use crate::observe::figures::Figures;
+use crate::observe::latency::{CLASSES, Class, Latency, Sum};
 use std::time::Duration;
 
 /// Lanes; a power of two.
@@ -66,22 +65,23 @@ pub enum Work {
 
 const WORK: usize = Work::WriteConflicts as usize + 1;
 
-impl Default for Metrics {
-    fn default() -> Self {
+impl Metrics {
+    /// Counters of a process that knows so many commands.
+    pub fn new(commands: usize) -> Self {
         Self {
-            lanes: std::array::from_fn(|_| Aligned::default()),
+            lanes: std::array::from_fn(|_| Aligned::new(Lane::new(commands))),
             unknown_commands: Counter::default(),
             timed_out: Counter::default(),
         }
     }
 }
 
-impl Default for Lane {
-    fn default() -> Self {
+impl Lane {
+    fn new(commands: usize) -> Self {
         Self {
             work: Default::default(),
             latencies: Default::default(),
-            commands: dispatch::all().map(|_| CommandCounts::default()).collect(),
+            commands: (0..commands).map(|_| CommandCounts::default()).collect(),
         }
     }
 }
@@ -164,12 +164,12 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::CollectionScan;
+    use crate::observe::figures::CollectionScan;
     use nestor_exec::summary::Totals;
 
     #[test]
     fn lanes_are_added_up() {
-        let metrics = Metrics::default();
+        let metrics = Metrics::new(3);
         let figures = Figures {
             returned: Some(3),
             matched: Some(2),
@@ -204,6 +204,6 @@ mod tests {
         assert_eq!(metrics.command(1), (20, 4));
         assert_eq!(metrics.command(0), (0, 0));
         let reads = metrics.latency(Class::Reads).document(false);
-        assert_eq!(reads.get("latency").and_then(crate::args::safe_i64), Some(140));
+        assert_eq!(reads.get("latency").and_then(nestor_model::number::safe_i64), Some(140));
     }
 }

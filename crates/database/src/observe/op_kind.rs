@@ -4,8 +4,8 @@
 //! here side by side.
 //! Source: manual, "serverStatus", "top", "currentOp", "Database Profiler Output".
 
-use crate::latency::Class;
-use crate::top::Kind;
+use crate::observe::latency::Class;
+use crate::observe::top::Kind;
 
 /// What an operation does with documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Time and number of operations by collection, for `top`.
 
-use crate::latency::{Class, Latency, Sum};
+use crate::observe::latency::{Class, Latency, Sum};
 use nestor_model::{Namespace, Str};
 use nestor_storage::catalog::names::check_new_collection;
 use std::collections::{BTreeMap, HashMap};
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(all["d.a"].get(Kind::Remove), (0, 0));
         let ops = |class| {
             let latency = all["d.a"].latency(class).document(false);
-            latency.get("ops").and_then(crate::args::safe_i64)
+            latency.get("ops").and_then(nestor_model::number::safe_i64)
         };
         assert_eq!((ops(Class::Writes), ops(Class::Reads)), (Some(2), Some(0)));
         for bad in ["a$", "$cmd", ".a", "a\0", "system.x"] {

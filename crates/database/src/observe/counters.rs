@@ -1,7 +1,7 @@
 //! What `serverStatus` counts.
 
-use crate::metrics::Metrics;
-use crate::op_kind::OpCounter;
+use crate::observe::metrics::Metrics;
+use crate::observe::op_kind::OpCounter;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// A counter that only grows.
@@ -78,7 +78,7 @@ pub struct Asserts {
 }
 
 /// All counters of a process. Each group is read and written together and has cache lines of its own.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Counters {
     /// Network.
     pub network: Aligned<Network>,
@@ -92,10 +92,30 @@ pub struct Counters {
     pub metrics: Metrics,
 }
 
+impl Counters {
+    /// Counters of a process that knows so many commands.
+    pub fn new(commands: usize) -> Self {
+        Self {
+            network: Aligned::default(),
+            operations: Aligned::default(),
+            connections: Aligned::default(),
+            asserts: Aligned::default(),
+            metrics: Metrics::new(commands),
+        }
+    }
+}
+
 /// On a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Aligned<T>(T);
+
+impl<T> Aligned<T> {
+    /// Puts it there.
+    pub const fn new(value: T) -> Self {
+        Self(value)
+    }
+}
 
 impl<T> std::ops::Deref for Aligned<T> {
     type Target = T;

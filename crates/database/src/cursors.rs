@@ -4,11 +4,12 @@
 //! cursor removes it; killing one that is in use stops its operation, which then does not put it back.
 //! Idle cursors hold no snapshot, only positions and what blocking operators have collected.
 
-use crate::counters::Counter;
-use crate::generic::Lsid;
 use crate::lock;
+use crate::observe::counters::Counter;
+use crate::session_id::Lsid;
 use nestor_exec::summary::memory;
 use nestor_exec::{BoxOperator, KillSwitch, Row};
+use nestor_model::random::Random;
 use nestor_model::{Error, ErrorCode, Namespace, RawDocBuf, Result, bail};
 use nestor_query::env::OpContext;
 use nestor_storage::{CollectionId, Snapshot};
@@ -159,8 +160,7 @@ impl CursorCounts {
 #[derive(Default)]
 pub struct Cursors {
     open: Mutex<HashMap<i64, Entry>>,
-    /// State of the generator of ids.
-    seed: AtomicU64,
+    ids: Random,
     /// What was counted since the start.
     pub counts: CursorCounts,
     last_sweep: Mutex<Option<Instant>>,
@@ -173,7 +173,7 @@ impl Cursors {
     /// hit another's cursor by counting.
     pub fn new(seed: u64) -> Self {
         Self {
-            seed: AtomicU64::new(seed),
+            ids: Random::new(seed),
             idle_timeout: AtomicU64::new(IDLE_TIMEOUT.as_millis() as u64),
             ..Self::default()
         }
@@ -186,12 +186,8 @@ impl Cursors {
     }
 
     fn next_id(&self) -> i64 {
-        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-        let mut z = self.seed.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         // Positive, as drivers expect.
-        ((z ^ (z >> 31)) >> 1).max(1) as i64
+        (self.ids.next() >> 1).max(1) as i64
     }
 
     /// Registers an idle cursor and returns its id.

@@ -1,8 +1,8 @@
 //! The index builds that run, by what others may see of them: `createIndexes` that waits for one, `currentOp`,
 //! `listIndexes`, `serverStatus`.
 
-use crate::counters::Counter;
 use crate::lock;
+use crate::observe::counters::Counter;
 use nestor_exec::Interrupt;
 use nestor_exec::write::admission::Admission;
 use nestor_exec::write::build::{BuildProgress, Built, Phase, abandon};

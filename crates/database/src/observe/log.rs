@@ -7,7 +7,7 @@
 //! Lines go to the ring always and to the sink when there is one: a library user has none, the server
 //! sets a file, a pipe or a terminal. Source: the manual's "Log Messages".
 
-use crate::parameters::{component_document, component_levels};
+use super::log_components::{component_document, component_levels};
 use nestor_model::extjson::{self, Form};
 use nestor_model::{DocRef, Document, Result, ValueRef, date};
 use std::collections::{BTreeMap, VecDeque};
@@ -70,40 +70,7 @@ pub struct Entry<'a> {
     pub attr: DocRef<'a>,
 }
 
-/// Components whose debug level can be set, dotted where one is part of another.
-pub const COMPONENTS: [&str; 31] = [
-    "accessControl",
-    "command",
-    "control",
-    "executor",
-    "ftdc",
-    "geo",
-    "index",
-    "network",
-    "network.asio",
-    "network.bridge",
-    "network.connectionPool",
-    "query",
-    "query.optimizer",
-    "query.planner",
-    "queryStats",
-    "replication",
-    "replication.election",
-    "replication.heartbeats",
-    "replication.initialSync",
-    "replication.rollback",
-    "sharding",
-    "sharding.rangeDeleter",
-    "sharding.migration",
-    "storage",
-    "storage.journal",
-    "storage.recovery",
-    "tenantMigration",
-    "test",
-    "transaction",
-    "write",
-    "assert",
-];
+pub use super::log_components::COMPONENTS;
 
 /// Where lines go besides the ring. Gets the entry, its time in milliseconds and its JSON line without newline.
 pub type Sink = Box<dyn Fn(&Entry<'_>, i64, &str) + Send + Sync>;

@@ -1,0 +1,71 @@
+//! What one operation counts, for the profiler and the slow-query log.
+
+use nestor_exec::BoxOperator;
+use nestor_exec::summary::{self, Leaf, Totals};
+use nestor_model::{Document, RawDocBuf};
+use std::sync::Arc;
+
+/// The figures. `None` is not shown: the operation has no such thing.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// The cursor it opened or used, if that is still open.
+    pub cursor_id: Option<i64>,
+    /// Its cursor has no more rows.
+    pub cursor_exhausted: bool,
+    /// Documents returned.
+    pub returned: Option<u64>,
+    /// What its plans examined; none when no plan ran.
+    pub totals: Option<Totals>,
+    /// Documents that an update found.
+    pub matched: Option<i64>,
+    /// Documents that an update changed.
+    pub modified: Option<i64>,
+    /// Documents inserted.
+    pub inserted: Option<i64>,
+    /// Documents deleted.
+    pub deleted: Option<i64>,
+    /// An update inserted a document.
+    pub upsert: bool,
+    /// Index keys added.
+    pub keys_inserted: u64,
+    /// Index keys removed.
+    pub keys_deleted: u64,
+    /// Attempts that met another's write and were made again.
+    pub write_conflicts: u64,
+    /// It was a lookup by `_id` without a plan.
+    pub id_lookup: bool,
+    /// The counters of the plan's stages, while the database is profiled.
+    pub stages: Option<Document>,
+    /// It began to scan a collection.
+    pub collection_scan: Option<CollectionScan>,
+    /// The command that opened the cursor.
+    pub originating: Option<Arc<RawDocBuf>>,
+}
+
+/// A scan of a collection.
+#[derive(Clone, Copy, Debug)]
+pub struct CollectionScan {
+    /// By a cursor that stays open at the end of the data.
+    pub is_tailable: bool,
+}
+
+impl Figures {
+    /// Adds what a plan examined.
+    pub fn add(&mut self, examined: Totals) {
+        self.totals.get_or_insert_default().add(examined);
+    }
+}
+
+/// The counters of a plan that goes on from batch to batch.
+pub fn so_far(root: &BoxOperator) -> Totals {
+    summary::totals(&**root)
+}
+
+/// `planSummary` of an operation.
+pub fn plan_summary(figures: &Figures, plan: &[Leaf]) -> Option<String> {
+    match plan {
+        [] if figures.id_lookup => Some("IDHACK".to_owned()),
+        [] => None,
+        leaves => Some(summary::plan_summary(leaves)),
+    }
+}
