@@ -2,6 +2,7 @@
 
 pub mod fuzz;
 pub mod golden;
+pub mod imports;
 pub mod random;
 pub mod reference;
 pub mod shell;
