@@ -80,3 +80,32 @@ def test_pings_are_answered_beside_expensive_pipelines(start, seed):
     over.set()
     assert longest < PING_MAX_S
     assert server.is_running
+
+
+def test_point_reads_are_answered_beside_many_scans(start):
+    server = start()
+    one = {"maxPoolSize": 1, "heartbeatFrequencyMS": 600_000, "directConnection": True}
+    reader = server.client(**one).fair.docs
+    reader.insert_many([{"_id": n, "text": "x" * 50} for n in range(20_000)])
+    over = threading.Event()
+
+    def scan():
+        docs = server.client(**one).fair.docs
+        while not over.is_set():
+            docs.count_documents({"text": {"$regex": "nowhere"}})
+
+    threads = [threading.Thread(target=scan, daemon=True) for _ in range(60)]
+    for thread in threads:
+        thread.start()
+    longest = 0.0
+    end = time.monotonic() + 4
+    while time.monotonic() < end:
+        begun = time.monotonic()
+        assert reader.find_one({"_id": 77})["_id"] == 77
+        longest = max(longest, time.monotonic() - begun)
+    # New connections are served too.
+    assert server.client(**one).fair.docs.find_one({"_id": 78})
+    over.set()
+    for thread in threads:
+        thread.join(60)
+    assert longest < PING_MAX_S

@@ -38,6 +38,7 @@ pub mod sessions;
 pub mod startup_log;
 pub mod transaction;
 pub mod ttl;
+pub mod turns;
 pub mod validate;
 pub mod write;
 pub mod write_concern;

@@ -142,16 +142,17 @@ impl Sessions {
 
     #[cold]
     fn await_history(&self, interrupt: &Interrupt) -> Result<()> {
-        interrupt::lose_patience();
-        loop {
-            let guard = lock(&self.recovering);
-            if self.is_recovered.load(Ordering::Acquire) {
-                return Ok(());
+        interrupt::while_waiting(|| {
+            loop {
+                let guard = lock(&self.recovering);
+                if self.is_recovered.load(Ordering::Acquire) {
+                    return Ok(());
+                }
+                let waited = self.recovered.wait_timeout(guard, LOOK);
+                drop(waited.unwrap_or_else(PoisonError::into_inner));
+                interrupt.check()?;
             }
-            let waited = self.recovered.wait_timeout(guard, LOOK);
-            drop(waited.unwrap_or_else(PoisonError::into_inner));
-            interrupt.check()?;
-        }
+        })
     }
 
     /// Aborts transactions that have been open for too long, so that nothing holds on to old states for ever.

@@ -33,7 +33,7 @@ pub use batch::Batch;
 pub use build::build;
 pub use figures::Figures;
 pub use multi_plan::{MultiPlan, find, run_one_of};
-pub use nestor_model::interrupt::{self, Interrupt, KillSwitch, lose_patience, with_patience};
+pub use nestor_model::interrupt::{self, Interrupt, KillSwitch, lose_patience};
 pub use operator::{BoxOperator, Counters, Operator, Step};
 pub use plan_cache::PlanCache;
 pub use reads::Reads;

@@ -67,32 +67,46 @@ impl Interrupt {
     /// An error when it is time to stop. Costs an atomic load and, with a deadline, a look at the clock:
     /// call it every hundred or so documents. Whoever counts work with [`crate::statement::work`] need not.
     pub fn check(&self) -> Result<()> {
-        if let Some(code) = self.kill.killed() {
-            let message = match code {
-                ErrorCode::ExceededMemoryLimit => {
-                    "operation was ended because all operations together held too much memory, and it held most"
-                }
-                _ => "operation was interrupted",
-            };
-            return Err(Error::new(code, message));
-        }
-        if client_has_gone() && !self.kill.outlives_client.load(Ordering::Relaxed) {
+        self.check_kill()?;
+        if client_has_gone(&|| self.has_to_stop()) && !self.kill.outlives_client.load(Ordering::Relaxed) {
             // Others that check the same switch stop too.
             self.kill.kill(ErrorCode::ClientDisconnect);
             return Err(Error::new(ErrorCode::ClientDisconnect, "operation was interrupted"));
         }
-        if self.lifetime.is_some_and(|end| Instant::now() >= end) {
+        if self.has_outlived() {
             return Err(Error::new(
                 ErrorCode::TransactionExceededLifetimeLimitSeconds,
                 "operation was interrupted because the transaction exceeded the configured 'transactionLifetimeLimitSeconds'",
             ));
         }
-        match self.deadline {
-            Some(deadline) if Instant::now() >= deadline => {
-                Err(Error::new(ErrorCode::MaxTimeMSExpired, "operation exceeded time limit"))
-            }
-            _ => Ok(()),
+        if self.is_late() {
+            return Err(Error::new(ErrorCode::MaxTimeMSExpired, "operation exceeded time limit"));
         }
+        // The hooks may have waited.
+        self.check_kill()
+    }
+
+    fn check_kill(&self) -> Result<()> {
+        let Some(code) = self.kill.killed() else { return Ok(()) };
+        let message = match code {
+            ErrorCode::ExceededMemoryLimit => {
+                "operation was ended because all operations together held too much memory, and it held most"
+            }
+            _ => "operation was interrupted",
+        };
+        Err(Error::new(code, message))
+    }
+
+    fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    fn has_outlived(&self) -> bool {
+        self.lifetime.is_some_and(|end| Instant::now() >= end)
+    }
+
+    fn has_to_stop(&self) -> bool {
+        self.kill.killed().is_some() || self.is_late() || self.has_outlived()
     }
 
     /// To be checked for every record of a loop.
@@ -128,30 +142,48 @@ impl Paced<'_> {
     }
 }
 
-/// Longest time between two calls of a hook.
-const INTERVAL_MAX: Duration = Duration::from_millis(250);
+/// Longest time between two looks.
+const INTERVAL_MAX: Duration = Duration::from_millis(20);
 
-/// Runs `work`, and calls `hook` when an [`Interrupt`] is checked on this thread after `work` has gone on for
-/// `patience`, again at four times that, and so on up to every 250 ms. The hook tells whether the client has gone
-/// that waits for the result.
+/// What a thread does for others while it runs something that turns out to be long.
+#[derive(Clone, Copy, Debug)]
+pub struct Hooks {
+    /// Called when an [`Interrupt`] is checked after the work has gone on for a while, and again at longer and longer intervals up
+    /// to every 20 ms. It may let others go first; its argument tells whether the work has to stop meanwhile.
+    pub make_way: fn(stops: &dyn Fn() -> bool),
+    /// Called before the thread waits for something.
+    pub before_wait: fn(),
+    /// Called as often as `make_way`: whether the client has gone that waits for the result.
+    pub client_has_gone: fn() -> bool,
+}
+
+/// Runs `work` with `hooks` on this thread, the first look after `patience`.
 ///
 /// So whoever runs operations on a few threads can start each where it is, and make room for others and look
 /// after its client only when one turns out to be long.
-pub fn with_patience<R>(patience: Duration, hook: fn() -> bool, work: impl FnOnce() -> R) -> R {
-    patience::run(patience, hook, work)
+pub fn with_patience<R>(patience: Duration, hooks: Hooks, work: impl FnOnce() -> R) -> R {
+    patience::run(patience, hooks, work)
 }
 
-/// Calls the hook of [`with_patience`], if there is one, before this thread waits for something.
+/// Calls [`Hooks::before_wait`], if there are hooks, before this thread waits for something without checking an [`Interrupt`].
 pub fn lose_patience() {
     patience::lose();
 }
 
-/// Calls the hook of [`with_patience`] when it is time; true when it says that the client has gone.
-pub(crate) fn client_has_gone() -> bool {
-    patience::look()
+/// Runs `wait`, in which this thread waits for something and checks an [`Interrupt`] now and then: it makes way once, at the
+/// beginning.
+pub fn while_waiting<R>(wait: impl FnOnce() -> R) -> R {
+    patience::lose();
+    patience::wait(wait)
+}
+
+/// Calls the hooks when it is time; true when they say that the client has gone. `stops` tells whether the operation has to stop.
+pub(crate) fn client_has_gone(stops: &dyn Fn() -> bool) -> bool {
+    patience::look(stops)
 }
 
 mod patience {
+    use super::Hooks;
     use std::cell::Cell;
     use std::time::{Duration, Instant};
 
@@ -159,7 +191,8 @@ mod patience {
     struct Limit {
         next: Instant,
         interval: Duration,
-        hook: fn() -> bool,
+        hooks: Hooks,
+        waits: bool,
     }
 
     thread_local! {
@@ -174,11 +207,12 @@ mod patience {
         }
     }
 
-    pub(super) fn run<R>(patience: Duration, hook: fn() -> bool, work: impl FnOnce() -> R) -> R {
+    pub(super) fn run<R>(patience: Duration, hooks: Hooks, work: impl FnOnce() -> R) -> R {
         LIMIT.set(Some(Limit {
             next: Instant::now() + patience,
             interval: patience,
-            hook,
+            hooks,
+            waits: false,
         }));
         let _reset = Reset;
         work()
@@ -186,21 +220,41 @@ mod patience {
 
     pub(super) fn lose() {
         if let Some(limit) = LIMIT.get() {
-            (limit.hook)();
+            (limit.hooks.before_wait)();
         }
     }
 
-    /// True when the hook was called and said so.
-    pub(super) fn look() -> bool {
+    pub(super) fn wait<R>(wait: impl FnOnce() -> R) -> R {
+        /// The waiting is over, also when it panics.
+        struct Over;
+        impl Drop for Over {
+            fn drop(&mut self) {
+                set_waits(false);
+            }
+        }
+        fn set_waits(waits: bool) {
+            LIMIT.set(LIMIT.get().map(|limit| Limit { waits, ..limit }));
+        }
+        set_waits(true);
+        let _over = Over;
+        wait()
+    }
+
+    /// True when the hooks were called and said so.
+    pub(super) fn look(stops: &dyn Fn() -> bool) -> bool {
         let Some(mut limit) = LIMIT.get() else { return false };
-        let now = Instant::now();
-        if now < limit.next {
+        if Instant::now() < limit.next {
             return false;
         }
+        if !limit.waits {
+            (limit.hooks.make_way)(stops);
+        }
+        let gone = (limit.hooks.client_has_gone)();
         limit.interval = (limit.interval * 4).min(super::INTERVAL_MAX);
-        limit.next = now + limit.interval;
+        // What the hooks waited is no work.
+        limit.next = Instant::now() + limit.interval;
         LIMIT.set(Some(limit));
-        (limit.hook)()
+        gone
     }
 }
 
@@ -231,37 +285,49 @@ mod tests {
         assert_eq!(checks, Some(128));
     }
 
+    /// Hooks of a thread whose client has gone.
+    const ALONE: Hooks = Hooks {
+        make_way: |_| (),
+        before_wait: || (),
+        client_has_gone: || true,
+    };
+
     #[test]
     fn reads_stop_when_their_client_has_gone() {
         let kill = Arc::new(KillSwitch::default());
         let one = Interrupt::new(kill.clone(), None);
         let other = Interrupt::new(kill.clone(), None);
         one.outlive_client();
-        with_patience(Duration::ZERO, || true, || assert!(other.check().is_ok(), "it writes"));
+        with_patience(Duration::ZERO, ALONE, || assert!(other.check().is_ok(), "it writes"));
         kill.reset();
         assert!(one.check().is_ok(), "nobody waits any longer");
-        with_patience(
-            Duration::ZERO,
-            || true,
-            || {
-                let stopped = one.check().expect_err("the client has gone");
-                assert_eq!(stopped.code(), ErrorCode::ClientDisconnect);
-                assert!(other.check().is_err(), "the switch is the operation's");
-            },
-        );
+        with_patience(Duration::ZERO, ALONE, || {
+            let stopped = one.check().expect_err("the client has gone");
+            assert_eq!(stopped.code(), ErrorCode::ClientDisconnect);
+            assert!(other.check().is_err(), "the switch is the operation's");
+        });
     }
+
+    thread_local! {
+        static CALLS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    }
+
+    fn count() {
+        CALLS.set(CALLS.get() + 1);
+    }
+
+    const COUNTED: Hooks = Hooks {
+        make_way: |_| count(),
+        before_wait: count,
+        client_has_gone: || false,
+    };
 
     #[test]
     fn patience_ends_ever_more_rarely() {
-        thread_local! { static CALLS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) } }
         let interrupt = Interrupt::default();
         let patience = Duration::from_micros(100);
         let end = Instant::now() + patience * 100;
-        fn count() -> bool {
-            CALLS.set(CALLS.get() + 1);
-            false
-        }
-        with_patience(patience, count, || {
+        with_patience(patience, COUNTED, || {
             while Instant::now() < end {
                 interrupt.check().expect("nobody kills it");
             }
@@ -269,11 +335,40 @@ mod tests {
         // After 1, 5, 21 and 85 times its length.
         assert!((1..=4).contains(&CALLS.get()), "{}", CALLS.get());
         let before = CALLS.get();
-        with_patience(patience * 1_000, count, lose_patience);
+        with_patience(patience * 1_000, COUNTED, lose_patience);
         assert_eq!(CALLS.get(), before + 1, "patience is lost before a wait");
         let before = CALLS.get();
         lose_patience();
         interrupt.check().expect("nobody kills it");
         assert_eq!(CALLS.get(), before, "afterwards nobody is impatient");
+    }
+
+    #[test]
+    fn one_that_waits_makes_way_once() {
+        CALLS.set(0);
+        let interrupt = Interrupt::default();
+        with_patience(Duration::ZERO, COUNTED, || {
+            while_waiting(|| interrupt.check().expect("nobody kills it"));
+            assert_eq!(CALLS.get(), 1, "before the wait, not in it");
+        });
+        with_patience(Duration::ZERO, COUNTED, || interrupt.check().expect("nobody kills it"));
+        assert_eq!(CALLS.get(), 2, "the next one works");
+    }
+
+    #[test]
+    fn whoever_was_killed_while_others_went_first_stops_at_once() {
+        thread_local! { static KILL: Arc<KillSwitch> = Arc::default(); }
+        let interrupt = Interrupt::new(KILL.with(Arc::clone), None);
+        let hooks = Hooks {
+            make_way: |stops| {
+                assert!(!stops());
+                KILL.with(|kill| kill.kill(ErrorCode::Interrupted));
+                assert!(stops());
+            },
+            ..COUNTED
+        };
+        with_patience(Duration::ZERO, hooks, || {
+            assert_eq!(interrupt.check().expect_err("killed").code(), ErrorCode::Interrupted);
+        });
     }
 }

@@ -129,7 +129,7 @@ pub fn look() -> Result<()> {
     let result = match running {
         Some(interrupt) => interrupt.check(),
         None => {
-            client_has_gone();
+            client_has_gone(&|| false);
             Ok(())
         }
     };

@@ -10,10 +10,13 @@ use crate::serve::Server;
 use crate::stream::{self, Stream};
 use crate::watcher;
 use nestor_command::service::Length;
+use nestor_command::turns::Turns;
 use nestor_command::{Connection, Outcome, Request, Sequence, Wait};
+use nestor_model::interrupt::{Hooks, with_patience};
 use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, RawWriter, doc};
 use nestor_wire::msg::{self, REPLY_PREFIX_BYTES};
 use nestor_wire::{Compressor, Content, Header, OpCode, WireError, check_begun, message_length, query};
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,17 +29,72 @@ const GROWTH_BYTES: usize = 1024 * 1024;
 
 /// Commands of this size are long whatever they do.
 const LARGE_BYTES: usize = 64 * 1024;
-/// A command that is still running after this long leaves its thread's other connections to another thread.
+/// A command that is still running after this long leaves its thread's other connections to another thread, takes turns with other
+/// long ones and looks after its client.
 const PATIENCE: Duration = Duration::from_millis(1);
-/// A command that left them at once looks after its client when it is still running after this long.
-const WATCH_AFTER: Duration = Duration::from_millis(100);
 
-/// Hands what else this thread serves to another thread, and looks after the client. The runtime takes it back when
-/// the section ends before somebody took it, so the section lasts long enough for somebody to wake up.
-fn make_room() -> bool {
-    tokio::task::block_in_place(|| std::thread::sleep(Duration::from_micros(100)));
-    watcher::has_left_worker();
-    stream::watched_has_closed()
+/// What a thread does for others while it runs a command that turns out to be long.
+const HOOKS: Hooks = Hooks {
+    make_way,
+    before_wait,
+    client_has_gone: stream::watched_has_closed,
+};
+
+/// How long a command waits at most until somebody has taken what it hands on.
+const HAND_OVER_MAX: Duration = Duration::from_millis(20);
+
+thread_local! {
+    /// The command that runs on this thread has handed on what else the thread serves.
+    static HAS_HANDED_ON: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Hands what else this thread serves to another thread. The runtime would take it back if the section ended before somebody took it; so
+/// this waits for a second job, which is begun after the first: the one that takes it.
+fn hand_on() {
+    if HAS_HANDED_ON.replace(true) {
+        return;
+    }
+    tokio::task::block_in_place(|| {
+        let (taken, wait) = std::sync::mpsc::channel();
+        // Nobody may be waiting any more.
+        drop(tokio::task::spawn_blocking(move || drop(taken.send(()))));
+        // If it takes too long the watcher still sees this thread.
+        if wait.recv_timeout(HAND_OVER_MAX).is_ok() {
+            watcher::has_left_worker();
+        }
+    });
+}
+
+/// Waits for the command's turn, if long operations have to take turns.
+fn make_way(stops: &dyn Fn() -> bool) {
+    let turns = Turns::of_process();
+    if turns.try_take() {
+        hand_on();
+    } else {
+        watcher::has_left_worker();
+        tokio::task::block_in_place(|| turns.take(stops));
+    }
+}
+
+fn before_wait() {
+    hand_on();
+    Turns::of_process().give_up();
+}
+
+/// A command that runs on this thread; its turn ends with it, also when it panics.
+struct Running;
+
+impl Running {
+    fn begin() -> Self {
+        HAS_HANDED_ON.set(false);
+        Self
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        Turns::of_process().give_up();
+    }
 }
 
 /// Why a connection ended.
@@ -310,15 +368,16 @@ impl Talk<'_> {
         let run = AssertUnwindSafe(|| {
             let name = body.iter().next().map_or("", |(name, _)| name);
             let sequences_bytes: usize = sequences.iter().flat_map(|s| &s.documents).map(|doc| doc.len()).sum();
+            let _running = Running::begin();
             let length = service.length_of(name);
             if length == Length::Short {
                 service.run(conn, request)
             } else if length == Length::UsuallyShort && body.len() + sequences_bytes < LARGE_BYTES {
-                stream.watched(|| nestor_exec::with_patience(PATIENCE, make_room, || service.run(conn, request)))
+                stream.watched(|| with_patience(PATIENCE, HOOKS, || service.run(conn, request)))
             } else {
                 let run = || {
                     watcher::has_left_worker();
-                    nestor_exec::with_patience(WATCH_AFTER, stream::watched_has_closed, || service.run(conn, request))
+                    with_patience(PATIENCE, HOOKS, || service.run(conn, request))
                 };
                 stream.watched(|| tokio::task::block_in_place(run))
             }

@@ -1,6 +1,6 @@
 //! Who may commit: everybody, or nobody while the data directory is copied (`fsync` with `lock`).
 
-use crate::interrupt::{Interrupt, lose_patience};
+use crate::interrupt::{Interrupt, while_waiting};
 use nestor_model::{Result, bail};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -31,17 +31,23 @@ impl Admission {
     ///
     /// Errors: those of the interrupt; 11600 when the server stops before it is opened.
     pub fn enter(&self, interrupt: &Interrupt) -> Result<Admitted<'_>> {
+        match self.try_enter() {
+            Some(admitted) => Ok(admitted),
+            None => while_waiting(|| self.await_entry(interrupt)),
+        }
+    }
+
+    fn await_entry(&self, interrupt: &Interrupt) -> Result<Admitted<'_>> {
         loop {
-            if let Some(admitted) = self.try_enter() {
-                return Ok(admitted);
-            }
             if self.over.load(Ordering::SeqCst) {
                 bail!(InterruptedAtShutdown, "interrupted at shutdown");
             }
-            lose_patience();
             interrupt.check()?;
             let waits = || self.closed.load(Ordering::SeqCst) && !self.over.load(Ordering::SeqCst);
             self.wait(POLL, waits);
+            if let Some(admitted) = self.try_enter() {
+                return Ok(admitted);
+            }
         }
     }
 

@@ -1,0 +1,276 @@
+//! Turns of long operations: as many run at a time as the machine can use, the others wait for their turn.
+//!
+//! Short operations take no turn; they start and end where they were read. One that has run for a while asks for a turn whenever it
+//! looks at its interrupt ([`Turns::take`]), goes on while it has one, and lets the next have it after [`QUANTUM`] when somebody
+//! waits. So hundreds of scans at once leave the processor's run queue short, and a point read beside them finds a
+//! core within milliseconds. First come, first served: whoever gave a turn up is the last in the queue.
+//!
+//! Whoever waits for something else (a lock, the disk, another transaction) gives its turn up before ([`Turns::give_up`]), so that turns
+//! are never held by operations that wait for one without a turn.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+/// How long an operation may go on while others wait.
+pub const QUANTUM: Duration = Duration::from_millis(20);
+/// How often one that waits looks whether it has to stop.
+const POLL: Duration = Duration::from_millis(50);
+
+thread_local! {
+    /// When the operation that runs on this thread got its turn, if it has one.
+    static TURN: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// The turns of this process: processors are what all of it shares.
+static OF_PROCESS: LazyLock<Turns> = LazyLock::new(|| {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Turns::new((2 * cores).max(LIMIT_MIN))
+});
+
+/// Turns there are at least, so that one that reads from a slow disk leaves the processor to others.
+const LIMIT_MIN: usize = 4;
+
+/// A number of turns, and who has and who wants one.
+#[derive(Debug)]
+pub struct Turns {
+    limit: AtomicUsize,
+    queue: Mutex<Queue>,
+    /// Length of the queue, to be looked at without the lock.
+    waiting: AtomicUsize,
+    waited: AtomicU64,
+}
+
+/// `waiters` is empty unless `running` is the limit, but for the moment after the limit was raised.
+#[derive(Debug, Default)]
+struct Queue {
+    running: usize,
+    waiters: VecDeque<Arc<Waiter>>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    thread: Thread,
+    granted: AtomicBool,
+}
+
+/// How it came that [`Turns::take`] returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// The operation may go on.
+    Granted,
+    /// It has to stop, and has no turn.
+    Stopped,
+}
+
+impl Turns {
+    /// Those of this process: two for each core.
+    pub fn of_process() -> &'static Self {
+        &OF_PROCESS
+    }
+
+    /// Turns for so many operations at a time.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit: AtomicUsize::new(limit.max(1)),
+            queue: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            waited: AtomicU64::new(0),
+        }
+    }
+
+    /// How many may run at a time.
+    pub fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// How many run and how many wait now.
+    pub fn running_and_waiting(&self) -> (usize, usize) {
+        let queue = self.lock();
+        (queue.running, queue.waiters.len())
+    }
+
+    /// How often one had to wait.
+    pub fn waited(&self) -> u64 {
+        self.waited.load(Ordering::Relaxed)
+    }
+
+    /// As [`Turns::take`], but never waits: false when it would, and nothing has changed.
+    pub fn try_take(&self) -> bool {
+        match TURN.get() {
+            Some(since) => self.waiting.load(Ordering::Relaxed) == 0 || since.elapsed() < QUANTUM,
+            None => {
+                let mut queue = self.lock();
+                let free = queue.running < self.limit() && queue.waiters.is_empty();
+                if free {
+                    queue.running += 1;
+                    TURN.set(Some(Instant::now()));
+                }
+                free
+            }
+        }
+    }
+
+    /// A turn for the operation that runs on this thread: the one it has, while nobody waits or it is young; else it waits for
+    /// the next. `stops` says whether the operation has to stop; it is asked every 50 ms.
+    pub fn take(&self, stops: &dyn Fn() -> bool) -> Turn {
+        if self.try_take() {
+            return Turn::Granted;
+        }
+        self.give_up();
+        let waiter = {
+            let mut queue = self.lock();
+            if queue.running < self.limit() && queue.waiters.is_empty() {
+                queue.running += 1;
+                TURN.set(Some(Instant::now()));
+                return Turn::Granted;
+            }
+            let waiter = Arc::new(Waiter {
+                thread: std::thread::current(),
+                granted: AtomicBool::new(false),
+            });
+            queue.waiters.push_back(waiter.clone());
+            self.waiting.store(queue.waiters.len(), Ordering::Relaxed);
+            waiter
+        };
+        self.waited.fetch_add(1, Ordering::Relaxed);
+        while !waiter.granted.load(Ordering::Acquire) {
+            std::thread::park_timeout(POLL);
+            if stops() && self.leave(&waiter) {
+                return Turn::Stopped;
+            }
+        }
+        TURN.set(Some(Instant::now()));
+        Turn::Granted
+    }
+
+    /// Gives the turn of this thread's operation up, if it has one: the operation is over, or is about to wait.
+    pub fn give_up(&self) {
+        if TURN.take().is_some() {
+            let mut queue = self.lock();
+            if !self.pass_on(&mut queue) {
+                queue.running -= 1;
+            }
+        }
+    }
+
+    /// Hands a turn to the first who waits, if there is one.
+    fn pass_on(&self, queue: &mut Queue) -> bool {
+        let Some(next) = queue.waiters.pop_front() else {
+            return false;
+        };
+        self.waiting.store(queue.waiters.len(), Ordering::Relaxed);
+        next.granted.store(true, Ordering::Release);
+        next.thread.unpark();
+        true
+    }
+
+    /// Takes one out of the queue; false when it has been given its turn meanwhile.
+    fn leave(&self, waiter: &Arc<Waiter>) -> bool {
+        let mut queue = self.lock();
+        let before = queue.waiters.len();
+        queue.waiters.retain(|other| !Arc::ptr_eq(other, waiter));
+        self.waiting.store(queue.waiters.len(), Ordering::Relaxed);
+        queue.waiters.len() < before
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    const NEVER: &dyn Fn() -> bool = &|| false;
+
+    /// Runs `operation` on a thread of its own.
+    fn spawn<'s, R: Send + 's>(
+        scope: &'s std::thread::Scope<'s, '_>,
+        operation: impl FnOnce() -> R + Send + 's,
+    ) -> std::thread::ScopedJoinHandle<'s, R> {
+        scope.spawn(operation)
+    }
+
+    fn wait_for(turns: &Turns, state: (usize, usize)) {
+        while turns.running_and_waiting() != state {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn never_more_run_than_there_are_turns() {
+        let turns = Turns::new(3);
+        let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..12 {
+                spawn(scope, || {
+                    for _ in 0..50 {
+                        assert_eq!(turns.take(NEVER), Turn::Granted);
+                        let now = running.fetch_add(1, Ordering::SeqCst) + 1;
+                        most.fetch_max(now, Ordering::SeqCst);
+                        std::thread::yield_now();
+                        running.fetch_sub(1, Ordering::SeqCst);
+                        turns.give_up();
+                    }
+                });
+            }
+        });
+        assert!((1..=3).contains(&most.load(Ordering::SeqCst)));
+        assert_eq!(turns.running_and_waiting(), (0, 0));
+    }
+
+    #[test]
+    fn turns_go_round_in_the_order_of_the_queue() {
+        let turns = Turns::new(1);
+        let (order, ended) = mpsc::channel();
+        std::thread::scope(|scope| {
+            assert_eq!(turns.take(NEVER), Turn::Granted);
+            for name in 0..3 {
+                let order = order.clone();
+                let turns = &turns;
+                spawn(scope, move || {
+                    assert_eq!(turns.take(NEVER), Turn::Granted);
+                    order.send(name).expect("the test waits");
+                    turns.give_up();
+                });
+                wait_for(turns, (1, name + 1));
+            }
+            // Its quantum is not over.
+            assert!(turns.try_take());
+            TURN.set(Instant::now().checked_sub(QUANTUM));
+            assert!(!turns.try_take());
+            assert_eq!(turns.take(NEVER), Turn::Granted);
+            let before: Vec<usize> = ended.try_iter().collect();
+            assert_eq!(before, [0, 1, 2], "who gives its turn up is the last");
+            turns.give_up();
+        });
+        assert_eq!(turns.running_and_waiting(), (0, 0));
+    }
+
+    #[test]
+    fn one_that_waits_can_be_stopped() {
+        let turns = Turns::new(1);
+        let stop = AtomicBool::new(false);
+        assert_eq!(turns.take(NEVER), Turn::Granted);
+        std::thread::scope(|scope| {
+            let waiting = spawn(scope, || {
+                let turn = turns.take(&|| stop.load(Ordering::SeqCst));
+                turns.give_up();
+                turn
+            });
+            wait_for(&turns, (1, 1));
+            stop.store(true, Ordering::SeqCst);
+            assert_eq!(waiting.join().expect("it does not panic"), Turn::Stopped);
+        });
+        assert_eq!(turns.running_and_waiting(), (1, 0));
+        turns.give_up();
+        assert_eq!(turns.running_and_waiting(), (0, 0));
+        turns.give_up();
+    }
+}
