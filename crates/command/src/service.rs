@@ -2,6 +2,7 @@
 
 use crate::api_use::PastUse;
 use crate::bootstrap;
+use crate::commands::diagnostic::host_info;
 use crate::commands::plans::settings::stored_shape;
 use crate::commands::prepare::{self, Command};
 use crate::commands::query::get_more;
@@ -611,6 +612,12 @@ impl Service {
             .set_idle_timeout(Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(u64::MAX)));
         let parameters = &self.node.parameters;
         let number = |parameter| u64::try_from(parameters.number(parameter)).unwrap_or(0);
+        let bytes = match number(Param::OperationMemoryBytes) {
+            0 => (u64::try_from(host_info::usable_memory_mib()).unwrap_or(0) << 20) / 4,
+            bytes => bytes,
+        };
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.connections.memory.set_limit(bytes);
         self.plan_cache.set_tuning(Tuning {
             works_min: number(Param::PlanTrialWorks),
             documents_share: parameters.real(Param::PlanTrialCollFraction),

@@ -76,6 +76,9 @@ parameters! {
     EnableTestCommands "enableTestCommands" Startup Kind::Switch(false);
     /// `featureCompatibilityVersion`, set by a command of its own.
     FeatureCompatibilityVersion "featureCompatibilityVersion" Never Kind::Computed;
+    /// Bytes that all operations, messages that have not arrived whole and replies that nobody reads may hold together; 0 for a quarter
+    /// of the memory that the process may use.
+    OperationMemoryBytes "totalOperationMemoryBytes" RuntimeAndStartup Kind::Number(0, 0, i64::MAX);
     /// Memory of one `$group` before it spills, in bytes.
     GroupMemoryBytes "internalDocumentSourceGroupMaxMemoryBytes" Never
         Kind::Number(104_857_600, 1, i64::MAX);

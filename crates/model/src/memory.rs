@@ -126,10 +126,11 @@ impl Account {
     fn moved(&self, before: usize, now: usize) {
         if now > before {
             self.pool.held.fetch_add(now - before, Ordering::Relaxed);
-            self.pool.shed();
-        } else if now < before {
+        } else {
             self.pool.held.fetch_sub(before - now, Ordering::Relaxed);
         }
+        // Also after something was given back: the one that was ended may not have been enough, and the others may only be waiting.
+        self.pool.shed();
     }
 }
 
@@ -153,6 +154,11 @@ impl Held {
             account: crate::statement::account(),
             bytes: 0,
         }
+    }
+
+    /// Nothing yet, for statements of `account` and for the connection that sends them.
+    pub fn by(account: Option<Arc<Account>>) -> Self {
+        Self { account, bytes: 0 }
     }
 
     /// It holds so much now.
@@ -199,7 +205,12 @@ mod tests {
         assert_eq!(error.code(), ErrorCode::ExceededMemoryLimit);
         accounts[2].set_values(450);
         assert!(kills[2].killed().is_none(), "one is enough until it has stopped");
+        accounts[0].set_values(900);
         drop(held);
+        assert!(
+            kills[0].killed().is_some(),
+            "it was not enough, and nobody grows any more"
+        );
         drop(accounts);
         assert_eq!(pool.held(), 0);
     }

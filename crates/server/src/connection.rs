@@ -13,10 +13,12 @@ use nestor_command::service::Length;
 use nestor_command::turns::Turns;
 use nestor_command::{Connection, Outcome, Request, Sequence, Wait};
 use nestor_model::interrupt::{Hooks, with_patience};
+use nestor_model::memory::Held;
 use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, RawWriter, doc};
 use nestor_wire::msg::{self, REPLY_PREFIX_BYTES};
 use nestor_wire::{Compressor, Content, Header, OpCode, WireError, check_begun, message_length, query};
 use std::cell::Cell;
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,6 +28,11 @@ use tokio::sync::{oneshot, watch};
 const FLUSH_BYTES: usize = 256 * 1024;
 /// A message that is not here yet gets memory for this much at a time, whatever length it claims.
 const GROWTH_BYTES: usize = 1024 * 1024;
+
+/// Buffers that wait for a client count as its memory from this size on.
+const COUNTED_BYTES_MIN: usize = 64 * 1024;
+/// How often a connection with such a buffer looks whether it has to end.
+const SHED_LOOK: Duration = Duration::from_millis(10);
 
 /// Commands of this size are long whatever they do.
 const LARGE_BYTES: usize = 64 * 1024;
@@ -56,8 +63,10 @@ fn hand_on() {
     }
     tokio::task::block_in_place(|| {
         let (taken, wait) = std::sync::mpsc::channel();
-        // Nobody may be waiting any more.
-        drop(tokio::task::spawn_blocking(move || drop(taken.send(()))));
+        drop(tokio::task::spawn_blocking(move || {
+            // Nobody may be waiting any more.
+            let _ = taken.send(());
+        }));
         // If it takes too long the watcher still sees this thread.
         if wait.recv_timeout(HAND_OVER_MAX).is_ok() {
             watcher::has_left_worker();
@@ -105,6 +114,8 @@ enum End {
     Asked,
     /// The client sent bytes that are no message.
     Malformed(WireError),
+    /// The server holds too much memory, and a buffer of so many bytes for this client is the largest part of it.
+    Shed(usize),
 }
 
 /// Serves one connection to its end.
@@ -112,8 +123,8 @@ pub async fn serve(server: Arc<Server>, mut stream: Stream, mut conn: Connection
     let end = converse(&server, &mut stream, &mut conn).await;
     let ctx = format!("conn{}", conn.id);
     let attr = || doc! { "remote": conn.peer.clone(), "connectionId": conn.id };
-    if let End::Malformed(error) = end {
-        if let WireError::Http = error {
+    if let End::Malformed(error) = &end {
+        if let WireError::Http = *error {
             // Nobody reading it is no reason to complain.
             let _ = stream.write_whole(nestor_wire::HTTP_ANSWER).await;
         }
@@ -124,6 +135,17 @@ pub async fn serve(server: Arc<Server>, mut stream: Stream, mut conn: Connection
             22988,
             &ctx,
             "Error receiving request from client. Ending connection from remote",
+            attr,
+        );
+    }
+    if let End::Shed(bytes) = end {
+        let mut attr = attr();
+        attr.push("bytes", bytes as i64);
+        server.service.node.log().warn(
+            "NETWORK",
+            20_007,
+            &ctx,
+            "Ending connection: all operations and connections hold too much memory, and this client neither sends nor reads",
             attr,
         );
     }
@@ -213,7 +235,7 @@ impl Talk<'_> {
             let read = {
                 // Stopping does not wait for commands that are not here yet.
                 let _idle = self.server.pause_work();
-                stream.read_more(input).await
+                self.holding(input.capacity(), stream.read_more(input)).await?
             };
             if self.server.is_draining() {
                 return Err(End::Asked);
@@ -231,7 +253,11 @@ impl Talk<'_> {
             let bytes = std::mem::take(out);
             let sent = tokio::select! {
                 biased;
-                sent = stream.write_whole(&bytes) => sent.map_err(|_| End::Closed),
+                sent = self.holding(bytes.capacity(), stream.write_whole(&bytes)) => match sent {
+                    Ok(Ok(())) => Ok(()),
+                    Ok(Err(_)) => Err(End::Closed),
+                    Err(end) => Err(end),
+                },
                 () = self.server.lose_patience() => Err(End::Asked),
             };
             self.server.count_reply(bytes.len());
@@ -239,6 +265,27 @@ impl Talk<'_> {
             sent?;
         }
         Ok(())
+    }
+
+    /// Waits for the client while a buffer of so many bytes is kept for it. The buffer counts as the connection's memory; when all of them
+    /// and all operations together hold too much, and this connection most, it ends.
+    async fn holding<R>(&self, bytes: usize, wait: impl Future<Output = R>) -> Result<R, End> {
+        if bytes < COUNTED_BYTES_MIN {
+            return Ok(wait.await);
+        }
+        let slot = &self.conn.slot;
+        let mut held = Held::by(slot.account.clone());
+        held.set(bytes);
+        let shed = async {
+            while slot.kill.killed() != Some(ErrorCode::ExceededMemoryLimit) {
+                tokio::time::sleep(SHED_LOOK).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            done = wait => Ok(done),
+            () = shed => Err(End::Shed(bytes)),
+        }
     }
 
     /// Runs one message and appends its answer to `out`, or several of them for an exhaust stream.

@@ -28,10 +28,17 @@ pub fn host_name() -> String {
         .unwrap_or_else(|| "localhost".to_owned())
 }
 
-/// Memory in MiB that the process may use: the machine's, or its control group's limit if that is less.
+/// Memory in MiB that the process may use: the machine's, or the limit of its control group or of its address space if
+/// that is less.
 pub fn usable_memory_mib() -> i64 {
     let memory_mib = system_mib("/proc/meminfo", "MemTotal");
-    memory_limit_mib().map_or(memory_mib, |limit| limit.min(memory_mib))
+    let limits = [memory_limit_mib(), address_space_mib()];
+    limits.into_iter().flatten().fold(memory_mib, i64::min)
+}
+
+/// What the process may map (`ulimit -v`), if that is limited.
+fn address_space_mib() -> Option<i64> {
+    Some(soft_limit(&std::fs::read_to_string("/proc/self/limits").ok()?, "Max address space")? >> 20)
 }
 
 fn write(reply: &mut RawWriter) {
@@ -91,14 +98,14 @@ fn write_extra(reply: &mut RawWriter, memory_mib: i64) {
     let page_bytes = rustix::param::page_size() as i64;
     reply.append("pageSize", page_bytes);
     reply.append("numPages", memory_mib * (1 << 20) / page_bytes.max(1));
-    if let Some(files) = open_files_max(&read("/proc/self/limits")) {
+    if let Some(files) = soft_limit(&read("/proc/self/limits"), "Max open files") {
         reply.append("maxOpenFiles", files);
     }
 }
 
-/// The limit of open files of the process: the soft one, which is the first of the two in `/proc/self/limits`.
-fn open_files_max(limits: &str) -> Option<i64> {
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+/// A limit of the process by the name it has in `/proc/self/limits`: the soft one, which is the first of the two there.
+fn soft_limit(limits: &str, name: &str) -> Option<i64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
@@ -113,9 +120,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_of_open_files_is_the_soft_one() {
+    fn the_limit_is_the_soft_one() {
         let limits = "Limit  Soft Limit  Hard Limit  Units\nMax open files            1024                 524288               files\n";
-        assert_eq!(open_files_max(limits), Some(1024));
-        assert_eq!(open_files_max("Max open files unlimited unlimited files"), None);
+        assert_eq!(soft_limit(limits, "Max open files"), Some(1024));
+        assert_eq!(
+            soft_limit("Max open files unlimited unlimited files", "Max open files"),
+            None
+        );
     }
 }

@@ -1,0 +1,124 @@
+"""What clients leave in the server's memory has a limit: messages half-sent, replies that nobody reads, and all operations together."""
+
+import contextlib
+import resource
+import threading
+
+import bson
+import pymongo
+import pytest
+
+import harness
+
+MIB = 1 << 20
+POOL = 128 * MIB
+# What the process may take beyond the pool: itself, the data, what the allocator keeps.
+BESIDE = 300 * MIB
+
+
+def fill(collection, mib):
+    for n in range(mib):
+        collection.insert_one({"_id": n, "data": b"x" * MIB})
+
+
+def test_messages_that_never_end_are_limited(start):
+    server = start(None, "--setParameter", f"totalOperationMemoryBytes={POOL}")
+    sockets = [server.raw() for _ in range(24)]
+    whole = harness.op_msg({"insert": "docs", "documents": [{"data": b"x" * (15 * MIB)}] * 3, "$db": "memory"})
+    closed = 0
+    for raw in sockets:
+        try:
+            raw.send(whole[: 40 * MIB])
+        except harness.Closed:
+            closed += 1
+    harness.eventually(lambda: harness.rss_bytes(server.pid) < POOL + BESIDE, what="memory below the limit")
+    assert closed + sum(is_gone(raw) for raw in sockets) > len(sockets) / 2, "the largest are ended"
+    assert server.client().memory.docs.count_documents({}) == 0
+
+
+def test_replies_that_nobody_reads_are_limited(start):
+    server = start(None, "--setParameter", f"totalOperationMemoryBytes={POOL}")
+    client = server.client()
+    fill(client.memory.docs, 14)
+    sockets = [server.raw() for _ in range(60)]
+    for raw in sockets:
+        raw.send(harness.op_msg({"find": "docs", "batchSize": 100, "$db": "memory"}))
+    queries = lambda: client.admin.command("serverStatus")["opcounters"]["query"]
+    harness.eventually(lambda: queries() >= len(sockets), what="an answer to each")
+    # A socket takes some of a reply off the server, so a few more than fit are left; the allocator gives memory back when it likes.
+    harness.eventually(lambda: sum(is_gone(raw) for raw in sockets) > len(sockets) / 2, what="an end of the largest")
+    # Whoever reads is served.
+    assert sum(1 for _ in client.memory.docs.find()) == 14
+
+
+def is_gone(raw):
+    """Whether the server has closed the connection, once what it sent before was read."""
+    raw.socket.settimeout(0.1)
+    try:
+        while raw.socket.recv(MIB):
+            pass
+    except TimeoutError:
+        return False
+    except ConnectionResetError:
+        pass
+    return True
+
+
+# Each would take gigabytes. `$$d` is a string of 1 MiB.
+BOMBS = {
+    "arrays that double": {"$reduce": {"input": {"$range": [0, 40]}, "initialValue": [1], "in": {"$concatArrays": ["$$value", "$$value"]}}},
+    "strings that double": {"$reduce": {"input": {"$range": [0, 40]}, "initialValue": "x", "in": {"$concat": ["$$value", "$$value"]}}},
+    "objects that nest": {"$reduce": {"input": {"$range": [0, 60]}, "initialValue": {"a": 1}, "in": {"a": "$$value", "b": "$$value"}}},
+    "many long strings": {"$map": {"input": {"$range": [0, 100000]}, "in": {"$concat": ["$data", "$data"]}}},
+    "sets": {"$setUnion": [{"$map": {"input": {"$range": [0, 20000]}, "in": {"$concat": [{"$toString": "$$this"}, "$data"]}}}]},
+    "pieces": {"$map": {"input": {"$range": [0, 5000]}, "in": {"$split": ["$data", "x"]}}},
+}
+
+
+@pytest.mark.parametrize("name", list(BOMBS))
+def test_no_expression_ends_the_process(start, name):
+    server = start(None, limits={resource.RLIMIT_AS: 4 << 30})
+    docs = server.client().memory.docs
+    docs.insert_one({"_id": 1, "data": "x" * MIB})
+    other = server.client().admin
+    threads = [threading.Thread(target=run_bomb, args=(docs, BOMBS[name])) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    assert other.command("ping")["ok"] == 1
+    for thread in threads:
+        thread.join(120)
+    assert server.is_running and other.command("ping")["ok"] == 1
+
+
+def run_bomb(docs, expression):
+    with contextlib.suppress(pymongo.errors.OperationFailure):
+        list(docs.aggregate([{"$project": {"size": {"$size": {"$objectToArray": {"all": expression}}}}}], maxTimeMS=20_000))
+
+
+STAGES = {
+    "group": [{"$group": {"_id": None, "all": {"$push": "$$ROOT"}}}],
+    "lookup": [{"$lookup": {"from": "docs", "pipeline": [], "as": "all"}}, {"$lookup": {"from": "docs", "pipeline": [], "as": "more"}}],
+    "facet": [{"$facet": {f"f{n}": [{"$match": {}}] for n in range(20)}}],
+    "window": [{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {"all": {"$push": "$data", "window": {"documents": ["unbounded", "current"]}}}}}],
+    "sort": [{"$sort": {"data": 1, "_id": 1}}],
+}
+
+
+@pytest.mark.parametrize("name", list(STAGES))
+def test_no_stage_ends_the_process(start, name, tmp_path):
+    server = start(tmp_path / "data", limits={resource.RLIMIT_AS: 4 << 30})
+    docs = server.client().memory.docs
+    for n in range(120):
+        docs.insert_one({"_id": n, "data": bson.Binary(bytes([n]) * MIB)})
+
+    def run():
+        with contextlib.suppress(pymongo.errors.OperationFailure, bson.errors.InvalidBSON):
+            for _ in docs.aggregate(STAGES[name], maxTimeMS=20_000, batchSize=1):
+                pass
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert server.is_running and server.client().admin.command("ping")["ok"] == 1
