@@ -1,6 +1,6 @@
 //! Trying again after a write conflict.
 
-use crate::interrupt::{Interrupt, lose_patience};
+use crate::interrupt::{Interrupt, while_waiting};
 use nestor_model::{ErrorCode, Result};
 use nestor_storage::{Commit, Engine, Reservation, StorageError, WriteSet};
 use std::time::{Duration, Instant};
@@ -27,15 +27,16 @@ impl Obstacle {
         let Some(reservation) = self.0.take() else {
             return Ok(false);
         };
-        lose_patience();
         let left = || match interrupt.deadline() {
             Some(deadline) => deadline.saturating_duration_since(Instant::now()).min(LOOK),
             None => LOOK,
         };
-        while !reservation.wait(left()) {
-            interrupt.check()?;
-        }
-        Ok(true)
+        while_waiting(|| {
+            while !reservation.wait(left()) {
+                interrupt.check()?;
+            }
+            Ok(true)
+        })
     }
 }
 
