@@ -266,7 +266,7 @@ struct Recovered {
 /// What the memtable that the end of the journal is replayed into is made for. It may become larger.
 const MEMTABLE_BYTES: usize = 64 << 20;
 
-/// As [`recover`]. That commits are lost is a fault, and no reason not to look at the others.
+/// As [`recover()`]. That commits are lost is a fault, and no reason not to look at the others.
 fn recover_what_is_left(
     directory: &Directory,
     base: &Arc<dyn BaseSnapshot>,

@@ -1,7 +1,7 @@
 //! Reading the journal at start-up.
 //!
 //! From the place the last checkpoint names, frames are replayed as long as they are sound and their numbers follow each
-//! other. Where that ends, there are two cases. If the [mark](super::mark), or a later sound frame, says that the number
+//! other. Where that ends, there are two cases. If [`super::mark`], or a later sound frame, says that the number
 //! missing here was durable, bytes that were on disk are damaged: that is refused, naming file and offset, unless who opens
 //! the store gives up just what is missing. Otherwise this is the tail of what was not synced when the machine stopped (a
 //! disk may write the pages of a tail in any order, so whole frames may follow): it is cut off.
