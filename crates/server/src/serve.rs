@@ -3,7 +3,7 @@
 use crate::limits;
 use crate::listener::{self, Listener};
 use crate::sink;
-use crate::watcher::{self, Watcher};
+use crate::watcher::{self, EndOfWatch, Watcher};
 use nestor_command::log::Log;
 use nestor_command::parameters::Param;
 pub use nestor_command::profiler::AtStart;
@@ -286,6 +286,8 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
     let rotations = runtime.block_on(async { handle(SignalKind::user_defined1()) })?;
     runtime.spawn(rotate_log(rotations, log.clone()));
     let watcher = Watcher::start(runtime.handle().clone()).map_err(|e| format!("cannot start threads: {e}"))?;
+    // Dropped before the runtime, which waits for its workers.
+    let _end_of_watch = EndOfWatch(watcher.clone());
 
     let mut bound = listener::bind(&options)?;
     let listeners = std::mem::take(&mut bound.listeners);

@@ -207,6 +207,15 @@ impl Watcher {
     }
 }
 
+/// Ends the watching when it is dropped, so that a start that fails does not wait for spare workers.
+pub struct EndOfWatch(pub Arc<Watcher>);
+
+impl Drop for EndOfWatch {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
 /// This thread has left its worker to another one, for as long as what it runs goes on.
 pub fn has_left_worker() {
     DESK.with_borrow(|desk| {
