@@ -67,6 +67,8 @@ pub struct Watcher {
     asleep: AtomicBool,
     stopped: AtomicBool,
     relieved: AtomicU64,
+    /// A task that wakes a worker has not run yet.
+    stirring: Arc<AtomicBool>,
 }
 
 impl Watcher {
@@ -80,6 +82,7 @@ impl Watcher {
             asleep: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             relieved: AtomicU64::new(0),
+            stirring: Arc::default(),
         });
         for _ in 0..SPARES {
             watcher.hold_back();
@@ -116,6 +119,7 @@ impl Watcher {
     /// Makes one worker, whichever takes the task, a spare.
     fn hold_back(&self) {
         let spares = self.spares.clone();
+        lock(&spares.state).coming += 1;
         self.runtime.spawn(async move {
             // A task that waits in the worker's own slot, which nobody can steal from, runs first.
             for _ in 0..2 {
@@ -126,9 +130,13 @@ impl Watcher {
     }
 
     /// Wakes a worker, which then looks for tasks everywhere: a worker that was held back may have tasks in its queue, and
-    /// nobody else knows of them.
+    /// nobody else knows of them. A worker need not find them at once (the runtime lets only some of its workers search
+    /// at a time), so this is done at every look for as long as a spare is still to come; one such task is under way at a time.
     fn stir(&self) {
-        self.runtime.spawn(async {});
+        if !self.stirring.swap(true, Ordering::Relaxed) {
+            let stirring = self.stirring.clone();
+            self.runtime.spawn(async move { stirring.store(false, Ordering::Relaxed) });
+        }
     }
 
     fn begin(&self) -> Arc<Desk> {
@@ -177,7 +185,7 @@ impl Watcher {
 
     /// Looks at all desks once; true when somebody did something.
     fn look(&self) -> bool {
-        let mut active = self.spares.have_come();
+        let mut active = self.spares.some_are_coming();
         if active {
             self.stir();
         }
@@ -259,6 +267,8 @@ struct Spares {
 struct Held {
     waiting: usize,
     called: usize,
+    /// Tasks that will hold a worker back once one runs them.
+    coming: usize,
     /// Some began to wait since this was last asked.
     have_come: bool,
     dismissed: bool,
@@ -268,6 +278,7 @@ impl Spares {
     /// Blocks a worker until it is called.
     fn wait(&self) {
         let mut held = lock(&self.state);
+        held.coming -= 1;
         held.waiting += 1;
         held.have_come = true;
         while held.called == 0 && !held.dismissed {
@@ -277,9 +288,10 @@ impl Spares {
         held.called = held.called.saturating_sub(1);
     }
 
-    /// Whether some began to wait since this was asked last.
-    fn have_come(&self) -> bool {
-        std::mem::take(&mut lock(&self.state).have_come)
+    /// Whether some are still to come, or began to wait since this was asked last.
+    fn some_are_coming(&self) -> bool {
+        let mut held = lock(&self.state);
+        std::mem::take(&mut held.have_come) || held.coming > 0
     }
 
     /// Calls one; false when none is there.
