@@ -21,12 +21,13 @@
 //! defaults to false, all else is required. Null counts as absent, as in MongoDB. Errors are
 //! MongoDB's: unknown field 40415, missing 40414, duplicate 40413, wrong type 14.
 
-use crate::generic;
+use crate::generic_names;
 use crate::request::Sequence;
-pub use nestor_database::uuid::Uuid;
-pub use nestor_model::number::safe_i64;
+use nestor_database::read::Target;
+use nestor_database::uuid::Uuid;
+use nestor_model::number::safe_i64;
 use nestor_model::value::{ArrayRef, DocRef};
-use nestor_model::{BsonType, Error, ErrorCode, RawDoc, Result, Timestamp, ValueRef};
+use nestor_model::{BsonType, Error, ErrorCode, RawDoc, Result, Timestamp, ValueRef, bail};
 use std::fmt;
 
 /// Where an argument stands: the path of its struct and its own name. Prints as `find.limit`.
@@ -152,6 +153,23 @@ impl<'a> Arg<'a> for bool {
     }
     fn absent(_: At<'_>) -> Result<Self> {
         Ok(false)
+    }
+}
+
+impl<'a> Arg<'a> for Target<'a> {
+    fn parse(value: ValueRef<'a>, _: At<'_>) -> Result<Option<Self>> {
+        match value {
+            ValueRef::String(name) => Ok(Some(Self::Name(name))),
+            ValueRef::Binary { subtype: 4, bytes } => match bytes.try_into() {
+                Ok(bytes) => Ok(Some(Self::Uuid(bytes))),
+                Err(_) => bail!(InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype"),
+            },
+            other => bail!(
+                InvalidNamespace,
+                "collection name has invalid type {}",
+                other.bson_type().alias()
+            ),
+        }
     }
 }
 
@@ -424,7 +442,7 @@ impl<'a, T: Arg<'a>> Slot<T> {
 
 #[doc(hidden)]
 pub fn check_unknown(top: bool, index: usize, path: &str, field: &str) -> Result<()> {
-    if top && (index == 0 || generic::is_generic(field)) {
+    if top && (index == 0 || generic_names::is_generic(field)) {
         return Ok(());
     }
     Err(unknown_field(path, field))

@@ -1,7 +1,7 @@
 //! Cursor replies: the first batch, and the ones after it.
 
-use crate::Context;
-use crate::cursors::ClientCursor;
+use crate::context::Context;
+use nestor_database::cursors::ClientCursor;
 use nestor_exec::{Batch, BoxOperator, Row, RowDoc, Step, docs_examined};
 use nestor_model::{Namespace, RawWriter, Result, bail, raw};
 use nestor_query::env::OpContext;
@@ -140,7 +140,7 @@ pub fn first(context: &Context<'_>, view: &dyn View, mut opening: Opening, reply
     let count_max = opening.batch_size.unwrap_or(FIRST_BATCH);
     let filled = {
         context.note_plan(&*opening.root);
-        let mut batch = crate::read::batch(context, view, &opening.op, opening.disk_use);
+        let mut batch = nestor_database::read::batch(context, view, &opening.op, opening.disk_use);
         fill(&mut opening.root, &mut pending, &mut batch, reply, count_max)
     };
     context.observe(&*opening.root);
@@ -175,8 +175,8 @@ fn register(context: &Context<'_>, mut opening: Opening, pending: Option<Row>, r
     context.service.cursors.open(Box::new(ClientCursor {
         id: 0,
         ns: opening.ns,
-        lsid: context.generic.lsid,
-        txn_number: context.generic.txn_number.filter(|_| context.generic.in_transaction),
+        lsid: context.terms.lsid,
+        txn_number: context.terms.txn_number.filter(|_| context.terms.in_transaction),
         collection: opening.collection,
         root: opening.root,
         pending,

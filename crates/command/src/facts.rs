@@ -12,10 +12,10 @@
 //!
 //! A test at the end of this file says which columns go together.
 
-use crate::dispatch::{CommandSpec, Handler};
-use crate::op_kind::OpKind;
-use crate::rights::Right;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_database::rights::Right;
 use nestor_model::{RawDoc, RawDocBuf, RawWriter};
+use std::collections::HashMap;
 
 /// A set of properties of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,12 +60,10 @@ impl Flags {
     pub const UNRECORDED: Flags = Flags(1 << 16);
     /// Explain can take it.
     pub const EXPLAINABLE: Flags = Flags(1 << 17);
-    /// Its queries have a shape, for which settings can be made.
-    pub const SHAPED: Flags = Flags(1 << 18);
     /// The collection that it names, or its database if it names none, is gone when it has succeeded.
-    pub const DROPS: Flags = Flags(1 << 19);
+    pub const DROPS: Flags = Flags(1 << 18);
     /// Commits a transaction.
-    pub const COMMITS: Flags = Flags(1 << 20);
+    pub const COMMITS: Flags = Flags(1 << 19);
 
     /// Both sets.
     pub const fn and(self, other: Flags) -> Flags {
@@ -202,11 +200,6 @@ impl Facts {
         }
     }
 
-    /// The command that these are the facts of.
-    pub const fn runs(self, run: Handler) -> CommandSpec {
-        CommandSpec { facts: self, run }
-    }
-
     /// The database and the collection that a command names, if it names a collection. `db` is the command's own.
     pub fn collection_of<'b>(&self, db: &'b str, body: RawDoc<'b>) -> Option<(&'b str, &'b str)> {
         let value = match self.collection {
@@ -249,11 +242,48 @@ impl Facts {
     }
 }
 
+/// The facts of all commands, in the order of their families.
+#[derive(Debug, Default)]
+pub struct Table {
+    all: Vec<&'static Facts>,
+    by_name: HashMap<&'static str, usize>,
+}
+
+impl Table {
+    /// A table of commands. Each name is of one command.
+    pub fn new(all: impl Iterator<Item = &'static Facts>) -> Self {
+        let all: Vec<_> = all.collect();
+        let mut by_name = HashMap::new();
+        for (number, facts) in all.iter().enumerate() {
+            for name in std::iter::once(&facts.name).chain(facts.aliases) {
+                let previous = by_name.insert(*name, number);
+                debug_assert!(previous.is_none(), "command {name} is declared once");
+            }
+        }
+        Self { all, by_name }
+    }
+
+    /// The place of the command of that name. Names are case-sensitive.
+    pub fn number(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The facts of the command of that name.
+    pub fn lookup(&self, name: &str) -> Option<&'static Facts> {
+        self.number(name).and_then(|number| self.all.get(number)).copied()
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[&'static Facts] {
+        &self.all
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::dispatch::{all, lookup};
-    use crate::latency::Class;
+    use nestor_database::observe::latency::Class;
     use nestor_model::doc;
 
     /// Rules that rows obey: where the first holds, the second does.
@@ -276,7 +306,7 @@ mod tests {
         ),
         (
             "kinds of top are of commands that name a collection",
-            |f| f.op.kind() != crate::top::Kind::Commands || f.op == OpKind::Read,
+            |f| f.op.kind() != nestor_database::observe::top::Kind::Commands || f.op == OpKind::Read,
             |f| f.collection != CollectionAt::Nowhere,
         ),
         (
@@ -309,11 +339,6 @@ mod tests {
             "one notion of a read concern",
             |f| has(f, Flags::TXN_READ_CONCERN),
             |f| has(f, Flags::TXN) && !has(f, Flags::READ_CONCERN),
-        ),
-        (
-            "shapes are of queries that explain takes",
-            |f| has(f, Flags::SHAPED),
-            |f| has(f, Flags::EXPLAINABLE) && f.op.class() == Class::Reads,
         ),
         (
             "explain takes what names a collection and reads or writes documents",

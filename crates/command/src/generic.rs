@@ -1,39 +1,27 @@
 //! Arguments that every command takes, read once per command.
 
 use crate::api_strict;
-use crate::args::{Arg, At, Uuid, safe_i64, unknown_field, wrong_type};
+use crate::args::{Arg, At, unknown_field, wrong_type};
 use crate::facts::{Facts, Flags};
-use crate::read_concern::ReadConcern;
-use crate::write_concern::WriteConcern;
-pub use nestor_database::session_id::Lsid;
+use crate::generic_names::generic_index;
+use crate::{read_concern, write_concern};
+use nestor_database::session_id::Lsid;
+use nestor_database::terms::Terms;
+use nestor_database::uuid::Uuid;
+use nestor_model::number::safe_i64;
 use nestor_model::value::DocRef;
 use nestor_model::{Error, ErrorCode, RawDoc, Result, Timestamp, ValueRef, bail};
 
 /// The arguments.
 #[derive(Clone, Debug, Default)]
 pub struct Generic<'a> {
-    /// `$db`.
-    pub db: &'a str,
-    /// `lsid`: the session, by its id.
-    pub lsid: Option<Lsid>,
-    /// `txnNumber`.
-    pub txn_number: Option<i64>,
-    /// `startTransaction: true`.
-    pub start_transaction: bool,
-    /// `autocommit: false`: the command belongs to a transaction.
-    pub in_transaction: bool,
-    /// `readConcern`.
-    pub read_concern: ReadConcern,
+    /// `$db`, `lsid`, `txnNumber`, `startTransaction`, `autocommit`, `readConcern`, `writeConcern` and `comment`: what is the
+    /// statement's.
+    pub terms: Terms<'a>,
     /// A `writeConcern` was given, be it an empty one.
     pub has_write_concern: bool,
-    /// `writeConcern`, if given and not empty; else the default, if one was set.
-    pub write_concern: Option<WriteConcern>,
-    /// It is the default.
-    pub is_default_concern: bool,
     /// `maxTimeMS`; 0 is no limit, as is none, but `getMore` tells them apart.
     pub max_time_ms: Option<u32>,
-    /// `comment`.
-    pub comment: Option<ValueRef<'a>>,
     /// `$clusterTime.clusterTime`.
     pub cluster_time: Option<Timestamp>,
     /// `apiVersion: "1"` was given.
@@ -42,59 +30,11 @@ pub struct Generic<'a> {
     pub api_strict: bool,
 }
 
-/// Position of a generic argument in the list of them; what follows `maxTimeMSOpOnly` and `help` is sent by other
-/// members of a cluster and without meaning on one node.
-fn generic_index(name: &str) -> Option<u8> {
-    Some(match name {
-        "$db" => 0,
-        "lsid" => 1,
-        "txnNumber" => 2,
-        "startTransaction" => 3,
-        "autocommit" => 4,
-        "readConcern" => 5,
-        "writeConcern" => 6,
-        "maxTimeMS" => 7,
-        "comment" => 8,
-        "$clusterTime" => 9,
-        "$readPreference" => 10,
-        "apiVersion" => 11,
-        "apiStrict" => 12,
-        "apiDeprecationErrors" => 13,
-        "maxTimeMSOpOnly" => 14,
-        "help" => 15,
-        "$audit" => 16,
-        "$client" => 17,
-        "$configServerState" => 18,
-        "$oplogQueryData" => 19,
-        "$queryOptions" => 20,
-        "$replData" => 21,
-        "$configTime" => 22,
-        "$topologyTime" => 23,
-        "$traceCtx" => 24,
-        "allowImplicitCollectionCreation" => 25,
-        "clientOperationKey" => 26,
-        "coordinator" => 27,
-        "databaseVersion" => 28,
-        "shardVersion" => 29,
-        "mayBypassWriteBlocking" => 30,
-        "rawData" => 31,
-        "txnRetryCounter" => 32,
-        "requestGossipRoutingCache" => 33,
-        "versionContext" => 34,
-        "expectPrefix" => 35,
-        _ => return None,
-    })
-}
-
-/// True for arguments that every command takes, so that no command's own parser complains of them.
-pub fn is_generic(name: &str) -> bool {
-    generic_index(name).is_some()
-}
-
 impl<'a> Generic<'a> {
     /// Reads the generic arguments of a command, and checks them against what the command takes.
     pub fn parse(body: RawDoc<'a>, spec: &Facts) -> Result<Self> {
         let mut out = Self::default();
+        out.terms.ends_transaction = spec.flags.has(Flags::ENDS_TXN);
         let mut seen = 0u64;
         let mut api = Api::default();
         let mut autocommit = None;
@@ -111,23 +51,23 @@ impl<'a> Generic<'a> {
             }
             seen |= 1 << index;
             match name {
-                "$db" => out.db = <&str as Arg>::parse(value, at)?.unwrap_or_default(),
-                "lsid" => out.lsid = session_id(value, at)?,
-                "txnNumber" => out.txn_number = txn_number(value, at)?,
+                "$db" => out.terms.db = <&str as Arg>::parse(value, at)?.unwrap_or_default(),
+                "lsid" => out.terms.lsid = session_id(value, at)?,
+                "txnNumber" => out.terms.txn_number = txn_number(value, at)?,
                 "startTransaction" => {
-                    out.start_transaction = strict_bool(value, at)?.unwrap_or(false);
-                    if !out.start_transaction {
+                    out.terms.start_transaction = strict_bool(value, at)?.unwrap_or(false);
+                    if !out.terms.start_transaction {
                         bail!(InvalidOptions, "startTransaction can only be true if specified");
                     }
                 }
                 "autocommit" => autocommit = strict_bool(value, at)?,
-                "readConcern" => out.read_concern = ReadConcern::parse(value, at)?,
+                "readConcern" => out.terms.read_concern = read_concern::parse(value, at)?,
                 "writeConcern" => {
-                    out.write_concern = WriteConcern::parse(value, at)?;
+                    out.terms.write_concern = write_concern::parse(value, at)?;
                     out.has_write_concern = !value.is_nullish();
                 }
                 "maxTimeMS" | "maxTimeMSOpOnly" => out.max_time_ms = max_time_ms(value, name)?,
-                "comment" => out.comment = Some(value),
+                "comment" => out.terms.comment = Some(value),
                 "$clusterTime" => out.cluster_time = cluster_time(value)?,
                 "$readPreference" => read_preference(value, at)?,
                 "apiVersion" => api.version = <&str as Arg>::parse(value, at)?,
@@ -151,52 +91,52 @@ impl<'a> Generic<'a> {
     }
 
     fn check_transaction(&mut self, autocommit: Option<bool>, spec: &Facts) -> Result<()> {
-        if self.txn_number.is_some() && self.lsid.is_none() {
+        if self.terms.txn_number.is_some() && self.terms.lsid.is_none() {
             bail!(
                 InvalidOptions,
                 "Transaction number requires a session ID to also be specified"
             );
         }
-        if self.txn_number.is_some_and(|n| n < 0) {
+        if self.terms.txn_number.is_some_and(|n| n < 0) {
             bail!(InvalidOptions, "Transaction number cannot be negative");
         }
         match autocommit {
-            None if self.start_transaction => {
+            None if self.terms.start_transaction => {
                 bail!(
                     InvalidOptions,
                     "'startTransaction' requires 'autocommit' to also be specified"
                 )
             }
             None => {}
-            Some(_) if self.txn_number.is_none() => {
+            Some(_) if self.terms.txn_number.is_none() => {
                 bail!(
                     InvalidOptions,
                     "'autocommit' field requires a transaction number to also be specified"
                 )
             }
             Some(true) => bail!(InvalidOptions, "autocommit can only be false if specified"),
-            Some(false) => self.in_transaction = true,
+            Some(false) => self.terms.in_transaction = true,
         }
-        if self.in_transaction && !spec.flags.has(Flags::TXN) {
+        if self.terms.in_transaction && !spec.flags.has(Flags::TXN) {
             bail!(
                 OperationNotSupportedInTransaction,
                 "Cannot run '{}' in a multi-document transaction.",
                 spec.name
             );
         }
-        if self.in_transaction && !self.start_transaction && !self.read_concern.is_default() {
+        if self.terms.in_transaction && !self.terms.start_transaction && !self.terms.read_concern.is_default() {
             bail!(
                 InvalidOptions,
                 "Only the first command in a transaction may specify a readConcern"
             );
         }
-        if self.in_transaction && self.write_concern.is_some() && !spec.flags.has(Flags::ENDS_TXN) {
+        if self.terms.in_transaction && self.terms.write_concern.is_some() && !spec.flags.has(Flags::ENDS_TXN) {
             bail!(
                 InvalidOptions,
                 "writeConcern is not allowed within a multi-statement transaction"
             );
         }
-        if self.txn_number.is_some() && !self.in_transaction && !spec.flags.has(Flags::RETRYABLE) {
+        if self.terms.txn_number.is_some() && !self.terms.in_transaction && !spec.flags.has(Flags::RETRYABLE) {
             bail!(
                 50768,
                 "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and {} is not a retryable write command.",
@@ -211,13 +151,13 @@ impl<'a> Generic<'a> {
         if self.has_write_concern && !spec.flags.has(Flags::WRITE_CONCERN) {
             bail!(InvalidOptions, "Command {} does not support writeConcern", spec.name);
         }
-        let in_transaction = self.in_transaction && spec.flags.has(Flags::TXN_READ_CONCERN);
-        if !self.read_concern.is_local() && !in_transaction && !spec.flags.has(Flags::READ_CONCERN) {
+        let in_transaction = self.terms.in_transaction && spec.flags.has(Flags::TXN_READ_CONCERN);
+        if !self.terms.read_concern.is_local() && !in_transaction && !spec.flags.has(Flags::READ_CONCERN) {
             bail!(
                 InvalidOptions,
                 "Command {} does not support {{ readConcern: {{ level: \"{}\", provenance: \"clientSupplied\" }} }} :: caused by :: read concern not supported",
                 spec.name,
-                self.read_concern.level_name()
+                self.terms.read_concern.level_name()
             );
         }
         Ok(())

@@ -6,53 +6,36 @@
 //!
 //! Only this crate turns an error into a reply. It knows no framing and no sockets.
 
-pub mod aggregate;
 pub mod api_strict;
-pub mod api_use;
 pub mod args;
 pub mod batch;
-pub mod bootstrap;
 pub mod commands;
 pub mod connection;
 pub mod context;
 pub mod dispatch;
 pub mod facts;
-pub mod fail_points;
-pub mod failures;
-pub mod figures;
+mod faults;
 pub mod gate;
 pub mod generic;
-pub mod history;
-pub mod node;
-pub mod operation;
+pub mod generic_names;
 pub mod plans;
-pub mod profiler;
-pub mod query_settings;
-pub mod read;
 pub mod read_concern;
 pub mod reply;
 pub mod request;
 pub mod server_state;
 pub mod service;
-pub mod sessions;
+pub mod spec;
 pub mod startup_log;
-pub mod transaction;
 pub mod ttl;
-pub mod turns;
-pub mod validate;
-pub mod write;
 pub mod write_concern;
-
-pub use nestor_database::observe::{counters, latency, log, metrics, op_kind, top, transaction_counts};
-pub use nestor_database::{clock, cursors, index_builds, names, parameters, rights, snapshots};
+pub mod write_reply;
 
 pub use connection::Connection;
 pub use context::Context;
-pub use dispatch::CommandSpec;
 pub use facts::{Facts, Flags};
-pub use node::{Node, ProcessOptions};
-pub use request::{Outcome, Park, Request, Sequence, Wait};
-pub use service::{Service, ServiceOptions};
+pub use request::{Outcome, Park, Request, Sequence};
+pub use service::Service;
+pub use spec::CommandSpec;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,85 +1,10 @@
-//! Index filters: which indexes queries of a shape may use; and entries of the plan cache as clients see them.
-//!
-//! Filters last as long as the process, as MongoDB's do. Queries look here only once a filter was set.
+//! Index filters and entries of the plan cache as clients see them.
 
-use crate::Context;
 use nestor_exec::plan_cache::{CachedPlan, CreatedFrom, Tried};
-use nestor_model::{Document, Namespace, Str, Value, doc};
-use nestor_planner::FindQuery;
+use nestor_model::{Document, Str, Value, doc};
 use nestor_planner::explain::plan_document;
 use nestor_planner::find::AllowedIndex;
-use nestor_planner::shape::{Written, hash_text};
-use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// An index filter as it was set.
-#[derive(Clone, Debug)]
-pub struct IndexFilter {
-    /// The query it was set for; `sort`, `projection` and `collation` are empty documents when not given.
-    pub query: Document,
-    /// Its sort.
-    pub sort: Document,
-    /// Its projection.
-    pub projection: Document,
-    /// Its collation.
-    pub collation: Document,
-    /// The indexes that may be used.
-    pub indexes: Vec<AllowedIndex>,
-}
-
-/// The index filters of all collections.
-#[derive(Debug, Default)]
-pub struct IndexFilters {
-    any: AtomicBool,
-    by_shape: Mutex<BTreeMap<(Namespace, String), IndexFilter>>,
-}
-
-impl IndexFilters {
-    /// Sets the filter of a shape, in place of an older one.
-    pub fn set(&self, ns: &Namespace, shape: String, filter: IndexFilter) {
-        crate::lock(&self.by_shape).insert((ns.clone(), shape), filter);
-        self.any.store(true, Ordering::Release);
-    }
-
-    /// Removes the filter of one shape.
-    pub fn clear(&self, ns: &Namespace, shape: &str) {
-        crate::lock(&self.by_shape).remove(&(ns.clone(), shape.to_owned()));
-    }
-
-    /// Removes all filters of a collection.
-    pub fn clear_all(&self, ns: &Namespace) {
-        crate::lock(&self.by_shape).retain(|(of, _), _| of != ns);
-    }
-
-    /// The filters of a collection.
-    pub fn list(&self, ns: &Namespace) -> Vec<IndexFilter> {
-        let all = crate::lock(&self.by_shape);
-        all.iter()
-            .filter(|((of, _), _)| of == ns)
-            .map(|(_, filter)| filter.clone())
-            .collect()
-    }
-
-    /// What a query of that shape may use; `None` when nothing was said.
-    fn get(&self, ns: &Namespace, shape: &str) -> Option<Vec<AllowedIndex>> {
-        let all = crate::lock(&self.by_shape);
-        all.get(&(ns.clone(), shape.to_owned()))
-            .map(|filter| filter.indexes.clone())
-    }
-}
-
-impl Context<'_> {
-    /// Restricts a query to the indexes that a filter of its shape allows. True when there is one.
-    pub fn apply_index_filter(&self, ns: &Namespace, query: &mut FindQuery, written: Written<'_>) -> bool {
-        let filters = &self.service.index_filters;
-        if !filters.any.load(Ordering::Acquire) {
-            return false;
-        }
-        query.allowed = filters.get(ns, &written.shape(query));
-        query.allowed.is_some()
-    }
-}
+use nestor_planner::shape::hash_text;
 
 /// A name or a key pattern as it was given.
 pub fn shown(index: &AllowedIndex) -> Value {

@@ -1,8 +1,8 @@
 //! What goes into a command and what comes out.
 
+use nestor_database::statement::Wait;
 use nestor_model::RawDoc;
-use nestor_storage::{Guarantee, Lsn};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A document sequence: a message section of kind 1.
 #[derive(Debug)]
@@ -57,17 +57,6 @@ pub struct Outcome {
     pub exhaust: Option<nestor_model::RawDocBuf>,
     /// Close the connection after the reply.
     pub close: bool,
-}
-
-/// A write that the reply has to wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
-    /// The commit that is waited for.
-    pub lsn: Lsn,
-    /// What it has to have reached.
-    pub guarantee: Guarantee,
-    /// How long to wait at most (`wtimeout`); afterwards the reply gets a `writeConcernError`.
-    pub timeout: Option<Duration>,
 }
 
 /// A command that waits for something to happen (`awaitData`, awaitable `hello`).

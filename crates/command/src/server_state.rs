@@ -1,41 +1,24 @@
 //! Stages that read the server's own state: `$collStats`, `$indexStats`, `$currentOp`, `$listSessions` and so on.
 
-use crate::args::Uuid;
 use crate::commands::collections::list_collections::describe;
 use crate::commands::diagnostic::current_op::{describe as describe_operation, describe_cursor, describe_transaction};
 use crate::commands::stats::coll_stats::{number, storage_stats};
-use crate::cursors::Cursors;
-use crate::latency::CLASSES;
+use crate::facts::Table;
 use crate::plans;
-use crate::query_settings::QuerySettings;
-use crate::service::Connections;
-use crate::sessions::Sessions;
-use crate::top::Top;
-use nestor_exec::PlanCache;
+use nestor_database::database::Shared;
+use nestor_database::observe::latency::CLASSES;
+use nestor_database::uuid::Uuid;
 use nestor_exec::pipeline::{ServerState, resolve};
-use nestor_model::{Document, Error, Namespace, Result, Str, Value, ValueRef, bail, doc};
+use nestor_model::{Document, Error, Namespace, Result, Value, ValueRef, bail, doc};
 use nestor_query::stage::SourceStage;
 use nestor_storage::View;
-use std::sync::Arc;
 
 /// What those stages read.
 pub struct State {
-    /// `host:port` as clients reach it.
-    pub host: Str,
-    /// When the server started, in milliseconds.
-    pub started_ms: i64,
-    /// Open connections and their operations.
-    pub connections: Arc<Connections>,
-    /// Logical sessions.
-    pub sessions: Arc<Sessions>,
-    /// What operations took, by collection.
-    pub top: Arc<Top>,
-    /// Which plan queries of a shape run by.
-    pub plan_cache: Arc<PlanCache>,
-    /// Open cursors.
-    pub cursors: Arc<Cursors>,
-    /// What is set for queries of a shape.
-    pub query_settings: Arc<QuerySettings>,
+    /// What the database shows.
+    pub shared: Shared,
+    /// Which commands there are.
+    pub commands: &'static Table,
 }
 
 impl ServerState for State {
@@ -66,8 +49,8 @@ impl State {
         }
         let mut out = doc! {
             "ns": ns.to_string(),
-            "host": self.host.clone(),
-            "localTime": Value::DateTime(crate::clock::now_ms()),
+            "host": self.shared.host.clone(),
+            "localTime": Value::DateTime(nestor_database::clock::now_ms()),
         };
         if let Some(ValueRef::Document(latency)) = options.get("latencyStats") {
             let with_histograms = latency.get("histograms").is_some_and(ValueRef::truthy);
@@ -85,7 +68,10 @@ impl State {
             out.push("queryExecStats", doc! { "collectionScans": scans });
         }
         if let Some(ValueRef::Document(storage)) = options.get("storageStats") {
-            let scale = storage.get("scale").and_then(crate::args::safe_i64).unwrap_or(1);
+            let scale = storage
+                .get("scale")
+                .and_then(nestor_model::number::safe_i64)
+                .unwrap_or(1);
             // MongoDB keeps the scale in an int.
             let scale = scale.clamp(1, i64::from(i32::MAX));
             if found.is_none() {
@@ -110,7 +96,7 @@ impl State {
 
     /// What the operations on a collection took. A transaction's operations count as what they are.
     fn latency_stats(&self, ns: &Namespace, with_histograms: bool) -> Document {
-        let usage = self.top.get(ns);
+        let usage = self.shared.top.get(ns);
         let mut out = Document::new();
         for (class, name) in CLASSES {
             let sum = usage.as_ref().map(|usage| usage.latency(class)).unwrap_or_default();
@@ -136,11 +122,11 @@ impl State {
             .iter()
             .map(|index| {
                 let used = collection.state.index_use(index.id);
-                let since = used.since_ms.unwrap_or(self.started_ms);
+                let since = used.since_ms.unwrap_or(self.shared.started_ms);
                 doc! {
                     "name": index.name.clone(),
                     "key": index.key_pattern.clone(),
-                    "host": self.host.clone(),
+                    "host": self.shared.host.clone(),
                     "accesses": doc! { "ops": used.count, "since": Value::DateTime(since) },
                     "spec": index.spec.listed().clone(),
                 }
@@ -153,10 +139,10 @@ impl State {
         let Some(collection) = view.catalog().get(ns) else {
             return Err(Error::location(50933, format!("collection '{ns}' does not exist")));
         };
-        let entries = self.plan_cache.list(collection);
+        let entries = self.shared.plan_cache.list(collection);
         Ok(entries
             .iter()
-            .map(|entry| plans::cache_entry(entry, &self.host))
+            .map(|entry| plans::cache_entry(entry, &self.shared.host))
             .collect())
     }
 
@@ -164,31 +150,40 @@ impl State {
     /// There is one user, so that `allUsers` says nothing.
     fn current_op(&self, options: &Document) -> Vec<Document> {
         let is_on = |name: &str, default: bool| options.get(name).map_or(default, ValueRef::truthy);
-        let connections = self.connections.all();
+        let connections = self.shared.connections.all();
         let mut out: Vec<Document> = connections
             .iter()
-            .filter_map(|slot| describe_operation(&self.host, slot, &self.cursors, is_on("idleConnections", false)))
+            .filter_map(|slot| {
+                describe_operation(
+                    self.commands,
+                    &self.shared.host,
+                    slot,
+                    &self.shared.cursors,
+                    is_on("idleConnections", false),
+                )
+            })
             .collect();
         if is_on("idleSessions", true) {
-            let idle = self.sessions.idle_transactions();
+            let idle = self.shared.sessions.idle_transactions();
             out.extend(
                 idle.iter()
-                    .map(|(lsid, facts)| describe_transaction(&self.host, *lsid, facts)),
+                    .map(|(lsid, facts)| describe_transaction(&self.shared.host, *lsid, facts)),
             );
         }
         if is_on("idleCursors", false) {
             out.extend(
-                self.cursors
+                self.shared
+                    .cursors
                     .idle()
                     .iter()
-                    .map(|cursor| describe_cursor(&self.host, cursor)),
+                    .map(|cursor| describe_cursor(&self.shared.host, cursor)),
             );
         }
         out
     }
 
     fn list_query_settings(&self, debug_shape: bool) -> Vec<Document> {
-        let all = self.query_settings.all();
+        let all = self.shared.query_settings.all();
         all.values()
             .map(|entry| {
                 let mut out = entry.to_document();
@@ -205,8 +200,9 @@ impl State {
         if options.get("users").is_some() {
             return Vec::new();
         }
-        let now = crate::clock::now_ms();
-        self.sessions
+        let now = nestor_database::clock::now_ms();
+        self.shared
+            .sessions
             .all()
             .into_iter()
             .map(|(lsid, idle)| {

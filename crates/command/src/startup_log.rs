@@ -2,8 +2,9 @@
 //!
 //! Source: manual, "The local Database".
 
-use crate::commands::diagnostic::{build_info, host_info};
+use crate::commands::diagnostic::build_info;
 use crate::service::Service;
+use nestor_database::machine::host_name;
 use nestor_exec::Interrupt;
 use nestor_exec::write::{Writer, with_retry};
 use nestor_model::{Document, Namespace, RawWriter, Result, Value, doc};
@@ -15,7 +16,7 @@ impl Service {
     pub fn log_start(&self) -> Result<()> {
         let ns = Namespace::new("local", "startup_log");
         let document = self.start_document().to_raw();
-        let op = OpContext::new(crate::clock::now_ms(), self.last_time(), 0);
+        let op = OpContext::new(nestor_database::clock::now_ms(), self.last_time(), 0);
         with_retry(&Interrupt::default(), |obstacle| {
             let mut ws = self.engine.begin();
             // Whoever dropped it does not want it.
@@ -29,7 +30,7 @@ impl Service {
     }
 
     fn start_document(&self) -> Document {
-        let host = host_info::host_name();
+        let host = host_name();
         let started_ms = self.node.started_ms;
         let mut build = RawWriter::new();
         build_info::write(&mut build, self.node.options.allocator);

@@ -1,8 +1,11 @@
 //! Commands through the service that golden cases cannot tell: several connections, cursors, sessions, transactions.
 
+mod index_builds;
+
 use crate::connection::Connection;
 use crate::request::{Outcome, Request, Sequence};
-use crate::service::{Service, ServiceOptions};
+use crate::service::Service;
+use nestor_database::DatabaseOptions;
 use nestor_model::{Binary, Document, RawDoc, Timestamp, Value, ValueRef, doc};
 use nestor_storage::{Engine, EngineOptions};
 
@@ -13,7 +16,7 @@ pub(crate) struct Client<'s> {
 
 fn service() -> Service {
     Service::new(
-        ServiceOptions::default(),
+        DatabaseOptions::default(),
         Engine::ephemeral(EngineOptions::at_time(1_700_000_000)),
     )
 }
@@ -43,7 +46,7 @@ impl<'s> Client<'s> {
     pub(crate) fn code(&mut self, command: Document) -> i64 {
         self.run(command)
             .get("code")
-            .and_then(crate::args::safe_i64)
+            .and_then(nestor_model::number::safe_i64)
             .unwrap_or(0)
     }
 }
@@ -58,7 +61,10 @@ fn batch(reply: &Document) -> (usize, i64) {
         panic!("no cursor: {reply:?}");
     };
     let batch = cursor.get("firstBatch").or(cursor.get("nextBatch"));
-    let id = cursor.get("id").and_then(crate::args::safe_i64).expect("an id");
+    let id = cursor
+        .get("id")
+        .and_then(nestor_model::number::safe_i64)
+        .expect("an id");
     (batch.and_then(ValueRef::as_array).expect("a batch").len(), id)
 }
 
@@ -646,14 +652,14 @@ fn a_write_is_not_repeated_after_a_restart() {
     };
     let first = {
         let engine = open();
-        let service = Service::new(ServiceOptions::default(), engine.clone());
+        let service = Service::new(DatabaseOptions::default(), engine.clone());
         let mut a = Client::new(&service);
         a.run(doc! { "insert": "c", "documents": ids(1..2) });
         let reply = a.run(command());
         engine.close().expect("the store closes");
         reply
     };
-    let service = Service::new(ServiceOptions::default(), open());
+    let service = Service::new(DatabaseOptions::default(), open());
     let mut a = Client::new(&service);
     let again = a.run(command());
     for field in ["n", "nModified", "upserted"] {
@@ -674,7 +680,7 @@ fn a_write_is_not_repeated_after_a_restart() {
 fn the_oplog_is_read_from_the_oldest_entry_kept() {
     let mut options = EngineOptions::at_time(1_700_000_000);
     options.ephemeral_oplog_bytes_max = 4_000;
-    let service = Service::new(ServiceOptions::default(), Engine::ephemeral(options));
+    let service = Service::new(DatabaseOptions::default(), Engine::ephemeral(options));
     let mut a = Client::new(&service);
     let insert = |a: &mut Client<'_>, range| a.run(doc! { "insert": "c", "documents": ids(range) });
     insert(&mut a, 0..100);
@@ -714,7 +720,8 @@ fn explain_tells_the_index_keys_of_a_write() {
             .and_then(|s| s.get("executionStages"))
             .and_then(ValueRef::as_document)
             .expect("stages");
-        ["nWouldModify", "keysInserted", "keysDeleted"].map(|name| stage.get(name).and_then(crate::args::safe_i64))
+        ["nWouldModify", "keysInserted", "keysDeleted"]
+            .map(|name| stage.get(name).and_then(nestor_model::number::safe_i64))
     };
     for (update, expected) in [
         (doc! { "$set": doc! { "c": 1 } }, [3, 0, 0]),
@@ -725,7 +732,7 @@ fn explain_tells_the_index_keys_of_a_write() {
         assert_eq!(keys(update.clone()), expected.map(Some), "{update:?}");
     }
     let count = client.run(doc! { "count": "c", "query": doc! { "a": 1, "b": doc! { "$exists": true } } });
-    assert_eq!(count.get("n").and_then(crate::args::safe_i64), Some(3));
+    assert_eq!(count.get("n").and_then(nestor_model::number::safe_i64), Some(3));
 }
 
 #[test]
@@ -738,7 +745,7 @@ fn the_table_of_commands_says_what_explain_takes() {
         let refused = client.run(doc! { "explain": explained });
         let refused = refused.get("errmsg").and_then(ValueRef::as_str).unwrap_or_default();
         let is_taken = !refused.starts_with("Explain cannot explain") && !refused.starts_with("mapReduce");
-        let is_said = spec.flags.has(crate::Flags::EXPLAINABLE);
+        let is_said = spec.flags.has(crate::facts::Flags::EXPLAINABLE);
         assert_eq!(is_taken, is_said, "{}: {refused}", spec.name);
     }
 }

@@ -7,35 +7,11 @@
 //! Source: manual, "TTL Indexes", "Clustered Collections".
 
 use crate::Connection;
-use crate::counters::Counter;
-use crate::parameters::Param;
 use crate::request::Request;
 use crate::service::Service;
+use nestor_database::parameters::Param;
 use nestor_model::{Document, Namespace, RawDocBuf, Value, ValueRef, doc};
 use nestor_storage::{Collection, View};
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-
-/// When the monitor runs, and what it did.
-#[derive(Debug, Default)]
-pub struct TtlMonitor {
-    /// Seconds since the last pass.
-    secs: AtomicI64,
-    /// Passes over all that may expire.
-    pub passes: Counter,
-    /// Documents deleted.
-    pub deleted: Counter,
-}
-
-impl TtlMonitor {
-    /// Counts a second; true when a pass is due.
-    fn second(&self, sleep_secs: i64) -> bool {
-        if self.secs.fetch_add(1, Relaxed) + 1 < sleep_secs {
-            return false;
-        }
-        self.secs.store(0, Relaxed);
-        true
-    }
-}
 
 impl Service {
     /// Deletes what has expired if the monitor is on and its time has come. To be called once a second.
@@ -43,7 +19,7 @@ impl Service {
         let parameters = &self.node.parameters;
         if parameters.is_on(Param::TtlMonitorEnabled) && self.ttl.second(parameters.number(Param::TtlMonitorSleepSecs))
         {
-            self.expire(crate::clock::now_ms());
+            self.expire(nestor_database::clock::now_ms());
         }
     }
 
@@ -89,7 +65,11 @@ impl Service {
         let outcome = self.run(conn, Request::new(command.to_raw().as_raw()));
         let reply = outcome.reply.get(outcome.reply_at..).unwrap_or_default();
         match RawDocBuf::validate(reply) {
-            Ok(reply) => reply.as_raw().get("n").and_then(crate::args::safe_i64).unwrap_or(0),
+            Ok(reply) => reply
+                .as_raw()
+                .get("n")
+                .and_then(nestor_model::number::safe_i64)
+                .unwrap_or(0),
             Err(_) => 0,
         }
     }
@@ -135,16 +115,17 @@ fn expired(collection: &Collection, now_ms: i64) -> Vec<Document> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::ProcessOptions;
-    use crate::service::ServiceOptions;
+    use nestor_database::DatabaseOptions;
+    use nestor_database::node::ProcessOptions;
+    use nestor_database::ttl::TtlMonitor;
     use nestor_storage::{Engine, EngineOptions};
 
     fn service() -> Service {
-        let options = ServiceOptions {
+        let options = DatabaseOptions {
             replica_set: Some("rs0".into()),
             host: "localhost:0".into(),
             process: ProcessOptions::default(),
-            ..ServiceOptions::default()
+            ..DatabaseOptions::default()
         };
         Service::new(options, Engine::ephemeral(EngineOptions::at_time(1_700_000_000)))
     }
@@ -159,7 +140,7 @@ mod tests {
 
     fn count(service: &Service) -> i64 {
         let reply = run(service, doc! { "count": "c", "query": doc! {}, "$db": "d" });
-        reply.get("n").and_then(crate::args::safe_i64).unwrap()
+        reply.get("n").and_then(nestor_model::number::safe_i64).unwrap()
     }
 
     #[test]

@@ -1,143 +1,84 @@
-//! `writeConcern`.
-//!
-//! MongoDB's implicit default on a replica set is `{w: "majority"}`; with one node that asks for what
-//! `j: true` does (`writeConcernMajorityJournalDefault`): the reply waits until the journal is synced.
-//! `w: 1` replies at once, the journal follows within 100 ms.
+//! `writeConcern`, the argument.
 
-use crate::args::{Arg, At, safe_i64, unknown_field, wrong_type};
+use crate::args::{Arg, At, unknown_field, wrong_type};
 use crate::read_concern::provenance;
-use nestor_model::{Result, Str, ValueRef, bail};
-use nestor_storage::Guarantee;
+use nestor_database::concern::write::{Acknowledgement, WriteConcern};
+use nestor_model::number::safe_i64;
+use nestor_model::{Result, ValueRef, bail};
 use std::time::Duration;
 
-/// How many nodes have to have a write.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Acknowledgement {
-    /// `w: n`.
-    Nodes(u32),
-    /// `w: "majority"`.
-    Majority,
-    /// `w: "name"`: a mode defined in a replica set's configuration.
-    Mode(Str),
-    /// `w: {tag: n}`.
-    Tags,
-}
-
-/// A write concern as a client gave it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WriteConcern {
-    /// `w`, by default majority.
-    pub w: Acknowledgement,
-    /// `w` was given.
-    pub has_w: bool,
-    /// `j: true` waits for the journal, `j: false` does not even with majority; `None` leaves it to `w`.
-    pub journal: Option<bool>,
-    /// `wtimeout`.
-    pub timeout: Option<Duration>,
-}
-
-impl Default for WriteConcern {
-    fn default() -> Self {
-        Self {
-            w: Acknowledgement::Majority,
-            has_w: false,
-            journal: None,
-            timeout: None,
-        }
+/// Reads the argument; null and `{}` are the default.
+pub fn parse(value: ValueRef<'_>, at: At<'_>) -> Result<Option<WriteConcern>> {
+    let doc = match value {
+        ValueRef::Document(doc) => doc,
+        ValueRef::Null | ValueRef::Undefined => return Ok(None),
+        other => return Err(wrong_type(at, other.bson_type(), "object")),
+    };
+    if doc.is_empty() {
+        return Ok(None);
     }
-}
-
-impl WriteConcern {
-    /// Reads the argument; null and `{}` are the default.
-    pub fn parse(value: ValueRef<'_>, at: At<'_>) -> Result<Option<Self>> {
-        let doc = match value {
-            ValueRef::Document(doc) => doc,
-            ValueRef::Null | ValueRef::Undefined => return Ok(None),
-            other => return Err(wrong_type(at, other.bson_type(), "object")),
+    let mut out = WriteConcern::default();
+    let mut fsync = false;
+    for (name, value) in doc.iter() {
+        let at = At {
+            path: "writeConcern",
+            field: name,
         };
-        if doc.is_empty() {
-            return Ok(None);
-        }
-        let mut out = Self::default();
-        let mut fsync = false;
-        for (name, value) in doc.iter() {
-            let at = At {
-                path: "writeConcern",
-                field: name,
-            };
-            match name {
-                "w" => {
-                    out.w = Acknowledgement::parse(value)?;
-                    out.has_w = true;
-                }
-                "j" => out.journal = optional_bool(value, at)?,
-                "fsync" => fsync = optional_bool(value, at)? == Some(true),
-                "wtimeout" => out.timeout = wtimeout(value)?,
-                "provenance" => provenance(value, at)?,
-                "getLastError" | "wElectionId" | "wOpTime" => {}
-                other => return Err(unknown_field("writeConcern", other)),
+        match name {
+            "w" => {
+                out.w = acknowledgement(value)?;
+                out.has_w = true;
             }
-        }
-        if fsync && out.journal == Some(true) {
-            bail!(FailedToParse, "fsync and j options cannot be used together");
-        }
-        if fsync {
-            out.journal = Some(true);
-        }
-        Ok(Some(out))
-    }
-
-    /// True when the client wants no acknowledgement at all: `w: 0` without `j: true`.
-    pub fn is_unacknowledged(&self) -> bool {
-        self.w == Acknowledgement::Nodes(0) && self.journal != Some(true)
-    }
-
-    /// What the write has to have reached before the reply leaves; `None` if it waits for nothing. (`w: "majority"` with
-    /// `j: false` does not wait for disks, so on a node that is alone for nothing.)
-    pub fn guarantee(&self) -> Option<Guarantee> {
-        match (self.journal, &self.w) {
-            (Some(true) | None, Acknowledgement::Majority) => Some(Guarantee::Committed),
-            (Some(true), _) => Some(Guarantee::Durable),
-            _ => None,
+            "j" => out.journal = optional_bool(value, at)?,
+            "fsync" => fsync = optional_bool(value, at)? == Some(true),
+            "wtimeout" => out.timeout = wtimeout(value)?,
+            "provenance" => provenance(value, at)?,
+            "getLastError" | "wElectionId" | "wOpTime" => {}
+            other => return Err(unknown_field("writeConcern", other)),
         }
     }
+    if fsync && out.journal == Some(true) {
+        bail!(FailedToParse, "fsync and j options cannot be used together");
+    }
+    if fsync {
+        out.journal = Some(true);
+    }
+    Ok(Some(out))
 }
 
-impl Acknowledgement {
-    fn parse(value: ValueRef<'_>) -> Result<Self> {
-        match value {
-            ValueRef::String("majority") => Ok(Self::Majority),
-            ValueRef::String(name) => Ok(Self::Mode(name.into())),
-            ValueRef::Double(v) if v.is_nan() => bail!(FailedToParse, "w cannot be NaN"),
-            ValueRef::Decimal128(v) if v.is_nan() => bail!(FailedToParse, "w cannot be NaN"),
-            ValueRef::Document(tags) => {
-                if tags.is_empty() {
-                    bail!(FailedToParse, "tagged write concern requires tags");
-                }
-                for (name, value) in tags.iter() {
-                    if !value.is_number() {
-                        bail!(
-                            FailedToParse,
-                            "tags must be a single level document with only number values; found: {} at {name}",
-                            value.bson_type().alias()
-                        );
-                    }
-                }
-                Ok(Self::Tags)
+fn acknowledgement(value: ValueRef<'_>) -> Result<Acknowledgement> {
+    match value {
+        ValueRef::String("majority") => Ok(Acknowledgement::Majority),
+        ValueRef::String(name) => Ok(Acknowledgement::Mode(name.into())),
+        ValueRef::Double(v) if v.is_nan() => bail!(FailedToParse, "w cannot be NaN"),
+        ValueRef::Decimal128(v) if v.is_nan() => bail!(FailedToParse, "w cannot be NaN"),
+        ValueRef::Document(tags) => {
+            if tags.is_empty() {
+                bail!(FailedToParse, "tagged write concern requires tags");
             }
-            other => match safe_i64(other) {
-                Some(n) if (0..=50).contains(&n) => Ok(Self::Nodes(n as u32)),
-                Some(_) => bail!(
-                    FailedToParse,
-                    "w has to be a non-negative number and not greater than 50"
-                ),
-                None => bail!(
-                    FailedToParse,
-                    "w has to be a number, string, or object; found: {}",
-                    other.bson_type().alias()
-                ),
-            },
+            for (name, value) in tags.iter() {
+                if !value.is_number() {
+                    bail!(
+                        FailedToParse,
+                        "tags must be a single level document with only number values; found: {} at {name}",
+                        value.bson_type().alias()
+                    );
+                }
+            }
+            Ok(Acknowledgement::Tags)
         }
+        other => match safe_i64(other) {
+            Some(n) if (0..=50).contains(&n) => Ok(Acknowledgement::Nodes(n as u32)),
+            Some(_) => bail!(
+                FailedToParse,
+                "w has to be a non-negative number and not greater than 50"
+            ),
+            None => bail!(
+                FailedToParse,
+                "w has to be a number, string, or object; found: {}",
+                other.bson_type().alias()
+            ),
+        },
     }
 }
 
@@ -160,9 +101,10 @@ fn wtimeout(value: ValueRef<'_>) -> Result<Option<Duration>> {
 mod tests {
     use super::*;
     use nestor_model::{Document, Value, doc};
+    use nestor_storage::Guarantee;
 
-    fn parse(doc: Document) -> Result<Option<WriteConcern>> {
-        WriteConcern::parse(
+    fn parsed(doc: Document) -> Result<Option<WriteConcern>> {
+        parse(
             doc.as_ref().into(),
             At {
                 path: "insert",
@@ -173,7 +115,7 @@ mod tests {
 
     #[test]
     fn who_waits_for_the_journal() {
-        let waits = |doc| parse(doc).expect("good concern").unwrap_or_default().guarantee();
+        let waits = |doc| parsed(doc).expect("good concern").unwrap_or_default().guarantee();
         assert_eq!(waits(doc! {}), Some(Guarantee::Committed));
         assert_eq!(waits(doc! { "w": 1 }), None);
         assert_eq!(waits(doc! { "w": 1, "j": true }), Some(Guarantee::Durable));
@@ -184,7 +126,7 @@ mod tests {
 
     #[test]
     fn refusals() {
-        let code = |doc| parse(doc).expect_err("bad concern").code().number();
+        let code = |doc| parsed(doc).expect_err("bad concern").code().number();
         assert_eq!(code(doc! { "w": 51 }), 9);
         assert_eq!(code(doc! { "w": f64::NAN }), 9);
         assert_eq!(code(doc! { "w": true }), 9);

@@ -1,21 +1,49 @@
 //! The statement service: what a command, and later an SQL statement, does once its words are understood.
 //!
-//! Reading order: [`session_id`] and [`cursors`] (what clients hold on to), [`snapshots`], [`parameters`], [`index_builds`],
-//! [`observe`] (what is counted and logged), then the small ones.
+//! Reading order: [`terms`] and [`concern`] (what a statement is run on), [`sessions`] and [`cursors`] (what clients hold
+//! on to), [`node`] and [`gates`] (the process), [`database`] (what all statements share), [`statement`] (one of them),
+//! [`read`], then [`observe`] and [`profiler`] (what is counted, logged and recorded), and the small ones.
 //!
 //! It has never heard of commands: it knows no command's name, reads no arguments and writes no replies. It looks down
 //! only, on `exec` and what is below.
 
+mod bootstrap;
 pub mod clock;
+pub mod concern;
+pub mod connections;
 pub mod cursors;
+pub mod database;
+pub mod fail_points;
+pub mod failures;
+pub mod gates;
+pub mod index_build;
 pub mod index_builds;
+pub mod index_filters;
+pub mod machine;
 pub mod names;
+pub mod node;
 pub mod observe;
+pub mod operation;
+pub mod options;
 pub mod parameters;
+pub mod profiler;
+pub mod query_settings;
+pub mod read;
 pub mod rights;
 pub mod session_id;
+pub mod sessions;
+pub mod shape;
 pub mod snapshots;
+pub mod statement;
+pub mod terms;
+pub mod ttl;
+pub mod turns;
 pub mod uuid;
+pub mod write;
+
+pub use database::Database;
+pub use options::DatabaseOptions;
+pub use statement::Statement;
 
 use std::sync::{Mutex, MutexGuard};
 

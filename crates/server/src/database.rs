@@ -1,6 +1,8 @@
 //! The database as a library: commands in, replies out, no sockets.
 
-use nestor_command::{Connection, Outcome, ProcessOptions, Request, Service, ServiceOptions};
+use nestor_command::{Connection, Outcome, Request, Service};
+use nestor_database::DatabaseOptions;
+use nestor_database::node::ProcessOptions;
 use nestor_model::{DocRef, Document, Error, ErrorCode, RawDocBuf, ValueRef};
 use nestor_storage::{Engine, EngineOptions, StorageError};
 use std::path::Path;
@@ -136,15 +138,15 @@ impl Database {
     }
 
     fn over(engine: Engine, path: Option<&Path>) -> Self {
-        let options = ServiceOptions {
+        let options = DatabaseOptions {
             replica_set: Some("rs0".into()),
             host: "localhost:0".into(),
             process: ProcessOptions::default(),
-            ..ServiceOptions::default()
+            ..DatabaseOptions::default()
         };
         let mut service = Service::new(options, engine);
         if let Some(path) = path {
-            service.spill_dir = path.join("tmp");
+            service.database.spill_dir = path.join("tmp");
         }
         let inner = Arc::new(Inner {
             service,

@@ -4,10 +4,12 @@ use crate::limits;
 use crate::listener::{self, Listener};
 use crate::sink;
 use crate::watcher::{self, EndOfWatch, Watcher};
-use nestor_command::log::Log;
-use nestor_command::parameters::Param;
-pub use nestor_command::profiler::AtStart;
-use nestor_command::{ProcessOptions, Service, ServiceOptions};
+use nestor_command::Service;
+use nestor_database::DatabaseOptions;
+use nestor_database::node::ProcessOptions;
+use nestor_database::observe::log::Log;
+use nestor_database::parameters::Param;
+pub use nestor_database::profiler::AtStart;
 use nestor_model::{Document, doc};
 use nestor_storage::engine::Subscription;
 use nestor_storage::{Engine, EngineOptions, StorageError};
@@ -306,7 +308,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
     );
     let host = format!("127.0.0.1:{port}");
     let engine = open_engine(&options)?;
-    let service_options = ServiceOptions {
+    let service_options = DatabaseOptions {
         replica_set: options.replica_set.as_deref().map(Into::into),
         host: host.as_str().into(),
         process: ProcessOptions {
@@ -321,7 +323,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
     let mut service = Service::new(service_options, engine.clone());
     if let Some(dir) = &options.dbpath {
         // Beside the data there is room for what does not fit into memory; /tmp is often memory itself.
-        service.spill_dir = dir.join("tmp");
+        service.database.spill_dir = dir.join("tmp");
     }
     let service = Arc::new(service);
     set_parameters(&service, &options)?;
@@ -469,7 +471,7 @@ fn refusal(error: &StorageError) -> String {
 /// 256 MiB, as the manual says of `--wiredTigerCacheSizeGB`. Filled as pages are read and written, so a server with little data stays small.
 fn default_cache_bytes() -> usize {
     const GIB: u64 = 1 << 30;
-    let mib = nestor_command::commands::diagnostic::host_info::usable_memory_mib();
+    let mib = nestor_database::machine::usable_memory_mib();
     let total = u64::try_from(mib).unwrap_or(0) << 20;
     let half = total.saturating_sub(GIB) / 2;
     usize::try_from(half.max(GIB / 4)).unwrap_or(usize::MAX)
@@ -477,7 +479,7 @@ fn default_cache_bytes() -> usize {
 
 /// The wall clock in seconds, for optimes.
 pub(crate) fn wall_secs() -> u32 {
-    nestor_command::clock::now_ms()
+    nestor_database::clock::now_ms()
         .div_euclid(1000)
         .clamp(0, i64::from(u32::MAX)) as u32
 }

@@ -1,7 +1,7 @@
 //! Where log lines go: a file, a pipe, or a person at a terminal.
 
 use crate::serve::LogRotate;
-use nestor_command::log::{Entry, Rotate, Severity, Sink};
+use nestor_database::observe::log::{Entry, Rotate, Severity, Sink};
 use nestor_model::extjson::{self, Form};
 use nestor_model::{ValueRef, date};
 use std::fs::{File, OpenOptions};
@@ -134,7 +134,7 @@ fn text_line(entry: &Entry<'_>, now_ms: i64) -> String {
 }
 
 fn now_ms() -> i64 {
-    nestor_command::clock::now_ms()
+    nestor_database::clock::now_ms()
 }
 
 #[cfg(test)]

@@ -27,8 +27,9 @@
 //! `NESTOR_BLESS=1` in the environment the answers are written into the file instead of compared.
 
 use crate::shell;
-use nestor_command::operation::access::{Privilege, Resource};
-use nestor_command::{Connection, Request, Service, ServiceOptions};
+use nestor_command::{Connection, Request, Service};
+use nestor_database::DatabaseOptions;
+use nestor_database::rights::{Privilege, Resource};
 use nestor_model::{Array, Binary, DocRef, Document, ErrorCode, Namespace, RawDoc, Value, ValueRef, doc};
 use nestor_storage::{Engine, EngineOptions};
 use std::collections::BTreeMap;
@@ -159,7 +160,7 @@ struct Session {
 impl Database {
     fn new() -> Self {
         let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
-        let service = Service::new(ServiceOptions::default(), engine);
+        let service = Service::new(DatabaseOptions::default(), engine);
         let connection = Connection::new(&service, "golden");
         Self {
             service,

@@ -3,7 +3,8 @@
 //! Some indexes are there before the documents, some are built over them; documents are replaced and deleted in
 //! between. The same under collations, for indexes that have that of the query, another one or none.
 
-use nestor_command::{Connection, Request, Service, ServiceOptions};
+use nestor_command::{Connection, Request, Service};
+use nestor_database::DatabaseOptions;
 use nestor_exec::{Batch, Interrupt, Step, find};
 use nestor_model::{Array, Decimal128, DocRef, Document, RawDoc, Timestamp, Value, ValueRef, doc};
 use nestor_planner::FindQuery;
@@ -23,7 +24,7 @@ struct Database {
 impl Database {
     fn new() -> Self {
         let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
-        let service = Service::new(ServiceOptions::default(), engine);
+        let service = Service::new(DatabaseOptions::default(), engine);
         let connection = Connection::new(&service, "test");
         Self { service, connection }
     }

@@ -2,7 +2,8 @@
 //! asked: by a probe of an index, a hash table, a plan for each document. Values are of all kinds: missing, null, undefined, arrays
 //! on both sides, regular expressions, documents. Source: manual, "$lookup (aggregation)".
 
-use nestor_command::{Connection, Request, Service, ServiceOptions};
+use nestor_command::{Connection, Request, Service};
+use nestor_database::DatabaseOptions;
 use nestor_model::{Array, Document, RawDoc, Value, ValueRef, doc};
 use nestor_storage::{Engine, EngineOptions};
 use nestor_testkit::random::Random;
@@ -17,7 +18,7 @@ struct Database {
 impl Database {
     fn new() -> Self {
         let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
-        let service = Service::new(ServiceOptions::default(), engine);
+        let service = Service::new(DatabaseOptions::default(), engine);
         let connection = Connection::new(&service, "lookup");
         Self { service, connection }
     }

@@ -1,7 +1,8 @@
 //! Laws of the algebra of nested relations, checked on collections of random documents: they hold whatever is in
 //! them. The documents of an answer are compared as printed, so that types and the order of fields count.
 
-use nestor_command::{Connection, Request, Service, ServiceOptions};
+use nestor_command::{Connection, Request, Service};
+use nestor_database::DatabaseOptions;
 use nestor_model::{Array, Document, RawDoc, Value, ValueRef, doc};
 use nestor_storage::{Engine, EngineOptions};
 use nestor_testkit::random::Random;
@@ -15,7 +16,7 @@ struct Database {
 impl Database {
     fn new() -> Self {
         let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
-        let service = Service::new(ServiceOptions::default(), engine);
+        let service = Service::new(DatabaseOptions::default(), engine);
         let connection = Connection::new(&service, "laws");
         Self { service, connection }
     }

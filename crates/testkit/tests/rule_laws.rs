@@ -1,7 +1,8 @@
 //! Each rule of the planner alone: random pipelines over random documents answer the same with the rule as without any, and
 //! as with all of them. The laws are in the files of the rules (`crates/planner/src/rules`).
 
-use nestor_command::{Connection, Request, Service, ServiceOptions};
+use nestor_command::{Connection, Request, Service};
+use nestor_database::DatabaseOptions;
 use nestor_exec::pipeline::{NoServerState, PipelineSource, plan_stages};
 use nestor_exec::{Batch, Interrupt, Step};
 use nestor_model::{Array, ArrayRef, Namespace, RawDoc, Timestamp, Value, ValueRef, doc};
@@ -80,7 +81,7 @@ struct Database {
 impl Database {
     fn new(random: &mut Random) -> Self {
         let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
-        let service = Service::new(ServiceOptions::default(), engine);
+        let service = Service::new(DatabaseOptions::default(), engine);
         let connection = Connection::new(&service, "rules");
         let mut database = Self { service, connection };
         for (collection, count) in [("c", 25), ("d", 8)] {

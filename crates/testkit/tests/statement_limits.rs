@@ -4,7 +4,8 @@
 //! What is bounded is work, not time: debug builds count each expression evaluated and each array element visited
 //! (`statement::effort`), where the code that has to count its work for the interrupt cannot forget it.
 
-use nestor_command::{Connection, Request, Service, ServiceOptions};
+use nestor_command::{Connection, Request, Service};
+use nestor_database::DatabaseOptions;
 use nestor_model::interrupt::Interrupt;
 use nestor_model::statement::{self, UNITS, effort};
 use nestor_model::{Array, Document, Error, RawDoc, Result, Value, ValueRef, doc};
@@ -171,7 +172,7 @@ struct Server {
 impl Server {
     fn new() -> Self {
         let service = Service::new(
-            ServiceOptions::default(),
+            DatabaseOptions::default(),
             Engine::ephemeral(EngineOptions::at_time(1_700_000_000)),
         );
         let connection = Connection::new(&service, "limits");

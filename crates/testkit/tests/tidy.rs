@@ -123,12 +123,6 @@ fn nothing_is_left_undone_or_ignored() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// Crates whose files form one circle as yet, and why. The list may only become shorter; ARCHITECTURE.md names them.
-const KNOTTED: &[(&str, &str)] = &[(
-    "command",
-    "`Context` is the command's and the statement's at once, so that what statements share stands beside the commands",
-)];
-
 #[test]
 fn files_form_no_circles_beyond_their_folder() {
     let mut found = Vec::new();
@@ -140,12 +134,7 @@ fn files_form_no_circles_beyond_their_folder() {
             .into_iter()
             .filter(|circle| imports.folder_of(circle).is_empty())
             .collect();
-        let is_knotted = KNOTTED.iter().any(|(knotted, _)| *knotted == name);
-        if is_knotted && circles.is_empty() {
-            found.push(format!("{name} is knotted no more: take it off the list"));
-        } else if !is_knotted {
-            found.extend(circles.iter().map(|circle| format!("{name}: {circle:?}")));
-        }
+        found.extend(circles.iter().map(|circle| format!("{name}: {circle:?}")));
     }
     assert!(
         found.is_empty(),

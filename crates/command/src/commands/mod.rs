@@ -6,7 +6,6 @@ pub mod diagnostic;
 pub mod indexes;
 pub mod ping;
 pub mod plans;
-pub mod prepare;
 pub mod query;
 pub mod replication;
 pub mod security;
@@ -15,7 +14,7 @@ pub mod stats;
 pub mod transactions;
 pub mod write;
 
-use crate::dispatch::CommandSpec;
+use crate::spec::CommandSpec;
 
 /// What has to do with no data.
 const BASIC: &[&CommandSpec] = &[&ping::SPEC];

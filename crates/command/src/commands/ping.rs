@@ -1,7 +1,7 @@
 //! `ping`: answers.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("ping", "Answers ok when the server is there.")

@@ -2,6 +2,7 @@
 //!
 //! These watch. Nothing that runs a statement asks them.
 
+pub mod api_use;
 pub mod counters;
 pub mod figures;
 pub mod latency;

@@ -5,8 +5,8 @@
 //! once; from then on checkpoints do it as they come.
 
 use crate::args::{Arg, At, StrictBool, wrong_type};
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 use nestor_model::{Result, ValueRef, bail};
 use std::sync::atomic::Ordering;
 

@@ -3,14 +3,10 @@
 
 use crate::args::wrong_type;
 use crate::context::Context;
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 use nestor_model::value::DocRef;
 use nestor_model::{Document, RawDoc, RawWriter, Result, Timestamp, ValueRef, bail, doc};
-use std::collections::BTreeMap;
-
-/// Values that were set, with the time of setting.
-pub type ClusterParameters = BTreeMap<&'static str, (Document, Timestamp)>;
 
 struct Parameter {
     name: &'static str,
@@ -175,7 +171,7 @@ fn check_change_stream_options(doc: DocRef<'_>) -> Result<()> {
     match images.get("expireAfterSeconds") {
         Some(ValueRef::String("off")) => Ok(()),
         Some(ValueRef::String(_)) => bail!(BadValue, "Non-numeric value of 'expireAfterSeconds' should be 'off'"),
-        Some(value) if value.is_number() => match crate::args::safe_i64(value) {
+        Some(value) if value.is_number() => match nestor_model::number::safe_i64(value) {
             Some(seconds) if seconds > 0 => Ok(()),
             _ => bail!(BadValue, "Numeric value of 'expireAfterSeconds' should be positive"),
         },

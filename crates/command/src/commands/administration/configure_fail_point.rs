@@ -1,9 +1,9 @@
 //! `configureFailPoint`: asks for faults; only where `enableTestCommands` is on, elsewhere it does not exist.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
-use crate::fail_points;
-use crate::parameters::Param;
+use crate::spec::CommandSpec;
+use nestor_database::fail_points;
+use nestor_database::parameters::Param;
 use nestor_model::{Document, RawDoc, ValueRef, bail};
 
 /// The command.
@@ -13,8 +13,8 @@ pub const SPEC: CommandSpec = Facts::no_collection(
 )
 .flags(Flags::ADMIN)
 .runs(|context, reply| {
-    let node = &context.service.node;
-    if !node.parameters.is_on(Param::EnableTestCommands) {
+    let service = context.service;
+    if !service.node.parameters.is_on(Param::EnableTestCommands) {
         bail!(CommandNotFound, "no such command: 'configureFailPoint'");
     }
     let args = ConfigureFailPoint::parse(context.body, context.sequences)?;
@@ -24,8 +24,9 @@ pub const SPEC: CommandSpec = Facts::no_collection(
     let mode = fail_points::parse_mode(args.mode)?;
     let data = args.data.map_or(Document::new(), |data| Document::from(data.to_buf()));
     fail_points::check_data(data.as_ref())?;
-    let count = node.gates.fail_points.configure(name, mode, data);
-    node.gates.fail_points_changed();
+    let gates = &service.node.gates;
+    let count = gates.fail_points.configure(name, mode, data);
+    gates.fail_points_changed();
     reply.append("count", count);
     Ok(())
 });

@@ -1,8 +1,8 @@
 //! `dropConnections`: closes connections to other nodes. A single node has none.
 
 use crate::args::{Arg, At, wrong_type};
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 use nestor_model::{Result, ValueRef};
 
 /// The command.

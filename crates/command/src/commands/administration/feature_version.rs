@@ -1,8 +1,8 @@
 //! `setFeatureCompatibilityVersion`: kept and answered; no feature of this server depends on it.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
-use crate::parameters::FEATURE_VERSIONS;
+use crate::spec::CommandSpec;
+use nestor_database::parameters::FEATURE_VERSIONS;
 use nestor_model::bail;
 
 /// The command.

@@ -2,9 +2,9 @@
 //! for copies of the data directory.
 
 use crate::args::{Arg, At, wrong_type};
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
 use crate::service::Service;
+use crate::spec::CommandSpec;
 use nestor_model::{Result, ValueRef, bail};
 use std::time::{Duration, Instant};
 
@@ -87,8 +87,9 @@ impl<'a> Arg<'a> for Int {
 
 #[cfg(test)]
 mod tests {
-    use crate::service::{Service, ServiceOptions};
+    use crate::service::Service;
     use crate::tests::Client;
+    use nestor_database::DatabaseOptions;
     use nestor_model::{Document, Value, doc};
     use nestor_storage::{Engine, EngineOptions};
     use std::collections::BTreeMap;
@@ -97,7 +98,7 @@ mod tests {
 
     fn open(dir: &Path) -> Service {
         let engine = Engine::open(dir, EngineOptions::at_time(1_700_000_000)).expect("the store opens");
-        Service::new(ServiceOptions::default(), engine)
+        Service::new(DatabaseOptions::default(), engine)
     }
 
     fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {

@@ -1,10 +1,11 @@
 //! `getParameter`: values of server parameters, some or all, with or without when they may be set.
 
 use crate::context::Context;
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
-use crate::generic::is_generic;
-use crate::parameters::{self, Param};
+use crate::generic_names::is_generic;
+use crate::spec::CommandSpec;
+use nestor_database::parameters;
+use nestor_database::parameters::Param;
 use nestor_model::value::DocRef;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 

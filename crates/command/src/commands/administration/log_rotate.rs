@@ -1,7 +1,7 @@
 //! `logRotate`: moves the log file aside and begins a new one.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 use nestor_model::{ValueRef, bail};
 
 /// The command.

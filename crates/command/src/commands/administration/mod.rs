@@ -16,7 +16,7 @@ pub mod shutdown;
 pub mod test_version;
 pub mod write_block;
 
-use crate::dispatch::CommandSpec;
+use crate::spec::CommandSpec;
 
 /// The commands of this family.
 pub(crate) const SPECS: &[&CommandSpec] = &[

@@ -1,9 +1,9 @@
 //! `profile`: what of a database's operations is recorded in `system.profile`, and what the log calls slow.
 
 use crate::context::Context;
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
-use crate::profiler::{ProfileFilter, Settings, store};
+use crate::spec::CommandSpec;
+use nestor_database::profiler::{ProfileFilter, Settings, store};
 use nestor_model::{Document, RawWriter, Result, ValueRef, bail, doc};
 use std::sync::Arc;
 

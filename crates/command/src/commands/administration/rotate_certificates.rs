@@ -1,7 +1,7 @@
 //! `rotateCertificates`: reads certificates anew. Without TLS there are none.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection(

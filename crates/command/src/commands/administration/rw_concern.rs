@@ -6,17 +6,17 @@
 
 use crate::args::StrictBool;
 use crate::context::Context;
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
-use crate::generic::Generic;
-use crate::read_concern::ReadConcern;
-use crate::write::Progress;
-use crate::write::replace::{read_by_id, replace_by_id};
-use crate::write_concern::WriteConcern;
-use nestor_model::{DocRef, Document, Namespace, RawDoc, RawWriter, Result, Timestamp, Value, ValueRef, bail, doc};
+use crate::read_concern;
+use crate::spec::CommandSpec;
+use crate::write_concern;
+use nestor_database::concern::defaults::{DefaultConcerns, Defaults};
+use nestor_database::concern::write::WriteConcern;
+use nestor_database::statement::Terms;
+use nestor_database::write::Progress;
+use nestor_database::write::replace::{read_by_id, replace_by_id};
+use nestor_model::{DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_storage::Engine;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `_id` of the document.
 const ID: &str = "ReadWriteConcernDefaults";
@@ -25,70 +25,37 @@ fn namespace() -> Namespace {
     Namespace::new("config", "settings")
 }
 
-/// The defaults, for commands to take.
-#[derive(Debug, Default)]
-pub struct Defaults {
-    /// A write concern was set: without one commands look no further.
-    any: AtomicBool,
-    held: Mutex<DefaultConcerns>,
-    /// Held while they are changed and stored.
-    changing: Mutex<()>,
+/// Reads what was stored.
+pub fn load(engine: &Engine, defaults: &Defaults) -> Result<()> {
+    let Some(stored) = read_by_id(engine, &namespace(), ID)? else {
+        return Ok(());
+    };
+    let part = |name: &str| {
+        stored
+            .get(name)
+            .and_then(ValueRef::as_document)
+            .map(DocRef::to_document)
+    };
+    let updated = match (stored.get("updateOpTime"), stored.get("updateWallClockTime")) {
+        (Some(ValueRef::Timestamp(time)), Some(ValueRef::DateTime(wall))) => Some((time, wall)),
+        _ => None,
+    };
+    let write = part("defaultWriteConcern");
+    defaults.set(DefaultConcerns {
+        read: part("defaultReadConcern"),
+        // What cannot be understood is shown and not applied.
+        write_concern: write.as_ref().and_then(|doc| parse(doc.as_ref()).ok().flatten()),
+        write,
+        updated,
+    });
+    Ok(())
 }
 
-impl Defaults {
-    /// Reads what was stored.
-    pub fn load(&self, engine: &Engine) -> Result<()> {
-        let Some(stored) = read_by_id(engine, &namespace(), ID)? else {
-            return Ok(());
-        };
-        let part = |name: &str| {
-            stored
-                .get(name)
-                .and_then(ValueRef::as_document)
-                .map(DocRef::to_document)
-        };
-        let updated = match (stored.get("updateOpTime"), stored.get("updateWallClockTime")) {
-            (Some(ValueRef::Timestamp(time)), Some(ValueRef::DateTime(wall))) => Some((time, wall)),
-            _ => None,
-        };
-        self.set(DefaultConcerns {
-            read: part("defaultReadConcern"),
-            write: part("defaultWriteConcern"),
-            updated,
-        });
-        Ok(())
-    }
-
-    fn get(&self) -> DefaultConcerns {
-        crate::lock(&self.held).clone()
-    }
-
-    fn set(&self, concerns: DefaultConcerns) {
-        let mut held = crate::lock(&self.held);
-        self.any.store(concerns.write.is_some(), Ordering::Release);
-        *held = concerns;
-    }
-
-    /// Gives a command the default write concern where it has none of its own, or its `w` where it leaves that out.
-    pub fn apply(&self, generic: &mut Generic<'_>, flags: Flags) {
-        // The statements of a transaction have none; its commit has.
-        let takes_one = flags.has(Flags::WRITE_CONCERN) && (!generic.in_transaction || flags.has(Flags::ENDS_TXN));
-        if !takes_one || !self.any.load(Ordering::Acquire) {
-            return;
-        }
-        let default = {
-            let held = crate::lock(&self.held);
-            held.write.as_ref().and_then(|doc| parse(doc.as_ref()).ok().flatten())
-        };
-        let Some(default) = default else { return };
-        match &mut generic.write_concern {
-            None => {
-                generic.write_concern = Some(default);
-                generic.is_default_concern = true;
-            }
-            Some(own) if !own.has_w => own.w = default.w,
-            Some(_) => {}
-        }
+/// Gives a command the default write concern, if it takes one. The statements of a transaction have none; its commit has.
+pub fn apply(defaults: &Defaults, terms: &mut Terms<'_>, flags: Flags) {
+    let takes_one = flags.has(Flags::WRITE_CONCERN) && (!terms.in_transaction || flags.has(Flags::ENDS_TXN));
+    if takes_one {
+        terms.is_default_concern = defaults.apply(&mut terms.write_concern);
     }
 }
 
@@ -97,18 +64,7 @@ fn parse(concern: DocRef<'_>) -> Result<Option<WriteConcern>> {
         path: "setDefaultRWConcern",
         field: "defaultWriteConcern",
     };
-    WriteConcern::parse(ValueRef::Document(concern), at)
-}
-
-/// What was set, and when.
-#[derive(Clone, Debug, Default)]
-pub struct DefaultConcerns {
-    /// `defaultReadConcern` as set.
-    pub read: Option<Document>,
-    /// `defaultWriteConcern` as set, with what it left out.
-    pub write: Option<Document>,
-    /// When: cluster time and wall clock.
-    pub updated: Option<(Timestamp, i64)>,
+    write_concern::parse(ValueRef::Document(concern), at)
 }
 
 /// `getDefaultRWConcern`.
@@ -144,8 +100,8 @@ pub const SET: CommandSpec = Facts::no_collection("setDefaultRWConcern", "Sets t
         }
         let read = args.read.map(check_read).transpose()?;
         let write_concern = args.write.map(check_write).transpose()?;
-        let now = (context.service.last_time(), crate::clock::now_ms());
-        let _changing = crate::lock(&context.service.node.concerns.changing);
+        let now = (context.service.last_time(), nestor_database::clock::now_ms());
+        let _changing = context.service.node.concerns.change();
         let mut concerns = context.service.node.concerns.get();
         if let Some(read) = read {
             concerns.read = (!read.is_empty()).then_some(read);
@@ -157,6 +113,7 @@ pub const SET: CommandSpec = Facts::no_collection("setDefaultRWConcern", "Sets t
                     "The global default write concern cannot be unset once it is set."
                 );
             }
+            concerns.write_concern = if write.is_empty() { None } else { parse(write.as_ref())? };
             concerns.write = (!write.is_empty()).then_some(write);
         }
         concerns.updated = Some(now);
@@ -168,9 +125,9 @@ pub const SET: CommandSpec = Facts::no_collection("setDefaultRWConcern", "Sets t
         stored.push("updateWallClockTime", Value::DateTime(now.1));
         replace_by_id(context, &namespace(), &stored, &mut progress)?;
         context.service.node.concerns.set(concerns);
-        if context.generic.is_default_concern {
+        if context.terms.is_default_concern {
             // The old default is not what its change waits for.
-            context.generic.write_concern = None;
+            context.terms.write_concern = None;
         }
         write(context, reply);
         context.finish_concern(progress.last, reply, false)
@@ -194,7 +151,7 @@ fn check_read(doc: RawDoc<'_>) -> Result<Document> {
         path: "setDefaultRWConcern",
         field: "defaultReadConcern",
     };
-    ReadConcern::parse(ValueRef::Document(doc.as_doc()), at)?;
+    read_concern::parse(ValueRef::Document(doc.as_doc()), at)?;
     for (name, value) in doc.iter() {
         match (name, value) {
             ("level", ValueRef::String("local" | "available" | "majority")) => {}
@@ -217,17 +174,20 @@ fn check_write(doc: RawDoc<'_>) -> Result<Document> {
     let Some(w) = doc.get("w") else {
         bail!(BadValue, "w must be present in the default write concern");
     };
-    if crate::args::safe_i64(w) == Some(0) {
+    if nestor_model::number::safe_i64(w) == Some(0) {
         bail!(BadValue, "{{w: 0}} is not suitable for the default write concern");
     }
-    let mut out = doc! { "w": match crate::args::safe_i64(w) {
+    let mut out = doc! { "w": match nestor_model::number::safe_i64(w) {
         Some(nodes) => Value::Int32(nodes.clamp(0, i32::MAX.into()) as i32),
         None => w.to_value(),
     } };
     if let Some(journal) = doc.get("j") {
         out.push("j", journal.truthy());
     }
-    let timeout = doc.get("wtimeout").and_then(crate::args::safe_i64).unwrap_or(0);
+    let timeout = doc
+        .get("wtimeout")
+        .and_then(nestor_model::number::safe_i64)
+        .unwrap_or(0);
     out.push("wtimeout", timeout.clamp(0, i32::MAX.into()) as i32);
     Ok(out)
 }
@@ -249,6 +209,10 @@ fn write(context: &Context<'_>, reply: &mut RawWriter) {
     reply.append("defaultReadConcernSource", source(concerns.read.is_some()));
     reply.append(
         "localUpdateWallClockTime",
-        ValueRef::DateTime(concerns.updated.map_or_else(crate::clock::now_ms, |(_, wall)| wall)),
+        ValueRef::DateTime(
+            concerns
+                .updated
+                .map_or_else(nestor_database::clock::now_ms, |(_, wall)| wall),
+        ),
     );
 }

@@ -1,9 +1,10 @@
 //! `setParameter`: changes server parameters while the server runs.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
-use crate::generic::is_generic;
-use crate::parameters::{self, Param};
+use crate::generic_names::is_generic;
+use crate::spec::CommandSpec;
+use nestor_database::parameters;
+use nestor_database::parameters::Param;
 use nestor_model::{Result, ValueRef, bail, doc};
 
 /// The command.

@@ -1,8 +1,8 @@
 //! `shutdown`: ends the server. Only from this machine, as nobody can log in yet.
 
 use crate::context::Context;
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 use nestor_model::bail;
 
 /// The command.

@@ -1,8 +1,8 @@
 //! `testVersion2`: a command outside API version 1, for tests of drivers; only where `enableTestCommands` is on.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
-use crate::parameters::Param;
+use crate::spec::CommandSpec;
+use nestor_database::parameters::Param;
 use nestor_model::bail;
 
 /// The command.

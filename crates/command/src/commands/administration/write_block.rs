@@ -1,8 +1,8 @@
 //! `setUserWriteBlockMode`: lets nobody write to users' databases.
 
 use crate::args::{Arg, At, StrictBool};
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 use nestor_model::{Result, ValueRef, bail};
 
 /// Reasons for a block.

@@ -1,13 +1,13 @@
 //! `collMod`: changes options of a collection, view or index.
 
 use super::{DDL_FLAGS, options};
-use crate::Context;
 use crate::args::{CollectionName, RawArray};
-use crate::commands::indexes::build;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::names;
-use crate::write::Progress;
+use crate::spec::CommandSpec;
+use nestor_database::index_build;
+use nestor_database::names;
+use nestor_database::write::Progress;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::{
     ArrayRef, CollectionOptions, DocRef, Document, Error, IndexSpec, Namespace, RawDoc, RawWriter, Result, Value,
@@ -115,11 +115,11 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 fn oplog_entry(ns: &Namespace, uuid: [u8; 16], body: RawDoc<'_>) -> nestor_model::RawDocBuf {
     let mut command = doc! { "collMod": ns.coll.clone() };
     for (name, value) in body.iter().skip(1) {
-        if !crate::generic::is_generic(name) {
+        if !crate::generic_names::is_generic(name) {
             command.push(name, value);
         }
     }
-    Origin::default().command(&ns.db, Some(uuid), &command, crate::clock::now_ms())
+    Origin::default().command(&ns.db, Some(uuid), &command, nestor_database::clock::now_ms())
 }
 
 /// Changes what listCollections shows.
@@ -163,7 +163,7 @@ fn view(collection: &Collection, args: &CollModArgs<'_>, new: &mut Document) -> 
         new.set("viewOn", view_on);
     }
     if let Some(pipeline) = args.pipeline {
-        crate::aggregate::check_view_pipeline(ArrayRef::Raw(pipeline.0))?;
+        nestor_database::operation::pipeline::check_view_pipeline(ArrayRef::Raw(pipeline.0))?;
         new.set("pipeline", Value::Array(ArrayRef::Raw(pipeline.0).to_array()));
     }
     Ok(())
@@ -244,7 +244,7 @@ fn others(collection: &Collection, args: &CollModArgs<'_>, new: &mut Document) -
         Some(ValueRef::String("off")) => {
             new.remove("expireAfterSeconds");
         }
-        Some(value) => match crate::args::safe_i64(value) {
+        Some(value) => match nestor_model::number::safe_i64(value) {
             Some(secs) if secs >= 0 => new.set("expireAfterSeconds", secs),
             Some(_) => bail!(InvalidOptions, "'expireAfterSeconds' must not be negative"),
             None if matches!(value, ValueRef::String(_)) => {
@@ -390,7 +390,9 @@ fn change_index(
             changed.push("hidden_old", index.hidden);
             changed.push("hidden_new", hidden);
             // What it was used for before is over.
-            collection.state.start_index_use(index.id, crate::clock::now_ms());
+            collection
+                .state
+                .start_index_use(index.id, nestor_database::clock::now_ms());
             if hidden {
                 spec.set("hidden", true);
             } else {
@@ -431,7 +433,7 @@ fn change_index(
             .with_extra(doc! { "violations": violations }));
         }
         ws.drop_index(collection.id, index.id)?;
-        return build::at_once(context, ws, ns, spec.to_raw()).map(drop);
+        return index_build::at_once(context, ws, ns, spec.to_raw()).map(drop);
     }
     if !changed.is_empty() {
         ws.set_index_spec(collection.id, index.id, spec.to_raw())?;

@@ -1,10 +1,10 @@
 //! `compact`: merges what is in the journal's memory into the base.
 
-use crate::Context;
 use crate::args::CollectionName;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::{names, write};
+use crate::spec::CommandSpec;
+use nestor_database::{names, write};
 use nestor_model::{RawWriter, Result, bail};
 
 /// The command.

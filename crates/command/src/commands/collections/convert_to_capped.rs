@@ -1,12 +1,13 @@
 //! `convertToCapped` and `cloneCollectionAsCapped`: a capped collection with the newest documents of another.
 
-use super::{DDL_FLAGS, create, options};
-use crate::Context;
+use super::{DDL_FLAGS, options};
 use crate::args::CollectionName;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::Facts;
-use crate::names;
-use crate::write::{self, Progress};
+use crate::spec::CommandSpec;
+use nestor_database::names;
+use nestor_database::write;
+use nestor_database::write::Progress;
 use nestor_exec::write::Writer;
 use nestor_model::{CollectionOptions, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc};
 use nestor_storage::{View, WriteSet};
@@ -75,7 +76,7 @@ fn clone_args(body: RawDoc<'_>) -> Result<CloneArgs<'_>> {
     Ok(CloneArgs {
         from: text("cloneCollectionAsCapped")?,
         to: text("toCollection")?,
-        size: body.get("size").and_then(crate::args::safe_i64).unwrap_or(0),
+        size: body.get("size").and_then(nestor_model::number::safe_i64).unwrap_or(0),
     })
 }
 
@@ -116,7 +117,7 @@ fn copy_capped(
     let target = ws.create_collection(to, uuid, options.clone())?;
     let logged = context.origin(&to.db);
     if logged.is_some() {
-        ws.oplog(create::oplog_entry(to, uuid, &options))?;
+        ws.oplog(nestor_database::write::create_entry(to, uuid, &options))?;
     }
     ws.require_collection(source.id);
     let (op, _) = context.operation(None)?;

@@ -1,13 +1,14 @@
 //! `create`: makes a collection or a view.
 
 use super::{DDL_FLAGS, options, view_graph};
-use crate::Context;
 use crate::args::{CollectionName, RawArray};
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::names;
-use crate::write::{self, Progress};
-use nestor_exec::write::oplog::Origin;
+use crate::spec::CommandSpec;
+use nestor_database::names;
+use nestor_database::write;
+use nestor_database::write::Progress;
+use nestor_database::write::create_entry;
 use nestor_model::value::ArrayRef;
 use nestor_model::{
     CollectionOptions, DocRef, Document, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc, values_equal,
@@ -122,7 +123,7 @@ fn make(
         }
         ws.create_collection(ns, uuid, options.clone())?;
         if context.origin(&ns.db).is_some() {
-            let entry = oplog_entry(ns, uuid, options);
+            let entry = create_entry(ns, uuid, options);
             ws.oplog(entry)?;
         }
         Ok(())
@@ -136,18 +137,6 @@ fn check_auto_index(ns: &Namespace, args: &CreateArgs<'_>) -> Result<()> {
         bail!(InvalidOptions, "the autoIndexId option cannot be false");
     }
     Ok(())
-}
-
-/// The oplog entry of a new collection.
-pub(crate) fn oplog_entry(ns: &Namespace, uuid: [u8; 16], options: &CollectionOptions) -> nestor_model::RawDocBuf {
-    let mut command = doc! { "create": ns.coll.clone() };
-    for (name, value) in options.listed().iter() {
-        command.push(name, value);
-    }
-    if options.view.is_none() {
-        command.push("idIndex", doc! { "v": 2, "key": doc! { "_id": 1 }, "name": "_id_" });
-    }
-    Origin::default().command(&ns.db, Some(uuid), &command, crate::clock::now_ms())
 }
 
 fn check_system(ns: &Namespace, args: &CreateArgs<'_>) -> Result<()> {
@@ -345,7 +334,7 @@ fn view_options(args: &CreateArgs<'_>, view_on: &str) -> Result<Document> {
     }
     let collation = default_collation(args)?;
     let pipeline = args.pipeline.map_or(ArrayRef::Items(&[]), |p| ArrayRef::Raw(p.0));
-    crate::aggregate::check_view_pipeline(pipeline)?;
+    nestor_database::operation::pipeline::check_view_pipeline(pipeline)?;
     let mut out = doc! { "viewOn": view_on, "pipeline": pipeline.to_array() };
     if let Some(collation) = collation {
         out.push("collation", collation.to_document());

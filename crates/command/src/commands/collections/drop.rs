@@ -1,13 +1,15 @@
 //! `drop`: removes a collection or view.
 
 use super::DDL_FLAGS;
-use crate::Context;
-use crate::args::{CollectionName, Uuid};
-use crate::dispatch::CommandSpec;
+use crate::args::CollectionName;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::names;
-use crate::profiler::store;
-use crate::write::{self, Progress};
+use crate::spec::CommandSpec;
+use nestor_database::names;
+use nestor_database::profiler::store;
+use nestor_database::uuid::Uuid;
+use nestor_database::write;
+use nestor_database::write::Progress;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::{Namespace, RawWriter, Result, bail, doc};
 use nestor_storage::{View, WriteSet};
@@ -78,7 +80,7 @@ pub(crate) fn drop_one(context: &Context<'_>, ws: &mut WriteSet, ns: &Namespace)
             Some(collection.uuid),
             &doc! { "drop": ns.coll.clone() },
             Some(&doc! { "numRecords": documents }),
-            crate::clock::now_ms(),
+            nestor_database::clock::now_ms(),
         );
         ws.oplog(entry)?;
     }

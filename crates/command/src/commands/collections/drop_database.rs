@@ -2,11 +2,11 @@
 
 use super::DDL_FLAGS;
 use super::drop::drop_one;
-use crate::Context;
 use crate::args::InRange;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::write::Progress;
+use crate::spec::CommandSpec;
+use nestor_database::write::Progress;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::{Namespace, RawWriter, Result, bail, doc};
 use nestor_storage::View;
@@ -45,7 +45,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         for collection in database.collections() {
             drop_one(context, ws, &Namespace::new(db, collection.ns.coll.clone()))?;
         }
-        let entry = Origin::default().command(db, None, &doc! { "dropDatabase": 1 }, crate::clock::now_ms());
+        let entry = Origin::default().command(db, None, &doc! { "dropDatabase": 1 }, nestor_database::clock::now_ms());
         ws.oplog(entry)?;
         Ok(true)
     })?;

@@ -1,12 +1,12 @@
 //! `listCollections`.
 
 use super::options::uuid_value;
-use crate::Context;
 use crate::args::{NonNegative, StrictBool};
 use crate::batch::{self, Opening};
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::read;
+use crate::spec::CommandSpec;
+use nestor_database::read;
 use nestor_exec::ops::Values;
 use nestor_model::{Document, Namespace, RawDoc, RawWriter, Result, ValueRef, doc};
 use nestor_storage::{Collection, View};

@@ -1,9 +1,9 @@
 //! `listDatabases`.
 
-use crate::Context;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::read;
+use crate::spec::CommandSpec;
+use nestor_database::read;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, doc};
 use nestor_storage::{Database, View};
 

@@ -13,8 +13,8 @@ pub mod rename;
 pub mod validate_db_metadata;
 mod view_graph;
 
-use crate::dispatch::CommandSpec;
 use crate::facts::Flags;
+use crate::spec::CommandSpec;
 
 /// The family.
 pub const SPECS: &[&CommandSpec] = &[

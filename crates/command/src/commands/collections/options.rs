@@ -1,7 +1,9 @@
 //! Options of collections and views: which there are, which go together, and how they are stored.
 
-use crate::args::{Arg, At, Uuid, safe_i64, unknown_field, wrong_type};
+use crate::args::{Arg, At, unknown_field, wrong_type};
+use nestor_database::uuid::Uuid;
 use nestor_model::collection_options::{ValidationAction, ValidationLevel};
+use nestor_model::number::safe_i64;
 use nestor_model::value::DocRef;
 use nestor_model::{Document, RawDoc, Result, Value, ValueRef, bail, doc};
 use nestor_query::collation::Collation;

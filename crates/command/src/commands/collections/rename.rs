@@ -1,11 +1,13 @@
 //! `renameCollection`.
 
 use super::DDL_FLAGS;
-use crate::Context;
-use crate::args::{StrictBool, Uuid};
-use crate::dispatch::CommandSpec;
+use crate::args::StrictBool;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::write::{self, Progress};
+use crate::spec::CommandSpec;
+use nestor_database::uuid::Uuid;
+use nestor_database::write;
+use nestor_database::write::Progress;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::{Namespace, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_storage::View;
@@ -68,7 +70,8 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             let mut command =
                 doc! { "renameCollection": from.to_string(), "to": to.to_string(), "stayTemp": args.stay_temp.0 };
             command.push("dropTarget", dropped);
-            let entry = Origin::default().command(&from.db, Some(source.uuid), &command, crate::clock::now_ms());
+            let entry =
+                Origin::default().command(&from.db, Some(source.uuid), &command, nestor_database::clock::now_ms());
             ws.oplog(entry)?;
         }
         Ok(())
@@ -81,6 +84,6 @@ fn parse(text: &str) -> Result<Namespace> {
     if ns.db.is_empty() || ns.coll.is_empty() || text.contains('\0') {
         bail!(InvalidNamespace, "Invalid namespace specified '{text}'");
     }
-    crate::names::check_database(&ns.db)?;
+    nestor_database::names::check_database(&ns.db)?;
     Ok(ns)
 }

@@ -1,9 +1,9 @@
 //! `validateDBMetadata`: whether what exists can be used under an API version.
 
-use crate::Context;
 use crate::args::StrictBool;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::Facts;
+use crate::spec::CommandSpec;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_storage::View;
 
@@ -75,7 +75,7 @@ fn check_name(db: &str) -> Result<()> {
     if db.is_empty() {
         bail!(28539, "Empty database name");
     }
-    if db.contains(['.', '\0']) || db.len() > crate::names::DATABASE_BYTES_MAX {
+    if db.contains(['.', '\0']) || db.len() > nestor_database::names::DATABASE_BYTES_MAX {
         bail!(InvalidNamespace, "Invalid database name: '{db}'");
     }
     if db.contains([' ', '/', '\\', '"']) {

@@ -1,6 +1,6 @@
 //! What a view may be on: not on itself through others, not on too many, and on no view of another collation.
 
-use crate::operation::views::bases;
+use nestor_database::operation::views::bases;
 use nestor_exec::pipeline::{VIEW_DEPTH_MAX, resolve};
 use nestor_model::{CollectionOptions, ErrorCode, Namespace, Result, bail};
 use nestor_query::collation::Collator;

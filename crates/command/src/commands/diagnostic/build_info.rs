@@ -1,8 +1,8 @@
 //! `buildInfo`: the version. Clients choose what they may ask for by it, so it is the version of
 //! MongoDB whose behaviour this is; Nestor's own stands beside it.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 use nestor_model::{RawWriter, ValueRef};
 
 /// Version of MongoDB that is spoken here.

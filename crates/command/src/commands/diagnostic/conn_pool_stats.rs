@@ -1,7 +1,7 @@
 //! `connPoolStats`: outgoing connections. A single node makes none, so there are none to count.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("connPoolStats", "Counts connections to other nodes.")

@@ -1,7 +1,7 @@
 //! `connectionStatus`: who is logged in on this connection. There are no users yet, so nobody is.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 use nestor_model::ValueRef;
 
 /// The command.

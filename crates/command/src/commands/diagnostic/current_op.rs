@@ -1,14 +1,15 @@
 //! `currentOp`: the operations that run now.
 
-use crate::connection::{Slot, Waits};
 use crate::context::Context;
-use crate::cursors::{CursorSummary, Cursors};
-use crate::dispatch::{self, CommandSpec};
-use crate::facts::{Facts, Flags};
-use crate::generic::{Lsid, is_generic};
-use crate::log::time_text;
-use crate::op_kind::OpKind;
-use crate::transaction_counts::TransactionFacts;
+use crate::facts::{Facts, Flags, Table};
+use crate::generic_names::is_generic;
+use crate::spec::CommandSpec;
+use nestor_database::connections::{Slot, Waits};
+use nestor_database::cursors::{CursorSummary, Cursors};
+use nestor_database::observe::log::time_text;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_database::observe::transaction_counts::TransactionFacts;
+use nestor_database::session_id::Lsid;
 use nestor_exec::summary::plan_summary;
 use nestor_model::{Document, RawDoc, RawWriter, Value, ValueRef, doc};
 use nestor_query::env::{OpContext, Scope};
@@ -23,11 +24,11 @@ pub const SPEC: CommandSpec = Facts::no_collection("currentOp", "Lists the opera
         let filter = filter(context.body);
         let mut scope = Scope::new();
         let filter = MatchExpr::parse(filter.as_ref(), &mut scope)?;
-        let op = OpContext::new(crate::clock::now_ms(), context.service.last_time(), 0);
+        let op = OpContext::new(nestor_database::clock::now_ms(), context.service.last_time(), 0);
         let mut found = Vec::new();
         let service = context.service;
         for slot in service.connections.all() {
-            let Some(doc) = describe(&context.conn.host, &slot, &service.cursors, show_idle) else {
+            let Some(doc) = describe(service.commands, context.conn.host, &slot, &service.cursors, show_idle) else {
                 continue;
             };
             if filter.matches(doc.as_ref(), &op)? {
@@ -67,7 +68,7 @@ fn write(context: &Context<'_>, reply: &mut RawWriter, found: &[Document]) {
 /// What is shown of a connection; `None` when it runs nothing and idle ones are not wanted.
 ///
 /// Nothing here takes locks that others could wait for, but for the one that `fsync` holds against all writes.
-pub fn describe(host: &str, slot: &Slot, cursors: &Cursors, show_idle: bool) -> Option<Document> {
+pub fn describe(commands: &Table, host: &str, slot: &Slot, cursors: &Cursors, show_idle: bool) -> Option<Document> {
     let operation = crate::lock(&slot.operation);
     let is_active = operation.opid != 0;
     if !is_active && !show_idle {
@@ -81,13 +82,13 @@ pub fn describe(host: &str, slot: &Slot, cursors: &Cursors, show_idle: bool) -> 
         "client": slot.peer.clone(),
     };
     if let Some(client) = crate::lock(&slot.client).as_ref() {
-        if let Some(name) = crate::commands::replication::client_metadata::app_name(client.as_ref()) {
+        if let Some(name) = nestor_database::connections::app_name(client.as_ref()) {
             doc.push("appName", name);
         }
         doc.push("clientMetadata", client.clone());
     }
     doc.push("active", is_active);
-    doc.push("currentOpTime", time_text(crate::clock::now_ms()));
+    doc.push("currentOpTime", time_text(nestor_database::clock::now_ms()));
     if !is_active {
         return Some(doc);
     }
@@ -105,7 +106,7 @@ pub fn describe(host: &str, slot: &Slot, cursors: &Cursors, show_idle: bool) -> 
         "microsecs_running",
         i64::try_from(running.as_micros()).unwrap_or(i64::MAX),
     );
-    let facts = dispatch::lookup(operation.command).map(|spec| &spec.facts);
+    let facts = commands.lookup(operation.command);
     let kind = facts.map(|facts| facts.op).unwrap_or_default();
     doc.push("op", kind.name());
     let db = command
@@ -170,7 +171,7 @@ pub fn describe_cursor(host: &str, cursor: &CursorSummary) -> Document {
 fn cursor_facts(cursor: &CursorSummary) -> Document {
     let at = |time: Instant| {
         let ago = i64::try_from(time.elapsed().as_millis()).unwrap_or(0);
-        Value::DateTime(crate::clock::now_ms().saturating_sub(ago))
+        Value::DateTime(nestor_database::clock::now_ms().saturating_sub(ago))
     };
     doc! {
         "cursorId": cursor.id,

@@ -1,7 +1,7 @@
 //! `features`: what scripting can do here (there is none) and the machine part of object ids.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("features", "Says what this build can do besides commands.")

@@ -1,7 +1,7 @@
 //! `getCmdLineOpts`: how the process was started.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("getCmdLineOpts", "Says how the process was started.")

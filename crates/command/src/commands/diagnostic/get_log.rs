@@ -1,7 +1,7 @@
 //! `getLog`: recent lines of the log, each a JSON document as a string.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 use nestor_model::{RawWriter, Result, ValueRef, bail};
 
 /// The logs there are.

@@ -1,8 +1,8 @@
 //! `hostInfo`: the machine.
 
-use super::{system_mib, system_value};
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
+use nestor_database::machine::{host_name, soft_limit, system_mib, system_value, usable_memory_mib};
 use nestor_model::{RawWriter, ValueRef};
 
 /// The command.
@@ -19,34 +19,12 @@ crate::args! {
     struct HostInfo: "hostInfo" command {}
 }
 
-/// The machine's name; `localhost` where the system does not say.
-pub fn host_name() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .ok()
-        .map(|name| name.trim().to_owned())
-        .filter(|name| !name.is_empty())
-        .unwrap_or_else(|| "localhost".to_owned())
-}
-
-/// Memory in MiB that the process may use: the machine's, or the limit of its control group or of its address space if
-/// that is less.
-pub fn usable_memory_mib() -> i64 {
-    let memory_mib = system_mib("/proc/meminfo", "MemTotal");
-    let limits = [memory_limit_mib(), address_space_mib()];
-    limits.into_iter().flatten().fold(memory_mib, i64::min)
-}
-
-/// What the process may map (`ulimit -v`), if that is limited.
-fn address_space_mib() -> Option<i64> {
-    Some(soft_limit(&std::fs::read_to_string("/proc/self/limits").ok()?, "Max address space")? >> 20)
-}
-
 fn write(reply: &mut RawWriter) {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as i32);
     let memory_mib = system_mib("/proc/meminfo", "MemTotal");
     let limit_mib = usable_memory_mib();
     reply.begin_document("system");
-    reply.append("currentTime", ValueRef::DateTime(crate::clock::now_ms()));
+    reply.append("currentTime", ValueRef::DateTime(nestor_database::clock::now_ms()));
     reply.append("hostname", host_name().as_str());
     reply.append("cpuAddrSize", usize::BITS as i32);
     reply.append("memSizeMB", memory_mib);
@@ -100,32 +78,5 @@ fn write_extra(reply: &mut RawWriter, memory_mib: i64) {
     reply.append("numPages", memory_mib * (1 << 20) / page_bytes.max(1));
     if let Some(files) = soft_limit(&read("/proc/self/limits"), "Max open files") {
         reply.append("maxOpenFiles", files);
-    }
-}
-
-/// A limit of the process by the name it has in `/proc/self/limits`: the soft one, which is the first of the two there.
-fn soft_limit(limits: &str, name: &str) -> Option<i64> {
-    let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_whitespace().next()?.parse().ok()
-}
-
-/// The memory a container may use.
-fn memory_limit_mib() -> Option<i64> {
-    let text = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok()?;
-    Some(text.trim().parse::<i64>().ok()? / (1 << 20))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_limit_is_the_soft_one() {
-        let limits = "Limit  Soft Limit  Hard Limit  Units\nMax open files            1024                 524288               files\n";
-        assert_eq!(soft_limit(limits, "Max open files"), Some(1024));
-        assert_eq!(
-            soft_limit("Max open files unlimited unlimited files", "Max open files"),
-            None
-        );
     }
 }

@@ -1,7 +1,7 @@
 //! `killOp`: ends an operation that `currentOp` shows. It ends at its next look at the interrupt.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 use nestor_model::{ErrorCode, Result, ValueRef, bail};
 
 /// The command. Fields it does not know it passes over, as MongoDB does.

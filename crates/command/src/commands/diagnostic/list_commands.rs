@@ -1,13 +1,13 @@
 //! `listCommands`: the commands there are.
 
-use crate::dispatch::{self, CommandSpec};
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 
 /// The command. Fields it does not know it passes over, as MongoDB does.
 pub const SPEC: CommandSpec = Facts::no_collection("listCommands", "Lists the commands there are.")
     .flags(Flags::QUIET)
-    .runs(|_context, reply| {
-        let mut specs: Vec<&CommandSpec> = dispatch::all().collect();
+    .runs(|context, reply| {
+        let mut specs: Vec<&Facts> = context.service.commands.all().to_vec();
         specs.sort_by_key(|spec| spec.name);
         reply.begin_document("commands");
         for spec in specs {

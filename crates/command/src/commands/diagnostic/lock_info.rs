@@ -1,7 +1,7 @@
 //! `lockInfo`: locks that are held. Reads and writes take none here; `fsync` with `lock` does.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("lockInfo", "Lists locks that are held.")

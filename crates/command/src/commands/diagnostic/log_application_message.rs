@@ -1,7 +1,7 @@
 //! `logApplicationMessage`: writes a line of the client's into the log.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 use nestor_model::doc;
 
 /// The command.

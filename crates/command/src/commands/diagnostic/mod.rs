@@ -16,7 +16,7 @@ pub mod server_status;
 pub mod top;
 pub mod whats_my_uri;
 
-use crate::dispatch::CommandSpec;
+use crate::spec::CommandSpec;
 
 /// The commands of this family.
 pub(crate) const SPECS: &[&CommandSpec] = &[
@@ -36,22 +36,3 @@ pub(crate) const SPECS: &[&CommandSpec] = &[
     &top::SPEC,
     &whats_my_uri::SPEC,
 ];
-
-/// A line of `/proc` or `/etc` of the form `name: value` or `NAME=value`; empty where there is none.
-pub(crate) fn system_value(path: &str, name: &str, separator: char) -> String {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.lines()
-        .filter_map(|line| line.split_once(separator))
-        .find(|(left, _)| left.trim() == name)
-        .map_or(String::new(), |(_, right)| right.trim().trim_matches('"').to_owned())
-}
-
-/// A value in kB of `/proc`, as MiB.
-pub(crate) fn system_mib(path: &str, name: &str) -> i64 {
-    let text = system_value(path, name, ':');
-    text.split(' ')
-        .next()
-        .and_then(|kb| kb.parse::<i64>().ok())
-        .unwrap_or(0)
-        / 1024
-}

@@ -1,8 +1,8 @@
 //! `top`: time and number of operations by collection.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
-use crate::top::KINDS;
+use crate::spec::CommandSpec;
+use nestor_database::observe::top::KINDS;
 use nestor_model::RawWriter;
 
 /// The command. Fields it does not know it passes over, as MongoDB does.

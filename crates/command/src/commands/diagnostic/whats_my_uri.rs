@@ -1,7 +1,7 @@
 //! `whatsmyuri`: the address the client's connection comes from.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 
 /// The command. Fields it does not know it passes over, as MongoDB does.
 pub const SPEC: CommandSpec = Facts::no_collection("whatsmyuri", "Says which address the connection comes from.")

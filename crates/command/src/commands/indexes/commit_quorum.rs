@@ -3,9 +3,9 @@
 
 use super::create_indexes::check_quorum;
 use crate::args::{CollectionName, RawArray};
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
-use crate::names;
+use crate::spec::CommandSpec;
+use nestor_database::names;
 use nestor_model::{ValueRef, bail};
 use nestor_storage::View as _;
 

@@ -1,14 +1,16 @@
 //! `createIndexes`.
 
-use super::{build, spec};
-use crate::Context;
+use super::spec;
 use crate::api_strict;
 use crate::args::CollectionName;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::names;
-use crate::parameters::Param;
-use crate::write::{self, Progress};
+use crate::spec::CommandSpec;
+use nestor_database::index_build;
+use nestor_database::names;
+use nestor_database::parameters::Param;
+use nestor_database::write;
+use nestor_database::write::Progress;
 use nestor_model::{IndexSpec, Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_storage::{Collection, CollectionId, Index, IndexId, View, WriteSet};
 use std::sync::Arc;
@@ -105,7 +107,7 @@ fn make(
                 slot = Some(service.index_builds.enter(most, &context.interrupt)?);
             }
             Step::Started(before, collection, indexes) => {
-                let commit = build::beside_writers(context, collection, &indexes)?;
+                let commit = index_build::beside_writers(context, collection, &indexes)?;
                 progress.last = Some((commit.lsn, commit.optime));
                 return Ok((before, before + indexes.len(), false));
             }
@@ -154,9 +156,9 @@ fn step(
             check_is_new(ws, &collection)?;
         }
         // What is written all the time has no quiet moment in which to do it at once.
-        let at_once = context.generic.in_transaction
+        let at_once = context.terms.in_transaction
             || created
-            || build::is_small(ws, &collection) && attempts <= AT_ONCE_ATTEMPTS;
+            || index_build::is_small(ws, &collection) && attempts <= AT_ONCE_ATTEMPTS;
         if !missing.is_empty() && !at_once && !has_slot {
             return Ok(Step::Enter);
         }
@@ -177,8 +179,8 @@ fn step(
                 );
             }
             if at_once {
-                let index = build::at_once(context, ws, ns, spec.listed().clone())?;
-                build::log(context, ws, &now, &index)?;
+                let index = index_build::at_once(context, ws, ns, spec.listed().clone())?;
+                index_build::log(context, ws, &now, &index)?;
             } else {
                 started.push(ws.start_index(now.id, spec.listed().clone())?);
             }
@@ -218,7 +220,7 @@ pub(super) fn check_quorum(quorum: Option<ValueRef<'_>>) -> Result<()> {
             UnknownReplWriteConcern,
             "No write concern mode named '{other}' found in replica set configuration"
         ),
-        Some(value) => match crate::args::safe_i64(value) {
+        Some(value) => match nestor_model::number::safe_i64(value) {
             Some(0 | 1) => Ok(()),
             Some(n) if (2..=50).contains(&n) => bail!(
                 UnsatisfiableCommitQuorum,

@@ -1,11 +1,12 @@
 //! `dropIndexes`.
 
-use crate::Context;
 use crate::args::CollectionName;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::names;
-use crate::write::{self, Progress};
+use crate::spec::CommandSpec;
+use nestor_database::names;
+use nestor_database::write;
+use nestor_database::write::Progress;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::{Document, RawWriter, Result, ValueRef, bail, doc, values_equal};
 use nestor_storage::{Collection, Index, View};
@@ -54,7 +55,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
                     Some(collection.uuid),
                     &command,
                     Some(&before),
-                    crate::clock::now_ms(),
+                    nestor_database::clock::now_ms(),
                 );
                 ws.oplog(entry)?;
             }

@@ -1,12 +1,12 @@
 //! `listIndexes`.
 
-use crate::Context;
-use crate::args::Uuid;
 use crate::batch::{self, Opening};
 use crate::commands::collections::list_collections::batch_size;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::read::Target;
+use crate::spec::CommandSpec;
+use nestor_database::read::Target;
+use nestor_database::uuid::Uuid;
 use nestor_exec::ops::Values;
 use nestor_model::{Document, RawDoc, RawWriter, Result, bail, doc};
 use nestor_storage::{Collection, View};

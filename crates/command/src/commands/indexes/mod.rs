@@ -1,13 +1,12 @@
 //! Commands on indexes.
 
-pub mod build;
 pub mod commit_quorum;
 pub mod create_indexes;
 pub mod drop_indexes;
 pub mod list_indexes;
 pub mod spec;
 
-use crate::dispatch::CommandSpec;
+use crate::spec::CommandSpec;
 
 /// The family.
 pub const SPECS: &[&CommandSpec] = &[

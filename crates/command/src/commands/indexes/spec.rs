@@ -2,8 +2,8 @@
 //!
 //! What is true of all indexes is here; what belongs to one kind of index is in its folder of [`nestor_planner::kinds`].
 
-use crate::args::safe_i64;
 use crate::commands::collections::options;
+use nestor_model::number::safe_i64;
 use nestor_model::{
     DocRef, Document, Error, IndexSpec, RawDoc, RawDocBuf, RawWriter, Result, Value, ValueRef, bail, doc, index_spec,
     values_equal,

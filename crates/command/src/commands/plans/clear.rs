@@ -1,8 +1,8 @@
 //! `planCacheClear`.
 
-use crate::Context;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::Facts;
+use crate::spec::CommandSpec;
 use nestor_model::{RawWriter, Result};
 
 /// The command.

@@ -1,9 +1,10 @@
 //! `planCacheSetFilter`, `planCacheListFilters`, `planCacheClearFilters`.
 
-use crate::Context;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::Facts;
-use crate::plans::{IndexFilter, shown};
+use crate::plans::shown;
+use crate::spec::CommandSpec;
+use nestor_database::index_filters::IndexFilter;
 use nestor_model::{Document, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_planner::find::AllowedIndex;
 

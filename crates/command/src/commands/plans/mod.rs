@@ -2,10 +2,12 @@
 
 mod clear;
 mod filters;
-pub(crate) mod settings;
+mod representative;
+mod settings;
+pub mod stored;
 
-use crate::Context;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
+use crate::spec::CommandSpec;
 use nestor_exec::catalog::id_collation;
 use nestor_model::{DocRef, Document, ErrorCode, Namespace, RawDoc, Result, ValueRef, bail};
 use nestor_planner::FindQuery;
@@ -29,7 +31,7 @@ fn target(context: &Context<'_>) -> Result<Namespace> {
     let Some((_, ValueRef::String(name))) = context.body.iter().next() else {
         bail!(InvalidNamespace, "collection name has invalid type");
     };
-    let ns = crate::names::collection(context.db(), name)?;
+    let ns = nestor_database::names::collection(context.db(), name)?;
     let snapshot = context.service.engine.snapshot();
     if snapshot.catalog().get(&ns).is_some_and(|found| found.is_view()) {
         return Err(nestor_model::Error::new(

@@ -1,19 +1,21 @@
 //! `aggregate`: runs a pipeline.
 
-use crate::Context;
-use crate::aggregate::Purpose;
 use crate::api_strict;
-use crate::args::{Arg, At, NonNegative, NotNull, RawArray, StrictBool, Uuid};
+use crate::args::{Arg, At, NonNegative, NotNull, RawArray, StrictBool};
 use crate::batch::{self, Opening};
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::op_kind::OpKind;
-use crate::operation::{Operation, Shape, Words, Work};
-use crate::read_concern::Level;
-use crate::write::Progress;
-use crate::write::merge::write_merge;
-use crate::write::out::write_out;
-use crate::{names, read, write};
+use crate::spec::CommandSpec;
+use nestor_database::concern::read::Level;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_database::operation::pipeline::Purpose;
+use nestor_database::operation::{Operation, Work};
+use nestor_database::shape::{Shape, Words};
+use nestor_database::uuid::Uuid;
+use nestor_database::write::Progress;
+use nestor_database::write::merge::write_merge;
+use nestor_database::write::out::write_out;
+use nestor_database::{names, read, write};
 use nestor_model::value::ArrayRef;
 use nestor_model::{Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_query::stage::{Pipeline, SourceStage, Stage};
@@ -29,8 +31,7 @@ pub const SPEC: CommandSpec = Facts::collection("aggregate", "Runs a pipeline of
             .and(Flags::READ_CONCERN)
             .and(Flags::WRITE_CONCERN)
             .and(Flags::USUALLY_SHORT)
-            .and(Flags::EXPLAINABLE)
-            .and(Flags::SHAPED),
+            .and(Flags::EXPLAINABLE),
     )
     .op(OpKind::Read)
     .profiled_as("aggregate")
@@ -130,7 +131,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         None => Namespace::new(context.db(), "$cmd.aggregate"),
     };
     if let Some(stage) = piped.pipeline.stages.last().filter(|_| piped.pipeline.writes()) {
-        if context.generic.in_transaction {
+        if context.terms.in_transaction {
             bail!(
                 OperationNotSupportedInTransaction,
                 "$out and $merge cannot be used in a transaction"
@@ -157,7 +158,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         collection: piped.bottom.as_ref().map(|c| (c.id, c.ns.clone())),
         batch_size: cursor.batch_size.map(|n| n.0 as u64),
         disk_use: operation.disk_use,
-        pinned: (context.generic.read_concern.level() == Level::Snapshot)
+        pinned: (context.terms.read_concern.level() == Level::Snapshot)
             .then(|| read.snapshot().cloned())
             .flatten(),
         ..Opening::of_values(reply_ns, root, operation.op)
@@ -210,7 +211,7 @@ pub(crate) fn prepare<'a>(
     let pipeline = (ArrayRef::Raw(args.pipeline.0.0), args.hint);
     let mut piped = context.prepare_pipeline(view, &shape.ns, pipeline, &mut scope, purpose)?;
     piped.bypass_validation = args.bypass_document_validation;
-    check_read_concern(context.generic.read_concern.level(), &piped.pipeline)?;
+    check_read_concern(context.terms.read_concern.level(), &piped.pipeline)?;
     Ok(Operation {
         shape,
         collection,

@@ -1,17 +1,19 @@
 //! `count`.
 
-use crate::Context;
-use crate::aggregate::{Purpose, stages_over_view};
-use crate::args::safe_i64;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::op_kind::OpKind;
-use crate::operation::{Operation, Shape, Words, Work};
-use crate::read::{self, Target};
-use crate::read_concern::Level;
-use crate::write::append_count;
+use crate::spec::CommandSpec;
+use crate::write_reply::append_count;
+use nestor_database::concern::read::Level;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_database::operation::pipeline::{Purpose, stages_over_view};
+use nestor_database::operation::{Operation, Work};
+use nestor_database::read;
+use nestor_database::read::Target;
+use nestor_database::shape::{Shape, Words};
 use nestor_exec::catalog::{index_info, indexes};
 use nestor_exec::{BoxOperator, Step, run_one_of};
+use nestor_model::number::safe_i64;
 use nestor_model::{ArrayRef, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_planner::check::Wanted;
 use nestor_planner::choose::for_count;
@@ -44,7 +46,7 @@ crate::args! {
         "collation" => collation: Option<RawDoc<'a>>,
         "fields" => fields: Option<ValueRef<'a>>,
         "querySettings" => query_settings: Option<RawDoc<'a>>,
-        "collectionUUID" => collection_uuid: Option<crate::args::Uuid>,
+        "collectionUUID" => collection_uuid: Option<nestor_database::uuid::Uuid>,
         "encryptionInformation" => encryption_information: Option<RawDoc<'a>>,
     }
 }
@@ -82,7 +84,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 
 /// Error: 72 for the one read concern that counts do not have.
 pub(crate) fn check_read_concern(context: &Context<'_>) -> Result<()> {
-    if context.generic.read_concern.level() == Level::Snapshot {
+    if context.terms.read_concern.level() == Level::Snapshot {
         bail!(
             InvalidOptions,
             "Command count does not support readConcern level snapshot"
@@ -105,7 +107,7 @@ pub(crate) fn prepare<'a>(
         bail!(NotImplemented, "encryptionInformation is not supported");
     }
     let ns = context.namespace(view, args.target)?;
-    crate::write::check_uuid(context, &ns, args.collection_uuid)?;
+    nestor_database::write::check_uuid(context, &ns, args.collection_uuid)?;
     let (limit, skip) = limits(args)?;
     let words = Words {
         filter: args.query,

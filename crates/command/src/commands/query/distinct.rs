@@ -1,12 +1,14 @@
 //! `distinct`: the different values at a path.
 
-use crate::Context;
-use crate::aggregate::{Purpose, stages_over_view};
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::op_kind::OpKind;
-use crate::operation::{Operation, Shape, Words, Work};
-use crate::read::{self, Target};
+use crate::spec::CommandSpec;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_database::operation::pipeline::{Purpose, stages_over_view};
+use nestor_database::operation::{Operation, Work};
+use nestor_database::read;
+use nestor_database::read::Target;
+use nestor_database::shape::{Shape, Words};
 use nestor_exec::catalog::indexes;
 use nestor_exec::{Step, build, run_one_of};
 use nestor_model::{
@@ -33,8 +35,7 @@ pub const SPEC: CommandSpec = Facts::collection("distinct", "The different value
             .and(Flags::FOR_REPLY)
             .and(Flags::READ_CONCERN)
             .and(Flags::USUALLY_SHORT)
-            .and(Flags::EXPLAINABLE)
-            .and(Flags::SHAPED),
+            .and(Flags::EXPLAINABLE),
     )
     .op(OpKind::Read)
     .runs(run);
@@ -48,7 +49,7 @@ crate::args! {
         "hint" => hint: Option<ValueRef<'a>>,
         "collation" => collation: Option<RawDoc<'a>>,
         "querySettings" => query_settings: Option<RawDoc<'a>>,
-        "collectionUUID" => collection_uuid: Option<crate::args::Uuid>,
+        "collectionUUID" => collection_uuid: Option<nestor_database::uuid::Uuid>,
     }
 }
 
@@ -127,7 +128,7 @@ pub(crate) fn shape<'a>(context: &Context<'_>, view: &dyn View, args: &DistinctA
         bail!(NotImplemented, "querySettings are not supported");
     }
     let ns = context.namespace(view, args.target)?;
-    crate::write::check_uuid(context, &ns, args.collection_uuid)?;
+    nestor_database::write::check_uuid(context, &ns, args.collection_uuid)?;
     Ok(shape_on(args, ns))
 }
 

@@ -3,17 +3,17 @@
 //! The command is prepared exactly as running it does; what is refused then is refused here with the same error.
 
 use super::explain_trial::{all_plans, decide};
-use super::explain_write::{Changes, try_write, would_write};
+use super::explain_write::{Changes, stage, try_write, would_write};
 use super::{count, distinct, explain_express, explain_pipeline};
-use crate::Context;
 use crate::commands::diagnostic::build_info;
-use crate::commands::prepare::{self, Command};
-use crate::dispatch::{self, CommandSpec};
-use crate::facts::{Facts, Flags};
+use crate::commands::query::prepare::{self, Command};
+use crate::context::Context;
+use crate::facts::{Facts, Flags, Table};
 use crate::generic::{Generic, check_strict};
-use crate::operation::{Operation, Work};
-use crate::parameters::Param;
-use crate::read;
+use crate::spec::CommandSpec;
+use nestor_database::operation::{Operation, Work};
+use nestor_database::parameters::Param;
+use nestor_database::read;
 use nestor_exec::ops::Eof;
 use nestor_exec::plan_cache::Tried;
 use nestor_exec::{BoxOperator, Figures, Interrupt, Operator, Reads, Step};
@@ -90,7 +90,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             "Enumeration value '{other}' for field 'explain.verbosity' is not a valid value."
         ),
     };
-    let spec = explained(args.command)?;
+    let spec = explained(context.service.commands, args.command)?;
     take_arguments(context, spec, args.command)?;
     let snapshot = context.read_snapshot()?;
     let command = Command {
@@ -104,11 +104,11 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 }
 
 /// The command that is explained.
-pub(crate) fn explained(command: RawDoc<'_>) -> Result<&'static CommandSpec> {
+pub(crate) fn explained(commands: &Table, command: RawDoc<'_>) -> Result<&'static Facts> {
     let Some((name, _)) = command.iter().next() else {
         bail!(CommandNotFound, "explain needs a command");
     };
-    match dispatch::lookup(name) {
+    match commands.lookup(name) {
         Some(spec) => Ok(spec),
         None => bail!(CommandNotFound, "Explain failed due to unknown command: {name}"),
     }
@@ -116,30 +116,30 @@ pub(crate) fn explained(command: RawDoc<'_>) -> Result<&'static CommandSpec> {
 
 /// Takes over the arguments that every command has from the command that is explained, checked as for running it. Those
 /// of `explain` itself hold where it gives none.
-fn take_arguments(context: &mut Context<'_>, spec: &CommandSpec, command: RawDoc<'_>) -> Result<()> {
+fn take_arguments(context: &mut Context<'_>, spec: &Facts, command: RawDoc<'_>) -> Result<()> {
     let mut own = Generic::parse(command, spec)?;
     if context.generic.api_strict {
         check_strict(command, spec)?;
     }
-    if !own.db.is_empty() && own.db != context.db() {
+    if !own.terms.db.is_empty() && own.terms.db != context.db() {
         bail!(
             InvalidNamespace,
             "Mismatched $db in explain command. Expected {} but got {}",
             context.db(),
-            own.db
+            own.terms.db
         );
     }
-    if own.in_transaction {
+    if own.terms.in_transaction {
         bail!(
             OperationNotSupportedInTransaction,
             "Cannot run 'explain' in a multi-document transaction."
         );
     }
-    if own.read_concern.is_default() {
-        own.read_concern = context.generic.read_concern;
+    if own.terms.read_concern.is_default() {
+        own.terms.read_concern = context.terms.read_concern;
         own.check_concerns(spec)?;
     }
-    context.generic.read_concern = own.read_concern;
+    context.terms.read_concern = own.terms.read_concern;
     if let (Some(ms), None) = (own.max_time_ms.filter(|ms| *ms > 0), context.generic.max_time_ms) {
         context.generic.max_time_ms = own.max_time_ms;
         let deadline = context.statement_started.get() + Duration::from_millis(ms.into());
@@ -215,7 +215,7 @@ fn subject(
         settings: context.shown_settings(),
         ns: operation.ns().clone(),
         write: match &operation.work {
-            Work::Write { write, .. } => Some(write.stage()),
+            Work::Write { write, .. } => Some(stage(write)),
             _ => None,
         },
     }))

@@ -2,7 +2,7 @@
 //!
 //! Source: manual, "Explain Results", "EXPRESS_IXSCAN" and "EXPRESS_CLUSTERED_IXSCAN".
 
-use crate::operation::{Operation, Work};
+use nestor_database::operation::{Operation, Work};
 use nestor_exec::Reads;
 use nestor_model::{Document, Value, doc};
 use nestor_planner::PlanNode;

@@ -10,10 +10,11 @@
 //! Stages are counted by probes that only an explained pipeline has.
 
 use super::explain::{Subject, Verbosity, execution_stats, planner_document};
-use crate::Context;
-use crate::operation::{Operation, Piped, Words};
-use crate::read;
-use crate::write::merge::check_merge;
+use crate::context::Context;
+use nestor_database::operation::{Operation, Piped};
+use nestor_database::read;
+use nestor_database::shape::Words;
+use nestor_database::write::merge::check_merge;
 use nestor_exec::Step;
 use nestor_exec::pipeline::{Explained, StageReport, explain_stages, report};
 use nestor_model::{DocRef, Error, Namespace, RawDoc, RawWriter, Result, Value, doc};

@@ -1,7 +1,7 @@
 //! Which of its plans an explained query runs by.
 
 use super::explain::Subject;
-use crate::Context;
+use crate::context::Context;
 use crate::plans::trial_document;
 use nestor_exec::plan_cache::Tried;
 use nestor_exec::{Batch, MultiPlan};

@@ -1,7 +1,7 @@
 //! Explaining a write: what it would have changed, counted by doing it in a write set that is thrown away.
 
-use crate::Context;
-use crate::write::prepared::{Action, Prepared};
+use crate::context::Context;
+use nestor_database::write::prepared::{Action, Prepared};
 use nestor_exec::write::{Changed, Writer};
 use nestor_exec::{Batch, BoxOperator, Row, RowDoc, Step};
 use nestor_model::{Document, Result, Value, doc};
@@ -74,20 +74,18 @@ fn try_on(write: &Prepared<'_>, row: &Row, writer: &mut Writer<'_>, changes: &mu
     Ok(())
 }
 
-impl Prepared<'_> {
-    /// The stage that explain shows it as.
-    pub(super) fn stage(&self) -> &'static str {
-        match self.action {
-            Action::Update { .. } => "UPDATE",
-            Action::Delete => "DELETE",
-        }
+/// The stage that explain shows a write as.
+pub(super) fn stage(write: &Prepared<'_>) -> &'static str {
+    match write.action {
+        Action::Update { .. } => "UPDATE",
+        Action::Delete => "DELETE",
     }
 }
 
 /// Explaining changes nothing: the stage tells what the write would have done.
 pub(super) fn would_write(write: &Prepared<'_>, changes: &Changes, input: Document) -> Document {
     let mut out = doc! {
-        "stage": write.stage(),
+        "stage": stage(write),
         "nReturned": 0,
         "works": changes.found as i32 + 1,
         "advanced": 0,

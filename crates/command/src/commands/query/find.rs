@@ -2,16 +2,18 @@
 //!
 //! A filter that is one `_id` and nothing else takes the express path: parse, two gets, copy.
 
-use crate::Context;
-use crate::aggregate::{Purpose, stages_over_view};
 use crate::args::{NonNegative, StrictBool};
 use crate::batch::{self, Opening};
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::op_kind::OpKind;
-use crate::operation::{Operation, Shape, Words, Work};
-use crate::read::{self, Target};
-use crate::read_concern::Level;
+use crate::spec::CommandSpec;
+use nestor_database::concern::read::Level;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_database::operation::pipeline::{Purpose, stages_over_view};
+use nestor_database::operation::{Operation, Work};
+use nestor_database::read;
+use nestor_database::read::Target;
+use nestor_database::shape::{Shape, Words};
 use nestor_exec::catalog::index_info;
 use nestor_exec::ops::{Eof, ShowRecordId};
 use nestor_exec::{find as find_plan, point};
@@ -34,8 +36,7 @@ pub const SPEC: CommandSpec = Facts::collection("find", "Documents that match a 
             .and(Flags::FOR_REPLY)
             .and(Flags::READ_CONCERN)
             .and(Flags::USUALLY_SHORT)
-            .and(Flags::EXPLAINABLE)
-            .and(Flags::SHAPED),
+            .and(Flags::EXPLAINABLE),
     )
     .op(OpKind::Query)
     .outside_api(&[
@@ -130,7 +131,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         await_data: args.await_data,
         no_timeout: args.no_cursor_timeout,
         disk_use: operation.disk_use,
-        pinned: (context.generic.read_concern.level() == Level::Snapshot)
+        pinned: (context.terms.read_concern.level() == Level::Snapshot)
             .then(|| read.snapshot().cloned())
             .flatten(),
     };

@@ -1,17 +1,17 @@
 //! `getMore`: the next batch of a cursor, or with exhaust one after the other.
 
-use crate::Context;
 use crate::args::{Long, NonNegative};
 use crate::batch::{self, End};
-use crate::cursors::ClientCursor;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::figures;
-use crate::names;
-use crate::op_kind::OpKind;
 use crate::request::Park;
 use crate::service::Service;
-use crate::transaction::ReadView;
+use crate::spec::CommandSpec;
+use nestor_database::cursors::ClientCursor;
+use nestor_database::names;
+use nestor_database::observe::figures;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_database::statement::transaction::ReadView;
 use nestor_exec::{Batch, Interrupt};
 use nestor_model::statement;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
@@ -51,11 +51,11 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = GetMoreArgs::parse(context.body, context.sequences)?;
     let ns = names::cursor_namespace(context.db(), args.coll)?;
     let kill = context.conn.slot.kill.clone();
-    let txn_number = context.generic.txn_number.filter(|_| context.generic.in_transaction);
+    let txn_number = context.terms.txn_number.filter(|_| context.terms.in_transaction);
     let mut cursor = context
         .service
         .cursors
-        .take(args.id.0, &ns, context.generic.lsid, txn_number, &kill)?;
+        .take(args.id.0, &ns, context.terms.lsid, txn_number, &kill)?;
     if context.generic.max_time_ms.is_some() && !cursor.await_data {
         context.service.cursors.give_back(cursor)?;
         bail!(

@@ -1,7 +1,7 @@
 //! `mapReduce`: refused, as its functions are JavaScript.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 use nestor_model::{Error, ErrorCode};
 
 /// The command.

@@ -12,8 +12,9 @@ pub mod find;
 pub mod get_more;
 pub mod kill_cursors;
 pub mod map_reduce;
+pub(crate) mod prepare;
 
-use crate::dispatch::CommandSpec;
+use crate::spec::CommandSpec;
 
 /// The family.
 pub const SPECS: &[&CommandSpec] = &[

@@ -8,12 +8,14 @@
 
 use crate::commands::collections::create;
 use crate::connection::Connection;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::request::Request;
-use crate::validate::Validator;
-use crate::write::{self, Progress, prepare};
-use crate::{Context, names};
+use crate::spec::CommandSpec;
+use nestor_database::names;
+use nestor_database::write;
+use nestor_database::write::validator::Validator;
+use nestor_database::write::{Progress, prepare};
 use nestor_exec::point;
 use nestor_exec::write::{Changed, Writer};
 use nestor_model::value::DocRef;
@@ -413,7 +415,7 @@ fn run_command(context: &Context<'_>, db: &str, mut command: Document) -> Result
     if reply.get("ok").is_some_and(|ok| ok.truthy()) {
         return Ok(());
     }
-    let code = reply.get("code").and_then(crate::args::safe_i64).unwrap_or(0);
+    let code = reply.get("code").and_then(nestor_model::number::safe_i64).unwrap_or(0);
     let code = ErrorCode::location(i32::try_from(code).unwrap_or(0));
     let message = reply.get("errmsg").and_then(ValueRef::as_str).unwrap_or_default();
     Err(Error::new(code, message.to_owned()))

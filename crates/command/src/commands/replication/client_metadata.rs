@@ -41,14 +41,6 @@ pub fn set(context: &mut Context<'_>, value: ValueRef<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The application's name, if the client gave one.
-pub fn app_name(client: DocRef<'_>) -> Option<&str> {
-    match client.get("application")? {
-        ValueRef::Document(application) => application.get("name")?.as_str(),
-        _ => None,
-    }
-}
-
 fn check(doc: DocRef<'_>) -> Result<()> {
     if doc.to_raw().as_bytes().len() > BYTES_MAX {
         bail!(

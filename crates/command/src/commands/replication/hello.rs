@@ -7,9 +7,9 @@
 use super::client_metadata;
 use crate::args::{StrictBool, wrong_type};
 use crate::context::Context;
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
 use crate::request::Park;
+use crate::spec::CommandSpec;
 use nestor_model::{ObjectId, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail};
 use nestor_storage::{OpTime, Topology};
 use std::time::{Duration, Instant};
@@ -275,7 +275,7 @@ fn write_self(context: &Context<'_>, reply: &mut RawWriter, primary_field: &str)
     reply.append("maxBsonObjectSize", nestor_model::raw::DOCUMENT_BYTES_MAX as i32);
     reply.append("maxMessageSizeBytes", 48_000_000);
     reply.append("maxWriteBatchSize", 100_000);
-    reply.append("localTime", ValueRef::DateTime(crate::clock::now_ms()));
+    reply.append("localTime", ValueRef::DateTime(nestor_database::clock::now_ms()));
     reply.append("logicalSessionTimeoutMinutes", 30);
     reply.append("connectionId", i32::try_from(context.conn.id).unwrap_or(i32::MAX));
     reply.append("minWireVersion", 0);

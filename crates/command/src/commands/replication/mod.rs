@@ -5,7 +5,7 @@ pub mod client_metadata;
 pub mod hello;
 pub mod repl_set;
 
-use crate::dispatch::CommandSpec;
+use crate::spec::CommandSpec;
 
 /// The commands of this family.
 pub(crate) const SPECS: &[&CommandSpec] = &[

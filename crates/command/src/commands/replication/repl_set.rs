@@ -2,8 +2,8 @@
 
 use super::hello::append_optime;
 use crate::context::Context;
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 use nestor_model::{RawWriter, Result, ValueRef, bail};
 use nestor_storage::{OpTime, Positions};
 
@@ -136,7 +136,7 @@ fn write_status(context: &Context<'_>, reply: &mut RawWriter, name: &str) {
     let wall = |optime: OpTime| ValueRef::DateTime(i64::from(optime.ts.secs) * 1000);
     let node = &context.service.node;
     reply.append("set", name);
-    reply.append("date", ValueRef::DateTime(crate::clock::now_ms()));
+    reply.append("date", ValueRef::DateTime(nestor_database::clock::now_ms()));
     reply.append("myState", 1);
     reply.append("term", topology.term);
     reply.append("syncSourceHost", "");

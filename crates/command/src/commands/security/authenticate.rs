@@ -1,7 +1,7 @@
 //! `authenticate`, `saslStart`, `saslContinue`, `logout`.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 use nestor_model::{Error, ErrorCode, ValueRef, bail};
 
 /// `authenticate`.

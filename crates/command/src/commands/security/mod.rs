@@ -3,7 +3,7 @@
 pub mod authenticate;
 pub mod users_info;
 
-use crate::dispatch::CommandSpec;
+use crate::spec::CommandSpec;
 
 /// The commands of this family.
 pub(crate) const SPECS: &[&CommandSpec] = &[

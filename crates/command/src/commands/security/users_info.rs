@@ -4,8 +4,8 @@
 
 use crate::args::unknown_field;
 use crate::context::Context;
-use crate::dispatch::CommandSpec;
 use crate::facts::Facts;
+use crate::spec::CommandSpec;
 use nestor_model::{DocRef, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_query::env::Scope;
 use nestor_query::matcher::MatchExpr;
@@ -100,7 +100,7 @@ impl Asked {
                 }
                 Ok(Self::ByName)
             }
-            Some(number) if crate::args::safe_i64(number) == Some(1) => Ok(Self::OfDatabase),
+            Some(number) if nestor_model::number::safe_i64(number) == Some(1) => Ok(Self::OfDatabase),
             Some(other) => bail!(
                 BadValue,
                 "{command} takes 1, a name or names, not a value of type {}",

@@ -1,8 +1,8 @@
 //! `endSessions` and `refreshSessions`.
 
 use super::kill::{Sessions, end_sessions};
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 
 /// `endSessions`: ends sessions and what runs under them.
 pub const END: CommandSpec = Facts::no_collection("endSessions", "Ends sessions.")

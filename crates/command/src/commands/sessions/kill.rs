@@ -2,10 +2,11 @@
 //! running operations. Fields they do not know they pass over, as MongoDB does.
 
 use crate::args::{Arg, At, unknown_field, wrong_type};
-use crate::dispatch::CommandSpec;
 use crate::facts::Facts;
-use crate::generic::{Lsid, session_id};
+use crate::generic::session_id;
 use crate::service::Service;
+use crate::spec::CommandSpec;
+use nestor_database::session_id::Lsid;
 use nestor_model::value::{ArrayRef, DocRef};
 use nestor_model::{ErrorCode, RawDoc, Result, ValueRef, bail};
 

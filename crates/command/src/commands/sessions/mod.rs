@@ -4,7 +4,7 @@ pub mod end;
 pub mod kill;
 pub mod start;
 
-use crate::dispatch::CommandSpec;
+use crate::spec::CommandSpec;
 
 /// The commands of this family.
 pub(crate) const SPECS: &[&CommandSpec] = &[

@@ -1,8 +1,8 @@
 //! `startSession`: a new session id. Drivers make their own; a session exists from its first use on.
 
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
-use crate::parameters::Param;
+use crate::spec::CommandSpec;
+use nestor_database::parameters::Param;
 use nestor_model::ValueRef;
 
 /// The command.
@@ -11,7 +11,7 @@ pub const SPEC: CommandSpec = Facts::no_collection("startSession", "Makes a sess
     .runs(|context, reply| {
         StartSession::parse(context.body, context.sequences)?;
         let node = &context.service.node;
-        let uuid = crate::node::new_uuid();
+        let uuid = nestor_database::node::new_uuid();
         reply.begin_document("id");
         reply.append(
             "id",

@@ -1,10 +1,10 @@
 //! `collStats`.
 
-use crate::Context;
 use crate::args::CollectionName;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::names;
+use crate::spec::CommandSpec;
+use nestor_database::names;
 use nestor_model::{Document, RawWriter, Result, Value, bail, doc};
 use nestor_storage::{Collection, View};
 

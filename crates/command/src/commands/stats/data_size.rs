@@ -1,8 +1,8 @@
 //! `dataSize`: bytes and number of documents, of a collection or of a range of one.
 
-use crate::Context;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 use nestor_model::{Namespace, RawDoc, RawWriter, Result, ValueRef, bail, compare};
 use nestor_storage::{View, record};
 use std::time::Instant;

@@ -4,8 +4,8 @@
 //! not depend on the order in which they were inserted.
 
 use crate::context::Context;
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 use md5::{Digest as _, Md5};
 use nestor_model::{RawWriter, Result, ValueRef, bail};
 use nestor_storage::{Collection, View};

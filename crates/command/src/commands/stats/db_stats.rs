@@ -1,9 +1,9 @@
 //! `dbStats`.
 
 use super::coll_stats::tree_bytes;
-use crate::Context;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
 use nestor_model::{RawWriter, Result, ValueRef, bail};
 use nestor_storage::View;
 

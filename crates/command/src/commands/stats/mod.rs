@@ -6,7 +6,7 @@ pub mod db_hash;
 pub mod db_stats;
 pub mod validate;
 
-use crate::dispatch::CommandSpec;
+use crate::spec::CommandSpec;
 
 /// The family.
 pub const SPECS: &[&CommandSpec] = &[

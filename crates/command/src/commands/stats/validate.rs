@@ -1,10 +1,10 @@
 //! `validate`: checks that every record decodes and that indexes and records agree.
 
-use crate::Context;
 use crate::args::{Arg, At, CollectionName};
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::names;
+use crate::spec::CommandSpec;
+use nestor_database::names;
 use nestor_exec::write::document_keys;
 use nestor_model::{Document, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_storage::{View, check};
@@ -79,7 +79,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         fault(text);
     }
     reply.append("ns", ns.to_string().as_str());
-    reply.append("uuid", &crate::args::Uuid(collection.uuid).to_value());
+    reply.append("uuid", &nestor_database::uuid::Uuid(collection.uuid).to_value());
     reply.append("nInvalidDocuments", report.invalid as i32);
     reply.append("nNonCompliantDocuments", 0);
     reply.append("nrecords", report.documents as i32);
@@ -147,15 +147,16 @@ fn check_options(args: &ValidateArgs<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::{Service, ServiceOptions};
+    use crate::service::Service;
     use crate::tests::Client;
+    use nestor_database::DatabaseOptions;
     use nestor_model::Namespace;
     use nestor_storage::{Collection, Engine, EngineOptions, WriteSet};
 
     /// What validate answers after a commit that no command makes: `valid`, which indexes are, and its errors.
     fn validated(spoil: impl FnOnce(&mut WriteSet, &Collection)) -> (bool, Vec<bool>, String) {
         let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
-        let service = Service::new(ServiceOptions::default(), engine);
+        let service = Service::new(DatabaseOptions::default(), engine);
         let mut client = Client::new(&service);
         let index = doc! { "key": doc! { "a": 1 }, "name": "a_1" };
         client.run(doc! { "createIndexes": "c", "indexes": vec![Value::from(index)] });

@@ -1,10 +1,10 @@
 //! `abortTransaction`.
 
-use crate::Context;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::op_kind::OpKind;
-use crate::transaction::State;
+use crate::spec::CommandSpec;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_database::sessions::transaction::State;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 
 /// The command.
@@ -29,10 +29,10 @@ crate::args! {
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     AbortArgs::parse(context.body, context.sequences)?;
-    if !context.generic.in_transaction {
+    if !context.terms.in_transaction {
         bail!(CommandFailed, "abortTransaction must be run within a transaction");
     }
     drop(context.txn.borrow_mut().take());
-    context.after.transaction = Some(State::Aborted);
+    context.effects.transaction = Some(State::Aborted);
     context.finish_concern(None, reply, false)
 }

@@ -1,10 +1,11 @@
 //! `commitTransaction`.
 
-use crate::Context;
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::op_kind::OpKind;
-use crate::transaction::{State, commit};
+use crate::spec::CommandSpec;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_database::sessions::transaction::State;
+use nestor_database::statement::transaction::commit;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 
 /// The command.
@@ -35,14 +36,14 @@ crate::args! {
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     CommitArgs::parse(context.body, context.sequences)?;
-    if !context.generic.in_transaction {
+    if !context.terms.in_transaction {
         bail!(CommandFailed, "commitTransaction must be run within a transaction");
     }
     let txn = context.txn.borrow_mut().take();
     let last = match txn {
         Some(txn) => {
             let last = commit(context, txn)?;
-            context.after.transaction = Some(State::Committed(last));
+            context.effects.transaction = Some(State::Committed(last));
             last
         }
         // Committed before: the same answer again.

@@ -3,7 +3,7 @@
 pub mod abort;
 pub mod commit;
 
-use crate::dispatch::CommandSpec;
+use crate::spec::CommandSpec;
 
 /// The family.
 pub const SPECS: &[&CommandSpec] = &[&commit::SPEC, &abort::SPEC];

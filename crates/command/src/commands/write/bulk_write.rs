@@ -4,18 +4,21 @@
 
 use super::WRITE_FLAGS;
 use super::update::UpdateValue;
-use crate::Context;
-use crate::args::{InRange, NonNegative, RawArray, StrictBool, Uuid};
+use crate::args::{InRange, NonNegative, RawArray, StrictBool};
 use crate::batch::{self, Opening};
-use crate::dispatch::CommandSpec;
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::op_kind::OpKind;
-use crate::sessions::StatementResult;
-use crate::write;
-use crate::write::statements::{
-    DeleteOp, Recorded, Report, Statement, StatementIds, UpdateOp, WriteOp, Writes, execute,
+use crate::spec::CommandSpec;
+use crate::write_reply;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_database::sessions::StatementResult;
+use nestor_database::uuid::Uuid;
+use nestor_database::write;
+use nestor_database::write::statements::{
+    DeleteOp, Recorded, Report, StatementIds, UpdateOp, WriteOp, WriteStatement, Writes, execute,
 };
 use nestor_exec::ops::Values;
+use nestor_model::ArrayRef;
 use nestor_model::{Document, Error, ErrorCode, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc};
 
 /// The command.
@@ -104,7 +107,7 @@ fn refuse_router_fields(given: bool) -> Result<()> {
 }
 
 /// Reads one of `ops`; its collection is a place in `nsInfo`, which has `namespaces` of them.
-fn statement(sent: RawDoc<'_>, namespaces: usize) -> Result<Statement<'_>> {
+fn statement(sent: RawDoc<'_>, namespaces: usize) -> Result<WriteStatement<'_>> {
     let (ns, op) = match sent.iter().next().map(|(name, _)| name) {
         Some("insert") => {
             let insert = InsertOp::parse(sent, &[])?;
@@ -119,7 +122,7 @@ fn statement(sent: RawDoc<'_>, namespaces: usize) -> Result<Statement<'_>> {
                 constants: update.constants,
                 multi: update.multi,
                 upsert: update.upsert,
-                array_filters: update.array_filters,
+                array_filters: update.array_filters.map(|filters| ArrayRef::Raw(filters.0)),
                 hint: update.hint,
                 collation: update.collation,
                 sort: update.sort,
@@ -148,7 +151,7 @@ fn statement(sent: RawDoc<'_>, namespaces: usize) -> Result<Statement<'_>> {
     if ns >= namespaces {
         bail!(BadValue, "BulkWrite ops entry has an invalid nsInfo index {ns}.");
     }
-    Ok(Statement { ns, op, sent })
+    Ok(WriteStatement { ns, op, sent })
 }
 
 #[derive(Default)]
@@ -232,7 +235,7 @@ pub(crate) fn namespaces(context: &Context<'_>, args: &BulkWriteArgs<'_>) -> Res
             );
         }
         write::check_document_namespace(&ns)?;
-        write::refuse_encryption(info.encryption_information)?;
+        write_reply::refuse_encryption(info.encryption_information)?;
         write::check_uuid(context, &ns, info.collection_uuid)?;
         out.push(ns);
     }
@@ -272,7 +275,7 @@ impl Totals {
             ("nUpserted", self.upserted),
             ("nDeleted", self.deleted),
         ] {
-            write::append_count(reply, name, count);
+            write_reply::append_count(reply, name, count);
         }
     }
 }

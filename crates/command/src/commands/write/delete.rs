@@ -1,15 +1,17 @@
 //! `delete`.
 
 use super::WRITE_FLAGS;
-use crate::Context;
-use crate::args::{CollectionName, StrictBool, Uuid, safe_i64};
-use crate::dispatch::CommandSpec;
+use crate::args::{CollectionName, StrictBool};
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::names;
-use crate::op_kind::OpKind;
-use crate::write;
-use crate::write::reply::Totals;
-use crate::write::statements::{DeleteOp, Recorded, Statement, StatementIds, WriteOp, Writes, execute};
+use crate::spec::CommandSpec;
+use crate::write_reply::{self, Totals};
+use nestor_database::names;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_database::uuid::Uuid;
+use nestor_database::write;
+use nestor_database::write::statements::{DeleteOp, Recorded, StatementIds, WriteOp, WriteStatement, Writes, execute};
+use nestor_model::number::safe_i64;
 use nestor_model::{Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
 
 /// The command.
@@ -64,7 +66,7 @@ pub(crate) fn writes<'a>(context: &Context<'_>, args: DeleteArgs<'a>, ns: &'a Na
     };
     Writes::check("delete", "deletes", args.deletes.len(), &ids)?;
     write::check_document_namespace(ns)?;
-    write::refuse_encryption(args.encryption_information)?;
+    write_reply::refuse_encryption(args.encryption_information)?;
     write::check_uuid(context, ns, args.collection_uuid)?;
     Ok(Writes {
         namespaces: std::slice::from_ref(ns),
@@ -78,7 +80,7 @@ pub(crate) fn writes<'a>(context: &Context<'_>, args: DeleteArgs<'a>, ns: &'a Na
     })
 }
 
-fn statement(sent: RawDoc<'_>) -> Result<Statement<'_>> {
+fn statement(sent: RawDoc<'_>) -> Result<WriteStatement<'_>> {
     let item = DeleteItem::parse(sent, &[])?;
     let op = WriteOp::Delete(DeleteOp {
         filter: item.q,
@@ -87,7 +89,7 @@ fn statement(sent: RawDoc<'_>) -> Result<Statement<'_>> {
         collation: item.collation,
         sort: None,
     });
-    Ok(Statement { ns: 0, op, sent })
+    Ok(WriteStatement { ns: 0, op, sent })
 }
 
 /// `limit`: 0 deletes all, 1 the first; nothing else.

@@ -2,18 +2,23 @@
 
 use super::WRITE_FLAGS;
 use super::update::UpdateValue;
-use crate::Context;
-use crate::args::{CollectionName, RawArray, Uuid};
-use crate::dispatch::CommandSpec;
+use crate::args::{CollectionName, RawArray};
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::op_kind::OpKind;
-use crate::operation::{Operation, Shape, Words};
-use crate::sessions::StatementResult;
-use crate::write::prepared::Prepared;
-use crate::write::statements::{DeleteOp, UpdateOp, WriteOp};
-use crate::write::{self, Progress, Retryable};
-use crate::{names, read};
+use crate::spec::CommandSpec;
+use crate::write_reply;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_database::operation::Operation;
+use nestor_database::sessions::StatementResult;
+use nestor_database::shape::{Shape, Words};
+use nestor_database::uuid::Uuid;
+use nestor_database::write;
+use nestor_database::write::prepared::Prepared;
+use nestor_database::write::statements::{DeleteOp, UpdateOp, WriteOp};
+use nestor_database::write::{Progress, Retryable};
+use nestor_database::{names, read};
 use nestor_exec::write::oplog::Image;
+use nestor_model::ArrayRef;
 use nestor_model::{DocRef, Document, Namespace, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail, raw};
 use nestor_query::env::{Env, OpContext};
 use nestor_query::matcher::MatchExpr;
@@ -97,7 +102,7 @@ fn namespace(context: &Context<'_>, args: &FindAndModifyArgs<'_>) -> Result<Name
     let ns = names::collection(context.db(), args.coll.0)?;
     check(args)?;
     write::check_document_namespace(&ns)?;
-    write::refuse_encryption(args.encryption_information)?;
+    write_reply::refuse_encryption(args.encryption_information)?;
     write::check_uuid(context, &ns, args.collection_uuid)?;
     Ok(ns)
 }
@@ -181,7 +186,7 @@ fn statement<'a>(args: &FindAndModifyArgs<'a>) -> WriteOp<'a> {
             constants: None,
             multi: false,
             upsert: args.upsert,
-            array_filters: args.array_filters,
+            array_filters: args.array_filters.map(|filters| ArrayRef::Raw(filters.0)),
             hint: args.hint,
             collation: None,
             sort: args.sort,
@@ -240,7 +245,7 @@ fn project(doc: RawDocBuf, projection: Option<&Projection>, filter: &MatchExpr, 
 
 fn append(reply: &mut RawWriter, remove: bool, done: &StatementResult) {
     reply.begin_document("lastErrorObject");
-    write::append_count(reply, "n", done.n);
+    write_reply::append_count(reply, "n", done.n);
     if !remove {
         reply.append("updatedExisting", done.n > 0 && done.upserted.is_none());
         if let Some(id) = &done.upserted {

@@ -1,15 +1,16 @@
 //! `insert`.
 
 use super::WRITE_FLAGS;
-use crate::Context;
-use crate::args::{CollectionName, StrictBool, Uuid};
-use crate::dispatch::CommandSpec;
+use crate::args::{CollectionName, StrictBool};
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::names;
-use crate::op_kind::OpKind;
-use crate::write;
-use crate::write::reply::Totals;
-use crate::write::statements::{Recorded, Statement, StatementIds, WriteOp, Writes, execute};
+use crate::spec::CommandSpec;
+use crate::write_reply::{self, Totals};
+use nestor_database::names;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_database::uuid::Uuid;
+use nestor_database::write;
+use nestor_database::write::statements::{Recorded, StatementIds, WriteOp, WriteStatement, Writes, execute};
 use nestor_model::{Namespace, RawDoc, RawWriter, Result};
 
 /// The command.
@@ -53,9 +54,9 @@ pub(crate) fn writes<'a>(context: &Context<'_>, args: InsertArgs<'a>, ns: &'a Na
     };
     Writes::check("insert", "documents", args.documents.len(), &ids)?;
     write::check_document_namespace(ns)?;
-    write::refuse_encryption(args.encryption_information)?;
+    write_reply::refuse_encryption(args.encryption_information)?;
     write::check_uuid(context, ns, args.collection_uuid)?;
-    let statement = |doc| Statement {
+    let statement = |doc| WriteStatement {
         ns: 0,
         op: WriteOp::Insert(doc),
         sent: doc,

@@ -6,8 +6,8 @@ pub mod find_and_modify;
 pub mod insert;
 pub mod update;
 
-use crate::dispatch::CommandSpec;
 use crate::facts::Flags;
+use crate::spec::CommandSpec;
 
 /// The family.
 pub const SPECS: &[&CommandSpec] = &[

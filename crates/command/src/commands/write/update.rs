@@ -1,15 +1,17 @@
 //! `update`.
 
 use super::WRITE_FLAGS;
-use crate::Context;
-use crate::args::{Arg, CollectionName, RawArray, StrictBool, Uuid};
-use crate::dispatch::CommandSpec;
+use crate::args::{Arg, CollectionName, RawArray, StrictBool};
+use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::names;
-use crate::op_kind::OpKind;
-use crate::write;
-use crate::write::reply::Totals;
-use crate::write::statements::{Recorded, Statement, StatementIds, UpdateOp, WriteOp, Writes, execute};
+use crate::spec::CommandSpec;
+use crate::write_reply::{self, Totals};
+use nestor_database::names;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_database::uuid::Uuid;
+use nestor_database::write;
+use nestor_database::write::statements::{Recorded, StatementIds, UpdateOp, WriteOp, WriteStatement, Writes, execute};
+use nestor_model::ArrayRef;
 use nestor_model::{Document, Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_query::update::check_pipeline_form;
 
@@ -89,7 +91,7 @@ pub(crate) fn writes<'a>(context: &Context<'_>, args: UpdateArgs<'a>, ns: &'a Na
     };
     Writes::check("update", "updates", args.updates.len(), &ids)?;
     write::check_document_namespace(ns)?;
-    write::refuse_encryption(args.encryption_information)?;
+    write_reply::refuse_encryption(args.encryption_information)?;
     write::check_uuid(context, ns, args.collection_uuid)?;
     Ok(Writes {
         namespaces: std::slice::from_ref(ns),
@@ -103,9 +105,9 @@ pub(crate) fn writes<'a>(context: &Context<'_>, args: UpdateArgs<'a>, ns: &'a Na
     })
 }
 
-fn statement(sent: RawDoc<'_>) -> Result<Statement<'_>> {
+fn statement(sent: RawDoc<'_>) -> Result<WriteStatement<'_>> {
     let op = WriteOp::Update(UpdateItem::parse(sent, &[])?.into());
-    Ok(Statement { ns: 0, op, sent })
+    Ok(WriteStatement { ns: 0, op, sent })
 }
 
 impl<'a> From<UpdateItem<'a>> for UpdateOp<'a> {
@@ -116,7 +118,7 @@ impl<'a> From<UpdateItem<'a>> for UpdateOp<'a> {
             constants: item.constants,
             multi: item.multi,
             upsert: item.upsert,
-            array_filters: item.array_filters,
+            array_filters: item.array_filters.map(|filters| ArrayRef::Raw(filters.0)),
             hint: item.hint,
             collation: item.collation,
             sort: item.sort,

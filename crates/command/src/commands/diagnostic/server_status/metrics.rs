@@ -1,8 +1,7 @@
 //! `metrics` of `serverStatus`.
 
 use crate::context::Context;
-use crate::dispatch;
-use crate::metrics::Work;
+use nestor_database::observe::metrics::Work;
 use nestor_model::RawWriter;
 
 /// The section.
@@ -69,10 +68,11 @@ fn api_versions(context: &Context<'_>, reply: &mut RawWriter) {
     let open = connections.all();
     let secs = context.service.started.elapsed().as_secs();
     reply.begin_document("apiVersions");
-    for (name, versions) in connections
-        .past_api_use
-        .with_open(open.iter().map(|slot| &**slot), secs)
-    {
+    for (name, versions) in connections.past_api_use.with_open(
+        open.iter()
+            .filter_map(|slot| Some((slot.application()?, &slot.api_use))),
+        secs,
+    ) {
         reply.begin_array(&name);
         for (i, version) in versions.into_iter().enumerate() {
             reply.append_index(i, version);
@@ -86,7 +86,7 @@ fn commands(context: &Context<'_>, reply: &mut RawWriter) {
     let metrics = &context.service.node.counters.metrics;
     reply.begin_document("commands");
     reply.append("<UNKNOWN>", metrics.unknown_commands.get());
-    for (number, spec) in dispatch::all().enumerate() {
+    for (number, spec) in context.service.commands.all().iter().enumerate() {
         let (total, failed) = metrics.command(number);
         reply.begin_document(spec.name);
         reply.append("failed", failed);

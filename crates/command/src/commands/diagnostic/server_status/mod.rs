@@ -8,12 +8,13 @@
 mod metrics;
 mod operations;
 
-use super::{build_info, host_info, system_mib, system_value};
+use super::build_info;
 use crate::commands::replication::hello::append_members;
-use crate::connection::Waits;
 use crate::context::Context;
-use crate::dispatch::CommandSpec;
 use crate::facts::{Facts, Flags};
+use crate::spec::CommandSpec;
+use nestor_database::connections::Waits;
+use nestor_database::machine::{host_name, system_mib, system_value};
 use nestor_model::{RawWriter, ValueRef};
 use nestor_storage::View;
 use std::sync::atomic::Ordering::Relaxed;
@@ -58,14 +59,14 @@ const SECTIONS: [(&str, Section); 18] = [
 
 fn write_process(context: &Context<'_>, reply: &mut RawWriter) {
     let uptime = context.service.started.elapsed();
-    reply.append("host", host_info::host_name().as_str());
+    reply.append("host", host_name().as_str());
     reply.append("version", build_info::VERSION);
     reply.append("process", "nestor");
     reply.append("pid", i64::from(std::process::id()));
     reply.append("uptime", uptime.as_secs() as f64);
     reply.append("uptimeMillis", uptime.as_millis() as i64);
     reply.append("uptimeEstimate", uptime.as_secs() as i64);
-    reply.append("localTime", ValueRef::DateTime(crate::clock::now_ms()));
+    reply.append("localTime", ValueRef::DateTime(nestor_database::clock::now_ms()));
 }
 
 fn asserts(context: &Context<'_>, reply: &mut RawWriter) {

@@ -1,10 +1,9 @@
 //! The sections of `serverStatus` about operations: how many, how long, which run now.
 
-use crate::connection::Waits;
 use crate::context::Context;
-use crate::dispatch;
 use crate::facts::Flags;
-use crate::latency::{CLASSES, Class};
+use nestor_database::connections::Waits;
+use nestor_database::observe::latency::{CLASSES, Class};
 use nestor_model::RawWriter;
 
 /// `globalLock`: operations under way. There is no such lock; but for `fsync` with `lock`, which all writes wait for,
@@ -19,7 +18,7 @@ pub(super) fn global_lock(context: &Context<'_>, reply: &mut RawWriter) {
         match operation.waits {
             Some(Waits::ForLock) => queued += 1,
             Some(Waits::ForNews) => continue,
-            None => match dispatch::lookup(operation.command).map(|spec| &spec.facts) {
+            None => match context.service.commands.lookup(operation.command) {
                 Some(facts) if facts.flags.has(Flags::WRITE) => writers += 1,
                 Some(facts) if facts.op.class() == Class::Reads => readers += 1,
                 _ => {}

@@ -1,0 +1,145 @@
+//! What fail points do to a command.
+
+use crate::connection::{Fault, Pending};
+use crate::context::Context;
+use crate::facts::Flags;
+use crate::request::Park;
+use nestor_database::connections::app_name;
+use nestor_database::fail_points::known_label;
+use nestor_database::failures;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_model::number::safe_i64;
+use nestor_model::value::DocRef;
+use nestor_model::{Error, ErrorCode, Result, ValueRef, bail};
+use std::time::{Duration, Instant};
+
+/// What becomes of a command.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It runs.
+    Run,
+    /// Not now: the context's park says when to try again.
+    Wait,
+    /// It does not run, and the connection is closed.
+    HangUp,
+}
+
+/// Looks whether `context`'s command is to fail, and how.
+pub fn check(context: &mut Context<'_>) -> Result<Verdict> {
+    let pending = match context.conn.fault.take() {
+        Some(pending) => pending,
+        // A command that runs again after waiting on its own account has passed here before.
+        None if context.conn.parked.is_some() => return Ok(Verdict::Run),
+        None => match hit(context)? {
+            Some(pending) => pending,
+            None => return Ok(Verdict::Run),
+        },
+    };
+    if Instant::now() < pending.until {
+        context.after.park = Some(Park {
+            until: pending.until,
+            on_commit: false,
+        });
+        *context.conn.fault = Some(pending);
+        return Ok(Verdict::Wait);
+    }
+    // The command begins now: what it waits for on its own account is not shorter for the fault.
+    *context.conn.parked = None;
+    let fault = pending.fault;
+    if fault.hang_up {
+        return Ok(Verdict::HangUp);
+    }
+    if let Some(error) = fault.error {
+        context.after.by_fail_point = true;
+        context.after.labels_given = fault.labels.is_some();
+        return Err(fault.labels.into_iter().flatten().fold(error, Error::with_label));
+    }
+    context.after.write_concern_error = fault.write_concern_error;
+    Ok(Verdict::Run)
+}
+
+fn hit(context: &Context<'_>) -> Result<Option<Pending>> {
+    let fail_points = &context.service.node.gates.fail_points;
+    let applies = |name: &'static str, data: DocRef<'_>| match name {
+        "failCommand" => fails_command(context, data),
+        "failGetMoreAfterCursorCheckout" => context.spec.op == OpKind::GetMore,
+        "maxTimeAlwaysTimeOut" => context.interrupt.deadline().is_some(),
+        // It is for commits, not for commands.
+        _ => false,
+    };
+    match fail_points.first(applies) {
+        Some(("maxTimeAlwaysTimeOut", _)) => bail!(MaxTimeMSExpired, "operation exceeded time limit"),
+        Some((_, data)) => Ok(Some(fault(context, data.as_ref()))),
+        None => Ok(None),
+    }
+}
+
+fn fails_command(context: &Context<'_>, data: DocRef<'_>) -> bool {
+    let Some(ValueRef::Array(commands)) = data.get("failCommands") else {
+        return false;
+    };
+    let names = |name: &str| name == context.spec.name || context.spec.aliases.contains(&name);
+    if !commands.iter().any(|item| item.as_str().is_some_and(names)) {
+        return false;
+    }
+    if let Some(ValueRef::String(wanted)) = data.get("appName") {
+        let known = crate::lock(&context.conn.slot.client);
+        // The handshake says itself who comes.
+        let name = match (context.body.get("client"), &*known) {
+            (Some(ValueRef::Document(client)), _) if context.spec.flags.has(Flags::LEGACY) => app_name(client),
+            (_, client) => client.as_ref().and_then(|client| app_name(client.as_ref())),
+        };
+        if name != Some(wanted) {
+            return false;
+        }
+    }
+    if let Some(ValueRef::String(wanted)) = data.get("namespace") {
+        let (db, coll) = context.named_collection().unwrap_or((context.db(), ""));
+        if format!("{db}.{coll}") != wanted {
+            return false;
+        }
+    }
+    true
+}
+
+fn fault(context: &Context<'_>, data: DocRef<'_>) -> Pending {
+    let truthy = |name: &str| data.get(name).is_some_and(|value| value.truthy());
+    let number = |name: &str| data.get(name).and_then(safe_i64);
+    let block_ms = if truthy("blockConnection") {
+        number("blockTimeMS").unwrap_or(0)
+    } else {
+        0
+    };
+    let error = number("errorCode").filter(|code| *code != 0).map(|code| {
+        let code = ErrorCode::location(code.clamp(0, i32::MAX.into()) as i32);
+        Error::new(code, "Failing command via 'failCommand' failpoint")
+    });
+    let mut write_concern_error = match data.get("writeConcernError") {
+        Some(ValueRef::Document(doc)) => Some(doc.to_document()),
+        _ => None,
+    };
+    let labels = match data.get("errorLabels") {
+        Some(ValueRef::Array(labels)) => Some(labels.iter().filter_map(known_label).collect::<Vec<_>>()),
+        _ => None,
+    };
+    if let Some(doc) = &mut write_concern_error {
+        let code = doc.as_ref().get("code").and_then(safe_i64).unwrap_or(0);
+        let code = ErrorCode::location(code.clamp(0, i32::MAX.into()) as i32);
+        let labels = labels
+            .clone()
+            .unwrap_or_else(|| failures::concern_labels(context, code));
+        let labels: Vec<_> = labels.into_iter().map(Into::into).collect();
+        if !labels.is_empty() {
+            doc.push("errorLabels", labels);
+        }
+    }
+    Pending {
+        until: Instant::now() + Duration::from_millis(u64::try_from(block_ms).unwrap_or(0)),
+        fault: Fault {
+            hang_up: truthy("closeConnection"),
+            error,
+            labels,
+            write_concern_error,
+        },
+    }
+}

@@ -1,0 +1,64 @@
+//! What every data directory has from its first start: the collections of `admin`, `config` and `local` that tools
+//! look for.
+
+use crate::options::DatabaseOptions;
+use nestor_exec::write::Writer;
+use nestor_model::{CollectionOptions, Document, Namespace, Result, doc};
+use nestor_query::env::OpContext;
+use nestor_storage::{Engine, View};
+
+/// Size that `local.oplog.rs` shows; how much history is kept is the store's business.
+const OPLOG_BYTES: i64 = 512 << 20;
+
+/// Makes what is missing, in one commit that leaves no oplog entry.
+pub fn run(engine: &Engine, options: &DatabaseOptions, mut new_uuid: impl FnMut() -> [u8; 16]) -> Result<()> {
+    let mut ws = engine.begin();
+    let wanted = wanted(options);
+    if wanted.iter().all(|(ns, _, _)| ws.catalog().get(ns).is_some()) {
+        return Ok(());
+    }
+    let op = OpContext::new(crate::clock::now_ms(), engine.last_optime(), 1);
+    for (ns, options, documents) in wanted {
+        if ws.catalog().get(&ns).is_some() {
+            continue;
+        }
+        let collection = ws.create_collection(&ns, new_uuid(), CollectionOptions::parse(options)?)?;
+        let mut writer = Writer::new(&mut ws, collection, &op, None)?;
+        for document in documents {
+            writer.insert(document.to_raw(), None)?;
+        }
+    }
+    engine.commit(ws)?;
+    Ok(())
+}
+
+fn wanted(options: &DatabaseOptions) -> Vec<(Namespace, Document, Vec<Document>)> {
+    let mut out = vec![
+        (
+            Namespace::new("admin", "system.version"),
+            Document::new(),
+            vec![doc! { "_id": "featureCompatibilityVersion", "version": "8.0" }],
+        ),
+        (Namespace::new("config", "system.sessions"), Document::new(), Vec::new()),
+        (
+            Namespace::new("local", "startup_log"),
+            doc! { "capped": true, "size": 10_485_760 },
+            Vec::new(),
+        ),
+    ];
+    if let Some(name) = &options.replica_set {
+        out.push((Namespace::new("config", "transactions"), Document::new(), Vec::new()));
+        out.push((
+            Namespace::new("local", "oplog.rs"),
+            doc! { "capped": true, "size": OPLOG_BYTES, "autoIndexId": false },
+            Vec::new(),
+        ));
+        let members = vec![doc! { "_id": 0, "host": options.host.clone() }.into()];
+        out.push((
+            Namespace::new("local", "system.replset"),
+            Document::new(),
+            vec![doc! { "_id": name.clone(), "version": 1, "term": 1i64, "members": members }],
+        ));
+    }
+    out
+}

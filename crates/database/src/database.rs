@@ -1,0 +1,256 @@
+//! One database process: what all connections share.
+
+use crate::connections::Connections;
+use crate::cursors::Cursors;
+use crate::index_builds::IndexBuilds;
+use crate::index_filters::IndexFilters;
+use crate::node::Node;
+use crate::options::DatabaseOptions;
+use crate::parameters::Param;
+use crate::profiler::Profiler;
+use crate::query_settings::QuerySettings;
+use crate::sessions::{Sessions, history};
+use crate::snapshots::Snapshots;
+use crate::{bootstrap, clock, machine};
+use nestor_exec::pipeline::ServerState;
+use nestor_exec::plan_cache::Tuning;
+use nestor_exec::{Interrupt, PlanCache};
+use nestor_model::random::Random;
+use nestor_model::{Result, Str, Timestamp, bail, doc};
+use nestor_storage::oplog::OplogCursor;
+use nestor_storage::{Engine, OpTime, Positions};
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Opens the oplog behind an optime.
+pub type OpenOplog = Box<dyn Fn(Timestamp) -> OplogCursor + Send + Sync>;
+
+/// One database process. Shared by all connections; every method takes `&self`.
+pub struct Database {
+    /// How it presents itself.
+    pub options: DatabaseOptions,
+    /// Open connections.
+    pub connections: Arc<Connections>,
+    /// When it started.
+    pub started: Instant,
+    /// The process.
+    pub node: Node,
+    /// The store.
+    pub engine: Engine,
+    /// Open cursors.
+    pub cursors: Arc<Cursors>,
+    /// Logical sessions.
+    pub sessions: Arc<Sessions>,
+    /// What stages of pipelines read of the server.
+    pub state: Arc<dyn ServerState>,
+    /// Which operations are recorded.
+    pub profiler: Profiler,
+    /// What is set for queries of a shape.
+    pub query_settings: Arc<QuerySettings>,
+    /// Which indexes queries of a shape may use.
+    pub index_filters: IndexFilters,
+    /// Which plan queries of a shape run by.
+    pub plan_cache: Arc<PlanCache>,
+    /// Index builds that run.
+    pub index_builds: IndexBuilds,
+    /// Where blocking operators and index builds spill.
+    pub spill_dir: PathBuf,
+    /// States that snapshot reads may ask for again.
+    pub snapshots: Snapshots,
+    /// Opens the oplog behind an optime.
+    pub open_oplog: OpenOplog,
+    random: Random,
+}
+
+/// What the stages that read the server's own state may look at.
+pub struct Shared {
+    /// `host:port` as clients reach it.
+    pub host: Str,
+    /// When the server started, in milliseconds.
+    pub started_ms: i64,
+    /// Open connections and their operations.
+    pub connections: Arc<Connections>,
+    /// Logical sessions.
+    pub sessions: Arc<Sessions>,
+    /// What operations took, by collection.
+    pub top: Arc<crate::observe::top::Top>,
+    /// Which plan queries of a shape run by.
+    pub plan_cache: Arc<PlanCache>,
+    /// Open cursors.
+    pub cursors: Arc<Cursors>,
+    /// What is set for queries of a shape.
+    pub query_settings: Arc<QuerySettings>,
+}
+
+impl Database {
+    /// A database over a store, which counts the runs of so many commands. `state` makes what stages read of the server.
+    pub fn new(
+        options: DatabaseOptions,
+        engine: Engine,
+        commands: usize,
+        state: impl FnOnce(Shared) -> Arc<dyn ServerState>,
+    ) -> Self {
+        let seed = random_seed();
+        let connections = Arc::<Connections>::default();
+        let sessions = Arc::<Sessions>::default();
+        let plan_cache = Arc::<PlanCache>::default();
+        let cursors = Arc::new(Cursors::new(seed));
+        let query_settings = Arc::<QuerySettings>::default();
+        let oplog = engine.clone();
+        let spill_dir = engine.scratch();
+        let node = Node::new(options.process.clone(), commands);
+        let state = state(Shared {
+            host: options.host.clone(),
+            started_ms: clock::now_ms(),
+            connections: connections.clone(),
+            sessions: sessions.clone(),
+            top: node.top.clone(),
+            plan_cache: plan_cache.clone(),
+            cursors: cursors.clone(),
+            query_settings: query_settings.clone(),
+        });
+        let database = Self {
+            snapshots: Snapshots::default(),
+            open_oplog: Box::new(move |after| oplog.oplog_cursor(after)),
+            engine,
+            cursors,
+            state,
+            plan_cache,
+            sessions,
+            profiler: Profiler::new(options.profiler),
+            query_settings,
+            index_filters: IndexFilters::default(),
+            index_builds: IndexBuilds::default(),
+            spill_dir,
+            random: Random::new(seed.rotate_left(32)),
+            node,
+            options,
+            connections,
+            started: Instant::now(),
+        };
+        database.index_builds.leave_all(&database.engine);
+        history::recover(&database.engine, &database.sessions, &database.node.options.log);
+        if let Err(error) = bootstrap::run(&database.engine, &database.options, || database.new_uuid()) {
+            database.node.log().error(
+                "CONTROL",
+                20_001,
+                "initandlisten",
+                "Cannot make the system collections",
+                doc! { "error": error.to_string() },
+            );
+        }
+        database
+    }
+
+    /// Lets go of idle cursors, of transactions that were open for too long, of sessions and states that nobody uses; to be
+    /// called about once a second.
+    pub fn tick(&self) {
+        self.cursors.sweep();
+        self.sessions.expire_transactions();
+        self.node.transactions.expiry_passes.add(1);
+        let gone = self.sessions.sweep();
+        if !gone.is_empty() {
+            self.cursors.kill_sessions(|lsid| gone.contains(lsid));
+        }
+        self.snapshots.sweep();
+        // While there is no room for it, the next second is as good.
+        let _ = self.index_builds.drop_left(&self.engine, &self.node.gates.admission);
+    }
+
+    /// The newest cluster time there is: that of the last commit.
+    pub fn last_time(&self) -> Timestamp {
+        self.positions().last.ts
+    }
+
+    /// How far the history reaches. An engine in which nothing was ever written is at the present moment.
+    pub fn positions(&self) -> Positions {
+        let positions = self.engine.positions();
+        if positions.last.ts != Timestamp::default() {
+            return positions;
+        }
+        // Drivers take a zero time for none at all.
+        let now = OpTime {
+            ts: Timestamp {
+                secs: clock::now_ms().div_euclid(1000) as u32,
+                inc: 1,
+            },
+            ..positions.last
+        };
+        Positions {
+            last: now,
+            durable: now,
+            committed: now,
+        }
+    }
+
+    /// The next number of a sequence that nobody outside can guess from ids of earlier runs; not for secrets.
+    pub fn random(&self) -> u64 {
+        self.random.next()
+    }
+
+    /// A random UUID (version 4).
+    pub fn new_uuid(&self) -> [u8; 16] {
+        self.random.next_uuid()
+    }
+
+    /// Waits until `time` has been reached. A client knows only times that this node gave or that it was told by
+    /// another member; the latter are reached by writing nothing at a later time, so one tries once.
+    ///
+    /// Errors: 50 when the command's time is over, 2 for a time that nobody gave.
+    pub fn await_time(&self, time: Timestamp, interrupt: &Interrupt) -> Result<()> {
+        if time <= self.last_time() {
+            return Ok(());
+        }
+        interrupt.check()?;
+        bail!(
+            InvalidOptions,
+            "readConcern afterClusterTime value must not be greater than the current clusterTime. Requested clusterTime: {{ ts: Timestamp({}, {}) }}; current clusterTime: {{ ts: Timestamp({}, {}) }}",
+            time.secs,
+            time.inc,
+            self.last_time().secs,
+            self.last_time().inc
+        )
+    }
+
+    /// Memory in bytes a blocking operator may hold before it spills (parameter
+    /// `internalQueryMaxBlockingSortMemoryUsageBytes`).
+    pub fn blocking_memory_bytes_max(&self) -> usize {
+        usize::try_from(self.node.parameters.number(Param::SortMemoryBytes)).unwrap_or(usize::MAX)
+    }
+
+    /// Whether commands that do not say may spill to disk.
+    pub fn disk_use_by_default(&self) -> bool {
+        self.node.parameters.is_on(Param::AllowDiskUseByDefault)
+    }
+
+    /// Brings what depends on parameters in line with them; to be called after a change.
+    pub fn parameters_changed(&self) {
+        self.node.parameters_changed();
+        let timeout_ms = self.node.parameters.number(Param::CursorTimeoutMillis);
+        self.cursors
+            .set_idle_timeout(Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(u64::MAX)));
+        let parameters = &self.node.parameters;
+        let number = |parameter| u64::try_from(parameters.number(parameter)).unwrap_or(0);
+        let bytes = match number(Param::OperationMemoryBytes) {
+            0 => (u64::try_from(machine::usable_memory_mib()).unwrap_or(0) << 20) / 4,
+            bytes => bytes,
+        };
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.connections.memory.set_limit(bytes);
+        self.plan_cache.set_tuning(Tuning {
+            works_min: number(Param::PlanTrialWorks),
+            documents_share: parameters.real(Param::PlanTrialCollFraction),
+            rows_max: number(Param::PlanTrialResultsMax),
+            eviction_ratio: parameters.real(Param::PlanCacheEvictionRatio),
+            works_growth: parameters.real(Param::PlanCacheWorksGrowth),
+            entries_max: usize::try_from(number(Param::PlanCacheEntriesMax)).unwrap_or(usize::MAX),
+        });
+    }
+}
+
+/// A number from the operating system's randomness, by way of the standard library's hash keys.
+fn random_seed() -> u64 {
+    RandomState::new().hash_one(std::process::id())
+}

@@ -1,0 +1,115 @@
+//! Prepared operations: what a command is once its words are understood.
+//!
+//! A command parses its arguments once into an [`Operation`]: the namespace and what is there, the typed query, pipeline or
+//! write, its clock, collation and values of `let`, and its [`Shape`]. Running, explaining and trying out plans, query
+//! settings, index filters and the profiler take that value; [`Access`] tells what it reads and writes and which rights
+//! that needs. None of them parses again, so none of them can disagree about what was asked.
+//!
+//! Nothing here knows commands, their arguments or replies: whoever understands another language makes the same values.
+
+pub mod access;
+pub mod pipeline;
+pub mod views;
+
+pub use access::Access;
+
+use crate::shape::Shape;
+use crate::write::prepared::Prepared;
+use nestor_model::{Namespace, Path};
+use nestor_planner::{FindQuery, Hint};
+use nestor_query::env::OpContext;
+use nestor_query::stage::Pipeline;
+use nestor_storage::Collection;
+use std::sync::Arc;
+
+/// A read, or one statement of a write, ready to be planned.
+pub struct Operation<'a> {
+    /// The namespace it names and its parts as they were written.
+    pub shape: Shape<'a>,
+    /// What there is at that namespace, in the state that the operation reads.
+    pub collection: Option<Arc<Collection>>,
+    /// Its clock, its randomness, what strings compare by, and the values of `let`.
+    pub op: OpContext,
+    /// Blocking stages may spill to disk.
+    pub disk_use: bool,
+    /// What is to be done.
+    pub work: Work<'a>,
+}
+
+/// What an operation does.
+pub enum Work<'a> {
+    /// Gives the documents that a query finds.
+    Find(FindQuery),
+    /// Counts them.
+    Count(FindQuery),
+    /// Gives the different values at a path of them.
+    Distinct {
+        /// Which documents.
+        query: FindQuery,
+        /// Where the values are.
+        path: Path,
+        /// A scan that jumps from value to value may stand in for the query's own plans.
+        may_jump: bool,
+    },
+    /// Runs a pipeline: an aggregation, or a read of a view.
+    Pipeline(Piped),
+    /// Changes or removes the documents that a query finds.
+    Write {
+        /// Which documents, as far as they can be planned.
+        query: FindQuery,
+        /// What becomes of them.
+        write: Box<Prepared<'a>>,
+    },
+}
+
+/// A pipeline on the operation's namespace.
+pub struct Piped {
+    /// Its stages, without those of the view it may run on.
+    pub pipeline: Pipeline,
+    /// The collection at the bottom, below views; none when there is none or the first stage makes the documents.
+    pub bottom: Option<Arc<Collection>>,
+    /// For that collection.
+    pub hint: Hint,
+    /// What it writes is not checked by the validator of the collection.
+    pub bypass_validation: bool,
+}
+
+impl<'a> Operation<'a> {
+    /// A write of documents of `collection` under `op`.
+    pub fn of_write(shape: Shape<'a>, collection: Option<Arc<Collection>>, op: OpContext, write: Prepared<'a>) -> Self {
+        let query = write.selection.query((!write.multi).then_some(1));
+        Self {
+            shape,
+            collection,
+            op,
+            disk_use: true,
+            work: Work::Write {
+                query,
+                write: Box::new(write),
+            },
+        }
+    }
+
+    /// The namespace that the operation names.
+    pub fn ns(&self) -> &Namespace {
+        &self.shape.ns
+    }
+
+    /// The query that finds its documents; a pipeline has none before it is planned.
+    pub fn query(&self) -> Option<&FindQuery> {
+        match &self.work {
+            Work::Find(query) | Work::Count(query) => Some(query),
+            Work::Distinct { query, .. } | Work::Write { query, .. } => Some(query),
+            Work::Pipeline(_) => None,
+        }
+    }
+
+    /// As [`Operation::query`], to be restricted to some indexes.
+    pub fn query_mut(&mut self) -> Option<&mut FindQuery> {
+        match &mut self.work {
+            Work::Find(query) | Work::Count(query) => Some(query),
+            Work::Distinct { query, .. } | Work::Write { query, .. } => Some(query),
+            Work::Pipeline(_) => None,
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! What a database is started with.
+
+use crate::node::ProcessOptions;
+use crate::profiler;
+use nestor_model::Str;
+
+/// How the database presents itself.
+#[derive(Clone, Debug)]
+pub struct DatabaseOptions {
+    /// Replica set name; `None` for a standalone.
+    pub replica_set: Option<Str>,
+    /// `host:port` as clients reach it.
+    pub host: Str,
+    /// The process around it.
+    pub process: ProcessOptions,
+    /// What the profiler starts with.
+    pub profiler: profiler::AtStart,
+}
+
+impl Default for DatabaseOptions {
+    fn default() -> Self {
+        Self {
+            replica_set: Some("rs0".into()),
+            host: "localhost:27017".into(),
+            process: ProcessOptions::default(),
+            profiler: profiler::AtStart::default(),
+        }
+    }
+}

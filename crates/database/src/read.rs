@@ -1,0 +1,220 @@
+//! What statements that read have in common.
+
+use crate::concern::read::Level;
+use crate::names;
+use crate::statement::Statement;
+use nestor_exec::Batch;
+use nestor_exec::catalog::id_collation;
+use nestor_model::value::EMPTY_DOC;
+use nestor_model::{DocRef, ErrorCode, Namespace, RawDoc, Result, ValueRef, bail};
+use nestor_planner::Hint;
+use nestor_query::collation::Collator;
+use nestor_query::env::{OpContext, Scope};
+use nestor_query::expr::bind_variables;
+use nestor_query::matcher::MatchExpr;
+use nestor_storage::{Collection, Index, Snapshot, View};
+use std::sync::Arc;
+
+/// The collection that a statement is about: by name, or by UUID.
+#[derive(Clone, Copy, Debug)]
+pub enum Target<'a> {
+    /// By name.
+    Name(&'a str),
+    /// By UUID.
+    Uuid([u8; 16]),
+}
+
+impl Statement<'_> {
+    /// A fresh snapshot to read from, once what the read concern demands is there.
+    pub fn read_snapshot(&self) -> Result<Snapshot> {
+        let concern = &self.terms.read_concern;
+        if self.database.options.replica_set.is_none()
+            && matches!(concern.level(), Level::Snapshot | Level::Linearizable)
+        {
+            bail!(
+                NotAReplicaSet,
+                "node needs to be a replica set member to use readConcern: {}",
+                concern.level_name()
+            );
+        }
+        if let Some(after) = concern.after_cluster_time {
+            self.database.await_time(after, &self.interrupt)?;
+        }
+        if concern.level() == Level::Snapshot {
+            let snapshot = self
+                .database
+                .snapshots
+                .at(&self.database.engine, concern.at_cluster_time)?;
+            let time = concern.at_cluster_time.unwrap_or_else(|| snapshot.optime());
+            self.at_cluster_time.set(Some(time));
+            return Ok(snapshot);
+        }
+        Ok(self.database.engine.snapshot())
+    }
+
+    /// The namespace that `target` stands for in the statement's database.
+    pub fn namespace(&self, view: &dyn View, target: Target<'_>) -> Result<Namespace> {
+        match target {
+            Target::Name(name) => names::collection(self.db(), name),
+            Target::Uuid(uuid) => match view.catalog().by_uuid(&uuid) {
+                Some(found) if found.ns.db == self.db() => Ok(found.ns.clone()),
+                _ => bail!(
+                    NamespaceNotFound,
+                    "Unable to resolve UUID {} to a collection of database {}",
+                    crate::uuid::Uuid(uuid),
+                    self.db()
+                ),
+            },
+        }
+    }
+
+    /// Time, randomness and the values of `let` for this operation, and the scope in which its expressions parse.
+    pub fn operation(&self, variables: Option<RawDoc<'_>>) -> Result<(OpContext, Scope)> {
+        self.operation_under(variables, None)
+    }
+
+    /// As [`Statement::operation`], with strings compared by `collator`.
+    pub fn operation_under(
+        &self,
+        variables: Option<RawDoc<'_>>,
+        collator: Option<Collator>,
+    ) -> Result<(OpContext, Scope)> {
+        let now_ms = crate::clock::now_ms();
+        let mut op = OpContext::new(now_ms, self.database.last_time(), self.database.random()).with_collator(collator);
+        let Some(variables) = variables else {
+            let scope = Scope::new().with_collator(op.collator.clone());
+            return Ok((op, scope));
+        };
+        let scope = bind_variables(DocRef::Raw(variables), &mut op)?;
+        Ok((op, scope))
+    }
+}
+
+/// Parses a filter into its normal form.
+pub fn parse_filter(filter: Option<RawDoc<'_>>, scope: &mut Scope) -> Result<Arc<MatchExpr>> {
+    let filter = filter.map_or(EMPTY_DOC, DocRef::Raw);
+    Ok(Arc::new(MatchExpr::parse(filter, scope)?.normalize()))
+}
+
+/// What the strings of an operation compare by: the collation it gives, or else the default of what it is on.
+///
+/// Errors: those of [`Collator::parse`].
+pub fn collator(given: Option<RawDoc<'_>>, on: Option<&Collection>) -> Result<Option<Collator>> {
+    match given.filter(|collation| !collation.is_empty()) {
+        Some(collation) => Collator::parse(DocRef::Raw(collation)),
+        None => on.map(id_collation).transpose().map(Option::flatten),
+    }
+}
+
+/// As [`collator`], for one statement of a command: the command's scope under the statement's collation, and the
+/// operation under it unless there is none.
+pub fn statement(
+    op: &OpContext,
+    scope: &Scope,
+    given: Option<RawDoc<'_>>,
+    on: Option<&Collection>,
+) -> Result<(Option<OpContext>, Scope)> {
+    let collator = collator(given, on)?;
+    let own = collator
+        .is_some()
+        .then(|| op.with_vars(op.vars.clone()).with_collator(collator.clone()));
+    Ok((own, scope.clone().with_collator(collator)))
+}
+
+/// The order in which records are to be read, when a hint or sort names `$natural`.
+pub fn natural(spec: DocRef<'_>) -> Result<Option<bool>> {
+    let Some(direction) = spec.get("$natural") else {
+        return Ok(None);
+    };
+    match nestor_model::number::safe_i64(direction) {
+        Some(1) => Ok(Some(true)),
+        Some(-1) => Ok(Some(false)),
+        _ => bail!(BadValue, "$natural hint must be 1 or -1"),
+    }
+}
+
+/// Finds what a hint names: an index by its name or key pattern, or `$natural`. Without a collection only the form
+/// of the hint is checked.
+///
+/// Errors: 2 when no index that plans may use is meant, 9 for other types.
+pub fn check_hint(hint: Option<ValueRef<'_>>, collection: Option<&Collection>) -> Result<Hint> {
+    let unknown = || {
+        nestor_model::Error::new(
+            ErrorCode::BadValue,
+            "error processing query: planner returned error :: caused by :: hint provided does not correspond to an existing index",
+        )
+    };
+    // A hidden index is no more there for a hint than for the planner.
+    let named = |index: &Index| Hint {
+        natural: None,
+        index: Some(index.name.clone()),
+    };
+    let usable = |c: &'_ Collection| -> Vec<Arc<Index>> { c.indexes.iter().filter(|i| !i.hidden).cloned().collect() };
+    match hint {
+        None | Some(ValueRef::Undefined) => Ok(Hint::default()),
+        Some(ValueRef::String(name)) => match collection {
+            None => Ok(Hint::default()),
+            Some(c) if is_clustered_name(c, name) => Ok(Hint::default()),
+            Some(c) => usable(c)
+                .iter()
+                .find(|i| i.name == name)
+                .map(|i| named(i))
+                .ok_or_else(unknown),
+        },
+        Some(ValueRef::Document(doc)) if doc.is_empty() => Ok(Hint::default()),
+        Some(ValueRef::Document(doc)) => {
+            if let Some(forward) = natural(doc)? {
+                if doc.iter().count() > 1 {
+                    bail!(BadValue, "$natural hint must be the only field");
+                }
+                return Ok(Hint {
+                    natural: Some(forward),
+                    index: None,
+                });
+            }
+            let Some(c) = collection else {
+                return Ok(Hint::default());
+            };
+            let is_id = doc.iter().count() == 1 && doc.get("_id").and_then(nestor_model::number::safe_i64) == Some(1);
+            if c.is_clustered() && is_id {
+                return Ok(Hint::default());
+            }
+            let found: Vec<Arc<Index>> = usable(c)
+                .into_iter()
+                .filter(|index| nestor_model::values_equal(&index.key_pattern, doc))
+                .collect();
+            match found.as_slice() {
+                [] => Err(unknown()),
+                [index] => Ok(named(index)),
+                many => bail!(
+                    IndexNotFound,
+                    "Hint matched multiple indexes, must hint by index name. Matched: {} and {}",
+                    many[0].name,
+                    many[1].name
+                ),
+            }
+        }
+        Some(other) => bail!(
+            FailedToParse,
+            "Hint must be a string or an object, found {}",
+            other.bson_type().alias()
+        ),
+    }
+}
+
+/// True when `name` is that of the key of a clustered collection, whose records are in its order anyway.
+fn is_clustered_name(collection: &Collection, name: &str) -> bool {
+    let clustered = &collection.options.clustered;
+    clustered.as_ref().is_some_and(|key| key.name == name)
+}
+
+/// A batch over `view` for this statement.
+pub fn batch<'v>(statement: &'v Statement<'_>, view: &'v dyn View, op: &'v OpContext, disk_use: bool) -> Batch<'v> {
+    let dir = disk_use.then_some(statement.database.spill_dir.as_path());
+    let mut batch = Batch::new(view, op, &statement.interrupt)
+        .with_spill_dir(dir)
+        .with_plan_cache(Some(&statement.database.plan_cache))
+        .with_oplog(&*statement.database.open_oplog);
+    batch.memory_bytes_max = statement.database.blocking_memory_bytes_max();
+    batch
+}

@@ -1,0 +1,154 @@
+//! What sessions did before the last start, read back from the oplog.
+//!
+//! A driver that lost its answer to a restart sends its write again. The oplog says which statements were
+//! executed; a thread reads its last half hour from the oldest entry on, and commands with a transaction number, of
+//! whatever session, wait until it is through: only then is the newest number of a session known. That is bounded by the
+//! oplog's size. (Noting the sessions at checkpoints would make it shorter, at the price of a second place that has to agree
+//! with the oplog after every crash.) Documents that findAndModify returned stand in the
+//! oplog before its change.
+
+use crate::lock;
+use crate::observe::log::Log;
+use crate::session_id::Lsid;
+use crate::sessions::transaction::State;
+use crate::sessions::{Sessions, StatementResult, TIMEOUT};
+use crate::uuid::Uuid;
+use nestor_model::number::safe_i64;
+use nestor_model::{Error, RawDoc, Result, Timestamp, ValueRef, doc};
+use nestor_storage::{Engine, StorageError};
+use std::sync::Arc;
+
+/// Starts reading; does so here and now when there is nothing to read. What cannot be read is told to `log`: such writes
+/// run again, as they would after half an hour.
+pub fn recover(engine: &Engine, sessions: &Arc<Sessions>, log: &Arc<Log>) {
+    let newest = match engine.oplog_range() {
+        Ok(Some((_, newest))) => newest,
+        result => {
+            if let Err(error) = result {
+                tell(log, &error.into());
+            }
+            sessions.set_recovered();
+            return;
+        }
+    };
+    let (engine, sessions_of_thread, log) = (engine.clone(), sessions.clone(), log.clone());
+    let read = move || {
+        if let Err(error) = read(&engine, &sessions_of_thread, newest) {
+            tell(&log, &error);
+        }
+        sessions_of_thread.set_recovered();
+    };
+    if std::thread::Builder::new()
+        .name("session-history".into())
+        .spawn(read)
+        .is_err()
+    {
+        sessions.set_recovered();
+    }
+}
+
+fn tell(log: &Log, error: &Error) {
+    log.error(
+        "WRITE",
+        20_005,
+        "session-history",
+        "Cannot read all that sessions did before the start; writes that are sent again may run again",
+        doc! { "error": error.to_string() },
+    );
+}
+
+/// Goes on after what it misses: the newest entries are those that are asked for. Returns the first thing missed.
+fn read(engine: &Engine, sessions: &Sessions, newest: Timestamp) -> Result<()> {
+    let from = Timestamp {
+        secs: newest.secs.saturating_sub(TIMEOUT.as_secs() as u32),
+        inc: 0,
+    };
+    let mut cursor = engine.oplog_cursor(from).from_oldest();
+    let mut result = Ok(());
+    let mut lost_at = None;
+    while cursor.position() < newest {
+        let noted = match cursor.next() {
+            Ok(Some(entry)) => note(sessions, entry.as_raw()),
+            Ok(None) => break,
+            // Segments are removed meanwhile. If that is not all, there is no way on.
+            Err(error @ StorageError::OplogHistoryLost) if lost_at != Some(cursor.position()) => {
+                lost_at = Some(cursor.position());
+                cursor = engine.oplog_cursor(cursor.position()).from_oldest();
+                Err(error.into())
+            }
+            Err(error) => return Err(error.into()),
+        };
+        result = result.and(noted);
+    }
+    result
+}
+
+/// Remembers what an entry says of its session, if it has one.
+fn note(sessions: &Sessions, entry: RawDoc<'_>) -> Result<()> {
+    // Entries of sessions begin with it.
+    let Some(("lsid", ValueRef::Document(lsid))) = entry.iter().next() else {
+        return Ok(());
+    };
+    let Some(ValueRef::Binary { bytes, .. }) = lsid.get("id") else {
+        return Ok(());
+    };
+    let (Ok(id), Some(number)) = (bytes.try_into(), entry.get("txnNumber").and_then(safe_i64)) else {
+        return Ok(());
+    };
+    let state = sessions.touch(Lsid { id: Uuid(id) })?;
+    let mut session = lock(&state);
+    if session.txn_number.is_some_and(|newest| newest > number) {
+        return Ok(());
+    }
+    if session.txn_number != Some(number) {
+        session.txn_number = Some(number);
+        session.statements.clear();
+        session.txn = State::None;
+    }
+    let id = || match entry.get("o2") {
+        Some(ValueRef::Document(o2)) => o2.get("_id").map(|id| id.to_value()),
+        _ => None,
+    };
+    let result = match entry.get("op").and_then(ValueRef::as_str) {
+        // An insert has no use for the id; for an update this was an upsert.
+        Some("i") => StatementResult {
+            n: 1,
+            upserted: id(),
+            ..StatementResult::default()
+        },
+        Some("u") => StatementResult {
+            n: 1,
+            n_modified: 1,
+            ..StatementResult::default()
+        },
+        Some("d") => StatementResult {
+            n: 1,
+            ..StatementResult::default()
+        },
+        // What the statement of the next entry returned.
+        Some("n") => StatementResult {
+            value: match (entry.get("o"), entry.get("stmtId")) {
+                (Some(ValueRef::Document(image)), Some(_)) => Some(image.to_document()),
+                _ => return Ok(()),
+            },
+            ..StatementResult::default()
+        },
+        Some("c") => {
+            session.txn = State::Committed(None);
+            return Ok(());
+        }
+        _ => return Ok(()),
+    };
+    let stmt_id = entry.get("stmtId").and_then(safe_i64).unwrap_or(0);
+    let stmt_id = i32::try_from(stmt_id).unwrap_or(0);
+    let image = session.statements.remove(&stmt_id).and_then(|before| before.value);
+    session.statements.insert(
+        stmt_id,
+        StatementResult {
+            recovered: true,
+            value: result.value.or(image),
+            ..result
+        },
+    );
+    Ok(())
+}

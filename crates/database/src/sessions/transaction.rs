@@ -1,0 +1,151 @@
+//! Multi-document transactions: a write set that is kept open from command to command.
+//!
+//! A transaction reads the state at its start with its own writes on top, and commits all or nothing.
+//! Between its statements it lies in its session; while one of them runs, in that [`Statement`](crate::statement::Statement). Any
+//! error aborts it ([`crate::failures`]). Each statement reserves the keys it wrote, so a conflict comes out at once.
+//!
+//! Its writes make one oplog entry, `applyOps`, at commit.
+
+use crate::observe::transaction_counts::{Tally, TransactionCounts, TransactionFacts};
+use crate::session_id::Lsid;
+use crate::sessions::Session;
+use crate::terms::Terms;
+use nestor_model::{Error, ErrorCode, RawDocBuf, Result, Timestamp, bail};
+use nestor_storage::{Engine, Lsn, WriteSet};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// An open transaction.
+pub struct Transaction {
+    /// Its number within the session.
+    pub number: i64,
+    /// What it read and wrote.
+    pub ws: WriteSet,
+    /// Its operations, for `applyOps`.
+    pub operations: Arc<Mutex<Vec<RawDocBuf>>>,
+    /// Its place in the counts.
+    pub tally: Tally,
+}
+
+impl std::fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transaction")
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What became of the newest transaction of a session.
+#[derive(Debug, Default)]
+pub enum State {
+    /// There was none, or the newest number was a retryable write's.
+    #[default]
+    None,
+    /// It is open. Empty while a command has it.
+    Open(Option<Box<Transaction>>),
+    /// It was committed: what a repeated commit answers.
+    Committed(Option<(Lsn, Timestamp)>),
+    /// It was aborted.
+    Aborted,
+}
+
+fn no_such(session: &Session, number: i64) -> Error {
+    Error::new(
+        ErrorCode::NoSuchTransaction,
+        match session.txn_number {
+            Some(newest) if newest == number => format!("Transaction with {{ txnNumber: {number} }} has been aborted."),
+            Some(newest) => format!(
+                "Given transaction number {number} does not match any in-progress transactions. The active transaction number is {newest}"
+            ),
+            None => format!(
+                "Given transaction number {number} does not match any in-progress transactions. The active transaction number is -1"
+            ),
+        },
+    )
+}
+
+impl Session {
+    /// The transaction that a command belongs to: a new one, or the open one.
+    ///
+    /// Errors: 225 an older number, 251 no such transaction, 256 it was committed, 117 it was started already.
+    pub fn take_transaction(
+        &mut self,
+        lsid: Lsid,
+        terms: &Terms<'_>,
+        engine: &Engine,
+        counts: &Arc<TransactionCounts>,
+        lifetime: Duration,
+    ) -> Result<Box<Transaction>> {
+        let number = terms.txn_number.unwrap_or(-1);
+        self.check_number(lsid, number)?;
+        if terms.start_transaction {
+            if self.txn_number == Some(number) && !matches!(self.txn, State::None) {
+                bail!(
+                    ConflictingOperationInProgress,
+                    "Cannot start a transaction at given transaction number {number} as a transaction with the same number is already in progress or has completed"
+                );
+            }
+            if self.txn_number == Some(number) {
+                bail!(
+                    50911,
+                    "Cannot start a transaction at given transaction number {number} as a retryable write with the same number has been made"
+                );
+            }
+            self.txn_number = Some(number);
+            self.statements.clear();
+            self.txn = State::Open(None);
+            let snapshot = engine.snapshot();
+            let facts = TransactionFacts {
+                number,
+                read_level: terms.read_concern.level_name(),
+                read_time: snapshot.optime(),
+                started: Instant::now(),
+                started_ms: crate::clock::now_ms(),
+                lifetime,
+                active_micros: AtomicU64::new(0),
+            };
+            return Ok(Box::new(Transaction {
+                number,
+                ws: engine.begin_transaction(snapshot),
+                operations: Arc::default(),
+                tally: Tally::new(counts.clone(), facts),
+            }));
+        }
+        if self.txn_number != Some(number) {
+            return Err(no_such(self, number));
+        }
+        self.expire();
+        match &mut self.txn {
+            State::Open(txn) => match txn.take() {
+                Some(txn) => Ok(txn),
+                None => Err(no_such(self, number)),
+            },
+            State::Committed(_) => bail!(
+                TransactionCommitted,
+                "Transaction with {{ txnNumber: {number} }} has been committed."
+            ),
+            State::Aborted | State::None => Err(no_such(self, number)),
+        }
+    }
+
+    fn check_number(&self, lsid: Lsid, number: i64) -> Result<()> {
+        match self.txn_number {
+            Some(newest) if number < newest => bail!(
+                TransactionTooOld,
+                "Cannot start transaction with {{ txnNumber: {number} }} on session {} because a newer transaction with txnNumber {newest} has already started on this session.",
+                lsid.id
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Aborts the open transaction when it has been open for too long.
+    pub fn expire(&mut self) {
+        if let State::Open(Some(txn)) = &self.txn {
+            if txn.tally.facts().is_too_old() {
+                self.txn = State::Aborted;
+            }
+        }
+    }
+}

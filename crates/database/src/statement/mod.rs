@@ -1,0 +1,142 @@
+//! One statement: what it runs on, and what it wants to happen besides its answer.
+
+pub mod figures;
+pub mod record;
+pub mod settings;
+pub mod transaction;
+
+pub use crate::terms::Terms;
+
+use crate::connections::Slot;
+use crate::database::Database;
+use crate::observe::figures::Figures;
+use crate::observe::op_kind::OpKind;
+use crate::query_settings::Entry;
+use crate::sessions::transaction::{State, Transaction};
+use crate::shape::{Described, Shape};
+use nestor_exec::Interrupt;
+use nestor_model::{Namespace, RawDocBuf, Timestamp};
+use nestor_planner::FindQuery;
+use nestor_planner::shape::Written;
+use nestor_storage::{Guarantee, Lsn};
+use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// One run of a statement.
+pub struct Statement<'r> {
+    /// The database.
+    pub database: &'r Database,
+    /// What others see of its connection.
+    pub slot: &'r Slot,
+    /// Session, transaction and concerns.
+    pub terms: Terms<'r>,
+    /// What it counts as.
+    pub op: OpKind,
+    /// Says when to stop: killed, or out of time. Check it in every loop.
+    pub interrupt: Interrupt,
+    /// The time that a snapshot read reads, for its answer.
+    pub at_cluster_time: Cell<Option<Timestamp>>,
+    /// The open transaction that it belongs to.
+    pub txn: RefCell<Option<Box<Transaction>>>,
+    /// Where that transaction collects its operations.
+    pub txn_operations: Option<Arc<Mutex<Vec<RawDocBuf>>>>,
+    /// What it counted.
+    pub figures: RefCell<Figures>,
+    /// The operation that it is, as far as that tells.
+    pub described: RefCell<Option<Described<'r>>>,
+    /// When the running part of it began, or itself.
+    pub statement_started: Cell<Instant>,
+    /// It tried to write outside of transactions, whatever came of it.
+    pub tried_write: Cell<bool>,
+    /// Some of what it tried was committed.
+    pub wrote: Cell<bool>,
+    /// A fail point wants the connection closed once the statement has run.
+    pub cut: Cell<bool>,
+    /// What the transaction's commit answered before, when this is a repetition of it.
+    pub committed_before: Option<(Lsn, Timestamp)>,
+    /// What is set for queries of its shape.
+    pub query_settings: RefCell<Option<Arc<Entry>>>,
+    /// How it came, as the profiler shows it.
+    pub protocol: &'static str,
+    /// What it wants to happen besides its answer.
+    pub effects: Effects,
+}
+
+/// A write that the answer has to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The commit that is waited for.
+    pub lsn: Lsn,
+    /// What it has to have reached.
+    pub guarantee: Guarantee,
+    /// How long to wait at most (`wtimeout`); afterwards the answer says that the write concern failed.
+    pub timeout: Option<Duration>,
+}
+
+/// What a statement wants to happen besides its answer.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// Journal position the answer waits for.
+    pub wait: Option<Wait>,
+    /// Time of its own last write; the database's newest time otherwise.
+    pub operation_time: Option<Timestamp>,
+    /// What becomes of the transaction.
+    pub transaction: Option<State>,
+    /// The transaction is to be aborted although the answer is no error.
+    pub abort: bool,
+}
+
+impl<'r> Statement<'r> {
+    /// A statement that begins.
+    pub fn new(
+        database: &'r Database,
+        slot: &'r Slot,
+        terms: Terms<'r>,
+        op: OpKind,
+        (interrupt, started): (Interrupt, Instant),
+    ) -> Self {
+        Self {
+            database,
+            slot,
+            terms,
+            op,
+            interrupt,
+            at_cluster_time: Cell::new(None),
+            txn: RefCell::new(None),
+            txn_operations: None,
+            figures: RefCell::default(),
+            described: RefCell::default(),
+            statement_started: Cell::new(started),
+            tried_write: Cell::new(false),
+            wrote: Cell::new(false),
+            cut: Cell::new(false),
+            committed_before: None,
+            query_settings: RefCell::default(),
+            protocol: "op_msg",
+            effects: Effects::default(),
+        }
+    }
+
+    /// The database that names stand in.
+    pub fn db(&self) -> &'r str {
+        self.terms.db
+    }
+
+    /// Tells those who watch which operation it is.
+    pub fn describe(&self, shape: Shape<'r>) {
+        *self.described.borrow_mut() = Some(Described { shape, query: None });
+    }
+
+    /// Tells those who watch which query finds the documents of the operation described before.
+    pub fn describe_query(&self, query: FindQuery) {
+        if let Some(described) = &mut *self.described.borrow_mut() {
+            described.query = Some(query);
+        }
+    }
+
+    /// Restricts a query to the indexes that a filter of its shape allows. True when there is one.
+    pub fn apply_index_filter(&self, ns: &Namespace, query: &mut FindQuery, written: Written<'_>) -> bool {
+        self.database.index_filters.apply(ns, query, written)
+    }
+}

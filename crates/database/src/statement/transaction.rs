@@ -1,0 +1,175 @@
+//! Statements of transactions, and what a statement reads from, be it of a transaction or not.
+
+use super::Statement;
+use crate::lock;
+use crate::observe::transaction_counts::Committed;
+use crate::parameters::Param;
+use crate::sessions::transaction::{State, Transaction};
+use nestor_exec::write::oplog::Origin;
+use nestor_model::{RawWriter, Result, Timestamp, bail};
+use nestor_storage::{Lsn, Snapshot, View};
+use std::cell::{Ref, RefCell};
+use std::ops::DerefMut;
+use std::time::Duration;
+
+/// What a statement reads from.
+pub enum ReadView<'c> {
+    /// A state of the store.
+    Snapshot(Snapshot),
+    /// The open transaction.
+    Transaction(Ref<'c, Option<Box<Transaction>>>),
+}
+
+impl ReadView<'_> {
+    /// The view.
+    pub fn view(&self) -> &dyn View {
+        match self {
+            Self::Snapshot(snapshot) => snapshot,
+            Self::Transaction(txn) => match &**txn {
+                Some(txn) => &txn.ws,
+                // The statement hands out this variant only while it has a transaction.
+                None => unreachable!("a transaction's view outlives the transaction"),
+            },
+        }
+    }
+
+    /// The snapshot, outside of transactions.
+    pub fn snapshot(&self) -> Option<&Snapshot> {
+        match self {
+            Self::Snapshot(snapshot) => Some(snapshot),
+            Self::Transaction(_) => None,
+        }
+    }
+}
+
+impl Statement<'_> {
+    /// What the statement reads from: the open transaction, or a snapshot that satisfies the read concern.
+    pub fn read_view(&self) -> Result<ReadView<'_>> {
+        let txn = self.txn.borrow();
+        if txn.is_some() {
+            return Ok(ReadView::Transaction(txn));
+        }
+        drop(txn);
+        Ok(ReadView::Snapshot(self.read_snapshot()?))
+    }
+
+    /// As [`Statement::read_view`], for looking at the catalog and the like: the newest state whatever the read concern.
+    pub fn current_view(&self) -> ReadView<'_> {
+        let txn = self.txn.borrow();
+        if txn.is_some() {
+            return ReadView::Transaction(txn);
+        }
+        drop(txn);
+        ReadView::Snapshot(self.database.engine.snapshot())
+    }
+
+    /// True while the statement runs within a transaction.
+    pub fn in_transaction(&self) -> bool {
+        self.terms.in_transaction
+    }
+}
+
+/// Runs a statement of a transaction: takes the transaction out of its session, and puts it back if all went well.
+/// `context` is whatever the statement is part of.
+pub fn run<'r, C>(context: &mut C, is_commit: bool, work: impl FnOnce(&mut C) -> Result<()>) -> Result<()>
+where
+    C: DerefMut<Target = Statement<'r>>,
+{
+    let database = context.database;
+    if database.options.replica_set.is_none() {
+        bail!(
+            IllegalOperation,
+            "Transaction numbers are only allowed on a replica set member or mongos"
+        );
+    }
+    let (Some(lsid), Some(number)) = (context.terms.lsid, context.terms.txn_number) else {
+        bail!(InvalidOptions, "a transaction needs a session and a transaction number");
+    };
+    let state = database.sessions.touch_with_history(lsid, &context.interrupt)?;
+    let lifetime_secs = database.node.parameters.number(Param::TransactionLifetimeSeconds);
+    let lifetime = Duration::from_secs(u64::try_from(lifetime_secs).unwrap_or(u64::MAX));
+    let mut session = lock(&state);
+    let mut active = None;
+    match &session.txn {
+        State::Committed(last) if is_commit && session.txn_number == Some(number) => context.committed_before = *last,
+        _ => {
+            let counts = &database.node.transactions;
+            let txn = session.take_transaction(lsid, &context.terms, &database.engine, counts, lifetime)?;
+            context.interrupt.limit_lifetime(txn.tally.facts().end());
+            active = Some(txn.tally.activate());
+            lock(&context.slot.operation).transaction = Some(txn.tally.facts().clone());
+            context.txn_operations = Some(txn.operations.clone());
+            context.txn = RefCell::new(Some(txn));
+        }
+    }
+    let result = match context.terms.read_concern.after_cluster_time {
+        Some(time) => database.await_time(time, &context.interrupt),
+        None => Ok(()),
+    }
+    .and_then(|()| work(context));
+    drop(active);
+    let txn = context.txn.borrow_mut().take();
+    if let Some(end) = context.effects.transaction.take() {
+        session.txn = end;
+    } else if context.committed_before.is_some() || (is_commit && txn.is_none() && result.is_ok()) {
+        // A repeated commit changes nothing.
+    } else if result.is_err() || context.effects.abort || txn.is_none() {
+        session.txn = State::Aborted;
+    } else {
+        session.txn = State::Open(txn);
+    }
+    if !matches!(session.txn, State::Open(_)) {
+        database.cursors.kill_transaction(lsid, number);
+    }
+    result
+}
+
+/// Aborts the open transaction that a statement belongs to, which does not run.
+pub fn abort(statement: &Statement<'_>) {
+    let (Some(lsid), Some(number)) = (statement.terms.lsid, statement.terms.txn_number) else {
+        return;
+    };
+    let sessions = &statement.database.sessions;
+    let Ok(state) = sessions.touch_with_history(lsid, &statement.interrupt) else {
+        return;
+    };
+    let mut session = lock(&state);
+    if session.txn_number == Some(number) && matches!(session.txn, State::Open(_)) {
+        session.txn = State::Aborted;
+        statement.database.cursors.kill_transaction(lsid, number);
+    }
+}
+
+/// Commits a transaction: its operations become one oplog entry.
+pub fn commit(statement: &Statement<'_>, mut txn: Box<Transaction>) -> Result<Option<(Lsn, Timestamp)>> {
+    let operations = std::mem::take(&mut *lock(&txn.operations));
+    let written = Committed {
+        operations: operations.len(),
+        bytes: operations.iter().map(|operation| operation.as_raw().len()).sum(),
+    };
+    if !operations.is_empty() {
+        let mut apply = RawWriter::new();
+        apply.begin_array("applyOps");
+        for (i, operation) in operations.iter().enumerate() {
+            apply.append_index(i, operation.as_raw());
+        }
+        apply.end();
+        let apply = apply.into_doc();
+        let session = statement
+            .terms
+            .lsid
+            .map(|lsid| (lsid.to_document().to_raw(), txn.number));
+        let origin = Origin { session, collect: None };
+        let entry = origin.command("admin", None, &apply.into(), crate::clock::now_ms());
+        txn.ws.oplog(entry)?;
+    }
+    let Transaction { ws, tally, .. } = *txn;
+    let mut last = None;
+    if !ws.is_empty() {
+        let _admitted = statement.database.node.gates.admission.enter(&statement.interrupt)?;
+        let commit = statement.database.engine.commit(ws)?;
+        last = Some((commit.lsn, commit.optime));
+    }
+    tally.commit(written);
+    Ok(last)
+}

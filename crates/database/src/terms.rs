@@ -1,0 +1,31 @@
+//! The terms that a statement runs on.
+
+use crate::concern::read::ReadConcern;
+use crate::concern::write::WriteConcern;
+use crate::session_id::Lsid;
+use nestor_model::ValueRef;
+
+/// Database, session, transaction and concerns of a statement.
+#[derive(Clone, Debug, Default)]
+pub struct Terms<'a> {
+    /// The database that names stand in.
+    pub db: &'a str,
+    /// The session.
+    pub lsid: Option<Lsid>,
+    /// The transaction number: of a transaction, or of a write that may be retried.
+    pub txn_number: Option<i64>,
+    /// It is the first of its transaction.
+    pub start_transaction: bool,
+    /// It belongs to a transaction.
+    pub in_transaction: bool,
+    /// It commits or aborts its transaction.
+    pub ends_transaction: bool,
+    /// What it may read.
+    pub read_concern: ReadConcern,
+    /// When its writes are acknowledged, if the client said so; else the default, if one was set.
+    pub write_concern: Option<WriteConcern>,
+    /// That is the default.
+    pub is_default_concern: bool,
+    /// What the client says about it.
+    pub comment: Option<ValueRef<'a>>,
+}

@@ -1,0 +1,54 @@
+//! Inserting documents with one commit.
+
+use super::{Progress, prepare, writable};
+use crate::statement::Statement;
+use crate::write::validator::Validator;
+use nestor_exec::write::Writer;
+use nestor_exec::write::oplog::Retryable;
+use nestor_model::{Namespace, RawDoc, RawDocBuf, Result};
+use nestor_query::env::OpContext;
+use nestor_storage::WriteSet;
+
+/// Documents per commit at most.
+pub const GROUP_MAX: usize = 1_000;
+/// Bytes per commit at most, about.
+pub const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How to insert.
+#[derive(Clone, Copy, Debug)]
+pub struct InsertOptions {
+    /// Leave timestamps of zero as they are (`bypassEmptyTsReplacement`).
+    pub keep_empty_times: bool,
+    /// Do not apply the collection's validator.
+    pub bypass_validation: bool,
+}
+
+/// Inserts documents, all or none: each as its client sent it, and which statement of a retryable write it is.
+pub fn group(
+    context: &Statement<'_>,
+    ns: &Namespace,
+    op: &OpContext,
+    group: &[(RawDoc<'_>, Option<Retryable>)],
+    options: InsertOptions,
+    progress: &mut Progress,
+) -> Result<()> {
+    let docs = group
+        .iter()
+        .map(|(doc, _)| prepare::for_insert(*doc, op, !options.keep_empty_times))
+        .collect::<Result<Vec<RawDocBuf>>>()?;
+    let mut uuid = None;
+    context.atomically(progress, |ws: &mut WriteSet| {
+        let collection = writable(ws, ns, context, &mut uuid)?;
+        let validator = Validator::of(context, &collection, options.bypass_validation)?;
+        let origin = context.origin(&ns.db);
+        let mut writer = Writer::new(ws, collection, op, origin)?;
+        for ((_, retryable), doc) in group.iter().zip(&docs) {
+            if let Some(validator) = &validator {
+                validator.check(doc.as_raw(), op)?;
+            }
+            writer.insert(doc.clone(), *retryable)?;
+        }
+        context.observe_keys(&writer);
+        Ok(())
+    })
+}

@@ -1,0 +1,338 @@
+//! What commands that write have in common: the write set and its commit, retries, and write concern.
+//!
+//! Reading order: [`statements`] (the list of what a command does, and the loop that runs it), [`insert`], [`update`] and
+//! [`delete`] (one statement each; [`prepared`] is an update or delete once it is parsed, [`groups`] those of many
+//! documents), the command's reply (what the client is told).
+
+pub mod delete;
+pub mod groups;
+pub mod insert;
+pub mod merge;
+pub mod out;
+pub mod prepare;
+pub mod prepared;
+pub mod replace;
+pub mod statements;
+pub mod target;
+pub mod update;
+pub mod validator;
+
+use crate::concern::write::Acknowledgement;
+use crate::concern::write::implicit_concern;
+use crate::lock;
+use crate::profiler::store;
+use crate::sessions::{Session, StatementResult};
+use crate::statement::Statement;
+use crate::statement::Wait;
+use nestor_exec::write::oplog::{self, Image, Origin};
+use nestor_exec::write::with_retry;
+use nestor_model::{CollectionOptions, Error, ErrorCode, Namespace, RawDocBuf, Result, Timestamp, Value, bail, doc};
+use nestor_storage::{Collection, Lsn, View, WriteSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Most statements of one write command.
+pub const STATEMENTS_MAX: usize = 100_000;
+
+/// What a write command has done so far.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// How many statements failed.
+    pub failures: usize,
+    /// Last commit: its journal position and optime.
+    pub last: Option<(Lsn, Timestamp)>,
+    /// Statement ids answered from memory.
+    pub retried: Vec<i32>,
+}
+
+/// What one update or delete did.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    /// Documents that matched; all of them are gone if it was a delete.
+    pub matched: i64,
+    /// Documents that changed.
+    pub modified: i64,
+    /// `_id` of the inserted document.
+    pub upserted: Option<Value>,
+    /// The document before, if that was wanted.
+    pub old: Option<RawDocBuf>,
+    /// The document after, if that was wanted.
+    pub new: Option<RawDocBuf>,
+}
+
+impl Written {
+    /// What is remembered of it and told to the client, without the documents.
+    pub fn into_result(self) -> StatementResult {
+        StatementResult {
+            n: self.matched + i64::from(self.upserted.is_some()),
+            n_modified: self.modified,
+            upserted: self.upserted,
+            value: None,
+            recovered: false,
+        }
+    }
+}
+
+impl Statement<'_> {
+    /// Who writes, for the oplog; `None` for databases whose writes are not logged.
+    pub fn origin(&self, db: &str) -> Option<Origin> {
+        if db == "local" {
+            return None;
+        }
+        let session = match (self.terms.lsid, self.terms.txn_number) {
+            (Some(lsid), Some(number)) => Some((lsid.to_document().to_raw(), number)),
+            _ => None,
+        };
+        let collect = self.txn_operations.clone();
+        Some(Origin { session, collect })
+    }
+
+    /// Runs `work` on a fresh write set and commits it, again after write conflicts. Everything or nothing.
+    pub fn atomically<T>(
+        &self,
+        progress: &mut Progress,
+        mut work: impl FnMut(&mut WriteSet) -> Result<T>,
+    ) -> Result<T> {
+        if let Some(txn) = self.txn.borrow_mut().as_mut() {
+            // Commits come with the transaction; a failed statement leaves no trace in it.
+            let before = lock(&txn.operations).len();
+            let savepoint = txn.ws.savepoint();
+            let result = work(&mut txn.ws).and_then(|out| {
+                self.database.engine.claim(&mut txn.ws)?;
+                Ok(out)
+            });
+            match &result {
+                Ok(_) => txn.ws.release(savepoint),
+                Err(_) => {
+                    txn.ws.rollback_to(savepoint);
+                    lock(&txn.operations).truncate(before);
+                }
+            }
+            return result;
+        }
+        let engine = &self.database.engine;
+        self.tried_write.set(true);
+        let keys = {
+            let figures = self.figures.borrow();
+            (figures.keys_inserted, figures.keys_deleted)
+        };
+        let mut attempts = 0;
+        with_retry(&self.interrupt, |obstacle| {
+            if attempts > 0 {
+                // What the attempt before would have changed does not count.
+                let mut figures = self.figures.borrow_mut();
+                (figures.keys_inserted, figures.keys_deleted) = keys;
+                figures.write_conflicts += 1;
+            }
+            attempts += 1;
+            let _admitted = self.database.node.gates.admission.enter(&self.interrupt)?;
+            let mut ws = engine.begin();
+            let out = work(&mut ws)?;
+            if !ws.is_empty() {
+                if self.terms.txn_number.is_some() {
+                    let (closes, error) = self.database.node.gates.on_retryable_write();
+                    self.cut.set(self.cut.get() || closes);
+                    if let Some(error) = error {
+                        return Err(error);
+                    }
+                }
+                let commit = obstacle.commit(engine, ws)?;
+                self.wrote.set(true);
+                progress.last = Some((commit.lsn, commit.optime));
+            }
+            Ok(out)
+        })
+    }
+
+    /// The session's state for a retryable write; `None` when the command is not one.
+    pub fn retry_session(&self) -> Result<Option<Arc<Mutex<Session>>>> {
+        let (Some(lsid), Some(_), false) = (self.terms.lsid, self.terms.txn_number, self.terms.in_transaction) else {
+            return Ok(None);
+        };
+        if self.database.options.replica_set.is_none() {
+            bail!(
+                IllegalOperation,
+                "Transaction numbers are only allowed on a replica set member or mongos"
+            );
+        }
+        Ok(Some(self.database.sessions.touch_with_history(lsid, &self.interrupt)?))
+    }
+
+    /// Makes the reply wait, if the write concern wants that, for all that is committed by now. That is for commands
+    /// that committed nothing themselves: what they found (their own write of an earlier attempt, the document that an
+    /// update would not change, a duplicate key, the index) must not be gone after a crash either.
+    pub fn await_what_is_seen(&mut self) {
+        if self.terms.in_transaction && !self.terms.ends_transaction {
+            // The commit will wait.
+            return;
+        }
+        let replica_set = self.database.options.replica_set.is_some();
+        let concern = self.terms.write_concern.as_ref();
+        let (guarantee, timeout) = match concern {
+            Some(concern) => (concern.guarantee(), concern.timeout),
+            None => (implicit_concern(replica_set).guarantee(), None),
+        };
+        if let Some(guarantee) = guarantee {
+            let lsn = self.database.engine.last_lsn();
+            self.effects.wait = Some(Wait {
+                lsn,
+                guarantee,
+                timeout,
+            });
+        }
+    }
+
+    /// Refuses write concerns that a node of this kind never accepts.
+    pub fn check_write_concern(&self) -> Result<()> {
+        let Some(concern) = &self.terms.write_concern else {
+            return Ok(());
+        };
+        if self.database.options.replica_set.is_some() {
+            return Ok(());
+        }
+        match &concern.w {
+            Acknowledgement::Nodes(n) if *n > 1 => {
+                bail!(BadValue, "cannot use 'w' > 1 when a host is not replicated")
+            }
+            Acknowledgement::Mode(mode) => bail!(
+                BadValue,
+                "cannot use non-majority 'w' mode {mode} when a host is not a member of a replica set"
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The oplog entry of a new collection.
+pub fn create_entry(ns: &Namespace, uuid: [u8; 16], options: &CollectionOptions) -> nestor_model::RawDocBuf {
+    let mut command = doc! { "create": ns.coll.clone() };
+    for (name, value) in options.listed().iter() {
+        command.push(name, value);
+    }
+    if options.view.is_none() {
+        command.push("idIndex", doc! { "v": 2, "key": doc! { "_id": 1 }, "name": "_id_" });
+    }
+    Origin::default().command(&ns.db, Some(uuid), &command, crate::clock::now_ms())
+}
+
+/// The collection to write to, made if it does not exist. Refuses views.
+pub fn writable(
+    ws: &mut WriteSet,
+    ns: &Namespace,
+    context: &Statement<'_>,
+    uuid: &mut Option<[u8; 16]>,
+) -> Result<Arc<Collection>> {
+    if let Some(found) = ws.catalog().get(ns).cloned() {
+        check_writable(&found)?;
+        return Ok(found);
+    }
+    // The same UUID however often the write set is tried.
+    let uuid = *uuid.get_or_insert_with(|| context.database.new_uuid());
+    let collection = ws.create_collection(ns, uuid, CollectionOptions::default())?;
+    if context.origin(&ns.db).is_some() {
+        ws.oplog(create_entry(ns, uuid, &CollectionOptions::default()))?;
+    }
+    Ok(collection)
+}
+
+/// Refuses what cannot be written to.
+pub fn check_writable(collection: &Collection) -> Result<()> {
+    if collection.is_view() {
+        bail!(
+            CommandNotSupportedOnView,
+            "Namespace {} is a view, not a collection",
+            collection.ns
+        );
+    }
+    Ok(())
+}
+
+/// Refuses namespaces that commands may not write to.
+pub fn check_namespace(ns: &Namespace) -> Result<()> {
+    if ns.db == "local" && ns.coll.starts_with("oplog.") {
+        bail!(InvalidNamespace, "cannot write to {ns}");
+    }
+    nestor_storage::catalog::names::check_new_collection(ns)?;
+    Ok(())
+}
+
+/// Refuses namespaces whose documents commands may not change: those of [`check_namespace`] and the profiler's.
+pub fn check_document_namespace(ns: &Namespace) -> Result<()> {
+    if ns.coll == store::COLLECTION {
+        bail!(InvalidNamespace, "cannot write to '{ns}'");
+    }
+    check_namespace(ns)
+}
+
+/// Refuses an empty or overlong list of statements.
+pub fn check_count(command: &str, field: &str, count: usize) -> Result<()> {
+    if !(1..=STATEMENTS_MAX).contains(&count) {
+        bail!(
+            InvalidLength,
+            "Write batch sizes must be between 1 and {STATEMENTS_MAX}. Got {count} operations in '{command}.{field}'."
+        );
+    }
+    Ok(())
+}
+
+/// Checks `collectionUUID`, if given, against what is at `ns`. Error 361 says where the collection is, if anywhere.
+pub fn check_uuid(context: &Statement<'_>, ns: &Namespace, uuid: Option<crate::uuid::Uuid>) -> Result<()> {
+    let Some(uuid) = uuid else { return Ok(()) };
+    let read = context.current_view();
+    let catalog = read.view().catalog();
+    if catalog.get(ns).is_some_and(|c| c.uuid == uuid.0) {
+        return Ok(());
+    }
+    let actual = catalog
+        .by_uuid(&uuid.0)
+        .filter(|c| c.ns.db == ns.db)
+        .map_or(Value::Null, |c| c.ns.coll.clone().into());
+    Err(Error::new(
+        ErrorCode::CollectionUUIDMismatch,
+        "Collection UUID does not match that specified",
+    )
+    .with_extra(doc! {
+        "db": ns.db.clone(),
+        "collectionUUID": uuid.to_value(),
+        "expectedCollection": ns.coll.clone(),
+        "actualCollection": actual,
+    }))
+}
+
+/// The retryable state of a command while it runs: locked, so that a retry sent meanwhile waits.
+pub struct Retryable<'s> {
+    session: Option<MutexGuard<'s, Session>>,
+}
+
+impl<'s> Retryable<'s> {
+    /// Begins or goes on with the command's transaction number.
+    pub fn begin(context: &Statement<'_>, session: Option<&'s Arc<Mutex<Session>>>) -> Result<Self> {
+        let (Some(session), Some(lsid), Some(number)) = (session, context.terms.lsid, context.terms.txn_number) else {
+            return Ok(Self { session: None });
+        };
+        let mut session = lock(session);
+        session.retryable(lsid, number)?;
+        Ok(Self { session: Some(session) })
+    }
+
+    /// True when the command has a transaction number.
+    pub fn is_on(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// What the oplog is told of a statement, if the command has a transaction number; `image` is what the statement returns.
+    pub fn logged(&self, stmt_id: i32, image: Image) -> Option<oplog::Retryable> {
+        self.is_on().then_some(oplog::Retryable { stmt_id, image })
+    }
+
+    /// What the statement did before, if it was executed before.
+    pub fn executed(&self, stmt_id: i32) -> Option<&StatementResult> {
+        self.session.as_ref()?.statements.get(&stmt_id)
+    }
+
+    /// Remembers what a statement did.
+    pub fn remember(&mut self, stmt_id: i32, result: impl FnOnce() -> StatementResult) {
+        if let Some(session) = &mut self.session {
+            session.statements.insert(stmt_id, result());
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! One update or delete, parsed in its scope and ready to run: a statement of a command, or a findAndModify.
+
+use super::statements::{DeleteOp, UpdateOp, WriteOp};
+use super::target::Selection;
+use super::{Progress, Written, delete, update};
+use crate::read;
+use crate::statement::Statement;
+use nestor_exec::write::oplog::Retryable;
+use nestor_model::{DocRef, Namespace, Result, bail};
+use nestor_query::env::{OpContext, Scope};
+use nestor_query::update::{Update, UpdateOptions};
+use nestor_storage::Collection;
+
+/// One update or delete.
+pub struct Prepared<'a> {
+    /// Which documents.
+    pub selection: Selection,
+    /// What to do with them.
+    pub action: Action<'a>,
+    /// All of them, not the first one.
+    pub multi: bool,
+    /// Do not apply the collection's validator.
+    pub bypass_validation: bool,
+    /// [`Written::old`] and [`Written::new`] are wanted, of a write of one document.
+    pub images: bool,
+    /// Which statement of a retryable write it is.
+    pub retryable: Option<Retryable>,
+}
+
+/// What to do with the selected documents.
+pub enum Action<'a> {
+    /// Change them.
+    Update {
+        /// How.
+        update: Update,
+        /// Insert a document when none matches, made of this filter: the statement's, as the client wrote it.
+        upsert: Option<DocRef<'a>>,
+    },
+    /// Remove them.
+    Delete,
+}
+
+impl<'a> Prepared<'a> {
+    /// Parses an update or delete of documents of `collection` in a scope that is under its collation already.
+    ///
+    /// Errors: those of the filter, the sort, the hint and the update.
+    pub fn new(op: &WriteOp<'a>, collection: Option<&Collection>, scope: &mut Scope) -> Result<Self> {
+        match op {
+            WriteOp::Insert(_) => bail!(InternalError, "an insert selects nothing"),
+            WriteOp::Update(op) => Self::update(op, collection, scope),
+            WriteOp::Delete(op) => Self::delete(op, collection, scope),
+        }
+    }
+
+    fn update(op: &UpdateOp<'a>, collection: Option<&Collection>, scope: &mut Scope) -> Result<Self> {
+        if op.multi && op.sort.is_some_and(|sort| !sort.is_empty()) {
+            bail!(FailedToParse, "Cannot specify sort with multi=true");
+        }
+        let hint = read::check_hint(op.hint, collection)?;
+        let selection = Selection {
+            hint,
+            ..Selection::parse(Some(op.filter), op.sort, scope)?
+        };
+        let options = UpdateOptions {
+            array_filters: op.array_filters,
+            constants: op.constants.map(DocRef::Raw),
+            multi: op.multi,
+        };
+        let action = Action::Update {
+            update: Update::parse(op.update, options, scope)?,
+            upsert: op.upsert.then_some(DocRef::Raw(op.filter)),
+        };
+        Ok(Self::with(selection, action, op.multi))
+    }
+
+    fn delete(op: &DeleteOp<'a>, collection: Option<&Collection>, scope: &mut Scope) -> Result<Self> {
+        let selection = Selection {
+            hint: read::check_hint(op.hint, collection)?,
+            ..Selection::parse(Some(op.filter), op.sort, scope)?
+        };
+        Ok(Self::with(selection, Action::Delete, op.multi))
+    }
+
+    fn with(selection: Selection, action: Action<'a>, multi: bool) -> Self {
+        Self {
+            selection,
+            action,
+            multi,
+            bypass_validation: false,
+            images: false,
+            retryable: None,
+        }
+    }
+
+    /// Runs it on the documents of `ns`.
+    pub fn run(
+        &self,
+        context: &Statement<'_>,
+        ns: &Namespace,
+        op: &OpContext,
+        progress: &mut Progress,
+    ) -> Result<Written> {
+        match &self.action {
+            Action::Update { update, upsert } => {
+                let update = update::Running {
+                    prepared: self,
+                    update,
+                    upsert: *upsert,
+                };
+                match self.multi {
+                    true => update.many(context, ns, op, progress),
+                    false => update.one(context, ns, op, progress),
+                }
+            }
+            Action::Delete if self.multi => delete::many(context, ns, self, op, progress),
+            Action::Delete => delete::one(context, ns, self, op, progress),
+        }
+    }
+}

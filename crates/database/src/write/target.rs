@@ -1,0 +1,136 @@
+//! Finding the documents that an update or delete is about.
+
+use crate::read;
+use crate::statement::Statement;
+use nestor_exec::catalog::id_collation;
+use nestor_exec::{Batch, BoxOperator, Step, find, point};
+use nestor_model::{RawDoc, Result, ValueRef};
+use nestor_planner::find::id_lookup;
+use nestor_planner::shape::Written;
+use nestor_planner::{FindQuery, Hint};
+use nestor_query::collation::Collator;
+use nestor_query::env::{OpContext, Scope};
+use nestor_query::matcher::MatchExpr;
+use nestor_query::sort::SortSpec;
+use nestor_storage::{Bytes, Collection, View};
+use std::sync::Arc;
+
+/// Which documents, in which order.
+#[derive(Clone)]
+pub struct Selection {
+    /// The condition.
+    pub filter: Arc<MatchExpr>,
+    /// The order, for the first one to be well-defined.
+    pub sort: Option<Arc<SortSpec>>,
+    /// What strings compare by.
+    pub collation: Option<Collator>,
+    /// The index or order to use.
+    pub hint: Hint,
+}
+
+impl Selection {
+    /// Parses the `q` of a statement.
+    pub fn parse(q: Option<RawDoc<'_>>, sort: Option<RawDoc<'_>>, scope: &mut Scope) -> Result<Self> {
+        // The one document of an `_id` needs no order, and MongoDB does not look at the one given.
+        let is_one = scope.collator().is_none() && q.is_some_and(is_one_id);
+        let sort = match sort.filter(|sort| !sort.is_empty() && !is_one) {
+            Some(sort) => Some(Arc::new(
+                SortSpec::parse(nestor_model::DocRef::Raw(sort))?.under(scope.collator()),
+            )),
+            None => None,
+        };
+        Ok(Self {
+            filter: read::parse_filter(q, scope)?,
+            sort,
+            collation: scope.collator().cloned(),
+            hint: Hint::default(),
+        })
+    }
+
+    /// The query that finds them; at most `limit`.
+    pub fn query(&self, limit: Option<u64>) -> FindQuery {
+        let mut query = FindQuery::all(self.filter.clone());
+        query.collation.clone_from(&self.collation);
+        query.sort = self.sort.clone();
+        self.hint.apply(&mut query);
+        query.limit = limit;
+        query
+    }
+
+    /// The plan that finds them in `collection`; at most `limit`.
+    pub fn plan(
+        &self,
+        context: &Statement<'_>,
+        collection: &Arc<Collection>,
+        limit: Option<u64>,
+    ) -> Result<BoxOperator> {
+        let mut query = self.query(limit);
+        context.apply_index_filter(&collection.ns, &mut query, Written::default());
+        find(&query, Written::default(), collection)
+    }
+
+    /// The first one: its record key and bytes.
+    pub fn first(
+        &self,
+        context: &Statement<'_>,
+        view: &dyn View,
+        collection: &Arc<Collection>,
+        op: &OpContext,
+    ) -> Result<Option<(Bytes, Bytes)>> {
+        // One `_id` needs no plan.
+        if self.hint.index.is_none() && self.hint.natural.is_none() {
+            let by_id = id_lookup(&self.filter, id_collation(collection)?.as_ref());
+            if let Some(lookup) = by_id {
+                let found = point::by_id(view, collection, lookup.id.as_ref())?;
+                context.observe_id_lookup(found.is_some());
+                let Some((record, bytes)) = found else {
+                    return Ok(None);
+                };
+                let matched = match &lookup.filter {
+                    Some(filter) => filter.matches(bytes.document().as_doc(), op)?,
+                    None => true,
+                };
+                return Ok(matched.then_some((record, bytes)));
+            }
+        }
+        let mut root = self.plan(context, collection, Some(1))?;
+        context.note_plan(&*root);
+        let found = next(&mut root, &mut read::batch(context, view, op, true));
+        context.observe(&*root);
+        found
+    }
+}
+
+/// True for `{_id: value}` and nothing else.
+fn is_one_id(q: RawDoc<'_>) -> bool {
+    let mut fields = q.iter();
+    let value = match (fields.next(), fields.next()) {
+        (Some(("_id", value)), None) => value,
+        _ => return false,
+    };
+    match value {
+        ValueRef::Array(_) | ValueRef::Regex { .. } => false,
+        ValueRef::Document(doc) => !doc.iter().next().is_some_and(|(name, _)| name.starts_with('$')),
+        _ => true,
+    }
+}
+
+/// The next stored document of a plan over a collection.
+pub fn next(root: &mut BoxOperator, batch: &mut Batch<'_>) -> Result<Option<(Bytes, Bytes)>> {
+    loop {
+        match root.next(batch)? {
+            Step::Row(row) => {
+                // Rows that went through a file are bytes without a handle into the store.
+                let bytes = match row.doc {
+                    nestor_exec::RowDoc::Stored(bytes) => bytes,
+                    other => Bytes::from(other.to_raw()),
+                };
+                if let Some(record) = row.record {
+                    return Ok(Some((record, bytes)));
+                }
+            }
+            Step::Pause => {}
+            Step::Eof => return Ok(None),
+        }
+    }
+}
