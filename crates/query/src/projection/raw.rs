@@ -19,24 +19,23 @@ impl Projection {
 }
 
 fn fields(node: &Node, mode: Mode, doc: RawDoc<'_>, out: &mut RawWriter) {
-    let mut wanted = node.children.len();
+    let mut unseen = all_of(node.children.len());
     for element in doc.elements() {
-        let child = node.child(element.name());
-        match child {
-            None => {
-                if mode == Mode::Exclusion {
-                    out.append_element_bytes(element.as_bytes());
-                }
-                continue;
+        let Some(at) = node.position(element.name()) else {
+            if mode == Mode::Exclusion {
+                out.append_element_bytes(element.as_bytes());
             }
-            Some(Child::Listed) => {
+            continue;
+        };
+        match &node.children[at].1 {
+            Child::Listed => {
                 if mode == Mode::Inclusion {
                     out.append_element_bytes(element.as_bytes());
                 }
             }
-            Some(Child::Kept) => out.append_element_bytes(element.as_bytes()),
-            Some(Child::Dropped | Child::Computed(_)) => {}
-            Some(Child::Nested(inner)) => match element.value() {
+            Child::Kept => out.append_element_bytes(element.as_bytes()),
+            Child::Dropped | Child::Computed(_) => {}
+            Child::Nested(inner) => match element.value() {
                 ValueRef::Document(DocRef::Raw(nested)) => {
                     out.begin_document(element.name());
                     fields(inner, mode, nested, out);
@@ -54,11 +53,21 @@ fn fields(node: &Node, mode: Mode, doc: RawDoc<'_>, out: &mut RawWriter) {
                 }
             },
         }
-        // Nothing that follows the last listed field is kept by an inclusion.
-        wanted -= 1;
-        if wanted == 0 && mode == Mode::Inclusion {
+        // Nothing that follows the last listed field is kept by an inclusion. A name may come twice.
+        if at < 63 {
+            unseen &= !(1 << at);
+        }
+        if unseen == 0 && mode == Mode::Inclusion {
             return;
         }
+    }
+}
+
+/// One bit for each of `count` children. Beyond 63 the last bit stands for all others and stays.
+fn all_of(count: usize) -> u64 {
+    match count {
+        0..64 => (1 << count) - 1,
+        _ => u64::MAX,
     }
 }
 

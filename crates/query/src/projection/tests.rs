@@ -28,6 +28,26 @@ fn apply(spec: Document, policy: Policy, doc: &Document) -> String {
     owned
 }
 
+/// Documents may have a field twice: the second is not the last field that was listed.
+#[test]
+fn names_that_come_twice() {
+    let mut doc = doc! { "a": 1 };
+    doc.push("a", 2);
+    doc.push("b", 3);
+    let raw = doc.to_raw();
+    for (spec, expected) in [
+        (doc! { "a": 1, "b": 1 }, r#"{"a": 1, "a": 2, "b": 3}"#),
+        (doc! { "a": 0 }, r#"{"b": 3}"#),
+    ] {
+        let projected = parse(&spec, Policy::Find).apply_raw_to_buf(raw.as_raw());
+        assert_eq!(format!("{projected:?}"), expected, "{spec:?}");
+    }
+    let many: Document = (0..70).map(|n| (format!("f{n}").into(), Value::Int32(n))).collect();
+    let spec: Document = (0..70).map(|n| (format!("f{n}").into(), Value::Int32(1))).collect();
+    let projected = parse(&spec, Policy::Find).apply_raw_to_buf(many.to_raw().as_raw());
+    assert_eq!(format!("{projected:?}"), format!("{many:?}"));
+}
+
 #[test]
 fn inclusion_and_exclusion() {
     let doc = doc! {
