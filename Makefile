@@ -1,7 +1,7 @@
 # Every target calls one script; the scripts install what is missing (a Rust
 # toolchain, a C compiler, Python's venv) and say so before they do.
 
-.PHONY: help run test check fmt bless crash fuzz bench spec sample clean
+.PHONY: help run test check fmt bless crash hostile fuzz bench spec sample clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ bless: ## rewrite the outputs of the golden cases; review the diff as code
 
 crash: ## the crash test at length: kill -9 under load, reopen, check (ROUNDS=50)
 	@NESTOR_CRASH_ROUNDS=$${ROUNDS:-50} scripts/test crash
+
+hostile: ## generators that want to break the server, at length (MINUTES=10, ONLY=power, SEED=)
+	@scripts/hostile
 
 fuzz: ## run each fuzz target for a while (SECONDS_EACH=60, TARGET=name); needs a nightly toolchain
 	@scripts/fuzz

@@ -1,0 +1,41 @@
+"""Hostile tests: generators that want to break the server. A small run is part of `make test`; `make hostile MINUTES=n` runs long.
+
+NESTOR_HOSTILE_SECONDS is how long each generator runs, NESTOR_HOSTILE_SEED its dice. A test that fails prints its seed.
+"""
+
+import os
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parents[1] / "histories"))
+
+SECONDS = float(os.environ.get("NESTOR_HOSTILE_SECONDS", "5"))
+SEED = int(os.environ.get("NESTOR_HOSTILE_SEED", random.SystemRandom().randrange(1 << 32)))
+
+
+@pytest.fixture
+def seconds():
+    """How long a generator goes on."""
+    return SECONDS
+
+
+@pytest.fixture
+def seed():
+    print(f"seed {SEED} (NESTOR_HOSTILE_SEED)")
+    return SEED
+
+
+@pytest.fixture
+def dice(seed):
+    return random.Random(seed)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.timeout(300 + 4 * SECONDS))
