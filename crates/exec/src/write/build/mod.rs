@@ -30,6 +30,7 @@ use super::{Writer, with_retry};
 use crate::index_writer::{IndexWriter, duplicate_key};
 use crate::interrupt::Interrupt;
 use distinct::Distinct;
+use nestor_model::statement::work;
 use nestor_model::{DocRef, Error, ErrorCode, Result};
 use nestor_query::env::OpContext;
 use nestor_query::keys::MultikeyPaths;
@@ -40,6 +41,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Bytes of documents and keys that count as one unit of work.
+const BYTES_PER_UNIT: usize = 64;
 /// Documents scanned between two looks at the catalog.
 const LOOK_EVERY: u64 = 4096;
 /// Records of one commit while draining.
@@ -284,10 +287,13 @@ impl<'b> Build<'b> {
                 self.check()?;
             }
             let document = cursor.value_bytes()?;
+            // A few large documents are as much work as many small ones.
+            work(document.len() / BYTES_PER_UNIT)?;
             let doc = document.document().as_doc();
             for (at, writer) in self.writers.iter().enumerate() {
                 let (entries, multikey) = writer.entries(doc, self.options.op)?;
                 for (key, type_bits) in &entries {
+                    work(key.len() / BYTES_PER_UNIT)?;
                     let (key, value) = writer.encoder.format.entry(key, type_bits, cursor.key());
                     sorters[at].push(&key, &value)?;
                 }
