@@ -251,7 +251,7 @@ mod tests {
             db.run_command(insert).unwrap();
         }
         let format = std::fs::read_to_string(dir.path().join("nestor.format")).unwrap();
-        assert_eq!(format, "nestor 2\n");
+        assert_eq!(format, "nestor 3\n");
         let report = check::check(dir.path(), &document_keys).unwrap();
         assert_eq!((report.faults, report.unverified), (vec![], vec![]));
     }

@@ -22,7 +22,8 @@
 //! | durable, committed | [`Guarantee`]: [`Engine::has_reached`], [`Engine::wait_reached`], [`Engine::on_reached`] | survives a crash of this node; is never rolled back. Both come later than acceptance, in the order of commits |
 //! | positions, members | [`Engine::positions`], [`Engine::topology`] | the only source of terms, elections, members and optimes |
 //! | catalog | [`Catalog`], [`Collection`], [`Index`], [`WriteSet::create_collection`] and so on | part of a snapshot, changed by commits only |
-//! | log | [`OplogCursor`], [`Engine::oplog_range`], [`Engine::subscribe`], [`Engine::wait_for_commit`] | entries of accepted commits in order; [`StorageError::OplogHistoryLost`] instead of a gap |
+//! | log | [`LogReader`] through [`Engine::read_log`], [`LogSignal`], [`Engine::log_begins`], [`LogRetention`]; as documents [`OplogCursor`], [`Engine::oplog_range`] | changes of commits in order, each once, from any position that is kept; [`StorageError::OplogHistoryLost`] instead of a gap; waiting costs nothing. The contract is in [`log`] |
+//! | news | [`Engine::subscribe`], [`Engine::wait_for_commit`] | of every accepted commit |
 //! | watch and load | [`Watch`], [`Touched`], [`Engine::load`] | which records were written since a snapshot; sorted entries into a new tree, atomic with its catalog entry |
 //! | upkeep | [`Engine::checkpoint`], [`Engine::hold_base`], [`Engine::stats`], [`Engine::room`], [`Engine::scratch`], [`Engine::close`] | no effect on what snapshots show |
 //!
@@ -32,7 +33,7 @@
 //! index key of a document or a command is: callers compute keys and values, the store keeps them.
 //!
 //! Reading order: [`ids`], [`bytes`], [`record`], [`keys`] (order-preserving keys), [`catalog`], [`snapshot`],
-//! [`cursor`], `record_reader`, [`write_set`], `sequencer`, [`watch`], `memtable`, `journal`, [`base`], [`engine`], [`topology`], [`oplog`],
+//! [`cursor`], `record_reader`, [`write_set`], `sequencer`, [`watch`], `memtable`, `journal`, [`base`], [`engine`], [`topology`], [`log`], [`oplog`],
 //! [`check`], [`files`], [`fuzz`], [`error`].
 
 pub mod base;
@@ -49,6 +50,7 @@ pub mod fuzz;
 pub mod ids;
 mod journal;
 pub mod keys;
+pub mod log;
 mod memtable;
 pub mod oplog;
 pub mod record;
@@ -66,6 +68,7 @@ pub use cursor::Cursor;
 pub use engine::{BaseHold, Engine, EngineOptions, EngineStats, Room, Subscription};
 pub use error::{Result, StorageError};
 pub use ids::{CollectionId, IndexId, Lsn, TreeId};
+pub use log::{LogPosition, LogReader, LogRetention, LogSignal};
 pub use oplog::OplogCursor;
 pub use record_reader::RecordReader;
 pub use snapshot::{Snapshot, View};

@@ -45,14 +45,25 @@ pub(crate) struct PendingEntry {
     pub(crate) ts_at: usize,
     /// Offset of those of `t`, if it follows.
     pub(crate) term_at: Option<usize>,
+    /// Offset of `ts` in `prevOpTime`, whose `t` follows, if it is to name the entry before this one.
+    pub(crate) link_at: Option<usize>,
+    /// Documents before the changes that the entry tells of, by the number of the operation in it, ascending.
+    pub(crate) images: Vec<(u32, RawDocBuf)>,
 }
 
+/// Bytes from the value of `ts` to that of the `t` behind it: the value, a type byte, the name.
+const TERM_BEHIND_TS: usize = 8 + 1 + 2;
+
 impl PendingEntry {
-    /// Fills in what is known at the commit. `bytes` are those of the entry.
-    pub(crate) fn complete(&self, bytes: &mut [u8], ts: Timestamp, term: i64) {
+    /// Fills in what is known at the commit. `bytes` are those of the entry, and `before` is the optime of the entry before it.
+    pub(crate) fn complete(&self, bytes: &mut [u8], ts: Timestamp, before: Timestamp, term: i64) {
         bytes[self.ts_at..][..8].copy_from_slice(&ts.to_u64().to_le_bytes());
         if let Some(at) = self.term_at {
             bytes[at..][..8].copy_from_slice(&term.to_le_bytes());
+        }
+        if let Some(at) = self.link_at {
+            bytes[at..][..8].copy_from_slice(&before.to_u64().to_le_bytes());
+            bytes[at + TERM_BEHIND_TS..][..8].copy_from_slice(&term.to_le_bytes());
         }
     }
 }
@@ -204,6 +215,13 @@ impl WriteSet {
     /// the optime at commit; entries get consecutive ones in the order added. A `t` of type long that follows it becomes the
     /// term.
     pub fn oplog(&mut self, entry: RawDocBuf) -> Result<()> {
+        self.oplog_with(entry, Vec::new())
+    }
+
+    /// As [`WriteSet::oplog`], with documents as they were before the changes that the entry tells of: for an `applyOps` by the
+    /// number of the operation in it, ascending, otherwise one with the number 0. Readers of the log get them
+    /// ([`Change::before`](crate::log::Change::before)); they are kept as long as the entry.
+    pub fn oplog_with(&mut self, entry: RawDocBuf, images: Vec<(u32, RawDocBuf)>) -> Result<()> {
         let value_at =
             |element: &raw::RawElement<'_>| element.offset() + element.as_bytes().len() - element.value_bytes().len();
         let mut elements = entry.as_raw().elements();
@@ -214,6 +232,10 @@ impl WriteSet {
         let term = term.filter(|element| element.name() == "t" && matches!(element.value(), ValueRef::Int64(_)));
         let term_at = term.map(|element| value_at(&element));
         drop(elements);
+        debug_assert!(
+            images.is_sorted_by(|a, b| a.0 < b.0),
+            "images come in the order of the operations"
+        );
         if entry.as_raw().is_deeper_than(raw::DEPTH_MAX) {
             // Whoever reads the journal would take it for damaged.
             let message = "an oplog entry exceeds the maximum nested object depth";
@@ -223,7 +245,34 @@ impl WriteSet {
             bytes: entry,
             ts_at,
             term_at,
+            link_at: None,
+            images,
         });
+        Ok(())
+    }
+
+    /// As [`WriteSet::oplog_with`], for an entry that goes on with what the last one began: the operations of a transaction that do not
+    /// fit into one document. Its `prevOpTime`, a document `{ts: Timestamp, t: Long}`, gets the optime of the entry before it.
+    ///
+    /// Errors: those of [`WriteSet::oplog`], and an entry without such a field.
+    pub fn oplog_next(&mut self, entry: RawDocBuf, images: Vec<(u32, RawDocBuf)>) -> Result<()> {
+        let link = entry.as_raw().elements().find(|element| element.name() == "prevOpTime");
+        let link_at = link.and_then(|link| {
+            let ValueRef::Document(nestor_model::DocRef::Raw(before)) = link.value() else {
+                return None;
+            };
+            let mut fields = before.elements();
+            let (ts, t) = (fields.next()?, fields.next()?);
+            let is_optime = (ts.name(), t.name()) == ("ts", "t")
+                && matches!((ts.value(), t.value()), (ValueRef::Timestamp(_), ValueRef::Int64(_)));
+            let value_at = link.offset() + link.as_bytes().len() - link.value_bytes().len();
+            is_optime.then(|| value_at + ts.offset() + ts.as_bytes().len() - ts.value_bytes().len())
+        });
+        let link_at = link_at.ok_or_else(|| StorageError::Undecodable("oplog entry without prevOpTime".into()))?;
+        self.oplog_with(entry, images)?;
+        if let Some(last) = self.oplog.last_mut() {
+            last.link_at = Some(link_at);
+        }
         Ok(())
     }
 

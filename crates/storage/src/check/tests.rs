@@ -585,7 +585,7 @@ fn what_cannot_be_checked() {
     let engine = open(dir.path());
     assert!(matches!(refused(dir.path()), StorageError::DirectoryInUse { .. }));
     drop(engine);
-    fs::write(dir.path().join("nestor.format"), "nestor 3\n").unwrap();
+    fs::write(dir.path().join("nestor.format"), "nestor 4\n").unwrap();
     assert!(matches!(refused(dir.path()), StorageError::NewerFormat { .. }));
     fs::write(dir.path().join("nestor.format"), "nestor?").unwrap();
     assert_eq!(

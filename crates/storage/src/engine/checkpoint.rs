@@ -19,9 +19,10 @@ use super::recovery::Meta;
 use super::{Inner, Store};
 use crate::base::{Base, BaseError, Change, ChangeSource, KeyRange};
 use crate::catalog::entry;
-use crate::journal::Checkpoint;
+use crate::journal::{Checkpoint, Position};
 use crate::memtable::{Memtable, NewestEntries};
 use crate::{Bytes, CollectionId, Result, StorageError, TreeId};
+use nestor_model::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -66,6 +67,8 @@ struct State {
     holds: u32,
     /// The store closes: no hold counts any more, nor one that comes now.
     ended: bool,
+    /// See [`Checkpointer::set_needed`].
+    needed: Option<Position>,
 }
 
 /// What a checkpoint writes.
@@ -207,6 +210,20 @@ impl Checkpointer {
         Ok(is_full)
     }
 
+    /// From where on a start needs the journal, since the last checkpoint.
+    pub(super) fn set_needed(&self, needed: Position) {
+        self.state.lock().expect("no holder of the lock panics").needed = Some(needed);
+    }
+
+    /// Removes what the log need not keep any more. Before the first checkpoint nothing is known to be dispensable, and while
+    /// somebody holds the base nothing goes.
+    pub(super) fn trim_log(&self, inner: &Inner) {
+        let state = self.state.lock().expect("no holder of the lock panics");
+        if let (Some(store), Some(needed), 0) = (&inner.store, state.needed, state.holds) {
+            inner.retain(store, needed);
+        }
+    }
+
     /// Leaves a memtable that is in the base to the background thread to take apart, once nobody reads it any more: that
     /// takes tens of milliseconds, which would be a pause for whoever happens to hold it last.
     fn bury(&self, memtable: Arc<Memtable>) {
@@ -322,8 +339,26 @@ impl Inner {
         self.replay_from.store(frozen.appended, Ordering::Relaxed);
         *slot = None;
         self.large.store(false, Ordering::Release);
-        store.journal.retain(self.options.oplog_bytes_max, position);
+        self.checkpointer.set_needed(position);
+        self.retain(store, position);
         Ok(())
+    }
+
+    /// Removes what the log need not keep, as long as it lies before `needed`.
+    fn retain(&self, store: &Store, needed: Position) {
+        let retention = self.retention.get();
+        let now = (self.options.clock)();
+        let age_min = u32::try_from(retention.age_min.as_secs()).unwrap_or(u32::MAX);
+        let young = Timestamp {
+            secs: now.saturating_sub(age_min),
+            inc: 0,
+        };
+        let young = if age_min == 0 {
+            Timestamp::from_u64(u64::MAX)
+        } else {
+            young
+        };
+        store.journal.retain(retention.bytes_max, young, needed);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The data directory.
 //!
 //! ```text
-//! nestor.format     `nestor 2`: the version of what is here as a whole
+//! nestor.format     `nestor 3`: the version of what is here as a whole
 //! nestor.lock       locked by the process that has the directory open
 //! nestor.durable    how far the journal is known to be durable
 //! base.nestor       the base B-tree
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A directory of version 1 has no `nestor.durable`, and its frames and base say less about what belongs together. It
-//! becomes one of version 2 when it is opened for writing.
+//! becomes one of this version when it is opened for writing. Journals of versions 1 and 2 have no images of documents.
 
 use crate::StorageError;
 use crate::error::Result;
@@ -20,7 +20,7 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const FORMAT: &str = "nestor.format";
 const LOCK: &str = "nestor.lock";
 const MARK: &str = "nestor.durable";

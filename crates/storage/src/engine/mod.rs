@@ -6,11 +6,13 @@
 //! - `commits`: who wants to know of commits.
 //! - `reclaim`: a store that lives in memory gives back what nobody reads any more.
 //! - `load`: sorted entries into a new tree, and the last commit of an index build.
+//! - `log`: how far readers of the log may read, and how much of it is kept.
 
 mod checkpoint;
 mod commits;
 pub(crate) mod directory;
 mod load;
+mod log;
 mod options;
 mod reclaim;
 pub(crate) mod recovery;
@@ -24,8 +26,9 @@ use crate::catalog::{Catalog, Collection};
 use crate::journal::frame::Seal;
 use crate::journal::recover::{self, Access, Known};
 use crate::journal::{Frames, Journal, frame};
+use crate::log::{self as log_of_commits, Followers, Log, MemoryLog, News};
 use crate::memtable::Memtable;
-use crate::oplog::{MemoryOplog, Oplog, OplogCursor};
+use crate::oplog::OplogCursor;
 use crate::sequencer::{Accepted, Group, Sequencer, Waste};
 use crate::snapshot::{Layers, Published, Snapshot};
 use crate::topology::{self, Guarantee, OpTime, Positions, Topology};
@@ -35,6 +38,7 @@ use crate::{Lsn, Result, StorageError};
 use checkpoint::Checkpointer;
 use commits::Commits;
 use directory::Directory;
+use log::Retention;
 use nestor_model::Timestamp;
 use reclaim::Reclaimer;
 use recovery::Recovery;
@@ -52,11 +56,11 @@ const REPLAY_FACTOR: u64 = 2;
 /// A store. Clones share it; it closes when the last one is dropped.
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     _guard: Arc<Guard>,
 }
 
-struct Inner {
+pub(crate) struct Inner {
     options: EngineOptions,
     ids: Arc<Ids>,
     published: RwLock<Arc<Published>>,
@@ -68,7 +72,9 @@ struct Inner {
     brakes: Arc<Brakes>,
     /// `None` for a store that lives in memory.
     store: Option<Store>,
-    oplog: Oplog,
+    pub(crate) log: Log,
+    pub(crate) followers: Followers,
+    retention: Retention,
     checkpointer: Checkpointer,
     /// Of a store that lives in memory.
     reclaimer: Reclaimer,
@@ -105,6 +111,8 @@ struct Done {
     replaced: Option<Arc<Published>>,
     /// What the commits left behind, in a store that lives in memory.
     waste: Waste,
+    /// Readers of the log that wait for them.
+    news: News,
 }
 
 /// Where a commit's result is left by whoever did it.
@@ -187,7 +195,7 @@ impl Engine {
             state.ids,
             first,
             Some(store),
-            Oplog::Journal(journal.clone()),
+            Log::Journal(journal.clone()),
         ));
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             thread::Builder::new()
@@ -195,6 +203,9 @@ impl Engine {
                 .spawn(work)
                 .map_err(|e| StorageError::io("start a thread for", dir, &e))
         };
+        if let Some(meta) = meta {
+            inner.checkpointer.set_needed(meta.checkpoint.position);
+        }
         let worker = inner.clone();
         let threads = vec![
             spawn("journal-sync", Box::new(move || journal.syncer.run()))?,
@@ -228,8 +239,8 @@ impl Engine {
             layers: Arc::new(layers),
             catalog: Arc::new(Catalog::default()),
         };
-        let oplog = Oplog::Memory(Arc::new(MemoryOplog::new(options.ephemeral_oplog_bytes_max)));
-        let inner = Inner::new(options, Ids::new(1), first, None, oplog);
+        let log = Log::Memory(Arc::new(MemoryLog::new(options.ephemeral_oplog_bytes_max)));
+        let inner = Inner::new(options, Ids::new(1), first, None, log);
         let inner = Arc::new(inner);
         let worker = inner.clone();
         let reclaim = thread::Builder::new()
@@ -414,7 +425,7 @@ impl Engine {
 
     /// Reads oplog entries after `after`.
     pub fn oplog_cursor(&self, after: Timestamp) -> OplogCursor {
-        OplogCursor::new(self.clone(), self.inner.oplog.clone(), after)
+        OplogCursor::new(self.clone(), self.inner.log.clone(), after)
     }
 
     /// The optimes of the first and last oplog entry that are kept; `None` if there is none.
@@ -530,8 +541,12 @@ impl std::fmt::Debug for BaseHold {
 }
 
 impl Inner {
-    fn new(options: EngineOptions, ids: Ids, first: Published, store: Option<Store>, oplog: Oplog) -> Self {
+    fn new(options: EngineOptions, ids: Ids, first: Published, store: Option<Store>, log: Log) -> Self {
         let first = Arc::new(first);
+        let log_bytes_max = match &log {
+            Log::Journal(_) => options.oplog_bytes_max,
+            Log::Memory(_) => options.ephemeral_oplog_bytes_max,
+        };
         Self {
             sequencer: Mutex::new(Sequencer::new(options.clock.clone(), first.clone(), store.is_none())),
             options,
@@ -541,7 +556,9 @@ impl Inner {
             commits: Commits::default(),
             brakes: Arc::default(),
             store,
-            oplog,
+            log,
+            followers: Followers::default(),
+            retention: Retention::new(log_bytes_max),
             checkpointer: Checkpointer::default(),
             reclaimer: Reclaimer::default(),
             large: AtomicBool::new(false),
@@ -626,7 +643,7 @@ impl Inner {
     fn prepare(&self, ws: WriteSet) -> Result<Prepared> {
         let frame = match &self.store {
             Some(_) => frame::prepare(&ws)?,
-            None => Vec::new(),
+            None => frame::prepare_log(&ws)?,
         };
         Ok(Prepared { ws, frame })
     }
@@ -673,6 +690,7 @@ impl Inner {
             }
             return done;
         }
+        done.news = self.followers.note(&group.accepted);
         let (accepted, waste) = sequencer.apply(group);
         done.waste = waste;
         done.lsn = Some(Lsn(sequencer.current().seq));
@@ -693,9 +711,13 @@ impl Inner {
             accepted,
             replaced,
             waste,
+            news,
         } = done;
         if let Some(lsn) = lsn {
             self.commits.announce(lsn);
+            if !news.is_empty() {
+                log_of_commits::spread(self, news, lsn.0);
+            }
         }
         // They hold on to states that still need what the commits left.
         drop((accepted, replaced));
@@ -705,14 +727,27 @@ impl Inner {
         own
     }
 
-    /// Writes a group to the journal, or to the oplog in memory.
+    /// Writes a group to the journal, or to the log in memory.
     fn log(&self, sequencer: &Sequencer, group: &mut Group) -> Result<()> {
         let term = topology::ALONE.term;
-        let journal = match &self.oplog {
-            Oplog::Journal(journal) => journal,
-            Oplog::Memory(memory) => {
-                for accepted in &group.accepted {
-                    memory.push(&accepted.prepared.ws.oplog, accepted.seq, accepted.first, term);
+        let journal = match &self.log {
+            Log::Journal(journal) => journal,
+            Log::Memory(memory) => {
+                for accepted in &mut group.accepted {
+                    let (seq, first, last) = (accepted.seq, accepted.first, accepted.commit.optime);
+                    let Prepared { ws, frame } = &mut accepted.prepared;
+                    let seal = Seal {
+                        seq,
+                        first,
+                        last,
+                        durable: seq,
+                        previous: 0,
+                        term,
+                    };
+                    if !frame.is_empty() {
+                        frame::fill_in(frame, ws, seal);
+                        memory.push(seq, last, std::mem::take(frame));
+                    }
                 }
                 return Ok(());
             }

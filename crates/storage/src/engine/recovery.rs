@@ -188,6 +188,7 @@ impl Recovery {
                     documents,
                     bytes,
                 } => self.state(collection).add(documents, bytes),
+                Op::Image(_) => {}
             }
         }
         if let Some(changes) = trees.get(&TreeId::CATALOG) {

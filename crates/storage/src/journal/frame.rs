@@ -24,6 +24,11 @@
 //! | delete | 3, varint tree, varint length, key |
 //! | drop tree | 4, varint tree |
 //! | count | 5, varint collection, varint documents, varint bytes (both zigzag: 0, -1, 1, -2, ...) |
+//! | image | 6, varint oplog entry, varint operation, varint length, document |
+//!
+//! An image is a document before the change that the oplog entry of that number (from 0) tells of; in an `applyOps` entry it is the
+//! one of that operation. Images come first, in the order of the changes. Replay has no use for them. They are there since
+//! version 3 of the data directory.
 //!
 //! So a document that an insert puts into the oplog is written once. Example: putting `v` at `k` in tree 7 as commit 1,
 //! with optime (100, 1) and nothing before it:
@@ -45,6 +50,8 @@ use nestor_model::{ArrayRef, DocRef, ErrorCode, RawDoc, Timestamp, ValueRef};
 
 pub(crate) const HEADER_BYTES: usize = 48;
 pub(crate) const ALIGN: usize = 8;
+/// Bytes at the beginning that the checksum does not cover: the magic, and the checksum itself.
+pub(crate) const UNCOVERED_BYTES: usize = 8;
 const MAGIC: &[u8; 4] = b"NJF2";
 /// First bytes of a frame of format 1.
 const MAGIC_1: &[u8; 4] = b"NJF1";
@@ -61,6 +68,7 @@ const PUT_SHARED: u8 = 2;
 const DELETE: u8 = 3;
 const DROP_TREE: u8 = 4;
 const COUNT: u8 = 5;
+const IMAGE: u8 = 6;
 
 /// One change that replay repeats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,19 +88,28 @@ pub(crate) enum Op<'a> {
         documents: i64,
         bytes: i64,
     },
+    Image(Image<'a>),
+}
+
+/// A document before a change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Image<'a> {
+    /// Which oplog entry tells of the change.
+    pub(crate) entry: u32,
+    /// Which operation of it, if it is an `applyOps`; 0 otherwise.
+    pub(crate) operation: u32,
+    pub(crate) document: &'a [u8],
 }
 
 /// A commit's frame but for what only the sequencer knows; [`seal`] fills that in.
 pub(crate) fn prepare(ws: &WriteSet) -> Result<Vec<u8>, StorageError> {
-    let oplog_bytes: usize = ws.oplog.iter().map(|e| e.bytes.as_bytes().len()).sum();
-    let mut out = Vec::with_capacity(HEADER_BYTES + oplog_bytes + 256);
-    out.extend_from_slice(&[0; HEADER_BYTES]);
+    let (mut out, mut ops) = prepare_oplog(ws);
     let mut documents = Documents::default();
+    let mut at = 0;
     for entry in &ws.oplog {
-        documents.add(entry.bytes.as_raw(), out.len() - HEADER_BYTES);
-        out.extend_from_slice(entry.bytes.as_bytes());
+        documents.add(entry.bytes.as_raw(), at);
+        at += entry.bytes.as_bytes().len();
     }
-    let mut ops = 0u32;
     for (tree, overlay) in ws.kept_trees() {
         for (key, value) in overlay {
             ops += 1;
@@ -126,6 +143,46 @@ pub(crate) fn prepare(ws: &WriteSet) -> Result<Vec<u8>, StorageError> {
         varint(zigzag(change.documents), &mut out);
         varint(zigzag(change.bytes), &mut out);
     }
+    finish(out, ws, ops)
+}
+
+/// As [`prepare`], without the operations that replay repeats: for the log of a store that lives in memory. Empty for a commit
+/// without oplog entries.
+pub(crate) fn prepare_log(ws: &WriteSet) -> Result<Vec<u8>, StorageError> {
+    if ws.oplog.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (out, ops) = prepare_oplog(ws);
+    finish(out, ws, ops)
+}
+
+/// The beginning of a frame: room for the header, oplog entries, and images, of which it returns the number.
+fn prepare_oplog(ws: &WriteSet) -> (Vec<u8>, u32) {
+    let oplog_bytes = oplog_bytes(ws);
+    let mut out = Vec::with_capacity(HEADER_BYTES + oplog_bytes + 256);
+    out.extend_from_slice(&[0; HEADER_BYTES]);
+    for entry in &ws.oplog {
+        out.extend_from_slice(entry.bytes.as_bytes());
+    }
+    let mut images = 0;
+    for (number, entry) in ws.oplog.iter().enumerate() {
+        for (operation, document) in &entry.images {
+            images += 1;
+            out.push(IMAGE);
+            varint(number as u64, &mut out);
+            varint(u64::from(*operation), &mut out);
+            bytes(document.as_bytes(), &mut out);
+        }
+    }
+    (out, images)
+}
+
+fn oplog_bytes(ws: &WriteSet) -> usize {
+    ws.oplog.iter().map(|entry| entry.bytes.as_bytes().len()).sum()
+}
+
+/// The end of a frame and its header, but for what [`seal`] fills in.
+fn finish(mut out: Vec<u8>, ws: &WriteSet, ops: u32) -> Result<Vec<u8>, StorageError> {
     out.resize(out.len().next_multiple_of(ALIGN), 0);
     if out.len() > FRAME_BYTES_MAX {
         return Err(StorageError::catalog(
@@ -140,7 +197,7 @@ pub(crate) fn prepare(ws: &WriteSet) -> Result<Vec<u8>, StorageError> {
     let length = out.len() as u32;
     put_u32(&mut out, 8, length);
     put_u32(&mut out, 12, ws.oplog.len() as u32);
-    put_u32(&mut out, 40, oplog_bytes as u32);
+    put_u32(&mut out, 40, oplog_bytes(ws) as u32);
     put_u32(&mut out, 44, ops);
     Ok(out)
 }
@@ -163,6 +220,14 @@ pub(crate) struct Seal {
 
 /// Fills in what only the sequencer knows, and the checksum, which it returns.
 pub(crate) fn seal(frame: &mut [u8], ws: &WriteSet, seal: Seal) -> u32 {
+    fill_in(frame, ws, seal);
+    let crc = crc32c::crc32c(&frame[UNCOVERED_BYTES..]);
+    put_u32(frame, 4, crc);
+    crc
+}
+
+/// As [`seal`], without a checksum: for a frame that stays in memory.
+pub(crate) fn fill_in(frame: &mut [u8], ws: &WriteSet, seal: Seal) {
     let Seal {
         seq,
         first,
@@ -173,19 +238,18 @@ pub(crate) fn seal(frame: &mut [u8], ws: &WriteSet, seal: Seal) -> u32 {
     } = seal;
     let mut at = HEADER_BYTES;
     let mut ts = first;
+    let mut before = Timestamp::default();
     for entry in &ws.oplog {
         let len = entry.bytes.as_bytes().len();
-        entry.complete(&mut frame[at..at + len], ts, term);
+        entry.complete(&mut frame[at..at + len], ts, before, term);
         at += len;
+        before = ts;
         ts.inc = ts.inc.wrapping_add(1);
     }
     put_u64(frame, 16, seq);
     put_u64(frame, 24, last.to_u64());
     put_u32(frame, 32, u32::try_from(seq.saturating_sub(durable)).unwrap_or(UNKNOWN));
     put_u32(frame, 36, previous);
-    let crc = crc32c::crc32c(&frame[8..]);
-    put_u32(frame, 4, crc);
-    crc
 }
 
 /// The documents inside oplog entries that records may share: `o` of each, and of each operation of an `applyOps`.
@@ -261,7 +325,7 @@ impl<'a> Frame<'a> {
     /// The frame at the start of `bytes`, its checksum verified.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, Unsound> {
         let bytes = bytes.get(..length(bytes)?).ok_or(Unsound("frame is cut off"))?;
-        if crc32c::crc32c(&bytes[8..]) != get_u32(bytes, 4) {
+        if crc32c::crc32c(&bytes[UNCOVERED_BYTES..]) != get_u32(bytes, 4) {
             return Err(Unsound("frame checksum does not match"));
         }
         if get_u32(bytes, 40) as usize > bytes.len() - HEADER_BYTES {
@@ -372,6 +436,36 @@ pub(crate) fn entry_count(header: &[u8]) -> u32 {
     get_u32(header, 12)
 }
 
+/// Bytes of the oplog entries in a frame's header.
+pub(crate) fn oplog_len(header: &[u8]) -> u32 {
+    get_u32(header, 40)
+}
+
+/// Number of operations in a frame's header.
+pub(crate) fn op_count(header: &[u8]) -> u32 {
+    get_u32(header, 44)
+}
+
+/// Room that the head of an image takes: kind, and three varints of 32 bits.
+pub(crate) const IMAGE_HEAD_MAX: usize = 1 + 3 * 5;
+
+/// The head of the image at the start of `bytes`, which may end behind it: entry, operation, and where in `bytes` the document
+/// begins and ends. `None` if another operation is there.
+pub(crate) fn image_head(bytes: &[u8]) -> Option<(u32, u32, usize, usize)> {
+    let mut ops = Ops {
+        rest: bytes,
+        oplog: &[],
+        left: 1,
+    };
+    if ops.byte()? != IMAGE {
+        return None;
+    }
+    let (entry, operation) = (ops.number()?, ops.number()?);
+    let len = usize::try_from(ops.varint()?).ok()?;
+    let start = bytes.len() - ops.rest.len();
+    Some((entry, operation, start, start.checked_add(len)?))
+}
+
 /// Iterator over a frame's operations.
 pub(crate) struct Ops<'a> {
     rest: &'a [u8],
@@ -436,6 +530,11 @@ impl<'a> Ops<'a> {
                 documents: unzigzag(self.varint()?),
                 bytes: unzigzag(self.varint()?),
             },
+            IMAGE => Op::Image(Image {
+                entry: id,
+                operation: self.number()?,
+                document: self.bytes()?,
+            }),
             _ => return None,
         })
     }

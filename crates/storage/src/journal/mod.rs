@@ -230,13 +230,17 @@ impl Journal {
         self.syncer.fail(&failure)
     }
 
-    /// Removes the oldest segments beyond `bytes_max`, as long as they lie before `needed`.
-    pub(crate) fn retain(&self, bytes_max: u64, needed: Position) {
+    /// Removes the oldest segments beyond `bytes_max`, as long as they lie before `needed` and have no commit of `young` or later.
+    pub(crate) fn retain(&self, bytes_max: u64, young: Timestamp, needed: Position) {
         let mut removed = Vec::new();
         {
             let mut segments = self.segments.write().expect("no holder of the lock panics");
             let mut total: u64 = segments.iter().map(|s| s.len()).sum();
-            while segments.len() > 1 && segments[0].first_seq < needed.segment && total > bytes_max {
+            while let [oldest, next, ..] = &segments[..]
+                && oldest.first_seq < needed.segment
+                && total > bytes_max
+                && next.optime_before < young
+            {
                 let oldest = segments.remove(0);
                 total -= oldest.len();
                 removed.push(oldest);

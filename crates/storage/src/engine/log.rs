@@ -1,0 +1,133 @@
+//! The engine's side of the log: what is visible, who follows, how much is kept.
+
+use super::Inner;
+use crate::log::{Follower, Interest, Log, LogPosition, LogReader, LogRetention, Upto};
+use crate::{Engine, Result, StorageError};
+use nestor_model::Timestamp;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How far the history reaches for a reader.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Visible {
+    /// The last commit. Never ahead of what `optime` says.
+    pub(crate) seq: u64,
+    pub(crate) optime: Timestamp,
+}
+
+/// What [`LogRetention`] says, settable while others read it.
+pub(super) struct Retention {
+    bytes_max: AtomicU64,
+    age_min_secs: AtomicU64,
+}
+
+impl Retention {
+    pub(super) fn new(bytes_max: u64) -> Self {
+        Self {
+            bytes_max: AtomicU64::new(bytes_max),
+            age_min_secs: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn get(&self) -> LogRetention {
+        LogRetention {
+            bytes_max: self.bytes_max.load(Ordering::Relaxed),
+            age_min: Duration::from_secs(self.age_min_secs.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+impl Engine {
+    /// Reads the log behind `after`: changes that `interest` names. Nothing is read yet.
+    pub fn read_log(&self, after: LogPosition, interest: Interest) -> LogReader {
+        LogReader::new(self.clone(), after, interest)
+    }
+
+    /// Everything after this time is in the log. A reader that starts before it gets
+    /// [`StorageError::OplogHistoryLost`](crate::StorageError::OplogHistoryLost).
+    pub fn log_begins(&self) -> Timestamp {
+        self.inner.log.begins()
+    }
+
+    /// Size of the log in bytes, with what it keeps beside the entries.
+    pub fn log_bytes(&self) -> u64 {
+        match &self.inner.log {
+            Log::Journal(journal) => journal.bytes(),
+            Log::Memory(memory) => memory.bytes(),
+        }
+    }
+
+    /// How long the log is kept.
+    pub fn log_retention(&self) -> LogRetention {
+        self.inner.retention.get()
+    }
+
+    /// Changes how long the log is kept, from now on. What is no longer to be kept goes now, as far as a start does not need it.
+    pub fn set_log_retention(&self, retention: LogRetention) {
+        let inner = &self.inner;
+        inner.retention.bytes_max.store(retention.bytes_max, Ordering::Relaxed);
+        inner
+            .retention
+            .age_min_secs
+            .store(retention.age_min.as_secs(), Ordering::Relaxed);
+        match &inner.log {
+            Log::Memory(memory) => memory.set_bytes_max(retention.bytes_max),
+            Log::Journal(_) => inner.checkpointer.trim_log(inner),
+        }
+    }
+
+    /// How many readers are at the end of the log.
+    pub fn log_followers(&self) -> usize {
+        self.inner.followers.count()
+    }
+}
+
+impl Inner {
+    /// How far readers may read.
+    pub(crate) fn visible(&self, upto: Upto) -> Visible {
+        match (upto, &self.store) {
+            (Upto::Committed, Some(store)) => {
+                let syncer = &store.journal.syncer;
+                let optime = syncer.durable_optime();
+                let seq = syncer.durable();
+                Visible { seq, optime }
+            }
+            _ => {
+                let state = self.current();
+                let (seq, optime) = (state.seq, state.optime);
+                Visible { seq, optime }
+            }
+        }
+    }
+
+    /// Why nothing more will become visible.
+    pub(crate) fn log_failure(&self, upto: Upto) -> Option<StorageError> {
+        match (upto, &self.store) {
+            (Upto::Committed, Some(store)) => store.journal.syncer.failure(),
+            _ => None,
+        }
+    }
+
+    /// Calls `then` once a commit that was accepted is visible, or it cannot be known.
+    pub(crate) fn on_visible(&self, seq: u64, upto: Upto, then: impl FnOnce() + Send + 'static) {
+        match (upto, &self.store) {
+            (Upto::Committed, Some(store)) => store
+                .journal
+                .syncer
+                .on_durable(seq, Box::new(move |_: Result<()>| then())),
+            _ => {
+                // Whoever accepted it shows it before anybody else gets the lock.
+                drop(self.lock_sequencer());
+                then();
+            }
+        }
+    }
+
+    /// Tells a reader of commits from now on; those so far may concern it.
+    pub(crate) fn follow(&self, follower: &Arc<Follower>) {
+        let sequencer = self.lock_sequencer();
+        self.followers.add(follower.clone());
+        follower.mark(sequencer.current().seq);
+    }
+}
