@@ -5,12 +5,13 @@
 //! (`O_NOFOLLOW`): a symbolic link that somebody else put there is never written through. Directories above may be links:
 //! those who administer the machine place them.
 //!
-//! Files that exist already keep their mode: whoever changed it wanted it so.
+//! Files and directories that exist already are made private when a data directory is opened for writing: earlier versions left
+//! them readable to all. Who else is to read them, a backup for one, gets a copy.
 
 use rustix::fs::OFlags;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// Mode of a file.
@@ -48,6 +49,20 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     private().open(path)
 }
 
+/// Takes all rights to a file or directory that exists from everybody but its owner. Only the owner can do that: for others
+/// it stays as it is.
+pub(crate) fn make_private(path: &Path) -> io::Result<()> {
+    let metadata = fs::metadata(path)?;
+    if metadata.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    let mode = if metadata.is_dir() { DIRECTORY } else { FILE };
+    match fs::set_permissions(path, Permissions::from_mode(mode)) {
+        Err(error) if error.kind() != ErrorKind::PermissionDenied => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Puts a file with these bytes at `path` such that after a crash it is either whole or as it was before. It is written as
 /// `<path>.new` first.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -79,7 +94,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::{Engine, EngineOptions, TreeId};
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
     use std::path::PathBuf;
 
     /// Commits, in more than one segment and with a checkpoint.
@@ -112,6 +127,38 @@ mod tests {
             }
         }
         assert!(files >= 6, "{files}: format, lock, base and segments");
+    }
+
+    /// As earlier versions left them.
+    #[test]
+    fn what_all_could_read_is_private_once_it_was_opened() {
+        let above = tempfile::tempdir().unwrap();
+        let dir = above.path().join("data");
+        fill(&dir);
+        let all = || {
+            let inside = |dir: &Path| {
+                fs::read_dir(dir)
+                    .unwrap()
+                    .map(|e| e.unwrap().path())
+                    .collect::<Vec<_>>()
+            };
+            let mut paths = vec![dir.clone()];
+            paths.extend(inside(&dir));
+            paths.extend(inside(&dir.join("journal")));
+            paths
+        };
+        for path in all() {
+            let mode = if path.is_dir() { 0o755 } else { 0o644 };
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        }
+        Engine::open(&dir, EngineOptions::at_time(100))
+            .unwrap()
+            .close()
+            .unwrap();
+        for path in all() {
+            let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode & 0o077, 0, "{}: {mode:o}", path.display());
+        }
     }
 
     #[test]

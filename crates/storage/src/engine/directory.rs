@@ -68,7 +68,10 @@ impl Directory {
             _lock: Some(lock),
         };
         match directory.check_format()? {
-            Some(version) => directory.version = version,
+            Some(version) => {
+                directory.version = version;
+                directory.make_private()?;
+            }
             None => {
                 let mark = directory.mark();
                 mark::create(&mark).map_err(|e| StorageError::io("create", &mark, &e))?;
@@ -76,6 +79,25 @@ impl Directory {
             }
         }
         Ok(directory)
+    }
+
+    /// Takes what earlier versions let others read from them: the directory and the files in it that are Nestor's.
+    fn make_private(&self) -> Result<()> {
+        let private = |path: &Path| files::make_private(path).map_err(|e| StorageError::io("chmod", path, &e));
+        for dir in [self.path.clone(), self.journal()] {
+            private(&dir)?;
+            for entry in fs::read_dir(&dir).map_err(|e| StorageError::io("open", &dir, &e))? {
+                let entry = entry.map_err(|e| StorageError::io("open", &dir, &e))?;
+                let name = entry.file_name();
+                let is_own =
+                    dir != self.path || name.to_str().is_some_and(|name| name == FORMAT || OWN.contains(&name));
+                // What a link leads to is somebody else's.
+                if is_own && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                    private(&entry.path())?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Opens an existing directory for reading: changes nothing in it, so it need not be writable. Others may read it at
