@@ -151,6 +151,7 @@ pub struct Scope {
     control: bool,
     depth: usize,
     collator: Option<Collator>,
+    late_failures: bool,
 }
 
 /// Deepest nesting of expressions that is parsed. BSON nests 200 deep at most, but sub-pipelines may
@@ -240,6 +241,16 @@ impl Scope {
         let parsed = parse(self);
         self.depth -= 1;
         parsed
+    }
+
+    /// Constant expressions that fail do so when they are evaluated, not when they are parsed.
+    pub(crate) fn let_failures_be_late(&mut self) {
+        self.late_failures = true;
+    }
+
+    /// As said by [`Scope::let_failures_be_late`].
+    pub(crate) fn has_late_failures(&self) -> bool {
+        self.late_failures
     }
 
     /// True when nothing is being parsed around.

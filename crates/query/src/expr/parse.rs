@@ -66,6 +66,7 @@ impl Expr {
     pub fn parse(value: ValueRef<'_>, scope: &mut Scope) -> Result<Expr> {
         let expr = Self::parse_part(value, scope)?;
         if scope.is_outermost()
+            && !scope.has_late_failures()
             && let Some(error) = expr.failure()
         {
             return Err(error);

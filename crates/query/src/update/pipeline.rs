@@ -69,6 +69,8 @@ impl Pipeline {
     /// stages.
     pub fn parse(stages: ArrayRef<'_>, constants: Option<DocRef<'_>>, scope: &Scope) -> Result<Self> {
         let mut scope = scope.clone();
+        // MongoDB does not optimize the pipelines of updates: what no document is there for never fails.
+        scope.let_failures_be_late();
         let mut values = Vec::new();
         for (name, value) in constants.into_iter().flatten() {
             check_user_variable(name)?;
