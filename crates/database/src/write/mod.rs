@@ -208,7 +208,7 @@ pub fn create_entry(ns: &Namespace, uuid: [u8; 16], options: &CollectionOptions)
     for (name, value) in options.listed().iter() {
         command.push(name, value);
     }
-    if options.view.is_none() {
+    if options.view.is_none() && options.clustered.is_none() {
         command.push("idIndex", doc! { "v": 2, "key": doc! { "_id": 1 }, "name": "_id_" });
     }
     Origin::default().command(&ns.db, Some(uuid), &command, crate::clock::now_ms())

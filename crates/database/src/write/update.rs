@@ -55,7 +55,8 @@ impl Running<'_> {
             };
             let collection = writable(ws, ns, context, &mut uuid)?;
             let doc = self.update.upsert_document(q, op)?;
-            let doc = prepare::for_insert(doc.as_raw(), op, true)?;
+            // What operators and pipelines computed stays as it is.
+            let doc = prepare::for_insert(doc.as_raw(), op, self.update.is_replacement())?;
             if let Some(validator) = Validator::of(context, &collection, *bypass_validation)? {
                 validator.check(doc.as_raw(), op)?;
             }

@@ -108,7 +108,7 @@ pub(super) fn refusal(stage: &str) -> Error {
         "$search" | "$searchMeta" | "$searchBeta" | "$vectorSearch" | "$listSearchIndexes" | "$rankFusion"
         | "$scoreFusion" => Error::location(
             31082,
-            format!("{stage} needs a search index, which Nestor does not support yet"),
+            format!("{stage} needs a search index like those of Atlas, which Nestor does not support yet"),
         ),
         "$changeStream" | "$changeStreamSplitLargeEvent" | "$geoNear" | "$queryStats" => {
             Error::new(ErrorCode::CommandNotSupported, format!("{stage} is not supported yet"))

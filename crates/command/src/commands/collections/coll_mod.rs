@@ -9,6 +9,7 @@ use nestor_database::index_build;
 use nestor_database::names;
 use nestor_database::write::Progress;
 use nestor_exec::write::oplog::Origin;
+use nestor_model::number::safe_i64;
 use nestor_model::{
     ArrayRef, CollectionOptions, DocRef, Document, Error, IndexSpec, Namespace, RawDoc, RawWriter, Result, Value,
     ValueRef, bail, doc, values_equal,
@@ -115,11 +116,25 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 fn oplog_entry(ns: &Namespace, uuid: [u8; 16], body: RawDoc<'_>) -> nestor_model::RawDocBuf {
     let mut command = doc! { "collMod": ns.coll.clone() };
     for (name, value) in body.iter().skip(1) {
-        if !crate::generic_names::is_generic(name) {
-            command.push(name, value);
+        match value {
+            _ if crate::generic_names::is_generic(name) => {}
+            ValueRef::Document(index) if name == "index" => command.push(name, logged_index(index)),
+            _ => command.push(name, value),
         }
     }
     Origin::default().command(&ns.db, Some(uuid), &command, nestor_database::clock::now_ms())
+}
+
+/// The change of an index as the oplog tells it: seconds are a long there, whatever number was given.
+fn logged_index(index: DocRef<'_>) -> Document {
+    let mut logged = Document::new();
+    for (name, value) in index.iter() {
+        match safe_i64(value).filter(|_| name == "expireAfterSeconds") {
+            Some(seconds) => logged.push(name, seconds),
+            None => logged.push(name, value),
+        }
+    }
+    logged
 }
 
 /// Changes what listCollections shows.

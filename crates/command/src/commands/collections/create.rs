@@ -227,8 +227,8 @@ fn collection_options(args: &CreateArgs<'_>) -> Result<Document> {
             out.push(name, given);
         }
     }
-    if args.auto_index_id == Some(false) {
-        out.push("autoIndexId", false);
+    if let Some(given) = args.auto_index_id {
+        out.push("autoIndexId", given);
     }
     if let Some(clustered) = clustered {
         out.push("clusteredIndex", clustered);

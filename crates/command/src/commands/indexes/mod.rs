@@ -4,6 +4,7 @@ pub mod commit_quorum;
 pub mod create_indexes;
 pub mod drop_indexes;
 pub mod list_indexes;
+pub mod search;
 pub mod spec;
 
 use crate::spec::CommandSpec;
@@ -14,4 +15,8 @@ pub const SPECS: &[&CommandSpec] = &[
     &create_indexes::SPEC,
     &list_indexes::SPEC,
     &drop_indexes::SPEC,
+    &search::CREATE,
+    &search::UPDATE,
+    &search::DROP,
+    &search::LIST,
 ];

@@ -94,10 +94,12 @@ fn listed_option(kind: &KindDef, spec: RawDoc<'_>, name: &str, value: ValueRef<'
             check_version(value)?;
             return Ok(None);
         }
-        // The last two are listed and mean nothing: all builds leave writers alone, and none drops documents.
-        "unique" | "sparse" | "hidden" | "prepareUnique" | "background" | "dropDups" => {
+        // The last is listed and means nothing: no build drops documents.
+        "unique" | "sparse" | "hidden" | "prepareUnique" | "dropDups" => {
             return Ok(flag(name, value)?.then_some(Value::Bool(true)));
         }
+        // It is listed as it was given and means nothing: all builds leave writers alone.
+        "background" => flag(name, value)?.into(),
         "expireAfterSeconds" => expire(value)?.into(),
         "partialFilterExpression" => {
             let filter = document()?;
