@@ -5,13 +5,13 @@ import time
 
 import bson
 from generate import Generator, Mismatched, Pairs, encode
-from harness import check, message, op_msg
+from harness import OP_MSG, check, message, op_msg
 
 # What these do is to disturb, or they change what the test itself relies on.
 LEFT_OUT = {
     "shutdown", "fsync", "fsyncUnlock", "configureFailPoint", "setParameter", "setDefaultRWConcern", "setUserWriteBlockMode", "replSetStepDown", "replSetFreeze",
     "replSetMaintenance", "replSetReconfig", "dropConnections", "killOp", "killAllSessions", "killAllSessionsByPattern", "logRotate", "setClusterParameter",
-    "setFeatureCompatibilityVersion", "dropDatabase", "applyOps",
+    "setFeatureCompatibilityVersion", "dropDatabase",
 }
 # InternalError and UnknownError: nobody foresaw what happened.
 UNFORESEEN = {1, 8}
@@ -35,9 +35,15 @@ def faults(reply):
             yield f"{where} has no codeName"
 
 
+# Dates that Python does not have, halves of characters.
+ANY = bson.CodecOptions(datetime_conversion="DATETIME_AUTO", unicode_decode_error_handler="ignore")
+
+
 def ask(raw, body):
-    raw.send(message(2013, b"\0\0\0\0\0" + body))
-    return raw.reply()
+    raw.send(message(OP_MSG, b"\0\0\0\0\0" + body))
+    opcode, _, _, content = raw.receive()
+    assert opcode == OP_MSG and content[4] == 0
+    return bson.decode(content[5:], ANY)
 
 
 def test_random_commands(start, tmp_path, dice, seconds):
@@ -83,6 +89,8 @@ def test_random_commands(start, tmp_path, dice, seconds):
         answered[name if name in names else "other"] += 1
         seen[reply.get("codeName", "ok")] += 1
         wrong = list(faults(reply))
+        if reply.get("errmsg", "").startswith("Failed to apply update due to missing _id"):
+            wrong = []  # An error of applyOps that has code 8 in MongoDB, too.
         assert not wrong, f"{wrong}: {str(reply)[:500]} to {command!r}; the server said {server.said()[-600:]!r}"
         assert took < 30, f"{took:.1f} s for {command!r}"
         if sum(answered.values()) % 100 == 0:
@@ -91,10 +99,10 @@ def test_random_commands(start, tmp_path, dice, seconds):
     assert seen["ok"] > 0.1 * sum(seen.values()) and len(seen) > 5, "the generator makes commands of sense and of none"
     raw.close()
     steady.close()
-    client = server.client()
-    for name in client.fuzz.list_collection_names(filter={"type": "collection"}):
+    fuzz = server.client().get_database("fuzz", ANY)
+    for name in fuzz.list_collection_names(filter={"type": "collection"}):
         if not name.startswith("system."):
-            found = client.fuzz.command("validate", name)
+            found = fuzz.command("validate", name, codec_options=ANY)
             assert found["valid"], found
     assert server.stop() == 0
     assert "panic" not in server.said()
@@ -103,7 +111,7 @@ def test_random_commands(start, tmp_path, dice, seconds):
 
 def bson_valid(body):
     try:
-        bson.decode(body, bson.CodecOptions(datetime_conversion="DATETIME", unicode_decode_error_handler="ignore"))
+        bson.decode(body, ANY)
     except Exception:
         return False
     return True
