@@ -3,9 +3,9 @@
 
 use crate::options::DatabaseOptions;
 use nestor_exec::write::Writer;
-use nestor_model::{CollectionOptions, Document, Namespace, Result, doc};
+use nestor_model::{CollectionOptions, Document, Namespace, Result, Value, doc};
 use nestor_query::env::OpContext;
-use nestor_storage::{Engine, View};
+use nestor_storage::{Engine, Topology, View};
 
 /// Size that `local.oplog.rs` shows; how much history is kept is the store's business.
 const OPLOG_BYTES: i64 = 512 << 20;
@@ -13,7 +13,7 @@ const OPLOG_BYTES: i64 = 512 << 20;
 /// Makes what is missing, in one commit that leaves no oplog entry.
 pub fn run(engine: &Engine, options: &DatabaseOptions, mut new_uuid: impl FnMut() -> [u8; 16]) -> Result<()> {
     let mut ws = engine.begin();
-    let wanted = wanted(options);
+    let wanted = wanted(options, engine.topology());
     if wanted.iter().all(|(ns, _, _)| ws.catalog().get(ns).is_some()) {
         return Ok(());
     }
@@ -32,7 +32,7 @@ pub fn run(engine: &Engine, options: &DatabaseOptions, mut new_uuid: impl FnMut(
     Ok(())
 }
 
-fn wanted(options: &DatabaseOptions) -> Vec<(Namespace, Document, Vec<Document>)> {
+fn wanted(options: &DatabaseOptions, topology: &Topology) -> Vec<(Namespace, Document, Vec<Document>)> {
     let mut out = vec![
         (
             Namespace::new("admin", "system.version"),
@@ -53,12 +53,17 @@ fn wanted(options: &DatabaseOptions) -> Vec<(Namespace, Document, Vec<Document>)
             doc! { "capped": true, "size": OPLOG_BYTES, "autoIndexId": false },
             Vec::new(),
         ));
-        let members = vec![doc! { "_id": 0, "host": options.host.clone() }.into()];
-        out.push((
-            Namespace::new("local", "system.replset"),
-            Document::new(),
-            vec![doc! { "_id": name.clone(), "version": 1, "term": 1i64, "members": members }],
-        ));
+        let hosts = (0i32..).zip(topology.members(&options.host));
+        let members: Vec<Value> = hosts
+            .map(|(id, host)| doc! { "_id": id, "host": host }.into())
+            .collect();
+        let config = doc! {
+            "_id": name.clone(),
+            "version": topology.config_version,
+            "term": topology.term,
+            "members": members,
+        };
+        out.push((Namespace::new("local", "system.replset"), Document::new(), vec![config]));
     }
     out
 }

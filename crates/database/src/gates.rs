@@ -5,6 +5,7 @@
 use crate::fail_points::FailPoints;
 use nestor_exec::Interrupt;
 use nestor_exec::write::admission::Admission;
+use nestor_model::namespace::is_internal_database;
 use nestor_model::{Error, Result, bail};
 use nestor_storage::{BaseHold, Engine};
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -163,7 +164,7 @@ impl Gates {
     /// Error: 371.
     pub fn check_user_write(&self, db: &str) -> Result<()> {
         let blocked = self.closed.load(Ordering::Acquire) & WRITE_BLOCK != 0;
-        if blocked && !matches!(db, "admin" | "config" | "local") {
+        if blocked && !is_internal_database(db) {
             bail!(371, "User writes blocked");
         }
         Ok(())

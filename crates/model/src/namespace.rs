@@ -28,6 +28,16 @@ impl Namespace {
             None => Self::new(text, ""),
         }
     }
+
+    /// Whether it is in a database of the server's own.
+    pub fn is_internal(&self) -> bool {
+        is_internal_database(&self.db)
+    }
+}
+
+/// Whether a database is the server's own: `admin`, `config` and `local`.
+pub fn is_internal_database(name: &str) -> bool {
+    matches!(name, "admin" | "config" | "local")
 }
 
 impl fmt::Display for Namespace {

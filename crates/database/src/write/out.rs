@@ -38,7 +38,7 @@ pub fn write_out(
         );
     }
     check_document_namespace(target)?;
-    if matches!(target.db.as_str(), "admin" | "config" | "local") {
+    if target.is_internal() {
         bail!(17385, "Can't $out to internal database: {}", target.db);
     }
     let existing = view.catalog().get(target).cloned();

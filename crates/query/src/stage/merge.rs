@@ -114,7 +114,7 @@ fn check_target(into: Namespace) -> Result<Namespace> {
             format!("cannot $merge to special collection: {}", into.coll),
         ));
     }
-    if matches!(into.db.as_str(), "admin" | "config" | "local") {
+    if into.is_internal() {
         return Err(Error::location(
             31320,
             format!("cannot $merge to internal database: {}", into.db),

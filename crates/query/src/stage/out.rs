@@ -2,6 +2,7 @@
 
 use super::args::Options;
 use super::{ParseContext, Stage};
+use nestor_model::namespace::is_internal_database;
 use nestor_model::{Document, Error, ErrorCode, Namespace, Result, ValueRef};
 use std::sync::Arc;
 
@@ -72,7 +73,7 @@ pub(super) fn parse(
             format!("cannot $out to special collection: {coll}"),
         ));
     }
-    if matches!(db, "admin" | "config" | "local") {
+    if is_internal_database(db) {
         return Err(Error::location(
             31321,
             format!("cannot $out to internal database: {db}"),

@@ -196,9 +196,7 @@ fn validation(collection: &Collection, args: &CollModArgs<'_>, new: &mut Documen
     if !any {
         return Ok(());
     }
-    if args.validator.is_some()
-        && (ns.coll.starts_with("system.") || matches!(ns.db.as_str(), "admin" | "local" | "config"))
-    {
+    if args.validator.is_some() && (ns.coll.starts_with("system.") || ns.is_internal()) {
         bail!(
             InvalidOptions,
             "Document validators are not allowed on system collection {ns}"

@@ -140,7 +140,7 @@ fn check_auto_index(ns: &Namespace, args: &CreateArgs<'_>) -> Result<()> {
 }
 
 fn check_system(ns: &Namespace, args: &CreateArgs<'_>) -> Result<()> {
-    let reserved = ns.coll.starts_with("system.") || matches!(ns.db.as_str(), "admin" | "local" | "config");
+    let reserved = ns.coll.starts_with("system.") || ns.is_internal();
     if args.validator.is_some() && reserved {
         bail!(
             InvalidOptions,

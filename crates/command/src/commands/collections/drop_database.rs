@@ -8,6 +8,7 @@ use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
 use nestor_database::write::Progress;
 use nestor_exec::write::oplog::Origin;
+use nestor_model::namespace::is_internal_database;
 use nestor_model::{Namespace, RawWriter, Result, bail, doc};
 use nestor_storage::View;
 
@@ -33,7 +34,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         return Err(error);
     }
     let db = context.db();
-    if matches!(db, "admin" | "config" | "local") {
+    if is_internal_database(db) {
         bail!(IllegalOperation, "Dropping the '{db}' database is prohibited.");
     }
     context.check_write_concern()?;

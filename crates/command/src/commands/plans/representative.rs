@@ -17,7 +17,7 @@ use nestor_query::stage::{ParseContext, Pipeline, Place};
 pub(super) fn shape_of(context: &Context<'_>, query: RawDoc<'_>) -> Result<Document> {
     let query = Representative::parse(query)?;
     let ns = &query.shape.ns;
-    if matches!(ns.db.as_str(), "admin" | "config" | "local") {
+    if ns.is_internal() {
         bail!(
             8_584_900,
             "{} queries on the internal database '{}' cannot have query settings",
