@@ -10,7 +10,7 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -37,24 +37,45 @@ const LIMIT_MIN: usize = 4;
 /// A number of turns, and who has and who wants one.
 #[derive(Debug)]
 pub struct Turns {
-    limit: AtomicUsize,
+    limit: usize,
     queue: Mutex<Queue>,
     /// Length of the queue, to be looked at without the lock.
     waiting: AtomicUsize,
-    waited: AtomicU64,
 }
 
-/// `waiters` is empty unless `running` is the limit, but for the moment after the limit was raised.
+/// `waiters` is empty unless `running` is the limit.
 #[derive(Debug, Default)]
 struct Queue {
     running: usize,
     waiters: VecDeque<Arc<Waiter>>,
+    admitted: u64,
+    queued: u64,
+    left: u64,
+    queued_micros: u64,
+}
+
+/// What became of those that asked for a turn, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TurnCounts {
+    /// Operations that have a turn now.
+    pub running: usize,
+    /// Operations that wait for one now.
+    pub waiting: usize,
+    /// Turns that were given.
+    pub admitted: u64,
+    /// How often one had to wait.
+    pub queued: u64,
+    /// How many of those stopped before they got their turn.
+    pub left: u64,
+    /// For how long those that wait no more waited, in microseconds, added up.
+    pub queued_micros: u64,
 }
 
 #[derive(Debug)]
 struct Waiter {
     thread: Thread,
     granted: AtomicBool,
+    since: Instant,
 }
 
 /// How it came that [`Turns::take`] returned.
@@ -75,43 +96,47 @@ impl Turns {
     /// Turns for so many operations at a time.
     pub fn new(limit: usize) -> Self {
         Self {
-            limit: AtomicUsize::new(limit.max(1)),
+            limit: limit.max(1),
             queue: Mutex::default(),
             waiting: AtomicUsize::new(0),
-            waited: AtomicU64::new(0),
         }
     }
 
     /// How many may run at a time.
     pub fn limit(&self) -> usize {
-        self.limit.load(Ordering::Relaxed)
+        self.limit
     }
 
-    /// How many run and how many wait now.
-    pub fn running_and_waiting(&self) -> (usize, usize) {
+    /// What is under way, and what was.
+    pub fn counts(&self) -> TurnCounts {
         let queue = self.lock();
-        (queue.running, queue.waiters.len())
-    }
-
-    /// How often one had to wait.
-    pub fn waited(&self) -> u64 {
-        self.waited.load(Ordering::Relaxed)
+        TurnCounts {
+            running: queue.running,
+            waiting: queue.waiters.len(),
+            admitted: queue.admitted,
+            queued: queue.queued,
+            left: queue.left,
+            queued_micros: queue.queued_micros,
+        }
     }
 
     /// As [`Turns::take`], but never waits: false when it would, and nothing has changed.
     pub fn try_take(&self) -> bool {
         match TURN.get() {
             Some(since) => self.waiting.load(Ordering::Relaxed) == 0 || since.elapsed() < QUANTUM,
-            None => {
-                let mut queue = self.lock();
-                let free = queue.running < self.limit() && queue.waiters.is_empty();
-                if free {
-                    queue.running += 1;
-                    TURN.set(Some(Instant::now()));
-                }
-                free
-            }
+            None => self.grant(&mut self.lock()),
         }
+    }
+
+    /// Gives this thread's operation a turn if one is free.
+    fn grant(&self, queue: &mut Queue) -> bool {
+        let is_free = queue.running < self.limit && queue.waiters.is_empty();
+        if is_free {
+            queue.running += 1;
+            queue.admitted += 1;
+            TURN.set(Some(Instant::now()));
+        }
+        is_free
     }
 
     /// A turn for the operation that runs on this thread: the one it has, while nobody waits or it is young; else it waits for
@@ -123,20 +148,19 @@ impl Turns {
         self.give_up();
         let waiter = {
             let mut queue = self.lock();
-            if queue.running < self.limit() && queue.waiters.is_empty() {
-                queue.running += 1;
-                TURN.set(Some(Instant::now()));
+            if self.grant(&mut queue) {
                 return Turn::Granted;
             }
             let waiter = Arc::new(Waiter {
                 thread: std::thread::current(),
                 granted: AtomicBool::new(false),
+                since: Instant::now(),
             });
+            queue.queued += 1;
             queue.waiters.push_back(waiter.clone());
             self.waiting.store(queue.waiters.len(), Ordering::Relaxed);
             waiter
         };
-        self.waited.fetch_add(1, Ordering::Relaxed);
         while !waiter.granted.load(Ordering::Acquire) {
             std::thread::park_timeout(POLL);
             if stops() && self.leave(&waiter) {
@@ -163,6 +187,8 @@ impl Turns {
             return false;
         };
         self.waiting.store(queue.waiters.len(), Ordering::Relaxed);
+        queue.admitted += 1;
+        queue.queued_micros += micros_since(next.since);
         next.granted.store(true, Ordering::Release);
         next.thread.unpark();
         true
@@ -174,12 +200,21 @@ impl Turns {
         let before = queue.waiters.len();
         queue.waiters.retain(|other| !Arc::ptr_eq(other, waiter));
         self.waiting.store(queue.waiters.len(), Ordering::Relaxed);
-        queue.waiters.len() < before
+        let is_gone = queue.waiters.len() < before;
+        if is_gone {
+            queue.left += 1;
+            queue.queued_micros += micros_since(waiter.since);
+        }
+        is_gone
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn micros_since(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -197,8 +232,13 @@ mod tests {
         scope.spawn(operation)
     }
 
+    fn running_and_waiting(turns: &Turns) -> (usize, usize) {
+        let counts = turns.counts();
+        (counts.running, counts.waiting)
+    }
+
     fn wait_for(turns: &Turns, state: (usize, usize)) {
-        while turns.running_and_waiting() != state {
+        while running_and_waiting(turns) != state {
             std::thread::yield_now();
         }
     }
@@ -222,7 +262,7 @@ mod tests {
             }
         });
         assert!((1..=3).contains(&most.load(Ordering::SeqCst)));
-        assert_eq!(turns.running_and_waiting(), (0, 0));
+        assert_eq!(running_and_waiting(&turns), (0, 0));
     }
 
     #[test]
@@ -251,7 +291,7 @@ mod tests {
             assert_eq!(before, [0, 1, 2], "who gives its turn up is the last");
             turns.give_up();
         });
-        assert_eq!(turns.running_and_waiting(), (0, 0));
+        assert_eq!(running_and_waiting(&turns), (0, 0));
     }
 
     #[test]
@@ -269,9 +309,12 @@ mod tests {
             stop.store(true, Ordering::SeqCst);
             assert_eq!(waiting.join().expect("it does not panic"), Turn::Stopped);
         });
-        assert_eq!(turns.running_and_waiting(), (1, 0));
+        assert_eq!(running_and_waiting(&turns), (1, 0));
         turns.give_up();
-        assert_eq!(turns.running_and_waiting(), (0, 0));
+        assert_eq!(running_and_waiting(&turns), (0, 0));
         turns.give_up();
+        let counts = turns.counts();
+        assert_eq!((counts.admitted, counts.queued, counts.left), (1, 1, 1));
+        assert!(counts.queued_micros > 0);
     }
 }

@@ -36,7 +36,7 @@ pub const SPEC: CommandSpec = Facts::no_collection("serverStatus", "Answers coun
 
 type Section = fn(&Context<'_>, &mut RawWriter);
 
-const SECTIONS: [(&str, Section); 18] = [
+const SECTIONS: [(&str, Section); 19] = [
     ("asserts", asserts),
     ("catalogStats", catalog_stats),
     ("connections", connections),
@@ -51,6 +51,7 @@ const SECTIONS: [(&str, Section); 18] = [
     ("opLatencies", operations::latencies),
     ("opcounters", operations::counters),
     ("opcountersRepl", operations::replicated),
+    ("queues", operations::queues),
     ("repl", repl),
     ("storageEngine", storage_engine),
     ("transactions", operations::transactions),
@@ -109,8 +110,7 @@ fn catalog_stats(context: &Context<'_>, reply: &mut RawWriter) {
         .flat_map(|database| database.collections())
     {
         let ns = &collection.ns;
-        let is_internal =
-            matches!(ns.db.as_str(), "admin" | "config" | "local") || ns.coll.as_str().starts_with("system.");
+        let is_internal = ns.is_internal() || ns.coll.as_str().starts_with("system.");
         match (is_internal, collection.is_view()) {
             (true, true) => internal_views += 1,
             (true, false) => internal_collections += 1,

@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::facts::Flags;
 use nestor_database::connections::Waits;
 use nestor_database::observe::latency::{CLASSES, Class};
+use nestor_database::turns::Turns;
 use nestor_model::RawWriter;
 
 /// `globalLock`: operations under way. There is no such lock; but for `fsync` with `lock`, which all writes wait for,
@@ -37,6 +38,36 @@ pub(super) fn global_lock(context: &Context<'_>, reply: &mut RawWriter) {
         reply.append("writers", writers);
         reply.end();
     }
+}
+
+/// `queues`: the turns that long operations take. Reads and writes share them, so that they are not counted apart; short
+/// operations take none.
+pub(super) fn queues(_: &Context<'_>, reply: &mut RawWriter) {
+    let turns = Turns::of_process();
+    let counts = turns.counts();
+    let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    reply.begin_document("execution");
+    reply.append("out", counts.running as i32);
+    reply.append("available", turns.limit().saturating_sub(counts.running) as i32);
+    reply.append("totalTickets", turns.limit() as i32);
+    reply.begin_document("normalPriority");
+    for (name, n) in [
+        ("addedToQueue", counts.queued),
+        ("removedFromQueue", counts.queued.saturating_sub(counts.waiting as u64)),
+        ("queueLength", counts.waiting as u64),
+        ("startedProcessing", counts.admitted),
+        ("processing", counts.running as u64),
+        (
+            "finishedProcessing",
+            counts.admitted.saturating_sub(counts.running as u64),
+        ),
+        ("canceled", counts.left),
+        ("totalTimeQueuedMicros", counts.queued_micros),
+    ] {
+        reply.append(name, count(n));
+    }
+    reply.end();
+    reply.end();
 }
 
 /// `opLatencies`, with histograms if `{opLatencies: {histograms: true}}` asks for them.
