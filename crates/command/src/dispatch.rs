@@ -168,11 +168,12 @@ impl Service {
         let context = Context::new(self, conn, spec, words, generic, interrupt, Instant::now());
         let read = context.current_view();
         let command = Command {
-            name: spec.name,
+            facts: &spec.facts,
             body: request.body,
             sequences: request.sequences,
         };
-        prepare::access(&context, read.view(), command)
+        let intent = prepare::intent(&context, read.view(), command)?;
+        intent.map(|intent| Access::of(&intent, read.view())).transpose()
     }
 
     fn dispatch(

@@ -5,7 +5,7 @@
 //! but no right on it is needed.
 
 use super::views::bases;
-use super::{Operation, Piped, Work};
+use super::{Intent, Operation, Piped, Work};
 use crate::rights::{Action, Privilege, Resource};
 use crate::write;
 use crate::write::prepared::Prepared;
@@ -27,10 +27,22 @@ pub struct Access {
 }
 
 impl Access {
-    /// What `operation` needs; views are looked up in `view`.
+    /// What a command that wants this needs; views are looked up in `view`. The batches of a cursor need no right but having
+    /// opened it.
     ///
     /// Errors: those of the pipelines of views.
-    pub fn of(operation: &Operation<'_>, view: &dyn View) -> Result<Self> {
+    pub fn of(intent: &Intent<'_>, view: &dyn View) -> Result<Self> {
+        match intent {
+            Intent::Operation(operation) => Self::of_operation(operation, view),
+            Intent::Writes(writes) => Self::of_writes(writes, view),
+            Intent::Batch(ns) => Ok(Self {
+                reads: vec![ns.clone()],
+                ..Self::default()
+            }),
+        }
+    }
+
+    fn of_operation(operation: &Operation<'_>, view: &dyn View) -> Result<Self> {
         let mut out = Self::default();
         let ns = operation.ns();
         match &operation.work {
@@ -74,21 +86,10 @@ impl Access {
         Ok(())
     }
 
-    /// What reading on from a cursor on `ns` needs: no right but having opened it.
-    pub fn of_cursor(ns: Namespace) -> Self {
-        Self {
-            reads: vec![ns],
-            ..Self::default()
-        }
-    }
-
-    /// What the statements of a write command need.
-    pub fn of_writes(writes: &Writes<'_>, view: &dyn View) -> Result<Self> {
+    fn of_writes(writes: &Writes<'_>, view: &dyn View) -> Result<Self> {
         let mut out = Self::default();
         for statement in &writes.statements {
-            let Some(ns) = writes.namespaces.get(statement.ns) else {
-                continue;
-            };
+            let ns = writes.ns(statement);
             match &statement.op {
                 WriteOp::Insert(_) => out.insert(ns, writes.bypass_validation),
                 WriteOp::Update(update) => out.update(ns, update.upsert, writes.bypass_validation, view)?,

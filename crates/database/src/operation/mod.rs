@@ -1,26 +1,40 @@
 //! Prepared operations: what a command is once its words are understood.
 //!
-//! A command parses its arguments once into an [`Operation`]: the namespace and what is there, the typed query, pipeline or
-//! write, its clock, collation and values of `let`, and its [`Shape`]. Running, explaining and trying out plans, query
-//! settings, index filters and the profiler take that value; [`Access`] tells what it reads and writes and which rights
-//! that needs. None of them parses again, so none of them can disagree about what was asked.
+//! A command parses its arguments once into an [`Intent`]. A read, or one statement of a write, is an [`Operation`]: the namespace
+//! and what is there, the typed query, pipeline or write, its clock, collation and values of `let`, and its [`Shape`]. Running,
+//! explaining and trying out plans, query settings, index filters and the profiler take that value; [`Access`] tells what it reads
+//! and writes and which rights that needs. None of them parses again, so none of them can disagree about what was asked.
 //!
 //! Nothing here knows commands, their arguments or replies: whoever understands another language makes the same values.
 
 pub mod access;
 pub mod pipeline;
+pub mod query;
 pub mod views;
 
 pub use access::Access;
 
 use crate::shape::Shape;
+use crate::statement::Statement;
+use crate::write;
 use crate::write::prepared::Prepared;
-use nestor_model::{Namespace, Path};
+use crate::write::statements::Writes;
+use nestor_model::{Namespace, Path, Result, bail};
 use nestor_planner::{FindQuery, Hint};
 use nestor_query::env::OpContext;
 use nestor_query::stage::Pipeline;
-use nestor_storage::Collection;
+use nestor_storage::{Collection, View};
 use std::sync::Arc;
+
+/// What a command wants, once its words are understood.
+pub enum Intent<'a> {
+    /// A read, or a write that is one statement by nature.
+    Operation(Box<Operation<'a>>),
+    /// The statements of a write command; each becomes an operation when its turn comes, in the state that is there then.
+    Writes(Writes<'a>),
+    /// The next documents of a cursor on this namespace.
+    Batch(Namespace),
+}
 
 /// A read, or one statement of a write, ready to be planned.
 pub struct Operation<'a> {
@@ -88,6 +102,23 @@ impl<'a> Operation<'a> {
                 write: Box::new(write),
             },
         }
+    }
+
+    /// The operation that the only statement of a write command is.
+    ///
+    /// Errors: 16 when there are several, 166 on a view, and those of the statement.
+    pub fn of_only(context: &Statement<'_>, view: &dyn View, writes: &Writes<'a>) -> Result<Self> {
+        let [statement] = writes.statements.as_slice() else {
+            bail!(InvalidLength, "explained write batches must be of size 1");
+        };
+        let collection = view.catalog().get(writes.ns(statement)).cloned();
+        if let Some(collection) = &collection {
+            write::check_writable(collection)?;
+        }
+        let (op, scope) = context.operation(writes.variables)?;
+        let shape = writes.shape(statement);
+        let (prepared, own) = writes.prepare(statement, shape.words, collection.as_deref(), (&op, &scope))?;
+        Ok(Self::of_write(shape, collection, own.unwrap_or(op), prepared))
     }
 
     /// The namespace that the operation names.

@@ -311,6 +311,7 @@ impl Statement<'_> {
         metrics.count_work(self.slot.id, &self.figures.borrow());
         if !self.database.profiler.concerns(took) {
             self.figures.take();
+            self.described.take();
             lock(&self.slot.operation).plan.clear();
             return;
         }
@@ -321,8 +322,10 @@ impl Statement<'_> {
         }
         let observed = Observed {
             db: ns.db.to_string(),
+            shapes: Shapes::of(self),
             ..Observed::new(self, op, ns.to_string(), command, took)
         };
+        self.described.take();
         let ending = Ending {
             response_bytes: None,
             error,

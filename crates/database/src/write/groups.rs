@@ -24,7 +24,7 @@ const GROUP_MAX: usize = 1_000;
 pub fn in_groups(
     context: &Statement<'_>,
     ns: &Namespace,
-    selection: &Selection,
+    selection: &Selection<'_>,
     op: &OpContext,
     progress: &mut Progress,
     mut work: impl FnMut(&mut Writer<'_>, &mut Met<'_>) -> Result<Written>,
@@ -60,7 +60,7 @@ pub fn in_groups(
 
 /// The documents of a group, looked at again just before they are changed.
 pub struct Met<'g> {
-    selection: &'g Selection,
+    selection: &'g Selection<'g>,
     op: &'g OpContext,
     records: TreeId,
     rest: std::slice::Iter<'g, (Bytes, Bytes)>,
@@ -88,7 +88,7 @@ struct Groups {
 }
 
 impl Groups {
-    fn new(context: &Statement<'_>, ns: &Namespace, selection: &Selection) -> Result<Option<Self>> {
+    fn new(context: &Statement<'_>, ns: &Namespace, selection: &Selection<'_>) -> Result<Option<Self>> {
         let read = context.current_view();
         let Some(collection) = read.view().catalog().get(ns).cloned() else {
             return Ok(None);

@@ -4,6 +4,7 @@ use super::statements::{DeleteOp, UpdateOp, WriteOp};
 use super::target::Selection;
 use super::{Progress, Written, delete, update};
 use crate::read;
+use crate::shape::Words;
 use crate::statement::Statement;
 use nestor_exec::write::oplog::Retryable;
 use nestor_model::{DocRef, Namespace, Result, bail};
@@ -14,7 +15,7 @@ use nestor_storage::Collection;
 /// One update or delete.
 pub struct Prepared<'a> {
     /// Which documents.
-    pub selection: Selection,
+    pub selection: Selection<'a>,
     /// What to do with them.
     pub action: Action<'a>,
     /// All of them, not the first one.
@@ -41,26 +42,24 @@ pub enum Action<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// Parses an update or delete of documents of `collection` in a scope that is under its collation already.
+    /// Parses an update or delete of documents of `collection` in a scope that is under its collation already; `words` are
+    /// those of its shape.
     ///
     /// Errors: those of the filter, the sort, the hint and the update.
-    pub fn new(op: &WriteOp<'a>, collection: Option<&Collection>, scope: &mut Scope) -> Result<Self> {
+    pub fn new(op: &WriteOp<'a>, words: Words<'a>, collection: Option<&Collection>, scope: &mut Scope) -> Result<Self> {
         match op {
             WriteOp::Insert(_) => bail!(InternalError, "an insert selects nothing"),
-            WriteOp::Update(op) => Self::update(op, collection, scope),
-            WriteOp::Delete(op) => Self::delete(op, collection, scope),
+            WriteOp::Update(op) => Self::update(op, words, collection, scope),
+            WriteOp::Delete(op) => Self::delete(op, words, collection, scope),
         }
     }
 
-    fn update(op: &UpdateOp<'a>, collection: Option<&Collection>, scope: &mut Scope) -> Result<Self> {
+    fn update(op: &UpdateOp<'a>, words: Words<'a>, collection: Option<&Collection>, scope: &mut Scope) -> Result<Self> {
         if op.multi && op.sort.is_some_and(|sort| !sort.is_empty()) {
             bail!(FailedToParse, "Cannot specify sort with multi=true");
         }
         let hint = read::check_hint(op.hint, collection)?;
-        let selection = Selection {
-            hint,
-            ..Selection::parse(Some(op.filter), op.sort, scope)?
-        };
+        let selection = Selection::parse(words, hint, scope)?;
         let options = UpdateOptions {
             array_filters: op.array_filters,
             constants: op.constants.map(DocRef::Raw),
@@ -73,15 +72,13 @@ impl<'a> Prepared<'a> {
         Ok(Self::with(selection, action, op.multi))
     }
 
-    fn delete(op: &DeleteOp<'a>, collection: Option<&Collection>, scope: &mut Scope) -> Result<Self> {
-        let selection = Selection {
-            hint: read::check_hint(op.hint, collection)?,
-            ..Selection::parse(Some(op.filter), op.sort, scope)?
-        };
+    fn delete(op: &DeleteOp<'a>, words: Words<'a>, collection: Option<&Collection>, scope: &mut Scope) -> Result<Self> {
+        let hint = read::check_hint(op.hint, collection)?;
+        let selection = Selection::parse(words, hint, scope)?;
         Ok(Self::with(selection, Action::Delete, op.multi))
     }
 
-    fn with(selection: Selection, action: Action<'a>, multi: bool) -> Self {
+    fn with(selection: Selection<'a>, action: Action<'a>, multi: bool) -> Self {
         Self {
             selection,
             action,

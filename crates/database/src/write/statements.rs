@@ -12,11 +12,14 @@ use crate::failures::{self, Consequence};
 use crate::observe::op_kind::OpKind;
 use crate::read;
 use crate::sessions::StatementResult;
+use crate::shape::{Shape, Words};
 use crate::statement::Statement;
 use crate::statement::record as profiler;
 use nestor_exec::write::oplog::{Image, Retryable as Logged};
 use nestor_model::{ArrayRef, Document, Error, Namespace, RawDoc, Result, ValueRef, bail};
 use nestor_query::env::{OpContext, Scope};
+use nestor_storage::Collection;
+use std::ops::Deref;
 use std::time::Duration;
 
 /// What one statement does.
@@ -77,12 +80,12 @@ impl WriteOp<'_> {
         }
     }
 
-    /// What the strings of the statement compare by, if it says.
-    pub fn collation(&self) -> Option<RawDoc<'_>> {
+    /// What it is called.
+    pub fn name(&self) -> &'static str {
         match self {
-            Self::Insert(_) => None,
-            Self::Update(update) => update.collation,
-            Self::Delete(delete) => delete.collation,
+            Self::Insert(_) => "insert",
+            Self::Update(_) => "update",
+            Self::Delete(_) => "delete",
         }
     }
 
@@ -162,11 +165,31 @@ pub enum Recorded {
     Apart(fn(RawDoc<'_>) -> Document),
 }
 
+/// The collections that a command writes to.
+#[derive(Debug)]
+pub enum Namespaces {
+    /// All statements are about this one.
+    One([Namespace; 1]),
+    /// Each statement says which it is about.
+    Many(Vec<Namespace>),
+}
+
+impl Deref for Namespaces {
+    type Target = [Namespace];
+
+    fn deref(&self) -> &[Namespace] {
+        match self {
+            Self::One(one) => one,
+            Self::Many(many) => many,
+        }
+    }
+}
+
 /// A write command, understood.
 #[derive(Debug)]
 pub struct Writes<'a> {
     /// The collections written to.
-    pub namespaces: &'a [Namespace],
+    pub namespaces: Namespaces,
     /// What to do.
     pub statements: Vec<WriteStatement<'a>>,
     /// Stop at the first statement that fails.
@@ -183,7 +206,49 @@ pub struct Writes<'a> {
     pub recorded: Recorded,
 }
 
-impl Writes<'_> {
+impl<'a> Writes<'a> {
+    /// The collection that a statement is about.
+    pub fn ns(&self, statement: &WriteStatement<'_>) -> &Namespace {
+        &self.namespaces[statement.ns]
+    }
+
+    /// The shape of an update or delete.
+    pub fn shape(&self, statement: &WriteStatement<'a>) -> Shape<'a> {
+        let (filter, sort, collation) = match &statement.op {
+            WriteOp::Insert(_) => (None, None, None),
+            WriteOp::Update(update) => (Some(update.filter), update.sort, update.collation),
+            WriteOp::Delete(delete) => (Some(delete.filter), delete.sort, delete.collation),
+        };
+        Shape {
+            command: statement.op.name(),
+            ns: self.ns(statement).clone(),
+            words: Words {
+                filter,
+                sort,
+                collation,
+                variables: self.variables,
+                ..Words::default()
+            },
+        }
+    }
+
+    /// Prepares an update or delete of documents of `collection` in the command's `scope`, with the operation that it runs
+    /// under if that is not the command's own.
+    ///
+    /// Errors: those of the statement.
+    pub fn prepare(
+        &self,
+        statement: &WriteStatement<'a>,
+        words: Words<'a>,
+        collection: Option<&Collection>,
+        (op, scope): (&OpContext, &Scope),
+    ) -> Result<(Prepared<'a>, Option<OpContext>)> {
+        let (own, mut scope) = read::statement(op, scope, words.collation, collection)?;
+        let mut prepared = Prepared::new(&statement.op, words, collection, &mut scope)?;
+        prepared.bypass_validation = self.bypass_validation;
+        Ok((prepared, own))
+    }
+
     /// Refuses an empty or overlong list, and ids that do not go with it; `field` is what the client calls the list.
     pub fn check(command: &str, field: &str, count: usize, ids: &StatementIds) -> Result<()> {
         check_count(command, field, count)?;
@@ -212,7 +277,7 @@ const INSERTED: StatementResult = StatementResult {
 /// out when the command is ordered.
 ///
 /// Errors: those that end the command and not one statement.
-pub fn execute(context: &Statement<'_>, writes: &Writes<'_>, report: &mut dyn Report) -> Result<Progress> {
+pub fn execute<'c>(context: &Statement<'c>, writes: &Writes<'c>, report: &mut dyn Report) -> Result<Progress> {
     context.check_write_concern()?;
     let session = context.retry_session()?;
     let retryable = Retryable::begin(context, session.as_ref())?;
@@ -275,7 +340,7 @@ pub fn execute(context: &Statement<'_>, writes: &Writes<'_>, report: &mut dyn Re
 /// The loop's state.
 struct Run<'r, 'c> {
     context: &'r Statement<'c>,
-    writes: &'r Writes<'r>,
+    writes: &'r Writes<'c>,
     op: OpContext,
     scope: Scope,
     retryable: Retryable<'r>,
@@ -284,7 +349,7 @@ struct Run<'r, 'c> {
     single: usize,
 }
 
-impl<'r> Run<'r, '_> {
+impl<'c> Run<'_, 'c> {
     /// Inserts the document at `first`, and with it as many of its neighbours as share a commit; returns how many these
     /// are.
     fn insert(&mut self, first: usize) -> Result<(usize, Result<StatementResult>)> {
@@ -295,7 +360,7 @@ impl<'r> Run<'r, '_> {
             keep_empty_times: self.writes.keep_empty_times,
             bypass_validation: self.writes.bypass_validation,
         };
-        let ns = &self.writes.namespaces[self.writes.statements[first].ns];
+        let ns = self.writes.ns(&self.writes.statements[first]);
         let result = insert::group(self.context, ns, &self.op, &group, options, &mut self.progress).map(|()| INSERTED);
         let of_group = result.as_ref().map(|_| StatementResult {
             n: group.len() as i64,
@@ -308,7 +373,7 @@ impl<'r> Run<'r, '_> {
     }
 
     /// The documents from `first` on that share a commit: they stand and fall together.
-    fn group(&self, first: usize) -> Vec<(RawDoc<'r>, Option<Logged>)> {
+    fn group(&self, first: usize) -> Vec<(RawDoc<'c>, Option<Logged>)> {
         let writes = self.writes;
         let ns = writes.statements[first].ns;
         // Each is recorded: then each is an operation.
@@ -335,23 +400,22 @@ impl<'r> Run<'r, '_> {
 
     /// Runs the update or delete at `index`.
     fn one(&mut self, index: usize, id: i32) -> Result<StatementResult> {
-        let statement = &self.writes.statements[index];
-        let ns = &self.writes.namespaces[statement.ns];
-        let logged = self.retryable.logged(id, Image::None);
-        let bypass = self.writes.bypass_validation;
-        let scope = (&self.op, &self.scope);
-        let written = one(
-            self.context,
-            ns,
-            &statement.op,
-            scope,
-            logged,
-            bypass,
-            &mut self.progress,
-        );
-        let result = written.map(Written::into_result);
+        let result = self.write(index, id).map(Written::into_result);
         self.observe(index, result.as_ref());
         result
+    }
+
+    fn write(&mut self, index: usize, id: i32) -> Result<Written> {
+        let (context, statement) = (self.context, &self.writes.statements[index]);
+        let ns = self.writes.ns(statement);
+        let collection = context.current_view().view().catalog().get(ns).cloned();
+        let shape = self.writes.shape(statement);
+        let words = shape.words;
+        context.describe(shape);
+        let under = (&self.op, &self.scope);
+        let (mut prepared, own) = self.writes.prepare(statement, words, collection.as_deref(), under)?;
+        prepared.retryable = self.retryable.logged(id, Image::None);
+        prepared.run(context, ns, own.as_ref().unwrap_or(&self.op), &mut self.progress)
     }
 
     /// Tells the profiler what became of the statement at `index` (and of its group).
@@ -361,27 +425,10 @@ impl<'r> Run<'r, '_> {
             statement.op.observe(self.context, done.borrow());
         }
         if let Recorded::Apart(show) = self.writes.recorded {
-            let ns = &self.writes.namespaces[statement.ns];
+            let ns = self.writes.ns(statement);
             let command = || show(statement.sent);
             self.context
                 .finish_statement(statement.op.profiled(), ns, command, result.err());
         }
     }
-}
-
-fn one(
-    context: &Statement<'_>,
-    ns: &Namespace,
-    op: &WriteOp<'_>,
-    (operation, scope): (&OpContext, &Scope),
-    logged: Option<Logged>,
-    bypass_validation: bool,
-    progress: &mut Progress,
-) -> Result<Written> {
-    let collection = context.current_view().view().catalog().get(ns).cloned();
-    let (own, mut scope) = read::statement(operation, scope, op.collation(), collection.as_deref())?;
-    let mut prepared = Prepared::new(op, collection.as_deref(), &mut scope)?;
-    prepared.retryable = logged;
-    prepared.bypass_validation = bypass_validation;
-    prepared.run(context, ns, own.as_ref().unwrap_or(operation), progress)
 }

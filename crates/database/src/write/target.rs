@@ -1,12 +1,12 @@
 //! Finding the documents that an update or delete is about.
 
 use crate::read;
+use crate::shape::Words;
 use crate::statement::Statement;
 use nestor_exec::catalog::id_collation;
 use nestor_exec::{Batch, BoxOperator, Step, find, point};
 use nestor_model::{RawDoc, Result, ValueRef};
 use nestor_planner::find::id_lookup;
-use nestor_planner::shape::Written;
 use nestor_planner::{FindQuery, Hint};
 use nestor_query::collation::Collator;
 use nestor_query::env::{OpContext, Scope};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Which documents, in which order.
 #[derive(Clone)]
-pub struct Selection {
+pub struct Selection<'a> {
     /// The condition.
     pub filter: Arc<MatchExpr>,
     /// The order, for the first one to be well-defined.
@@ -26,24 +26,29 @@ pub struct Selection {
     pub collation: Option<Collator>,
     /// The index or order to use.
     pub hint: Hint,
+    /// All that as its client wrote it; `None` when a stage of a pipeline made it.
+    pub words: Option<Words<'a>>,
 }
 
-impl Selection {
-    /// Parses the `q` of a statement.
-    pub fn parse(q: Option<RawDoc<'_>>, sort: Option<RawDoc<'_>>, scope: &mut Scope) -> Result<Self> {
+impl<'a> Selection<'a> {
+    /// Parses the words of a statement in a scope that is under its collation already.
+    ///
+    /// Errors: those of the filter and of the sort.
+    pub fn parse(words: Words<'a>, hint: Hint, scope: &mut Scope) -> Result<Self> {
         // The one document of an `_id` needs no order, and MongoDB does not look at the one given.
-        let is_one = scope.collator().is_none() && q.is_some_and(is_one_id);
-        let sort = match sort.filter(|sort| !sort.is_empty() && !is_one) {
+        let is_one = scope.collator().is_none() && words.filter.is_some_and(is_one_id);
+        let sort = match words.sort.filter(|sort| !sort.is_empty() && !is_one) {
             Some(sort) => Some(Arc::new(
                 SortSpec::parse(nestor_model::DocRef::Raw(sort))?.under(scope.collator()),
             )),
             None => None,
         };
         Ok(Self {
-            filter: read::parse_filter(q, scope)?,
+            filter: read::parse_filter(words.filter, scope)?,
             sort,
             collation: scope.collator().cloned(),
-            hint: Hint::default(),
+            hint,
+            words: Some(words),
         })
     }
 
@@ -65,8 +70,13 @@ impl Selection {
         limit: Option<u64>,
     ) -> Result<BoxOperator> {
         let mut query = self.query(limit);
-        context.apply_index_filter(&collection.ns, &mut query, Written::default());
-        find(&query, Written::default(), collection)
+        let written = self.words.map(|words| words.written()).unwrap_or_default();
+        context.apply_index_filter(&collection.ns, &mut query, written);
+        let root = find(&query, written, collection)?;
+        if self.words.is_some() {
+            context.describe_query(query);
+        }
+        Ok(root)
     }
 
     /// The first one: its record key and bytes.

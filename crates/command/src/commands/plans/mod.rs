@@ -8,13 +8,13 @@ pub mod stored;
 
 use crate::context::Context;
 use crate::spec::CommandSpec;
-use nestor_exec::catalog::id_collation;
-use nestor_model::{DocRef, Document, ErrorCode, Namespace, RawDoc, Result, ValueRef, bail};
-use nestor_planner::FindQuery;
-use nestor_planner::shape::{Written, plan_shape_hash};
+use nestor_database::operation::query;
+use nestor_database::read;
+use nestor_database::shape::Words;
+use nestor_model::{DocRef, Document, ErrorCode, Namespace, RawDoc, Result, ValueRef, bail, raw};
+use nestor_planner::Hint;
+use nestor_planner::shape::plan_shape_hash;
 use nestor_query::Scope;
-use nestor_query::collation::Collator;
-use nestor_query::sort::SortSpec;
 use nestor_storage::View;
 
 pub(super) const SPECS: &[&CommandSpec] = &[
@@ -70,15 +70,13 @@ struct Shape {
 }
 
 /// The optional document of that name. Error: 2 for other types.
-fn document<'a>(body: RawDoc<'a>, name: &str, null_is_absent: bool) -> Result<Option<DocRef<'a>>> {
+fn document<'a>(body: RawDoc<'a>, name: &str, null_is_absent: bool) -> Result<Option<RawDoc<'a>>> {
     match body.get(name) {
         None => Ok(None),
         Some(ValueRef::Null | ValueRef::Undefined) if null_is_absent => Ok(None),
-        Some(ValueRef::Document(doc)) => Ok(Some(doc)),
+        Some(ValueRef::Document(DocRef::Raw(doc))) => Ok(Some(doc)),
         // An empty array is as good as an empty document here.
-        Some(ValueRef::Array(items)) if items.is_empty() && name != "collation" => {
-            Ok(Some(nestor_model::value::EMPTY_DOC))
-        }
+        Some(ValueRef::Array(items)) if items.is_empty() && name != "collation" => Ok(Some(raw::EMPTY)),
         Some(other) => bail!(
             BadValue,
             "optional field '{name}' must be an object, found {}",
@@ -95,7 +93,7 @@ fn shape(context: &Context<'_>, ns: &Namespace, null_is_absent: bool) -> Result<
     let sort = document(body, "sort", null_is_absent)?;
     let projection = document(body, "projection", null_is_absent)?;
     let collation = document(body, "collation", null_is_absent)?;
-    let Some(query) = document(body, "query", null_is_absent)? else {
+    let Some(filter) = document(body, "query", null_is_absent)? else {
         if sort.is_some() || projection.is_some() || collation.is_some() {
             bail!(BadValue, "sort or projection or collation provided without query");
         }
@@ -110,28 +108,21 @@ fn shape(context: &Context<'_>, ns: &Namespace, null_is_absent: bool) -> Result<
         }
     }
     let snapshot = context.service.engine.snapshot();
-    // What queries compare by that say nothing is the collection's own.
-    let collator = match (collation, snapshot.catalog().get(ns)) {
-        (Some(collation), _) => Collator::parse(collation)?,
-        (None, Some(collection)) => id_collation(collection)?,
-        (None, None) => None,
-    };
-    let filter = nestor_query::MatchExpr::parse(query, &mut Scope::new())?.normalize();
-    let mut find = FindQuery::all(filter.into());
-    find.collation = collator;
-    if let Some(sort) = sort.filter(|sort| !sort.is_empty()) {
-        find.sort = Some(SortSpec::parse(sort)?.into());
-    }
-    let text = Written {
-        filter: Some(query),
+    let collator = read::collator(collation, snapshot.catalog().get(ns).map(|found| &**found))?;
+    let words = Words {
+        filter: Some(filter),
         sort,
         projection,
         collation,
-    }
-    .shape(&find);
-    let owned = |doc: Option<DocRef<'_>>| doc.map_or_else(Document::new, DocRef::to_document);
+        ..Words::default()
+    };
+    let mut scope = Scope::new().with_collator(collator);
+    let mut find = query::filtered(&words, &Hint::default(), &mut scope)?;
+    query::ordered(&words, &mut find, &mut scope)?;
+    let text = words.written().shape(&find);
+    let owned = |doc: Option<RawDoc<'_>>| doc.map_or_else(Document::new, |doc| doc.as_doc().to_document());
     Ok(Some(Shape {
-        query: query.to_document(),
+        query: filter.as_doc().to_document(),
         sort: owned(sort),
         projection: owned(projection),
         collation: owned(collation),

@@ -94,13 +94,12 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     take_arguments(context, spec, args.command)?;
     let snapshot = context.read_snapshot()?;
     let command = Command {
-        name: spec.name,
+        facts: spec,
         body: args.command,
         sequences: &[],
     };
-    prepare::operation(context, &snapshot, command, |operation| {
-        explain(context, &snapshot, operation, verbosity, args.command, reply)
-    })
+    let operation = prepare::explained(context, &snapshot, command)?;
+    explain(context, &snapshot, operation, verbosity, args.command, reply)
 }
 
 /// The command that is explained.

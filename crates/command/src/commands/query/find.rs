@@ -10,7 +10,7 @@ use crate::spec::CommandSpec;
 use nestor_database::concern::read::Level;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::operation::pipeline::{Purpose, stages_over_view};
-use nestor_database::operation::{Operation, Work};
+use nestor_database::operation::{Operation, Work, query};
 use nestor_database::read;
 use nestor_database::read::Target;
 use nestor_database::shape::{Shape, Words};
@@ -22,8 +22,6 @@ use nestor_planner::FindQuery;
 use nestor_planner::find::reads_sort_key;
 use nestor_planner::key_range::check as check_key_range;
 use nestor_query::env::Scope;
-use nestor_query::projection::{Policy, Projection};
-use nestor_query::sort::SortSpec;
 use nestor_storage::{Collection, View};
 use std::sync::Arc;
 
@@ -159,7 +157,7 @@ pub(crate) fn prepare<'a>(
             Work::Pipeline(context.prepare_pipeline(view, &shape.ns, pipeline, &mut scope, purpose)?)
         }
         _ => {
-            let query = parse(args, collection.as_deref(), &mut scope)?;
+            let query = parse(args, &shape.words, collection.as_deref(), &mut scope)?;
             if let Some(collection) = &collection {
                 check_tailable(args, collection)?;
             }
@@ -256,31 +254,16 @@ fn check_tailable(args: &FindArgs<'_>, collection: &Collection) -> Result<()> {
     Ok(())
 }
 
-fn parse(args: &FindArgs<'_>, collection: Option<&Collection>, scope: &mut Scope) -> Result<FindQuery> {
-    let filter = read::parse_filter(args.filter, scope)?;
-    let mut query = FindQuery::all(filter);
-    query.collation = scope.collator().cloned();
-    read::check_hint(args.hint, collection)?.apply(&mut query);
+fn parse(
+    args: &FindArgs<'_>,
+    words: &Words<'_>,
+    collection: Option<&Collection>,
+    scope: &mut Scope,
+) -> Result<FindQuery> {
+    let hint = read::check_hint(args.hint, collection)?;
+    let mut query = query::filtered(words, &hint, scope)?;
     key_range(args, collection, &mut query)?;
-    if let Some(sort) = args.sort.filter(|sort| !sort.is_empty()) {
-        match read::natural(DocRef::Raw(sort))? {
-            Some(forward) => {
-                if sort.iter().count() > 1 {
-                    bail!(
-                        BadValue,
-                        "$natural sort cannot be set to a value other than -1 or 1 with other fields"
-                    );
-                }
-                query.natural = Some(forward);
-            }
-            None => query.sort = Some(Arc::new(SortSpec::parse(DocRef::Raw(sort))?.under(scope.collator()))),
-        }
-    }
-    if let Some(projection) = args.projection.filter(|p| !p.is_empty()) {
-        let projection = Projection::parse(DocRef::Raw(projection), scope, Policy::Find)?;
-        projection.check_find_metadata(query.sort.is_some())?;
-        query.projection = Some(Arc::new(projection));
-    }
+    query::ordered(words, &mut query, scope)?;
     query.return_key = args.return_key;
     if query.return_key && query.projection.as_ref().is_some_and(|p| reads_sort_key(p)) {
         bail!(

@@ -4,7 +4,7 @@ use crate::args::{Long, NonNegative};
 use crate::batch::{self, End};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::request::Park;
+use crate::request::{Park, Sequence};
 use crate::service::Service;
 use crate::spec::CommandSpec;
 use nestor_database::cursors::ClientCursor;
@@ -14,7 +14,7 @@ use nestor_database::observe::op_kind::OpKind;
 use nestor_database::statement::transaction::ReadView;
 use nestor_exec::{Batch, Interrupt};
 use nestor_model::statement;
-use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
+use nestor_model::{Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
 use std::time::{Duration, Instant};
 
 /// The command.
@@ -48,8 +48,7 @@ crate::args! {
 }
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
-    let args = GetMoreArgs::parse(context.body, context.sequences)?;
-    let ns = names::cursor_namespace(context.db(), args.coll)?;
+    let (args, ns) = prepare(context, context.body, context.sequences)?;
     let kill = context.conn.slot.kill.clone();
     let txn_number = context.terms.txn_number.filter(|_| context.terms.in_transaction);
     let mut cursor = context
@@ -87,6 +86,17 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             Err(error)
         }
     }
+}
+
+/// Reads the arguments, with the namespace of the cursor.
+pub(crate) fn prepare<'a>(
+    context: &Context<'_>,
+    body: RawDoc<'a>,
+    sequences: &'a [Sequence<'a>],
+) -> Result<(GetMoreArgs<'a>, Namespace)> {
+    let args = GetMoreArgs::parse(body, sequences)?;
+    let ns = names::cursor_namespace(context.db(), args.coll)?;
+    Ok((args, ns))
 }
 
 /// Closes the cursor of a `getMore` that was to run again, when its client has gone meanwhile.

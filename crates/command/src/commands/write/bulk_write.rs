@@ -8,6 +8,7 @@ use crate::args::{InRange, NonNegative, RawArray, StrictBool};
 use crate::batch::{self, Opening};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::request::Sequence;
 use crate::spec::CommandSpec;
 use crate::write_reply;
 use nestor_database::observe::op_kind::OpKind;
@@ -15,7 +16,7 @@ use nestor_database::sessions::StatementResult;
 use nestor_database::uuid::Uuid;
 use nestor_database::write;
 use nestor_database::write::statements::{
-    DeleteOp, Recorded, Report, StatementIds, UpdateOp, WriteOp, WriteStatement, Writes, execute,
+    DeleteOp, Namespaces, Recorded, Report, StatementIds, UpdateOp, WriteOp, WriteStatement, Writes, execute,
 };
 use nestor_exec::ops::Values;
 use nestor_model::ArrayRef;
@@ -170,9 +171,7 @@ struct Totals {
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = BulkWriteArgs::parse(context.body, context.sequences)?;
-    Writes::check("bulkWrite", "ops", args.ops.len(), &ids(&args))?;
-    let namespaces = namespaces(context, &args)?;
-    let writes = writes(&args, &namespaces)?;
+    let writes = writes(context, &args)?;
     let batch_size = match args.cursor {
         Some(cursor) => CursorOptions::parse(cursor, &[])?.batch_size.map(|n| n.0 as u64),
         None => None,
@@ -198,30 +197,37 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     context.finish_write(progress, reply)
 }
 
-fn ids(args: &BulkWriteArgs<'_>) -> StatementIds {
-    StatementIds {
-        first: args.stmt_id,
-        each: args.stmt_ids.clone(),
-    }
+/// The statements of a bulkWrite command.
+pub(crate) fn prepare<'a>(
+    context: &Context<'_>,
+    body: RawDoc<'a>,
+    sequences: &'a [Sequence<'a>],
+) -> Result<Writes<'a>> {
+    writes(context, &BulkWriteArgs::parse(body, sequences)?)
 }
 
-/// The operations; `namespaces` are those of `nsInfo`.
-pub(crate) fn writes<'a>(args: &BulkWriteArgs<'a>, namespaces: &'a [Namespace]) -> Result<Writes<'a>> {
+fn writes<'a>(context: &Context<'_>, args: &BulkWriteArgs<'a>) -> Result<Writes<'a>> {
+    let ids = StatementIds {
+        first: args.stmt_id,
+        each: args.stmt_ids.clone(),
+    };
+    Writes::check("bulkWrite", "ops", args.ops.len(), &ids)?;
+    let namespaces = namespaces(context, args)?;
     let statements = args.ops.iter().map(|doc| statement(*doc, namespaces.len()));
     Ok(Writes {
-        namespaces,
         statements: statements.collect::<Result<_>>()?,
+        namespaces: Namespaces::Many(namespaces),
         ordered: args.ordered.is_none_or(|ordered| ordered.0),
         bypass_validation: args.bypass_document_validation,
         keep_empty_times: args.bypass_empty_ts_replacement,
         variables: args.variables,
-        ids: ids(args),
+        ids,
         recorded: Recorded::Apart(|sent| sent.as_doc().to_document()),
     })
 }
 
 /// The collections of `nsInfo`.
-pub(crate) fn namespaces(context: &Context<'_>, args: &BulkWriteArgs<'_>) -> Result<Vec<Namespace>> {
+fn namespaces(context: &Context<'_>, args: &BulkWriteArgs<'_>) -> Result<Vec<Namespace>> {
     let mut out = Vec::with_capacity(args.ns_info.len());
     for doc in &args.ns_info {
         let info = NsInfo::parse(*doc, &[])?;

@@ -71,7 +71,10 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let collection = context.current_view().view().catalog().get(&ns).cloned();
     let statement = statement(&args);
     let mut progress = Progress::default();
-    let (mut prepared, projection, op) = prepared(context, &args, &statement, collection.as_deref())?;
+    let shape = shape(&args, ns.clone());
+    let words = shape.words;
+    context.describe(shape);
+    let (mut prepared, projection, op) = prepared(context, &args, words, &statement, collection.as_deref())?;
     let image = if args.new { Image::After } else { Image::Before };
     prepared.retryable = retryable.logged(stmt_id, image);
     let project = |doc: RawDocBuf| project(doc, projection.as_ref(), &prepared.selection.filter, &op);
@@ -107,16 +110,31 @@ fn namespace(context: &Context<'_>, args: &FindAndModifyArgs<'_>) -> Result<Name
     Ok(ns)
 }
 
+fn shape<'a>(args: &FindAndModifyArgs<'a>, ns: Namespace) -> Shape<'a> {
+    Shape {
+        command: SPEC.name,
+        ns,
+        words: Words {
+            filter: args.query,
+            collation: args.collation,
+            variables: args.variables,
+            sort: args.sort,
+            ..Words::default()
+        },
+    }
+}
+
 /// Prepares it, with the projection of what it returns.
 fn prepared<'a>(
     context: &Context<'_>,
     args: &FindAndModifyArgs<'a>,
+    words: Words<'a>,
     statement: &WriteOp<'a>,
     collection: Option<&Collection>,
 ) -> Result<(Prepared<'a>, Option<Projection>, OpContext)> {
     let collator = read::collator(args.collation, collection)?;
     let (op, mut scope) = context.operation_under(args.variables, collator)?;
-    let mut prepared = Prepared::new(statement, collection, &mut scope)?;
+    let mut prepared = Prepared::new(statement, words, collection, &mut scope)?;
     prepared.bypass_validation = args.bypass_document_validation;
     prepared.images = true;
     let projection = match args.fields.filter(|fields| !fields.is_empty()) {
@@ -144,18 +162,8 @@ pub(crate) fn prepare<'a>(
         write::check_writable(collection)?;
     }
     let statement = statement(args);
-    let (prepared, _, op) = prepared(context, args, &statement, collection.as_deref())?;
-    let shape = Shape {
-        command: SPEC.name,
-        ns,
-        words: Words {
-            filter: args.query,
-            collation: args.collation,
-            variables: args.variables,
-            sort: args.sort,
-            ..Words::default()
-        },
-    };
+    let shape = shape(args, ns);
+    let (prepared, _, op) = prepared(context, args, shape.words, &statement, collection.as_deref())?;
     Ok(Operation::of_write(shape, collection, op, prepared))
 }
 

@@ -4,14 +4,17 @@ use super::WRITE_FLAGS;
 use crate::args::{CollectionName, StrictBool};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::request::Sequence;
 use crate::spec::CommandSpec;
 use crate::write_reply::{self, Totals};
 use nestor_database::names;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::uuid::Uuid;
 use nestor_database::write;
-use nestor_database::write::statements::{Recorded, StatementIds, WriteOp, WriteStatement, Writes, execute};
-use nestor_model::{Namespace, RawDoc, RawWriter, Result};
+use nestor_database::write::statements::{
+    Namespaces, Recorded, StatementIds, WriteOp, WriteStatement, Writes, execute,
+};
+use nestor_model::{RawDoc, RawWriter, Result};
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::collection("insert", "Adds documents to a collection.")
@@ -37,32 +40,36 @@ crate::args! {
 }
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
-    let args = InsertArgs::parse(context.body, context.sequences)?;
-    let ns = names::collection(context.db(), args.coll.0)?;
-    let writes = writes(context, args, &ns)?;
+    let writes = prepare(context, context.body, context.sequences)?;
     let mut totals = Totals::default();
     let progress = execute(context, &writes, &mut totals)?;
     context.figures.borrow_mut().inserted = Some(totals.n);
     totals.finish(context, progress, false, reply)
 }
 
-/// The statements of an insert into `ns`.
-pub(crate) fn writes<'a>(context: &Context<'_>, args: InsertArgs<'a>, ns: &'a Namespace) -> Result<Writes<'a>> {
+/// The statements of an insert command.
+pub(crate) fn prepare<'a>(
+    context: &Context<'_>,
+    body: RawDoc<'a>,
+    sequences: &'a [Sequence<'a>],
+) -> Result<Writes<'a>> {
+    let args = InsertArgs::parse(body, sequences)?;
+    let ns = names::collection(context.db(), args.coll.0)?;
     let ids = StatementIds {
         first: args.stmt_id,
         each: args.stmt_ids,
     };
     Writes::check("insert", "documents", args.documents.len(), &ids)?;
-    write::check_document_namespace(ns)?;
+    write::check_document_namespace(&ns)?;
     write_reply::refuse_encryption(args.encryption_information)?;
-    write::check_uuid(context, ns, args.collection_uuid)?;
+    write::check_uuid(context, &ns, args.collection_uuid)?;
     let statement = |doc| WriteStatement {
         ns: 0,
         op: WriteOp::Insert(doc),
         sent: doc,
     };
     Ok(Writes {
-        namespaces: std::slice::from_ref(ns),
+        namespaces: Namespaces::One([ns]),
         statements: args.documents.into_iter().map(statement).collect(),
         ordered: args.ordered.is_none_or(|ordered| ordered.0),
         bypass_validation: args.bypass_document_validation,

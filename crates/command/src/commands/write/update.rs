@@ -4,15 +4,18 @@ use super::WRITE_FLAGS;
 use crate::args::{Arg, CollectionName, RawArray, StrictBool};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::request::Sequence;
 use crate::spec::CommandSpec;
 use crate::write_reply::{self, Totals};
 use nestor_database::names;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::uuid::Uuid;
 use nestor_database::write;
-use nestor_database::write::statements::{Recorded, StatementIds, UpdateOp, WriteOp, WriteStatement, Writes, execute};
+use nestor_database::write::statements::{
+    Namespaces, Recorded, StatementIds, UpdateOp, WriteOp, WriteStatement, Writes, execute,
+};
 use nestor_model::ArrayRef;
-use nestor_model::{Document, Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
+use nestor_model::{Document, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_query::update::check_pipeline_form;
 
 /// The command.
@@ -75,26 +78,30 @@ impl<'a> Arg<'a> for UpdateValue<'a> {
 }
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
-    let args = UpdateArgs::parse(context.body, context.sequences)?;
-    let ns = names::collection(context.db(), args.coll.0)?;
-    let writes = writes(context, args, &ns)?;
+    let writes = prepare(context, context.body, context.sequences)?;
     let mut totals = Totals::default();
     let progress = execute(context, &writes, &mut totals)?;
     totals.finish(context, progress, true, reply)
 }
 
-/// The statements of an update of documents of `ns`.
-pub(crate) fn writes<'a>(context: &Context<'_>, args: UpdateArgs<'a>, ns: &'a Namespace) -> Result<Writes<'a>> {
+/// The statements of an update command.
+pub(crate) fn prepare<'a>(
+    context: &Context<'_>,
+    body: RawDoc<'a>,
+    sequences: &'a [Sequence<'a>],
+) -> Result<Writes<'a>> {
+    let args = UpdateArgs::parse(body, sequences)?;
+    let ns = names::collection(context.db(), args.coll.0)?;
     let ids = StatementIds {
         first: args.stmt_id,
         each: args.stmt_ids,
     };
     Writes::check("update", "updates", args.updates.len(), &ids)?;
-    write::check_document_namespace(ns)?;
+    write::check_document_namespace(&ns)?;
     write_reply::refuse_encryption(args.encryption_information)?;
-    write::check_uuid(context, ns, args.collection_uuid)?;
+    write::check_uuid(context, &ns, args.collection_uuid)?;
     Ok(Writes {
-        namespaces: std::slice::from_ref(ns),
+        namespaces: Namespaces::One([ns]),
         statements: args.updates.iter().map(|doc| statement(*doc)).collect::<Result<_>>()?,
         ordered: args.ordered.is_none_or(|ordered| ordered.0),
         bypass_validation: args.bypass_document_validation,

@@ -1,0 +1,46 @@
+//! The query that the words of a read are.
+
+use crate::read;
+use crate::shape::Words;
+use nestor_model::{DocRef, Result, bail};
+use nestor_planner::{FindQuery, Hint};
+use nestor_query::env::Scope;
+use nestor_query::projection::{Policy, Projection};
+use nestor_query::sort::SortSpec;
+use std::sync::Arc;
+
+/// The query of a filter, in a scope that is under its collation, for the index of `hint`.
+///
+/// Errors: those of the filter.
+pub fn filtered(words: &Words<'_>, hint: &Hint, scope: &mut Scope) -> Result<FindQuery> {
+    let mut query = FindQuery::all(read::parse_filter(words.filter, scope)?);
+    query.collation = scope.collator().cloned();
+    hint.apply(&mut query);
+    Ok(query)
+}
+
+/// Adds order and projection.
+///
+/// Errors: theirs, and 2 for a natural order with other fields.
+pub fn ordered(words: &Words<'_>, query: &mut FindQuery, scope: &mut Scope) -> Result<()> {
+    if let Some(sort) = words.sort.filter(|sort| !sort.is_empty()) {
+        match read::natural(DocRef::Raw(sort))? {
+            Some(forward) => {
+                if sort.iter().count() > 1 {
+                    bail!(
+                        BadValue,
+                        "$natural sort cannot be set to a value other than -1 or 1 with other fields"
+                    );
+                }
+                query.natural = Some(forward);
+            }
+            None => query.sort = Some(Arc::new(SortSpec::parse(DocRef::Raw(sort))?.under(scope.collator()))),
+        }
+    }
+    if let Some(projection) = words.projection.filter(|projection| !projection.is_empty()) {
+        let projection = Projection::parse(DocRef::Raw(projection), scope, Policy::Find)?;
+        projection.check_find_metadata(query.sort.is_some())?;
+        query.projection = Some(Arc::new(projection));
+    }
+    Ok(())
+}
