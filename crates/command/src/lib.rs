@@ -1,8 +1,8 @@
-//! One file per command: typed arguments, work, reply; sessions and cursors.
+//! One file per command: from typed arguments to a statement, from its answer to a reply.
 //!
-//! Reading order: [`request`] (what goes in and comes out), [`service`] (how a command runs),
-//! [`facts`] and [`dispatch`] (the table), [`context`] (what a command has at hand), [`mod@args`] and [`generic`] (reading
-//! arguments), [`reply`], then any file of [`commands`].
+//! Reading order: [`request`] (what goes in and comes out), [`facts`] (the table of commands), [`mod@args`] and [`generic`]
+//! (reading arguments), [`context`] (what a command has at hand), any file of [`commands`], [`reply`], and at the top
+//! [`dispatch`] (how a command runs). What statements do and keep is in `nestor_database`.
 //!
 //! Only this crate turns an error into a reply. It knows no framing and no sockets.
 

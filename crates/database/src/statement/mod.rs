@@ -5,8 +5,6 @@ pub mod record;
 pub mod settings;
 pub mod transaction;
 
-pub use crate::terms::Terms;
-
 use crate::connections::Slot;
 use crate::database::Database;
 use crate::observe::figures::Figures;
@@ -14,6 +12,7 @@ use crate::observe::op_kind::OpKind;
 use crate::query_settings::Entry;
 use crate::sessions::transaction::{State, Transaction};
 use crate::shape::{Described, Shape};
+use crate::terms::Terms;
 use nestor_exec::Interrupt;
 use nestor_model::{Namespace, RawDocBuf, Timestamp};
 use nestor_planner::FindQuery;

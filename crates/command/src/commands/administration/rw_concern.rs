@@ -12,7 +12,7 @@ use crate::spec::CommandSpec;
 use crate::write_concern;
 use nestor_database::concern::defaults::{DefaultConcerns, Defaults};
 use nestor_database::concern::write::WriteConcern;
-use nestor_database::statement::Terms;
+use nestor_database::terms::Terms;
 use nestor_database::write::Progress;
 use nestor_database::write::replace::{read_by_id, replace_by_id};
 use nestor_model::{DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
