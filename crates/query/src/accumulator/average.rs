@@ -1,7 +1,14 @@
 //! `$avg`.
 
-use super::Sum;
-use nestor_model::{Decimal128, Value, ValueRef};
+use super::{Accumulator, Argument, Definition, State, Sum};
+use crate::env::Val;
+use nestor_model::{Decimal128, Result, Value, ValueRef};
+
+pub(super) const DEFINITION: Definition = Definition {
+    name: "$avg",
+    argument: Argument::Expression,
+    start: |_| Accumulator::Average(Average::default()),
+};
 
 /// The mean of the numbers: a double, or a decimal if any was; null without numbers.
 #[derive(Clone, Debug, Default)]
@@ -10,17 +17,20 @@ pub struct Average {
     count: u64,
 }
 
-impl Average {
+impl State for Average {
     /// Adds a number; other values are left out.
-    pub fn add(&mut self, value: ValueRef<'_>) {
+    #[inline]
+    fn add(&mut self, value: Val<'_>) -> Result<()> {
+        let value = value.as_ref();
         if value.is_number() {
-            self.sum.add(as_double(value));
+            self.sum.add_number(as_double(value));
             self.count += 1;
         }
+        Ok(())
     }
 
-    /// Takes a number back out, as [`Sum::remove`].
-    pub fn remove(&mut self, value: ValueRef<'_>) -> bool {
+    /// Takes a number back out, as [`Sum`] does.
+    fn remove(&mut self, value: ValueRef<'_>) -> bool {
         if !value.is_number() {
             return true;
         }
@@ -32,7 +42,7 @@ impl Average {
     }
 
     /// The mean.
-    pub fn result(&self) -> Value {
+    fn result(&self) -> Value {
         if self.count == 0 {
             return Value::Null;
         }
@@ -42,19 +52,24 @@ impl Average {
         Value::Double(self.sum.double_total() / self.count as f64)
     }
 
-    /// The state: the sum's and the count.
-    pub fn partial(&self) -> Value {
+    /// Numbers of a fixed size.
+    fn memory(&self) -> usize {
+        0
+    }
+
+    /// The sum's state and the count.
+    fn partial(&self) -> Value {
         vec![self.sum.partial(), Value::Int64(self.count as i64)].into()
     }
 
-    /// Adds what [`Average::partial`] gave.
-    pub fn merge(&mut self, partial: ValueRef<'_>) {
+    fn merge(&mut self, partial: ValueRef<'_>) -> Result<()> {
         if let ValueRef::Array(items) = partial {
-            self.sum.merge(items.get(0).unwrap_or(ValueRef::Null));
+            self.sum.merge(items.get(0).unwrap_or(ValueRef::Null))?;
             if let Some(ValueRef::Int64(count)) = items.get(1) {
                 self.count += count as u64;
             }
         }
+        Ok(())
     }
 }
 

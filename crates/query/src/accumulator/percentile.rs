@@ -1,74 +1,24 @@
 //! `$median` and `$percentile`.
 
-use super::items;
-use crate::{Expr, Scope};
+use super::{Accumulator, Argument, Definition, State, add_items};
+use crate::env::Val;
 use nestor_model::number::Num;
-use nestor_model::{DocRef, Error, ErrorCode, Result, Value, ValueRef};
+use nestor_model::{Error, Result, Value, ValueRef};
 
-/// The options both take.
-pub(super) struct Options {
-    pub(super) input: Expr,
-    /// Only of `$percentile`.
-    pub(super) p: Option<Expr>,
-}
+pub(super) const MEDIAN: Definition = Definition {
+    name: "$median",
+    argument: Argument::Percentile { with_p: false },
+    start: |_| Accumulator::Percentile(Box::new(Percentile::median())),
+};
 
-impl Options {
-    /// `{input, method}` and, for `$percentile`, `p`. Errors: 40414, 40415, 2 for a method that is not
-    /// `approximate`, 7750301 and 7750303 for bad `p`.
-    pub(super) fn parse(name: &str, with_p: bool, doc: DocRef<'_>, scope: &mut Scope) -> Result<Self> {
-        let (mut input, mut p, mut method) = (None, None, None);
-        for (option, value) in doc {
-            match option {
-                "input" => input = Some(Expr::parse(value, scope)?),
-                "p" if with_p => p = Some(Expr::parse(value, scope)?),
-                "method" => method = Some(value),
-                _ => {
-                    return Err(Error::location(
-                        40415,
-                        format!("BSON field '{name}.{option}' is an unknown field."),
-                    ));
-                }
-            }
-        }
-        let missing = |option: &str| {
-            Error::location(
-                40414,
-                format!("BSON field '{name}.{option}' is missing but a required field"),
-            )
-        };
-        let input = input.ok_or_else(|| missing("input"))?;
-        if with_p && p.is_none() {
-            return Err(missing("p"));
-        }
-        match method.ok_or_else(|| missing("method"))? {
-            ValueRef::String("approximate") => {}
-            ValueRef::String("discrete" | "continuous") => {
-                return Err(Error::new(
-                    ErrorCode::InternalErrorNotSupported,
-                    "only the method 'approximate' is supported for percentiles",
-                ));
-            }
-            ValueRef::String(other) => {
-                return Err(Error::bad_value(format!(
-                    "currently only 'approximate' can be used as percentile 'method', not '{other}'"
-                )));
-            }
-            other => {
-                return Err(Error::type_mismatch(format!(
-                    "BSON field '{name}.method' is the wrong type '{}', expected type 'string'",
-                    other.bson_type().alias()
-                )));
-            }
-        }
-        if let Some(constant) = p.as_ref().and_then(Expr::constant) {
-            probabilities(constant)?;
-        }
-        Ok(Self { input, p })
-    }
-}
+pub(super) const DEFINITION: Definition = Definition {
+    name: "$percentile",
+    argument: Argument::Percentile { with_p: true },
+    start: |settings| Accumulator::Percentile(Box::new(Percentile::new(settings.probabilities))),
+};
 
 /// The values of `p`. Errors: 7750301 no array or empty, 7750302 not a number, 7750303 outside 0 to 1.
-pub(super) fn probabilities(p: &Value) -> Result<Vec<f64>> {
+pub(crate) fn probabilities(p: &Value) -> Result<Vec<f64>> {
     let bad = |code, what: &str| {
         Error::location(
             code,
@@ -120,16 +70,19 @@ impl Percentile {
             values: Vec::new(),
         }
     }
+}
 
+impl State for Percentile {
     /// Takes a number; NaN and other values are left out.
-    pub fn add(&mut self, value: ValueRef<'_>) {
-        if let Some(number) = Num::from_ref(value).map(Num::to_f64).filter(|v| !v.is_nan()) {
+    fn add(&mut self, value: Val<'_>) -> Result<()> {
+        if let Some(number) = Num::from_ref(value.as_ref()).map(Num::to_f64).filter(|v| !v.is_nan()) {
             self.values.push(number);
         }
+        Ok(())
     }
 
     /// The values, null without numbers.
-    pub fn result(&self) -> Value {
+    fn result(&self) -> Value {
         let mut sorted = self.values.clone();
         sorted.sort_by(f64::total_cmp);
         let at = |p: &f64| percentile_of_sorted(&sorted, *p).map_or(Value::Null, Value::Double);
@@ -139,19 +92,17 @@ impl Percentile {
         self.probabilities.iter().map(at).collect::<Vec<_>>().into()
     }
 
-    /// Heap bytes held.
-    pub fn memory(&self) -> usize {
+    fn memory(&self) -> usize {
         self.values.len() * size_of::<f64>()
     }
 
-    /// The state: the numbers.
-    pub fn partial(&self) -> Value {
+    /// The numbers.
+    fn partial(&self) -> Value {
         self.values.iter().map(|v| Value::Double(*v)).collect::<Vec<_>>().into()
     }
 
-    /// Takes what [`Percentile::partial`] gave.
-    pub fn merge(&mut self, partial: ValueRef<'_>) {
-        items(partial).for_each(|value| self.add(value));
+    fn merge(&mut self, partial: ValueRef<'_>) -> Result<()> {
+        add_items(self, partial)
     }
 }
 

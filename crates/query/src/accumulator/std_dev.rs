@@ -1,7 +1,21 @@
 //! `$stdDevPop` and `$stdDevSamp`.
 
+use super::{Accumulator, Argument, Definition, State};
+use crate::env::Val;
 use nestor_model::number::Num;
-use nestor_model::{Value, ValueRef};
+use nestor_model::{Result, Value, ValueRef};
+
+pub(super) const POPULATION: Definition = Definition {
+    name: "$stdDevPop",
+    argument: Argument::Expression,
+    start: |_| Accumulator::StdDev(StdDev::population()),
+};
+
+pub(super) const SAMPLE: Definition = Definition {
+    name: "$stdDevSamp",
+    argument: Argument::Expression,
+    start: |_| Accumulator::StdDev(StdDev::sample()),
+};
 
 /// A deviation over fewer numbers is computed anew rather than by taking numbers out.
 const REMOVABLE_FROM: u64 = 32;
@@ -43,10 +57,12 @@ impl StdDev {
             ..Self::population()
         }
     }
+}
 
+impl State for StdDev {
     /// Adds a number; other values are left out.
-    pub fn add(&mut self, value: ValueRef<'_>) {
-        if let Some(number) = Num::from_ref(value) {
+    fn add(&mut self, value: Val<'_>) -> Result<()> {
+        if let Some(number) = Num::from_ref(value.as_ref()) {
             let v = number.to_f64();
             self.count += 1;
             let from_mean = v - self.mean;
@@ -54,10 +70,11 @@ impl StdDev {
             self.squares += from_mean * (v - self.mean);
             self.squares_max = self.squares_max.max(self.squares);
         }
+        Ok(())
     }
 
     /// Takes a number back out. False when that would cost digits; it is unchanged then.
-    pub fn remove(&mut self, value: ValueRef<'_>) -> bool {
+    fn remove(&mut self, value: ValueRef<'_>) -> bool {
         let Some(number) = Num::from_ref(value) else {
             return true;
         };
@@ -78,7 +95,7 @@ impl StdDev {
     }
 
     /// Null without numbers and for a sample with fewer than two; NaN once a number was infinite or NaN.
-    pub fn result(&self) -> Value {
+    fn result(&self) -> Value {
         let divisor = if self.sample {
             self.count.saturating_sub(1)
         } else {
@@ -90,8 +107,13 @@ impl StdDev {
         Value::Double((self.squares / divisor as f64).sqrt())
     }
 
-    /// The state: count, mean, sum of squares.
-    pub fn partial(&self) -> Value {
+    /// Numbers of a fixed size.
+    fn memory(&self) -> usize {
+        0
+    }
+
+    /// Count, mean, sum of squares.
+    fn partial(&self) -> Value {
         vec![
             Value::Int64(self.count as i64),
             Value::Double(self.mean),
@@ -100,18 +122,18 @@ impl StdDev {
         .into()
     }
 
-    /// Adds what [`StdDev::partial`] gave (Chan, Golub and LeVeque: updating formulae for variances).
-    pub fn merge(&mut self, partial: ValueRef<'_>) {
+    /// The two variances put together (Chan, Golub and LeVeque: updating formulae for variances).
+    fn merge(&mut self, partial: ValueRef<'_>) -> Result<()> {
         let ValueRef::Array(items) = partial else {
-            return;
+            return Ok(());
         };
         let (Some(ValueRef::Int64(count)), Some(ValueRef::Double(mean)), Some(ValueRef::Double(squares))) =
             (items.get(0), items.get(1), items.get(2))
         else {
-            return;
+            return Ok(());
         };
         if count == 0 {
-            return;
+            return Ok(());
         }
         if self.count == 0 {
             (self.mean, self.squares) = (mean, squares);
@@ -123,6 +145,7 @@ impl StdDev {
         }
         self.count += count as u64;
         self.squares_max = self.squares_max.max(self.squares);
+        Ok(())
     }
 }
 
@@ -130,9 +153,15 @@ impl StdDev {
 mod tests {
     use super::*;
 
+    fn add_all(state: &mut StdDev, values: &[f64]) {
+        for value in values {
+            state.add(Val::Ref(ValueRef::Double(*value))).expect("a number");
+        }
+    }
+
     fn of(values: &[f64]) -> f64 {
         let mut state = StdDev::sample();
-        values.iter().for_each(|v| state.add(ValueRef::Double(*v)));
+        add_all(&mut state, values);
         match state.result() {
             Value::Double(v) => v,
             other => panic!("{other:?}"),
@@ -160,11 +189,9 @@ mod tests {
                 if to >= width && !state.remove(ValueRef::Double(values[to - width])) {
                     anew += 1;
                     state = StdDev::sample();
-                    values[to + 1 - width..to]
-                        .iter()
-                        .for_each(|v| state.add(ValueRef::Double(*v)));
+                    add_all(&mut state, &values[to + 1 - width..to]);
                 }
-                state.add(ValueRef::Double(values[to]));
+                add_all(&mut state, &values[to..=to]);
                 if to >= width {
                     let Value::Double(slid) = state.result() else {
                         panic!("a number");

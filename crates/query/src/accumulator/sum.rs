@@ -1,6 +1,14 @@
 //! `$sum`.
 
-use nestor_model::{Decimal128, Value, ValueRef};
+use super::{Accumulator, Argument, Definition, State};
+use crate::env::Val;
+use nestor_model::{Decimal128, Result, Value, ValueRef};
+
+pub(super) const DEFINITION: Definition = Definition {
+    name: "$sum",
+    argument: Argument::Expression,
+    start: |_| Accumulator::Sum(Sum::default()),
+};
 
 /// A sum that keeps integers exact, doubles compensated, and decimals decimal; everything else is left out.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +25,8 @@ pub struct Sum {
 
 impl Sum {
     /// Adds a number; other values are left out.
-    pub fn add(&mut self, value: ValueRef<'_>) {
+    #[inline]
+    pub fn add_number(&mut self, value: ValueRef<'_>) {
         match value {
             ValueRef::Int32(v) => self.integers += i128::from(v),
             ValueRef::Int64(v) => {
@@ -34,45 +43,6 @@ impl Sum {
                 self.decimals += 1;
             }
             _ => {}
-        }
-    }
-
-    /// Takes a number back out. False for what cannot be undone: decimals (rounding) and infinities.
-    pub fn remove(&mut self, value: ValueRef<'_>) -> bool {
-        match value {
-            ValueRef::Int32(v) => self.integers -= i128::from(v),
-            ValueRef::Int64(v) => {
-                self.integers -= i128::from(v);
-                self.longs -= 1;
-            }
-            ValueRef::Double(v) => {
-                if !v.is_finite() || !self.doubles.sum.is_finite() {
-                    return false;
-                }
-                self.doubles.add(-v);
-                self.double_count -= 1;
-                if self.double_count == 0 {
-                    self.doubles = DoubleDouble::default();
-                }
-            }
-            ValueRef::Decimal128(_) => return false,
-            _ => {}
-        }
-        true
-    }
-
-    /// int if all were int and it fits, long if it fits, else double; decimal if any was.
-    pub fn result(&self) -> Value {
-        if self.decimals > 0 {
-            return Value::Decimal128(self.decimal_total());
-        }
-        if self.double_count > 0 {
-            return Value::Double(self.double_total());
-        }
-        match (i32::try_from(self.integers), i64::try_from(self.integers)) {
-            (Ok(v), _) if self.longs == 0 => Value::Int32(v),
-            (_, Ok(v)) => Value::Int64(v),
-            _ => Value::Double(self.integers as f64),
         }
     }
 
@@ -102,9 +72,62 @@ impl Sum {
     pub(super) fn is_decimal(&self) -> bool {
         self.decimals > 0
     }
+}
 
-    /// The state: an integer while there is nothing else, or all fields in order.
-    pub fn partial(&self) -> Value {
+impl State for Sum {
+    /// Adds a number; other values are left out.
+    #[inline]
+    fn add(&mut self, value: Val<'_>) -> Result<()> {
+        self.add_number(value.as_ref());
+        Ok(())
+    }
+
+    /// Takes a number back out. False for what cannot be undone: decimals (rounding) and infinities.
+    fn remove(&mut self, value: ValueRef<'_>) -> bool {
+        match value {
+            ValueRef::Int32(v) => self.integers -= i128::from(v),
+            ValueRef::Int64(v) => {
+                self.integers -= i128::from(v);
+                self.longs -= 1;
+            }
+            ValueRef::Double(v) => {
+                if !v.is_finite() || !self.doubles.sum.is_finite() {
+                    return false;
+                }
+                self.doubles.add(-v);
+                self.double_count -= 1;
+                if self.double_count == 0 {
+                    self.doubles = DoubleDouble::default();
+                }
+            }
+            ValueRef::Decimal128(_) => return false,
+            _ => {}
+        }
+        true
+    }
+
+    /// int if all were int and it fits, long if it fits, else double; decimal if any was.
+    fn result(&self) -> Value {
+        if self.decimals > 0 {
+            return Value::Decimal128(self.decimal_total());
+        }
+        if self.double_count > 0 {
+            return Value::Double(self.double_total());
+        }
+        match (i32::try_from(self.integers), i64::try_from(self.integers)) {
+            (Ok(v), _) if self.longs == 0 => Value::Int32(v),
+            (_, Ok(v)) => Value::Int64(v),
+            _ => Value::Double(self.integers as f64),
+        }
+    }
+
+    /// Numbers of a fixed size.
+    fn memory(&self) -> usize {
+        0
+    }
+
+    /// An integer while there is nothing else, or all fields in order.
+    fn partial(&self) -> Value {
         if let (Ok(small), 0, 0, 0) = (
             i64::try_from(self.integers),
             self.longs,
@@ -131,15 +154,14 @@ impl Sum {
         .into()
     }
 
-    /// Adds what [`Sum::partial`] gave.
-    pub fn merge(&mut self, partial: ValueRef<'_>) {
+    fn merge(&mut self, partial: ValueRef<'_>) -> Result<()> {
         let items = match partial {
             ValueRef::Int64(small) => {
                 self.integers += i128::from(small);
-                return;
+                return Ok(());
             }
             ValueRef::Array(items) => items,
-            _ => return,
+            _ => return Ok(()),
         };
         let long = |at| match items.get(at) {
             Some(ValueRef::Int64(v)) => v,
@@ -161,6 +183,7 @@ impl Sum {
             self.decimal = Some(self.decimal.unwrap_or(Decimal128::ZERO).add(decimal));
         }
         self.decimals += long(8) as u64;
+        Ok(())
     }
 }
 

@@ -1,10 +1,39 @@
 //! `$top`, `$bottom`, `$topN`, `$bottomN`.
 
-use super::{items, value_bytes};
+use super::{Accumulator, Argument, Definition, Settings, State, add_items, items, value_bytes};
+use crate::env::Val;
 use crate::sort::SortSpec;
-use nestor_model::{Value, ValueRef};
+use nestor_model::{Result, Value, ValueRef};
 use std::cmp::Ordering;
 use std::sync::Arc;
+
+pub(super) const TOP: Definition = Definition {
+    name: "$top",
+    argument: Argument::Sorted { with_n: false },
+    start: |settings| Accumulator::Top(Box::new(Top::single(sort(settings), true))),
+};
+
+pub(super) const BOTTOM: Definition = Definition {
+    name: "$bottom",
+    argument: Argument::Sorted { with_n: false },
+    start: |settings| Accumulator::Top(Box::new(Top::single(sort(settings), false))),
+};
+
+pub(super) const TOP_N: Definition = Definition {
+    name: "$topN",
+    argument: Argument::Sorted { with_n: true },
+    start: |settings| Accumulator::Top(Box::new(Top::many(settings.n, sort(settings), true))),
+};
+
+pub(super) const BOTTOM_N: Definition = Definition {
+    name: "$bottomN",
+    argument: Argument::Sorted { with_n: true },
+    start: |settings| Accumulator::Top(Box::new(Top::many(settings.n, sort(settings), false))),
+};
+
+fn sort(settings: Settings<'_>) -> Arc<SortSpec> {
+    settings.sort.expect("arguments of this form have a sortBy")
+}
 
 /// The outputs of the first (or last) `n` documents of an order. Documents that sort alike keep the order
 /// in which they came.
@@ -24,12 +53,12 @@ impl Top {
     pub fn single(sort: Arc<SortSpec>, top: bool) -> Self {
         Self {
             single: true,
-            ..Self::many(sort, top, 1)
+            ..Self::many(1, sort, top)
         }
     }
 
     /// An array of at most `n` outputs.
-    pub fn many(sort: Arc<SortSpec>, top: bool, n: usize) -> Self {
+    pub fn many(n: usize, sort: Arc<SortSpec>, top: bool) -> Self {
         Self {
             sort,
             top,
@@ -63,7 +92,7 @@ impl Top {
     }
 
     /// Takes a document's key and output.
-    pub fn add(&mut self, key: Vec<Value>, output: Value) {
+    pub fn insert(&mut self, key: Vec<Value>, output: Value) {
         let output = if output.is_missing() { Value::Null } else { output };
         let at = self
             .held
@@ -79,9 +108,23 @@ impl Top {
             self.bytes -= key.iter().chain([&output]).map(value_bytes).sum::<usize>();
         }
     }
+}
+
+impl State for Top {
+    /// Takes a key and an output as [`Top::partial`] pairs them. Stages, which know them apart, use [`Top::insert`].
+    fn add(&mut self, pair: Val<'_>) -> Result<()> {
+        let mut pair = items(pair.as_ref());
+        if let (Some(key), Some(output)) = (pair.next(), pair.next()) {
+            let key: Vec<ValueRef<'_>> = items(key).collect();
+            if self.would_keep(&key) {
+                self.insert(key.into_iter().map(ValueRef::to_value).collect(), output.to_value());
+            }
+        }
+        Ok(())
+    }
 
     /// The output or outputs.
-    pub fn result(&self) -> Value {
+    fn result(&self) -> Value {
         if self.single {
             return self.held.first().map_or(Value::Missing, |(_, output)| output.clone());
         }
@@ -92,28 +135,17 @@ impl Top {
             .into()
     }
 
-    /// Heap bytes held.
-    pub fn memory(&self) -> usize {
+    fn memory(&self) -> usize {
         self.bytes
     }
 
-    /// The state: pairs of key and output, in the order of the sort.
-    pub fn partial(&self) -> Value {
+    /// Pairs of key and output, in the order of the sort.
+    fn partial(&self) -> Value {
         let pair = |(key, output): &(Vec<Value>, Value)| Value::from(vec![key.clone().into(), output.clone()]);
         self.held.iter().map(pair).collect::<Vec<Value>>().into()
     }
 
-    /// Takes what [`Top::partial`] gave.
-    pub fn merge(&mut self, partial: ValueRef<'_>) {
-        for pair in items(partial) {
-            let mut pair = items(pair);
-            let (Some(key), Some(output)) = (pair.next(), pair.next()) else {
-                continue;
-            };
-            let key: Vec<ValueRef<'_>> = items(key).collect();
-            if self.would_keep(&key) {
-                self.add(key.into_iter().map(ValueRef::to_value).collect(), output.to_value());
-            }
-        }
+    fn merge(&mut self, partial: ValueRef<'_>) -> Result<()> {
+        add_items(self, partial)
     }
 }

@@ -22,6 +22,7 @@ pub(crate) use families::arithmetic::DIVIDE_BY_ZERO;
 pub use families::compare::Comparison;
 pub use families::date::Unit;
 pub use families::hashing::hashed_index_key;
+pub(crate) use families::percentile::PercentileOptions;
 pub(crate) use path::{check_field_name, validate_path};
 
 use crate::env::{Env, OpContext, Scope, Val, Var};

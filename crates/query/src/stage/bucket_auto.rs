@@ -3,7 +3,7 @@
 use super::bucket::{check_group_by, count_only, parse_output};
 use super::{ParseContext, Stage};
 use crate::Expr;
-use crate::accumulator::AccumulatorSpec;
+use crate::stage::AccumulatorSpec;
 use nestor_model::number::Num;
 use nestor_model::{Error, Result, Str, ValueRef};
 use std::sync::Arc;

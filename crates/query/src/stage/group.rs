@@ -3,8 +3,8 @@
 use super::simple::check_output_field;
 use super::{ParseContext, Stage};
 use crate::Expr;
-use crate::accumulator::AccumulatorSpec;
 use crate::sort::SortSpec;
+use crate::stage::AccumulatorSpec;
 use nestor_model::{Error, Result, Str, ValueRef, doc};
 use std::sync::Arc;
 

@@ -8,6 +8,7 @@
 //! checked for the whole pipeline after its stages parsed, so that a stage's own errors come first, as
 //! MongoDB reports them. Source: manual, "Aggregation Stages".
 
+mod accumulator;
 mod args;
 mod bucket;
 mod bucket_auto;
@@ -28,6 +29,7 @@ mod unwind;
 mod window;
 mod written;
 
+pub use accumulator::AccumulatorSpec;
 pub use bucket_auto::{BucketAuto, Granularity};
 pub use densify::{Densify, DensifyBounds};
 pub use facet::Facet;

@@ -3,11 +3,11 @@
 use super::args::long_of;
 use super::group::Group;
 use super::{ParseContext, Stage};
-use crate::accumulator::AccumulatorSpec;
 use crate::expr::check_field_name;
 use crate::matcher::{self, MatchExpr};
 use crate::projection::{Policy, Projection};
 use crate::sort::SortSpec;
+use crate::stage::AccumulatorSpec;
 use crate::{Expr, Scope};
 use nestor_model::number::Num;
 use nestor_model::{Error, ErrorCode, Result, Str, Value, ValueRef, doc};

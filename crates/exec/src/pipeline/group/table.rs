@@ -2,10 +2,10 @@
 
 use hashbrown::HashTable;
 use nestor_model::{Result, Value, ValueRef};
-use nestor_query::accumulator::{Accumulator, AccumulatorSpec, value_bytes};
+use nestor_query::accumulator::{Accumulator, value_bytes};
 use nestor_query::collation;
 use nestor_query::env::{Env, OpContext};
-use nestor_query::stage::Group;
+use nestor_query::stage::{AccumulatorSpec, Group};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 

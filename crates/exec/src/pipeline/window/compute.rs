@@ -8,11 +8,11 @@ use nestor_model::number::Num;
 use nestor_model::statement::{ROW, work};
 use nestor_model::{Error, ErrorCode, Path, Result, Value, ValueRef};
 use nestor_query::Expr;
-use nestor_query::accumulator::{Accumulator, AccumulatorSpec};
+use nestor_query::accumulator::Accumulator;
 use nestor_query::env::{Env, OpContext};
 use nestor_query::expr::Unit;
 use nestor_query::sort::{SortBy, SortSpec};
-use nestor_query::stage::{Bounds, WindowFunction};
+use nestor_query::stage::{AccumulatorSpec, Bounds, WindowFunction};
 use std::cell::Cell;
 use std::cmp::Ordering;
 

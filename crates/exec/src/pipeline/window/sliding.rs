@@ -3,7 +3,7 @@
 use super::frame::Frame;
 use nestor_model::Value;
 use nestor_model::number::Num;
-use nestor_query::accumulator::Sum;
+use nestor_query::accumulator::{State, Sum};
 use nestor_query::collation::{Collator, compare};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -141,8 +141,8 @@ impl Covariance {
         self.decimals |= matches!(x, Num::Decimal(_)) || matches!(y, Num::Decimal(_));
         let from_mean = (self.count > 0).then(|| x.sub(divide(total(&self.sum_x), number(self.count))));
         self.count += 1;
-        self.sum_x.add(Value::from(x).as_ref());
-        self.sum_y.add(Value::from(y).as_ref());
+        self.sum_x.add_number(Value::from(x).as_ref());
+        self.sum_y.add_number(Value::from(y).as_ref());
         if let Some(dx) = from_mean {
             let dy = y.sub(divide(total(&self.sum_y), number(self.count)));
             self.change_moment(dx.mul(dy));
@@ -150,7 +150,7 @@ impl Covariance {
     }
 
     fn change_moment(&mut self, change: Num) {
-        self.moment.add(Value::from(change).as_ref());
+        self.moment.add_number(Value::from(change).as_ref());
         let reached = change.to_f64().abs().max(total(&self.moment).to_f64().abs());
         self.moment_max = self.moment_max.max(reached);
     }

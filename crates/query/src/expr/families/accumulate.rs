@@ -1,35 +1,23 @@
 //! Accumulators as expressions over the elements of an array or over their arguments: `$sum`, `$avg`, `$min`,
-//! `$max`, `$stdDevPop`, `$stdDevSamp`, `$first`, `$last`, the `N` and `top` families, `$median`, `$percentile`.
+//! `$max`, `$stdDevPop`, `$stdDevSamp`, `$first`, `$last`, the `N` and `top` families.
 
 use super::array::{collected, element};
 use super::sort_by::SortBy;
-use crate::accumulator::{Accumulator, AccumulatorSpec, Average, Extremum, ExtremumN, StdDev, Sum, positive_n};
+use crate::accumulator::{Average, Extremum, ExtremumN, State, StdDev, Sum, positive_n};
 use crate::env::{Env, Scope, Val};
 use crate::expr::args::{Named, error};
 use crate::expr::parse::OpDef;
 use crate::expr::{Expr, Operator};
-use nestor_model::statement::{charge, work};
+use nestor_model::statement::work;
 use nestor_model::{Result, Value, ValueRef};
 
 pub(crate) const OPERATORS: &[OpDef] = &[
-    OpDef::variadic("$sum", |args, env| fold(args, env, Accumulator::Sum(Sum::default()))),
-    OpDef::variadic("$avg", |args, env| {
-        fold(args, env, Accumulator::Average(Average::default()))
-    }),
-    OpDef::variadic("$min", |args, env| {
-        let state = Extremum::min(env.collator());
-        fold(args, env, Accumulator::Extremum(state))
-    }),
-    OpDef::variadic("$max", |args, env| {
-        let state = Extremum::max(env.collator());
-        fold(args, env, Accumulator::Extremum(state))
-    }),
-    OpDef::variadic("$stdDevPop", |args, env| {
-        fold(args, env, Accumulator::StdDev(StdDev::population()))
-    }),
-    OpDef::variadic("$stdDevSamp", |args, env| {
-        fold(args, env, Accumulator::StdDev(StdDev::sample()))
-    }),
+    OpDef::variadic("$sum", |args, env| fold(args, env, Sum::default())),
+    OpDef::variadic("$avg", |args, env| fold(args, env, Average::default())),
+    OpDef::variadic("$min", |args, env| fold(args, env, Extremum::min(env.collator()))),
+    OpDef::variadic("$max", |args, env| fold(args, env, Extremum::max(env.collator()))),
+    OpDef::variadic("$stdDevPop", |args, env| fold(args, env, StdDev::population())),
+    OpDef::variadic("$stdDevSamp", |args, env| fold(args, env, StdDev::sample())),
     OpDef::fixed("$first", 1, |args, env| end(args, env, "$first", 0)),
     OpDef::fixed("$last", 1, |args, env| end(args, env, "$last", -1)),
     OpDef::custom("$firstN", parse_n),
@@ -40,12 +28,10 @@ pub(crate) const OPERATORS: &[OpDef] = &[
     OpDef::custom("$bottom", parse_top),
     OpDef::custom("$topN", parse_top),
     OpDef::custom("$bottomN", parse_top),
-    OpDef::custom("$median", parse_percentile),
-    OpDef::custom("$percentile", parse_percentile),
 ];
 
 /// Feeds the arguments; a single one that is an array stands for its elements.
-fn fold<'a>(args: &'a [Expr], env: &mut Env<'a>, mut state: Accumulator) -> Result<Val<'a>> {
+fn fold<'a>(args: &'a [Expr], env: &mut Env<'a>, mut state: impl State) -> Result<Val<'a>> {
     for arg in args {
         let value = arg.eval_ref(env)?;
         if args.len() == 1
@@ -126,7 +112,7 @@ fn n_items<'a>(args: &'a [Expr], env: &mut Env<'a>, op: &str) -> Result<(usize, 
 fn extremes<'a>(mut state: ExtremumN, items: Vec<Value>) -> Result<Val<'a>> {
     for item in items {
         work(1)?;
-        state.add(Val::Owned(item));
+        state.add(Val::Owned(item))?;
     }
     Ok(state.result().into())
 }
@@ -197,38 +183,6 @@ impl Operator for Top {
     }
 }
 
-struct Percentile(AccumulatorSpec);
-
-fn parse_percentile(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Result<Expr> {
-    Ok(Expr::operator(Percentile(AccumulatorSpec::parse(name, value, scope)?)))
-}
-
-impl Operator for Percentile {
-    fn eval<'a>(&'a self, env: &mut Env<'a>) -> Result<Val<'a>> {
-        let mut state = self.0.start(&Value::Null, env.op)?;
-        let input = self.0.input().eval_ref(env)?;
-        match input.items() {
-            Some(items) => {
-                for item in items {
-                    work(1)?;
-                    charge(size_of::<Value>())?;
-                    state.add(item)?;
-                }
-            }
-            None => state.add(input)?,
-        }
-        Ok(state.result().into())
-    }
-
-    fn visit(&self, visit: &mut dyn FnMut(&Expr)) {
-        self.0.visit(visit, &mut |_| {});
-    }
-
-    fn name(&self) -> &'static str {
-        self.0.name
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use crate::expr::testing::check;
@@ -260,11 +214,6 @@ mod tests {
                     r#"[{"k": 1}]"#,
                 ),
                 (r#"{"$bottom": {"input": "$a", "sortBy": 1}}"#, r#""x""#),
-                (r#"{"$median": {"input": "$a", "method": "approximate"}}"#, "2.0"),
-                (
-                    r#"{"$percentile": {"input": [1, 2, 3, 4], "p": [0.5], "method": "approximate"}}"#,
-                    "[2.0]",
-                ),
             ],
         );
     }

@@ -19,6 +19,7 @@ pub(crate) mod hashing;
 pub(crate) mod meta;
 pub(crate) mod misc;
 pub(crate) mod object;
+pub(crate) mod percentile;
 pub(crate) mod power;
 pub(crate) mod regex;
 pub(crate) mod rounding;
@@ -49,6 +50,7 @@ pub(crate) const FAMILIES: &[&[OpDef]] = &[
     meta::OPERATORS,
     misc::OPERATORS,
     object::OPERATORS,
+    percentile::OPERATORS,
     power::OPERATORS,
     regex::OPERATORS,
     rounding::OPERATORS,

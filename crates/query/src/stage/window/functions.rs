@@ -1,9 +1,9 @@
 //! What can be computed over a window.
 
 use super::bounds::Bounds;
-use crate::accumulator::AccumulatorSpec;
 use crate::expr::Unit;
 use crate::sort::{SortBy, SortSpec};
+use crate::stage::AccumulatorSpec;
 use crate::{Expr, Scope};
 use nestor_model::number::Num;
 use nestor_model::{DocRef, Error, ErrorCode, Path, Result, Value, ValueRef};
