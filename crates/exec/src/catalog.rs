@@ -4,7 +4,7 @@ use crate::index_writer::IndexWriter;
 use nestor_model::{Error, Result};
 use nestor_planner::{IndexInfo, Indexes};
 use nestor_query::collation::Collator;
-use nestor_query::schema::Validator;
+use nestor_query::validation::Validator;
 use nestor_storage::{Collection, Derive, Index};
 use std::sync::Arc;
 

@@ -1,21 +1,25 @@
 //! MQL as typed trees: parse, normalize, and evaluate on one document.
 //!
-//! Reading order: [`mod@env`] (what evaluation sees), [`expr`] (aggregation expressions),
-//! [`regex`], [`collation`], [`matcher`] (filters), [`schema`], [`projection`], [`update`].
+//! Reading order, each module using only those before it: [`collation`] (how values compare), [`mod@env`] (what evaluation
+//! sees), [`keys`] and [`sort`], [`regex`], [`types`], [`accumulator`], [`expr`] (aggregation expressions), [`json_schema`],
+//! [`matcher`] (filters), [`validation`], [`projection`], [`update`] and [`stage`].
 
 pub mod accumulator;
 pub mod collation;
 pub mod env;
 pub mod expr;
+mod field_names;
+pub mod json_schema;
 pub mod keys;
 pub mod matcher;
 mod pcre;
 pub mod projection;
 pub mod regex;
-pub mod schema;
 pub mod sort;
 pub mod stage;
+pub mod types;
 pub mod update;
+pub mod validation;
 
 pub use env::{DocMeta, Env, OpContext, Scope, Val};
 pub use expr::Expr;

@@ -6,7 +6,7 @@
 
 use crate::collation::{Collator, compare};
 use crate::env::DocMeta;
-use crate::expr::validate_path;
+use crate::field_names::validate_path;
 use crate::keys::{KEY_FIELDS_MAX, KeyPaths};
 use nestor_model::{DocRef, Document, Error, ErrorCode, Path, Result, Value, ValueRef};
 use std::cmp::Ordering;

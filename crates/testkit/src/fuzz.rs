@@ -1,8 +1,8 @@
 //! What fuzz targets do with their input, so that tests replay the corpus the same way.
 
 use nestor_model::{DocRef, RawDoc};
+use nestor_query::json_schema::Schema;
 use nestor_query::projection::Policy;
-use nestor_query::schema::Schema;
 use nestor_query::{Env, MatchExpr, OpContext, Projection, Scope};
 
 /// Reads a document as a filter, as a projection and as a schema, and applies what parses to the document

@@ -55,6 +55,18 @@ impl Imports {
         Self { uses }
     }
 
+    /// The same with each module of the crate's root and all below it as one.
+    pub fn of_root_modules(&self) -> Self {
+        let root = |name: &str| name.split('/').next().unwrap_or_default().to_owned();
+        let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (name, used) in &self.uses {
+            let module = root(name);
+            let others = used.iter().map(|used| root(used)).filter(|used| *used != module);
+            uses.entry(module.clone()).or_default().extend(others);
+        }
+        Self { uses }
+    }
+
     /// The largest sets of modules that all lead to each other, of two or more.
     pub fn circles(&self) -> Vec<BTreeSet<String>> {
         let reach: BTreeMap<&str, BTreeSet<&str>> = self
@@ -254,6 +266,20 @@ mod tests {
             .map(|circle| circle.into_iter().collect())
             .collect();
         assert_eq!(circles, [["a", "b", "c"]]);
+    }
+
+    #[test]
+    fn folders_are_one_with_what_is_in_them() {
+        let found = imports(&[
+            ("lib", ""),
+            ("a", "pub mod one;\npub mod two;"),
+            ("a/one", "use crate::b::B;"),
+            ("a/two", "fn f() {}"),
+            ("b", "use crate::a::two::f;"),
+        ]);
+        assert!(found.circles().is_empty(), "no file leads to itself");
+        let circles = found.of_root_modules().circles();
+        assert_eq!(circles, [BTreeSet::from(["a".to_owned(), "b".to_owned()])]);
     }
 
     #[test]

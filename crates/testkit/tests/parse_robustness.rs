@@ -3,9 +3,10 @@
 //! normalized.
 
 use nestor_model::{Array, DocRef, Document, Str, Value, ValueRef};
+use nestor_query::json_schema::Schema;
 use nestor_query::matcher::{Context, Filter};
 use nestor_query::projection::Policy;
-use nestor_query::schema::{Schema, validation_error};
+use nestor_query::validation::validation_error;
 use nestor_query::{Env, MatchExpr, OpContext, Projection, Scope};
 use nestor_testkit::random::Random;
 

@@ -5,7 +5,7 @@ use crate::statement::Statement;
 use nestor_exec::catalog;
 use nestor_model::{RawDoc, Result, Value, doc};
 use nestor_query::env::OpContext;
-use nestor_query::schema::{self, Verdict};
+use nestor_query::validation::{self, Verdict};
 use nestor_storage::Collection;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const LOG_ID: u32 = 20294;
 
 /// A collection's validator, ready to judge what one statement writes.
 pub struct Validator<'c> {
-    rules: Arc<schema::Validator>,
+    rules: Arc<validation::Validator>,
     namespace: String,
     database: &'c Database,
     connection: i64,

@@ -65,7 +65,7 @@ pub fn group_scan(
     indexes: &[Arc<IndexInfo>],
 ) -> Option<PlanNode> {
     let path = group.id.field_path()?;
-    let only_first = group.fields.iter().all(|field| field.accumulator.name == "$first");
+    let only_first = group.fields.iter().all(|field| field.accumulator.name() == "$first");
     let scan = match sort {
         None if group.fields.is_empty() => distinct_scan(filter, path, collation, indexes)?,
         Some(spec) if only_first => {

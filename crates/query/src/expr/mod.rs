@@ -23,9 +23,9 @@ pub use families::compare::Comparison;
 pub use families::date::Unit;
 pub use families::hashing::hashed_index_key;
 pub(crate) use families::percentile::PercentileOptions;
-pub(crate) use path::{check_field_name, validate_path};
 
 use crate::env::{Env, OpContext, Scope, Val, Var};
+use crate::field_names::validate_path;
 use nestor_model::statement::{effort, step};
 use nestor_model::value::EMPTY_DOC;
 use nestor_model::{Array, Document, Error, Path, Result, Str, Value, ValueRef, bail, raw};

@@ -2,9 +2,10 @@
 
 use super::families::string::check_literal;
 use super::families::{FAMILIES, date};
-use super::path::{FieldPath, check_field_name, validate_path};
+use super::path::FieldPath;
 use super::{EvalFn, Expr, Node};
 use crate::env::{Scope, check_variable_reference};
+use crate::field_names::{check_field_name, validate_path};
 use nestor_model::{DocRef, Error, ErrorCode, Result, Value, ValueRef};
 use std::collections::HashMap;
 use std::sync::LazyLock;

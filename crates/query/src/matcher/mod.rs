@@ -17,22 +17,20 @@ mod predicate;
 mod serialize;
 #[cfg(test)]
 mod tests;
-mod types;
 mod within;
 
 pub use bits::{BitOp, BitTest};
 pub use eval::{Filter, MatchDetails};
 pub use parse::Context;
 pub use predicate::{InSet, ModTest};
-pub use types::TypeSet;
 
 pub(crate) use path::{Leaves, walk};
-pub(crate) use types::TYPES;
 
 use crate::collation::Collator;
 use crate::expr::Expr;
+use crate::json_schema::Schema;
 use crate::regex::Regex;
-use crate::schema::Schema;
+use crate::types::TypeSet;
 use nestor_model::{Path, Value};
 use std::cmp::Ordering;
 use std::sync::Arc;

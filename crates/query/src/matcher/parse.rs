@@ -3,7 +3,7 @@
 use super::{ExprTest, InSet, MatchExpr, Predicate};
 use crate::env::Scope;
 use crate::expr::Expr;
-use crate::schema::Schema;
+use crate::json_schema::Schema;
 use nestor_model::{DocRef, Path, Result, ValueRef, bail};
 use std::sync::Arc;
 

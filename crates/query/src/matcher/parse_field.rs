@@ -2,8 +2,9 @@
 
 use super::parse::{Context, Parser, and};
 use super::predicate::truncated;
-use super::{BitOp, BitTest, CompareOp, InSet, MatchExpr, ModTest, Predicate, TypeSet};
+use super::{BitOp, BitTest, CompareOp, InSet, MatchExpr, ModTest, Predicate};
 use crate::regex::Regex;
+use crate::types::TypeSet;
 use nestor_model::number::whole_number;
 use nestor_model::{DocRef, Path, Result, ValueRef, bail};
 

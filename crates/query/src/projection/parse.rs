@@ -2,7 +2,8 @@
 
 use super::{Child, Compute, Mode, Node, Policy, Projection, Slice};
 use crate::env::Scope;
-use crate::expr::{Expr, validate_path};
+use crate::expr::Expr;
+use crate::field_names::validate_path;
 use crate::matcher::{MatchExpr, Predicate};
 use nestor_model::{DocRef, Document, Error, Path, RawDocBuf, Result, Str, ValueRef, bail};
 

@@ -3,7 +3,7 @@
 use super::args::Options;
 use super::{ParseContext, Stage};
 use crate::expr::Unit;
-use crate::expr::validate_path;
+use crate::field_names::validate_path;
 use nestor_model::number::Num;
 use nestor_model::{ArrayRef, Error, Path, Result, Value, ValueRef};
 use std::sync::Arc;

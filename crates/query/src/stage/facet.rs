@@ -1,7 +1,7 @@
 //! `$facet`: several pipelines over the same documents.
 
 use super::{ParseContext, Pipeline, Place, Stage};
-use crate::expr::check_field_name;
+use crate::field_names::check_field_name;
 use nestor_model::{Error, Result, Str, ValueRef};
 use std::sync::Arc;
 

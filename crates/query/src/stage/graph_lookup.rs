@@ -2,7 +2,7 @@
 
 use super::{ParseContext, Stage};
 use crate::Expr;
-use crate::expr::validate_path;
+use crate::field_names::validate_path;
 use crate::matcher::{self, MatchExpr};
 use nestor_model::number::Num;
 use nestor_model::{Error, Namespace, Path, Result, ValueRef};

@@ -4,7 +4,7 @@ use super::args::Options;
 use super::{ParseContext, Pipeline, Place, Stage};
 use crate::Expr;
 use crate::env::check_user_variable;
-use crate::expr::validate_path;
+use crate::field_names::validate_path;
 use nestor_model::{Error, ErrorCode, Namespace, Path, Result, Str, Value, ValueRef};
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use super::args::Options;
 use super::{ParseContext, Stage};
 use crate::Expr;
 use crate::env::check_user_variable;
-use crate::expr::validate_path;
+use crate::field_names::validate_path;
 use nestor_model::{Array, Error, ErrorCode, Namespace, Path, Result, Str, ValueRef};
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use super::args::long_of;
 use super::group::Group;
 use super::{ParseContext, Stage};
-use crate::expr::check_field_name;
+use crate::field_names::check_field_name;
 use crate::matcher::{self, MatchExpr};
 use crate::projection::{Policy, Projection};
 use crate::sort::SortSpec;

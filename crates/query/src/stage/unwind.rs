@@ -1,7 +1,7 @@
 //! `$unwind`: one document per element of an array.
 
 use super::{ParseContext, Stage};
-use crate::expr::validate_path;
+use crate::field_names::validate_path;
 use nestor_model::{ArrayRef, DocRef, Document, Error, Path, RawDocBuf, RawWriter, Result, Str, Value, ValueRef};
 use std::ops::Range;
 use std::sync::Arc;

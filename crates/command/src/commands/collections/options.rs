@@ -7,7 +7,7 @@ use nestor_model::number::safe_i64;
 use nestor_model::value::DocRef;
 use nestor_model::{Document, RawDoc, Result, Value, ValueRef, bail, doc};
 use nestor_query::collation::Collation;
-use nestor_query::schema;
+use nestor_query::validation;
 
 /// Largest size of a capped collection, in bytes.
 pub const CAPPED_BYTES_MAX: i64 = 1 << 50;
@@ -137,7 +137,7 @@ pub fn check_validation(validator: Option<RawDoc<'_>>, level: Option<&str>, acti
         ValidationAction::parse(action)?;
     }
     if let Some(validator) = validator {
-        schema::Validator::parse(DocRef::Raw(validator))?;
+        validation::Validator::parse(DocRef::Raw(validator))?;
     }
     Ok(())
 }

@@ -31,16 +31,16 @@ impl Partition<'_> {
     /// The value of a function for each row.
     pub(super) fn column(&self, function: &WindowFunction) -> Result<Vec<Value>> {
         match function {
-            WindowFunction::Accumulate(spec, bounds) => match spec.name {
+            WindowFunction::Accumulate(spec, bounds) => match spec.name() {
                 // These need not look at all rows of a window.
                 "$min" | "$max" => {
                     let values = self.evaluate(spec.input())?;
-                    let mut sliding = SlidingExtremum::new(&values, spec.name == "$min", self.op.collator.as_ref());
+                    let mut sliding = SlidingExtremum::new(&values, spec.name() == "$min", self.op.collator.as_ref());
                     self.each_frame(bounds, |frame| Ok(sliding.slide(frame)))
                 }
                 "$first" | "$last" => {
                     let values = self.evaluate(spec.input())?;
-                    let first = spec.name == "$first";
+                    let first = spec.name() == "$first";
                     self.each_frame(bounds, |(from, to)| {
                         let at = if first { from } else { to.saturating_sub(1) };
                         Ok(if from < to { values[at].clone() } else { Value::Null })

@@ -13,7 +13,7 @@ use crate::env::{Env, RESULT_BYTES_MAX, Scope, Val};
 use crate::expr::Expr;
 use crate::expr::args::{Named, error};
 use crate::expr::parse::{OpDef, parse_list};
-use crate::matcher::TYPES;
+use crate::types::TYPES;
 use nestor_model::date::format_iso;
 use nestor_model::extjson;
 use nestor_model::number::whole_number;

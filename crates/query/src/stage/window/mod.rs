@@ -9,7 +9,7 @@ pub use functions::WindowFunction;
 use super::args::Options;
 use super::{ParseContext, Stage};
 use crate::Expr;
-use crate::expr::validate_path;
+use crate::field_names::validate_path;
 use crate::sort::SortSpec;
 use nestor_model::{DocRef, Document, Error, Path, Result, Str, Value, ValueRef, doc};
 use std::sync::Arc;

@@ -8,7 +8,12 @@
 //!
 //! Source: manual, "Schema Validation".
 
-use super::validation_error;
+pub mod failure;
+#[cfg(test)]
+mod tests;
+
+pub use failure::validation_error;
+
 use crate::collation::Collator;
 use crate::env::{OpContext, Scope};
 use crate::matcher::{Context, MatchExpr};
@@ -97,61 +102,5 @@ impl Validator {
             ValidationAction::ErrorAndLog => Verdict::Refuse { error, log: true },
             ValidationAction::Warn => Verdict::Warn(error),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use nestor_model::{Document, doc};
-
-    fn verdict(options: Document, new: Document, old: Option<Document>) -> &'static str {
-        let op = OpContext::default();
-        let options = CollectionOptions::parse(options).expect("valid options");
-        let validator = Validator::from_options(&options).expect("a valid validator");
-        let Some(validator) = validator else { return "unchecked" };
-        match validator.check(new.as_ref(), old.as_ref().map(Document::as_ref), &op) {
-            Ok(Verdict::Pass) => "pass",
-            Ok(Verdict::Warn(_)) => "warn",
-            Ok(Verdict::Refuse { error, log }) => {
-                assert_eq!(error.code().number(), 121);
-                if log { "refuse and log" } else { "refuse" }
-            }
-            Err(e) => panic!("{e}"),
-        }
-    }
-
-    #[test]
-    fn levels_and_actions() {
-        let options = |level: &str, action: &str| {
-            doc! {"validator": doc! {"a": 1}, "validationLevel": level, "validationAction": action}
-        };
-        let (good, bad) = (|| doc! {"a": 1}, || doc! {"a": 2});
-        assert_eq!(verdict(doc! {}, bad(), None), "unchecked");
-        assert_eq!(verdict(doc! {"validator": doc! {}}, bad(), None), "unchecked");
-        assert_eq!(verdict(doc! {"validator": doc! {"a": 1}}, bad(), None), "refuse");
-        assert_eq!(verdict(options("strict", "error"), good(), None), "pass");
-        assert_eq!(verdict(options("strict", "error"), bad(), Some(bad())), "refuse");
-        assert_eq!(verdict(options("moderate", "error"), bad(), Some(bad())), "pass");
-        assert_eq!(verdict(options("moderate", "error"), bad(), Some(good())), "refuse");
-        assert_eq!(verdict(options("moderate", "error"), bad(), None), "refuse");
-        assert_eq!(verdict(options("off", "error"), bad(), None), "unchecked");
-        assert_eq!(verdict(options("strict", "warn"), bad(), None), "warn");
-        assert_eq!(verdict(options("strict", "errorAndLog"), bad(), None), "refuse and log");
-    }
-
-    #[test]
-    fn refused_validators() {
-        let near = || doc! {"$near": nestor_model::Value::Array(Default::default())};
-        let cases = [
-            (doc! {"$where": "true"}, 2),
-            (doc! {"$text": doc! {"$search": "x"}}, 2),
-            (doc! {"a": near()}, 5_626_500),
-            (doc! {"$nope": 1}, 2),
-        ];
-        for (filter, code) in cases {
-            let error = Validator::parse(filter.as_ref()).expect_err("refused");
-            assert_eq!(error.code().number(), code, "{filter:?}");
-        }
     }
 }

@@ -1,9 +1,9 @@
 //! Parsing `$jsonSchema`.
 
 use super::{Additional, Bound, Dependency, Items, Schema};
-use crate::matcher::TypeSet;
+use crate::json_schema::eval::duplicate;
 use crate::regex::Regex;
-use crate::schema::eval::duplicate;
+use crate::types::TypeSet;
 use nestor_model::number::whole_number;
 use nestor_model::{ArrayRef, BsonType, DocRef, Error, Result, Str, ValueRef, bail};
 use std::collections::HashSet;

@@ -1,7 +1,7 @@
 //! Why a document does not match a validator: `errInfo` of error 121.
 
-use super::explain::{documents, index_value};
 use crate::env::{Env, OpContext};
+use crate::json_schema::explain::{documents, index_value};
 use crate::matcher::{Leaf, Leaves, MatchExpr, Predicate, walk};
 use nestor_model::{DocRef, Document, Error, ErrorCode, Path, Result, Value, ValueRef, doc};
 

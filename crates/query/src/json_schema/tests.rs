@@ -1,6 +1,4 @@
 use super::*;
-use crate::env::{OpContext, Scope};
-use crate::matcher::MatchExpr;
 use nestor_model::{Array, doc};
 
 fn list(items: impl IntoIterator<Item = Value>) -> Value {
@@ -123,77 +121,4 @@ fn parse_errors() {
             assert_eq!(error.code().number(), code, "{schema:?}: {error}");
         }
     }
-}
-
-fn why(validator: Document, document: Document) -> String {
-    let expr = MatchExpr::parse(validator.as_ref(), &mut Scope::new()).expect("parses");
-    let op = OpContext::default();
-    assert!(
-        !expr.matches(document.as_ref(), &op).expect("evaluates"),
-        "the document must fail"
-    );
-    format!(
-        "{:?}",
-        failure::details(&expr, document.as_ref(), &op).expect("explains")
-    )
-}
-
-#[test]
-fn details_of_a_schema() {
-    let schema = doc! {
-        "title": "Student",
-        "required": list(["name".into(), "major".into()]),
-        "properties": doc! { "gpa": doc! { "bsonType": list(["double".into()]), "description": "must be a double" } },
-    };
-    assert_eq!(
-        why(doc! { "$jsonSchema": schema }, doc! { "_id": 1, "name": "A", "gpa": 3 }),
-        concat!(
-            r#"{"operatorName": "$jsonSchema", "title": "Student", "schemaRulesNotSatisfied": ["#,
-            r#"{"operatorName": "properties", "propertiesNotSatisfied": [{"propertyName": "gpa", "#,
-            r#""description": "must be a double", "details": [{"operatorName": "bsonType", "#,
-            r#""specifiedAs": {"bsonType": ["double"]}, "reason": "type did not match", "#,
-            r#""consideredValue": 3, "consideredType": "int"}]}]}, "#,
-            r#"{"operatorName": "required", "specifiedAs": {"required": ["name", "major"]}, "#,
-            r#""missingProperties": ["major"]}]}"#
-        )
-    );
-}
-
-#[test]
-fn details_of_query_expressions() {
-    assert_eq!(
-        why(doc! { "a": doc! { "$gt": 5 } }, doc! { "a": 1 }),
-        r#"{"operatorName": "$gt", "specifiedAs": {"a": {"$gt": 5}}, "reason": "comparison failed", "consideredValue": 1}"#
-    );
-    assert_eq!(
-        why(doc! { "a": doc! { "$ne": 5 } }, doc! { "a": 5 }),
-        r#"{"operatorName": "$ne", "specifiedAs": {"a": {"$ne": 5}}, "reason": "comparison succeeded", "consideredValue": 5}"#
-    );
-    assert_eq!(
-        why(doc! { "a": doc! { "$exists": true }, "b": 1 }, doc! { "b": 2 }),
-        concat!(
-            r#"{"operatorName": "$and", "clausesNotSatisfied": ["#,
-            r#"{"index": 0, "details": {"operatorName": "$exists", "specifiedAs": {"a": {"$exists": true}}, "reason": "path does not exist"}}, "#,
-            r#"{"index": 1, "details": {"operatorName": "$eq", "specifiedAs": {"b": {"$eq": 1}}, "reason": "comparison failed", "consideredValue": 2}}]}"#
-        )
-    );
-    assert_eq!(
-        why(
-            doc! { "a": doc! { "$mod": list([2.into(), 0.into()]) } },
-            doc! { "a": "x" }
-        ),
-        concat!(
-            r#"{"operatorName": "$mod", "specifiedAs": {"a": {"$mod": [Long(2), Long(0)]}}, "reason": "type did not match", "#,
-            r#""consideredValue": "x", "consideredType": "string", "expectedTypes": ["decimal", "double", "int", "long", "array"]}"#
-        )
-    );
-    let error = {
-        let expr = MatchExpr::parse(doc! { "a": 1 }.as_ref(), &mut Scope::new()).expect("parses");
-        validation_error(&expr, doc! { "_id": 7 }.as_ref(), &OpContext::default())
-    };
-    assert_eq!(error.code().number(), 121);
-    assert_eq!(
-        format!("{:?}", error.extra()),
-        r#"Some({"errInfo": {"failingDocumentId": 7, "details": {"operatorName": "$eq", "specifiedAs": {"a": {"$eq": 1}}, "reason": "field was missing"}}})"#
-    );
 }

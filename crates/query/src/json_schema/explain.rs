@@ -22,7 +22,7 @@ impl Schema {
     }
 
     /// Title and description, which stand before the details of a failed schema.
-    pub(super) fn annotations(&self) -> Document {
+    pub(crate) fn annotations(&self) -> Document {
         let mut out = Document::new();
         for (name, text) in [("title", &self.title), ("description", &self.description)] {
             if let Some(text) = text {
@@ -364,11 +364,11 @@ fn item_failure(keyword: &str, reason: &str, index: usize, failures: Vec<Documen
     }
 }
 
-pub(super) fn index_value(index: usize) -> Value {
+pub(crate) fn index_value(index: usize) -> Value {
     Value::Int32(i32::try_from(index).unwrap_or(i32::MAX))
 }
 
-pub(super) fn documents(docs: Vec<Document>) -> Value {
+pub(crate) fn documents(docs: Vec<Document>) -> Value {
     Value::Array(docs.into_iter().map(Value::Document).collect())
 }
 

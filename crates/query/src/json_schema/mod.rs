@@ -1,25 +1,20 @@
-//! `$jsonSchema` and the details of validator errors.
+//! `$jsonSchema`.
 //!
 //! The dialect is JSON Schema draft 4 with `bsonType`, without `$ref`, `$schema`, `default`,
 //! `definitions`, `format`, `id` and the type `integer`. Source: manual, "$jsonSchema" and
 //! "Specify JSON Schema Validation"; JSON Schema draft 4, validation.
 //!
 //! Reading order: this file (a parsed [`Schema`]), `parse`, `eval`, [`explain`] (which rules failed and
-//! why), [`failure`] (the same for query expressions, and error 121 as a whole), [`Validator`] (a collection's).
+//! why).
 
 mod eval;
 pub mod explain;
-pub mod failure;
 mod parse;
 #[cfg(test)]
 mod tests;
-mod validator;
 
-pub use failure::validation_error;
-pub use validator::{Validator, Verdict};
-
-use crate::matcher::TypeSet;
 use crate::regex::Regex;
+use crate::types::TypeSet;
 use nestor_model::{Document, Str, Value};
 use std::collections::HashMap;
 
