@@ -22,6 +22,13 @@
 //! transaction, and starts one if there is none; `commitTransaction` and `abortTransaction` end it, also when it is
 //! gone already.
 //!
+//! `eval DOCUMENT` starts a table of expressions and what they give for that document, a line each, `missing` for no value:
+//!
+//! ```text
+//! eval {a: [1, 2]}
+//! {$size: "$a"} => 2
+//! ```
+//!
 //! A line `only PATH PATH` after the command picks parts of the reply, with paths through arrays as in a
 //! filter, one line each. An empty line ends a block. With
 //! `NESTOR_BLESS=1` in the environment the answers are written into the file instead of compared.
@@ -73,6 +80,18 @@ pub fn answer(text: &str) -> Result<String, String> {
                 }
             }
             database.seed(collection.trim(), docs)?;
+        } else if let Some(doc) = line.strip_prefix("eval ") {
+            let doc = shell::document(doc).map_err(|e| format!("{line}: {e}"))?;
+            database.seed(EVALUATED, vec![doc.into()])?;
+            while let Some(line) = lines.next_if(|l| !l.trim().is_empty()) {
+                if line.starts_with('#') {
+                    writeln!(out, "{line}").expect("strings take everything");
+                    continue;
+                }
+                let (expression, rest) = shell::parse(line).map_err(|e| format!("{line}: {e}"))?;
+                let written = line[..line.len() - rest.len()].trim_end();
+                writeln!(out, "{written} => {}", database.eval(expression)).expect("strings take everything");
+            }
         } else if let Some((who, command)) = sender(line) {
             let is_run = !line.starts_with("access ");
             let mut command = command.to_owned();
@@ -97,11 +116,14 @@ pub fn answer(text: &str) -> Result<String, String> {
                 out.push_str(&database.show_parts(&command, &only));
             }
         } else if !line.trim().is_empty() && !line.starts_with('#') {
-            return Err(format!("a block starts with #, seed, run, access or as: {line}"));
+            return Err(format!("a block starts with #, seed, eval, run, access or as: {line}"));
         }
     }
     Ok(out)
 }
+
+/// The collection of the document that `eval` blocks are about.
+const EVALUATED: &str = "evaluated";
 
 /// Who sends a command.
 #[derive(Clone, Copy)]
@@ -126,7 +148,10 @@ fn sender(line: &str) -> Option<(Option<Sender<'_>>, &str)> {
 fn first_difference(expected: &str, actual: &str) -> String {
     let mut command = "";
     for (number, (want, got)) in expected.lines().zip(actual.lines()).enumerate() {
-        if ["run ", "seed ", "as "].iter().any(|start| want.starts_with(start)) {
+        if ["run ", "seed ", "as ", "eval "]
+            .iter()
+            .any(|start| want.starts_with(start))
+        {
             command = want;
         }
         if want != got {
@@ -140,7 +165,8 @@ fn first_difference(expected: &str, actual: &str) -> String {
     format!("after: {command}\n  expected {want} lines, answered {got}")
 }
 
-struct Database {
+/// A database of its own, with those who send it commands.
+pub(crate) struct Database {
     service: Service,
     /// The connection of commands that nobody in particular sends.
     connection: Connection,
@@ -158,7 +184,7 @@ struct Session {
 }
 
 impl Database {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
         let service = Service::new(DatabaseOptions::default(), engine);
         let connection = Connection::new(&service, "golden");
@@ -200,7 +226,8 @@ impl Database {
         command
     }
 
-    fn command(&mut self, command: &Document) -> Document {
+    /// Runs a command and gives its reply.
+    pub(crate) fn command(&mut self, command: &Document) -> Document {
         let raw = in_database(command).to_raw();
         let session = self.current.as_ref().and_then(|name| self.sessions.get_mut(name));
         let connection = session.map_or(&mut self.connection, |session| &mut session.connection);
@@ -223,6 +250,22 @@ impl Database {
         } else {
             Ok(())
         }
+    }
+
+    /// What an expression gives for the one document of the collection [`EVALUATED`].
+    fn eval(&mut self, expression: Value) -> String {
+        let stage = doc! { "$replaceWith": doc! { "r": expression } };
+        let pipeline: Array = [Value::Document(stage)].into_iter().collect();
+        let reply = self.command(&doc! { "aggregate": EVALUATED, "pipeline": pipeline, "cursor": Document::new() });
+        if !reply.get("ok").is_some_and(ValueRef::truthy) {
+            return error(&reply);
+        }
+        let batch = at(ValueRef::Document(reply.as_ref()), "cursor.firstBatch");
+        let value = batch.and_then(|batch| {
+            let row = batch.as_array()?.iter().next()?;
+            Some(row.as_document()?.get("r")?.to_value())
+        });
+        value.map_or_else(|| "missing".into(), |value| shell::print(&value))
     }
 
     /// What a command reads, writes and needs the right to do.
