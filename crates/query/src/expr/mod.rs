@@ -65,8 +65,8 @@ enum Node {
         args: Box<[Expr]>,
     },
     Operator(Arc<dyn Operator>),
-    /// A constant subexpression whose evaluation failed. The error is raised once all is parsed, since
-    /// MongoDB folds constants after parsing.
+    /// A constant subexpression whose evaluation failed. The error is raised once all is parsed, since MongoDB folds
+    /// constants after parsing; in an update by pipeline when it is evaluated.
     Failing(Box<Error>),
 }
 

@@ -108,7 +108,7 @@ fn parse_reference(text: &str, scope: &mut Scope) -> Result<Expr> {
         if path.is_empty() {
             return Err(Error::location(16872, "'$' by itself is not a valid field path"));
         }
-        validate_path(path)?;
+        check_path(path)?;
         return Ok(Expr(Node::Path(scope.current(), FieldPath::new(path))));
     };
     let (name, path) = match reference.split_once('.') {
@@ -124,10 +124,18 @@ fn parse_reference(text: &str, scope: &mut Scope) -> Result<Expr> {
         None => Ok(Expr(Node::Variable(var))),
         Some("") => Err(Error::location(40353, "a field path must not end with a '.'")),
         Some(path) => {
-            validate_path(path)?;
+            check_path(path)?;
             Ok(Expr(Node::Path(var, FieldPath::new(path))))
         }
     }
+}
+
+/// As [`validate_path`]; in expressions MongoDB has a code of its own for a path of too many components, 5984700.
+fn check_path(path: &str) -> Result<()> {
+    validate_path(path).map_err(|error| match error.code() {
+        ErrorCode::Overflow => Error::location(5_984_700, error.message()),
+        _ => error,
+    })
 }
 
 fn parse_object(doc: DocRef<'_>, scope: &mut Scope) -> Result<Expr> {

@@ -1,15 +1,25 @@
 //! `$and`, `$or`, `$not`.
 
-use crate::env::{Env, Val};
-use crate::expr::Expr;
-use crate::expr::parse::OpDef;
+use crate::env::{Env, Scope, Val};
+use crate::expr::parse::{OpDef, parse_list};
+use crate::expr::{EvalFn, Expr};
 use nestor_model::{Result, ValueRef};
 
 pub(crate) const OPERATORS: &[OpDef] = &[
-    OpDef::variadic("$and", and),
-    OpDef::variadic("$or", or),
+    OpDef::custom("$and", |name, value, scope| parse(name, value, scope, and, false)),
+    OpDef::custom("$or", |name, value, scope| parse(name, value, scope, or, true)),
     OpDef::fixed("$not", 1, not),
 ];
+
+/// A constant that decides the result makes it constant, wherever it stands: what stands before it is not evaluated.
+fn parse(name: &'static str, value: ValueRef<'_>, scope: &mut Scope, eval: EvalFn, deciding: bool) -> Result<Expr> {
+    let args = parse_list(name, value, 0, usize::MAX, scope)?;
+    let decides = |arg: &Expr| arg.constant().is_some_and(|value| value.as_ref().truthy() == deciding);
+    if args.iter().any(decides) && args.iter().all(|arg| arg.failure().is_none()) {
+        return Ok(Expr::constant_of(deciding));
+    }
+    Expr::call_of(name, eval, args)
+}
 
 fn bool_val<'a>(v: bool) -> Val<'a> {
     Val::Ref(ValueRef::Bool(v))

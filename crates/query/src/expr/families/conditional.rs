@@ -87,7 +87,28 @@ fn parse_switch(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> R
     if args.len() == 1 {
         return Err(error(40068, "$switch requires at least one branch"));
     }
+    prune(&mut args);
     Expr::call_of(name, switch, args.into())
+}
+
+/// Leaves out the branches whose constant case is false, and what follows one whose case is true, whose result becomes
+/// the default. Errors in what is left out are not raised; one in the default that was written is.
+fn prune(args: &mut Vec<Expr>) {
+    if args[0].failure().is_some() {
+        return;
+    }
+    let mut kept = vec![args[0].clone()];
+    for branch in args[1..].chunks_exact(2) {
+        match branch[0].constant().map(|case| case.as_ref().truthy()) {
+            Some(false) => {}
+            Some(true) => {
+                kept[0] = branch[1].clone();
+                break;
+            }
+            None => kept.extend_from_slice(branch),
+        }
+    }
+    *args = kept;
 }
 
 fn parse_branch(branch: ValueRef<'_>, scope: &mut Scope, args: &mut Vec<Expr>) -> Result<()> {
