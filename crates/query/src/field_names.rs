@@ -1,12 +1,12 @@
 //! Field names and dotted paths, as expressions, stages and sort orders accept them.
 
-use nestor_model::{Error, Result};
+use nestor_model::{Error, ErrorCode, Result};
 
 /// Most components a path may have.
 const COMPONENTS_MAX: usize = 200;
 
-/// Checks a dotted path as expressions and stages accept it. Errors: 40352 empty, 40353 ends in a dot,
-/// 15998 empty component, 16410 component starting with `$`, 16411 zero byte, 5984700 too deep.
+/// Checks a dotted path as stages accept it; names of a DBRef's fields may stand in it. Errors: 40352 empty, 40353 ends in a dot,
+/// 15998 empty component, 16410 component starting with `$`, 16411 zero byte, 15 too deep.
 pub(crate) fn validate_path(text: &str) -> Result<()> {
     if text.is_empty() {
         return Err(Error::location(40352, "a field path cannot be the empty string"));
@@ -26,13 +26,13 @@ pub(crate) fn validate_path(text: &str) -> Result<()> {
         check_part(part)?;
     }
     if count > COMPONENTS_MAX {
-        return Err(Error::location(5984700, "field path is nested too deep"));
+        return Err(Error::new(ErrorCode::Overflow, "field path is nested too deep"));
     }
     Ok(())
 }
 
 fn check_part(part: &str) -> Result<()> {
-    if part.starts_with('$') {
+    if part.starts_with('$') && !matches!(part, "$ref" | "$id" | "$db") {
         return Err(Error::location(
             16410,
             "field path components may not start with '$'; consider $getField or $setField",

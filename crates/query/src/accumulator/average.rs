@@ -15,6 +15,25 @@ pub(super) const DEFINITION: Definition = Definition {
 pub struct Average {
     sum: Sum,
     count: u64,
+    /// Longs take part as the doubles nearest to them instead of as they are.
+    rounds_longs: bool,
+}
+
+impl Average {
+    /// The mean as the operator `$avg` computes it, which rounds longs to doubles before it adds them.
+    pub fn of_operator() -> Self {
+        Self {
+            rounds_longs: true,
+            ..Self::default()
+        }
+    }
+
+    fn term<'v>(&self, value: ValueRef<'v>) -> ValueRef<'v> {
+        match value {
+            ValueRef::Int64(v) if self.rounds_longs => ValueRef::Double(v as f64),
+            other => other,
+        }
+    }
 }
 
 impl State for Average {
@@ -23,7 +42,7 @@ impl State for Average {
     fn add(&mut self, value: Val<'_>) -> Result<()> {
         let value = value.as_ref();
         if value.is_number() {
-            self.sum.add_number(as_double(value));
+            self.sum.add_number(self.term(value));
             self.count += 1;
         }
         Ok(())
@@ -34,7 +53,7 @@ impl State for Average {
         if !value.is_number() {
             return true;
         }
-        let removed = self.sum.remove(as_double(value));
+        let removed = self.sum.remove(self.term(value));
         if removed {
             self.count -= 1;
         }
@@ -70,14 +89,5 @@ impl State for Average {
             }
         }
         Ok(())
-    }
-}
-
-/// Longs take part as the doubles nearest to them, decimals as they are.
-fn as_double(value: ValueRef<'_>) -> ValueRef<'_> {
-    match value {
-        ValueRef::Int32(v) => ValueRef::Double(f64::from(v)),
-        ValueRef::Int64(v) => ValueRef::Double(v as f64),
-        other => other,
     }
 }

@@ -50,6 +50,11 @@ impl StdDev {
         }
     }
 
+    /// How many numbers were taken.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
     /// Of a sample.
     pub fn sample() -> Self {
         Self {

@@ -251,7 +251,7 @@ fn types(keyword: &str, value: ValueRef<'_>, by_name: impl Fn(&str) -> Option<Ty
         let name = value
             .as_str()
             .ok_or_else(|| wrong(keyword, "a string or an array of strings", value))?;
-        if keyword == "type" && name == "integer" {
+        if name == "integer" {
             bail!(FailedToParse, "$jsonSchema type 'integer' is not currently supported");
         }
         by_name(name).ok_or_else(|| Error::bad_value(format!("unknown type name alias: {name}")))

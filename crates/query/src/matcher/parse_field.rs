@@ -247,7 +247,11 @@ fn size(value: ValueRef<'_>) -> Result<i64> {
         );
     }
     match whole_number(value) {
-        Some(size @ 0..) => Ok(size),
+        Some(size @ 0..) if i32::try_from(size).is_ok() => Ok(size),
+        Some(0..) => bail!(
+            BadValue,
+            "failed to parse $size; expected an integer that fits an int: $size: {value:?}"
+        ),
         Some(_) => bail!(
             BadValue,
             "failed to parse $size; expected a non-negative number in: $size: {value:?}"

@@ -172,7 +172,7 @@ pub(super) fn parse(
             "$bucketAuto requires 'groupBy' and 'buckets' to be specified",
         ));
     };
-    let output = match output {
+    let output = match output.filter(|output| !output.is_empty()) {
         Some(output) => output,
         None => count_only(context.scope)?,
     };

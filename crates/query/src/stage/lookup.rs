@@ -154,10 +154,12 @@ fn parse_from(options: &Options<'_>, has_pipeline: bool, context: &ParseContext<
 }
 
 fn parse_join(options: &Options<'_>, has_pipeline: bool) -> Result<Option<LookupJoin>> {
-    match (options.string("localField")?, options.string("foreignField")?) {
+    // An empty path is as good as none.
+    let path = |option| -> Result<Option<&str>> { Ok(options.string(option)?.filter(|path| !path.is_empty())) };
+    match (path("localField")?, path("foreignField")?) {
         (Some(local), Some(foreign)) => {
-            validate_joined(local)?;
-            validate_joined(foreign)?;
+            validate_path(local)?;
+            validate_path(foreign)?;
             Ok(Some(LookupJoin {
                 local: Path::new(local),
                 foreign: Path::new(foreign),
@@ -171,19 +173,4 @@ fn parse_join(options: &Options<'_>, has_pipeline: bool) -> Result<Option<Lookup
             "$lookup requires both or neither of 'localField' and 'foreignField' to be specified",
         )),
     }
-}
-
-/// A path that may lead into a DBRef, whose fields are `$ref`, `$id` and `$db`.
-fn validate_joined(path: &str) -> Result<()> {
-    let mut plain = String::with_capacity(path.len());
-    for (i, part) in path.split('.').enumerate() {
-        if i > 0 {
-            plain.push('.');
-        }
-        plain.push_str(match part {
-            "$ref" | "$id" | "$db" if i > 0 => &part[1..],
-            _ => part,
-        });
-    }
-    validate_path(&plain)
 }

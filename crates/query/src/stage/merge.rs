@@ -90,6 +90,14 @@ pub(super) fn parse(
             )));
         }
     };
+    if matches!(when_matched, WhenMatched::KeepExisting | WhenMatched::Fail)
+        && when_not_matched != WhenNotMatched::Insert
+    {
+        return Err(Error::location(
+            51181,
+            "combination of $merge modes 'whenMatched' and 'whenNotMatched' is not supported",
+        ));
+    }
     let variables = parse_let(&options, &when_matched, context)?;
     out.push(Stage::Merge(Arc::new(Merge {
         into,

@@ -67,6 +67,12 @@ pub(super) fn parse(
             "$out collection name must not be empty",
         ));
     }
+    if coll.starts_with('$') {
+        return Err(Error::new(
+            ErrorCode::IllegalOperation,
+            format!("invalid $out collection name: {coll}"),
+        ));
+    }
     if coll.starts_with("system.") {
         return Err(Error::location(
             17385,

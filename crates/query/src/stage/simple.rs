@@ -10,7 +10,7 @@ use crate::sort::SortSpec;
 use crate::stage::AccumulatorSpec;
 use crate::{Expr, Scope};
 use nestor_model::number::Num;
-use nestor_model::{Error, ErrorCode, Result, Str, Value, ValueRef, doc};
+use nestor_model::{Error, Result, Str, Value, ValueRef, doc};
 use std::sync::Arc;
 
 type Context<'a, 'b> = &'a mut ParseContext<'b>;
@@ -72,11 +72,7 @@ pub(super) fn parse_sort(
     let ValueRef::Document(spec) = value else {
         return Err(Error::location(15973, "the $sort key specification must be an object"));
     };
-    let spec = SortSpec::parse(spec).map_err(|error| match error.code().number() {
-        // Here MongoDB has another code for a path of too many components.
-        5_984_700 => Error::new(ErrorCode::Overflow, error.message()),
-        _ => error,
-    })?;
+    let spec = SortSpec::parse(spec)?;
     out.push(Stage::Sort(Arc::new(spec.under(context.scope.collator()))));
     Ok(())
 }

@@ -240,7 +240,12 @@ fn plan_cache_stats(value: ValueRef<'_>) -> Result<SourceStage> {
                     "$planCacheStats stage supports allHosts parameter only for sharded clusters",
                 ));
             }
-            ("allHosts", _) => return Err(Error::failed_to_parse("$planCacheStats allHosts must be a boolean")),
+            ("allHosts", other) => {
+                return Err(Error::location(
+                    13111,
+                    format!("wrong type for field (allHosts) {} != bool", other.bson_type().alias()),
+                ));
+            }
             _ => {
                 return Err(Error::failed_to_parse(format!(
                     "$planCacheStats does not take the option '{name}'"

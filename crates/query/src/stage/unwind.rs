@@ -87,6 +87,12 @@ pub(super) fn parse(
             format!("path option to $unwind stage should be prefixed with a '$': {path}"),
         ));
     };
+    if path.contains('\0') {
+        return Err(Error::location(
+            16419,
+            "field path must not contain embedded null bytes",
+        ));
+    }
     validate_path(path)?;
     out.push(Stage::Unwind(Arc::new(Unwind {
         path: Path::new(path),

@@ -27,6 +27,11 @@ pub(super) struct Partition<'p> {
     pub(super) held: Cell<usize>,
 }
 
+/// The deviation of a population of one number.
+fn is_of_one(state: &Accumulator) -> bool {
+    matches!(state, Accumulator::StdDev(deviation) if deviation.count() == 1)
+}
+
 impl Partition<'_> {
     /// The value of a function for each row.
     pub(super) fn column(&self, function: &WindowFunction) -> Result<Vec<Value>> {
@@ -195,6 +200,8 @@ impl Partition<'_> {
                 Value::Double(v) if v.is_nan() && matches!(state, Accumulator::StdDev(_)) && bounds.drops_rows() => {
                     Value::Null
                 }
+                // That of one number is a whole zero there, as MongoDB has it.
+                Value::Double(_) if bounds.drops_rows() && is_of_one(&state) => Value::Int32(0),
                 value => value,
             };
             last = Some(value.clone());
@@ -295,9 +302,10 @@ impl Partition<'_> {
             .map(|value| match Num::from_ref(value.as_ref()) {
                 None => Value::Null,
                 Some(number) => {
-                    let next = match average {
-                        None => number,
-                        Some(average) => number.mul(alpha).add(average.mul(rest)),
+                    let next = match (average, number) {
+                        (None, Num::Decimal(_)) => number,
+                        (None, _) => Num::Double(number.to_f64()),
+                        (Some(average), _) => number.mul(alpha).add(average.mul(rest)),
                     };
                     average = Some(next);
                     next.into()

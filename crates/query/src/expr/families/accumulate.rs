@@ -13,7 +13,7 @@ use nestor_model::{Result, Value, ValueRef};
 
 pub(crate) const OPERATORS: &[OpDef] = &[
     OpDef::variadic("$sum", |args, env| fold(args, env, Sum::default())),
-    OpDef::variadic("$avg", |args, env| fold(args, env, Average::default())),
+    OpDef::variadic("$avg", |args, env| fold(args, env, Average::of_operator())),
     OpDef::variadic("$min", |args, env| fold(args, env, Extremum::min(env.collator()))),
     OpDef::variadic("$max", |args, env| fold(args, env, Extremum::max(env.collator()))),
     OpDef::variadic("$stdDevPop", |args, env| fold(args, env, StdDev::population())),

@@ -167,15 +167,9 @@ fn index_of_array<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     Ok((-1).into())
 }
 
-/// A start or end position. Errors: 40096 no number, 9711600 not whole, 9711601 negative.
+/// A start or end position. Errors: 9711600 no whole number, 9711601 negative.
 fn position<'a>(arg: &'a Expr, env: &mut Env<'a>, op: &str) -> Result<usize> {
     let value = arg.eval_ref(env)?;
-    if !value.as_ref().is_number() {
-        return Err(error(
-            40096,
-            format!("{op} requires a whole number as position, found {}", alias(&value)),
-        ));
-    }
     match whole_i32(value.as_ref()) {
         None => Err(error(
             9_711_600,

@@ -19,6 +19,9 @@ use nestor_model::extjson;
 use nestor_model::number::whole_number;
 use nestor_model::{Binary, BsonType, Decimal128, Error, ErrorCode, ObjectId, Result, Value, ValueRef};
 
+/// Dates that have a text, in milliseconds: the years 0 to 9999.
+const YEARS_WITH_TEXT: std::ops::Range<i64> = -62_167_219_200_000..253_402_300_800_000;
+
 pub(crate) const OPERATORS: &[OpDef] = &[
     OpDef::custom("$convert", parse_convert),
     OpDef::custom("$toBool", parse_short),
@@ -478,6 +481,15 @@ fn to_string(value: ValueRef<'_>, target: &Target) -> Result<String> {
             _ => v.to_string(),
         },
         ValueRef::ObjectId(v) => v.to_string(),
+        ValueRef::DateTime(ms) if !YEARS_WITH_TEXT.contains(&ms) => {
+            return Err(Error::location(
+                18537,
+                format!(
+                    "dates are converted to text only in the years 0 to 9999, not {}",
+                    format_iso(ms)
+                ),
+            ));
+        }
         ValueRef::DateTime(ms) => format_iso(ms),
         ValueRef::String(text) => text.to_owned(),
         ValueRef::Binary { bytes, subtype } => binary::to_text(

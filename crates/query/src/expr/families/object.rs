@@ -94,10 +94,13 @@ fn parse_set_field(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -
         ));
     }
     let field = Expr::parse(args[0], scope)?;
-    // Arrays and objects are built by evaluation, even of constants.
+    // Arrays, objects and operators are evaluated, even over constants; only `$literal` is a constant itself.
     let built = match args[0] {
         ValueRef::Array(_) => true,
-        ValueRef::Document(doc) => doc.iter().next().is_some_and(|(name, _)| !name.starts_with('$')),
+        ValueRef::Document(doc) => doc
+            .iter()
+            .next()
+            .is_some_and(|(name, _)| !matches!(name, "$literal" | "$const")),
         _ => false,
     };
     match field.constant().filter(|_| !built) {

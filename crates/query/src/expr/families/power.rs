@@ -135,6 +135,10 @@ fn log<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     if !base.is_nan() && nestor_model::compare(base, 1) != Ordering::Greater && !is_proper_fraction(base) {
         return Err(error(28759, "$log's base must be a positive number not equal to 1"));
     }
+    // As with `$log10`, the NaN of a decimal comes out as a double.
+    if value.is_nan() || base.is_nan() {
+        return Ok(f64::NAN.into());
+    }
     Ok(match (value, base) {
         (Num::Decimal(_), _) | (_, Num::Decimal(_)) => value.to_decimal().ln().div(base.to_decimal().ln()).into(),
         _ => (value.to_f64().ln() / base.to_f64().ln()).into(),

@@ -20,11 +20,16 @@ pub(crate) const OPERATORS: &[OpDef] = &[
 ];
 
 fn ceil<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
-    whole(args, env, "$ceil", f64::ceil, Decimal128::ceil)
+    whole(args, env, "$ceil", f64::ceil, |v| to_units(v.ceil()))
 }
 
 fn floor<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
-    whole(args, env, "$floor", f64::floor, Decimal128::floor)
+    whole(args, env, "$floor", f64::floor, |v| to_units(v.floor()))
+}
+
+/// A whole decimal written out to its units, as MongoDB does it: NaN for infinities and for what has more than 34 digits.
+fn to_units(v: Decimal128) -> Decimal128 {
+    v.quantize(Decimal128::from_i64(1))
 }
 
 fn whole<'a>(
@@ -76,6 +81,12 @@ fn to_place<'a>(args: &'a [Expr], env: &mut Env<'a>, op: &str, mode: Mode) -> Re
                     ),
                 ));
             };
+            if matches!(n, Num::Double(v) if !v.is_finite()) {
+                return Err(error(
+                    31109,
+                    format!("{op}: the place is out of the range of a long: {place:?}"),
+                ));
+            }
             let Some(n) = n.to_i64_exact() else {
                 return Err(error(51082, format!("{op}: the place must be a whole number")));
             };

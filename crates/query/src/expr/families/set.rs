@@ -16,7 +16,7 @@ pub(crate) const OPERATORS: &[OpDef] = &[
     OpDef::custom("$setEquals", parse_set_equals),
     OpDef::variadic("$setIntersection", set_intersection),
     OpDef::fixed("$setIsSubset", 2, set_is_subset),
-    OpDef::variadic("$setUnion", set_union),
+    OpDef::custom("$setUnion", parse_union),
 ];
 
 fn not_array(code: i32, op: &str, value: &Val<'_>) -> Error {
@@ -189,6 +189,13 @@ fn set_is_subset<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         }
     }
     Ok(true.into())
+}
+
+/// Constants are looked at after all else, so that a null before or after them decides before what is no array.
+fn parse_union(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Result<Expr> {
+    let mut args = parse_list(name, value, 0, usize::MAX, scope)?;
+    args.sort_by_key(|arg| arg.constant().is_some());
+    Expr::call_in(scope, name, set_union, args)
 }
 
 fn set_union<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {

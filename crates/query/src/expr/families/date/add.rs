@@ -69,7 +69,7 @@ fn date_add<'a>(args: &'a [Expr], env: &mut Env<'a>, op: &str, subtract: bool) -
     };
     let ValueRef::String(name) = unit.as_ref() else {
         return Err(error(
-            5_166_404,
+            5_439_013,
             format!(
                 "{op} requires 'unit' to be a string, but got {}",
                 unit.as_ref().bson_type().alias()
