@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+const CASES: &str = "../../tests/cases";
+
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     let entries = std::fs::read_dir(folder).expect("the folder of golden cases can be read");
     let mut paths: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
@@ -17,13 +19,28 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn cases() {
-    let root = Path::new("../../tests/cases");
     let mut found = Vec::new();
-    files(root, &mut found);
+    files(Path::new(CASES), &mut found);
     assert!(!found.is_empty(), "there are golden cases");
     let failures: Vec<String> = found
         .iter()
         .filter_map(|path| nestor_testkit::golden::run_file(path).err())
         .collect();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// Operators that need JavaScript, which there is none of.
+const REFUSED: [&str; 2] = ["$function", "$_internalJsEmit"];
+
+#[test]
+fn every_operator_of_expressions_has_a_case() {
+    let mut found = Vec::new();
+    files(Path::new(CASES), &mut found);
+    let read = |path: &PathBuf| std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let text: String = found.iter().map(read).collect();
+    let mut without: Vec<&str> = nestor_query::Expr::operators()
+        .filter(|name| !REFUSED.contains(name) && !text.contains(&format!("{{{name}: ")))
+        .collect();
+    without.sort_unstable();
+    assert!(without.is_empty(), "no golden case uses {without:?}");
 }
