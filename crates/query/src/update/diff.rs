@@ -212,7 +212,7 @@ fn element_diff<'e, 'a>(old: &RawElement<'_>, new: &'e RawElement<'a>, mut repor
     }
 }
 
-fn raw_container<'a>(element: &RawElement<'a>) -> Option<RawDoc<'a>> {
+pub(super) fn raw_container<'a>(element: &RawElement<'a>) -> Option<RawDoc<'a>> {
     match element.value() {
         ValueRef::Document(nestor_model::DocRef::Raw(raw)) | ValueRef::Array(nestor_model::ArrayRef::Raw(raw)) => {
             Some(raw)
@@ -240,14 +240,14 @@ pub fn apply(doc: RawDoc<'_>, entry: RawDoc<'_>) -> Result<RawDocBuf> {
     Ok(writer.into_doc())
 }
 
-fn raw_doc(value: ValueRef<'_>) -> Option<RawDoc<'_>> {
+pub(super) fn raw_doc(value: ValueRef<'_>) -> Option<RawDoc<'_>> {
     match value {
         ValueRef::Document(nestor_model::DocRef::Raw(raw)) => Some(raw),
         _ => None,
     }
 }
 
-fn malformed(what: &str) -> Error {
+pub(super) fn malformed(what: &str) -> Error {
     Error::new(ErrorCode::FailedToParse, format!("malformed update diff: {what}"))
 }
 

@@ -12,6 +12,7 @@
 //! Reading order: `path`, `tree`, `operators`, `walk`, `patch`, `diff`; then `replace`, `pipeline`, `upsert`.
 
 mod array_filters;
+pub mod description;
 pub mod diff;
 mod modifiers;
 mod operand;
