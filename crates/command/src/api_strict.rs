@@ -61,6 +61,12 @@ pub fn check_pipeline(pipeline: RawArray<'_>) -> Result<()> {
                 ValueRef::Document(options) => options.iter().any(|(option, _)| option != "count"),
                 _ => true,
             },
+            "$changeStream" => match value {
+                ValueRef::Document(options) => ["showExpandedEvents", "showSystemEvents", "showRawUpdateDescription"]
+                    .iter()
+                    .any(|option| options.get(option).is_some()),
+                _ => false,
+            },
             _ => false,
         };
         if is_outside {

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use nestor_database::cursors::ClientCursor;
-use nestor_exec::{Batch, BoxOperator, Row, RowDoc, Step, docs_examined};
+use nestor_exec::{Batch, BoxOperator, Operator, Row, RowDoc, Step, docs_examined};
 use nestor_model::{Namespace, RawWriter, Result, bail, raw};
 use nestor_query::env::OpContext;
 use nestor_storage::{CollectionId, Snapshot, View};
@@ -132,8 +132,8 @@ impl Opening {
     }
 }
 
-/// Runs the first batch and writes `cursor: {firstBatch, id, ns}`.
-pub fn first(context: &Context<'_>, view: &dyn View, mut opening: Opening, reply: &mut RawWriter) -> Result<()> {
+/// Runs the first batch and writes `cursor: {firstBatch, id, ns}`. Returns how many documents it has.
+pub fn first(context: &Context<'_>, view: &dyn View, mut opening: Opening, reply: &mut RawWriter) -> Result<u64> {
     reply.begin_document("cursor");
     reply.begin_array("firstBatch");
     let mut pending = None;
@@ -146,7 +146,9 @@ pub fn first(context: &Context<'_>, view: &dyn View, mut opening: Opening, reply
     context.observe(&*opening.root);
     let (count, end) = filled?;
     reply.end();
+    let stream = append_resume_token(&*opening.root, pending.is_some(), reply);
     let keep = match end {
+        _ if stream.is_some() => stream != Some(Stream::Over),
         End::Full => !opening.single_batch,
         // A tailable cursor without any position is dead at once, as in MongoDB.
         End::Eof => opening.tailable && !opening.single_batch && docs_examined(&*opening.root) > 0,
@@ -162,7 +164,31 @@ pub fn first(context: &Context<'_>, view: &dyn View, mut opening: Opening, reply
     reply.append("ns", ns.to_string().as_str());
     append_time(context, reply);
     reply.end();
-    Ok(())
+    Ok(count)
+}
+
+/// What a change stream does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stream {
+    /// It has ended.
+    Over,
+    /// It goes on reading, although the batch has no more events.
+    Behind,
+    /// It waits for more to happen, or has events for the next batch.
+    Open,
+}
+
+/// Appends `postBatchResumeToken` if `root` is a change stream: where one resumes that has seen the batch. `has_pending`: the last
+/// event that was pulled is not in it.
+pub fn append_resume_token(root: &dyn Operator, has_pending: bool, reply: &mut RawWriter) -> Option<Stream> {
+    let stream = root.report().stream?;
+    let token = if has_pending { stream.before } else { stream.at };
+    reply.append("postBatchResumeToken", &token.to_document());
+    Some(match stream {
+        _ if stream.is_over && !has_pending => Stream::Over,
+        _ if stream.is_behind => Stream::Behind,
+        _ => Stream::Open,
+    })
 }
 
 fn register(context: &Context<'_>, mut opening: Opening, pending: Option<Row>, returned: u64) -> Result<i64> {
@@ -171,6 +197,8 @@ fn register(context: &Context<'_>, mut opening: Opening, pending: Option<Row>, r
     let time_left = context
         .interrupt
         .deadline()
+        // That of a command that opens a cursor which waits is for its own batch.
+        .filter(|_| !opening.await_data)
         .map(|deadline| deadline.saturating_duration_since(now));
     context.service.cursors.open(Box::new(ClientCursor {
         id: 0,

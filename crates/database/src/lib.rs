@@ -2,12 +2,14 @@
 //!
 //! Reading order: [`terms`] and [`concern`] (what a statement is run on), [`sessions`] and [`cursors`] (what clients hold
 //! on to), [`node`] and [`gates`] (the process), [`database`] (what all statements share), [`statement`] (one of them),
-//! [`operation`] (what it wants), [`read`] and [`write`] (how it gets it), then [`observe`] and [`profiler`] (what is counted, logged and recorded), and the small ones.
+//! [`operation`] (what it wants), [`read`], [`write`] and [`changes`] (how it gets it), then [`observe`] and [`profiler`] (what is
+//! counted, logged and recorded), and the small ones.
 //!
 //! It has never heard of commands: it asks for no command's name, reads no arguments and writes no replies. It looks down
 //! only, on `exec` and what is below.
 
 mod bootstrap;
+pub mod changes;
 pub mod clock;
 pub mod concern;
 pub mod connections;

@@ -23,6 +23,7 @@ pub enum Action {
     ListSampledQueries,
     QuerySettings,
     Inprog,
+    ChangeStream,
 }
 
 impl Action {
@@ -43,6 +44,7 @@ impl Action {
             Self::ListSampledQueries => "listSampledQueries",
             Self::QuerySettings => "querySettings",
             Self::Inprog => "inprog",
+            Self::ChangeStream => "changeStream",
         }
     }
 }
@@ -54,6 +56,8 @@ pub enum Resource {
     Collection(Namespace),
     /// A database and all that is in it.
     Database(Str),
+    /// All collections of all databases, those of the server itself apart.
+    AllCollections,
     /// The server.
     Cluster,
 }

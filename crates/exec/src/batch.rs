@@ -3,7 +3,7 @@
 use crate::interrupt::Interrupt;
 use crate::plan_cache::PlanCache;
 use nestor_model::statement::{ROW, work};
-use nestor_model::{Result, Timestamp};
+use nestor_model::{RawDocBuf, Result, Timestamp};
 use nestor_query::env::OpContext;
 use nestor_storage::View;
 use nestor_storage::oplog::OplogCursor;
@@ -11,6 +11,12 @@ use std::path::Path;
 
 /// Bytes a blocking operator may hold before it spills or fails (`internalQueryMaxBlockingSortMemoryUsageBytes`).
 pub const BLOCKING_MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+/// Documents as they were before changes, where they are kept.
+pub trait Images: Send + Sync {
+    /// The document before operation number `operation` of the commit at `time`; `None` if it is not kept or was kept long enough.
+    fn before(&self, time: Timestamp, operation: u32) -> Result<Option<RawDocBuf>>;
+}
 
 /// One batch: the state read from, and how much work may be done for it.
 pub struct Batch<'v> {
@@ -22,6 +28,8 @@ pub struct Batch<'v> {
     pub interrupt: &'v Interrupt,
     /// Opens the oplog behind an optime; `None` where there is none.
     pub oplog: Option<&'v (dyn Fn(Timestamp) -> OplogCursor + 'v)>,
+    /// Documents as they were before changes; `None` where none are kept.
+    pub images: Option<&'v dyn Images>,
     /// Where blocking operators may spill; `None` forbids it (`allowDiskUse: false`).
     pub spill_dir: Option<&'v Path>,
     /// Where choices between plans are kept; `None` to choose anew each time.
@@ -38,6 +46,7 @@ impl<'v> Batch<'v> {
     pub fn within(&self, op: &'v OpContext) -> Batch<'v> {
         Batch {
             oplog: None,
+            images: None,
             budget: u64::MAX,
             op,
             ..*self
@@ -51,6 +60,7 @@ impl<'v> Batch<'v> {
             op,
             interrupt,
             oplog: None,
+            images: None,
             spill_dir: None,
             plan_cache: None,
             memory_bytes_max: BLOCKING_MEMORY_BYTES_MAX,
@@ -70,6 +80,13 @@ impl<'v> Batch<'v> {
     #[must_use]
     pub fn with_oplog(mut self, oplog: &'v (dyn Fn(Timestamp) -> OplogCursor + 'v)) -> Self {
         self.oplog = Some(oplog);
+        self
+    }
+
+    /// Lets change streams show documents as they were before changes.
+    #[must_use]
+    pub fn with_images(mut self, images: Option<&'v dyn Images>) -> Self {
+        self.images = images;
         self
     }
 

@@ -78,7 +78,11 @@ pub(crate) fn assemble(plan: &PlanNode, collection: &Arc<Collection>) -> Result<
         PlanNode::ReturnKey { input: from } => Box::new(ReturnKey::new(input(from)?)),
         PlanNode::Count { input: from, field } => Box::new(Count::new(input(from)?, field.clone())),
         // Pipelines are lowered where their stages are (`pipeline`).
-        PlanNode::Find(_) | PlanNode::Made { .. } | PlanNode::Given | PlanNode::Pipeline(_) => {
+        PlanNode::Find(_)
+        | PlanNode::Made { .. }
+        | PlanNode::Changes { .. }
+        | PlanNode::Given
+        | PlanNode::Pipeline(_) => {
             return Err(Error::new(
                 ErrorCode::InternalError,
                 format!("{} is no part of a find", plan.stage()),

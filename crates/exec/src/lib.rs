@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`operator`] (the contract), [`batch`] (what operators see while they run), [`row`] and [`row_batch`] (what
 //! they pass up), [`ops`] (the operators), [`build()`] (from a plan to operators), [`multi_plan`] and [`plan_cache`] (which of
-//! several plans), [`pipeline`] (aggregation stages), [`point`] (lookups without a plan), [`mod@write`] (insert, update, delete),
+//! several plans), [`pipeline`] (aggregation stages), [`changes`] (change streams), [`point`] (lookups without a plan), [`mod@write`] (insert, update, delete),
 //! [`catalog`] (what is computed once for each version of a collection), [`index_writer`] (from documents to index entries),
 //! [`keys`] (bytes of index and sort keys), [`interrupt`], [`spill`], [`figures`], [`summary`] and [`reads`] (what was counted).
 //!
@@ -11,6 +11,7 @@
 pub mod batch;
 mod build;
 pub mod catalog;
+pub mod changes;
 mod counters;
 pub mod figures;
 pub mod index_writer;

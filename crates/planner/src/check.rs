@@ -11,6 +11,7 @@
 //! | COUNT_SCAN | that rows are only counted above it |
 //! | DISTINCT_SCAN | a `$group` or `distinct` that wants one row for each value |
 //! | `$facet`'s pipelines | to be inside `$facet` |
+//! | a change stream's condition | fields that are known before the event is made |
 //!
 //! A refusal is a fault of the planner, so it is an internal error: better none than a wrong result. The pass allocates next to
 //! nothing and costs less than making the plan, so it runs on every plan, in every build.
@@ -18,10 +19,12 @@
 
 use crate::choose::{order_within, tells, tells_order};
 use crate::find::FindQuery;
-use crate::pipeline::{StageNode, StageOp};
+use crate::pipeline::{CHANGE_HEADER, StageNode, StageOp};
 use crate::plan::{FindPlan, IndexScan, PipelinePlan, PlanNode, ScanPurpose};
+use crate::rules::fields_read;
 use nestor_model::{Error, ErrorCode, Result};
 use nestor_query::expr::Deps;
+use nestor_query::matcher::MatchExpr;
 use nestor_query::projection::Projection;
 use nestor_query::sort::SortSpec;
 use nestor_query::stage::Stage;
@@ -68,8 +71,23 @@ fn check_source(plan: &PlanNode, next: Option<&StageNode>, is_given: bool) -> Re
         PlanNode::Find(find) => check_find_plan(find, next),
         PlanNode::Pipeline(pipeline) => check_pipeline(pipeline, is_given),
         PlanNode::Given if !is_given => refuse(plan, "nobody gives it rows"),
+        PlanNode::Changes { stage } => check_changes(plan, stage),
         PlanNode::Given | PlanNode::Made { .. } | PlanNode::Eof => Ok(()),
         other => refuse(other, "it is no source of a pipeline: what it reads is not known"),
+    }
+}
+
+/// A condition within a stream is on what is known of an event before it is made.
+fn check_changes(plan: &PlanNode, stage: &StageNode) -> Result<()> {
+    let Some((_, filter)) = stage.changes() else {
+        return refuse(plan, "its stage is no change stream");
+    };
+    let known = |filter: &MatchExpr| {
+        fields_read(filter).is_some_and(|fields| fields.iter().all(|f| CHANGE_HEADER.contains(&f.as_str())))
+    };
+    match filter.is_none_or(|filter| known(filter)) {
+        true => Ok(()),
+        false => refuse(plan, "its condition reads what is not known yet"),
     }
 }
 
@@ -110,6 +128,9 @@ fn check_pipeline(pipeline: &PipelinePlan, is_given: bool) -> Result<()> {
                 if join.filter.is_some() && keeps_all {
                     return failed("it needs all matches, but a condition leaves some out");
                 }
+            }
+            StageOp::FilteredChanges(_) | StageOp::Parsed(Stage::ChangeStream(_)) => {
+                return failed("it has no input, it is a source");
             }
             StageOp::Parsed(_) => {}
         }
@@ -215,9 +236,11 @@ fn rows(plan: &PlanNode, wanted: Wanted) -> Result<Rows> {
             rows(input, Wanted::Count)?;
             Ok(Rows::Documents { records: false })
         }
-        PlanNode::Find(_) | PlanNode::Made { .. } | PlanNode::Given | PlanNode::Pipeline(_) => {
-            refuse(plan, "it is no part of a find")
-        }
+        PlanNode::Find(_)
+        | PlanNode::Made { .. }
+        | PlanNode::Changes { .. }
+        | PlanNode::Given
+        | PlanNode::Pipeline(_) => refuse(plan, "it is no part of a find"),
     }
 }
 

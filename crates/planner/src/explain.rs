@@ -46,6 +46,7 @@ pub fn plan_document(plan: &PlanNode) -> Document {
         | PlanNode::Count { .. }
         | PlanNode::Find(_)
         | PlanNode::Made { .. }
+        | PlanNode::Changes { .. }
         | PlanNode::Given
         | PlanNode::Pipeline(_) => {}
     }

@@ -75,6 +75,10 @@ pub enum NodeKind {
     UnionWith,
     /// `$unwind`.
     Unwind,
+    /// `$changeStream`.
+    ChangeStream,
+    /// `$changeStreamSplitLargeEvent`.
+    SplitLargeEvent,
 }
 
 impl NodeKind {
@@ -116,6 +120,8 @@ impl NodeKind {
             Self::SetWindowFields => "$_internalSetWindowFields",
             Self::UnionWith => "$unionWith",
             Self::Unwind => "$unwind",
+            Self::ChangeStream => "$changeStream",
+            Self::SplitLargeEvent => "$changeStreamSplitLargeEvent",
         }
     }
 

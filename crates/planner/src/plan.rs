@@ -110,6 +110,11 @@ pub enum PlanNode {
         /// What it was asked on, views resolved; `None` inside `$facet`, where that is what the outer pipeline reads.
         namespace: Option<Namespace>,
     },
+    /// The changes that a stream tells of, read from the log.
+    Changes {
+        /// The stage; [`StageNode::changes`] has something for it.
+        stage: StageNode,
+    },
     /// The rows that whoever runs the tree puts in here: those that `$facet` collected.
     Given,
     /// Stages on top of a source.
@@ -226,7 +231,7 @@ impl PlanNode {
     pub fn input(&self) -> Option<&PlanNode> {
         match self {
             Self::Eof | Self::CollScan(_) | Self::IdLookup(_) | Self::IndexScan(_) => None,
-            Self::Made { .. } | Self::Given => None,
+            Self::Made { .. } | Self::Changes { .. } | Self::Given => None,
             Self::Or { .. } | Self::SortMerge { .. } | Self::Find(_) => None,
             Self::Pipeline(pipeline) => Some(&pipeline.source),
             Self::Fetch { input, .. }
@@ -261,6 +266,7 @@ impl PlanNode {
             Self::Count { .. } => NodeKind::Count,
             Self::Find(_) => NodeKind::MultiPlan,
             Self::Made { .. } => NodeKind::Documents,
+            Self::Changes { .. } => NodeKind::ChangeStream,
             Self::Given => NodeKind::QueuedData,
             Self::Pipeline(pipeline) => match pipeline.stages.last() {
                 Some(stage) => stage.node.kind(),
@@ -281,7 +287,7 @@ impl PlanNode {
             Self::Or { inputs } | Self::SortMerge { inputs, .. } => inputs.iter_mut().for_each(Self::keep_keys),
             Self::Eof | Self::CollScan(_) | Self::IdLookup(_) => {}
             // These are no part of a find's plans.
-            Self::Find(_) | Self::Made { .. } | Self::Given | Self::Pipeline(_) => {}
+            Self::Find(_) | Self::Made { .. } | Self::Changes { .. } | Self::Given | Self::Pipeline(_) => {}
             Self::Fetch { input, .. }
             | Self::Covered { input, .. }
             | Self::Filter { input, .. }

@@ -293,6 +293,7 @@ impl Database {
             let resource = match resource {
                 Resource::Collection(ns) => ns.to_string(),
                 Resource::Database(db) => format!("database {db}"),
+                Resource::AllCollections => "all collections".into(),
                 Resource::Cluster => "the cluster".into(),
             };
             writeln!(out, "needs {} on {resource}", action.name()).expect("strings take everything");

@@ -12,6 +12,7 @@ use crate::write::prepared::Prepared;
 use crate::write::statements::{WriteOp, Writes};
 use nestor_exec::catalog::id_collation;
 use nestor_model::{Namespace, Result, ValueRef};
+use nestor_query::stage::change_stream::{ChangeStream, Watched};
 use nestor_query::stage::{Merge, Pipeline, SourceStage, Stage, WhenMatched, WhenNotMatched};
 use nestor_storage::View;
 
@@ -157,6 +158,7 @@ impl Access {
         match (pipeline.stages.first(), ns) {
             (Some(Stage::Source(source)), Some(ns)) => self.source(ns, source),
             (Some(Stage::Documents(_)), _) | (_, None) => {}
+            (Some(Stage::ChangeStream(stream)), Some(ns)) => self.changes(ns, stream),
             (_, Some(ns)) => self.find(ns, view)?,
         }
         for stage in &pipeline.stages {
@@ -173,6 +175,18 @@ impl Access {
             }
         }
         Ok(())
+    }
+
+    /// The changes of documents are read, and those of whatever is looked up.
+    fn changes(&mut self, ns: &Namespace, stream: &ChangeStream) {
+        note(&mut self.reads, ns);
+        let resource = match &stream.watched {
+            Watched::Collection(_) => Resource::Collection(ns.clone()),
+            Watched::Database(_) => Resource::Database(ns.db.clone()),
+            Watched::Cluster => Resource::AllCollections,
+        };
+        self.need_on(resource.clone(), Action::ChangeStream);
+        self.need_on(resource, Action::Find);
     }
 
     /// A stage that shows the server's own state.

@@ -30,7 +30,7 @@ mod report;
 
 pub use crate::counters::Counters;
 pub use each::{Each, EachRow};
-pub use report::{Choice, Explain, Inputs, Report, Stopwatch};
+pub use report::{Choice, Explain, Inputs, Report, Stopwatch, Whereabouts};
 
 use crate::batch::Batch;
 use crate::row::Row;

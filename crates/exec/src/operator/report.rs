@@ -5,6 +5,7 @@ use crate::reads::Reads;
 use crate::spill::Spilled;
 use nestor_model::Document;
 use nestor_planner::NodeKind;
+use nestor_query::stage::change_stream::Token;
 use nestor_storage::Index;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,10 +31,25 @@ pub struct Report<'o> {
     pub beside: Option<&'o dyn Operator>,
     /// What explain alone shows.
     pub explain: Option<&'o dyn Explain>,
+    /// Where a change stream is.
+    pub stream: Option<Whereabouts>,
     /// Set when it stands on top of a stage to count it for explain.
     pub stopwatch: Option<Stopwatch<'o>>,
     /// What it pulls from; [`Report::inputs`] goes through them.
     pub below: Inputs<'o>,
+}
+
+/// What whoever pulls from a stream asks about it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Whereabouts {
+    /// Where a stream resumes that has seen everything that was given.
+    pub at: Token,
+    /// Where one resumes that has seen everything but the last event that was given.
+    pub before: Token,
+    /// The stream has ended: everything was given, and no more will come.
+    pub is_over: bool,
+    /// There is more to read, although nothing was given just now.
+    pub is_behind: bool,
 }
 
 /// The inputs of an operator.
@@ -60,6 +76,7 @@ impl<'o> Report<'o> {
             reads: None,
             beside: None,
             explain: None,
+            stream: None,
             stopwatch: None,
             below: Inputs::None,
         }

@@ -32,7 +32,7 @@ impl Unchecked {
 
 fn deepens(stage: &StageNode) -> bool {
     match &stage.op {
-        StageOp::TopSort { .. } => false,
+        StageOp::TopSort { .. } | StageOp::FilteredChanges(_) => false,
         StageOp::LookupUnwind(_) => true,
         StageOp::Parsed(stage) => !matches!(
             stage,

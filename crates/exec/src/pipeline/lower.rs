@@ -4,14 +4,15 @@ use super::{
     PipelineSource, Probe, bucket_auto, densify, depth, documents, facet, graph_lookup, group, lookup, map, sample,
     union_with, unwind, window,
 };
+use crate::changes;
 use crate::multi_plan::run_checked;
 use crate::operator::BoxOperator;
 use crate::ops::{Eof, Filter, Limit, Project, Skip, Sort};
 use nestor_model::{Document, Error, ErrorCode, Result};
-use nestor_planner::PlanNode;
 use nestor_planner::pipeline::{StageNode, StageOp};
 use nestor_planner::plan::{FindPlan, StagePlan};
 use nestor_planner::shape::Written;
+use nestor_planner::{NodeKind, PlanNode};
 use nestor_query::sort::SortSpec;
 use nestor_query::stage::Stage;
 use nestor_storage::View;
@@ -25,6 +26,9 @@ pub(super) fn lower(
     context: &PipelineSource,
 ) -> Result<BoxOperator> {
     let (source, stages) = parts(plan);
+    if let PlanNode::Changes { stage } = source {
+        return lower_changes(stage, stages, context, false);
+    }
     let context = &on_source(source, context);
     let source = match (source, given) {
         (PlanNode::Find(find), _) => lower_find(find, view)?,
@@ -40,12 +44,48 @@ pub(super) fn lower(
 /// documents.
 pub(super) fn lower_probed(plan: &PlanNode, source: BoxOperator, context: &PipelineSource) -> Result<BoxOperator> {
     let (from, stages) = parts(plan);
+    if let PlanNode::Changes { stage } = from {
+        return lower_changes(stage, stages, context, true);
+    }
     let context = &on_source(from, context);
     let source = match from {
         PlanNode::Made { stage, .. } => Probe::new(made(stage, context)?, stage.shown()),
         _ => Probe::new(source, Document::new()),
     };
     lower_stages(stages, Box::new(source), context, true)
+}
+
+/// The operators of a change stream.
+fn lower_changes(
+    stage: &StageNode,
+    stages: &[StagePlan],
+    context: &PipelineSource,
+    is_probed: bool,
+) -> Result<BoxOperator> {
+    let Some((stream, filter)) = stage.changes() else {
+        return Err(no_source(&PlanNode::Changes { stage: stage.clone() }));
+    };
+    let (source, shared) = changes::Source::new(stream.clone(), filter.cloned())?;
+    let source: BoxOperator = match is_probed {
+        true => Box::new(Probe::new(Box::new(source), stage.shown())),
+        false => Box::new(source),
+    };
+    let (splits, stages) = match stages.split_last() {
+        Some((last, before)) if last.node.kind() == NodeKind::SplitLargeEvent => (Some(last), before),
+        _ => (None, stages),
+    };
+    let mut root = lower_stages(stages, source, context, is_probed)?;
+    if let Some(split) = splits {
+        root = Box::new(changes::Split::new(root, shared.clone()));
+        if is_probed {
+            root = Box::new(Probe::new(root, split.node.shown()));
+        }
+    }
+    match is_probed {
+        // Explain reads the probes from the top, and gives nobody a token.
+        true => Ok(root),
+        false => Ok(Box::new(changes::Resumable::new(root, shared))),
+    }
 }
 
 /// The source of a plan, and the stages on top of it.
@@ -96,6 +136,14 @@ fn no_source(plan: &PlanNode) -> Error {
     )
 }
 
+fn misplaced(plan: &StagePlan) -> Error {
+    let name = plan.node.kind().name();
+    Error::new(
+        ErrorCode::InternalError,
+        format!("{name} stands where it has no operator"),
+    )
+}
+
 /// One operator per stage.
 fn lower_stages(
     stages: &[StagePlan],
@@ -121,6 +169,7 @@ fn lower_stage(plan: &StagePlan, node: BoxOperator, context: &PipelineSource) ->
     let stage = match &plan.node.op {
         StageOp::TopSort { spec, limit } => return Ok(Box::new(sort(node, spec, Some(*limit)))),
         StageOp::LookupUnwind(join) => return Ok(Box::new(lookup::LookupUnwindOp::new(node, join, context.clone()))),
+        StageOp::FilteredChanges(_) => return Err(misplaced(plan)),
         StageOp::Parsed(stage) => stage,
     };
     Ok(match stage {
@@ -142,6 +191,7 @@ fn lower_stage(plan: &StagePlan, node: BoxOperator, context: &PipelineSource) ->
         Stage::UnionWith(union) => Box::new(union_with::UnionWithOp::new(node, union.clone(), context.clone())),
         Stage::Facet(_) => Box::new(facet::FacetOp::new(node, plan.facets.clone(), context.clone())),
         Stage::Documents(_) | Stage::Source(_) => made(&plan.node, context)?,
+        Stage::ChangeStream(_) | Stage::SplitLargeEvent => return Err(misplaced(plan)),
         // Whoever drains the pipeline writes.
         Stage::Out(_) | Stage::Merge(_) => node,
     })

@@ -26,5 +26,5 @@ pub use into_find::into_find;
 pub use join::{EqualityAccess, EqualityPlan, equality_plan};
 pub use loose::{distinct_scan, group_scan};
 pub use physical::{PipelineQuery, Restrict, plan};
-pub use stage::{LookupUnwind, StageNode, StageOp};
+pub use stage::{CHANGE_HEADER, FilteredChanges, LookupUnwind, StageNode, StageOp};
 pub use views::{Entry, Namespaces, Resolved, VIEW_DEPTH_MAX, resolve};

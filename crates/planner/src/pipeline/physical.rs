@@ -97,8 +97,13 @@ fn unchecked(query: PipelineQuery<'_>, namespaces: &dyn Namespaces) -> Result<Pl
 
 /// The source that the first stage is, taken out.
 fn made(stages: &mut Vec<StageNode>, namespace: Option<&Namespace>) -> Option<PlanNode> {
-    let first = stages.first().and_then(StageNode::parsed);
-    matches!(first, Some(Stage::Documents(_) | Stage::Source(_))).then(|| PlanNode::Made {
+    let first = stages.first()?;
+    if first.changes().is_some() {
+        return Some(PlanNode::Changes {
+            stage: stages.remove(0),
+        });
+    }
+    matches!(first.parsed(), Some(Stage::Documents(_) | Stage::Source(_))).then(|| PlanNode::Made {
         stage: stages.remove(0),
         namespace: namespace.cloned(),
     })

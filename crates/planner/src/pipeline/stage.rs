@@ -5,7 +5,7 @@ use nestor_model::{Document, Value, ValueRef, doc};
 use nestor_query::expr::Deps;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::sort::SortSpec;
-use nestor_query::stage::{Lookup, Stage, Unwind, Written};
+use nestor_query::stage::{ChangeStream, Lookup, Stage, Unwind, Written};
 use std::sync::Arc;
 
 /// A stage, and how it was written.
@@ -31,7 +31,21 @@ pub enum StageOp {
     },
     /// `$lookup` whose array is unwound at once.
     LookupUnwind(Arc<LookupUnwind>),
+    /// `$changeStream` that gives only some of the events.
+    FilteredChanges(Arc<FilteredChanges>),
 }
+
+/// A change stream that gives the events which satisfy a condition.
+#[derive(Clone, Debug)]
+pub struct FilteredChanges {
+    /// The stream.
+    pub stream: Arc<ChangeStream>,
+    /// The condition. It reads only [`CHANGE_HEADER`].
+    pub filter: Arc<MatchExpr>,
+}
+
+/// The fields of an event that are known before the event is made.
+pub const CHANGE_HEADER: [&str; 3] = ["operationType", "ns", "documentKey"];
 
 /// A join that gives a row for each match and never makes the array of them.
 #[derive(Clone, Debug)]
@@ -103,6 +117,7 @@ impl StageNode {
                 doc! { "$sort": doc! { "sortKey": spec.serialize(), "limit": *limit as i64 } }
             }
             (StageOp::LookupUnwind(join), written) => join.shown(written.as_ref()),
+            (StageOp::FilteredChanges(changes), written) => changes.shown(written.as_ref()),
             (StageOp::Parsed(stage), Some(written)) => stage.serialize(written),
             // Rules make conditions, limits and skips that nobody wrote.
             (StageOp::Parsed(stage), None) => stage.serialize(&Written {
@@ -112,12 +127,22 @@ impl StageNode {
         }
     }
 
+    /// The stream that the stage is, and the condition that its events satisfy.
+    pub fn changes(&self) -> Option<(&Arc<ChangeStream>, Option<&Arc<MatchExpr>>)> {
+        match &self.op {
+            StageOp::Parsed(Stage::ChangeStream(stream)) => Some((stream, None)),
+            StageOp::FilteredChanges(changes) => Some((&changes.stream, Some(&changes.filter))),
+            _ => None,
+        }
+    }
+
     /// What the stage does.
     pub fn kind(&self) -> NodeKind {
         let stage = match &self.op {
             StageOp::Parsed(stage) => stage,
             StageOp::TopSort { .. } => return NodeKind::Sort,
             StageOp::LookupUnwind(_) => return NodeKind::Lookup,
+            StageOp::FilteredChanges(_) => return NodeKind::ChangeStream,
         };
         match stage {
             Stage::Match(_) => NodeKind::Match,
@@ -138,6 +163,8 @@ impl StageNode {
             Stage::GraphLookup(_) => NodeKind::GraphLookup,
             Stage::UnionWith(_) => NodeKind::UnionWith,
             Stage::Documents(_) | Stage::Source(_) => NodeKind::Documents,
+            Stage::ChangeStream(_) => NodeKind::ChangeStream,
+            Stage::SplitLargeEvent => NodeKind::SplitLargeEvent,
             // They are done by whoever drains the pipeline.
             Stage::Out(_) | Stage::Merge(_) => NodeKind::QueuedData,
         }
@@ -179,6 +206,17 @@ impl StageNode {
             self.parsed(),
             Some(Stage::Project { .. } | Stage::ReplaceRoot(_) | Stage::Lookup(_) | Stage::GraphLookup(_))
         )
+    }
+}
+
+impl FilteredChanges {
+    fn shown(&self, written: Option<&Written>) -> Document {
+        let mut spec = match written.map(|written| &written.value) {
+            Some(Value::Document(spec)) => spec.clone(),
+            _ => Document::new(),
+        };
+        spec.push("filter", self.filter.serialize());
+        doc! { "$changeStream": spec }
     }
 }
 

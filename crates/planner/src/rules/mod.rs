@@ -20,6 +20,7 @@ mod match_before_lookup;
 mod match_before_projection;
 mod match_before_sort;
 mod match_before_unwind;
+mod match_into_changes;
 mod sort_limit;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -58,6 +59,10 @@ pub static RULES: &[Rule] = &[
     Rule {
         name: "match_before_lookup",
         apply: match_before_lookup::apply,
+    },
+    Rule {
+        name: "match_into_changes",
+        apply: match_into_changes::apply,
     },
     Rule {
         name: "adjacent_limits",

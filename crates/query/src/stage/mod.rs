@@ -12,6 +12,7 @@ mod accumulator;
 mod args;
 mod bucket;
 mod bucket_auto;
+pub mod change_stream;
 mod densify;
 mod documents;
 mod facet;
@@ -31,6 +32,7 @@ mod written;
 
 pub use accumulator::AccumulatorSpec;
 pub use bucket_auto::{BucketAuto, Granularity};
+pub use change_stream::ChangeStream;
 pub use densify::{Densify, DensifyBounds};
 pub use facet::Facet;
 pub use graph_lookup::GraphLookup;
@@ -100,6 +102,9 @@ pub enum Stage {
     Merge(Arc<Merge>),
     /// A stage that makes documents of the server's own state.
     Source(SourceStage),
+    ChangeStream(Arc<ChangeStream>),
+    /// `$changeStreamSplitLargeEvent`.
+    SplitLargeEvent,
 }
 
 /// Where a pipeline stands.
@@ -357,7 +362,7 @@ static TABLE: &[StageDef] = &[
     def("$geoNear", sources::parse, FIRST),
     def(
         "$changeStream",
-        sources::parse,
+        change_stream::parse,
         Rules {
             not_in_lookup: true,
             not_in_union: true,
@@ -366,7 +371,7 @@ static TABLE: &[StageDef] = &[
     ),
     def(
         "$changeStreamSplitLargeEvent",
-        sources::parse,
+        change_stream::parse_split,
         Rules {
             not_in_facet: true,
             ..ANYWHERE
@@ -423,6 +428,7 @@ impl Pipeline {
             placed.push(def);
         }
         check_positions(&placed, context)?;
+        change_stream::check_followers(&placed.iter().map(|def| def.name).collect::<Vec<_>>(), &stages)?;
         // What is not there is refused last: a stage in the wrong place is wrong on every server.
         for stage in &stages {
             if let Stage::Source(SourceStage::Unsupported(name)) = stage {

@@ -110,7 +110,7 @@ pub(super) fn refusal(stage: &str) -> Error {
             31082,
             format!("{stage} needs a search index like those of Atlas, which Nestor does not support yet"),
         ),
-        "$changeStream" | "$changeStreamSplitLargeEvent" | "$geoNear" | "$queryStats" => {
+        "$geoNear" | "$queryStats" => {
             Error::new(ErrorCode::CommandNotSupported, format!("{stage} is not supported yet"))
         }
         _ => Error::new(

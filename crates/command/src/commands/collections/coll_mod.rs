@@ -7,6 +7,7 @@ use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
 use nestor_database::index_build;
 use nestor_database::names;
+use nestor_database::uuid::Uuid;
 use nestor_database::write::Progress;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::number::safe_i64;
@@ -96,7 +97,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             change_index(context, ws, &ns, index, &mut changed)?;
         }
         if !args.dry_run && context.origin(&ns.db).is_some() {
-            ws.oplog(oplog_entry(&ns, collection.uuid, context.body))?;
+            ws.oplog(oplog_entry(&collection, &changed, context.body))?;
         }
         Ok(changed)
     };
@@ -113,7 +114,26 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     context.finish_concern(progress.last, reply, false)
 }
 
-fn oplog_entry(ns: &Namespace, uuid: [u8; 16], body: RawDoc<'_>) -> nestor_model::RawDocBuf {
+/// The oplog entry of a change of `collection`, with its options and those of the index as they were before.
+fn oplog_entry(collection: &Collection, changed: &Document, body: RawDoc<'_>) -> nestor_model::RawDocBuf {
+    let ns = &collection.ns;
+    let mut options = doc! { "uuid": Uuid(collection.uuid).to_value() };
+    for (name, value) in collection.options.listed().iter() {
+        options.push(name, value);
+    }
+    let mut before = doc! { "collectionOptions_old": options };
+    let mut index = Document::new();
+    for (name, value) in changed.iter() {
+        if let Some(option) = name.strip_suffix("_old") {
+            index.push(option, value);
+        }
+    }
+    if !index.is_empty() {
+        before.push("indexOptions_old", index);
+    }
+    if let Some(view) = &collection.options.view {
+        before.push("viewOn", view.on.as_str());
+    }
     let mut command = doc! { "collMod": ns.coll.clone() };
     for (name, value) in body.iter().skip(1) {
         match value {
@@ -122,7 +142,8 @@ fn oplog_entry(ns: &Namespace, uuid: [u8; 16], body: RawDoc<'_>) -> nestor_model
             _ => command.push(name, value),
         }
     }
-    Origin::default().command(&ns.db, Some(uuid), &command, nestor_database::clock::now_ms())
+    let now_ms = nestor_database::clock::now_ms();
+    Origin::default().command_with(&ns.db, Some(collection.uuid), &command, Some(&before), now_ms)
 }
 
 /// The change of an index as the oplog tells it: seconds are a long there, whatever number was given.

@@ -75,11 +75,16 @@ pub(crate) fn drop_one(context: &Context<'_>, ws: &mut WriteSet, ns: &Namespace)
     };
     let collection = ws.drop_collection(ns)?;
     if context.origin(&ns.db).is_some() {
+        let mut before = doc! { "numRecords": documents };
+        if let Some(view) = &collection.options.view {
+            // Who follows the log tells by it that no collection went.
+            before.push("viewOn", view.on.as_str());
+        }
         let entry = Origin::default().command_with(
             &ns.db,
             Some(collection.uuid),
             &doc! { "drop": ns.coll.clone() },
-            Some(&doc! { "numRecords": documents }),
+            Some(&before),
             nestor_database::clock::now_ms(),
         );
         ws.oplog(entry)?;

@@ -58,7 +58,8 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             op,
         )
     };
-    batch::first(context, &snapshot, opening, reply)
+    batch::first(context, &snapshot, opening, reply)?;
+    Ok(())
 }
 
 /// Reads `cursor: {batchSize}`.

@@ -154,7 +154,10 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         batch::empty(context, &reply_ns, reply);
         return context.finish_concern(progress.last, reply, false);
     }
+    let of_changes = matches!(piped.pipeline.stages.first(), Some(Stage::ChangeStream(_)));
     let opening = Opening {
+        tailable: of_changes,
+        await_data: of_changes,
         collection: piped.bottom.as_ref().map(|c| (c.id, c.ns.clone())),
         batch_size: cursor.batch_size.map(|n| n.0 as u64),
         disk_use: operation.disk_use,
@@ -163,7 +166,12 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             .flatten(),
         ..Opening::of_values(reply_ns, root, operation.op)
     };
-    batch::first(context, view, opening, reply)
+    let count = batch::first(context, view, opening, reply)?;
+    drop(read);
+    if of_changes && count > 0 {
+        context.await_majority();
+    }
+    Ok(())
 }
 
 /// The shape of an aggregate; the collection is empty when it names none.
@@ -211,6 +219,10 @@ pub(crate) fn prepare<'a>(
     let pipeline = (ArrayRef::Raw(args.pipeline.0.0), args.hint);
     let mut piped = context.prepare_pipeline(view, &shape.ns, pipeline, &mut scope, purpose)?;
     piped.bypass_validation = args.bypass_document_validation;
+    if context.start_changes(&mut piped.pipeline, &shape.ns, view)? {
+        // It lives on when its collection is gone, and reads none.
+        piped.bottom = None;
+    }
     check_read_concern(context.terms.read_concern.level(), &piped.pipeline)?;
     Ok(Operation {
         shape,

@@ -133,7 +133,8 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             .then(|| read.snapshot().cloned())
             .flatten(),
     };
-    batch::first(context, view, opening, reply)
+    batch::first(context, view, opening, reply)?;
+    Ok(())
 }
 
 /// Prepares a find of what stands at the shape's namespace; on a view it is a pipeline behind the view's own.

@@ -1,7 +1,7 @@
 //! `getMore`: the next batch of a cursor, or with exhaust one after the other.
 
 use crate::args::{Long, NonNegative};
-use crate::batch::{self, End};
+use crate::batch::{self, End, Stream};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::request::{Park, Sequence};
@@ -163,14 +163,22 @@ fn next_batch(
     }
     cursor.returned += count;
     cursor.batches += 1;
-    let keep = end == End::Full || cursor.tailable;
+    let stream = batch::append_resume_token(&*cursor.root, cursor.pending.is_some(), reply);
+    let keep = match stream {
+        Some(stream) => stream != Stream::Over,
+        None => end == End::Full || cursor.tailable,
+    };
     context.observe_batch(count, if keep { cursor.id } else { 0 });
     context.figures.borrow_mut().cursor_id = Some(cursor.id);
     reply.append("id", if keep { cursor.id } else { 0 });
     reply.append("ns", cursor.ns.to_string().as_str());
     reply.end();
     drop(read);
-    if count == 0 && end == End::Eof && cursor.tailable && cursor.await_data {
+    if stream.is_some() && count > 0 {
+        context.await_majority();
+    }
+    let waits = keep && stream != Some(Stream::Behind);
+    if count == 0 && end == End::Eof && cursor.tailable && cursor.await_data && waits {
         park(context);
     }
     Ok(keep)

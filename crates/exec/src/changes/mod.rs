@@ -1,0 +1,49 @@
+//! Change streams: the entries of the log as events.
+//!
+//! ```text
+//! log ──source──► entries ──change──► what happened, and whether the stream tells of it ──event──► documents
+//!       │                                                                                            │
+//!       └ where the stream is ◄──────────── resumable (on top: every event keeps its token) ◄── stages, split
+//! ```
+//!
+//! Reading order: `change` (one operation of the log, and which streams see it), `event` (its document), `images` (documents
+//! before and after a change), `place` (where a stream is), `source`, `split`, `resumable`.
+//!
+//! A stream between two batches holds its place and nothing else, however much has been logged since. It reads
+//! everything anew from there, so nobody who does not read makes it grow. Everything that it tells of has a token
+//! ([`Token`](nestor_query::stage::change_stream::Token)), whose time and operation are those of the log.
+//! Source: manual, "Change Streams", "Change Events".
+
+mod change;
+mod event;
+mod images;
+mod place;
+mod resumable;
+mod source;
+mod split;
+
+pub(crate) use resumable::Resumable;
+pub(crate) use source::Source;
+pub(crate) use split::Split;
+
+use nestor_model::{Error, ErrorCode};
+
+/// The label of errors after which a stream cannot go on from where it was.
+pub const NON_RESUMABLE: &str = "NonResumableChangeStreamError";
+
+/// The error of a stream that cannot go on: 280.
+fn fatal(why: impl Into<String>) -> Error {
+    Error::new(ErrorCode::ChangeStreamFatalError, why).with_label(NON_RESUMABLE)
+}
+
+/// The error of a stream whose place is no longer in the log: 286.
+fn history_lost() -> Error {
+    Error::new(
+        ErrorCode::ChangeStreamHistoryLost,
+        "Resume of change stream was not possible, as the resume point may no longer be in the oplog.",
+    )
+    .with_label(NON_RESUMABLE)
+}
+
+#[cfg(test)]
+mod tests;
