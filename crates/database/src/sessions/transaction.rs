@@ -4,13 +4,14 @@
 //! Between its statements it lies in its session; while one of them runs, in that [`Statement`](crate::statement::Statement). Any
 //! error aborts it ([`crate::failures`]). Each statement reserves the keys it wrote, so a conflict comes out at once.
 //!
-//! Its writes make one oplog entry, `applyOps`, at commit.
+//! Its writes make one oplog entry, `applyOps`, at commit, or several if they do not fit into one.
 
 use crate::observe::transaction_counts::{Tally, TransactionCounts, TransactionFacts};
 use crate::session_id::Lsid;
 use crate::sessions::Session;
 use crate::terms::Terms;
-use nestor_model::{Error, ErrorCode, RawDocBuf, Result, Timestamp, bail};
+use nestor_exec::write::oplog::Operation;
+use nestor_model::{Error, ErrorCode, Result, Timestamp, bail};
 use nestor_storage::{Engine, Lsn, WriteSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -23,7 +24,7 @@ pub struct Transaction {
     /// What it read and wrote.
     pub ws: WriteSet,
     /// Its operations, for `applyOps`.
-    pub operations: Arc<Mutex<Vec<RawDocBuf>>>,
+    pub operations: Arc<Mutex<Vec<Operation>>>,
     /// Its place in the counts.
     pub tally: Tally,
 }

@@ -14,7 +14,8 @@ use crate::sessions::transaction::{State, Transaction};
 use crate::shape::{Described, Shape};
 use crate::terms::Terms;
 use nestor_exec::Interrupt;
-use nestor_model::{Namespace, RawDocBuf, Timestamp};
+use nestor_exec::write::oplog::Operation;
+use nestor_model::{Namespace, Timestamp};
 use nestor_planner::FindQuery;
 use nestor_planner::shape::Written;
 use nestor_storage::{Guarantee, Lsn};
@@ -39,7 +40,7 @@ pub struct Statement<'r> {
     /// The open transaction that it belongs to.
     pub txn: RefCell<Option<Box<Transaction>>>,
     /// Where that transaction collects its operations.
-    pub txn_operations: Option<Arc<Mutex<Vec<RawDocBuf>>>>,
+    pub txn_operations: Option<Arc<Mutex<Vec<Operation>>>>,
     /// What it counted.
     pub figures: RefCell<Figures>,
     /// The operation that it is, as far as that tells.

@@ -6,7 +6,7 @@ use crate::observe::transaction_counts::Committed;
 use crate::parameters::Param;
 use crate::sessions::transaction::{State, Transaction};
 use nestor_exec::write::oplog::Origin;
-use nestor_model::{RawWriter, Result, Timestamp, bail};
+use nestor_model::{Result, Timestamp, bail};
 use nestor_storage::{Lsn, Snapshot, View};
 use std::cell::{Ref, RefCell};
 use std::ops::DerefMut;
@@ -140,28 +140,20 @@ pub fn abort(statement: &Statement<'_>) {
     }
 }
 
-/// Commits a transaction: its operations become one oplog entry.
+/// Commits a transaction: its operations become one oplog entry, or a chain of them.
 pub fn commit(statement: &Statement<'_>, mut txn: Box<Transaction>) -> Result<Option<(Lsn, Timestamp)>> {
     let operations = std::mem::take(&mut *lock(&txn.operations));
     let written = Committed {
         operations: operations.len(),
-        bytes: operations.iter().map(|operation| operation.as_raw().len()).sum(),
+        bytes: operations.iter().map(|operation| operation.entry.as_raw().len()).sum(),
     };
     if !operations.is_empty() {
-        let mut apply = RawWriter::new();
-        apply.begin_array("applyOps");
-        for (i, operation) in operations.iter().enumerate() {
-            apply.append_index(i, operation.as_raw());
-        }
-        apply.end();
-        let apply = apply.into_doc();
         let session = statement
             .terms
             .lsid
             .map(|lsid| (lsid.to_document().to_raw(), txn.number));
         let origin = Origin { session, collect: None };
-        let entry = origin.command("admin", None, &apply.into(), crate::clock::now_ms());
-        txn.ws.oplog(entry)?;
+        origin.log_transaction(&mut txn.ws, operations, crate::clock::now_ms())?;
     }
     let Transaction { ws, tally, .. } = *txn;
     let mut last = None;

@@ -1,7 +1,7 @@
 //! Deleting a document.
 
 use super::Writer;
-use super::oplog::{Image, Retryable};
+use super::oplog::{Image, Origin, Retryable};
 use nestor_model::{RawDoc, Result, ValueRef};
 use nestor_storage::Bytes;
 
@@ -15,7 +15,7 @@ impl Writer<'_> {
                 origin.log_image(self.ws, &self.collection, old, statement, self.op.now_ms)?;
             }
             let entry = origin.delete(&self.collection, id, statement, self.op.now_ms);
-            origin.log(self.ws, entry)?;
+            origin.log_with(self.ws, entry, Origin::image(&self.collection, old))?;
         }
         self.ws.delete(self.collection.records, record.clone());
         self.ws.add_count(self.collection.id, -1, -(old.len() as i64));

@@ -14,6 +14,12 @@
 //! `stmtId`. (MongoDB keeps these images in a collection and lets entries before version 5.0 refer to such entries of theirs.
 //! Within the entry of the change, the image would make it larger than a document may be.)
 //!
+//! A transaction is one such entry, `o: {applyOps: [operation, ...]}`, or a chain of them if it does not fit into one document: all but
+//! the last have `partialTxn: true` in `o`, the last the `count` of all operations, and each names the one before it in `prevOpTime`.
+//!
+//! Of a collection that keeps images for change streams the document before a change goes with the entry, and not into it
+//! ([`WriteSet::oplog_with`]).
+//!
 //! `ts` and `t`, the term, are written as zero here and set at commit.
 
 use nestor_model::{Binary, Document, RawDoc, RawDocBuf, RawWriter, Result, Timestamp, Value, ValueRef};
@@ -40,27 +46,94 @@ pub enum Image {
     After,
 }
 
+/// Bytes of operations in one `applyOps` entry, which may not be larger than a document.
+const APPLY_OPS_BYTES_MAX: usize = 15 << 20;
+/// What an array adds to an element at most: type, index and zero.
+const ELEMENT_BYTES_MAX: usize = 1 + 10 + 1;
+
+/// An operation of an open transaction.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// In the short form that `applyOps` holds: `{op, ns, ui, o, o2}`.
+    pub entry: RawDocBuf,
+    /// The document before it, if the collection keeps that.
+    pub image: Option<RawDocBuf>,
+}
+
 /// Who writes.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
     /// Session and transaction number of a retryable write: the `lsid` document (`{id, uid}`) and `txnNumber`.
     pub session: Option<(RawDocBuf, i64)>,
-    /// Where the operations of a transaction are collected until it commits, in the short form that `applyOps`
-    /// holds: `{op, ns, ui, o, o2}`.
-    pub collect: Option<Arc<Mutex<Vec<RawDocBuf>>>>,
+    /// Where the operations of a transaction are collected until it commits.
+    pub collect: Option<Arc<Mutex<Vec<Operation>>>>,
 }
 
 impl Origin {
     /// Puts an entry that this origin made where it belongs: into the write set, or to the transaction's operations.
     pub fn log(&self, ws: &mut WriteSet, entry: RawDocBuf) -> Result<()> {
+        self.log_with(ws, entry, None)
+    }
+
+    /// As [`Origin::log`], with the document before the change.
+    pub fn log_with(&self, ws: &mut WriteSet, entry: RawDocBuf, image: Option<RawDocBuf>) -> Result<()> {
         match &self.collect {
             Some(operations) => operations
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .push(entry),
-            None => ws.oplog(entry)?,
+                .push(Operation { entry, image }),
+            None => ws.oplog_with(entry, image.map(|image| (0, image)).into_iter().collect())?,
         }
         Ok(())
+    }
+
+    /// Puts the operations that a transaction collected into its write set, as `applyOps`. The origin has the session, and collects
+    /// nothing.
+    pub fn log_transaction(&self, ws: &mut WriteSet, operations: Vec<Operation>, now_ms: i64) -> Result<()> {
+        let count = operations.len() as i64;
+        let mut rest = operations.into_iter().peekable();
+        let mut is_first = true;
+        while rest.peek().is_some() {
+            let mut writer = self.begin("c", 256);
+            writer.append("ns", "admin.$cmd");
+            writer.begin_document("o");
+            writer.begin_array("applyOps");
+            let (mut number, mut bytes, mut images) = (0, 0, Vec::new());
+            let size = |operation: &Operation| operation.entry.as_bytes().len() + ELEMENT_BYTES_MAX;
+            while let Some(operation) = rest.next_if(|next| number == 0 || bytes + size(next) <= APPLY_OPS_BYTES_MAX) {
+                bytes += size(&operation);
+                writer.append_index(number, operation.entry.as_raw());
+                images.extend(operation.image.map(|image| (number as u32, image)));
+                number += 1;
+            }
+            writer.end();
+            let is_last = rest.peek().is_none();
+            let is_alone = is_first && is_last;
+            if !is_last {
+                writer.append("partialTxn", true);
+            } else if !is_alone {
+                writer.append("count", count);
+            }
+            writer.end();
+            if !is_alone {
+                writer.begin_document("prevOpTime");
+                writer.append("ts", Timestamp::default());
+                writer.append("t", -1i64);
+                writer.end();
+            }
+            let entry = self.end(writer, None, now_ms);
+            match is_first {
+                true => ws.oplog_with(entry, images)?,
+                false => ws.oplog_next(entry, images)?,
+            }
+            is_first = false;
+        }
+        Ok(())
+    }
+
+    /// A document that is about to change, if its collection keeps such for change streams.
+    pub fn image(collection: &Collection, before: RawDoc<'_>) -> Option<RawDocBuf> {
+        collection.options.pre_and_post_images.then(|| before.to_buf())
     }
 
     fn begin(&self, op: &str, capacity: usize) -> RawWriter {
@@ -211,5 +284,125 @@ impl Origin {
         writer.append("msg", message);
         writer.end();
         self.end(writer, None, now_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::write::{Changed, Writer};
+    use nestor_model::{CollectionOptions, Namespace, doc};
+    use nestor_query::OpContext;
+    use nestor_query::update::Touched;
+    use nestor_storage::log::{Change, Interest, Kinds, LogPosition, LogStep, Scope, Upto};
+    use nestor_storage::{Engine, EngineOptions};
+
+    fn engine(images: bool) -> (Engine, Arc<Collection>) {
+        let engine = Engine::ephemeral(EngineOptions::at_time(100));
+        let mut ws = engine.begin();
+        let options = doc! { "changeStreamPreAndPostImages": doc! { "enabled": images } };
+        let options = CollectionOptions::parse(options).expect("options");
+        let ns = Namespace::new("d", "c");
+        let made = ws.create_collection(&ns, [1; 16], options).expect("free");
+        engine.commit(ws).expect("committed");
+        (engine, made)
+    }
+
+    fn changes(engine: &Engine) -> Vec<Change> {
+        let interest = Interest::new(Scope::Everything, Kinds::CHANGES, Upto::Accepted).with_images();
+        let mut reader = engine.read_log(LogPosition::default(), interest);
+        let mut found = Vec::new();
+        loop {
+            match reader.next().expect("the log can be read") {
+                LogStep::Change(change) => found.push(*change),
+                LogStep::Passed => {}
+                LogStep::End => return found,
+            }
+        }
+    }
+
+    #[test]
+    fn images_are_kept_where_the_collection_says_so() {
+        for (images, in_transaction) in [(true, false), (true, true), (false, false), (false, true)] {
+            let (engine, collection) = engine(images);
+            let collected: Arc<Mutex<Vec<Operation>>> = Arc::default();
+            let collect = in_transaction.then(|| collected.clone());
+            let session = Some((doc! { "id": 1 }.to_raw(), 1));
+            let origin = Origin {
+                session: session.clone(),
+                collect,
+            };
+            let op = OpContext::default();
+            let mut ws = engine.begin();
+            let [one, two] = [1, 2].map(|n| doc! { "_id": 1, "n": n }.to_raw());
+            let mut writer = Writer::new(&mut ws, collection.clone(), &op, Some(origin)).expect("prepared");
+            let key = writer.insert(one.clone(), None).expect("inserted");
+            let changed = Changed {
+                doc: two.clone(),
+                diff: None,
+                touched: &Touched::All,
+            };
+            writer.update(&key, one.as_raw(), changed, None).expect("updated");
+            writer.delete(&key, two.as_raw(), None).expect("deleted");
+            if in_transaction {
+                let origin = Origin { session, collect: None };
+                let operations = std::mem::take(&mut *collected.lock().expect("alone"));
+                origin.log_transaction(&mut ws, operations, 7).expect("logged");
+            }
+            engine.commit(ws).expect("committed");
+            let found: Vec<_> = changes(&engine).into_iter().map(|change| change.before).collect();
+            let expected = if images {
+                [None, Some(one), Some(two)]
+            } else {
+                [None, None, None]
+            };
+            assert_eq!(found, expected, "images: {images}, in a transaction: {in_transaction}");
+        }
+    }
+
+    #[test]
+    fn a_transaction_that_fits_into_no_document_is_a_chain() {
+        let (engine, collection) = engine(true);
+        let session = Some((doc! { "id": 1 }.to_raw(), 3));
+        let origin = Origin { session, collect: None };
+        let short = Origin {
+            collect: Some(Arc::default()),
+            ..origin.clone()
+        };
+        let long = "x".repeat(1 << 20);
+        let operation = |id: i32| {
+            let doc = doc! { "_id": id, "text": long.as_str() }.to_raw();
+            Operation {
+                entry: short.insert(&collection, doc.as_raw(), None, 0),
+                image: (id % 7 == 0).then(|| doc! { "_id": id }.to_raw()),
+            }
+        };
+        let mut ws = engine.begin();
+        origin
+            .log_transaction(&mut ws, (0..40).map(operation).collect(), 7)
+            .expect("logged");
+        let commit = engine.commit(ws).expect("committed");
+        let mut cursor = engine.oplog_cursor(Timestamp::default());
+        let mut entries = Vec::new();
+        while let Some(entry) = cursor.next().expect("read") {
+            assert!(entry.as_raw().len() <= nestor_model::raw::DOCUMENT_BYTES_MAX);
+            let Some(ValueRef::Document(o)) = entry.as_raw().get("o") else {
+                panic!("no o")
+            };
+            let count = match o.get("count") {
+                Some(ValueRef::Int64(count)) => count,
+                _ => 0,
+            };
+            entries.push((o.get("partialTxn").is_some(), count));
+        }
+        assert_eq!(entries, [(true, 0), (true, 0), (false, 40)]);
+        let changes = changes(&engine);
+        assert_eq!(changes.len(), 40);
+        for (at, change) in changes.iter().enumerate() {
+            let (optime, index) = (commit.optime, at as u32);
+            assert_eq!(change.position, LogPosition { optime, index });
+            assert_eq!(change.before.is_some(), at % 7 == 0);
+            assert_eq!(change.transaction.as_ref().map(|t| t.number), Some(3));
+        }
     }
 }

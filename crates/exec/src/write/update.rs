@@ -1,7 +1,7 @@
 //! Replacing a document by a newer version of itself.
 
 use super::Writer;
-use super::oplog::{Image, Retryable};
+use super::oplog::{Image, Origin, Retryable};
 use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, Result, ValueRef, raw};
 use nestor_query::update::Touched;
 use nestor_storage::Bytes;
@@ -61,7 +61,7 @@ impl Writer<'_> {
                 statement,
                 self.op.now_ms,
             );
-            origin.log(self.ws, entry)?;
+            origin.log_with(self.ws, entry, Origin::image(&self.collection, old))?;
         }
         self.ws
             .put_document(self.collection.records, record.clone(), changed.doc);

@@ -55,8 +55,8 @@ pub(crate) const UNCOVERED_BYTES: usize = 8;
 const MAGIC: &[u8; 4] = b"NJF2";
 /// First bytes of a frame of format 1.
 const MAGIC_1: &[u8; 4] = b"NJF1";
-/// Longest frame: about four times the largest message a client may send.
-const FRAME_BYTES_MAX: usize = 256 << 20;
+/// Longest frame: a transaction of a million small documents fits in.
+const FRAME_BYTES_MAX: usize = 1 << 30;
 /// Values shorter than this are not worth looking for in the oplog entries.
 const SHARED_BYTES_MIN: usize = 32;
 
