@@ -183,6 +183,7 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
     Ok(ServeOptions {
         argv: std::env::args().collect(),
         allocator: Some("mimalloc"),
+        return_memory: Some(crate::allocator::return_memory),
         dbpath: (!args.ephemeral).then_some(args.dbpath),
         give_up_after: args.give_up_commits_after,
         port: args.port,

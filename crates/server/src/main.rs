@@ -1,5 +1,6 @@
 //! The `nestor` binary.
 
+mod allocator;
 mod cli;
 
 use std::process::ExitCode;

@@ -57,6 +57,8 @@ pub struct ServeOptions {
     pub argv: Vec<String>,
     /// Name of the memory allocator that the program is linked with, for `buildInfo`; `None` for the system's.
     pub allocator: Option<&'static str>,
+    /// Has the allocator return memory to the system, if it does not do so by itself.
+    pub return_memory: Option<fn()>,
     /// Directory of the data; `None` keeps everything in memory.
     pub dbpath: Option<PathBuf>,
     /// Start although the journal ends with this commit and durable ones followed.
@@ -452,7 +454,13 @@ fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
     engine_options.memtable_bytes_max = (engine_options.base_cache_bytes_max / 20).clamp(64 << 20, 512 << 20);
     match &options.dbpath {
         Some(dir) => Engine::open(dir, engine_options).map_err(|e| refusal(&e)),
-        None => Ok(Engine::ephemeral(engine_options)),
+        None => {
+            // A huge page stays as a whole for one small part of it that is used again. An old kernel without the call does
+            // without the effect.
+            let _ = rustix::thread::disable_transparent_huge_pages(true);
+            engine_options.after_reclaim = options.return_memory;
+            Ok(Engine::ephemeral(engine_options))
+        }
     }
 }
 

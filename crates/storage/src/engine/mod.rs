@@ -229,7 +229,7 @@ impl Engine {
     /// A store that lives in memory and leaves no trace.
     pub fn ephemeral(options: EngineOptions) -> Engine {
         let layers = Layers {
-            active: Arc::new(Memtable::new(options.memtable_bytes_max)),
+            active: Arc::new(Memtable::lasting()),
             frozen: None,
             base: None,
         };
@@ -723,6 +723,9 @@ impl Inner {
         drop((accepted, replaced));
         if !waste.is_empty() {
             self.reclaimer.add(waste);
+        }
+        if self.store.is_none() && self.current().layers.active.is_filter_full() {
+            self.reclaimer.look();
         }
         own
     }

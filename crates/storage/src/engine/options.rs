@@ -24,7 +24,7 @@ pub struct EngineOptions {
     /// Called on a committing thread before it waits for long, so that a server can let another thread do what else this
     /// one has to do.
     pub before_wait: Option<fn()>,
-    /// Called on a thread of a store that lives in memory after it gave memory back to the allocator, so that whoever chose
+    /// Called on a thread of a store that lives in memory after it gave much memory back to the allocator, so that whoever chose
     /// the allocator can have it return some to the system.
     pub after_reclaim: Option<fn()>,
     pub(crate) journal: JournalOptions,

@@ -14,6 +14,10 @@ use std::time::Duration;
 const KEYS_MIN: usize = 256;
 /// Bytes of waste that are worth a look: a few large documents are enough.
 const BYTES_MIN: usize = 1 << 20;
+/// Bytes freed after which the allocator is asked to return memory to the system, which costs some milliseconds; and the share of
+/// what is still there, so that a large store is not kept busy returning what it needs again.
+const RETURN_BYTES_MIN: usize = 32 << 20;
+const RETURN_SHARE: usize = 8;
 /// How often to look whether the snapshots are gone that need what is left.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -35,6 +39,14 @@ struct State {
     stop: bool,
 }
 
+/// What one look took away.
+pub(super) struct Reclaimed {
+    /// Bytes, about.
+    freed: usize,
+    /// Something has to stay for now.
+    is_left: bool,
+}
+
 impl Reclaimer {
     /// Takes notice of what commits left.
     pub(super) fn add(&self, waste: Waste) {
@@ -48,6 +60,15 @@ impl Reclaimer {
         }
     }
 
+    /// Has the thread look at the memtable.
+    pub(super) fn look(&self) {
+        let mut state = self.state.lock().expect("no holder of the lock panics");
+        if !state.wanted {
+            state.wanted = true;
+            self.changed.notify_all();
+        }
+    }
+
     /// Ends the thread.
     pub(super) fn stop(&self) {
         self.state.lock().expect("no holder of the lock panics").stop = true;
@@ -57,6 +78,7 @@ impl Reclaimer {
     /// The thread.
     pub(super) fn run(&self, inner: &Inner) {
         let mut is_left = false;
+        let mut freed = 0;
         loop {
             let state = self.state.lock().expect("no holder of the lock panics");
             let idle = |s: &mut State| !s.wanted && !s.stop;
@@ -70,15 +92,20 @@ impl Reclaimer {
             if stop {
                 return;
             }
-            is_left = self.reclaim(inner);
-            if let Some(reclaimed) = inner.options.after_reclaim {
-                reclaimed();
+            let done = self.reclaim(inner);
+            is_left = done.is_left;
+            freed += done.freed;
+            if freed >= RETURN_BYTES_MIN.max(inner.current().layers.active.bytes() / RETURN_SHARE) {
+                freed = 0;
+                if let Some(after_reclaim) = inner.options.after_reclaim {
+                    after_reclaim();
+                }
             }
         }
     }
 
-    /// Takes away what no snapshot reads any more. Returns whether something is left.
-    pub(super) fn reclaim(&self, inner: &Inner) -> bool {
+    /// Takes away what no snapshot reads any more.
+    pub(super) fn reclaim(&self, inner: &Inner) -> Reclaimed {
         let mut state = self.state.lock().expect("no holder of the lock panics");
         let waste = std::mem::take(&mut state.waste);
         (state.keys, state.bytes, state.wanted) = (0, 0, false);
@@ -86,20 +113,24 @@ impl Reclaimer {
         let oldest = inner.lock_sequencer().oldest_live();
         let memtable = inner.current().layers.active.clone();
         let (free, mut left): (Vec<_>, Vec<_>) = waste.into_iter().partition(|waste| waste.seq <= oldest);
+        let mut freed = 0;
         for waste in free {
+            freed += waste.bytes;
             for (tree, keys) in &waste.keys {
                 memtable.prune(*tree, keys, oldest);
             }
             for tree in waste.trees {
                 // Cursors that are in it keep it.
-                drop(memtable.take_tree(tree));
+                let table = memtable.take_tree(tree);
+                freed += table.map_or(0, |table| table.bytes().unsigned_abs());
             }
         }
+        memtable.renew_filter();
         let is_left = !left.is_empty();
         let mut state = self.state.lock().expect("no holder of the lock panics");
         left.append(&mut state.waste);
         state.waste = left;
-        is_left
+        Reclaimed { freed, is_left }
     }
 }
 
@@ -209,6 +240,51 @@ mod tests {
         assert!(engine.commit(late).is_err());
         bytes(&engine);
         assert_eq!(engine.snapshot().get(T, &0u32.to_be_bytes()).unwrap(), None);
+    }
+
+    /// The filter grows with the memtable and forgets keys that are gone: few reads of keys that are not there search for them.
+    #[test]
+    fn the_filter_stays_good() {
+        let engine = engine();
+        let passes = || {
+            let memtable = engine.inner.current().layers.active.clone();
+            let absent = (0..1000u32).map(|key| (key + (1 << 30)).to_be_bytes());
+            absent.filter(|key| memtable.may_hold(T, key)).count()
+        };
+        let held = |mut keys: std::ops::Range<u32>| {
+            let snapshot = engine.snapshot();
+            keys.all(|key| snapshot.get(T, &key.to_be_bytes()).unwrap().is_some())
+        };
+        for from in (0..60_000).step_by(5_000) {
+            put(&engine, T, from..from + 5_000, Some(b"v"));
+            bytes(&engine);
+            assert!(passes() < 150, "{} of 1000 pass with {from} keys", passes());
+        }
+        assert!(held(0..60_000));
+        put(&engine, T, 100..60_000, None);
+        bytes(&engine);
+        assert!(passes() < 20, "{} of 1000 pass for keys that are gone", passes());
+        assert!(held(0..100));
+    }
+
+    /// Keys that come while it is made anew are in it.
+    #[test]
+    fn the_filter_misses_no_key_that_comes_meanwhile() {
+        let engine = engine();
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for from in (0..100_000u32).step_by(500) {
+                    put(&engine, T, from..from + 500, Some(b"v"));
+                    let last = (from + 499).to_be_bytes();
+                    assert!(engine.snapshot().get(T, &last).unwrap().is_some());
+                }
+            });
+            while !writer.is_finished() {
+                bytes(&engine);
+            }
+        });
+        let snapshot = engine.snapshot();
+        assert!((0..100_000u32).all(|key| snapshot.get(T, &key.to_be_bytes()).unwrap().is_some()));
     }
 
     #[test]

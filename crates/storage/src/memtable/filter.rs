@@ -1,7 +1,8 @@
 //! A filter in front of a memtable: tells most keys that are not in it without a search.
 
 use crate::TreeId;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes of a memtable for each 64-bit word. 64 MiB hold at most about 450,000 entries, seven to a word, which leaves a
 /// key that is absent a chance of about one in fifty to be searched for.
@@ -9,6 +10,12 @@ const BYTES_PER_WORD: usize = 1 << 10;
 /// Words at least and at most; a power of two each.
 const WORDS_MIN: usize = 1 << 10;
 const WORDS_MAX: usize = 1 << 20;
+/// As [`WORDS_MAX`], of a filter that is renewed.
+const RENEWED_WORDS_MAX: usize = 1 << 22;
+/// Keys for each word that leave the filter good enough.
+const KEYS_PER_WORD: usize = 7;
+/// Keys noted for each one that is still there, above which most bits are of keys that are gone.
+const STALE_FACTOR: usize = 4;
 
 /// A Bloom filter whose three bits per key lie in one word: one cache line per question.
 pub(crate) struct Filter {
@@ -18,16 +25,20 @@ pub(crate) struct Filter {
 impl Filter {
     /// For a memtable that is merged into the base when it has that many bytes.
     pub(crate) fn new(memtable_bytes_max: usize) -> Self {
-        let words = (memtable_bytes_max / BYTES_PER_WORD).clamp(WORDS_MIN, WORDS_MAX);
+        Self::with_words((memtable_bytes_max / BYTES_PER_WORD).clamp(WORDS_MIN, WORDS_MAX))
+    }
+
+    fn with_words(words: usize) -> Self {
         Self {
             words: (0..words.next_power_of_two()).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
-    /// Notes a key. Whoever sees the commit sees the bits: publishing it is a release, taking a snapshot an acquire.
-    pub(crate) fn insert(&self, tree: TreeId, key: &[u8]) {
+    /// Notes a key. Whoever sees the commit sees the bits: publishing it is a release, taking a snapshot an acquire. True if it
+    /// was not noted before.
+    pub(crate) fn insert(&self, tree: TreeId, key: &[u8]) -> bool {
         let (word, bits) = self.place(tree, key);
-        self.words[word].fetch_or(bits, Ordering::Relaxed);
+        self.words[word].fetch_or(bits, Ordering::Relaxed) & bits != bits
     }
 
     /// False only if the key was never noted.
@@ -40,6 +51,77 @@ impl Filter {
         let hash = hash(tree.0, key);
         let bits = 1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63);
         ((hash >> 40) as usize & (self.words.len() - 1), bits)
+    }
+}
+
+/// The filter of a memtable that is never merged into a base: it has to grow with it, and forget keys that are gone. So it is made
+/// anew now and then; meanwhile the one before serves, and both are told of keys that come.
+pub(crate) struct RenewedFilter {
+    filters: RwLock<Filters>,
+    /// Keys noted in the present one.
+    noted: AtomicUsize,
+}
+
+struct Filters {
+    present: Filter,
+    next: Option<Filter>,
+}
+
+impl RenewedFilter {
+    pub(crate) fn new() -> Self {
+        Self {
+            filters: RwLock::new(Filters {
+                present: Filter::with_words(WORDS_MIN),
+                next: None,
+            }),
+            noted: AtomicUsize::new(0),
+        }
+    }
+
+    /// As [`Filter::insert`].
+    pub(crate) fn insert(&self, tree: TreeId, key: &[u8]) {
+        let filters = self.filters.read().expect("no holder of the lock panics");
+        if filters.present.insert(tree, key) {
+            self.noted.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(next) = &filters.next {
+            next.insert(tree, key);
+        }
+    }
+
+    /// As [`Filter::may_hold`].
+    pub(crate) fn may_hold(&self, tree: TreeId, key: &[u8]) -> bool {
+        let filters = self.filters.read().expect("no holder of the lock panics");
+        filters.present.may_hold(tree, key)
+    }
+
+    /// Whether it has more keys than it is good for.
+    pub(crate) fn is_full(&self) -> bool {
+        let filters = self.filters.read().expect("no holder of the lock panics");
+        let words = filters.present.words.len();
+        words < RENEWED_WORDS_MAX && self.noted.load(Ordering::Relaxed) > words * KEYS_PER_WORD
+    }
+
+    /// Whether most of the keys in it are gone, of which `live` are left.
+    pub(crate) fn is_stale(&self, live: usize) -> bool {
+        self.noted.load(Ordering::Relaxed) > STALE_FACTOR * live.max(WORDS_MIN * KEYS_PER_WORD)
+    }
+
+    /// Makes it anew with room for twice the `live` keys, which `each` calls its argument with. Keys that others note meanwhile are
+    /// in it too.
+    pub(crate) fn renew(&self, live: usize, each: impl FnOnce(&mut dyn FnMut(TreeId, &[u8]))) {
+        let words = (2 * live / KEYS_PER_WORD).clamp(WORDS_MIN, RENEWED_WORDS_MAX);
+        self.filters.write().expect("no holder of the lock panics").next = Some(Filter::with_words(words));
+        let mut count = 0;
+        each(&mut |tree, key| {
+            let filters = self.filters.read().expect("no holder of the lock panics");
+            count += usize::from(filters.next.as_ref().is_some_and(|next| next.insert(tree, key)));
+        });
+        let mut filters = self.filters.write().expect("no holder of the lock panics");
+        if let Some(next) = filters.next.take() {
+            filters.present = next;
+            self.noted.store(count, Ordering::Relaxed);
+        }
     }
 }
 

@@ -21,7 +21,7 @@ mod table;
 pub(crate) use table::{Entry, NewestEntries, Table};
 
 use crate::{Bytes, TreeId};
-use filter::Filter;
+use filter::{Filter, RenewedFilter};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -38,11 +38,34 @@ pub(crate) struct Live<'a> {
 /// One memtable. See the module's description.
 pub(crate) struct Memtable {
     tables: RwLock<HashMap<TreeId, Arc<Table>, BuildHasherDefault<TreeHasher>>>,
-    filter: Filter,
+    filter: Front,
     bytes_max: usize,
     bytes: AtomicUsize,
     newest: AtomicU64,
     dropped: Mutex<Vec<TreeId>>,
+}
+
+/// Which filter a memtable has.
+enum Front {
+    /// As large as it will have to be.
+    Once(Filter),
+    Renewed(RenewedFilter),
+}
+
+impl Front {
+    fn insert(&self, tree: TreeId, key: &[u8]) {
+        match self {
+            Front::Once(filter) => drop(filter.insert(tree, key)),
+            Front::Renewed(filter) => filter.insert(tree, key),
+        }
+    }
+
+    fn may_hold(&self, tree: TreeId, key: &[u8]) -> bool {
+        match self {
+            Front::Once(filter) => filter.may_hold(tree, key),
+            Front::Renewed(filter) => filter.may_hold(tree, key),
+        }
+    }
 }
 
 /// Tree ids are numbers given one after the other: a multiplication spreads them well enough.
@@ -68,9 +91,18 @@ impl Hasher for TreeHasher {
 impl Memtable {
     /// An empty one, to be merged into the base when it has about `bytes_max` bytes.
     pub(crate) fn new(bytes_max: usize) -> Self {
+        Self::with_filter(bytes_max, Front::Once(Filter::new(bytes_max)))
+    }
+
+    /// An empty one that is never merged into a base.
+    pub(crate) fn lasting() -> Self {
+        Self::with_filter(usize::MAX, Front::Renewed(RenewedFilter::new()))
+    }
+
+    fn with_filter(bytes_max: usize, filter: Front) -> Self {
         Self {
             tables: RwLock::default(),
-            filter: Filter::new(bytes_max),
+            filter,
             bytes_max,
             bytes: AtomicUsize::new(0),
             newest: AtomicU64::new(0),
@@ -121,6 +153,12 @@ impl Memtable {
         tables.get(&tree)?.get(key, at)
     }
 
+    /// False only if `key` is not here.
+    #[cfg(test)]
+    pub(crate) fn may_hold(&self, tree: TreeId, key: &[u8]) -> bool {
+        self.filter.may_hold(tree, key)
+    }
+
     /// Sequence number of the newest version of `key`; 0 if there is none here.
     pub(crate) fn newest_of(&self, tree: TreeId, key: &[u8]) -> u64 {
         if !self.filter.may_hold(tree, key) {
@@ -145,6 +183,30 @@ impl Memtable {
         });
         let added = table.insert(seq, changes, live, |key| self.filter.insert(tree, key), waste);
         self.count(added);
+    }
+
+    /// Whether its filter passes too much because there are more keys than it was made for.
+    pub(crate) fn is_filter_full(&self) -> bool {
+        match &self.filter {
+            Front::Once(_) => false,
+            Front::Renewed(filter) => filter.is_full(),
+        }
+    }
+
+    /// Makes the filter anew if it passes too much, be it for keys that are there or for those that were.
+    pub(crate) fn renew_filter(&self) {
+        let Front::Renewed(filter) = &self.filter else { return };
+        let live = self.tables().iter().map(|(_, table)| table.len()).sum();
+        if !filter.is_full() && !filter.is_stale(live) {
+            return;
+        }
+        // The tables are asked for only when others note keys in the new filter: who made one before has noted its keys
+        // before, or holds its lock until they are there.
+        filter.renew(live, |note| {
+            for (tree, table) in self.tables() {
+                table.for_each_key(|key| note(tree, key));
+            }
+        });
     }
 
     fn count(&self, change: isize) {

@@ -162,7 +162,7 @@ impl Table {
     }
 
     /// Memory taken by the entries, in bytes, about.
-    pub(super) fn bytes(&self) -> isize {
+    pub(crate) fn bytes(&self) -> isize {
         self.bytes.load(Ordering::Relaxed)
     }
 
@@ -251,6 +251,28 @@ impl Table {
                 Run::Cut(key) => resume = Some(key),
                 Run::End => return true,
             }
+        }
+    }
+
+    /// Number of keys.
+    pub(super) fn len(&self) -> usize {
+        self.map.read().expect("no holder of the lock panics").len()
+    }
+
+    /// Calls `each` with every key that is there when it comes by, visible or not.
+    pub(super) fn for_each_key(&self, mut each: impl FnMut(&[u8])) {
+        let mut last: Option<Bytes> = None;
+        loop {
+            let from = last.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+            let map = self.map.read().expect("no holder of the lock panics");
+            let mut run = map.range::<Bytes, _>((from, Bound::Unbounded)).take(SCAN_RUN);
+            let mut at = None;
+            for (key, _) in run.by_ref() {
+                each(key);
+                at = Some(key);
+            }
+            let Some(at) = at.cloned() else { return };
+            last = Some(at);
         }
     }
 
