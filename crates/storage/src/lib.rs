@@ -25,7 +25,7 @@
 //! | log | [`LogReader`] through [`Engine::read_log`], [`LogSignal`], [`Engine::log_begins`], [`LogRetention`]; as documents [`OplogCursor`], [`Engine::oplog_range`] | changes of commits in order, each once, from any position that is kept; [`StorageError::OplogHistoryLost`] instead of a gap; waiting costs nothing. The contract is in [`log`] |
 //! | news | [`Engine::subscribe`], [`Engine::wait_for_commit`] | of every accepted commit |
 //! | watch and load | [`Watch`], [`Touched`], [`Engine::load`] | which records were written since a snapshot; sorted entries into a new tree, atomic with its catalog entry |
-//! | upkeep | [`Engine::checkpoint`], [`Engine::hold_base`], [`Engine::stats`], [`Engine::room`], [`Engine::scratch`], [`Engine::close`] | no effect on what snapshots show |
+//! | upkeep | [`Engine::checkpoint`], [`Engine::hold_base`], [`Engine::stats`], [`Engine::pins`], [`Engine::room`], [`Engine::scratch`], [`Engine::close`] | no effect on what snapshots show |
 //!
 //! [`keys`] and [`record`] are the encoding that any engine has to keep, since the crates above compute bounds with it.
 //!
@@ -65,7 +65,7 @@ pub use bytes::Bytes;
 pub use catalog::{Catalog, Collection, Database, Derive, Index};
 pub use claims::Reservation;
 pub use cursor::Cursor;
-pub use engine::{BaseHold, Engine, EngineOptions, EngineStats, Room, Subscription};
+pub use engine::{BaseHold, Engine, EngineOptions, EngineStats, Pins, Room, Subscription};
 pub use error::{Result, StorageError};
 pub use ids::{CollectionId, IndexId, Lsn, TreeId};
 pub use log::{LogPosition, LogReader, LogRetention, LogSignal};

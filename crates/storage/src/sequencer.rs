@@ -359,6 +359,15 @@ impl Sequencer {
         self.live.push_back((old.seq, Arc::downgrade(&old)));
     }
 
+    /// How many states are held that are older than the present one, and the oldest of them.
+    pub(crate) fn held(&mut self) -> (u64, Option<Arc<Published>>) {
+        let present = self.current.seq;
+        let held: Vec<_> = self.live.iter().filter_map(|(_, state)| state.upgrade()).collect();
+        let mut held = held.into_iter().filter(|state| state.seq < present).peekable();
+        let oldest = held.peek().cloned();
+        (held.count() as u64, oldest)
+    }
+
     /// Sequence number of the oldest state anybody holds.
     pub(crate) fn oldest_live(&mut self) -> u64 {
         while self.live.front().is_some_and(|(_, state)| state.strong_count() == 0) {

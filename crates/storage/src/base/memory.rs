@@ -69,6 +69,10 @@ impl Base for MemoryBase {
         0
     }
 
+    fn held_bytes(&self) -> u64 {
+        0
+    }
+
     fn check(&self) -> Result<CheckReport> {
         let state = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Ok(CheckReport {

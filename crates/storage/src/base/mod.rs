@@ -245,6 +245,10 @@ pub trait Base: Send + Sync {
     /// Length of the file in bytes.
     fn file_bytes(&self) -> u64;
 
+    /// Bytes of the file that are there only because states are held that were replaced, when the last `apply` began. Each such
+    /// state keeps what it had, and nothing that came and went after it.
+    fn held_bytes(&self) -> u64;
+
     /// Reads everything and verifies it: checksums, order, counts, and that each page is used exactly once or free.
     /// The first fault found is the error. Waits for an `apply` that is under way; readers are not disturbed.
     fn check(&self) -> Result<CheckReport>;

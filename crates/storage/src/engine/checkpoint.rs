@@ -232,6 +232,12 @@ impl Checkpointer {
         self.changed.notify_all();
     }
 
+    /// Bytes of memtables that are in the base and that somebody reads.
+    pub(super) fn buried_bytes(&self) -> u64 {
+        let buried = self.buried.lock().expect("no holder of the lock panics");
+        buried.iter().map(|memtable| memtable.bytes() as u64).sum()
+    }
+
     /// Takes apart what nobody else holds. Returns whether something is left.
     fn sweep(&self, inner: &Inner) -> bool {
         if self.buried.lock().expect("no holder of the lock panics").is_empty() {

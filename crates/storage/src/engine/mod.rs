@@ -18,7 +18,7 @@ mod reclaim;
 pub(crate) mod recovery;
 
 pub use commits::Subscription;
-pub use options::{EngineOptions, EngineStats, Room};
+pub use options::{EngineOptions, EngineStats, Pins, Room};
 
 use crate::base::Base;
 use crate::base::tree::{Tree, TreeOptions};
@@ -505,6 +505,21 @@ impl Engine {
             memtable_bytes: layers.memtables().map(|m| m.bytes() as u64).sum(),
             journal_bytes: store.map_or(0, |s| s.journal.bytes()),
             base_bytes: store.map_or(0, |s| s.base.file_bytes()),
+        }
+    }
+
+    /// What snapshots that are held keep from being freed.
+    pub fn pins(&self) -> Pins {
+        let inner = &self.inner;
+        let (states, oldest) = inner.lock_sequencer().held();
+        let oldest = oldest.unwrap_or_else(|| inner.current());
+        let store = inner.store.as_ref();
+        Pins {
+            oldest: Lsn(oldest.seq),
+            oldest_optime: oldest.optime,
+            states,
+            memory_bytes: inner.checkpointer.buried_bytes() + inner.reclaimer.held_bytes(inner),
+            base_bytes: store.map_or(0, |store| store.base.held_bytes()),
         }
     }
 

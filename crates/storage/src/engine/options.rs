@@ -1,8 +1,10 @@
 //! How an engine behaves, and what it says about itself.
 
+use crate::Lsn;
 use crate::base::Base;
 use crate::clock::Clock;
 use crate::journal::JournalOptions;
+use nestor_model::Timestamp;
 use std::sync::Arc;
 
 /// How an engine behaves.
@@ -65,6 +67,24 @@ pub struct Room {
     pub used: u64,
     /// All there is.
     pub total: u64,
+}
+
+/// What snapshots that are held keep from being freed. It is bounded: a snapshot keeps two memtables at most, and of the base the
+/// pages that it had itself, so no more than the base was then. In a store that lives in memory it keeps a version of each
+/// key that it shows. The journal is kept by no snapshot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pins {
+    /// The last commit that the oldest of them shows; the last of all, if none is held.
+    pub oldest: Lsn,
+    /// Its optime.
+    pub oldest_optime: Timestamp,
+    /// How many different states are held, without the present one.
+    pub states: u64,
+    /// Memory of memtables that are in the base already, or, in a store that lives in memory, of what was replaced or dropped; in
+    /// bytes.
+    pub memory_bytes: u64,
+    /// Bytes of the base's file, when the last checkpoint began.
+    pub base_bytes: u64,
 }
 
 /// Sizes and counters of an engine.

@@ -69,6 +69,16 @@ impl Reclaimer {
         }
     }
 
+    /// Bytes of what waits for snapshots to go.
+    pub(super) fn held_bytes(&self, inner: &Inner) -> u64 {
+        let memtable = inner.current().layers.active.clone();
+        let state = self.state.lock().expect("no holder of the lock panics");
+        let trees = state.waste.iter().flat_map(|waste| &waste.trees);
+        let trees = trees.filter_map(|tree| memtable.table(*tree));
+        let dropped: isize = trees.map(|table| table.bytes()).sum();
+        state.waste.iter().map(|waste| waste.bytes as u64).sum::<u64>() + dropped.unsigned_abs() as u64
+    }
+
     /// Ends the thread.
     pub(super) fn stop(&self) {
         self.state.lock().expect("no holder of the lock panics").stop = true;

@@ -664,6 +664,9 @@ impl Base for FullBase {
     fn file_bytes(&self) -> u64 {
         0
     }
+    fn held_bytes(&self) -> u64 {
+        0
+    }
     fn check(&self) -> std::result::Result<CheckReport, BaseError> {
         self.base.check()
     }

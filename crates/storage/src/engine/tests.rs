@@ -121,6 +121,57 @@ fn positions_and_terms_come_from_the_engine() {
     );
 }
 
+/// A snapshot that is held for ever keeps two memtables at most, and of the base what it had itself.
+#[test]
+fn what_a_snapshot_pins_is_bounded_and_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::open(dir.path(), EngineOptions::at_time(100)).unwrap();
+    let write = |round: u8| {
+        for from in (0..2000u32).step_by(100) {
+            let mut ws = engine.begin();
+            for key in from..from + 100 {
+                ws.put(T, key.to_be_bytes(), vec![round; 300]);
+            }
+            engine.commit(ws).unwrap();
+        }
+    };
+    write(0);
+    engine.checkpoint().unwrap();
+    write(1);
+    let one = engine.stats().memtable_bytes;
+    let held = engine.snapshot();
+    let pins = engine.pins();
+    assert_eq!((pins.oldest, pins.states, pins.base_bytes), (held.lsn(), 0, 0));
+    let mut base_bytes = Vec::new();
+    for round in 2..12 {
+        write(round);
+        engine.checkpoint().unwrap();
+        let pins = engine.pins();
+        assert_eq!((pins.oldest, pins.oldest_optime), (held.lsn(), held.optime()));
+        assert!(pins.states >= 1);
+        base_bytes.push(pins.base_bytes);
+        // Those merged just before are swept by and by.
+        assert!(pins.memory_bytes >= one);
+    }
+    assert!(base_bytes[9] > 500_000, "{base_bytes:?}");
+    assert_eq!(base_bytes[2], base_bytes[9], "it grows no further: {base_bytes:?}");
+    let file = engine.stats().base_bytes;
+    assert!(file < 5 * 800_000, "{file} bytes for 600,000 of data");
+    assert_eq!(
+        held.get(T, &7u32.to_be_bytes()).unwrap().as_deref(),
+        Some(&[1; 300][..])
+    );
+    drop(held);
+    write(20);
+    engine.checkpoint().unwrap();
+    assert_eq!(engine.pins().base_bytes, 0);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while engine.pins().memory_bytes > 0 {
+        assert!(Instant::now() < deadline, "memtables that nobody reads are taken apart");
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn optimes_ascend_by_one_for_each_oplog_entry() {
     let engine = engine();

@@ -172,6 +172,7 @@ pub struct Tree {
     current: RwLock<Arc<Version>>,
     writer: Mutex<Writer>,
     file_bytes: AtomicU64,
+    held_bytes: AtomicU64,
     read_only: bool,
 }
 
@@ -181,6 +182,8 @@ struct Writer {
     meta: Meta,
     /// Read from the free list at the first `apply`.
     space: Option<Space>,
+    /// Pages that only older states than the one before the last `apply` had.
+    held_pages: u32,
     /// Versions that may still be in use, oldest first.
     versions: Vec<(u64, Weak<Version>)>,
     /// Whether one of the meta pages may name another state.
@@ -243,6 +246,7 @@ impl Tree {
             meta: meta.user.clone(),
         });
         let mut writer = Writer {
+            held_pages: 0,
             meta,
             space: None,
             versions: vec![(version.txn, Arc::downgrade(&version))],
@@ -261,6 +265,7 @@ impl Tree {
             current: RwLock::new(version),
             writer: Mutex::new(writer),
             file_bytes: AtomicU64::new(len),
+            held_bytes: AtomicU64::new(0),
             read_only: options.read_only,
         })
     }
@@ -300,6 +305,8 @@ impl Base for Tree {
         );
         writer.settle(&self.store);
         self.file_bytes.store(self.store.file.len().unwrap_or(0), Relaxed);
+        let held = u64::from(writer.held_pages) * self.store.page_bytes as u64;
+        self.held_bytes.store(held, Relaxed);
         drop(writer);
         // Taking an old version apart takes a while and is nobody's business but ours.
         drop(old);
@@ -308,6 +315,10 @@ impl Base for Tree {
 
     fn file_bytes(&self) -> u64 {
         self.file_bytes.load(Relaxed)
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.held_bytes.load(Relaxed)
     }
 
     fn check(&self) -> Result<CheckReport> {

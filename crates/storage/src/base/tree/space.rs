@@ -79,6 +79,11 @@ impl Space {
         }
     }
 
+    /// Pages that are not in the current state and that somebody may need.
+    pub(crate) fn pending_pages(&self) -> u32 {
+        self.pending.values().flatten().map(|(_, pages)| pages).sum()
+    }
+
     /// Takes `pages` consecutive pages: for a single page of the first long run of the file, so that what is written ends up
     /// near its beginning and in order; the shortest run that is long enough for more; the end of the file otherwise. Short
     /// runs, which scattered changes leave between what stays, wait until what surrounds them is free as well, or until

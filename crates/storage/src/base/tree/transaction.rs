@@ -68,6 +68,7 @@ impl Writer {
         // Nothing is to be rolled back unless the transaction before panicked.
         space.roll_back();
         space.release(&in_use);
+        self.held_pages = space.pending_pages();
         let spare = std::mem::take(&mut self.spare);
         let written = write(store, (space, spare), base, &self.meta, (deletions, changes, user), txn);
         let Written {
