@@ -7,7 +7,7 @@ use nestor_exec::index_writer::IndexWriter;
 use nestor_exec::write::Writer;
 use nestor_exec::write::build::{BuildOptions, BuildProgress, Built, build_indexes};
 use nestor_exec::write::oplog::Origin;
-use nestor_model::{Document, Namespace, RawDocBuf, Result, Value, bail, doc};
+use nestor_model::{Document, IndexSpec, Namespace, Result, Value, bail, doc};
 use nestor_storage::{Bytes, Collection, CollectionId, Commit, Index, IndexId, View, WriteSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub fn is_small(ws: &WriteSet, collection: &Collection) -> bool {
 /// Makes the index `spec` and its entries in one write set, which conflicts with every write to the collection.
 ///
 /// Errors: 11000 when a unique index finds a duplicate, those of making keys.
-pub fn at_once(context: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace, spec: RawDocBuf) -> Result<Arc<Index>> {
+pub fn at_once(context: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace, spec: IndexSpec) -> Result<Arc<Index>> {
     let Some(collection) = ws.catalog().get(ns).cloned() else {
         bail!(NamespaceNotFound, "ns does not exist: {ns}");
     };

@@ -7,7 +7,7 @@ use nestor_database::index_builds::Listed;
 use nestor_exec::Interrupt;
 use nestor_exec::catalog;
 use nestor_exec::write::build::{BuildOptions, KeySorter, Phase, build_indexes};
-use nestor_model::{Document, Result, Value, ValueRef, doc};
+use nestor_model::{Document, IndexSpec, Result, Value, ValueRef, doc};
 use nestor_query::env::OpContext;
 use nestor_query::keys::MultikeyPaths;
 use nestor_storage::{Collection, CollectionId, Engine, EngineOptions, IndexId, View};
@@ -298,7 +298,10 @@ fn started(service: &Service) -> (CollectionId, IndexId, Listed<'_>) {
     let id = collection(service, "c").id;
     let mut ws = service.engine.begin();
     let spec = doc! { "v": 2, "key": doc! { "n": 1 }, "name": "n" };
-    let index = ws.start_index(id, spec.to_raw()).expect("a new name").id;
+    let index = ws
+        .start_index(id, IndexSpec::parse(spec.to_raw()).expect("a specification"))
+        .expect("a new name")
+        .id;
     service.engine.commit(ws).expect("nobody else writes");
     (id, index, service.index_builds.list(vec![index], [7; 16]))
 }
@@ -458,7 +461,8 @@ fn an_index_that_could_not_be_dropped_is_later() {
     // One that start-up could not drop, and that somebody wants.
     let mut ws = engine.begin();
     let spec = doc! { "v": 2, "key": doc! { "n": 1 }, "name": "n" };
-    ws.start_index(id, spec.to_raw()).expect("a new name");
+    ws.start_index(id, IndexSpec::parse(spec.to_raw()).expect("a specification"))
+        .expect("a new name");
     engine.commit(ws).expect("nobody else writes");
     let again = Service::new(DatabaseOptions::default(), engine);
     assert_eq!(Client::new(&again).code(create_n()), 0);

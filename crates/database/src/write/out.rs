@@ -106,7 +106,7 @@ fn fill(
         ws.create_collection(temporary, uuid, options.clone())?;
         ws.oplog(super::create_entry(temporary, uuid, &options))?;
         for index in like.iter().flat_map(|c| &c.indexes).filter(|index| !index.is_id()) {
-            index_build::at_once(context, ws, temporary, index.spec.listed().clone())?;
+            index_build::at_once(context, ws, temporary, index.spec.clone())?;
         }
         Ok(())
     })?;

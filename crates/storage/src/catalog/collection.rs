@@ -117,16 +117,21 @@ impl Index {
         id: IndexId,
         tree: TreeId,
         spec: RawDocBuf,
-        mut multikey: Vec<u64>,
+        multikey: Vec<u64>,
     ) -> Result<Self, StorageError> {
         let spec = IndexSpec::parse(spec).map_err(|error| StorageError::Undecodable(error.to_string()))?;
+        Ok(Self::new(id, tree, spec, multikey))
+    }
+
+    /// An index of these parts.
+    pub(crate) fn new(id: IndexId, tree: TreeId, spec: IndexSpec, mut multikey: Vec<u64>) -> Self {
         multikey.resize(spec.key.len(), 0);
-        Ok(Self {
+        Self {
             id,
             spec,
             tree,
             multikey,
-        })
+        }
     }
 
     /// Whether any document may have several entries.

@@ -4,7 +4,7 @@ use super::entry;
 use super::names;
 use super::{Catalog, Collection, CollectionState, Index};
 use crate::{CollectionId, IndexId, Result, StorageError, TreeId, WriteSet};
-use nestor_model::{CollectionOptions, ErrorCode, Namespace, RawDocBuf, doc, raw};
+use nestor_model::{CollectionOptions, ErrorCode, IndexSpec, Namespace, doc, raw};
 use std::sync::Arc;
 
 impl WriteSet {
@@ -40,7 +40,9 @@ impl WriteSet {
             if let Some(collation) = &collection.options.collation {
                 spec.push("collation", collation.clone());
             }
-            collection.indexes.push(Arc::new(self.new_index(spec.to_raw())?));
+            let spec = IndexSpec::parse(spec.to_raw())
+                .map_err(|error| StorageError::catalog(error.code(), error.message()))?;
+            collection.indexes.push(Arc::new(self.new_index(spec)));
         }
         self.put_collection(collection)
     }
@@ -97,12 +99,11 @@ impl WriteSet {
         self.put_collection(collection)
     }
 
-    /// Adds an index with no entries, which reads use and writes maintain from this commit on. The specification needs
-    /// `key` and `name`; whether it is valid and how it relates to the collection's other indexes is the caller's to
-    /// check.
+    /// Adds an index with no entries, which reads use and writes maintain from this commit on. Whether the specification is valid
+    /// and how it relates to the collection's other indexes is the caller's to check.
     ///
     /// Errors: `NamespaceNotFound`, `IndexAlreadyExists` for a name in use.
-    pub fn create_index(&mut self, id: CollectionId, spec: RawDocBuf) -> Result<Arc<Index>> {
+    pub fn create_index(&mut self, id: CollectionId, spec: IndexSpec) -> Result<Arc<Index>> {
         self.add_index(id, spec, |collection| &mut collection.indexes)
     }
 
@@ -110,18 +111,18 @@ impl WriteSet {
     /// opened drops it. [`WriteSet::finish_index`] makes it one of the collection's indexes.
     ///
     /// Errors: as [`WriteSet::create_index`].
-    pub fn start_index(&mut self, id: CollectionId, spec: RawDocBuf) -> Result<Arc<Index>> {
+    pub fn start_index(&mut self, id: CollectionId, spec: IndexSpec) -> Result<Arc<Index>> {
         self.add_index(id, spec, |collection| &mut collection.building)
     }
 
     fn add_index(
         &mut self,
         id: CollectionId,
-        spec: RawDocBuf,
+        spec: IndexSpec,
         list: impl FnOnce(&mut Collection) -> &mut Vec<Arc<Index>>,
     ) -> Result<Arc<Index>> {
         let mut collection = self.existing_by_id(id)?;
-        let index = Arc::new(self.new_index(spec)?);
+        let index = Arc::new(self.new_index(spec));
         if collection.all_indexes().any(|other| other.name == index.name) {
             return Err(StorageError::catalog(
                 ErrorCode::IndexAlreadyExists,
@@ -184,9 +185,9 @@ impl WriteSet {
     /// Replaces an index's specification (`collMod` changes `hidden` and `expireAfterSeconds`). Name and key must stay.
     ///
     /// Errors: `NamespaceNotFound`, `IndexNotFound`.
-    pub fn set_index_spec(&mut self, id: CollectionId, index: IndexId, spec: RawDocBuf) -> Result<()> {
+    pub fn set_index_spec(&mut self, id: CollectionId, index: IndexId, spec: IndexSpec) -> Result<()> {
         self.change_index(id, index, |index| {
-            *index = Index::from_spec(index.id, index.tree, spec, index.multikey.clone())?;
+            *index = Index::new(index.id, index.tree, spec, index.multikey.clone());
             Ok(())
         })
     }
@@ -200,9 +201,9 @@ impl WriteSet {
         self.put_collection(collection)
     }
 
-    fn new_index(&self, spec: RawDocBuf) -> Result<Index> {
+    fn new_index(&self, spec: IndexSpec) -> Index {
         let id = self.ids.allocate();
-        Index::from_spec(IndexId(id), TreeId(id), spec, Vec::new())
+        Index::new(IndexId(id), TreeId(id), spec, Vec::new())
     }
 
     fn change_index(

@@ -4,7 +4,7 @@ use crate::journal::mark::{Mark, MarkFile};
 use crate::journal::segment::HEADER_BYTES;
 use crate::keys::{self, KeyWriter};
 use crate::{Engine, EngineOptions, Index, StorageError, TreeId, WriteSet, record};
-use nestor_model::{CollectionOptions, Document, Namespace, RecordId, Timestamp, ValueRef, doc};
+use nestor_model::{CollectionOptions, Document, IndexSpec, Namespace, RecordId, Timestamp, ValueRef, doc};
 use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -50,7 +50,7 @@ fn create(engine: &Engine, options: Document) -> Arc<Collection> {
         )
         .unwrap();
     let spec = doc! { "v": 2, "key": doc! { "a": 1 }, "name": "a_1" }.to_raw();
-    ws.create_index(c.id, spec).unwrap();
+    ws.create_index(c.id, IndexSpec::parse(spec).unwrap()).unwrap();
     let c = ws.catalog().by_id(c.id).unwrap().clone();
     engine.commit(ws).unwrap();
     c
@@ -315,7 +315,7 @@ fn trees() {
 fn an_index_that_was_being_built() {
     let dir = directory(3, false, |ws, c| {
         let spec = doc! { "v": 2, "key": doc! { "b": 1 }, "name": "b_1" };
-        ws.start_index(c.id, spec.to_raw()).unwrap();
+        ws.start_index(c.id, IndexSpec::parse(spec.to_raw()).unwrap()).unwrap();
     });
     let report = checked(dir.path());
     assert_eq!(report.faults, Vec::<String>::new());

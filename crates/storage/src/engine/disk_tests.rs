@@ -118,7 +118,8 @@ fn a_full_disk_opens_with_what_a_build_left() {
         .create_collection(&Namespace::new("db", "c"), [1; 16], CollectionOptions::default())
         .unwrap();
     let spec = doc! { "v": 2, "key": doc! { "a": 1 }, "name": "a" };
-    ws.start_index(made.id, spec.to_raw()).unwrap();
+    ws.start_index(made.id, nestor_model::IndexSpec::parse(spec.to_raw()).unwrap())
+        .unwrap();
     engine.commit(ws).unwrap();
     engine.crash();
     for free in [0, 1_000_000] {

@@ -273,6 +273,7 @@ fn catalog_changes_are_atomic_and_conflict() {
     writer.put(made.records, 2u64.to_be_bytes(), b"doc");
     let mut ddl = engine.begin();
     let spec = doc! { "v": 2, "key": doc! { "x": 1 }, "name": "x_1" }.to_raw();
+    let spec = nestor_model::IndexSpec::parse(spec).unwrap();
     let index = ddl.create_index(made.id, spec.clone()).unwrap();
     ddl.set_multikey(made.id, index.id, &[1]).unwrap();
     assert_eq!(

@@ -467,10 +467,10 @@ fn change_index(
             .with_extra(doc! { "violations": violations }));
         }
         ws.drop_index(collection.id, index.id)?;
-        return index_build::at_once(context, ws, ns, spec.to_raw()).map(drop);
+        return index_build::at_once(context, ws, ns, IndexSpec::parse(spec.to_raw())?).map(drop);
     }
     if !changed.is_empty() {
-        ws.set_index_spec(collection.id, index.id, spec.to_raw())?;
+        ws.set_index_spec(collection.id, index.id, IndexSpec::parse(spec.to_raw())?)?;
     }
     Ok(())
 }

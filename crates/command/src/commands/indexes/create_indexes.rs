@@ -179,10 +179,10 @@ fn step(
                 );
             }
             if at_once {
-                let index = index_build::at_once(context, ws, ns, spec.listed().clone())?;
+                let index = index_build::at_once(context, ws, ns, spec.clone())?;
                 index_build::log(context, ws, &now, &index)?;
             } else {
-                started.push(ws.start_index(now.id, spec.listed().clone())?);
+                started.push(ws.start_index(now.id, spec.clone())?);
             }
         }
         if started.is_empty() {

@@ -5,7 +5,7 @@ use crate::EngineOptions;
 use crate::base::changes;
 use crate::check::check;
 use crate::check::tests::fields;
-use nestor_model::{CollectionOptions, Namespace, doc};
+use nestor_model::{CollectionOptions, IndexSpec, Namespace, doc};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -21,7 +21,9 @@ fn start(engine: &Engine) -> (CollectionId, TreeId, IndexId) {
         .create_collection(&Namespace::new("db", "c"), [1; 16], CollectionOptions::default())
         .unwrap();
     let spec = doc! { "v": 2, "key": doc! { "a": 1 }, "name": "a" };
-    let index = ws.start_index(made.id, spec.to_raw()).unwrap();
+    let index = ws
+        .start_index(made.id, IndexSpec::parse(spec.to_raw()).unwrap())
+        .unwrap();
     engine.commit(ws).unwrap();
     (made.id, index.tree, index.id)
 }
@@ -86,7 +88,9 @@ fn what_a_crash_leaves_of_a_build_is_dropped() {
             Some(found) => {
                 let mut ws = engine.begin();
                 let spec = doc! { "v": 2, "key": doc! { "a": 1 }, "name": "a" };
-                let index = ws.start_index(found.id, spec.to_raw()).unwrap();
+                let index = ws
+                    .start_index(found.id, IndexSpec::parse(spec.to_raw()).unwrap())
+                    .unwrap();
                 engine.commit(ws).unwrap();
                 (found.id, index.tree, index.id)
             }
