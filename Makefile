@@ -1,10 +1,10 @@
 # Every target calls one script; the scripts install what is missing (a Rust
 # toolchain, a C compiler, Python's venv) and say so before they do.
 
-.PHONY: help run test check fmt bless crash hostile fuzz bench spec sample clean
+.PHONY: help run test check fmt bless crash hostile histories histories-faults fuzz bench spec sample clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build, start a server on 127.0.0.1:27017 with ./data, load the sample data (PORT=, DBPATH=)
 	@scripts/run
@@ -26,6 +26,12 @@ crash: ## the crash test at length: kill -9 under load, reopen, check (ROUNDS=50
 
 hostile: ## generators that want to break the server, at length (MINUTES=10, ONLY=power, SEED=)
 	@scripts/hostile
+
+histories: ## random transactions, kill -9, cut connections; verified (HOURS=1, or EPISODE=60 seconds; SEED=)
+	@scripts/test histories $(if $(EPISODE),--seconds $(EPISODE),--hours $${HOURS:-1}) $(if $(SEED),--seed $(SEED))
+
+histories-faults: ## shows that `make histories` finds deliberate faults
+	@scripts/test histories-faults
 
 fuzz: ## run each fuzz target for a while (SECONDS_EACH=60, TARGET=name); needs a nightly toolchain
 	@scripts/fuzz

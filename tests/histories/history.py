@@ -8,6 +8,8 @@ that whoever reads one knows who wrote it. There are three kinds of objects, tol
 | `["append", key, v]` | `v` went to the end of a list |
 | `["list", key, [v, ...]]` | the whole list was read |
 | `["write", key, v, before]` | a register got `v` and had `before` (None: nothing), which the same operation told |
+| `["blind", key, v]` | a register may have got `v`, and no reply told what it had before |
+| `["link", key, v, before]` | a register had `v` and says that `v` replaced `before` |
 | `["value", key, v]` | a register was read; None: there was nothing |
 | `["add", key, v]` | `v` went into a set |
 | `["members", key, [v, ...]]` | all members of a set were read |

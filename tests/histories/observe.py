@@ -47,6 +47,7 @@ class Facts:
 
 def observe(history):
     anomalies = []
+    history = _linked(history, anomalies)
     writers = _writers(history, anomalies)
     views = {txn.id: _View(txn, anomalies) for txn in history}
     committed = _committed(history, writers, views)
@@ -63,15 +64,44 @@ def observe(history):
     return facts
 
 
+KINDS = {
+    "append": "list", "list": "list", "write": "register", "blind": "register", "value": "register",
+    "add": "set", "members": "set",
+}  # fmt: skip
+
+
 def _kind_of(op):
-    return {"append": "list", "list": "list", "write": "register", "value": "register"}.get(op[0], "set")
+    return KINDS[op[0]]
+
+
+def _linked(history, anomalies):
+    """The history with writes in the place of blind ones, where somebody saw later what they replaced."""
+    links = {}
+    for txn in history:
+        for op in txn.ops:
+            if op[0] == "link" and txn.outcome != FAILED:
+                links[op[1], op[2]] = op[3]
+    linked = []
+    for txn in history:
+        ops = []
+        for op in txn.ops:
+            at = tuple(op[1:3])
+            if op[0] == "blind" and at in links:
+                op = ["write", *at, links[at]]
+            elif op[0] == "write" and links.get(at, op[3]) != op[3]:
+                text = f"{txn} replaced {op[3]!r} by {op[2]!r} in {op[1]}, which says {links[at]!r}"
+                anomalies.append(Anomaly("incompatible order", text))
+            if op[0] != "link":
+                ops.append(op)
+        linked.append(dataclasses.replace(txn, ops=ops))
+    return linked
 
 
 def _writers(history, anomalies):
     writers = {}
     for txn in history:
         for op in txn.ops:
-            if op[0] in ("append", "write", "add"):
+            if op[0] in ("append", "write", "blind", "add"):
                 at = (_kind_of(op), op[1], op[2])
                 # A mistake of the clients, not of the server: nothing that follows would mean anything.
                 assert at not in writers, f"{at} is written by {writers[at]} and {txn}"
@@ -93,7 +123,7 @@ class _View:
             self._step(op, report or (lambda text: None))
 
     def _step(self, op, report):
-        if op[0] in ("taken", "broken"):
+        if op[0] in ("taken", "broken", "blind"):
             return
         at = (_kind_of(op), op[1])
         own = self.own[at]
@@ -285,9 +315,14 @@ def _taken(history, committed, anomalies):
     ids = {txn.id for txn in committed}
     for txn in history:
         for op in txn.ops:
-            if op[0] == "write" and op[3] is None and (txn.id in ids or txn.outcome != OK):
+            if op[0] == "write" and op[3] is None and (txn.id in ids or txn.outcome == UNKNOWN):
                 takers[op[1]].append(txn)
     for txn in history:
+        own = set()
         for op in txn.ops:
-            if op[0] == "taken" and not any(t is not txn and t.begin < txn.end for t in takers[op[1]]):
+            if op[0] == "write":
+                own.add(op[1])
+            if op[0] != "taken" or op[1] in own:
+                continue
+            if not any(t is not txn and t.begin < txn.end for t in takers[op[1]]):
                 anomalies.append(Anomaly("taken by nobody", f"{txn} was told that {op[1]} is there, nobody had made it"))

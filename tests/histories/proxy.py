@@ -40,18 +40,16 @@ class Cuts:
     # The server gets the request `delay_s` later.
     delayed: float = 0.0
     delay_s: float = 0.05
-    # Names of commands that nothing happens to.
-    spared: frozenset = frozenset({"hello", "ismaster", "isMaster"})
+    # Names of commands to which all of this happens more often or less, by a factor.
+    factors: dict = dataclasses.field(default_factory=lambda: {"hello": 0, "ismaster": 0, "isMaster": 0})
 
     FATES = ("request_lost", "request_halved", "reply_lost", "reply_halved", "client_gone", "delayed")
 
     def fate(self, command, dice):
         """What becomes of one request: one of `FATES`, or None."""
         roll = dice.random()
-        if command in self.spared:
-            return None
         for fate in self.FATES:
-            roll -= getattr(self, fate)
+            roll -= getattr(self, fate) * self.factors.get(command, 1)
             if roll < 0:
                 return fate
         return None

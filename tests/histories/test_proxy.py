@@ -127,6 +127,11 @@ def test_nothing_happens_to_what_a_driver_asks_about_the_server(echo):
     assert exchange(echo, Cuts(request_lost=1), sent) == (sent, False, {})
 
 
+def test_some_commands_are_cut_more_often(echo):
+    cuts = Cuts(request_lost=0.01, factors={"commitTransaction": 100})
+    assert exchange(echo, cuts, message("commitTransaction")) == (b"", True, {"request_lost": 1})
+
+
 def test_the_same_seed_has_the_same_fates(echo):
     def fates(seed):
         lost = []

@@ -198,8 +198,9 @@ def test_an_unknown_transaction_that_was_seen_counts_as_a_reader(h):
 def test_a_unique_key_is_taken_by_somebody(h):
     h(("write", "k", "a", None), at=(0, 5))
     h(("taken", "k"), at=(1, 2), outcome=FAILED)
+    h(("write", "o", "b", None), ("taken", "o"), ("write", "o", "c", None), outcome=FAILED)
     assert kinds(h) == []
-    h(("taken", "other"), at=(1, 2), outcome=FAILED)
+    h(("taken", "other"), ("write", "other", "d", None), at=(1, 2), outcome=FAILED)
     assert kinds(h) == ["taken by nobody"]
 
 

@@ -34,7 +34,7 @@
 //!
 //! Reading order: [`ids`], [`bytes`], [`record`], [`keys`] (order-preserving keys), [`catalog`], [`snapshot`],
 //! [`cursor`], `record_reader`, [`write_set`], `sequencer`, [`watch`], `memtable`, `journal`, [`base`], [`engine`], [`topology`], [`log`], [`oplog`],
-//! [`check`], [`files`], [`fuzz`], [`error`].
+//! [`check`], [`files`], [`fuzz`], `faults`, [`error`].
 
 pub mod base;
 pub mod bytes;
@@ -45,6 +45,7 @@ pub mod clock;
 pub mod cursor;
 pub mod engine;
 pub mod error;
+mod faults;
 pub mod files;
 pub mod fuzz;
 pub mod ids;

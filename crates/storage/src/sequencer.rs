@@ -9,6 +9,7 @@ use crate::catalog::{Catalog, ddl};
 use crate::claims::{Claim, Claims};
 use crate::clock::{self, Clock};
 use crate::engine::Prepared;
+use crate::faults::{Fault, strikes};
 use crate::memtable::{Live, Memtable};
 use crate::snapshot::{Layers, Published};
 use crate::watch::WatchState;
@@ -130,12 +131,13 @@ impl Sequencer {
         I: Iterator<Item = (TreeId, &'a Bytes)>,
     {
         if seen < self.checkable_from {
-            return true;
+            return !strikes(Fault::MissedConflict);
         }
         let memtables = self.current.layers.memtables().chain(&self.retained);
         memtables
             .filter(|memtable| memtable.newest() > seen)
             .any(|memtable| keys().any(|(tree, key)| memtable.newest_of(tree, key) > seen))
+            && !strikes(Fault::MissedConflict)
     }
 
     /// The published state, or, until [`crate::engine`] shows it under the same lock, the one to publish.

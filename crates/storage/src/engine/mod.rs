@@ -23,6 +23,7 @@ pub use options::{EngineOptions, EngineStats, Pins, Room};
 use crate::base::Base;
 use crate::base::tree::{Tree, TreeOptions};
 use crate::catalog::{Catalog, Collection};
+use crate::faults::{Fault, strikes};
 use crate::journal::frame::Seal;
 use crate::journal::recover::{self, Access, Known};
 use crate::journal::{Frames, Journal, frame};
@@ -300,7 +301,11 @@ impl Engine {
     /// Errors: [`StorageError::WriteConflict`]: another transaction has reserved one of them, or a commit after the
     /// transaction's snapshot wrote it.
     pub fn claim(&self, ws: &mut WriteSet) -> Result<()> {
-        self.inner.lock_sequencer().claim(ws)
+        self.inner.lock_sequencer().claim(ws)?;
+        if strikes(Fault::NewerSnapshot) {
+            ws.snapshot = self.snapshot();
+        }
+        Ok(())
     }
 
     /// Commits a write set: all of it or, on error, nothing. When this returns, snapshots show it; it is durable once

@@ -44,6 +44,7 @@
 //! Frames of format 1, `NJF1`, are read too: bytes 32 to 40 are the sequence number that was durable, and nothing is said of
 //! the frame before.
 
+use crate::faults::{Fault, strikes};
 use crate::write_set::WriteSet;
 use crate::{CollectionId, StorageError, TreeId};
 use nestor_model::{ArrayRef, DocRef, ErrorCode, RawDoc, Timestamp, ValueRef};
@@ -110,7 +111,8 @@ pub(crate) fn prepare(ws: &WriteSet) -> Result<Vec<u8>, StorageError> {
         documents.add(entry.bytes.as_raw(), at);
         at += entry.bytes.as_bytes().len();
     }
-    for (tree, overlay) in ws.kept_trees() {
+    let is_left_out = strikes(Fault::EmptyFrame) && ws.catalog_changes().is_empty();
+    for (tree, overlay) in ws.kept_trees().filter(|_| !is_left_out) {
         for (key, value) in overlay {
             ops += 1;
             let shared = value.as_deref().and_then(|v| documents.find(v, &out[HEADER_BYTES..]));
@@ -136,7 +138,7 @@ pub(crate) fn prepare(ws: &WriteSet) -> Result<Vec<u8>, StorageError> {
         out.push(DROP_TREE);
         varint(u64::from(tree.0), &mut out);
     }
-    for change in &ws.counts {
+    for change in ws.counts.iter().filter(|_| !is_left_out) {
         ops += 1;
         out.push(COUNT);
         varint(u64::from(change.id.0), &mut out);

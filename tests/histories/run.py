@@ -1,0 +1,181 @@
+"""Many clients, random transactions, kill -9 in between, and the verdict.
+
+    python run.py --seconds 20             one episode, its seed from the dice
+    python run.py --hours 2                episodes of a minute, one after the other
+    python run.py --seconds 20 --seed 7    the same transactions again; how they meet is up to the scheduler
+
+An episode has a server and a database of its own. Half of the clients reach it through a proxy that cuts connections. Every few
+seconds the server is killed, its files are checked, and it starts again; the clients go on as drivers do. In the end one
+transaction reads everything, and the history is verified. A history with anomalies is kept in a file and named.
+"""
+
+import argparse
+import collections
+import contextlib
+import os
+import random
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pymongo
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
+
+from client import Recorder, Worker, read_everything, set_up  # noqa: E402
+from generate import Generator  # noqa: E402
+from harness import Server, check  # noqa: E402
+from history import OK, UNKNOWN, save  # noqa: E402
+from proxy import Cuts, Proxy  # noqa: E402
+from verify import verify  # noqa: E402
+
+WORKERS = 10
+EPISODE_S = 60
+CUTS = Cuts(
+    request_lost=0.004, request_halved=0.002, reply_lost=0.008, reply_halved=0.002, client_gone=0.004, delayed=0.01,
+    # A driver sends a commit twice: so that some outcomes stay unknown, both have to be cut.
+    factors={"hello": 0, "isMaster": 0, "ismaster": 0, "commitTransaction": 15},
+)  # fmt: skip
+# How long a worker may take to come to an end.
+JOIN_S = 90
+
+
+class Episode:
+    """`seconds` of transactions; `fault` is NESTOR_FAULT of a server with deliberate faults."""
+
+    def __init__(self, folder, seed, seconds, workers=WORKERS, serializable=False, fault=None):
+        self.folder = Path(folder)
+        self.seed = seed
+        self.seconds = seconds
+        self.workers = workers
+        self.serializable = serializable
+        self.env = {"NESTOR_FAULT": fault} if fault else {}
+        self.recorder = Recorder()
+        self.kills = 0
+
+    @property
+    def history(self):
+        return self.recorder.history
+
+    def run(self):
+        """Returns the anomalies."""
+        limits = ["--setParameter", "transactionLifetimeLimitSeconds=3"]
+        with contextlib.ExitStack() as stack:
+            server = stack.enter_context(Server(self.folder / "data", *limits, env=self.env))
+            # It comes back where the clients know it.
+            server.port_flag = server.port
+            proxy = stack.enter_context(Proxy(server.address, CUTS, self.seed))
+            set_up(server.client())
+            stop = threading.Event()
+            workers = []
+            for number in range(self.workers):
+                host, port = proxy.address if number % 2 else server.address
+                # Some do not try again: what became of a plain write that was cut is unknown then.
+                client = connect(host, port, retries=number % 4 < 3)
+                dice = Generator(self.seed, number)
+                workers.append(Worker(f"w{number}", client, dice, self.recorder, stop, self.serializable))
+            for worker in workers:
+                worker.start()
+            try:
+                self._kill_now_and_then(server, workers)
+            finally:
+                stop.set()
+                for worker in workers:
+                    worker.join(JOIN_S)
+                    # While there is a server that can end its sessions.
+                    worker.client.close()
+            for worker in workers:
+                assert not worker.is_alive(), f"{worker.process} does not come to an end"
+                if worker.problem is not None:
+                    raise worker.problem
+            self._kill(server)
+            read_everything(server.client(), self.history, self.recorder)
+            server.stop()
+            self.fates = dict(proxy.fates)
+        return verify(self.history, self.serializable)
+
+    def _kill_now_and_then(self, server, workers):
+        dice = random.Random(f"{self.seed} kills")
+        end = time.monotonic() + self.seconds
+        while (left := end - time.monotonic()) > 0:
+            if dice.random() < 0.3:
+                server.client().histories.command("compact", "lists")
+            time.sleep(min(left, dice.uniform(1.5, 6)))
+            if any(worker.problem is not None for worker in workers):
+                return
+            if end - time.monotonic() > 1:
+                self._kill(server)
+
+    def _kill(self, server):
+        server.kill()
+        if not self.env:
+            # With a deliberate fault, the history is to show it.
+            check(server.dbpath)
+        server.start()
+        self.kills += 1
+
+    def summary(self):
+        outcomes = [txn.outcome for txn in self.history]
+        return (
+            f"{len(outcomes)} transactions, {outcomes.count(OK)} acknowledged, {outcomes.count(UNKNOWN)} unknown, "
+            f"{self.kills} kills, cuts {sum(self.fates.values())}"
+        )
+
+
+def connect(host, port, retries):
+    return pymongo.MongoClient(
+        host, port, directConnection=True, serverSelectionTimeoutMS=15_000, socketTimeoutMS=20_000, maxPoolSize=2,
+        heartbeatFrequencyMS=1000, retryWrites=retries,
+    )  # fmt: skip
+
+
+def run_episode(seed, seconds, keep, **options):
+    """One episode; prints what happened and returns whether the history was clean. Histories with anomalies go to `keep`."""
+    with tempfile.TemporaryDirectory(prefix="nestor-histories-") as folder:
+        episode = Episode(folder, seed, seconds, **options)
+        begun = time.monotonic()
+        anomalies = episode.run()
+        took = time.monotonic() - begun
+    print(f"seed {seed}: {episode.summary()}, {len(anomalies)} anomalies, {took:.0f} s", flush=True)
+    if anomalies:
+        path = Path(keep) / f"history-{str(seed).replace('/', '-')}.jsonl"
+        save(episode.history, path)
+        for kind, count in collections.Counter(anomaly.kind for anomaly in anomalies).items():
+            example = next(anomaly for anomaly in anomalies if anomaly.kind == kind)
+            print(f"  {count} x {str(example)[:600]}")
+        print(f"  the history is in {path}", flush=True)
+    return anomalies
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, help="one episode of so many seconds")
+    parser.add_argument("--hours", type=float, default=0.0, help="episodes for so long")
+    parser.add_argument("--seed", default=os.environ.get("NESTOR_HISTORIES_SEED"))
+    parser.add_argument("--workers", type=int, default=WORKERS)
+    parser.add_argument("--serializable", action="store_true", help="transactions ask for it, and G2 is an anomaly")
+    parser.add_argument("--fault", help="NESTOR_FAULT of a server built with deliberate faults")
+    parser.add_argument("--keep", default=tempfile.gettempdir(), help="where histories with anomalies go")
+    parser.add_argument("--until-found", action="store_true", help="succeed with the first anomaly, fail without")
+    arguments = parser.parse_args()
+    seed = arguments.seed or str(random.SystemRandom().randrange(1 << 32))
+    print(f"histories: seed {seed} (NESTOR_HISTORIES_SEED or --seed)", flush=True)
+    end = time.monotonic() + arguments.hours * 3600
+    found = episodes = 0
+    while episodes == 0 or time.monotonic() < end:
+        anomalies = run_episode(
+            f"{seed}/{episodes}" if episodes else seed, arguments.seconds or EPISODE_S, arguments.keep,
+            workers=arguments.workers, serializable=arguments.serializable, fault=arguments.fault,
+        )  # fmt: skip
+        episodes += 1
+        found += bool(anomalies)
+        if anomalies and arguments.until_found:
+            break
+    print(f"{found} of {episodes} histories have anomalies")
+    sys.exit(found == 0 if arguments.until_found else found > 0)
+
+
+if __name__ == "__main__":
+    main()
