@@ -6,6 +6,7 @@
 
 use crate::base::{BaseCursor, BaseSnapshot};
 use crate::memtable::{Entry, Table};
+use crate::read_set::SharedReads;
 use crate::snapshot::with_base_key;
 use crate::{Bytes, Result, TreeId};
 use std::collections::BTreeMap;
@@ -29,6 +30,16 @@ pub struct Cursor {
     base: Option<BaseSide>,
     forward: bool,
     at: At,
+    /// Of a serializable transaction.
+    tracker: Option<Box<Tracker>>,
+}
+
+/// Notes what a cursor reads: from where it was put to where it stands when it is put elsewhere, or dropped.
+struct Tracker {
+    reads: Arc<SharedReads>,
+    tree: TreeId,
+    /// Where it was put; `None` before that.
+    from: Option<Bound<Bytes>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,11 +56,40 @@ impl Cursor {
             base,
             forward: true,
             at: At::Nothing,
+            tracker: None,
         }
+    }
+
+    /// The same cursor, which notes what it reads of `tree` in `reads`.
+    pub(crate) fn tracked(mut self, tree: TreeId, reads: Arc<SharedReads>) -> Self {
+        let from = None;
+        self.tracker = Some(Box::new(Tracker { reads, tree, from }));
+        self
+    }
+
+    /// Notes what was read since the cursor was put where it began, if it was, and that it is put to `from`.
+    fn track(&mut self, from: Option<Bound<&[u8]>>) {
+        let Some(mut tracker) = self.tracker.take() else { return };
+        if let Some(begun) = tracker.from.take() {
+            let begun = match &begun {
+                Bound::Included(key) | Bound::Excluded(key) => Some(key.as_slice()),
+                Bound::Unbounded => None,
+            };
+            // At none it has seen that nothing more comes; or it failed, and then that is more than it saw.
+            let end = self.is_valid().then(|| self.key());
+            let (low, high) = if self.forward { (begun, end) } else { (end, begun) };
+            let mut reads = tracker.reads.lock().expect("no holder of the lock panics");
+            reads.add_range(tracker.tree, low, high);
+        }
+        tracker.from = from.map(|from| from.map(Bytes::copy_from));
+        self.tracker = Some(tracker);
     }
 
     /// Moves to the first entry with a key `>= key`; `false` if there is none.
     pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        if self.tracker.is_some() {
+            self.track(Some(Bound::Included(key)));
+        }
         self.at = At::Nothing;
         self.forward = true;
         for layer in &mut self.layers {
@@ -77,6 +117,9 @@ impl Cursor {
     }
 
     fn seek_down(&mut self, from: Bound<&[u8]>) -> Result<bool> {
+        if self.tracker.is_some() {
+            self.track(Some(from));
+        }
         self.at = At::Nothing;
         self.forward = false;
         for layer in &mut self.layers {
@@ -227,6 +270,14 @@ impl Cursor {
                     return Ok(true);
                 }
             }
+        }
+    }
+}
+
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        if self.tracker.is_some() {
+            self.track(None);
         }
     }
 }

@@ -15,6 +15,8 @@ pub(crate) enum Fault {
     MissedConflict,
     /// `snapshot`: after a statement of a transaction, its later ones read a newer snapshot.
     NewerSnapshot,
+    /// `validation`: that a key was committed which a serializable transaction has read goes unnoticed.
+    MissedRead,
     /// `journal`: the changes of a commit are left out of its journal frame, so that a crash loses them.
     EmptyFrame,
 }
@@ -33,7 +35,7 @@ pub(crate) fn strikes(fault: Fault) -> bool {
     static TIMES: AtomicU64 = AtomicU64::new(0);
     let chosen = CHOSEN.get_or_init(|| {
         let value = std::env::var("NESTOR_FAULT").ok()?;
-        let chosen = parse(&value).expect("NESTOR_FAULT is conflict:N, snapshot:N or journal:N");
+        let chosen = parse(&value).expect("NESTOR_FAULT is conflict:N, snapshot:N, validation:N or journal:N");
         tracing::warn!(fault = value, "this server does wrong deliberately");
         Some(chosen)
     });
@@ -46,6 +48,7 @@ fn parse(value: &str) -> Option<(Fault, u64)> {
     let fault = match name {
         "conflict" => Fault::MissedConflict,
         "snapshot" => Fault::NewerSnapshot,
+        "validation" => Fault::MissedRead,
         "journal" => Fault::EmptyFrame,
         _ => return None,
     };

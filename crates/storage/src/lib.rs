@@ -17,6 +17,7 @@
 //! | snapshot | [`Snapshot`], [`View`] | shows all commits up to one and none after, for as long as it is held |
 //! | ordered cursor | [`Cursor`], [`RecordReader`] | [`Cursor::seek`] and [`Cursor::seek_back`], `first`, `last`, `next`, `prev`; keys order as byte strings; it keeps its state alive; at no entry after `false` or an error, and then stays there until it seeks |
 //! | write set | [`WriteSet`], [`Savepoint`] | a view of its own writes over a snapshot; nothing of it is seen before its commit |
+//! | serializable | [`Engine::begin_serializable`] | its commit conflicts if a commit since its snapshot wrote what it read, absent keys and ranges too |
 //! | conflicts | [`Engine::commit`], [`Engine::claim`], [`WriteSet::check_unchanged`], [`WriteSet::require_collection`], [`WriteSet::require_unwritten`] | the first writer of a key wins, the other gets [`StorageError::WriteConflict`] and has written nothing; keys of unique indexes are keys, so they are claimed in the same way |
 //! | accepted | [`Commit`], [`Lsn`] | when `commit` returns every later snapshot shows it; numbers ascend without holes |
 //! | durable, committed | [`Guarantee`]: [`Engine::has_reached`], [`Engine::wait_reached`], [`Engine::on_reached`] | survives a crash of this node; is never rolled back. Both come later than acceptance, in the order of commits |
@@ -33,7 +34,7 @@
 //! index key of a document or a command is: callers compute keys and values, the store keeps them.
 //!
 //! Reading order: [`ids`], [`bytes`], [`record`], [`keys`] (order-preserving keys), [`catalog`], [`snapshot`],
-//! [`cursor`], `record_reader`, [`write_set`], `sequencer`, [`watch`], `memtable`, `journal`, [`base`], [`engine`], [`topology`], [`log`], [`oplog`],
+//! [`cursor`], `record_reader`, [`write_set`], `read_set`, `recent`, `sequencer`, [`watch`], `memtable`, `journal`, [`base`], [`engine`], [`topology`], [`log`], [`oplog`],
 //! [`check`], [`files`], [`fuzz`], `faults`, [`error`].
 
 pub mod base;
@@ -54,6 +55,8 @@ pub mod keys;
 pub mod log;
 mod memtable;
 pub mod oplog;
+mod read_set;
+mod recent;
 pub mod record;
 mod record_reader;
 mod sequencer;

@@ -11,6 +11,7 @@ use crate::clock::{self, Clock};
 use crate::engine::Prepared;
 use crate::faults::{Fault, strikes};
 use crate::memtable::{Live, Memtable};
+use crate::recent::{Reads, RecentWrites};
 use crate::snapshot::{Layers, Published};
 use crate::watch::WatchState;
 use crate::{Bytes, Commit, Lsn, Result, StorageError, TreeId, WriteSet};
@@ -38,6 +39,8 @@ pub(crate) struct Sequencer {
     checkable_from: u64,
     /// Keys written by open transactions.
     claims: Arc<Claims>,
+    /// What commits write while serializable transactions are open.
+    recent: Arc<RecentWrites>,
     /// Who is told of records written.
     watches: Vec<Weak<WatchState>>,
     /// Whether what commits leave behind is noted, because no merge into a base takes it away.
@@ -90,6 +93,7 @@ impl Sequencer {
             last_time: current.optime,
             checkable_from: current.seq,
             claims: Arc::default(),
+            recent: Arc::default(),
             current,
             live: VecDeque::new(),
             live_sweep: 64,
@@ -107,6 +111,12 @@ impl Sequencer {
     /// Makes a write set one that claims its keys.
     pub(crate) fn open_claim(&self) -> Claim {
         self.claims.open()
+    }
+
+    /// Makes a write set on the newest state one that notes what it reads.
+    pub(crate) fn open_reads(&self, seq: u64) -> Reads {
+        debug_assert_eq!(seq, self.current.seq, "what was written before is not known");
+        self.recent.open(seq)
     }
 
     /// Claims what a transaction wrote since the last time, unless another transaction has or someone committed it
@@ -231,7 +241,10 @@ impl Sequencer {
         if !group.written.is_empty() && keys().any(|(tree, key)| group.written.contains(&(tree, key.clone()))) {
             return conflict;
         }
-        Ok(())
+        match &ws.reads {
+            Some(reads) => reads.check_last(&group.accepted),
+            None => Ok(()),
+        }
     }
 
     /// Puts a group that the journal took into the memtable. Returns the commits, for the caller to drop when nobody
@@ -241,6 +254,7 @@ impl Sequencer {
             seq: group.seq,
             ..Waste::default()
         };
+        self.recent.note(&group.accepted);
         let oldest = self.oldest_live();
         let all = || {
             let mut seqs: Vec<u64> = self

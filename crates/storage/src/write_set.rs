@@ -3,6 +3,7 @@
 use crate::catalog::{Catalog, Collection, CollectionState};
 use crate::claims::Claim;
 use crate::cursor::{Cursor, Layer, Overlay, Source};
+use crate::recent::Reads;
 use crate::snapshot::{Snapshot, View};
 use crate::{Bytes, CollectionId, Result, StorageError, TreeId};
 use nestor_model::{ErrorCode, RawDocBuf, Timestamp, ValueRef, raw};
@@ -92,6 +93,8 @@ pub struct WriteSet {
     pub(crate) counts: Vec<CountChange>,
     /// Of a transaction.
     pub(crate) claim: Option<Claim>,
+    /// What it read, of a serializable transaction.
+    pub(crate) reads: Option<Reads>,
     undo: Vec<Undo>,
     savepoints: usize,
 }
@@ -129,6 +132,7 @@ impl WriteSet {
             oplog: Vec::new(),
             counts: Vec::new(),
             claim: None,
+            reads: None,
             undo: Vec::new(),
             savepoints: 0,
         }
@@ -362,6 +366,13 @@ impl WriteSet {
 
 impl View for WriteSet {
     fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Bytes>> {
+        if let Some(reads) = &self.reads {
+            reads
+                .set
+                .lock()
+                .expect("no holder of the lock panics")
+                .add_key(tree, key);
+        }
         if let Some(value) = self.trees.get(&tree).and_then(|overlay| overlay.get(key)) {
             return Ok(value.clone());
         }
@@ -374,7 +385,11 @@ impl View for WriteSet {
             layers.push(Layer::new(Source::Overlay(overlay.clone())));
         }
         self.snapshot.layers_of(tree, &mut layers);
-        Cursor::new(layers, self.snapshot.base_side(tree))
+        let cursor = Cursor::new(layers, self.snapshot.base_side(tree));
+        match &self.reads {
+            Some(reads) => cursor.tracked(tree, reads.set.clone()),
+            None => cursor,
+        }
     }
 
     fn catalog(&self) -> &Arc<Catalog> {

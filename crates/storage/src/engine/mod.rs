@@ -295,6 +295,19 @@ impl Engine {
         ws
     }
 
+    /// As [`Engine::begin_transaction`] at the present moment, for a transaction that is to be serializable: what is read through
+    /// the write set is noted, and its commit conflicts if another one has written any of it meanwhile: keys that were
+    /// looked up, there or not, and everything in the ranges that cursors passed. A transaction that writes nothing is at the place
+    /// of its snapshot in the order of commits, and never conflicts. All transactions have to be serializable
+    /// for their order to be serial; those that are not are ordered as they were.
+    pub fn begin_serializable(&self) -> WriteSet {
+        let sequencer = self.inner.lock_sequencer();
+        let mut ws = self.begin();
+        ws.claim = Some(sequencer.open_claim());
+        ws.reads = Some(sequencer.open_reads(ws.snapshot.state.seq));
+        ws
+    }
+
     /// Reserves the keys that a transaction has written so far: from now on, others that write one of them get a write
     /// conflict, and the transaction's commit cannot conflict over them.
     ///
@@ -323,6 +336,11 @@ impl Engine {
             });
         }
         inner.check_open()?;
+        let mut ws = ws;
+        if let Some(reads) = &mut ws.reads {
+            // While others commit, so that little is left to check when they cannot.
+            reads.check()?;
+        }
         let prepared = inner.prepare(ws)?;
         inner.make_room(prepared.frame.len())?;
         inner.brakes.wait(&prepared.ws.trees);
