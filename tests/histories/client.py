@@ -40,7 +40,8 @@ class Objects:
         return getattr(self, "_" + request[0])(session, *request[1:])
 
     def _append(self, session, key, value):
-        change = {"$push": {"v": value}, "$inc": {"n": 1}}
+        # The event of a change stream has `last`, where the list itself may be there in part or as a whole.
+        change = {"$push": {"v": value}, "$inc": {"n": 1}, "$set": {"last": value}}
         self.db.lists.update_one({"_id": key}, change, upsert=True, session=session)
         return [["append", key, value]]
 
@@ -170,7 +171,7 @@ class Worker(threading.Thread):
     """Does what its generator says until `stop` is set. `problem` is an error that nobody expected."""
 
     def __init__(self, name, client, generator, recorder, stop, serializable=False):
-        super().__init__(daemon=True)
+        super().__init__(daemon=True, name=name)
         self.process = name
         self.client = client
         self.generator = generator
@@ -206,7 +207,8 @@ class Worker(threading.Thread):
         pending = []
         try:
             with self.client.start_session() as session:
-                session.start_transaction(ReadConcern(plan.level), MAJORITY)
+                level = "serializable" if self.serializable else plan.level
+                session.start_transaction(ReadConcern(level), MAJORITY)
                 for number, request in enumerate(plan.requests):
                     if number and plan.pause_s:
                         time.sleep(plan.pause_s)

@@ -38,8 +38,6 @@ class Txn:
     # OK: acknowledged. FAILED: it has certainly left nothing. UNKNOWN: either may be.
     outcome: str
     ops: list
-    # Whether the server was asked to validate what the transaction read.
-    serializable: bool = False
 
     def __str__(self):
         return f"T{self.id}"

@@ -153,8 +153,8 @@ class Proxy:
                 for pump in pumps:
                     pump.cancel()
                 await asyncio.gather(*pumps, return_exceptions=True)
-        except OSError:
-            pass  # The server is not there: the client's connection ends.
+        except (OSError, asyncio.CancelledError):
+            pass  # The server is not there, or the proxy stops: the client's connection ends.
         finally:
             for writer in (to_client, to_server):
                 if writer is not None:

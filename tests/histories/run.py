@@ -14,6 +14,7 @@ import collections
 import contextlib
 import os
 import random
+import socket
 import sys
 import tempfile
 import threading
@@ -25,10 +26,13 @@ import pymongo
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
 
 from client import Recorder, Worker, read_everything, set_up  # noqa: E402
+from events import verify_events  # noqa: E402
+from follow import END, Follower  # noqa: E402
 from generate import Generator  # noqa: E402
 from harness import Server, check  # noqa: E402
 from history import OK, UNKNOWN, save  # noqa: E402
 from proxy import Cuts, Proxy  # noqa: E402
+from pymongo.errors import OperationFailure  # noqa: E402
 from verify import verify  # noqa: E402
 
 WORKERS = 10
@@ -38,6 +42,7 @@ CUTS = Cuts(
     # A driver sends a commit twice: so that some outcomes stay unknown, both have to be cut.
     factors={"hello": 0, "isMaster": 0, "ismaster": 0, "commitTransaction": 15},
 )  # fmt: skip
+COMMAND_NOT_SUPPORTED = 115
 # How long a worker may take to come to an end.
 JOIN_S = 90
 
@@ -53,6 +58,7 @@ class Episode:
         self.serializable = serializable
         self.env = {"NESTOR_FAULT": fault} if fault else {}
         self.recorder = Recorder()
+        self.follower = None
         self.kills = 0
 
     @property
@@ -63,11 +69,12 @@ class Episode:
         """Returns the anomalies."""
         limits = ["--setParameter", "transactionLifetimeLimitSeconds=3"]
         with contextlib.ExitStack() as stack:
-            server = stack.enter_context(Server(self.folder / "data", *limits, env=self.env))
             # It comes back where the clients know it.
-            server.port_flag = server.port
+            server = Server(self.folder / "data", *limits, env=self.env, port=quiet_port())
+            stack.enter_context(server)
             proxy = stack.enter_context(Proxy(server.address, CUTS, self.seed))
             set_up(server.client())
+            self._follow(server, proxy)
             stop = threading.Event()
             workers = []
             for number in range(self.workers):
@@ -82,19 +89,35 @@ class Episode:
                 self._kill_now_and_then(server, workers)
             finally:
                 stop.set()
-                for worker in workers:
-                    worker.join(JOIN_S)
-                    # While there is a server that can end its sessions.
-                    worker.client.close()
             for worker in workers:
-                assert not worker.is_alive(), f"{worker.process} does not come to an end"
-                if worker.problem is not None:
-                    raise worker.problem
+                self._end(worker)
             self._kill(server)
             read_everything(server.client(), self.history, self.recorder)
+            if self.follower:
+                server.client().histories[END].insert_one({})
+                self._end(self.follower)
             server.stop()
             self.fates = dict(proxy.fates)
-        return verify(self.history, self.serializable)
+        anomalies = verify(self.history, self.serializable)
+        if self.follower:
+            anomalies += verify_events(self.history, self.follower.events)
+        return anomalies
+
+    def _follow(self, server, proxy):
+        if not has_change_streams(server.client()):
+            print("change streams are not there yet: nobody follows")
+            return
+        since = server.client().admin.command("ping")["operationTime"]
+        self.follower = Follower(connect(*proxy.address, retries=True), since, self.seed)
+        self.follower.start()
+
+    def _end(self, thread):
+        """Waits for the end of a worker or follower, and closes its client while there is a server that can end its sessions."""
+        thread.join(JOIN_S)
+        thread.client.close()
+        assert not thread.is_alive(), f"{thread.name} does not come to an end"
+        if thread.problem is not None:
+            raise thread.problem
 
     def _kill_now_and_then(self, server, workers):
         dice = random.Random(f"{self.seed} kills")
@@ -121,7 +144,27 @@ class Episode:
         return (
             f"{len(outcomes)} transactions, {outcomes.count(OK)} acknowledged, {outcomes.count(UNKNOWN)} unknown, "
             f"{self.kills} kills, cuts {sum(self.fates.values())}"
+            + (f", {len(self.follower.events)} events in {self.follower.resumes} parts" if self.follower else "")
         )
+
+
+def has_change_streams(client):
+    try:
+        client.histories.watch().close()
+    except OperationFailure as error:
+        if error.code != COMMAND_NOT_SUPPORTED:
+            raise
+        return False
+    return True
+
+
+def quiet_port():
+    """A free port that the system gives nobody: a client that connects to one of those while nobody listens may be given it as
+    its own, and then it talks to itself, and the server cannot come back."""
+    for port in random.SystemRandom().sample(range(20_000, 30_000), 100):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("no port is free")
 
 
 def connect(host, port, retries):
