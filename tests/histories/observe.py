@@ -270,6 +270,7 @@ def _lost(facts, views):
     for txn, kind, key, seen in facts.reads:
         if txn.outcome == OK and ((kind, key) not in last or txn.begin > last[kind, key][0].begin):
             last[kind, key] = (txn, seen)
+    passed = _passed(facts.successors, last)
     for txn in facts.committed:
         for op in txn.ops:
             if op[0] not in ("append", "write", "add"):
@@ -287,7 +288,7 @@ def _lost(facts, views):
             elif at[0] == "set":
                 is_there = op[2] in seen
             else:
-                is_there = _reaches(facts.successors, op[1], op[2], seen)
+                is_there = (op[1], op[2]) in passed
             if not is_there:
                 lost[txn.id, reader.id].append(f"{op[2]!r} in {op[1]}")
     for (txn, reader), what in lost.items():
@@ -296,17 +297,16 @@ def _lost(facts, views):
         anomalies.append(Anomaly("lost", f"T{txn} {how}, and T{reader} does not see {', '.join(what)}"))
 
 
-def _reaches(successors, key, value, goal):
-    """Whether the register had `goal` when or after it had `value`."""
-    todo, met = [value], set()
-    while todo:
-        at = todo.pop()
-        if at == goal:
-            return True
-        if at not in met:
-            met.add(at)
-            todo.extend(written for _, written in successors.get((key, at), ()))
-    return False
+def _passed(successors, last):
+    """All values that registers had up to the one that was seen last: {(key, value)}."""
+    before = {(key, value): old for (key, old), new in successors.items() for _, value in new}
+    passed = set()
+    for (kind, key), (_, seen) in last.items():
+        while kind == "register" and (key, seen) not in passed:
+            passed.add((key, seen))
+            if (key, seen) in before:
+                seen = before[key, seen]
+    return passed
 
 
 def _taken(history, committed, anomalies):
