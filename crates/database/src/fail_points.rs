@@ -182,40 +182,56 @@ pub fn known(name: &str) -> Option<&'static str> {
     NAMES.into_iter().find(|known| *known == name)
 }
 
-/// Checks `data` of `failCommand`: what it does not know it would silently not do.
-pub fn check_data(data: DocRef<'_>) -> Result<()> {
-    const FIELDS: [&str; 13] = [
-        "failCommands",
-        "errorCode",
-        "closeConnection",
-        "errorLabels",
-        "writeConcernError",
-        "blockConnection",
-        "blockTimeMS",
-        "appName",
-        "namespace",
-        "failInternalCommands",
-        "failAllCommands",
-        "failBeforeCommitExceptionCode",
-        "threadName",
-    ];
-    for (name, _) in data.iter() {
-        if !FIELDS.contains(&name) || matches!(name, "failAllCommands" | "threadName") {
-            bail!(BadValue, "fail point data has the unsupported field '{name}'");
-        }
+/// Checks `data`: a field that is not known, or of a type that is not understood, would silently do nothing.
+///
+/// `failInternalCommands` says whether commands that other nodes of the cluster send fail as well. This node is alone, so it is
+/// true and false of the same commands.
+///
+/// Errors: `BadValue`, `TypeMismatch`, `InvalidOptions`.
+pub fn check_data(name: &str, mode: Mode, data: DocRef<'_>) -> Result<()> {
+    for (name, value) in data.iter() {
+        check_field(name, value)?;
     }
-    if let Some(ValueRef::Array(labels)) = data.get("errorLabels") {
-        if let Some(other) = labels.iter().find(|label| known_label(*label).is_none()) {
-            bail!(BadValue, "unknown error label {other:?}");
-        }
-    }
-    if data.get("blockConnection").is_some_and(|v| v.truthy()) && data.get("blockTimeMS").is_none() {
+    let blocks = data.get("blockConnection").is_some_and(|value| value.truthy());
+    if blocks && data.get("blockTimeMS").is_none() {
         bail!(
             InvalidOptions,
             "must specify 'blockTimeMS' when 'blockConnection' is true"
         );
     }
+    if name == "failCommand" && mode != Mode::Off && data.get("failCommands").is_none() {
+        bail!(
+            BadValue,
+            "failCommand needs 'failCommands', the names of the commands that fail"
+        );
+    }
     Ok(())
+}
+
+fn check_field(name: &str, value: ValueRef<'_>) -> Result<()> {
+    let expected = match (name, value) {
+        ("closeConnection" | "blockConnection" | "failInternalCommands", ValueRef::Bool(_)) => return Ok(()),
+        ("closeConnection" | "blockConnection" | "failInternalCommands", _) => "a boolean",
+        ("errorCode" | "failBeforeCommitExceptionCode" | "blockTimeMS", _) => match safe_i64(value) {
+            Some(number) if number >= 0 => return Ok(()),
+            Some(_) => bail!(BadValue, "'{name}' must not be negative"),
+            None => "a number",
+        },
+        ("appName" | "namespace", ValueRef::String(_)) | ("writeConcernError", ValueRef::Document(_)) => return Ok(()),
+        ("appName" | "namespace", _) => "a string",
+        ("writeConcernError", _) => "a document",
+        ("failCommands", ValueRef::Array(commands)) if commands.iter().all(|name| name.as_str().is_some()) => {
+            return Ok(());
+        }
+        ("failCommands", _) => "an array of names of commands",
+        ("errorLabels", ValueRef::Array(labels)) => match labels.iter().find(|label| known_label(*label).is_none()) {
+            Some(other) => bail!(BadValue, "unknown error label {other:?}"),
+            None => return Ok(()),
+        },
+        ("errorLabels", _) => "an array of error labels",
+        _ => bail!(BadValue, "fail point data has the unsupported field '{name}'"),
+    };
+    bail!(TypeMismatch, "'{name}' of a fail point's data must be {expected}");
 }
 
 #[cfg(test)]
