@@ -4,17 +4,19 @@ import collections
 import os
 import random
 
+import pytest
 from generate import Generator
 from history import FAILED, OK
 from run import Episode
 
-SECONDS = float(os.environ.get("NESTOR_HISTORIES_SECONDS", "10"))
+SECONDS = float(os.environ.get("NESTOR_HISTORIES_SECONDS", "8"))
 
 
-def test_a_short_history_has_no_anomaly(binary, tmp_path):
+@pytest.mark.parametrize("serializable", [False, True])
+def test_a_short_history_has_no_anomaly(binary, tmp_path, serializable):
     seed = os.environ.get("NESTOR_HISTORIES_SEED") or str(random.SystemRandom().randrange(1 << 32))
     print(f"\nhistories: seed {seed} (NESTOR_HISTORIES_SEED)")
-    episode = Episode(tmp_path, seed, SECONDS)
+    episode = Episode(tmp_path, seed, SECONDS, serializable=serializable)
     assert episode.run() == [], f"seed {seed}"
     print(f"  {episode.summary()}")
     # That it could have found something: every kind of operation came to an end, there was contention, there were cuts.

@@ -5,6 +5,7 @@ use crate::args::{Arg, At, unknown_field, wrong_type};
 use crate::facts::{Facts, Flags};
 use crate::generic_names::generic_index;
 use crate::{read_concern, write_concern};
+use nestor_database::concern::read::Level;
 use nestor_database::session_id::Lsid;
 use nestor_database::terms::Terms;
 use nestor_database::uuid::Uuid;
@@ -130,6 +131,7 @@ impl<'a> Generic<'a> {
                 "Only the first command in a transaction may specify a readConcern"
             );
         }
+        self.check_level()?;
         if self.terms.in_transaction && self.terms.write_concern.is_some() && !spec.flags.has(Flags::ENDS_TXN) {
             bail!(
                 InvalidOptions,
@@ -144,6 +146,21 @@ impl<'a> Generic<'a> {
             );
         }
         Ok(())
+    }
+
+    /// Of the levels some are for transactions only, and some for everything else.
+    fn check_level(&self) -> Result<()> {
+        match self.terms.read_concern.level() {
+            Level::Serializable if !self.terms.in_transaction => bail!(
+                InvalidOptions,
+                "readConcern level 'serializable' is for multi-document transactions only"
+            ),
+            Level::Available | Level::Linearizable if self.terms.in_transaction => bail!(
+                InvalidOptions,
+                "The readConcern level must be either 'local' (default), 'majority', 'snapshot' or 'serializable' in order to run in a transaction"
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// Refuses a read or write concern that the command does not take.

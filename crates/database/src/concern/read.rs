@@ -14,6 +14,8 @@ pub enum Level {
     Majority,
     Linearizable,
     Snapshot,
+    /// Nestor's own, for transactions: a snapshot, and what was read is validated at the commit.
+    Serializable,
 }
 
 /// A read concern as a client gave it.
@@ -72,6 +74,7 @@ impl ReadConcern {
             Level::Majority => "majority",
             Level::Linearizable => "linearizable",
             Level::Snapshot => "snapshot",
+            Level::Serializable => "serializable",
         }
     }
 
@@ -95,6 +98,7 @@ impl Level {
             "majority" => Self::Majority,
             "linearizable" => Self::Linearizable,
             "snapshot" => Self::Snapshot,
+            "serializable" => Self::Serializable,
             other => bail!(
                 BadValue,
                 "Enumeration value '{other}' for field 'readConcern.level' is not a valid value."

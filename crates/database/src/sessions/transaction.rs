@@ -3,12 +3,15 @@
 //! A transaction reads the state at its start with its own writes on top, and commits all or nothing.
 //! Between its statements it lies in its session; while one of them runs, in that [`Statement`](crate::statement::Statement). Any
 //! error aborts it ([`crate::failures`]). Each statement reserves the keys it wrote, so a conflict comes out at once.
+//! With read concern level `serializable` what it read is validated at its commit, too.
 //!
 //! Its writes make one oplog entry, `applyOps`, at commit, or several if they do not fit into one.
 
+use crate::concern::read::Level;
 use crate::observe::transaction_counts::{Tally, TransactionCounts, TransactionFacts};
 use crate::session_id::Lsid;
 use crate::sessions::Session;
+use crate::snapshots::Snapshots;
 use crate::terms::Terms;
 use nestor_exec::write::oplog::Operation;
 use nestor_model::{Error, ErrorCode, Result, Timestamp, bail};
@@ -69,12 +72,14 @@ fn no_such(session: &Session, number: i64) -> Error {
 impl Session {
     /// The transaction that a command belongs to: a new one, or the open one.
     ///
-    /// Errors: 225 an older number, 251 no such transaction, 256 it was committed, 117 it was started already.
+    /// Errors: 225 an older number, 251 no such transaction, 256 it was committed, 117 it was started already, 239 it is to
+    /// read a time that is not kept.
     pub fn take_transaction(
         &mut self,
         lsid: Lsid,
         terms: &Terms<'_>,
         engine: &Engine,
+        snapshots: &Snapshots,
         counts: &Arc<TransactionCounts>,
         lifetime: Duration,
     ) -> Result<Box<Transaction>> {
@@ -93,14 +98,19 @@ impl Session {
                     "Cannot start a transaction at given transaction number {number} as a retryable write with the same number has been made"
                 );
             }
+            let concern = &terms.read_concern;
+            let ws = match (concern.level(), concern.at_cluster_time) {
+                (Level::Serializable, _) => engine.begin_serializable(),
+                (_, None) => engine.begin_transaction(engine.snapshot()),
+                (_, time) => engine.begin_transaction(snapshots.at(engine, time)?),
+            };
             self.txn_number = Some(number);
             self.statements.clear();
             self.txn = State::Open(None);
-            let snapshot = engine.snapshot();
             let facts = TransactionFacts {
                 number,
                 read_level: terms.read_concern.level_name(),
-                read_time: snapshot.optime(),
+                read_time: ws.snapshot().optime(),
                 started: Instant::now(),
                 started_ms: crate::clock::now_ms(),
                 lifetime,
@@ -108,7 +118,7 @@ impl Session {
             };
             return Ok(Box::new(Transaction {
                 number,
-                ws: engine.begin_transaction(snapshot),
+                ws,
                 operations: Arc::default(),
                 tally: Tally::new(counts.clone(), facts),
             }));

@@ -94,7 +94,8 @@ where
         State::Committed(last) if is_commit && session.txn_number == Some(number) => context.committed_before = *last,
         _ => {
             let counts = &database.node.transactions;
-            let txn = session.take_transaction(lsid, &context.terms, &database.engine, counts, lifetime)?;
+            let (engine, snapshots) = (&database.engine, &database.snapshots);
+            let txn = session.take_transaction(lsid, &context.terms, engine, snapshots, counts, lifetime)?;
             context.interrupt.limit_lifetime(txn.tally.facts().end());
             active = Some(txn.tally.activate());
             lock(&context.slot.operation).transaction = Some(txn.tally.facts().clone());
