@@ -1,11 +1,7 @@
 # Every target calls one script; the scripts install what is missing (a Rust
 # toolchain, a C compiler, Python's venv) and say so before they do.
 
-<<<<<<< HEAD
-.PHONY: help run test check fmt bless crash hostile histories histories-faults fuzz bench spec sample clean
-=======
-.PHONY: help run test check fmt bless crash hostile fuzz bench spec clients sample clean
->>>>>>> ceb9094 (clients: the own suites of four clients, and what their failures wait for)
+.PHONY: help run test check fmt bless crash hostile histories histories-faults fuzz bench spec clients sample clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
