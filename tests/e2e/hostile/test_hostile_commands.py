@@ -4,6 +4,7 @@ import collections
 import time
 
 import bson
+from bson.codec_options import DatetimeConversion
 from generate import Generator, Mismatched, Pairs, encode
 from harness import OP_MSG, check, message, op_msg
 
@@ -36,7 +37,7 @@ def faults(reply):
 
 
 # Dates that Python does not have, halves of characters.
-ANY = bson.CodecOptions(datetime_conversion="DATETIME_AUTO", unicode_decode_error_handler="ignore")
+ANY = bson.CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_AUTO, unicode_decode_error_handler="ignore")
 
 
 def ask(raw, body):
