@@ -17,7 +17,7 @@ pub fn shown(index: &AllowedIndex) -> Value {
 /// An entry of the plan cache as `$planCacheStats` shows it.
 pub fn cache_entry(entry: &CachedPlan, host: &str) -> Document {
     let decision = &*entry.decision;
-    let shape = hash_text(decision.shape);
+    let shape = hash_text(decision.at.shape);
     let CreatedFrom {
         query,
         sort,
@@ -33,7 +33,7 @@ pub fn cache_entry(entry: &CachedPlan, host: &str) -> Document {
         "version": "1",
         "queryHash": shape.as_str(),
         "planCacheShapeHash": shape.as_str(),
-        "planCacheKey": hash_text(decision.key),
+        "planCacheKey": hash_text(decision.at.key),
         "isActive": entry.is_active,
         "works": entry.works as i64,
         "timeOfCreation": Value::DateTime(decision.created_ms),
@@ -43,7 +43,7 @@ pub fn cache_entry(entry: &CachedPlan, host: &str) -> Document {
         "candidatePlanScores": scores,
         "indexFilterSet": decision.index_filter_set,
         "estimatedSizeBytes": entry.bytes as i64,
-        "solutionHash": decision.signature as i64,
+        "solutionHash": decision.solution.signature as i64,
         "host": host,
     }
 }

@@ -30,19 +30,19 @@ pub struct IndexFilter {
 #[derive(Debug, Default)]
 pub struct IndexFilters {
     any: AtomicBool,
-    by_shape: Mutex<BTreeMap<(Namespace, String), IndexFilter>>,
+    by_shape: Mutex<BTreeMap<(Namespace, u64), IndexFilter>>,
 }
 
 impl IndexFilters {
     /// Sets the filter of a shape, in place of an older one.
-    pub fn set(&self, ns: &Namespace, shape: String, filter: IndexFilter) {
+    pub fn set(&self, ns: &Namespace, shape: u64, filter: IndexFilter) {
         lock(&self.by_shape).insert((ns.clone(), shape), filter);
         self.any.store(true, Ordering::Release);
     }
 
     /// Removes the filter of one shape.
-    pub fn clear(&self, ns: &Namespace, shape: &str) {
-        lock(&self.by_shape).remove(&(ns.clone(), shape.to_owned()));
+    pub fn clear(&self, ns: &Namespace, shape: u64) {
+        lock(&self.by_shape).remove(&(ns.clone(), shape));
     }
 
     /// Removes all filters of a collection.
@@ -60,10 +60,9 @@ impl IndexFilters {
     }
 
     /// What a query of that shape may use; `None` when nothing was said.
-    fn get(&self, ns: &Namespace, shape: &str) -> Option<Vec<AllowedIndex>> {
+    fn get(&self, ns: &Namespace, shape: u64) -> Option<Vec<AllowedIndex>> {
         let all = lock(&self.by_shape);
-        all.get(&(ns.clone(), shape.to_owned()))
-            .map(|filter| filter.indexes.clone())
+        all.get(&(ns.clone(), shape)).map(|filter| filter.indexes.clone())
     }
 }
 
@@ -73,7 +72,7 @@ impl IndexFilters {
         if !self.any.load(Ordering::Acquire) {
             return false;
         }
-        query.allowed = self.get(ns, &written.shape(query));
+        query.allowed = self.get(ns, written.shape(query));
         query.allowed.is_some()
     }
 }

@@ -6,7 +6,7 @@
 
 use nestor_model::{ArrayRef, DocRef, Document, Namespace, RawDoc, Value, ValueRef, doc};
 use nestor_planner::FindQuery;
-use nestor_planner::shape::{Written, expression_shape, filter_query_shape, pipeline_query_shape, plan_shape_hash};
+use nestor_planner::shape::{Written, expression_shape, filter_query_shape, pipeline_query_shape};
 use sha2::{Digest, Sha256};
 
 /// The parts of an operation as its text has them. A part that was not given is `None`.
@@ -98,7 +98,7 @@ impl Shape<'_> {
 
     /// The hash of the plan shape of `query`, which was parsed from these words.
     pub fn plan_hash(&self, query: &FindQuery) -> u64 {
-        plan_shape_hash(&self.words.written().shape(query))
+        self.words.written().shape(query)
     }
 }
 

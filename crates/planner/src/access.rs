@@ -158,7 +158,8 @@ fn collect_elem_match<'f>(at: usize, leaf: &Leaf, inner: &'f MatchExpr, out: &mu
 }
 
 impl<'f> Search<'f> {
-    fn new(filter: &'f MatchExpr) -> Self {
+    /// The search for what `filter` matches.
+    pub(crate) fn new(filter: &'f MatchExpr) -> Self {
         let conjuncts: Vec<&MatchExpr> = match filter {
             MatchExpr::And(all) => all.iter().collect(),
             one => vec![one],

@@ -18,7 +18,7 @@
 //! (After DataFusion's `physical-optimizer/src/sanity_checker.rs`.)
 
 use crate::choose::{order_within, tells, tells_order};
-use crate::find::FindQuery;
+use crate::find::{FindQuery, Wanted};
 use crate::pipeline::{CHANGE_HEADER, StageNode, StageOp};
 use crate::plan::{FindPlan, IndexScan, PipelinePlan, PlanNode, ScanPurpose};
 use crate::rules::fields_read;
@@ -28,17 +28,6 @@ use nestor_query::matcher::MatchExpr;
 use nestor_query::projection::Projection;
 use nestor_query::sort::SortSpec;
 use nestor_query::stage::Stage;
-
-/// What the consumer of a plan makes of its rows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wanted {
-    /// It looks at the documents.
-    Documents,
-    /// It counts the rows.
-    Count,
-    /// It takes one row for each value, or more.
-    Distinct,
-}
 
 /// What the rows of a node carry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

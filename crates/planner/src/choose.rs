@@ -8,7 +8,7 @@
 use crate::access::{IndexAccess, IndexBounds, full_access, index_accesses};
 use crate::catalog::{IndexInfo, Indexes, PartKind};
 use crate::collation::{agrees, excludes_collatable};
-use crate::find::{FindQuery, finish, id_lookup, reads_sort_key, residual};
+use crate::find::{FindQuery, Wanted, finish, id_lookup, reads_sort_key, residual};
 use crate::interval::IntervalList;
 use crate::key_range::scans;
 use crate::plan::{CollScan, IndexScan, PlanNode, ScanPurpose};
@@ -36,14 +36,32 @@ struct Found {
 
 /// The plans by which `query` could run: none when a hint names an index that needs a condition and has none it can use.
 pub fn candidates(query: &FindQuery, indexes: &Indexes) -> Vec<PlanNode> {
-    let mut plans = ways(query, indexes);
+    candidates_among(query, indexes, None)
+}
+
+/// As [`candidates`], with plans for what becomes of the rows.
+pub fn candidates_for(query: &FindQuery, wanted: Wanted, indexes: &Indexes) -> Vec<PlanNode> {
+    adapted(candidates(query, indexes), wanted)
+}
+
+/// Plans made of candidates for what becomes of the rows.
+pub(crate) fn adapted(plans: Vec<PlanNode>, wanted: Wanted) -> Vec<PlanNode> {
+    match wanted {
+        Wanted::Count => plans.into_iter().map(for_count).collect(),
+        Wanted::Documents | Wanted::Distinct => plans,
+    }
+}
+
+/// The candidates that use no other indexes than those with the given identities; `None`: all of them.
+pub(crate) fn candidates_among(query: &FindQuery, indexes: &Indexes, among: Option<&[u32]>) -> Vec<PlanNode> {
+    let mut plans = ways(query, indexes, among);
     if query.keeps_keys() {
         plans.iter_mut().for_each(PlanNode::keep_keys);
     }
     plans
 }
 
-fn ways(query: &FindQuery, indexes: &Indexes) -> Vec<PlanNode> {
+fn ways(query: &FindQuery, indexes: &Indexes, among: Option<&[u32]>) -> Vec<PlanNode> {
     let scan = || {
         finish(
             query,
@@ -73,20 +91,19 @@ fn ways(query: &FindQuery, indexes: &Indexes) -> Vec<PlanNode> {
         return vec![finish(query, PlanNode::IdLookup(lookup), true)];
     }
     let chosen: Vec<Arc<IndexInfo>>;
-    let usable = match (&query.allowed, &query.hint) {
-        (None, None) => &**indexes,
-        (Some(allowed), _) => {
-            chosen = indexes
-                .iter()
-                .filter(|index| allowed.iter().any(|a| a.names(index)))
-                .cloned()
-                .collect();
-            &chosen
-        }
-        (None, Some(name)) => {
-            chosen = indexes.iter().filter(|index| index.name == *name).cloned().collect();
-            &chosen
-        }
+    let usable = if among.is_none() && query.allowed.is_none() && query.hint.is_none() {
+        &**indexes
+    } else {
+        let is_usable = |index: &&Arc<IndexInfo>| {
+            let is_allowed = match (&query.allowed, &query.hint) {
+                (None, None) => true,
+                (Some(allowed), _) => allowed.iter().any(|a| a.names(index)),
+                (None, Some(name)) => index.name == *name,
+            };
+            is_allowed && among.is_none_or(|among| among.contains(&index.id))
+        };
+        chosen = indexes.iter().filter(is_usable).cloned().collect();
+        &chosen
     };
     let mut found = find(&query.filter, query.sort.as_deref(), usable);
     if let (Some(spec), true) = (query.sort.as_deref(), found.is_empty() || query.hint.is_none()) {
@@ -114,7 +131,7 @@ fn ways(query: &FindQuery, indexes: &Indexes) -> Vec<PlanNode> {
             allowed: None,
             ..query.clone()
         };
-        return candidates(&free, indexes);
+        return candidates_among(&free, indexes, among);
     }
     let useless_hint = query.hint.is_some() && usable.first().is_some_and(|index| index.kind.needs_condition());
     if plans.is_empty() && !useless_hint {

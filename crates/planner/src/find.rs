@@ -44,6 +44,17 @@ pub struct FindQuery {
     pub any_otherwise: bool,
 }
 
+/// What the consumer of a plan makes of its rows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wanted {
+    /// It looks at the documents.
+    Documents,
+    /// It counts the rows.
+    Count,
+    /// It takes one row for each value, or more.
+    Distinct,
+}
+
 /// What a hint asks for, checked against the collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hint {

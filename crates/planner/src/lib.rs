@@ -3,6 +3,7 @@
 //! Reading order: [`plan`] (the tree), [`kind`] (what its nodes do), [`find`] (what a query asks for), [`choose`] (the
 //! plans by which it could run), [`access`] (how indexes find documents), [`bounds`], [`interval`], [`catalog`] (what is
 //! known of indexes), [`kinds`] (of indexes), [`collation`] (what an index with a collation can do), [`rank`] (which plan did best in a trial),
+//! [`reuse`] (how it serves the next query of its shape),
 //! [`pipeline`] (pipelines as plans, through views), [`rules`] (how pipelines are rewritten), [`check`] (no plan runs
 //! unchecked), [`explain`] (plans as documents), [`shape`] (what queries have in common).
 
@@ -14,6 +15,7 @@ pub mod choose;
 pub mod collation;
 pub mod explain;
 pub mod find;
+mod fnv;
 pub mod interval;
 pub mod key_range;
 pub mod kind;
@@ -21,6 +23,7 @@ pub mod kinds;
 pub mod pipeline;
 pub mod plan;
 pub mod rank;
+pub mod reuse;
 pub mod rules;
 pub mod shape;
 

@@ -133,6 +133,28 @@ pub struct FindPlan {
     pub plans: Vec<PlanNode>,
     /// Whether the query was restricted to some of the indexes.
     pub restricted: bool,
+    /// Set when the only plan is one that was kept for queries of this shape; others were not made.
+    pub kept: Option<Kept>,
+}
+
+/// Under what the choice of a plan is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheKey {
+    /// The plan shape.
+    pub shape: u64,
+    /// The shape, and what else decides which plans there are: the indexes that could serve the query, and what depends on
+    /// its literals for them. That is whether they imply the filter of a partial index, whether a sparse index has all that they
+    /// match, whether they compare as an index with a collation does.
+    pub key: u64,
+}
+
+/// What is known of a choice that was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Under what it is kept.
+    pub at: CacheKey,
+    /// Units of work that the plan is measured by.
+    pub works: u64,
 }
 
 /// Stages on top of a source. They are a list and no nest of nodes because there may be thousands of them.

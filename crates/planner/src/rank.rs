@@ -1,4 +1,4 @@
-//! Ranking candidates by what they did in a trial run, and telling them apart.
+//! Ranking candidates by what they did in a trial run.
 //!
 //! A candidate's score is `1 + productivity + tie breakers`, as explain prints it:
 //!
@@ -11,7 +11,7 @@
 //! where `epsilon` is a tenth of what one row is worth, and at most 0.0001. Among equal scores the order of
 //! [`crate::candidates`] decides.
 
-use crate::plan::{IndexScan, PlanNode, ScanPurpose};
+use crate::plan::PlanNode;
 
 /// Candidates that a trial runs at most; the rest of them looked least promising.
 pub const CANDIDATES_MAX: usize = 64;
@@ -48,80 +48,6 @@ fn is_fetch(plan: &PlanNode) -> bool {
 
 fn is_sort(plan: &PlanNode) -> bool {
     matches!(plan, PlanNode::Sort { .. })
-}
-
-/// What a plan does apart from literals: its stages, indexes and directions, as a hash. Plans of one query that do
-/// different things have different signatures; a plan of the next query of the same shape has the same one.
-pub fn signature(plan: &PlanNode) -> u64 {
-    let mut hash = Fnv::default();
-    sign(plan, &mut hash);
-    hash.0
-}
-
-fn sign(plan: &PlanNode, hash: &mut Fnv) {
-    hash.bytes(plan.stage().as_bytes());
-    match plan {
-        PlanNode::IndexScan(scan) => sign_scan(scan, hash),
-        PlanNode::CollScan(scan) => hash.bytes(&[u8::from(scan.forward)]),
-        PlanNode::Sort { limit, .. } => hash.bytes(&[u8::from(limit.is_some())]),
-        _ => {}
-    }
-    hash.bytes(b"(");
-    let mut before = None;
-    for input in plan.inputs() {
-        let own = signature(input);
-        // One scan per point of a list: how many there are is a matter of literals.
-        if before != Some(own) {
-            hash.bytes(&own.to_le_bytes());
-        }
-        before = Some(own);
-    }
-    hash.bytes(b")");
-}
-
-fn sign_scan(scan: &IndexScan, hash: &mut Fnv) {
-    hash.bytes(&scan.index.id.to_le_bytes());
-    hash.bytes(&[u8::from(scan.forward)]);
-    if let ScanPurpose::Distinct { parts } = scan.purpose {
-        hash.bytes(&parts.to_le_bytes());
-    }
-    // A wildcard index is used for one of several paths.
-    if scan.index.kind.needs_condition() {
-        for part in &scan.index.parts {
-            hash.bytes(part.path.as_str().as_bytes());
-            hash.bytes(b",");
-        }
-    }
-}
-
-/// The key under which the plan chosen among `candidates` is kept: of their query's shape and of all of them, so that
-/// it changes when indexes come or go that could serve the shape, or when literals leave another choice.
-pub fn plan_cache_key(shape: u64, candidates: &[PlanNode]) -> u64 {
-    let mut signatures: Vec<u64> = candidates.iter().map(signature).collect();
-    signatures.sort_unstable();
-    let mut hash = Fnv::default();
-    hash.bytes(&shape.to_le_bytes());
-    for one in signatures {
-        hash.bytes(&one.to_le_bytes());
-    }
-    hash.0
-}
-
-/// FNV-1a with 64 bits: equal input gives equal hashes on every run and machine.
-pub(crate) struct Fnv(pub(crate) u64);
-
-impl Default for Fnv {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Fnv {
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -172,16 +98,5 @@ mod tests {
             );
         }
         assert!((plain(0, 0, false) - 1.0003).abs() < 1e-9);
-    }
-
-    #[test]
-    fn signatures_tell_plans_apart_and_keys_do_not_depend_on_order() {
-        assert_eq!(signature(&scan(true)), signature(&scan(true)));
-        assert_ne!(signature(&scan(true)), signature(&scan(false)));
-        assert_ne!(signature(&scan(true)), signature(&sorted()));
-        let (a, b) = (scan(true), sorted());
-        let key = |plans: &[PlanNode]| plan_cache_key(7, plans);
-        assert_eq!(key(&[a.clone(), b.clone()]), key(&[b.clone(), a.clone()]));
-        assert_ne!(key(&[a.clone(), b]), key(&[a]));
     }
 }

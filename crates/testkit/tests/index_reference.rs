@@ -8,6 +8,7 @@ use nestor_database::DatabaseOptions;
 use nestor_exec::{Batch, Interrupt, Step, find};
 use nestor_model::{Array, Decimal128, DocRef, Document, RawDoc, Timestamp, Value, ValueRef, doc};
 use nestor_planner::FindQuery;
+use nestor_planner::find::Wanted;
 use nestor_planner::shape::Written;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::sort::SortSpec;
@@ -701,7 +702,8 @@ fn whichever_plan_is_chosen_each_row_comes_once() {
 fn in_small_steps(db: &Database, query: &FindQuery, budget: u64) -> Vec<i32> {
     let snapshot = db.service.engine.snapshot();
     let collection = snapshot.catalog().collection("test", "c").expect("the collection");
-    let mut root = find(query, Written::default(), collection).expect("a plan");
+    let cache = Some(&*db.service.plan_cache);
+    let mut root = find(query, Wanted::Documents, Written::default(), collection, cache).expect("a plan");
     let (op, interrupt) = (OpContext::new(0, Timestamp::default(), 0), Interrupt::default());
     let mut out = Vec::new();
     loop {

@@ -130,6 +130,7 @@ fn run(snapshot: &Snapshot, pipeline: &Pipeline, rules: &'static [Rule]) -> Resu
         server: Arc::new(NoServerState),
         collator: None,
         rules,
+        plans: None,
     };
     let all = |_: &Namespace, _: &mut _| false;
     let (op, interrupt) = (OpContext::new(0, Timestamp::default(), 0), Interrupt::default());

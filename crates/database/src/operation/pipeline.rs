@@ -69,6 +69,7 @@ impl Statement<'_> {
             server: self.database.state.clone(),
             collator: collator.cloned(),
             rules: nestor_planner::rules::RULES,
+            plans: Some(self.database.plan_cache.clone()),
         }
     }
 

@@ -6,6 +6,7 @@ use crate::statement::Statement;
 use nestor_exec::catalog::id_collation;
 use nestor_exec::{Batch, BoxOperator, Step, find, point};
 use nestor_model::{RawDoc, Result, ValueRef};
+use nestor_planner::find::Wanted;
 use nestor_planner::find::id_lookup;
 use nestor_planner::{FindQuery, Hint};
 use nestor_query::collation::Collator;
@@ -72,7 +73,8 @@ impl<'a> Selection<'a> {
         let mut query = self.query(limit);
         let written = self.words.map(|words| words.written()).unwrap_or_default();
         context.apply_index_filter(&collection.ns, &mut query, written);
-        let root = find(&query, written, collection)?;
+        let cache = Some(&*context.database.plan_cache);
+        let root = find(&query, Wanted::Documents, written, collection, cache)?;
         if self.words.is_some() {
             context.describe_query(query);
         }

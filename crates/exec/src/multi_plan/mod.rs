@@ -1,10 +1,10 @@
 //! Which of several plans a query runs by.
 //!
-//! With one candidate there is nothing to decide: [`find`] builds it. With several, [`MultiPlan`] decides at the first
-//! pull: by the plan cache when it has an active entry, else by a trial run (`trial`). Rows that the
-//! winner gave on trial are given out first, nothing is computed twice. A cached plan is on trial too, alone: only when
-//! it gave enough rows within its limit are they given out, otherwise all candidates start anew. So whatever is decided
-//! and however often, each row of the result comes once.
+//! When the plan cache has an active entry for queries of this shape, [`find`] binds its plan and makes no other. Otherwise all
+//! candidates are made. With one there is nothing to decide, and it is built; between several [`MultiPlan`] decides at the first
+//! pull by a trial run (`trial`). Rows that the winner gave on trial are given out first, nothing is computed twice. A cached
+//! plan is on trial too, alone: only when it gave enough rows within its limit are they given out, otherwise all candidates are
+//! made and start anew. So whatever is decided and however often, each row of the result comes once.
 
 mod trial;
 
@@ -12,29 +12,50 @@ use crate::batch::Batch;
 use crate::build::{build, note_use};
 use crate::catalog::indexes;
 use crate::operator::{BoxOperator, Choice, Counters, Operator, Report, Step};
-use crate::plan_cache::{CreatedFrom, Decision, Tried, Tuning};
+pub use crate::plan_cache::is_cacheable;
+use crate::plan_cache::{CreatedFrom, Decision, PlanCache, Tried, Tuning};
 use crate::row::Row;
 use crate::row_batch::{Filled, RowBatch};
-use nestor_model::{Error, ErrorCode, Result};
-use nestor_planner::check::{Wanted, check_find};
-use nestor_planner::find::no_plan;
-use nestor_planner::rank::{CANDIDATES_MAX, plan_cache_key, signature};
-use nestor_planner::shape::{Written, plan_shape_hash};
-use nestor_planner::{FindQuery, NodeKind, PlanNode, candidates};
+use nestor_model::{DocRef, Error, ErrorCode, RawDocBuf, Result};
+use nestor_planner::check::check_find;
+use nestor_planner::choose::candidates_for;
+use nestor_planner::find::{Wanted, no_plan};
+use nestor_planner::rank::CANDIDATES_MAX;
+use nestor_planner::reuse::{CacheKey, Kept, Solution};
+use nestor_planner::shape::Written;
+use nestor_planner::{FindQuery, NodeKind, PlanNode};
 use nestor_storage::Collection;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use trial::{Candidate, Trial, Turn};
 
-/// What finds `query` in `collection`; `written` is what its shape is made of.
+/// What finds `query` in `collection`, for what becomes of its rows; `written` is what its shape is made of. A plan that `cache`
+/// keeps for queries of its shape is bound to it, and no other is made.
 ///
 /// Error: 291 when a hint leaves no plan.
-pub fn find(query: &FindQuery, written: Written<'_>, collection: &Arc<Collection>) -> Result<BoxOperator> {
-    let plans = candidates(query, indexes(collection)?);
-    run_one_of(plans, Wanted::Documents, query, written, collection)
+pub fn find(
+    query: &FindQuery,
+    wanted: Wanted,
+    written: Written<'_>,
+    collection: &Arc<Collection>,
+    cache: Option<&PlanCache>,
+) -> Result<BoxOperator> {
+    let indexes = indexes(collection)?;
+    if let Some(reused) = cache.and_then(|cache| cache.reuse(query, wanted, written, collection, indexes)) {
+        let plans = vec![reused.plan];
+        check_find(query, &plans, wanted)?;
+        return run_kept(plans, reused.kept, query, wanted, written, collection);
+    }
+    run_one_of(
+        candidates_for(query, wanted, indexes),
+        wanted,
+        query,
+        written,
+        collection,
+    )
 }
 
-/// As [`find`], with plans made of the query's candidates for what is wanted.
+/// As [`find`], by one of these plans.
 pub fn run_one_of(
     plans: Vec<PlanNode>,
     wanted: Wanted,
@@ -43,13 +64,14 @@ pub fn run_one_of(
     collection: &Arc<Collection>,
 ) -> Result<BoxOperator> {
     check_find(query, &plans, wanted)?;
-    run_checked(plans, query, written, collection)
+    run_checked(plans, query, wanted, written, collection)
 }
 
 /// As [`run_one_of`], with plans that were checked.
 pub(crate) fn run_checked(
     plans: Vec<PlanNode>,
     query: &FindQuery,
+    wanted: Wanted,
     written: Written<'_>,
     collection: &Arc<Collection>,
 ) -> Result<BoxOperator> {
@@ -59,36 +81,72 @@ pub(crate) fn run_checked(
         _ => {
             let mut multi = MultiPlan::new(plans, query.limit, collection);
             if is_cacheable(query) {
-                multi.cache = Some(Box::new(CacheUse::of(&multi.plans, query, written)));
+                let at = CacheKey::of(query, written, indexes(collection)?);
+                multi.cache = Some(Box::new(CacheUse::new(at, query, wanted, written)));
             }
             Ok(Box::new(multi))
         }
     }
 }
 
-/// Plans of queries that say themselves how they are to run are not kept.
-pub fn is_cacheable(query: &FindQuery) -> bool {
-    query.hint.is_none() && query.natural.is_none() && query.min.is_none() && query.max.is_none() && !query.tailable
+/// Runs by a plan that was kept, and was checked, as long as it does as well as it did.
+pub(crate) fn run_kept(
+    plans: Vec<PlanNode>,
+    kept: Kept,
+    query: &FindQuery,
+    wanted: Wanted,
+    written: Written<'_>,
+    collection: &Arc<Collection>,
+) -> Result<BoxOperator> {
+    let mut multi = MultiPlan::new(plans, query.limit, collection);
+    multi.cache = Some(Box::new(CacheUse::new(kept.at, query, wanted, written)));
+    multi.kept_works = Some(kept.works);
+    Ok(Box::new(multi))
 }
 
-/// Where a choice is kept, and what is kept with it.
+/// Where a choice is kept, and what of its query may still be wanted: to keep it, and to make all plans when the one that was
+/// kept does badly.
 struct CacheUse {
-    shape: u64,
-    key: u64,
-    index_filter_set: bool,
-    query: CreatedFrom,
+    at: CacheKey,
+    query: FindQuery,
+    wanted: Wanted,
+    filter: Option<RawDocBuf>,
+    sort: Option<RawDocBuf>,
+    projection: Option<RawDocBuf>,
+    collation: Option<RawDocBuf>,
 }
 
 impl CacheUse {
-    fn of(plans: &[PlanNode], query: &FindQuery, written: Written<'_>) -> Self {
-        let shape = plan_shape_hash(&written.shape(query));
+    fn new(at: CacheKey, query: &FindQuery, wanted: Wanted, written: Written<'_>) -> Self {
+        let owned = |part: Option<DocRef<'_>>| part.map(DocRef::to_raw);
         Self {
-            shape,
-            key: plan_cache_key(shape, plans),
-            index_filter_set: query.allowed.is_some() && !query.any_otherwise,
-            query: CreatedFrom::of(written, query),
+            at,
+            query: query.clone(),
+            wanted,
+            filter: owned(written.filter),
+            sort: owned(written.sort),
+            projection: owned(written.projection),
+            collation: owned(written.collation),
         }
     }
+
+    fn created_from(&self) -> CreatedFrom {
+        let written = Written {
+            filter: part(&self.filter),
+            sort: part(&self.sort),
+            projection: part(&self.projection),
+            collation: part(&self.collation),
+        };
+        CreatedFrom::of(written, &self.query)
+    }
+
+    fn index_filter_set(&self) -> bool {
+        self.query.allowed.is_some() && !self.query.any_otherwise
+    }
+}
+
+fn part(kept: &Option<RawDocBuf>) -> Option<DocRef<'_>> {
+    kept.as_ref().map(|doc| doc.as_raw().as_doc())
 }
 
 /// Runs by one of several plans. Once it is decided it looks to others like the plan that it runs by.
@@ -98,6 +156,8 @@ pub struct MultiPlan {
     limit: Option<u64>,
     /// Set when it starts to decide.
     tuning: Tuning,
+    /// Set when the only plan is a cached one: the units of work it was cached with.
+    kept_works: Option<u64>,
     cache: Option<Box<CacheUse>>,
     state: State,
     /// Rows of the winner's trial that were not given out yet.
@@ -127,6 +187,7 @@ impl MultiPlan {
             plans,
             limit,
             tuning: Tuning::default(),
+            kept_works: None,
             cache: None,
             state: State::Start,
             rows: VecDeque::new(),
@@ -198,16 +259,27 @@ impl MultiPlan {
         if let Some(cache) = batch.plan_cache {
             self.tuning = cache.tuning();
         }
-        if let [only] = self.plans.as_slice() {
-            return Ok(State::Running(0, build(only, &self.collection)?));
-        }
-        if let (Some(cached), Some(cache)) = (&self.cache, batch.plan_cache) {
-            if let Some((wanted, works)) = cache.active(&self.collection, cached.key) {
-                if let Some(plan) = self.plans.iter().position(|plan| signature(plan) == wanted) {
-                    let candidate = Candidate::new(plan, &self.plans[plan], &self.collection)?;
-                    return Ok(State::Cached(candidate, self.tuning.works_cached(works)));
-                }
+        match (self.plans.as_slice(), self.kept_works) {
+            ([only], Some(works)) => {
+                let candidate = Candidate::new(0, only, &self.collection)?;
+                Ok(State::Cached(candidate, self.tuning.works_cached(works)))
             }
+            ([only], None) => Ok(State::Running(0, build(only, &self.collection)?)),
+            _ => self.trial(),
+        }
+    }
+
+    /// Gives the cached plan up for all there are.
+    fn replan(&mut self, batch: &Batch<'_>) -> Result<State> {
+        self.replanned = true;
+        if let Some(cached) = &self.cache {
+            if let Some(cache) = batch.plan_cache {
+                cache.deactivate(&self.collection, cached.at.key);
+            }
+            let plans = candidates_for(&cached.query, cached.wanted, indexes(&self.collection)?);
+            check_find(&cached.query, &plans, cached.wanted)?;
+            self.plans = plans;
+            self.plans.truncate(CANDIDATES_MAX);
         }
         self.trial()
     }
@@ -233,11 +305,7 @@ impl MultiPlan {
                     return Ok(Followed::Decided);
                 }
                 Turn::On | Turn::Failed => {
-                    if let (Some(cached), Some(cache)) = (&self.cache, batch.plan_cache) {
-                        cache.deactivate(&self.collection, cached.key);
-                    }
-                    self.state = self.trial()?;
-                    self.replanned = true;
+                    self.state = self.replan(batch)?;
                     return Ok(Followed::Decided);
                 }
             }
@@ -251,14 +319,13 @@ impl MultiPlan {
             cache.count_trial(&tried);
             if let Some(cached) = &self.cache {
                 let plan = &self.plans[winner.plan];
-                let kept = (cached.key, winner.works);
+                let kept = (cached.at.key, winner.works);
                 cache.put(&self.collection, batch.view.catalog(), kept, || Decision {
-                    shape: cached.shape,
-                    key: cached.key,
-                    signature: signature(plan),
+                    at: cached.at,
+                    solution: Solution::of(plan),
                     plan: plan.clone(),
-                    query: cached.query.clone(),
-                    index_filter_set: cached.index_filter_set,
+                    query: cached.created_from(),
+                    index_filter_set: cached.index_filter_set(),
                     created_ms: batch.op.now_ms,
                     tried: tried.clone(),
                 });
@@ -343,7 +410,7 @@ impl Operator for MultiPlan {
         let decided = Choice {
             by_trial: !self.tried.is_empty(),
             replanned: self.replanned,
-            cached_as: self.cache.as_ref().map(|cached| (cached.shape, cached.key)),
+            cached_as: self.cache.as_ref().map(|cached| (cached.at.shape, cached.at.key)),
         };
         let report = match &self.state {
             State::Running(_, root) => root.report(),

@@ -5,10 +5,11 @@ use super::{
     union_with, unwind, window,
 };
 use crate::changes;
-use crate::multi_plan::run_checked;
+use crate::multi_plan::{run_checked, run_kept};
 use crate::operator::BoxOperator;
 use crate::ops::{Eof, Filter, Limit, Project, Skip, Sort};
 use nestor_model::{Document, Error, ErrorCode, Result};
+use nestor_planner::find::Wanted;
 use nestor_planner::pipeline::{StageNode, StageOp};
 use nestor_planner::plan::{FindPlan, StagePlan};
 use nestor_planner::shape::Written;
@@ -109,9 +110,13 @@ fn on_source(source: &PlanNode, context: &PipelineSource) -> PipelineSource {
 }
 
 fn lower_find(find: &FindPlan, view: &dyn View) -> Result<BoxOperator> {
-    match view.catalog().get(&find.namespace) {
-        Some(collection) => run_checked(find.plans.clone(), &find.query, Written::default(), collection),
-        None => Ok(Box::new(Eof::default())),
+    let Some(collection) = view.catalog().get(&find.namespace) else {
+        return Ok(Box::new(Eof::default()));
+    };
+    let (query, plans, written) = (&find.query, find.plans.clone(), Written::default());
+    match find.kept {
+        Some(kept) => run_kept(plans, kept, query, Wanted::Documents, written, collection),
+        None => run_checked(plans, query, Wanted::Documents, written, collection),
     }
 }
 

@@ -8,11 +8,14 @@ use crate::catalog::{id_collation, indexes};
 use crate::multi_plan::MultiPlan;
 use crate::operator::BoxOperator;
 use crate::ops::Eof;
-use crate::plan_cache::Tried;
+use crate::plan_cache::{PlanCache, Tried};
 use nestor_model::statement::{ROW, work};
 use nestor_model::{Namespace, Result};
+use nestor_planner::find::Wanted;
 use nestor_planner::pipeline::{self, Entry, Namespaces, PipelineQuery, Restrict, StageNode};
+use nestor_planner::reuse::Reused;
 use nestor_planner::rules::Rule;
+use nestor_planner::shape::Written;
 use nestor_planner::{FindQuery, Hint, Indexes, PlanNode};
 use nestor_query::collation::Collator;
 use nestor_query::matcher::MatchExpr;
@@ -31,6 +34,8 @@ pub struct PipelineSource {
     pub collator: Option<Collator>,
     /// What pipelines are rewritten by: [`RULES`](nestor_planner::rules::RULES), except in tests of them.
     pub rules: &'static [Rule],
+    /// Where choices between plans are kept; `None` to choose anew each time.
+    pub plans: Option<Arc<PlanCache>>,
 }
 
 impl PipelineSource {
@@ -41,16 +46,29 @@ impl PipelineSource {
             server: self.server.clone(),
             collator: self.collator.clone(),
             rules: self.rules,
+            plans: self.plans.clone(),
+        }
+    }
+
+    /// What `view` has, as the planner sees it.
+    pub(super) fn named<'v>(&'v self, view: &'v dyn View) -> Named<'v> {
+        Named {
+            view,
+            plans: self.plans.as_deref(),
         }
     }
 }
 
-/// What a snapshot of the database has, as the planner sees it.
-pub(super) struct Named<'v>(pub(super) &'v dyn View);
+/// What a snapshot of the database has, as the planner sees it, and the plans that are kept.
+pub(super) struct Named<'v> {
+    pub(super) view: &'v dyn View,
+    /// `None` to choose between all plans.
+    pub(super) plans: Option<&'v PlanCache>,
+}
 
 impl Namespaces for Named<'_> {
     fn entry(&self, namespace: &Namespace) -> Result<Entry<'_>> {
-        let Some(collection) = self.0.catalog().get(namespace) else {
+        let Some(collection) = self.view.catalog().get(namespace) else {
             return Ok(Entry::Nothing);
         };
         match &collection.options.view {
@@ -64,7 +82,13 @@ impl Namespaces for Named<'_> {
     }
 
     fn indexes(&self, namespace: &Namespace) -> Result<Option<&Indexes>> {
-        self.0.catalog().get(namespace).map(|c| indexes(c)).transpose()
+        self.view.catalog().get(namespace).map(|c| indexes(c)).transpose()
+    }
+
+    fn reuse(&self, namespace: &Namespace, query: &FindQuery, indexes: &Indexes) -> Option<Reused> {
+        let collection = self.view.catalog().get(namespace)?;
+        self.plans?
+            .reuse(query, Wanted::Documents, Written::default(), collection, indexes)
     }
 }
 
@@ -80,7 +104,7 @@ pub struct Resolved {
 
 /// Resolves a namespace through its views. Errors as [`nestor_planner::pipeline::resolve`].
 pub fn resolve(namespace: &Namespace, view: &dyn View, collator: Option<&Collator>) -> Result<Resolved> {
-    let resolved = pipeline::resolve(namespace, &Named(view), collator, false)?;
+    let resolved = pipeline::resolve(namespace, &Named { view, plans: None }, collator, false)?;
     Ok(Resolved {
         collection: view.catalog().get(&resolved.namespace).cloned(),
         namespace: resolved.namespace,
@@ -107,7 +131,7 @@ pub fn plan_stages(
         keeps_sort_keys: false,
         is_explained: false,
     };
-    lower(&pipeline::plan(query, &Named(view))?, None, view, context)
+    lower(&pipeline::plan(query, &context.named(view))?, None, view, context)
 }
 
 /// A pipeline that is explained.
@@ -148,7 +172,11 @@ pub fn explain_stages(
         keeps_sort_keys: false,
         is_explained: true,
     };
-    let plan = pipeline::plan(query, &Named(batch.view))?;
+    let named = Named {
+        view: batch.view,
+        plans: None,
+    };
+    let plan = pipeline::plan(query, &named)?;
     let (source, stages) = parts(&plan);
     let mut explained = Explained {
         namespace: namespace.clone(),
@@ -197,7 +225,7 @@ pub(super) fn open(
         keeps_sort_keys: true,
         is_explained: false,
     };
-    let plan = pipeline::plan(query, &Named(view))?;
+    let plan = pipeline::plan(query, &context.named(view))?;
     let root = lower(&plan, given, view, context)?;
     Ok(match plan {
         PlanNode::Find(_) | PlanNode::Given => root,

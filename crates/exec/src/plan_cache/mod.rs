@@ -15,9 +15,11 @@ pub use tuning::Tuning;
 
 use crate::figures::Figures;
 use nestor_model::{DocRef, Document};
+use nestor_planner::find::Wanted;
 use nestor_planner::rank::Performance;
+use nestor_planner::reuse::{CacheKey, Kept, Reused, Solution, may_compete};
 use nestor_planner::shape::Written;
-use nestor_planner::{FindQuery, PlanNode};
+use nestor_planner::{FindQuery, Indexes, PlanNode};
 use nestor_storage::{Catalog, Collection, CollectionId};
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -53,6 +55,7 @@ pub struct Tried {
 struct Counts {
     hits: AtomicU64,
     misses: AtomicU64,
+    skipped: AtomicU64,
     replans: AtomicU64,
     trials: AtomicU64,
     trial_works: AtomicU64,
@@ -62,10 +65,12 @@ struct Counts {
 /// What [`PlanCache::totals`] tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// Queries that ran by a cached plan.
+    /// Queries for which a cached plan was bound, and no other plan was made.
     pub hits: u64,
-    /// Queries with several candidates that found no active entry.
+    /// Queries that asked for such a plan and found no active entry, or one that their literals do not allow.
     pub misses: u64,
+    /// Queries that did not ask: they can run by one plan only, or say themselves how they are to run.
+    pub skipped: u64,
     /// Cached plans that turned out to be bad.
     pub replans: u64,
     /// Trials.
@@ -101,6 +106,11 @@ struct Entry {
     decision: Arc<Decision>,
 }
 
+/// Whether plans of a query are kept. Those of queries that say themselves how they are to run are not.
+pub fn is_cacheable(query: &FindQuery) -> bool {
+    query.hint.is_none() && query.natural.is_none() && query.min.is_none() && query.max.is_none() && !query.tailable
+}
+
 /// A query as it was written.
 #[derive(Clone, Debug, Default)]
 pub struct CreatedFrom {
@@ -131,12 +141,10 @@ impl CreatedFrom {
 /// What a trial decided.
 #[derive(Debug)]
 pub struct Decision {
-    /// Hash of the plan shape.
-    pub shape: u64,
-    /// The key it is kept under.
-    pub key: u64,
-    /// Signature of the winner.
-    pub signature: u64,
+    /// Under what it is kept.
+    pub at: CacheKey,
+    /// What of the winner serves other queries.
+    pub solution: Solution,
     /// The winner, with the literals of the query it was chosen for.
     pub plan: PlanNode,
     /// That query.
@@ -203,16 +211,33 @@ impl PlanCache {
         *self.tuning.lock().unwrap_or_else(PoisonError::into_inner) = tuning;
     }
 
-    /// Signature and works of the active entry under `key`.
-    pub(crate) fn active(&self, collection: &Collection, key: u64) -> Option<(u64, u64)> {
-        let found = self.get(collection, key, true).filter(|found| found.is_active);
-        let count = if found.is_some() {
-            &self.counts.hits
-        } else {
-            &self.counts.misses
-        };
+    /// The plan of the active entry for queries of the shape of `query`, bound to that query; counts whether there was one.
+    pub fn reuse(
+        &self,
+        query: &FindQuery,
+        wanted: Wanted,
+        written: Written<'_>,
+        collection: &Collection,
+        indexes: &Indexes,
+    ) -> Option<Reused> {
+        let counts = &self.counts;
+        if !is_cacheable(query) || !may_compete(query, indexes) {
+            counts.skipped.fetch_add(1, Relaxed);
+            return None;
+        }
+        let at = CacheKey::of(query, written, indexes);
+        let found = self.get(collection, at.key, true).filter(|found| found.is_active);
+        let reused = found.and_then(|found| {
+            let works = found.works;
+            let plan = found.decision.solution.bind(query, wanted, indexes)?;
+            Some(Reused {
+                plan,
+                kept: Kept { at, works },
+            })
+        });
+        let count = if reused.is_some() { &counts.hits } else { &counts.misses };
         count.fetch_add(1, Relaxed);
-        found.map(|found| (found.decision.signature, found.works))
+        reused
     }
 
     /// The entry under `key`.
@@ -310,7 +335,7 @@ impl PlanCache {
     /// Forgets the entries of one shape.
     pub fn clear_shape(&self, collection: CollectionId, shape: u64) {
         if let Some(plans) = self.lock().get_mut(&collection) {
-            plans.entries.retain(|_, entry| entry.decision.shape != shape);
+            plans.entries.retain(|_, entry| entry.decision.at.shape != shape);
         }
     }
 
@@ -333,6 +358,7 @@ impl PlanCache {
         Totals {
             hits: counts.hits.load(Relaxed),
             misses: counts.misses.load(Relaxed),
+            skipped: counts.skipped.load(Relaxed),
             replans: counts.replans.load(Relaxed),
             trials: counts.trials.load(Relaxed),
             trial_works: counts.trial_works.load(Relaxed),

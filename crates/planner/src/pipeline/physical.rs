@@ -64,6 +64,7 @@ fn unchecked(query: PipelineQuery<'_>, namespaces: &dyn Namespaces) -> Result<Pl
                 namespace,
                 plans: Vec::new(),
                 restricted: false,
+                kept: None,
             };
             find.query.collation = query.collation.cloned();
             if let Some(hint) = query.hint {
@@ -73,7 +74,7 @@ fn unchecked(query: PipelineQuery<'_>, namespaces: &dyn Namespaces) -> Result<Pl
                 .restrict
                 .is_some_and(|restrict| restrict(&find.namespace, &mut find.query));
             if exists {
-                find.plans = plans(&find, stages.first(), namespaces)?;
+                make_plans(&mut find, stages.first(), namespaces)?;
             }
             PlanNode::Find(Box::new(find))
         }
@@ -109,10 +110,10 @@ fn made(stages: &mut Vec<StageNode>, namespace: Option<&Namespace>) -> Option<Pl
     })
 }
 
-/// The plans of a find that is followed by `next`: one made for a `$group`, or its own candidates.
-fn plans(find: &FindPlan, next: Option<&StageNode>, namespaces: &dyn Namespaces) -> Result<Vec<PlanNode>> {
+/// Makes the plans of a find that is followed by `next`: one for a `$group`, one that was kept, or its candidates.
+fn make_plans(find: &mut FindPlan, next: Option<&StageNode>, namespaces: &dyn Namespaces) -> Result<()> {
     let Some(indexes) = namespaces.indexes(&find.namespace)? else {
-        return Ok(Vec::new());
+        return Ok(());
     };
     let query = &find.query;
     let unlimited = query.limit.is_none() && query.skip == 0;
@@ -120,10 +121,18 @@ fn plans(find: &FindPlan, next: Option<&StageNode>, namespaces: &dyn Namespaces)
     if let (Some(Stage::Group(group)), true) = (next.and_then(StageNode::parsed), free) {
         let order = query.sort.as_deref();
         if let Some(plan) = group_scan(&query.filter, order, group, query.collation.as_ref(), indexes) {
-            return Ok(vec![plan]);
+            find.plans = vec![plan];
+            return Ok(());
         }
     }
-    Ok(candidates(query, indexes))
+    match namespaces.reuse(&find.namespace, query, indexes) {
+        Some(reused) => {
+            find.plans = vec![reused.plan];
+            find.kept = Some(reused.kept);
+        }
+        None => find.plans = candidates(query, indexes),
+    }
+    Ok(())
 }
 
 fn stage_plans(

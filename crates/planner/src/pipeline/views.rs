@@ -2,6 +2,8 @@
 
 use super::StageNode;
 use crate::catalog::Indexes;
+use crate::find::FindQuery;
+use crate::reuse::Reused;
 use nestor_model::{ArrayRef, Error, ErrorCode, Namespace, Result, Str};
 use nestor_query::Scope;
 use nestor_query::collation::Collator;
@@ -17,6 +19,11 @@ pub trait Namespaces {
 
     /// The indexes of a collection, if there is one of this name. Errors: those of parsing what is stored of them.
     fn indexes(&self, namespace: &Namespace) -> Result<Option<&Indexes>>;
+
+    /// The plan that was kept for queries on a collection of the shape of `query`, bound to it; `None` to choose among all.
+    fn reuse(&self, _namespace: &Namespace, _query: &FindQuery, _indexes: &Indexes) -> Option<Reused> {
+        None
+    }
 }
 
 /// What a name stands for.

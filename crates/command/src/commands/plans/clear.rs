@@ -13,7 +13,7 @@ fn run(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
     // MongoDB looks no further when there is no collection.
     if super::exists(context, &ns) {
         let shape = super::shape(context, &ns, true)?;
-        super::forget(context, &ns, shape.as_ref().map(|shape| shape.text.as_str()));
+        super::forget(context, &ns, shape.as_ref().map(|shape| shape.plan_shape));
     }
     Ok(())
 }

@@ -51,7 +51,7 @@ fn set(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
     if indexes.is_empty() {
         bail!(BadValue, "required field indexes must contain at least one index");
     }
-    let text = shape.text;
+    let plan_shape = shape.plan_shape;
     let filter = IndexFilter {
         query: shape.query,
         sort: shape.sort,
@@ -59,8 +59,8 @@ fn set(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
         collation: shape.collation,
         indexes,
     };
-    super::forget(context, &ns, Some(&text));
-    context.service.index_filters.set(&ns, text, filter);
+    super::forget(context, &ns, Some(plan_shape));
+    context.service.index_filters.set(&ns, plan_shape, filter);
     Ok(())
 }
 
@@ -94,8 +94,8 @@ fn clear(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
     }
     match super::shape(context, &ns, true)? {
         Some(shape) => {
-            super::forget(context, &ns, Some(&shape.text));
-            context.service.index_filters.clear(&ns, &shape.text);
+            super::forget(context, &ns, Some(shape.plan_shape));
+            context.service.index_filters.clear(&ns, shape.plan_shape);
         }
         None => {
             super::forget(context, &ns, None);

@@ -13,7 +13,6 @@ use nestor_database::read;
 use nestor_database::shape::Words;
 use nestor_model::{DocRef, Document, ErrorCode, Namespace, RawDoc, Result, ValueRef, bail, raw};
 use nestor_planner::Hint;
-use nestor_planner::shape::plan_shape_hash;
 use nestor_query::Scope;
 use nestor_storage::View;
 
@@ -47,14 +46,14 @@ fn exists(context: &Context<'_>, ns: &Namespace) -> bool {
 }
 
 /// Forgets the cached plans of a collection, all or those of one shape.
-fn forget(context: &Context<'_>, ns: &Namespace, shape: Option<&str>) {
+fn forget(context: &Context<'_>, ns: &Namespace, shape: Option<u64>) {
     let snapshot = context.service.engine.snapshot();
     let Some(collection) = snapshot.catalog().get(ns) else {
         return;
     };
     let cache = &context.service.plan_cache;
     match shape {
-        Some(shape) => cache.clear_shape(collection.id, plan_shape_hash(shape)),
+        Some(shape) => cache.clear_shape(collection.id, shape),
         None => cache.clear(collection.id),
     }
 }
@@ -66,7 +65,7 @@ struct Shape {
     projection: Document,
     collation: Document,
     /// Its plan shape.
-    text: String,
+    plan_shape: u64,
 }
 
 /// The optional document of that name. Error: 2 for other types.
@@ -119,13 +118,13 @@ fn shape(context: &Context<'_>, ns: &Namespace, null_is_absent: bool) -> Result<
     let mut scope = Scope::new().with_collator(collator);
     let mut find = query::filtered(&words, &Hint::default(), &mut scope)?;
     query::ordered(&words, &mut find, &mut scope)?;
-    let text = words.written().shape(&find);
+    let plan_shape = words.written().shape(&find);
     let owned = |doc: Option<RawDoc<'_>>| doc.map_or_else(Document::new, |doc| doc.as_doc().to_document());
     Ok(Some(Shape {
         query: filter.as_doc().to_document(),
         sort: owned(sort),
         projection: owned(projection),
         collation: owned(collation),
-        text,
+        plan_shape,
     }))
 }

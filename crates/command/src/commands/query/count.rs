@@ -12,12 +12,12 @@ use nestor_database::read;
 use nestor_database::read::Target;
 use nestor_database::shape::{Shape, Words};
 use nestor_exec::catalog::{index_info, indexes};
-use nestor_exec::{BoxOperator, Step, run_one_of};
+use nestor_exec::{BoxOperator, Step, find};
 use nestor_model::number::safe_i64;
 use nestor_model::{ArrayRef, RawDoc, RawWriter, Result, ValueRef, bail};
-use nestor_planner::check::Wanted;
-use nestor_planner::choose::for_count;
-use nestor_planner::{FindQuery, PlanNode, candidates};
+use nestor_planner::choose::candidates_for;
+use nestor_planner::find::Wanted;
+use nestor_planner::{FindQuery, PlanNode};
 use nestor_query::OpContext;
 use nestor_query::matcher::MatchExpr;
 use nestor_storage::{Collection, Index, View};
@@ -65,13 +65,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
                 append_count(reply, "n", n);
                 return Ok(());
             }
-            run_one_of(
-                plans(query, collection)?,
-                Wanted::Count,
-                query,
-                operation.shape.words.written(),
-                collection,
-            )?
+            let written = operation.shape.words.written();
+            let cache = Some(&*context.service.plan_cache);
+            find(query, Wanted::Count, written, collection, cache)?
         }
         _ => {
             append_count(reply, "n", 0);
@@ -191,8 +187,7 @@ fn limits(args: &CountArgs<'_>) -> Result<(Option<u64>, u64)> {
 
 /// The plans by which the documents of a query could be counted.
 pub(super) fn plans(query: &FindQuery, collection: &Collection) -> Result<Vec<PlanNode>> {
-    let found = candidates(query, indexes(collection)?);
-    Ok(found.into_iter().map(for_count).collect())
+    Ok(candidates_for(query, Wanted::Count, indexes(collection)?))
 }
 
 fn number(name: &str, value: Option<ValueRef<'_>>) -> Result<i64> {

@@ -10,12 +10,12 @@ use nestor_database::read;
 use nestor_database::read::Target;
 use nestor_database::shape::{Shape, Words};
 use nestor_exec::catalog::indexes;
-use nestor_exec::{Step, build, run_one_of};
+use nestor_exec::{Step, build, find, run_one_of};
 use nestor_model::{
     ArrayRef, DocRef, Namespace, Path, PathPart, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, raw,
 };
-use nestor_planner::check::Wanted;
 use nestor_planner::choose::tells;
+use nestor_planner::find::Wanted;
 use nestor_planner::interval::{Interval, IntervalList};
 use nestor_planner::pipeline::distinct_scan;
 use nestor_planner::plan::{IndexScan, ScanPurpose};
@@ -65,14 +65,12 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let root = match (&operation.work, &operation.collection) {
         (Work::Pipeline(piped), _) => Some(context.open_pipeline(view, &operation, piped)?),
         (Work::Distinct { query, .. }, Some(collection)) => {
-            let plans = plans(context, view, &operation, is_restricted)?;
-            Some(run_one_of(
-                plans,
-                Wanted::Distinct,
-                query,
-                operation.shape.words.written(),
-                collection,
-            )?)
+            let written = operation.shape.words.written();
+            let cache = Some(&*context.service.plan_cache);
+            Some(match jumping(context, view, &operation, is_restricted)? {
+                Some(plan) => run_one_of(vec![plan], Wanted::Distinct, query, written, collection)?,
+                None => find(query, Wanted::Distinct, written, collection, cache)?,
+            })
         }
         _ => None,
     };
@@ -192,8 +190,24 @@ pub(super) fn plans(
     operation: &Operation<'_>,
     is_restricted: bool,
 ) -> Result<Vec<PlanNode>> {
-    let (Work::Distinct { query, path, may_jump }, Some(collection)) = (&operation.work, &operation.collection) else {
+    let (Work::Distinct { query, .. }, Some(collection)) = (&operation.work, &operation.collection) else {
         return Ok(vec![PlanNode::Eof]);
+    };
+    match jumping(context, view, operation, is_restricted)? {
+        Some(plan) => Ok(vec![plan]),
+        None => Ok(candidates(query, indexes(collection)?)),
+    }
+}
+
+/// The plan that reads one entry of an index for each value, if there is such an index.
+fn jumping(
+    context: &Context<'_>,
+    view: &dyn View,
+    operation: &Operation<'_>,
+    is_restricted: bool,
+) -> Result<Option<PlanNode>> {
+    let (Work::Distinct { query, path, may_jump }, Some(collection)) = (&operation.work, &operation.collection) else {
+        return Ok(None);
     };
     let indexes = indexes(collection)?;
     let scan = match *may_jump && !is_restricted {
@@ -205,16 +219,16 @@ pub(super) fn plans(
         Some(scan) if !has_null(context, view, &scan, &operation.op, collection)? => {
             let tells = tells(&scan, path.as_str());
             let input = Box::new(PlanNode::IndexScan(scan));
-            Ok(vec![if tells {
+            Ok(Some(if tells {
                 PlanNode::Covered {
                     input,
                     projection: Some(Arc::new(only(path)?)),
                 }
             } else {
                 PlanNode::Fetch { input, filter: None }
-            }])
+            }))
         }
-        _ => Ok(candidates(query, indexes)),
+        _ => Ok(None),
     }
 }
 

@@ -19,11 +19,12 @@ use nestor_exec::plan_cache::Tried;
 use nestor_exec::{BoxOperator, Figures, Interrupt, Operator, Reads, Step};
 use nestor_model::{Document, Namespace, RawDoc, RawWriter, Result, Value, bail, doc};
 use nestor_planner::explain::plan_document;
-use nestor_planner::shape::hash_text;
-use nestor_planner::{PlanNode, candidates};
+use nestor_planner::reuse::CacheKey;
+use nestor_planner::shape::{Written, hash_text};
+use nestor_planner::{FindQuery, Indexes, PlanNode, candidates};
 use nestor_query::collation::Collator;
 use nestor_query::matcher::MatchExpr;
-use nestor_storage::{Snapshot, View};
+use nestor_storage::{Collection, Snapshot, View};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -65,10 +66,10 @@ pub(super) struct Subject {
     pub(super) index_filter_set: bool,
     /// How many rows it wants.
     pub(super) limit: Option<u64>,
-    /// Hash of what plans are shared by.
-    pub(super) plan_shape: u64,
-    /// Key of its plan in the cache.
-    pub(super) cache_key: u64,
+    /// Under what its plan is kept in the cache.
+    pub(super) at: CacheKey,
+    /// The same as it is shown: what a pipeline does with the rows is part of it.
+    pub(super) shown_at: CacheKey,
     /// Signature of the plan that is active there.
     pub(super) cached: Option<u64>,
     /// What is set for queries of that shape.
@@ -201,12 +202,13 @@ fn subject(
         return Ok(None);
     };
     let plans = plans(context, view, operation, is_restricted)?;
+    let at = cache_key(query, operation.shape.words.written(), operation.collection.as_deref())?;
     Ok(Some(Subject {
         express: explain_express::stage(operation, plans.first()),
         plans,
         limit: query.limit,
-        plan_shape: operation.shape.plan_hash(query),
-        cache_key: 0,
+        at,
+        shown_at: at,
         cached: None,
         filter: query.filter.clone(),
         collator: query.collation.clone(),
@@ -218,6 +220,15 @@ fn subject(
             _ => None,
         },
     }))
+}
+
+/// Under what the plan of a query is kept.
+pub(super) fn cache_key(query: &FindQuery, written: Written<'_>, collection: Option<&Collection>) -> Result<CacheKey> {
+    let indexes = match collection {
+        Some(collection) => nestor_exec::catalog::indexes(collection)?,
+        None => &Indexes::default(),
+    };
+    Ok(CacheKey::of(query, written, indexes))
 }
 
 fn append(
@@ -331,7 +342,7 @@ fn whole_plan(plan: &PlanNode, subject: &Subject) -> Document {
 /// `queryPlanner`: how the documents are read.
 pub(super) fn planner_document(subject: &Subject) -> Document {
     let plan = subject.plans.first().cloned().unwrap_or(PlanNode::Eof);
-    let shape_hash = hash_text(subject.plan_shape);
+    let shape_hash = hash_text(subject.shown_at.shape);
     let rejected: Vec<Value> = subject
         .plans
         .iter()
@@ -345,7 +356,7 @@ pub(super) fn planner_document(subject: &Subject) -> Document {
         "indexFilterSet": subject.index_filter_set,
         "queryHash": shape_hash.as_str(),
         "planCacheShapeHash": shape_hash.as_str(),
-        "planCacheKey": hash_text(subject.cache_key),
+        "planCacheKey": hash_text(subject.shown_at.key),
         "optimizationTimeMillis": 0,
         "maxIndexedOrSolutionsReached": false,
         "maxIndexedAndSolutionsReached": false,

@@ -9,7 +9,7 @@
 //!
 //! Stages are counted by probes that only an explained pipeline has.
 
-use super::explain::{Subject, Verbosity, execution_stats, planner_document};
+use super::explain::{Subject, Verbosity, cache_key, execution_stats, planner_document};
 use crate::context::Context;
 use nestor_database::operation::{Operation, Piped};
 use nestor_database::read;
@@ -19,9 +19,10 @@ use nestor_exec::Step;
 use nestor_exec::pipeline::{Explained, StageReport, explain_stages, report};
 use nestor_model::{DocRef, Error, Namespace, RawDoc, RawWriter, Result, Value, doc};
 use nestor_planner::FindQuery;
-use nestor_planner::shape::{Written, plan_shape_hash};
+use nestor_planner::reuse::CacheKey;
+use nestor_planner::shape::{Written, extended_shape};
 use nestor_query::stage::{Pipeline, Stage};
-use nestor_storage::Snapshot;
+use nestor_storage::{Collection, Snapshot, View};
 
 /// Stages that are part of a pipeline's plan shape.
 const PLANNED_STAGES: [&str; 11] = [
@@ -61,7 +62,8 @@ pub(super) fn append(
     if verbosity > Verbosity::QueryPlanner {
         while !matches!(explained.root.next(&mut batch)?, Step::Eof) {}
     }
-    let mut subject = subject(&explained, &operation.shape.words);
+    let collection = snapshot.catalog().get(&explained.namespace);
+    let mut subject = subject(&explained, &operation.shape.words, collection.map(|c| &**c))?;
     subject.look_up(context, snapshot);
     subject.settings = context.shown_settings();
     subject.index_filter_set &= !context.are_indexes_set(&explained.namespace);
@@ -123,32 +125,27 @@ fn append_plans(
 }
 
 /// What of the pipeline is a query.
-fn subject(explained: &Explained, words: &Words<'_>) -> Subject {
-    let mut plan_shape = Written::default().shape(&explained.query);
-    let stages = words.pipeline.into_iter().flat_map(RawDoc::iter);
-    for (_, stage) in stages.skip(1) {
-        let names = stage
-            .as_document()
-            .into_iter()
-            .flat_map(DocRef::iter)
-            .map(|(name, _)| name);
-        // The stages that a plan takes part in.
-        for name in names.filter(|name| PLANNED_STAGES.contains(name)) {
-            plan_shape.push_str(name);
-        }
-    }
-    Subject {
+fn subject(explained: &Explained, words: &Words<'_>, collection: Option<&Collection>) -> Result<Subject> {
+    let at = cache_key(&explained.query, Written::default(), collection)?;
+    let stages = words.pipeline.into_iter().flat_map(RawDoc::iter).skip(1);
+    // The stages that a plan takes part in.
+    let names = stages.flat_map(|(_, stage)| stage.as_document().into_iter().flat_map(DocRef::iter));
+    let names = names.map(|(name, _)| name).filter(|name| PLANNED_STAGES.contains(name));
+    Ok(Subject {
         ns: explained.namespace.clone(),
         filter: explained.query.filter.clone(),
         collator: explained.query.collation.clone(),
         plans: explained.plans.clone(),
         index_filter_set: explained.restricted,
         limit: explained.query.limit,
-        plan_shape: plan_shape_hash(&plan_shape),
-        cache_key: 0,
+        at,
+        shown_at: CacheKey {
+            shape: extended_shape(at.shape, names.clone()),
+            key: extended_shape(at.key, names),
+        },
         cached: None,
         settings: None,
         write: None,
         express: None,
-    }
+    })
 }

@@ -7,7 +7,7 @@ use nestor_exec::plan_cache::Tried;
 use nestor_exec::{Batch, MultiPlan};
 use nestor_model::{Result, Value};
 use nestor_planner::PlanNode;
-use nestor_planner::rank::{plan_cache_key, signature};
+use nestor_planner::reuse::signature;
 use nestor_storage::{Collection, View};
 use std::sync::Arc;
 
@@ -33,12 +33,11 @@ pub(super) fn decide(
 impl Subject {
     /// Looks up what the plan cache has for queries of this shape.
     pub(super) fn look_up(&mut self, context: &Context<'_>, view: &dyn View) {
-        self.cache_key = plan_cache_key(self.plan_shape, &self.plans);
         let collection = view.catalog().get(&self.ns);
-        let entry = collection.and_then(|c| context.service.plan_cache.peek(c, self.cache_key));
+        let entry = collection.and_then(|c| context.service.plan_cache.peek(c, self.at.key));
         self.cached = entry
             .filter(|entry| entry.is_active)
-            .map(|entry| entry.decision.signature);
+            .map(|entry| entry.decision.solution.signature);
     }
 
     /// Whether queries of this shape run by that plan without a trial.

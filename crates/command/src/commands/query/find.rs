@@ -19,7 +19,7 @@ use nestor_exec::ops::{Eof, ShowRecordId};
 use nestor_exec::{find as find_plan, point};
 use nestor_model::{ArrayRef, BsonType, DocRef, Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_planner::FindQuery;
-use nestor_planner::find::reads_sort_key;
+use nestor_planner::find::{Wanted, reads_sort_key};
 use nestor_planner::key_range::check as check_key_range;
 use nestor_query::env::Scope;
 use nestor_storage::{Collection, View};
@@ -99,7 +99,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let (root, collection) = match (&operation.work, &operation.collection) {
         (Work::Pipeline(piped), _) => (context.open_pipeline(view, &operation, piped)?, piped.bottom.clone()),
         (Work::Find(query), Some(collection)) => {
-            let root = find_plan(query, operation.shape.words.written(), collection)?;
+            let written = operation.shape.words.written();
+            let cache = Some(&*context.service.plan_cache);
+            let root = find_plan(query, Wanted::Documents, written, collection, cache)?;
             let root = match args.show_record_id {
                 // Keys alone are returned.
                 true if !args.return_key => Box::new(ShowRecordId::new(root)),

@@ -17,7 +17,7 @@ use crate::ops::Values;
 use crate::pipeline::depth::bounded;
 use crate::pipeline::hash_join::JoinTable;
 use crate::pipeline::lower::lower;
-use crate::pipeline::open::{Named, open};
+use crate::pipeline::open::open;
 use crate::pipeline::{PipelineSource, resolve};
 use crate::reads::Reads;
 use crate::row::RowDoc;
@@ -301,14 +301,14 @@ impl Finder {
                     None => self.no_table = true,
                 }
             }
-            let plan = plan(self.query(lookup.from.as_ref()), &Named(batch.view))?;
+            let plan = plan(self.query(lookup.from.as_ref()), &self.context.named(batch.view))?;
             self.strategy = Strategy::Planned(Box::new(plan));
             return Ok(());
         };
         let Some(from) = &lookup.from else {
             return Ok(());
         };
-        if let Some(plan) = equality_plan(self.query(Some(from)), &join.foreign, &Named(batch.view))? {
+        if let Some(plan) = equality_plan(self.query(Some(from)), &join.foreign, &self.context.named(batch.view))? {
             if let Some(collection) = batch.view.catalog().get(&plan.namespace) {
                 self.after = After {
                     filter: plan.filter.clone(),
@@ -331,7 +331,7 @@ impl Finder {
                     self.after = After {
                         rest: match self.stages.is_empty() {
                             true => None,
-                            false => Some(plan(self.query(None), &Named(batch.view))?),
+                            false => Some(plan(self.query(None), &self.context.named(batch.view))?),
                         },
                         ..After::default()
                     };

@@ -131,6 +131,7 @@ fn query(context: &Context<'_>, reply: &mut RawWriter) {
     reply.begin_document("classic");
     reply.append("hits", as_long(totals.hits));
     reply.append("misses", as_long(totals.misses));
+    reply.append("skipped", as_long(totals.skipped));
     reply.append("replanned", as_long(totals.replans));
     reply.end();
     reply.end();

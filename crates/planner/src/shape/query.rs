@@ -1,88 +1,6 @@
-//! Shapes: what queries have in common that differ only in their literals.
-//!
-//! Two kinds. The *plan shape* ([`plan_shape`]) is what plans may be shared by: the normalized filter with its
-//! literals left out, sort, projection and collation. The *query shape* ([`filter_query_shape`]) describes a command as it was
-//! written, literals replaced by the names of their types. Their hashes are what explain prints as
-//! `planCacheShapeHash` and `queryShapeHash`.
+//! The query shape: a command as it was written, literals replaced by the names of their types.
 
-use crate::find::FindQuery;
-use crate::rank::Fnv;
-use nestor_model::{ArrayRef, BsonType, DocRef, Document, Value, ValueRef, extjson};
-use nestor_query::matcher::MatchExpr;
-use std::fmt::Write as _;
-
-/// The text of a plan shape. Clauses of `$and`, `$or` and `$nor` come in one order, whatever order they were written in.
-pub fn plan_shape(
-    filter: &MatchExpr,
-    sort: Option<DocRef<'_>>,
-    projection: Option<DocRef<'_>>,
-    collation: Option<DocRef<'_>>,
-) -> String {
-    let mut out = String::new();
-    filter_shape(filter.serialize().as_ref(), &mut out);
-    for part in [sort, collation] {
-        out.push('|');
-        if let Some(doc) = part {
-            extjson::print(doc.into(), extjson::Form::Relaxed, &mut out);
-        }
-    }
-    out.push('|');
-    if let Some(doc) = projection {
-        // The fields of a projection come in any order.
-        let mut fields: Vec<String> = doc
-            .iter()
-            .map(|(name, value)| format!("{name}:{}", extjson::to_string(value, extjson::Form::Relaxed)))
-            .collect();
-        fields.sort();
-        out.push_str(&fields.join(","));
-    }
-    out
-}
-
-fn filter_shape(doc: DocRef<'_>, out: &mut String) {
-    let mut clauses: Vec<String> = doc
-        .iter()
-        .map(|(name, value)| {
-            let mut clause = String::new();
-            clause_shape(name, value, &mut clause);
-            clause
-        })
-        .collect();
-    clauses.sort();
-    out.push('{');
-    out.push_str(&clauses.join(","));
-    out.push('}');
-}
-
-fn clause_shape(name: &str, value: ValueRef<'_>, out: &mut String) {
-    out.push_str(name);
-    match (name, value) {
-        ("$and" | "$or" | "$nor", ValueRef::Array(items)) => {
-            let mut clauses: Vec<String> = items
-                .iter()
-                .filter_map(ValueRef::as_document)
-                .map(|doc| {
-                    let mut clause = String::new();
-                    filter_shape(doc, &mut clause);
-                    clause
-                })
-                .collect();
-            clauses.sort();
-            let _ = write!(out, "[{}]", clauses.join(","));
-        }
-        ("$jsonSchema", value) => extjson::print(value, extjson::Form::Relaxed, out),
-        ("$exists", ValueRef::Bool(wanted)) => {
-            let _ = write!(out, "{wanted}");
-        }
-        ("$in" | "$nin" | "$all", ValueRef::Array(items)) => {
-            let _ = write!(out, "#{}", items.len());
-        }
-        ("$not" | "$elemMatch", ValueRef::Document(inner)) => filter_shape(inner, out),
-        // A literal document is a value; a document of operators is part of the shape.
-        (name, ValueRef::Document(inner)) if !name.starts_with('$') && is_operators(inner) => filter_shape(inner, out),
-        _ => out.push('?'),
-    }
-}
+use nestor_model::{ArrayRef, BsonType, DocRef, Document, Value, ValueRef};
 
 fn is_operators(doc: DocRef<'_>) -> bool {
     doc.iter().next().is_some_and(|(name, _)| name.starts_with('$'))
@@ -220,81 +138,14 @@ pub fn pipeline_query_shape(pipeline: ArrayRef<'_>) -> Value {
     pipeline.iter().map(stage).collect::<Vec<Value>>().into()
 }
 
-/// The hash of a plan shape.
-pub fn plan_shape_hash(shape: &str) -> u64 {
-    let mut hash = Fnv::default();
-    hash.bytes(shape.as_bytes());
-    hash.0
-}
-
-/// A hash of a plan shape or of a plan cache key as explain prints it: eight hexadecimal digits.
-pub fn hash_text(hash: u64) -> String {
-    format!("{:08X}", (hash >> 32) as u32 ^ hash as u32)
-}
-
-/// The parts of a query as they were written, where they were.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Written<'a> {
-    /// `filter`.
-    pub filter: Option<DocRef<'a>>,
-    /// `sort`.
-    pub sort: Option<DocRef<'a>>,
-    /// `projection`.
-    pub projection: Option<DocRef<'a>>,
-    /// `collation`.
-    pub collation: Option<DocRef<'a>>,
-}
-
-impl Written<'_> {
-    /// The plan shape of `query`, which was parsed from them: filter, sort and collation count as they were understood.
-    pub fn shape(&self, query: &FindQuery) -> String {
-        let sort = query.sort.as_ref().map(|spec| spec.serialize());
-        let collation = query.collation.as_ref().map(|own| own.collation().to_document());
-        plan_shape(
-            &query.filter,
-            sort.as_ref().map(Document::as_ref),
-            self.projection.filter(|doc| !doc.is_empty()),
-            collation.as_ref().map(Document::as_ref),
-        )
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nestor_query::Scope;
-
-    fn shape(filter: &str) -> String {
-        let doc = extjson::parse_document(filter).expect("valid JSON");
-        let parsed = MatchExpr::parse(doc.as_ref(), &mut Scope::new())
-            .expect("a filter")
-            .normalize();
-        plan_shape(&parsed, None, None, None)
-    }
+    use nestor_model::extjson;
 
     fn query(filter: &str) -> String {
         let doc = extjson::parse_document(filter).expect("valid JSON");
         extjson::to_string(&filter_query_shape(doc.as_ref()), extjson::Form::Relaxed)
-    }
-
-    #[test]
-    fn literals_and_order_are_not_part_of_plan_shapes() {
-        for (a, b) in [
-            (r#"{"a":1}"#, r#"{"a":{"$eq":"x"}}"#),
-            (r#"{"a":1,"b":2}"#, r#"{"$and":[{"b":3},{"a":4}]}"#),
-            (r#"{"a":{"$in":[1,2]}}"#, r#"{"a":{"$in":[4,3]}}"#),
-        ] {
-            assert_eq!(shape(a), shape(b), "{a} and {b}");
-        }
-        for (a, b) in [
-            (r#"{"a":1}"#, r#"{"b":1}"#),
-            (r#"{"a":1}"#, r#"{"a":{"$gt":1}}"#),
-            (r#"{"a":{"$in":[1,2]}}"#, r#"{"a":{"$in":[1,2,3]}}"#),
-            (r#"{"a":{"$exists":true}}"#, r#"{"a":{"$exists":false}}"#),
-            (r#"{"$or":[{"a":1},{"b":1}]}"#, r#"{"$nor":[{"a":1},{"b":1}]}"#),
-        ] {
-            assert_ne!(shape(a), shape(b), "{a} and {b}");
-        }
     }
 
     #[test]
