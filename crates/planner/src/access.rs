@@ -13,7 +13,7 @@
 //! ```
 
 use crate::bounds::{Part, Tightness, bounds};
-use crate::catalog::{IndexInfo, IndexPart};
+use crate::catalog::{Condition, IndexInfo, IndexPart, IndexUse};
 use crate::interval::IntervalList;
 use nestor_model::{Path, Value};
 use nestor_query::collation::Collator;
@@ -61,29 +61,14 @@ pub struct IndexAccess {
     pub bounded_parts: usize,
 }
 
-/// One condition of a conjunction, as far as an index part could use it.
-#[derive(Clone)]
-pub struct Condition<'f> {
-    /// Position in the conjunction.
-    at: usize,
-    /// What it is about.
-    pub path: Path,
-    /// The test of the values at the path.
-    pub predicate: &'f Predicate,
-    /// No value may pass the test.
-    pub negated: bool,
-    /// Components of the path up to the array whose one element a `$elemMatch` ties conditions to.
-    tied_to: Option<usize>,
-}
-
-/// What the access paths of an index are made for: a filter, taken apart.
-pub struct Search<'f> {
+/// A filter, taken apart into what access paths are made of.
+pub(crate) struct Search<'f> {
     /// All of it, normalized.
-    pub filter: &'f MatchExpr,
+    filter: &'f MatchExpr,
     /// The conditions that all have to hold.
     conjuncts: Vec<&'f MatchExpr>,
     /// Those of them that are about one path.
-    pub conditions: Vec<Condition<'f>>,
+    conditions: Vec<Condition<'f>>,
 }
 
 /// The ways in which each of the indexes can find what `filter` matches.
@@ -92,7 +77,7 @@ pub fn index_accesses(filter: &MatchExpr, indexes: &[Arc<IndexInfo>]) -> Vec<Ind
     indexes
         .iter()
         .filter(|index| !index.hidden && index.partial.as_deref().is_none_or(|p| implies(filter, p)))
-        .flat_map(|index| index.kind.accesses(index, &search))
+        .flat_map(|index| search.accesses(index))
         .collect()
 }
 
@@ -175,19 +160,31 @@ impl<'f> Search<'f> {
         }
     }
 
-    /// The same search, as far as an index may use the conditions that `usable` names.
-    pub fn restricted(&self, usable: impl Fn(&Condition<'f>) -> bool) -> Self {
-        Self {
-            filter: self.filter,
-            conjuncts: self.conjuncts.clone(),
-            conditions: self.conditions.iter().filter(|c| usable(c)).cloned().collect(),
+    /// The ways in which an index finds what the filter matches.
+    pub(crate) fn accesses(&self, index: &Arc<IndexInfo>) -> Vec<IndexAccess> {
+        if !index.kind.needs_condition() {
+            // Most indexes are of no use for most filters: that is to cost next to nothing.
+            let first = index.parts.first().map(|part| &part.path);
+            if !self.conditions.iter().any(|condition| Some(&condition.path) == first) {
+                return Vec::new();
+            }
+            let found = access(index, &self.conjuncts, &self.conditions, None);
+            return found.into_iter().collect();
         }
-    }
-
-    /// The scan of an index between the bounds that the conditions give its parts; those of the part that `fixed` names
-    /// are given. `None` when nothing bounds the leading part.
-    pub fn access(&self, index: &Arc<IndexInfo>, fixed: Option<(usize, IntervalList)>) -> Option<IndexAccess> {
-        access(index, &self.conjuncts, &self.conditions, fixed)
+        let uses = index.kind.uses(index, &self.conditions);
+        let access = |IndexUse {
+                          index,
+                          conditions,
+                          fixed,
+                      }| {
+            let found = access(&index, &self.conjuncts, &conditions, fixed)?;
+            Some(IndexAccess {
+                key_filter: None,
+                filter: Some(Arc::new(self.filter.clone())),
+                ..found
+            })
+        };
+        uses.into_iter().filter_map(access).collect()
     }
 }
 

@@ -1,6 +1,5 @@
 //! What the planner knows of a collection: its indexes, as plain data, each with its kind ([`IndexKind`]).
 
-use crate::access::{IndexAccess, Search};
 use crate::bounds::{Part, Tightness, bounds, complement_bounds};
 use crate::interval::IntervalList;
 use nestor_model::index_spec::IndexSpec;
@@ -47,6 +46,31 @@ impl IndexPart {
 /// Where a document's keys go: one value for each stored part.
 pub type EmitKey<'e> = dyn FnMut(&[ValueRef<'_>]) -> Result<()> + 'e;
 
+/// One condition of a conjunction, as far as an index part could use it.
+#[derive(Clone)]
+pub struct Condition<'f> {
+    /// Position in the conjunction.
+    pub(crate) at: usize,
+    /// What it is about.
+    pub path: Path,
+    /// The test of the values at the path.
+    pub predicate: &'f Predicate,
+    /// No value may pass the test.
+    pub negated: bool,
+    /// Components of the path up to the array whose one element a `$elemMatch` ties conditions to.
+    pub(crate) tied_to: Option<usize>,
+}
+
+/// A way to use an index.
+pub struct IndexUse<'f> {
+    /// The index, with its parts as they are for this use.
+    pub index: Arc<IndexInfo>,
+    /// The conditions that may bound its parts.
+    pub conditions: Vec<Condition<'f>>,
+    /// A part whose bounds are given.
+    pub fixed: Option<(usize, IntervalList)>,
+}
+
 /// An index, as its kind sees it. Made once for each version of the index's catalog entry.
 pub trait IndexKind: fmt::Debug + Send + Sync {
     /// The stored parts of its keys. `multikey[i]` are the bits of part `i` of the key pattern: see
@@ -78,13 +102,14 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
         }
     }
 
-    /// The ways in which the index finds what a filter matches.
-    fn accesses(&self, index: &Arc<IndexInfo>, search: &Search<'_>) -> Vec<IndexAccess> {
-        search.access(index, None).into_iter().collect()
+    /// The ways to use an index that needs a condition. Bounds alone decide nothing in them: documents are always checked.
+    fn uses<'f>(&self, _index: &IndexInfo, _conditions: &[Condition<'f>]) -> Vec<IndexUse<'f>> {
+        Vec::new()
     }
 
     /// Its entries tell nothing of documents unless a condition chooses among them: a scan of all of them gives neither
-    /// all documents nor an order of them.
+    /// all documents nor an order of them. Such a kind says itself how it may be used ([`IndexKind::uses`]); any other is used by
+    /// the bounds of its parts.
     fn needs_condition(&self) -> bool {
         false
     }

@@ -350,14 +350,13 @@ fn unsound(stage: &str, why: &str) -> Error {
 mod tests {
     use super::*;
     use crate::access::IndexBounds;
-    use crate::catalog::{IndexInfo, Indexes};
+    use crate::catalog::IndexInfo;
     use crate::choose::{candidates, for_count};
-    use crate::pipeline::{Entry, Namespaces, PipelineQuery, plan};
+    use crate::pipeline::plan;
+    use crate::pipeline::testing::{self, OneCollection, query};
     use crate::plan::CollScan;
-    use crate::rules::RULES;
     use crate::rules::testing::parse;
-    use nestor_model::index_spec::IndexSpec;
-    use nestor_model::{Document, Namespace, Path, doc, extjson};
+    use nestor_model::{Document, Namespace, Path, extjson};
     use nestor_query::Scope;
     use nestor_query::matcher::MatchExpr;
     use nestor_query::projection::Policy;
@@ -368,9 +367,7 @@ mod tests {
     }
 
     fn index_with(paths: &[&str], multikey: &[u64]) -> IndexInfo {
-        let key: Document = paths.iter().map(|path| ((*path).into(), 1.into())).collect();
-        let spec = IndexSpec::parse(doc! { "key": key, "name": "i" }.to_raw()).expect("a specification");
-        crate::kinds::open(1, &spec, multikey).expect("a good index")
+        testing::index(1, paths, multikey, None)
     }
 
     fn scan(paths: &[&str], purpose: ScanPurpose) -> Box<PlanNode> {
@@ -638,40 +635,13 @@ mod tests {
     }
 
     /// One collection with an index on `a`.
-    struct OneCollection(Indexes);
-
-    impl OneCollection {
-        fn new() -> Self {
-            Self(Indexes {
-                all: vec![index(&["a"])],
-                id_collation: None,
-            })
-        }
-    }
-
-    impl Namespaces for OneCollection {
-        fn entry(&self, _: &Namespace) -> Result<Entry<'_>> {
-            Ok(Entry::Collection)
-        }
-
-        fn indexes(&self, _: &Namespace) -> Result<Option<&Indexes>> {
-            Ok(Some(&self.0))
-        }
+    fn one_collection() -> OneCollection {
+        OneCollection::with(vec![index_with(&["a"], &[])])
     }
 
     fn plan_of(stages: &str) -> PlanNode {
         let namespace = Namespace::new("test", "c");
-        let query = PipelineQuery {
-            namespace: Some(&namespace),
-            stages: parse(stages),
-            collation: None,
-            hint: None,
-            restrict: None,
-            rules: RULES,
-            keeps_sort_keys: false,
-            is_explained: false,
-        };
-        plan(query, &OneCollection::new()).unwrap_or_else(|e| panic!("{stages}: {e:?}"))
+        plan(query(&namespace, stages), &one_collection()).unwrap_or_else(|e| panic!("{stages}: {e:?}"))
     }
 
     #[test]
@@ -718,7 +688,7 @@ mod tests {
             filter: Arc::new(MatchExpr::eq(Path::new("a"), 1)),
             ..sorted_by("b")
         };
-        let OneCollection(indexes) = OneCollection::new();
+        let OneCollection(indexes) = one_collection();
         let plans = candidates(&query, &indexes);
         check_find(&query, &plans, Wanted::Documents).expect("the sort has what it sorts by");
         let counted = plans.into_iter().map(for_count).collect::<Vec<_>>();

@@ -8,7 +8,8 @@
 use crate::access::{IndexAccess, IndexBounds, full_access, index_accesses};
 use crate::catalog::{IndexInfo, Indexes, PartKind};
 use crate::collation::{agrees, excludes_collatable};
-use crate::find::{FindQuery, Wanted, finish, id_lookup, reads_sort_key, residual};
+use crate::find::{FindQuery, Wanted, reads_sort_key};
+use crate::finish::{finish, id_lookup, residual};
 use crate::interval::IntervalList;
 use crate::key_range::scans;
 use crate::plan::{CollScan, IndexScan, PlanNode, ScanPurpose};

@@ -1,6 +1,6 @@
 //! Query and catalog snapshot to a checked plan tree and its explain form; pure.
 //!
-//! Reading order: [`plan`] (the tree), [`kind`] (what its nodes do), [`find`] (what a query asks for), [`choose`] (the
+//! Reading order: [`plan`] (the tree), [`kind`] (what its nodes do), [`find`] (what a query asks for), [`finish`] (what all of its plans have in common), [`choose`] (the
 //! plans by which it could run), [`access`] (how indexes find documents), [`bounds`], [`interval`], [`catalog`] (what is
 //! known of indexes), [`kinds`] (of indexes), [`collation`] (what an index with a collation can do), [`rank`] (which plan did best in a trial),
 //! [`reuse`] (how it serves the next query of its shape),
@@ -15,6 +15,7 @@ pub mod choose;
 pub mod collation;
 pub mod explain;
 pub mod find;
+pub mod finish;
 mod fnv;
 pub mod interval;
 pub mod key_range;

@@ -71,7 +71,7 @@ mod tests {
         let mut query = FindQuery::all(Arc::new(MatchExpr::AlwaysTrue));
         let spec = nestor_model::doc! { "a": 1 };
         query.sort = Some(Arc::new(SortSpec::parse(spec.as_ref()).expect("a sort")));
-        crate::find::finish(&query, scan(true), false)
+        crate::finish::finish(&query, scan(true), false)
     }
 
     fn did(works: u64, advanced: u64, ended: bool) -> Performance {

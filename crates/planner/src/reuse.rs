@@ -13,7 +13,8 @@ use crate::access::{Search, implies};
 use crate::bounds::Part;
 use crate::catalog::{IndexInfo, Indexes, PartKind};
 use crate::choose::{adapted, candidates_among};
-use crate::find::{FindQuery, Wanted, id_lookup};
+use crate::find::{FindQuery, Wanted};
+use crate::finish::id_lookup;
 use crate::fnv::Fnv;
 use crate::kind::NodeKind;
 pub use crate::plan::{CacheKey, Kept};
@@ -236,7 +237,7 @@ fn branch(index: &Arc<IndexInfo>, filter: &MatchExpr) -> u64 {
         hash.bytes(&[u8::from(implies(filter, partial))]);
     }
     if index.kind.needs_condition() {
-        for access in index.kind.accesses(index, &Search::new(filter)) {
+        for access in Search::new(filter).accesses(index) {
             for part in &access.index.parts {
                 hash.bytes(part.path.as_str().as_bytes());
                 hash.bytes(b",");
@@ -466,7 +467,7 @@ mod tests {
     fn signatures_tell_plans_apart() {
         let mut query = query("{}");
         query.sort = Some(Arc::new(SortSpec::parse(doc! { "a": 1 }.as_ref()).expect("a sort")));
-        let sorted = crate::find::finish(&query, scan(true), false);
+        let sorted = crate::finish::finish(&query, scan(true), false);
         assert_eq!(signature(&scan(true)), signature(&scan(true)));
         assert_ne!(signature(&scan(true)), signature(&scan(false)));
         assert_ne!(signature(&scan(true)), signature(&sorted));

@@ -7,7 +7,7 @@ use nestor_exec::catalog::id_collation;
 use nestor_exec::{Batch, BoxOperator, Step, find, point};
 use nestor_model::{RawDoc, Result, ValueRef};
 use nestor_planner::find::Wanted;
-use nestor_planner::find::id_lookup;
+use nestor_planner::finish::id_lookup;
 use nestor_planner::{FindQuery, Hint};
 use nestor_query::collation::Collator;
 use nestor_query::env::{OpContext, Scope};

@@ -8,7 +8,7 @@
 //!
 //! A kind says which specifications make sense ([`KindDef::check`]), how documents become keys
 //! ([`IndexKind::for_each_key`]), and how conditions become bounds and access paths ([`IndexKind::bounds`],
-//! [`IndexKind::accesses`]). All of that is computation on documents and filters, so it is here and not where keys are
+//! [`IndexKind::uses`]). All of that is computation on documents and filters, so it is here and not where keys are
 //! written: writers, index builds, the verifier and the planner take it from one place. What explain shows of a scan
 //! is what the kind put into the access path: names of parts, key pattern, bounds.
 //!

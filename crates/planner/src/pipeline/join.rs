@@ -179,54 +179,17 @@ fn by_first_part<'p>(plan: &'p PlanNode, foreign: &Path, filter: Option<&MatchEx
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Indexes;
-    use crate::pipeline::Entry;
-    use crate::rules::RULES;
-    use crate::rules::testing::parse;
-    use nestor_model::index_spec::IndexSpec;
+    use crate::pipeline::testing::{OneCollection, index as index_with, query};
     use nestor_model::{Array, Document, doc};
 
-    struct Collection(Indexes);
-
-    impl Namespaces for Collection {
-        fn entry(&self, _: &Namespace) -> Result<Entry<'_>> {
-            Ok(Entry::Collection)
-        }
-
-        fn indexes(&self, _: &Namespace) -> Result<Option<&Indexes>> {
-            Ok(Some(&self.0))
-        }
-    }
-
     fn index(paths: &[&str]) -> IndexInfo {
-        index_where(paths, None)
-    }
-
-    fn index_where(paths: &[&str], partial: Option<Document>) -> IndexInfo {
-        let key: Document = paths.iter().map(|path| ((*path).into(), 1.into())).collect();
-        let mut spec = doc! { "key": key, "name": paths.join("_") };
-        spec.push("partialFilterExpression", partial);
-        let spec = IndexSpec::parse(spec.to_raw()).expect("a specification");
-        crate::kinds::open(paths.len() as u32, &spec, &[]).expect("a good index")
+        index_with(paths.len() as u32, paths, &[], None)
     }
 
     fn plan_of(indexes: Vec<IndexInfo>, stages: &str, foreign: &str) -> Option<EqualityPlan> {
         let namespace = Namespace::new("test", "c");
-        let query = PipelineQuery {
-            namespace: Some(&namespace),
-            stages: parse(stages),
-            collation: None,
-            hint: None,
-            restrict: None,
-            rules: RULES,
-            keeps_sort_keys: true,
-            is_explained: false,
-        };
-        let collection = Collection(Indexes {
-            all: indexes.into_iter().map(Arc::new).collect(),
-            id_collation: None,
-        });
-        equality_plan(query, &Path::new(foreign), &collection).expect("a plan or none")
+        let query = query(&namespace, stages);
+        equality_plan(query, &Path::new(foreign), &OneCollection::with(indexes)).expect("a plan or none")
     }
 
     fn shown(indexes: Vec<IndexInfo>, stages: &str, foreign: &str) -> String {
@@ -245,7 +208,7 @@ mod tests {
 
     #[test]
     fn plans_do_not_depend_on_the_value() {
-        let partial = index_where(&["a"], Some(doc! { "a": 1 }));
+        let partial = index_with(1, &["a"], &[], Some(doc! { "a": 1 }));
         for (indexes, stages, foreign, expected) in [
             (vec![index(&["a"])], "[]", "a", "a"),
             (vec![index(&["a"])], "[]", "_id", "_id"),

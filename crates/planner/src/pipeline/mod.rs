@@ -20,6 +20,8 @@ mod join;
 mod loose;
 mod physical;
 mod stage;
+#[cfg(test)]
+pub(crate) mod testing;
 mod views;
 
 pub use into_find::into_find;

@@ -12,15 +12,14 @@
 //! objects have no keys of their own, and documents without a path have no key for it.
 //! Source: manual, "Wildcard Indexes", "Compound Wildcard Indexes".
 
-mod access;
 mod check;
 mod keys;
 mod paths;
+mod uses;
 
 use super::ordered;
 use super::{KindDef, OptionDef};
-use crate::access::{IndexAccess, Search};
-use crate::catalog::{EmitKey, IndexInfo, IndexKind, IndexPart, PartKind};
+use crate::catalog::{Condition, EmitKey, IndexInfo, IndexKind, IndexPart, IndexUse, PartKind};
 use keys::WildcardKeys;
 use nestor_model::index_spec::{IndexSpec, WILDCARD};
 use nestor_model::{DocRef, Path, Result};
@@ -83,8 +82,8 @@ impl IndexKind for WildcardIndex {
         true
     }
 
-    fn accesses(&self, index: &Arc<IndexInfo>, search: &Search<'_>) -> Vec<IndexAccess> {
-        access::accesses(&self.wildcard, index, search)
+    fn uses<'f>(&self, index: &IndexInfo, conditions: &[Condition<'f>]) -> Vec<IndexUse<'f>> {
+        uses::uses(&self.wildcard, index, conditions)
     }
 
     fn needs_condition(&self) -> bool {

@@ -1,17 +1,16 @@
-//! Access paths of wildcard indexes.
+//! How wildcard indexes may be used.
 
 use super::PATH_PART;
 use super::paths::{Wildcard, can_answer, path_bounds};
-use crate::access::{Condition, IndexAccess, Search};
-use crate::catalog::{IndexInfo, PartKind};
+use crate::catalog::{Condition, IndexInfo, IndexUse, PartKind};
 use crate::interval::IntervalList;
 use nestor_model::{Path, Value};
 use nestor_query::matcher::Predicate;
 use std::sync::Arc;
 
 /// The ways to use a wildcard index: as an index on each path that conditions are about, and for the fields before the
-/// wildcard alone. Documents are always checked.
-pub(super) fn accesses(wildcard: &Wildcard, index: &Arc<IndexInfo>, search: &Search<'_>) -> Vec<IndexAccess> {
+/// wildcard alone.
+pub(super) fn uses<'f>(wildcard: &Wildcard, index: &IndexInfo, conditions: &[Condition<'f>]) -> Vec<IndexUse<'f>> {
     let at = wildcard.at;
     let ordinary = |path: &Path| index.parts.iter().any(|part| part.path == *path);
     let usable = |c: &Condition<'_>| {
@@ -26,9 +25,10 @@ pub(super) fn accesses(wildcard: &Wildcard, index: &Arc<IndexInfo>, search: &Sea
                 wildcard.covers(path)
             }
     };
-    let search = search.restricted(|c| ordinary(&c.path) || usable(c));
+    let usable = |c: &&Condition<'_>| ordinary(&c.path) || usable(c);
+    let conditions: Vec<Condition<'f>> = conditions.iter().filter(usable).cloned().collect();
     let mut paths: Vec<Option<Path>> = Vec::new();
-    for condition in search.conditions.iter().filter(|c| !ordinary(&c.path)) {
+    for condition in conditions.iter().filter(|c| !ordinary(&c.path)) {
         if !paths.iter().flatten().any(|path| *path == condition.path) {
             paths.push(Some(condition.path.clone()));
         }
@@ -47,8 +47,7 @@ pub(super) fn accesses(wildcard: &Wildcard, index: &Arc<IndexInfo>, search: &Sea
         let value = &mut info.parts[at + 1];
         match path {
             Some(path) => {
-                let below = search
-                    .conditions
+                let below = conditions
                     .iter()
                     .filter(|c| c.path == path)
                     .all(|c| matches!(c.predicate, Predicate::Exists));
@@ -69,10 +68,11 @@ pub(super) fn accesses(wildcard: &Wildcard, index: &Arc<IndexInfo>, search: &Sea
                 (part.path.as_str().into(), Value::Int32(direction))
             })
             .collect();
-        let mut found = search.access(&Arc::new(info), Some((at, bounds)))?;
-        found.key_filter = None;
-        found.filter = Some(Arc::new(search.filter.clone()));
-        Some(found)
+        IndexUse {
+            index: Arc::new(info),
+            conditions: conditions.clone(),
+            fixed: Some((at, bounds)),
+        }
     };
-    paths.into_iter().filter_map(as_if_on).collect()
+    paths.into_iter().map(as_if_on).collect()
 }
