@@ -468,7 +468,7 @@ fn find_the_same(seeds: &[u64], kinds: &Kinds, collated: bool) {
             report.get("valid").is_some_and(ValueRef::truthy),
             "seed {seed}: {report:?}"
         );
-        for _ in 0..120 {
+        for _ in 0..40 {
             let mut filter = filter(&mut random, 2);
             let mut under = None;
             if collated {
@@ -746,4 +746,207 @@ fn a_trial_can_be_interrupted_anywhere() {
         totals.hits > 20 && totals.trials > 10,
         "not every way was gone: {totals:?}"
     );
+}
+
+/// A shape of queries: conditions on fields, an order, what is shown. The literals of each query are its own.
+struct QueryShape {
+    conditions: Vec<(&'static str, usize)>,
+    in_or: bool,
+    sort: Document,
+    projection: Document,
+    limited: bool,
+    skipping: bool,
+    collated: bool,
+}
+
+impl QueryShape {
+    fn random(random: &mut Random) -> Self {
+        let fields = ["a", "b", "c", "s", "w.x", "w.y"];
+        let count = 1 + random.below(3);
+        let sorts = [
+            doc! { "b": 1, "_id": 1 },
+            doc! { "a": 1, "b": -1, "_id": 1 },
+            doc! { "_id": -1 },
+            doc! { "s": 1, "_id": 1 },
+        ];
+        let shown = [
+            doc! {},
+            doc! { "_id": 1 },
+            doc! { "_id": 1, "a": 1, "b": 1 },
+            doc! { "w": 0 },
+        ];
+        Self {
+            conditions: (0..count).map(|_| (*random.pick(&fields), random.below(8))).collect(),
+            in_or: random.one_in(4),
+            sort: random.pick(&sorts).clone(),
+            projection: random.pick(&shown).clone(),
+            limited: random.one_in(3),
+            skipping: random.one_in(5),
+            collated: random.one_in(4),
+        }
+    }
+
+    /// A query of this shape.
+    fn query(&self, random: &mut Random) -> Document {
+        let condition = |random: &mut Random, (field, op): (&str, usize)| -> Document {
+            let mut value = || -> Value {
+                match (field, random.below(12)) {
+                    (_, 0) => Value::Null,
+                    ("s", n) => ["a", "A", "b", "B", "c"][n % 5].into(),
+                    (_, 1) => "a".into(),
+                    ("b", _) => Value::Int32(random.below(60) as i32),
+                    _ => Value::Int32(random.below(8) as i32),
+                }
+            };
+            let test = match op {
+                0..=2 => doc! { "$eq": value() },
+                3 => doc! { "$gte": value() },
+                4 => doc! { "$lt": value() },
+                5 => doc! { "$in": vec![value(), value(), value()] },
+                6 => doc! { "$ne": value() },
+                _ => doc! { "$exists": true },
+            };
+            let mut out = Document::new();
+            out.push(field, test);
+            out
+        };
+        let clauses: Vec<Value> = self.conditions.iter().map(|c| condition(random, *c).into()).collect();
+        let filter = match self.in_or {
+            true => doc! { "$or": clauses, "x": 0 },
+            false => doc! { "$and": clauses },
+        };
+        let mut command =
+            doc! { "find": "c", "filter": filter, "sort": self.sort.clone(), "projection": self.projection.clone() };
+        if self.limited {
+            command.push("limit", 1 + random.below(40) as i32);
+        }
+        if self.skipping {
+            command.push("skip", 1 + random.below(5) as i32);
+        }
+        if self.collated {
+            command.push("collation", doc! { "locale": "en", "strength": 2 });
+        }
+        command.push("batchSize", 10_000);
+        command
+    }
+}
+
+/// The documents of a find, their fields in one order: a covered plan gives them in that of the index.
+fn found(db: &mut Database, command: Document) -> Vec<String> {
+    let reply = db.must(command);
+    let Some(ValueRef::Document(cursor)) = reply.get("cursor") else {
+        panic!("no cursor in {reply:?}");
+    };
+    let Some(ValueRef::Array(batch)) = cursor.get("firstBatch") else {
+        panic!("no batch in {reply:?}");
+    };
+    let shown = |item: ValueRef<'_>| {
+        let mut fields: Vec<String> = item
+            .as_document()
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| format!("{name}: {value:?}"))
+            .collect();
+        fields.sort();
+        fields.join(", ")
+    };
+    batch.iter().map(shown).collect()
+}
+
+/// Whether a plan is chosen anew, was kept from queries with other literals, or is a scan of the collection: what is found is
+/// the same. Counts and pipelines share the plans that finds keep.
+#[test]
+fn cached_plans_find_what_others_find() {
+    let mut random = Random::new(29);
+    let mut db = skewed_collection(&mut random, 120);
+    for (name, key, option, value) in [
+        ("s_sparse", doc! { "s": 1, "b": 1 }, "sparse", Value::Bool(true)),
+        (
+            "s_ci",
+            doc! { "s": 1 },
+            "collation",
+            doc! { "locale": "en", "strength": 2 }.into(),
+        ),
+        (
+            "b_partial",
+            doc! { "b": 1, "a": 1 },
+            "partialFilterExpression",
+            doc! { "a": doc! { "$gt": 2 } }.into(),
+        ),
+        ("a_hashed", doc! { "a": "hashed" }, "hidden", Value::Bool(false)),
+        ("w", doc! { "w.$**": 1 }, "hidden", Value::Bool(false)),
+    ] {
+        let mut spec = doc! { "key": key, "name": name };
+        spec.push(option, value);
+        db.must(doc! { "createIndexes": "c", "indexes": vec![Value::from(spec)] });
+    }
+    let documents: Vec<Value> = (1_000..1_080)
+        .map(|id| {
+            let mut doc = skewed(&mut random, id);
+            if let Some(Value::Array(_)) = doc.get("c").map(ValueRef::to_value) {
+                doc.set("c", Value::Int32(1));
+            }
+            if !random.one_in(4) {
+                doc.push("s", *random.pick(&["a", "A", "b", "B", "c"]));
+            }
+            let x = random.below(8) as i32;
+            doc.push("w", doc! { "x": x, "y": random.below(8) as i32 });
+            doc.into()
+        })
+        .collect();
+    db.must(doc! { "insert": "c", "documents": documents });
+    for _ in 0..40 {
+        let shape = QueryShape::random(&mut random);
+        for round in 0..5 {
+            let command = shape.query(&mut random);
+            let mut scan = command.clone();
+            scan.push("hint", doc! { "$natural": 1 });
+            let expected = found(&mut db, scan);
+            // The second round makes the choice of the first active, unless it took more.
+            let hot = found(&mut db, command.clone());
+            assert_eq!(hot, expected, "round {round}: {command:?}");
+            let filter = command.get("filter").map(ValueRef::to_value);
+            let collation = command.get("collation").map(ValueRef::to_value);
+            if !shape.limited && !shape.skipping {
+                let mut count = doc! { "count": "c" };
+                count.push("query", filter.clone());
+                count.push("collation", collation.clone());
+                let reply = db.must(count);
+                assert!(
+                    matches!(reply.get("n"), Some(ValueRef::Int32(n)) if n as usize == expected.len()),
+                    "{command:?}"
+                );
+                let mut pipeline = vec![Value::from(doc! { "$match": filter.clone() })];
+                pipeline.push(doc! { "$count": "n" }.into());
+                let mut aggregate = doc! { "aggregate": "c", "pipeline": pipeline, "cursor": doc! {} };
+                aggregate.push("collation", collation);
+                let counted = found_counts(&mut db, aggregate);
+                assert_eq!(counted, expected.len() as i32, "{command:?}");
+            }
+            if round == 4 {
+                db.must(doc! { "planCacheClear": "c" });
+                assert_eq!(found(&mut db, command.clone()), expected, "cold: {command:?}");
+            }
+        }
+    }
+    let totals = db.service.plan_cache.totals();
+    assert!(
+        totals.hits > 50 && totals.misses > 50 && totals.skipped > 50 && totals.replans > 0,
+        "not every way was gone: {totals:?}"
+    );
+}
+
+/// The one `n` that a pipeline gives; 0 when it gives nothing.
+fn found_counts(db: &mut Database, command: Document) -> i32 {
+    let reply = db.must(command);
+    let Some(ValueRef::Document(cursor)) = reply.get("cursor") else {
+        panic!("no cursor in {reply:?}");
+    };
+    let batch = cursor.get("firstBatch").and_then(ValueRef::as_array).expect("a batch");
+    let first = batch.iter().next().and_then(ValueRef::as_document);
+    match first.and_then(|doc| doc.get("n")) {
+        Some(ValueRef::Int32(n)) => n,
+        None => 0,
+        other => panic!("{other:?} is no count"),
+    }
 }
