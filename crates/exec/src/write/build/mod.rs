@@ -20,10 +20,9 @@
 
 mod distinct;
 mod progress;
-mod sorter;
 
+pub use crate::key_sorter::{KeySorter, Sorted};
 pub use progress::{BuildProgress, Phase};
-pub use sorter::{KeySorter, Sorted};
 
 use super::admission::Admission;
 use super::{Writer, with_retry};
