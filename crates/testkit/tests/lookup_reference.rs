@@ -241,6 +241,54 @@ fn joins_agree_under_collations() {
     }
 }
 
+/// The same with next to no memory, when the table and the hashes of its values are in files, and with values that equal
+/// themselves only in the order of BSON.
+#[test]
+fn joins_through_files_agree_with_the_reference() {
+    let special = || {
+        let values = [
+            Value::Double(f64::NAN),
+            Value::Double(-0.0),
+            Value::Int32(0),
+            Value::Undefined,
+        ];
+        let arrays = values.clone().map(|value| Value::from(vec![value]));
+        values
+            .into_iter()
+            .chain(arrays)
+            .chain([Value::from(Vec::<Value>::new())])
+    };
+    for seed in 4..=6 {
+        let mut random = Random::new(seed);
+        let mut documents = |count: i32| -> Vec<Document> {
+            let random = (0..count).map(|id| document(&mut random, id));
+            let special = special()
+                .zip(count..)
+                .map(|(value, id)| doc! { "_id": id, "f": value, "g": id % 4 });
+            random.chain(special).collect()
+        };
+        let (outer, inner) = (documents(40), documents(60));
+        let mut database = Database::new();
+        database.insert("outer", &outer);
+        database.insert("inner", &inner);
+        let mut limit = doc! { "setParameter": 1, "internalQueryMaxBlockingSortMemoryUsageBytes": 1_200 };
+        limit.push("$db", "admin");
+        let raw = limit.to_raw();
+        database
+            .service
+            .run(&mut database.connection, Request::new(raw.as_raw()));
+        for (local, foreign) in [("f", "f"), ("f.b", "f"), ("f", "f.b")] {
+            let expected = without_empty(&reference(&outer, &inner, local, foreign));
+            for (stages, unwound) in forms(local, foreign) {
+                // The matches of one document are to fit in memory.
+                if unwound {
+                    assert_eq!(database.join(&stages, None), expected, "seed {seed}: {stages}");
+                }
+            }
+        }
+    }
+}
+
 /// With many outer documents a join by an index goes on by a table, which finds the same.
 #[test]
 fn a_join_that_changes_to_a_table_goes_on_as_before() {

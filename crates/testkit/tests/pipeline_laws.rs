@@ -309,6 +309,64 @@ fn a_sort_of_many_runs_is_a_sort() {
     assert_eq!(database.run("c", &sort), roomy);
 }
 
+/// A join whose other side does not fit in memory still reads it once, and finds the same; so does one for which not even the
+/// hashes of its values fit.
+#[test]
+fn a_join_table_goes_to_disk() {
+    let mut database = Database::new();
+    let docs = (0..600i32).map(|id| {
+        let mut out = doc! { "_id": id, "pad": "p".repeat(200) };
+        match id % 5 {
+            0 => {}
+            1 => out.push("l", Value::Null),
+            _ => out.push("l", id % 37),
+        }
+        match id % 7 {
+            0 => {}
+            1 => out.push(
+                "f",
+                vec![Value::Int32(id % 41), Value::Null, Value::Double(f64::from(id % 3))],
+            ),
+            _ => out.push("f", i64::from(id * 7 % 41)),
+        }
+        Value::Document(out)
+    });
+    database.insert("c", docs.collect());
+    let join = r#"{$lookup: {from: "c", localField: "l", foreignField: "f", as: "r"}}, {$project: {r: "$r._id"}}"#;
+    let unwound = r#"{$lookup: {from: "c", localField: "l", foreignField: "f", as: "r"}}, {$unwind: "$r"}, {$project: {r: "$r._id"}}"#;
+    let stages = |text: &str| -> Vec<String> {
+        let stages = shell::document(&format!("{{p: [{text}]}}")).expect("stages");
+        let stages = stages.get("p").and_then(ValueRef::as_array).expect("an array");
+        stages.iter().map(|stage| shell::print(&stage.to_value())).collect()
+    };
+    let run = |database: &mut Database, text: &str| {
+        let stages = stages(text);
+        let stages: Vec<&str> = stages.iter().map(String::as_str).collect();
+        database.run("c", &stages)
+    };
+    let roomy = [join, unwound].map(|text| run(&mut database, text));
+    // The matches of one document take some 16 kB and have to be in memory; those that go out one by one need not.
+    for (limit, text, roomy, spills) in [
+        (60_000, join, &roomy[0], 1),
+        (60_000, unwound, &roomy[1], 1),
+        (4_000, unwound, &roomy[1], 2),
+    ] {
+        database
+            .command(doc! { "setParameter": 1, "internalQueryMaxBlockingSortMemoryUsageBytes": limit, "$db": "admin" });
+        assert_eq!(run(&mut database, text), *roomy, "{limit}: {text}");
+        let explain = format!(
+            r#"{{explain: {{aggregate: "c", pipeline: [{text}], cursor: {{}}}}, verbosity: "executionStats"}}"#
+        );
+        let reply = database.command(shell::document(&explain).expect("a command"));
+        let stages = reply.get("stages").and_then(ValueRef::as_array).expect("stages");
+        let stage = stages.get(1).and_then(ValueRef::as_document).expect("the join");
+        let shown = |name: &str| shell::print(&stage.get(name).map_or(Value::Missing, ValueRef::to_value));
+        assert_eq!(shown("strategy"), r#""HashJoin""#, "{limit}: {text}");
+        assert_eq!(shown("totalDocsExamined"), "Long(600)", "the other side is read once");
+        assert_eq!(shown("spills"), format!("Long({spills})"), "{limit}: {text}");
+    }
+}
+
 /// Work that would take hours ends when its time is over, wherever it is spent: a test that comes to its end has shown that.
 #[test]
 fn max_time_stops_every_pipeline() {

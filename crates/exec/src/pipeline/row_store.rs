@@ -1,9 +1,15 @@
 //! Rows that are visited again, as those of a window's partition: in memory, or in a temporary file once they are too
 //! many.
+//!
+//! ```text
+//! rows      document*
+//! offsets   u64*      little-endian: where each row begins, and where the last one ends
+//! ```
 
 use crate::batch::Batch;
 use crate::row::RowDoc;
 use crate::spill;
+use nestor_model::statement::work;
 use nestor_model::{Error, ErrorCode, RawDocBuf, Result};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -19,17 +25,20 @@ pub(super) struct RowStore {
 }
 
 struct Disk {
-    out: BufWriter<File>,
-    /// Where each row starts, and where the next one will.
-    offsets: Vec<u64>,
-    /// True when everything written is in the file.
+    rows: BufWriter<File>,
+    /// In a file of their own: those of very many rows would not fit in memory either.
+    offsets: BufWriter<File>,
+    len: usize,
+    /// Where the next row will begin.
+    end: u64,
+    /// True when everything written is in the files.
     flushed: bool,
 }
 
 impl RowStore {
     pub(super) fn len(&self) -> usize {
         match &self.disk {
-            Some(disk) => disk.offsets.len() - 1,
+            Some(disk) => disk.len,
             None => self.memory.len(),
         }
     }
@@ -46,9 +55,9 @@ impl RowStore {
         })
     }
 
-    /// Bytes in the file, if there is one.
+    /// Bytes of the rows in the file, if there is one.
     pub(super) fn bytes_on_disk(&self) -> Option<u64> {
-        self.disk.as_ref().and_then(|disk| disk.offsets.last().copied())
+        self.disk.as_ref().map(|disk| disk.end)
     }
 
     /// The most that was held in memory, in bytes.
@@ -63,17 +72,32 @@ impl RowStore {
 
     /// Appends a row of `stage`. Error 292 when memory is full and disk is not allowed.
     pub(super) fn push(&mut self, row: RowDoc, stage: &str, batch: &Batch<'_>) -> Result<()> {
+        self.keep(row)?;
+        if self.held > batch.memory_bytes_max {
+            self.leave_memory(stage, batch)?;
+        }
+        Ok(())
+    }
+
+    /// Appends a row, whether or not memory is full.
+    pub(super) fn keep(&mut self, row: RowDoc) -> Result<()> {
         if let Some(disk) = &mut self.disk {
             return disk.push(&row);
         }
         self.held += size_of::<RowDoc>() + row.size();
         self.held_max = self.held;
         self.memory.push(row);
-        if self.held <= batch.memory_bytes_max {
+        Ok(())
+    }
+
+    /// Puts the rows into a file. Error 292 when disk is not allowed.
+    pub(super) fn leave_memory(&mut self, stage: &str, batch: &Batch<'_>) -> Result<()> {
+        if self.disk.is_some() {
             return Ok(());
         }
         let mut disk = Disk::new(stage, batch)?;
         for row in std::mem::take(&mut self.memory) {
+            work(1)?;
             disk.push(&row)?;
         }
         self.held = 0;
@@ -84,10 +108,7 @@ impl RowStore {
     /// Makes what was pushed readable. Call once before [`RowStore::get`].
     pub(super) fn seal(&mut self) -> Result<()> {
         match &mut self.disk {
-            Some(disk) if !disk.flushed => {
-                disk.flushed = true;
-                disk.out.flush().map_err(spill::io_error)
-            }
+            Some(disk) if !disk.flushed => disk.flush().map_err(spill::io_error),
             _ => Ok(()),
         }
     }
@@ -97,13 +118,8 @@ impl RowStore {
         let Some(disk) = &self.disk else {
             return Ok(self.memory[at].clone());
         };
-        let (from, to) = (disk.offsets[at], disk.offsets[at + 1]);
-        let mut bytes = vec![0; (to - from) as usize];
-        disk.out
-            .get_ref()
-            .read_exact_at(&mut bytes, from)
-            .map_err(spill::io_error)?;
-        Ok(RowDoc::Raw(RawDocBuf::validate_spilled(bytes)?))
+        let raw = disk.read(at).map_err(spill::io_error)?;
+        Ok(RowDoc::Raw(RawDocBuf::validate_spilled(raw)?))
     }
 }
 
@@ -117,19 +133,50 @@ impl Disk {
                 ),
             ));
         };
+        let file = || Ok::<_, Error>(BufWriter::new(spill::temporary_file(dir)?));
         Ok(Self {
-            out: BufWriter::new(spill::temporary_file(dir)?),
-            offsets: vec![0],
-            flushed: true,
+            rows: file()?,
+            offsets: file()?,
+            len: 0,
+            end: 0,
+            flushed: false,
         })
     }
 
     fn push(&mut self, row: &RowDoc) -> Result<()> {
         let raw = row.to_raw();
-        self.out.write_all(raw.as_bytes()).map_err(spill::io_error)?;
-        let end = self.offsets.last().copied().unwrap_or(0) + raw.as_bytes().len() as u64;
-        self.offsets.push(end);
+        let bytes = raw.as_bytes();
+        work(bytes.len() / nestor_model::statement::BYTES_PER_UNIT)?;
+        let offset = self.end.to_le_bytes();
+        let written = self
+            .offsets
+            .write_all(&offset)
+            .and_then(|()| self.rows.write_all(bytes));
+        written.map_err(spill::io_error)?;
+        self.end += bytes.len() as u64;
+        self.len += 1;
         self.flushed = false;
         Ok(())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.offsets.write_all(&self.end.to_le_bytes())?;
+        self.offsets.flush()?;
+        self.rows.flush()?;
+        self.flushed = true;
+        Ok(())
+    }
+
+    fn read(&self, at: usize) -> std::io::Result<Vec<u8>> {
+        let mut offsets = [0; 16];
+        self.offsets.get_ref().read_exact_at(&mut offsets, at as u64 * 8)?;
+        let [from, to] = [0, 8].map(|at| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&offsets[at..at + 8]);
+            u64::from_le_bytes(word)
+        });
+        let mut bytes = vec![0; to.saturating_sub(from) as usize];
+        self.rows.get_ref().read_exact_at(&mut bytes, from)?;
+        Ok(bytes)
     }
 }

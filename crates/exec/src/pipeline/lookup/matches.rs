@@ -12,10 +12,10 @@ use super::probe::IndexProbe;
 use super::values::{equality, local_values};
 use crate::batch::Batch;
 use crate::catalog::index_collation;
-use crate::operator::{BoxOperator, Step};
+use crate::operator::{BoxOperator, Report, Step};
 use crate::ops::Values;
 use crate::pipeline::depth::bounded;
-use crate::pipeline::hash_join::JoinTable;
+use crate::pipeline::hash_join::{Found, JoinTable, TableBuilder};
 use crate::pipeline::lower::lower;
 use crate::pipeline::open::open;
 use crate::pipeline::{PipelineSource, resolve};
@@ -70,8 +70,8 @@ enum Strategy {
     Planned(Box<PlanNode>),
     /// By an index.
     Probe(Box<IndexProbe>),
-    /// By hash; values that the table does not know have a plan of their own when there is an index.
-    Hash { table: Box<JoinTable>, is_indexed: bool },
+    /// By hash.
+    Hash(Box<JoinTable>),
     /// The same for every row.
     Same(Arc<[Value]>),
 }
@@ -98,7 +98,7 @@ pub(super) enum Matches {
 /// Rows that equality found for one document.
 pub(super) struct Equal {
     /// Those of a table; `None`: they come from the probe.
-    rows: Option<std::vec::IntoIter<RowDoc>>,
+    rows: Option<Found>,
     /// How many are still wanted.
     left: u64,
     op: Option<Box<OpContext>>,
@@ -120,6 +120,18 @@ impl Finder {
             no_table: false,
             is_saved: false,
             reads: Reads::default(),
+        }
+    }
+
+    /// Adds to the report of the operator that finds: what was read, and what the table holds.
+    pub(super) fn add_to<'o>(&'o self, report: Report<'o>) -> Report<'o> {
+        let report = report.reading(&self.reads);
+        match &self.strategy {
+            Strategy::Hash(table) => Report {
+                spilled: table.spilled(),
+                ..report.holding(table.memory())
+            },
+            _ => report,
         }
     }
 
@@ -154,10 +166,7 @@ impl Finder {
                 probe.begin(values, &mut self.reads, batch.explains);
                 None
             }
-            Strategy::Hash { table, is_indexed } => match rows(table, &values, *is_indexed, batch)? {
-                Some(rows) => Some(rows.into_iter()),
-                None => return self.pull(&values, op, batch),
-            },
+            Strategy::Hash(table) => Some(table.find(values)?),
             Strategy::Planned(plan) => {
                 let node = lower(plan, None, batch.view, &self.context)?;
                 return Ok(Matches::Pulled(bounded(node), op));
@@ -208,9 +217,9 @@ impl Finder {
         while equal.left > 0 {
             work(ROW)?;
             let row = match (&mut equal.rows, &mut self.strategy) {
-                (Some(rows), _) => rows.next(),
+                (Some(found), Strategy::Hash(table)) => table.next(found, batch.op)?,
                 (None, Strategy::Probe(probe)) => probe.next(batch.view, &mut self.reads)?.map(RowDoc::Stored),
-                (None, _) => None,
+                _ => None,
             };
             let Some(row) = row else {
                 equal.left = 0;
@@ -250,7 +259,7 @@ impl Finder {
     /// How equality is answered, in the words of MongoDB.
     pub(super) fn strategy_name(&self) -> &'static str {
         match self.strategy {
-            Strategy::Hash { .. } => "HashJoin",
+            Strategy::Hash(_) => "HashJoin",
             _ if self.reads.indexes_used.is_empty() => "NestedLoopJoin",
             _ => "IndexedLoopJoin",
         }
@@ -274,13 +283,8 @@ impl Finder {
         if let (Strategy::Probe(probe), Some(join)) = (&self.strategy, &self.lookup.join) {
             if !self.no_table && probe.probes() % PROBES_MIN == PROBES_MIN - 1 && pays(probe, batch) {
                 let foreign = join.foreign.clone();
-                match self.load(&foreign, batch)? {
-                    Some(table) => {
-                        self.strategy = Strategy::Hash {
-                            table,
-                            is_indexed: true,
-                        }
-                    }
+                match self.load(&foreign, true, batch)? {
+                    Some(table) => self.strategy = Strategy::Hash(table),
                     None => self.no_table = true,
                 }
             }
@@ -326,7 +330,7 @@ impl Finder {
             None => true,
         };
         if !indexed && !self.no_table {
-            match self.load(&join.foreign, batch)? {
+            match self.load(&join.foreign, false, batch)? {
                 Some(table) => {
                     self.after = After {
                         rest: match self.stages.is_empty() {
@@ -335,10 +339,7 @@ impl Finder {
                         },
                         ..After::default()
                     };
-                    self.strategy = Strategy::Hash {
-                        table,
-                        is_indexed: false,
-                    };
+                    self.strategy = Strategy::Hash(table);
                 }
                 None => self.no_table = true,
             }
@@ -360,16 +361,19 @@ impl Finder {
         }
     }
 
-    /// The other collection as a table; `None` when it does not fit in memory.
-    fn load(&mut self, foreign: &Path, batch: &Batch<'_>) -> Result<Option<Box<JoinTable>>> {
-        let mut table = JoinTable::new(foreign.clone(), batch.op.collator.as_ref());
+    /// The other collection as a table; `None` when there is no room for it. It may go to disk where there is no index.
+    fn load(&mut self, foreign: &Path, is_indexed: bool, batch: &Batch<'_>) -> Result<Option<Box<JoinTable>>> {
+        let collator = batch.op.collator.as_ref();
+        let null = equality(foreign, &[Value::Null], collator)?;
+        let mut table = TableBuilder::new(foreign.clone(), null, collator, !is_indexed);
         let from = self.lookup.from.as_ref();
         let mut source = open(from, Vec::new(), None, batch.view, &self.context)?;
         let mut inner = batch.within(batch.op);
         loop {
             match source.next(&mut inner)? {
                 Step::Row(row) => {
-                    if table.add(row.doc) > batch.memory_bytes_max {
+                    if !table.add(row.doc, batch)? {
+                        self.reads.note(&*source, batch.explains);
                         return Ok(None);
                     }
                 }
@@ -378,7 +382,7 @@ impl Finder {
             }
         }
         self.reads.note(&*source, batch.explains);
-        Ok(Some(Box::new(table)))
+        Ok(Some(Box::new(table.seal()?)))
     }
 
     /// All matches; `None` when they do not fit in memory.
@@ -431,27 +435,6 @@ fn pays(probe: &IndexProbe, batch: &Batch<'_>) -> bool {
         .saturating_add(documents.saturating_mul(TABLE_ENTRY_BYTES));
     let fits = usize::try_from(bytes).is_ok_and(|bytes| bytes <= batch.memory_bytes_max);
     fits && probe.probes().saturating_mul(PROBES_PER_DOCUMENT) >= documents as u64
-}
-
-/// The rows of the table that equality leaves; `None` for values that it does not know and an index does.
-fn rows(table: &JoinTable, values: &[Value], is_indexed: bool, batch: &Batch<'_>) -> Result<Option<Vec<RowDoc>>> {
-    let exact = !values.iter().any(|v| v.is_nullish() || matches!(v, Value::Regex(_)));
-    if exact {
-        return Ok(Some(table.find(values).into_iter().cloned().collect()));
-    }
-    if is_indexed {
-        return Ok(None);
-    }
-    // Null also finds what is absent, which the table does not know: the condition decides.
-    let equal = equality(table.path(), values, batch.op.collator.as_ref())?;
-    let mut rows = Vec::new();
-    for doc in table.docs() {
-        work(ROW)?;
-        if equal.matches(doc.as_doc(), batch.op)? {
-            rows.push(doc.clone());
-        }
-    }
-    Ok(Some(rows))
 }
 
 /// Whether there is an index that equality under the collation can use.

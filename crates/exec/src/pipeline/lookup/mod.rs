@@ -63,7 +63,7 @@ impl EachRow for Join {
     }
 
     fn report<'o>(&'o self, report: Report<'o>) -> Report<'o> {
-        report.reading(&self.0.reads)
+        self.0.add_to(report)
     }
 
     fn stage_fields(&self, out: &mut Document) {

@@ -133,7 +133,7 @@ impl Operator for LookupUnwindOp {
 
     fn report(&self) -> Report<'_> {
         let report = Report::new(NodeKind::Lookup, &self.counters).over(&*self.input);
-        report.reading(&self.finder.reads).explained_by(self)
+        self.finder.add_to(report.explained_by(self))
     }
 }
 
