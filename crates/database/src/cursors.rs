@@ -15,7 +15,7 @@ use nestor_query::env::OpContext;
 use nestor_storage::{CollectionId, Snapshot};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
 /// An idle cursor lives that long (`cursorTimeoutMillis`).
@@ -358,6 +358,27 @@ impl Cursors {
             }
             Entry::InUse(_) => true,
         });
+    }
+
+    /// Closes the idle cursor that holds most in blocking operators, if that is more than `than` bytes. `false` when there is none, or
+    /// when the cursors are in use just now: whoever asks may be the one who uses them.
+    pub fn close_largest_idle(&self, than: usize) -> bool {
+        let mut open = match self.open.try_lock() {
+            Ok(open) => open,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        let held = open.iter().filter_map(|(id, entry)| match entry {
+            Entry::Idle(cursor) => Some((memory(&*cursor.root), *id)),
+            Entry::InUse(_) => None,
+        });
+        let largest = held.max().filter(|(held, _)| *held > than);
+        let closed = largest.and_then(|(_, id)| open.remove(&id));
+        drop(open);
+        if let Some(Entry::Idle(cursor)) = &closed {
+            self.counts.count_end(cursor.created);
+        }
+        closed.is_some()
     }
 
     /// Number of open cursors, and of those that may be idle for ever, and of those in use.

@@ -97,6 +97,12 @@ impl Database {
         let sessions = Arc::<Sessions>::default();
         let plan_cache = Arc::<PlanCache>::default();
         let cursors = Arc::new(Cursors::new(seed));
+        let idle = Arc::downgrade(&cursors);
+        let close_idle = move |than| {
+            idle.upgrade()
+                .is_some_and(|cursors: Arc<Cursors>| cursors.close_largest_idle(than))
+        };
+        connections.memory.close_idle_by(close_idle);
         let query_settings = Arc::<QuerySettings>::default();
         let oplog = engine.clone();
         let spill_dir = engine.scratch();

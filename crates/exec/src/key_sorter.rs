@@ -5,7 +5,10 @@
 //! entry  u32 key length | u32 value length | key | value      little-endian
 //! ```
 
+use crate::kept::Kept;
 use crate::spill;
+use nestor_model::sort::sort_copies_by;
+use nestor_model::statement::work;
 use nestor_model::{Error, Result};
 use nestor_storage::base::{Change, ChangeSource};
 use std::collections::BinaryHeap;
@@ -26,6 +29,7 @@ pub struct KeySorter {
     memory_max: usize,
     dir: PathBuf,
     runs: Vec<File>,
+    kept: Kept,
     spilled_bytes: u64,
     len: u64,
 }
@@ -66,6 +70,7 @@ impl KeySorter {
             memory_max: memory_max.min(MEMORY_MAX),
             dir,
             runs: Vec::new(),
+            kept: Kept::default(),
             spilled_bytes: 0,
             len: 0,
         }
@@ -73,7 +78,7 @@ impl KeySorter {
 
     /// Adds an entry.
     ///
-    /// Errors: those of temporary files.
+    /// Errors: those of temporary files and of the statement's interrupt.
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let held = self.arena.len() + self.items.len() * size_of::<Item>();
         if held + key.len() + value.len() > self.memory_max && !self.items.is_empty() {
@@ -88,7 +93,7 @@ impl KeySorter {
         });
         self.arena.extend_from_slice(key);
         self.arena.extend_from_slice(value);
-        Ok(())
+        self.kept.set(self.arena.len() + self.items.len() * size_of::<Item>())
     }
 
     /// Number of entries.
@@ -101,16 +106,18 @@ impl KeySorter {
         (self.spilled_bytes, self.runs.len())
     }
 
-    fn sort(&mut self) {
+    fn sort(&mut self) -> Result<()> {
         let arena = &self.arena;
-        self.items
-            .sort_unstable_by(|a, b| a.head.cmp(&b.head).then_with(|| a.key(arena).cmp(b.key(arena))));
+        sort_copies_by(&mut self.items, |a, b| {
+            a.head.cmp(&b.head).then_with(|| a.key(arena).cmp(b.key(arena)))
+        })
     }
 
     fn spill(&mut self) -> Result<()> {
-        self.sort();
+        self.sort()?;
         let mut out = BufWriter::with_capacity(BUFFER_BYTES, spill::temporary_file(&self.dir)?);
         for item in &self.items {
+            work(1)?;
             let (key, value) = (item.key(&self.arena), item.value(&self.arena));
             let written = out
                 .write_all(&item.key_len.to_le_bytes())
@@ -128,20 +135,24 @@ impl KeySorter {
         Ok(())
     }
 
-    /// The entries in ascending order.
+    /// The entries in ascending order. Errors as those of [`KeySorter::push`].
     pub fn finish(mut self) -> Result<Sorted> {
         if self.runs.is_empty() {
-            self.sort();
+            self.sort()?;
             return Ok(Sorted {
                 source: Source::Memory(self.arena, self.items.into_iter()),
                 current: None,
                 error: None,
+                _kept: self.kept,
             }
             .started());
         }
         if !self.items.is_empty() {
             self.spill()?;
         }
+        // They keep the room for another run, which is not needed any more.
+        (self.arena, self.items) = (Vec::new(), Vec::new());
+        self.kept.set(self.runs.len() * BUFFER_BYTES)?;
         let mut heads = BinaryHeap::with_capacity(self.runs.len());
         for file in self.runs {
             let mut run = Run {
@@ -157,6 +168,7 @@ impl KeySorter {
             source: Source::Runs(heads),
             current: None,
             error: None,
+            _kept: self.kept,
         })
     }
 }
@@ -167,6 +179,7 @@ pub struct Sorted {
     /// Of those in memory.
     current: Option<Item>,
     error: Option<Error>,
+    _kept: Kept,
 }
 
 enum Source {

@@ -2,17 +2,20 @@
 //!
 //! ```text
 //! Pool (a limit for the process)
-//!  └─ Account (a connection's statement): values being built + what operators hold (Held)
+//!  ├─ Account (a connection's statement): values being built + what operators hold (Held)
+//!  └─ what the operators of idle cursors hold (Held at rest)
 //! ```
 //!
 //! Counting costs nothing where values are built (see [`crate::statement`]); accounts are brought up to date whenever the
 //! statement looks at its interrupt. When all together hold more than the pool may, the statement that holds most is ended
-//! ([`Pool::shed`]) through its [`KillSwitch`], with error 146.
+//! ([`Pool::shed`]) through its [`KillSwitch`], with error 146. An idle cursor has no statement that could be ended: one that holds
+//! more than any statement is closed, by whoever has the cursors ([`Pool::close_idle_by`]).
 
 use crate::interrupt::KillSwitch;
 use crate::{Error, ErrorCode};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// The error of a statement that holds too much.
 pub fn exceeded(bytes: usize, limit: usize) -> Error {
@@ -27,7 +30,21 @@ pub fn exceeded(bytes: usize, limit: usize) -> Error {
 pub struct Pool {
     limit: AtomicUsize,
     held: AtomicUsize,
+    /// Of that, what belongs to no statement now.
+    at_rest: AtomicUsize,
+    close_idle: OnceLock<CloseIdle>,
+    /// Somebody looks just now what is to be ended.
+    is_shedding: AtomicBool,
     accounts: Mutex<Vec<Weak<Account>>>,
+}
+
+/// Closes an idle cursor; see [`Pool::close_idle_by`].
+struct CloseIdle(Box<dyn Fn(usize) -> bool + Send + Sync>);
+
+impl fmt::Debug for CloseIdle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CloseIdle")
+    }
 }
 
 impl Default for Pool {
@@ -36,6 +53,9 @@ impl Default for Pool {
         Self {
             limit: AtomicUsize::new(usize::MAX),
             held: AtomicUsize::new(0),
+            at_rest: AtomicUsize::new(0),
+            close_idle: OnceLock::new(),
+            is_shedding: AtomicBool::new(false),
             accounts: Mutex::default(),
         }
     }
@@ -47,9 +67,21 @@ impl Pool {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that all statements together hold.
+    /// Bytes that all statements and idle cursors together hold.
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of that which belong to no statement now, but to idle cursors.
+    pub fn at_rest(&self) -> usize {
+        self.at_rest.load(Ordering::Relaxed)
+    }
+
+    /// `close` closes the idle cursor that holds most if it holds more than so many bytes, and says whether it did. It is called by
+    /// whichever thread finds that all together hold too much, so it must not wait for a lock that this thread may have. Only the
+    /// first call of this counts.
+    pub fn close_idle_by(&self, close: impl Fn(usize) -> bool + Send + Sync + 'static) {
+        self.close_idle.get_or_init(|| CloseIdle(Box::new(close)));
     }
 
     /// They hold more than they may.
@@ -74,20 +106,39 @@ impl Pool {
         account
     }
 
-    /// Ends the statement that holds most; the bytes it held. Does nothing while the pool is within its limit, or
-    /// when a statement that was ended has not stopped yet.
+    /// Ends the statement that holds most, or closes the idle cursors that hold more; the bytes that the statement held. Does
+    /// nothing while the pool is within its limit, or when a statement that was ended has not stopped yet.
     pub fn shed(&self) -> Option<usize> {
-        if !self.over_limit() {
+        /// Whatever is given back meanwhile is looked at here already.
+        struct Shedding<'p>(&'p AtomicBool);
+        impl Drop for Shedding<'_> {
+            fn drop(&mut self) {
+                self.0.store(false, Ordering::Release);
+            }
+        }
+        if !self.over_limit() || self.is_shedding.swap(true, Ordering::Acquire) {
             return None;
         }
-        let accounts: Vec<Arc<Account>> = self.accounts().iter().filter_map(Weak::upgrade).collect();
-        let ended = |account: &Arc<Account>| account.kill.killed() == Some(ErrorCode::ExceededMemoryLimit);
-        if accounts.iter().any(|account| ended(account) && account.held() > 0) {
-            return None;
+        let _shedding = Shedding(&self.is_shedding);
+        while self.over_limit() {
+            let accounts: Vec<Arc<Account>> = self.accounts().iter().filter_map(Weak::upgrade).collect();
+            let ended = |account: &Arc<Account>| account.kill.killed() == Some(ErrorCode::ExceededMemoryLimit);
+            if accounts.iter().any(|account| ended(account) && account.held() > 0) {
+                return None;
+            }
+            let largest = accounts.iter().max_by_key(|account| account.held());
+            let most = largest.map_or(0, |account| account.held());
+            let closes = |close: &CloseIdle| self.at_rest() > most && (close.0)(most);
+            if self.close_idle.get().is_some_and(closes) {
+                continue;
+            }
+            if most == 0 {
+                return None;
+            }
+            largest?.kill.kill(ErrorCode::ExceededMemoryLimit);
+            return Some(most);
         }
-        let largest = accounts.iter().max_by_key(|account| account.held())?;
-        largest.kill.kill(ErrorCode::ExceededMemoryLimit);
-        Some(largest.held())
+        None
     }
 
     fn accounts(&self) -> MutexGuard<'_, Vec<Weak<Account>>> {
@@ -124,11 +175,7 @@ impl Account {
     }
 
     fn moved(&self, before: usize, now: usize) {
-        if now > before {
-            self.pool.held.fetch_add(now - before, Ordering::Relaxed);
-        } else {
-            self.pool.held.fetch_sub(before - now, Ordering::Relaxed);
-        }
+        change(&self.pool.held, before, now);
         // Also after something was given back: the one that was ended may not have been enough, and the others may only be waiting.
         self.pool.shed();
     }
@@ -145,33 +192,64 @@ impl Drop for Account {
 pub struct Held {
     account: Option<Arc<Account>>,
     bytes: usize,
+    is_at_rest: bool,
 }
 
 impl Held {
     /// Nothing yet, for the statement that runs on this thread.
     pub fn by_this_statement() -> Self {
-        Self {
-            account: crate::statement::account(),
-            bytes: 0,
-        }
+        Self::by(crate::statement::account())
     }
 
     /// Nothing yet, for statements of `account` and for the connection that sends them.
     pub fn by(account: Option<Arc<Account>>) -> Self {
-        Self { account, bytes: 0 }
+        Self {
+            account,
+            bytes: 0,
+            is_at_rest: false,
+        }
     }
 
     /// It holds so much now.
     pub fn set(&mut self, bytes: usize) {
         let before = std::mem::replace(&mut self.bytes, bytes);
         if let Some(account) = &self.account {
-            if bytes > before {
-                account.kept.fetch_add(bytes - before, Ordering::Relaxed);
-            } else {
-                account.kept.fetch_sub(before - bytes, Ordering::Relaxed);
-            }
+            let of = match self.is_at_rest {
+                true => &account.pool.at_rest,
+                false => &account.kept,
+            };
+            change(of, before, bytes);
             account.moved(before, bytes);
         }
+    }
+
+    /// The statement is over and what it held is kept for another one.
+    pub fn rest(&mut self) {
+        if let (Some(account), false) = (&self.account, self.is_at_rest) {
+            self.is_at_rest = true;
+            change(&account.kept, self.bytes, 0);
+            change(&account.pool.at_rest, 0, self.bytes);
+        }
+    }
+
+    /// What it holds belongs to the statement that runs on this thread, if it was at rest and there is one.
+    pub fn wake(&mut self) {
+        if self.is_at_rest
+            && let Some(account) = crate::statement::account()
+        {
+            let bytes = self.bytes;
+            self.set(0);
+            *self = Self::by(Some(account));
+            self.set(bytes);
+        }
+    }
+}
+
+fn change(count: &AtomicUsize, before: usize, now: usize) {
+    if now > before {
+        count.fetch_add(now - before, Ordering::Relaxed);
+    } else {
+        count.fetch_sub(before - now, Ordering::Relaxed);
     }
 }
 
@@ -211,6 +289,53 @@ mod tests {
             kills[0].killed().is_some(),
             "it was not enough, and nobody grows any more"
         );
+        drop(accounts);
+        assert_eq!(pool.held(), 0);
+    }
+    #[test]
+    fn an_idle_cursor_that_holds_most_is_closed() {
+        let pool = Arc::new(Pool::default());
+        pool.set_limit(1000);
+        let kills: Vec<Arc<KillSwitch>> = (0..2).map(|_| Arc::default()).collect();
+        let accounts: Vec<_> = kills.iter().map(|kill| pool.open(kill.clone())).collect();
+        let cursors: Arc<Mutex<Vec<Held>>> = Arc::default();
+        let open = cursors.clone();
+        pool.close_idle_by(move |than| {
+            let mut open = open.try_lock().expect("nobody else has it");
+            let largest = open.iter().enumerate().max_by_key(|(_, held)| held.bytes);
+            let largest = largest.filter(|(_, held)| held.bytes > than).map(|(at, _)| at);
+            let closed = largest.map(|at| open.remove(at));
+            drop(open);
+            closed.is_some()
+        });
+        for bytes in [300, 250] {
+            let mut held = Held::by(Some(accounts[0].clone()));
+            held.set(bytes);
+            held.rest();
+            cursors.lock().expect("sound").push(held);
+        }
+        assert_eq!((accounts[0].held(), pool.at_rest(), pool.held()), (0, 550, 550));
+        // The cursor that is larger than the statement goes; then there is room.
+        accounts[1].set_values(280);
+        let mut more = Held::by(Some(accounts[0].clone()));
+        more.set(200);
+        assert_eq!((pool.at_rest(), pool.held()), (250, 730));
+        assert!(kills.iter().all(|kill| kill.killed().is_none()));
+        // Now the statement is the largest.
+        more.set(600);
+        assert_eq!((pool.at_rest(), pool.held()), (250, 1130));
+        let killed: Vec<bool> = kills.iter().map(|kill| kill.killed().is_some()).collect();
+        assert_eq!(killed, [true, false]);
+        drop(more);
+        // A cursor that is used again belongs to the statement that uses it.
+        let mut used = cursors.lock().expect("sound").pop().expect("the smaller one");
+        statement::under(&Interrupt::default(), Some(&accounts[1]), || used.wake());
+        assert_eq!(
+            (accounts[1].held(), pool.at_rest(), pool.held()),
+            (250, 0, 250),
+            "the statement's values are gone"
+        );
+        drop(used);
         drop(accounts);
         assert_eq!(pool.held(), 0);
     }

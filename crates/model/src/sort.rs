@@ -6,6 +6,8 @@ use std::cmp::Ordering;
 
 /// Up to this many items are sorted at once.
 const CHUNK: usize = 256;
+/// The same for items whose comparison is known to be cheap.
+const CHEAP_CHUNK: usize = 2048;
 
 /// Sorts; items that compare equal keep their order. Looks at the interrupt of the statement while it does.
 ///
@@ -18,15 +20,59 @@ pub fn sort_by<T>(items: &mut Vec<T>, mut compare: impl FnMut(&T, &T) -> Orderin
     if items.len() <= CHUNK {
         return Ok(());
     }
+    let order = merged_order(items, CHUNK, compare)?;
+    let mut slots: Vec<Option<T>> = std::mem::take(items).into_iter().map(Some).collect();
+    items.extend(order.into_iter().filter_map(|at| slots[at].take()));
+    Ok(())
+}
+
+/// The positions of the items in their order; equal ones are in any. Moves each item at most `chunk` places, and looks at the
+/// interrupt of the statement after every `chunk` items that it sorts at once.
+pub fn order_unstable_by<T>(
+    items: &mut [T],
+    chunk: usize,
+    mut compare: impl FnMut(&T, &T) -> Ordering,
+) -> Result<Vec<usize>> {
+    let chunk = chunk.max(1);
+    for chunk in items.chunks_mut(chunk) {
+        work(8 * chunk.len())?;
+        chunk.sort_unstable_by(&mut compare);
+    }
+    merged_order(items, chunk, compare)
+}
+
+/// Sorts small items, which are moved rather than pointed at; equal ones are in any order. Looks at the interrupt of the
+/// statement while it does. Fast when they are in order already.
+pub fn sort_copies_by<T: Copy>(items: &mut Vec<T>, mut compare: impl FnMut(&T, &T) -> Ordering) -> Result<()> {
+    for chunk in items.chunks_mut(CHEAP_CHUNK) {
+        work(2 * chunk.len())?;
+        chunk.sort_unstable_by(&mut compare);
+    }
+    merge(items, CHEAP_CHUNK, compare)
+}
+
+/// The order of items of which each `run` neighbours are in order.
+fn merged_order<T>(items: &[T], run: usize, mut compare: impl FnMut(&T, &T) -> Ordering) -> Result<Vec<usize>> {
     let mut order: Vec<usize> = (0..items.len()).collect();
-    let mut merged = Vec::with_capacity(order.len());
-    let mut run = CHUNK;
-    while run < order.len() {
-        for pair in order.chunks(2 * run) {
+    merge(&mut order, run, |a, b| compare(&items[*a], &items[*b]))?;
+    Ok(order)
+}
+
+/// Merges items of which each `run` neighbours are in order; equal ones keep theirs.
+fn merge<T: Copy>(items: &mut Vec<T>, mut run: usize, mut compare: impl FnMut(&T, &T) -> Ordering) -> Result<()> {
+    let mut merged = Vec::new();
+    while run < items.len() {
+        merged.reserve(items.len());
+        for pair in items.chunks(2 * run) {
             let (mut left, mut right) = pair.split_at(run.min(pair.len()));
-            while let ([a, left_rest @ ..], [b, right_rest @ ..]) = (left, right) {
+            let is_ordered = match (left.last(), right.first()) {
+                (Some(last), Some(first)) => compare(last, first).is_le(),
+                _ => true,
+            };
+            work(1 + pair.len() / 64)?;
+            while let ([a, left_rest @ ..], [b, right_rest @ ..], false) = (left, right, is_ordered) {
                 work(1)?;
-                if compare(&items[*a], &items[*b]).is_gt() {
+                if compare(a, b).is_gt() {
                     merged.push(*b);
                     right = right_rest;
                 } else {
@@ -37,12 +83,10 @@ pub fn sort_by<T>(items: &mut Vec<T>, mut compare: impl FnMut(&T, &T) -> Orderin
             merged.extend_from_slice(left);
             merged.extend_from_slice(right);
         }
-        std::mem::swap(&mut order, &mut merged);
+        std::mem::swap(items, &mut merged);
         merged.clear();
         run *= 2;
     }
-    let mut slots: Vec<Option<T>> = std::mem::take(items).into_iter().map(Some).collect();
-    items.extend(order.into_iter().filter_map(|at| slots[at].take()));
     Ok(())
 }
 
@@ -70,6 +114,15 @@ mod tests {
             expected.sort_by_key(|item| item.0);
             sort_by(&mut items, |a, b| a.0.cmp(&b.0)).expect("nobody interrupts it");
             assert_eq!(items, expected, "{length} items, equal ones in their order");
+            items.reverse();
+            for chunk in [1, 3, 1000, usize::MAX / 4] {
+                let order = order_unstable_by(&mut items, chunk, Ord::cmp).expect("nobody interrupts it");
+                assert!(order.iter().map(|at| items[*at]).eq(expected.iter().copied()));
+            }
+            for _already in 0..2 {
+                sort_copies_by(&mut items, Ord::cmp).expect("nobody interrupts it");
+                assert_eq!(items, expected);
+            }
         }
     }
 
@@ -78,15 +131,24 @@ mod tests {
         let kill = Arc::new(KillSwitch::default());
         let mut compared = 0;
         let sorted = statement::under(&Interrupt::new(kill.clone(), None), None, || {
-            sort_by(&mut (0..1_000_000).rev().collect(), |a: &i32, b| {
+            let mut compare = |a: &i32, b: &i32| {
                 compared += 1;
-                if compared == 5_000 {
+                if compared % 5_000 == 0 {
                     kill.kill(ErrorCode::Interrupted);
                 }
-                a.cmp(b)
-            })
+                // Of no order that a sort of the standard library would find by itself.
+                (a % 1009, a).cmp(&(b % 1009, b))
+            };
+            let items = || (0..1_000_000).rev().collect::<Vec<i32>>();
+            let stable = sort_by(&mut items(), &mut compare);
+            kill.reset();
+            let order = order_unstable_by(&mut items(), 512, &mut compare).map(drop);
+            kill.reset();
+            [stable, order, sort_copies_by(&mut items(), &mut compare)]
         });
-        assert_eq!(sorted.expect_err("killed").code(), ErrorCode::Interrupted);
-        assert!(compared < 50_000, "{compared}");
+        for sorted in sorted {
+            assert_eq!(sorted.expect_err("killed").code(), ErrorCode::Interrupted);
+        }
+        assert!(compared < 150_000, "{compared}");
     }
 }

@@ -162,6 +162,8 @@ pub struct MultiPlan {
     state: State,
     /// Rows of the winner's trial that were not given out yet.
     rows: VecDeque<Row>,
+    /// Of the rows.
+    rows_kept: crate::kept::Kept,
     /// There are no rows but those.
     is_over: bool,
     tried: Vec<Tried>,
@@ -191,6 +193,7 @@ impl MultiPlan {
             cache: None,
             state: State::Start,
             rows: VecDeque::new(),
+            rows_kept: crate::kept::Kept::default(),
             is_over: false,
             tried: Vec::new(),
             replanned: false,
@@ -339,6 +342,7 @@ impl MultiPlan {
     fn run_by(&mut self, winner: Candidate) {
         note_use(&self.plans[winner.plan], &self.collection);
         self.rows = winner.rows;
+        self.rows_kept = winner.kept;
         self.is_over = winner.is_over;
         self.state = State::Running(winner.plan, winner.root);
     }
@@ -363,8 +367,12 @@ impl Operator for MultiPlan {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         loop {
             if let State::Running(_, root) = &mut self.state {
+                let left = self.rows.len();
                 return match self.rows.pop_front() {
-                    Some(row) => Ok(Step::Row(row)),
+                    Some(row) => {
+                        self.rows_kept.shrink_by_one_of(left);
+                        Ok(Step::Row(row))
+                    }
                     None if self.is_over => Ok(Step::Eof),
                     None => root.next(batch),
                 };
@@ -379,6 +387,7 @@ impl Operator for MultiPlan {
         loop {
             if let State::Running(_, root) = &mut self.state {
                 while let (false, Some(row)) = (out.is_full(), self.rows.pop_front()) {
+                    self.rows_kept.shrink_by_one_of(self.rows.len() + 1);
                     out.push(row);
                 }
                 return match out.is_full() {
@@ -399,9 +408,12 @@ impl Operator for MultiPlan {
 
     fn save(&mut self) {
         match &mut self.state {
-            State::Cached(candidate, _) => candidate.root.save(),
+            State::Cached(candidate, _) => candidate.save(),
             State::Trial(trial) => trial.save(),
-            State::Running(_, root) => root.save(),
+            State::Running(_, root) => {
+                self.rows_kept.rest();
+                root.save();
+            }
             State::Start | State::Failed => {}
         }
     }
@@ -420,10 +432,9 @@ impl Operator for MultiPlan {
                 _ => 0,
             }),
         };
-        let rows: usize = self.rows.iter().map(|row| row.doc.size()).sum();
         Report {
             choice: Some(decided),
-            memory: report.memory + rows,
+            memory: report.memory + self.rows_kept.bytes(),
             ..report
         }
     }

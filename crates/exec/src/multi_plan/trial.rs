@@ -4,6 +4,7 @@
 use crate::batch::Batch;
 use crate::build::assemble;
 use crate::figures::Figures;
+use crate::kept::Kept;
 use crate::operator::{BoxOperator, Step};
 use crate::plan_cache::{Tried, Tuning};
 use crate::row::Row;
@@ -22,6 +23,8 @@ pub(super) struct Candidate {
     pub(super) plan: usize,
     pub(super) root: BoxOperator,
     pub(super) rows: VecDeque<Row>,
+    /// Of the rows.
+    pub(super) kept: Kept,
     pub(super) works: u64,
     /// It was told that there are no more rows.
     pub(super) is_over: bool,
@@ -46,6 +49,7 @@ impl Candidate {
             plan,
             root: assemble(node, collection)?,
             rows: VecDeque::new(),
+            kept: Kept::default(),
             works: 0,
             is_over: false,
             micros: 0,
@@ -57,7 +61,10 @@ impl Candidate {
     pub(super) fn work(&mut self, rows_max: usize, batch: &mut Batch<'_>) -> Result<Turn> {
         self.works += 1;
         match batch.lend(1, |batch| self.root.next(batch)) {
-            Ok(Step::Row(row)) => self.rows.push_back(row),
+            Ok(Step::Row(row)) => {
+                self.kept.grow(size_of::<Row>() + row.doc.size())?;
+                self.rows.push_back(row);
+            }
             Ok(Step::Pause) => {}
             Ok(Step::Eof) => self.is_over = true,
             Err(error) if error.code() == ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed => {
@@ -180,7 +187,7 @@ impl Trial {
 
     pub(super) fn save(&mut self) {
         for candidate in &mut self.candidates {
-            candidate.root.save();
+            candidate.save();
         }
     }
 
@@ -191,6 +198,11 @@ impl Trial {
 
 impl Candidate {
     pub(super) fn memory(&self) -> usize {
-        memory(&*self.root) + self.rows.iter().map(|row| row.doc.size()).sum::<usize>()
+        memory(&*self.root) + self.kept.bytes()
+    }
+
+    pub(super) fn save(&mut self) {
+        self.kept.rest();
+        self.root.save();
     }
 }

@@ -146,10 +146,10 @@ impl IndexScan {
             return Ok(None);
         };
         let entry = self.format.split(cursor.key(), cursor.value()?)?;
-        let record = Bytes::copy_from(entry.record);
-        if self.may_repeat && !self.dedup.is_new_record(&record) {
+        if self.may_repeat && !self.dedup.is_new_record(entry.record)? {
             return Ok(None);
         }
+        let record = Bytes::copy_from(entry.record);
         let keeps_key = self.plan.purpose == ScanPurpose::Keys;
         if self.records_only && !keeps_key {
             return Ok(Some(Row {
@@ -214,6 +214,7 @@ impl Operator for IndexScan {
     }
 
     fn save(&mut self) {
+        self.dedup.rest();
         if let Some(cursor) = self.cursor.take() {
             if cursor.is_valid() {
                 self.position = Some(Bytes::copy_from(cursor.key()));

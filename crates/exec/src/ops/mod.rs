@@ -3,7 +3,7 @@
 mod collscan;
 mod count;
 mod covered;
-mod dedup;
+pub(crate) mod dedup;
 mod eof;
 mod fetch;
 mod filter;

@@ -32,11 +32,12 @@ impl Operator for Or {
             let step = input.next(batch)?;
             self.counters.pulled(&step);
             match step {
-                Step::Row(row) if self.dedup.is_new(&row) => {
-                    self.counters.advanced += 1;
-                    return Ok(Step::Row(row));
+                Step::Row(row) => {
+                    if self.dedup.is_new(&row)? {
+                        self.counters.advanced += 1;
+                        return Ok(Step::Row(row));
+                    }
                 }
-                Step::Row(_) => {}
                 Step::Eof => self.at += 1,
                 Step::Pause => return Ok(Step::Pause),
             }
@@ -46,6 +47,7 @@ impl Operator for Or {
     }
 
     fn save(&mut self) {
+        self.dedup.rest();
         self.inputs.iter_mut().for_each(|input| input.save());
     }
 

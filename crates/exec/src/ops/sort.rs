@@ -5,23 +5,24 @@
 //! sorted runs go to temporary files (`run`) and are merged at the end. Rows with equal keys keep the
 //! order they came in.
 
+mod ordered;
 mod run;
 
 use crate::batch::Batch;
+use crate::kept::Kept;
 use crate::keys::SortKeys;
 use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
 use crate::spill::Spilled;
+use nestor_model::statement::{ROW, work};
 use nestor_model::{Array, Document, Error, ErrorCode, Result, Value, ValueRef};
 use nestor_planner::NodeKind;
 use nestor_planner::explain::sort_fields;
 use nestor_query::sort::SortSpec;
+use ordered::Ordered;
 use run::{Merge, RunWriter};
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-
-/// Rows between two looks at the interrupt.
-const CHECK_EVERY: usize = 64;
 
 /// Runs of one level at most. Each takes a file and a buffer, so as many of them become one of the next level: a row is
 /// written once for each level.
@@ -67,8 +68,8 @@ enum State {
         rows: Vec<Sortable>,
         heap: BinaryHeap<Sortable>,
     },
-    /// Giving rows; the last one is next.
-    Memory(Vec<Sortable>),
+    /// Giving rows.
+    Memory(Ordered),
     /// Giving rows out of files.
     Files(Merge),
 }
@@ -82,7 +83,10 @@ pub struct Sort {
     keep_key: bool,
     state: State,
     arrivals: u64,
-    held: usize,
+    /// Of the rows in memory.
+    kept: Kept,
+    /// Bytes that were sorted, once all are.
+    sorted_bytes: Option<u64>,
     /// `runs[l]` were made of `RUNS_MAX` to the power of `l` times what memory holds.
     runs: Vec<Vec<RunWriter>>,
     spilled: Spilled,
@@ -103,7 +107,8 @@ impl Sort {
                 heap: BinaryHeap::new(),
             },
             arrivals: 0,
-            held: 0,
+            kept: Kept::default(),
+            sorted_bytes: None,
             runs: Vec::new(),
             spilled: Spilled::default(),
             counters: Counters::default(),
@@ -131,31 +136,36 @@ impl Sort {
         let State::Collect { rows, heap } = &mut self.state else {
             return Ok(());
         };
-        self.held += item.bytes();
+        let bytes = item.bytes();
         match self.limit {
-            Some(limit) if (heap.len() as u64) < limit => heap.push(item),
+            Some(limit) if (heap.len() as u64) < limit => {
+                heap.push(item);
+                self.kept.grow(bytes)?;
+            }
             Some(_) => {
                 // A later row with the key of the worst does not replace it.
                 let better = heap.peek().is_some_and(|worst| item < *worst);
                 let out = if better { heap.pop() } else { None };
-                match out {
-                    Some(worst) => {
-                        self.held -= worst.bytes();
-                        heap.push(item);
-                    }
-                    None => self.held -= item.bytes(),
+                if let Some(worst) = out {
+                    heap.push(item);
+                    self.kept.shrink(worst.bytes());
+                    self.kept.grow(bytes)?;
                 }
             }
-            None => rows.push(item),
+            None => {
+                rows.push(item);
+                self.kept.grow(bytes)?;
+            }
         }
-        if self.held > batch.memory_bytes_max {
+        if self.kept.bytes() > batch.memory_bytes_max {
             self.spill(batch)?;
         }
         Ok(())
     }
 
     fn sorted_bytes(&self) -> u64 {
-        self.held as u64 + self.spilled.bytes
+        self.sorted_bytes
+            .unwrap_or(self.kept.bytes() as u64 + self.spilled.bytes)
     }
 
     fn spill(&mut self, batch: &Batch<'_>) -> Result<()> {
@@ -173,10 +183,11 @@ impl Sort {
         };
         let mut rows = std::mem::take(rows);
         rows.extend(std::mem::take(heap));
-        rows.sort_unstable();
-        let mut run = RunWriter::write(dir, &rows, batch.interrupt)?;
+        let rows = Ordered::new(rows)?;
+        let mut run = RunWriter::write(dir, rows.iter())?;
         self.spilled.add(rows.len() as u64, run.bytes());
-        self.held = 0;
+        drop(rows);
+        self.kept.clear();
         for level in 0.. {
             if level == self.runs.len() {
                 self.runs.push(Vec::new());
@@ -185,7 +196,7 @@ impl Sort {
             if self.runs[level].len() < RUNS_MAX {
                 break;
             }
-            run = RunWriter::merge(dir, std::mem::take(&mut self.runs[level]), batch.interrupt)?;
+            run = RunWriter::merge(dir, std::mem::take(&mut self.runs[level]))?;
         }
         Ok(())
     }
@@ -197,9 +208,9 @@ impl Sort {
         };
         let mut rows = std::mem::take(rows);
         rows.extend(std::mem::take(heap));
-        rows.sort_unstable();
+        let rows = Ordered::new(rows)?;
+        self.sorted_bytes = Some(self.sorted_bytes());
         self.state = if self.runs.is_empty() {
-            rows.reverse();
             State::Memory(rows)
         } else {
             let runs = std::mem::take(&mut self.runs).into_iter().flatten().collect();
@@ -226,12 +237,13 @@ impl Operator for Sort {
             return Ok(Step::Eof);
         }
         // Whoever takes the rows may take them all without looking at the time.
-        if self.counters.advanced.is_multiple_of(CHECK_EVERY as u64) {
-            batch.interrupt.check()?;
-        }
+        work(ROW)?;
         let next = match &mut self.state {
-            State::Memory(rows) => rows.pop(),
-            State::Files(merge) => merge.next()?,
+            State::Memory(rows) => {
+                self.kept.shrink_by_one_of(rows.len());
+                rows.pop()
+            }
+            State::Files(merge) => merge.next(&mut self.kept)?,
             State::Collect { .. } => None,
         };
         match next {
@@ -247,17 +259,24 @@ impl Operator for Sort {
     }
 
     fn is_done(&self) -> bool {
-        matches!(&self.state, State::Memory(rows) if rows.is_empty())
+        matches!(&self.state, State::Memory(rows) if rows.len() == 0)
             || self.limit.is_some_and(|limit| self.counters.advanced >= limit)
     }
 
     fn save(&mut self) {
+        self.kept.rest();
+        if let State::Files(merge) = &mut self.state {
+            merge.rest();
+        }
         self.input.save();
     }
 
     fn report(&self) -> Report<'_> {
         let report = Report::new(NodeKind::Sort, &self.counters).over(&*self.input);
-        report.holding(self.held).spilling(self.spilled).explained_by(self)
+        report
+            .holding(self.kept.bytes())
+            .spilling(self.spilled)
+            .explained_by(self)
     }
 }
 

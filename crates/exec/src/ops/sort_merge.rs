@@ -86,7 +86,7 @@ impl Operator for SortMerge {
             let Head::Row(_, row) = std::mem::replace(&mut self.heads[at], Head::Unknown) else {
                 continue;
             };
-            if self.dedup.is_new(&row) {
+            if self.dedup.is_new(&row)? {
                 self.counters.advanced += 1;
                 return Ok(Step::Row(*row));
             }
@@ -94,6 +94,7 @@ impl Operator for SortMerge {
     }
 
     fn save(&mut self) {
+        self.dedup.rest();
         self.inputs.iter_mut().for_each(|input| input.save());
     }
 

@@ -1,6 +1,7 @@
 //! `$bucketAuto`: rows in the order of a value, cut into buckets of about equal size.
 
 use crate::batch::Batch;
+use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Each, EachRow, Operator, Report, Step};
 use crate::ops::Sort;
 use crate::pipeline::row_store::RowStore;
@@ -155,13 +156,16 @@ impl BucketAutoOp {
             .iter()
             .map(|(_, a)| a.start(&Value::Null, batch.op))
             .collect::<Result<_>>()?;
+        let mut kept = Kept::default();
         for at in start..end {
             if at % CHECK_EVERY == 0 {
                 batch.interrupt.check()?;
             }
             let doc = pair(self.rows.get(at)?.as_doc()).1;
             for ((_, accumulator), state) in self.spec.output.iter().zip(&mut states) {
+                let before = state.memory();
                 accumulator.accumulate(state, &mut Env::new(doc.as_ref(), batch.op))?;
+                kept.set(kept.bytes() + state.memory() - before)?;
             }
         }
         self.at = end;
@@ -207,6 +211,7 @@ impl Operator for BucketAutoOp {
     }
 
     fn save(&mut self) {
+        self.rows.rest();
         self.sorted.save();
     }
 

@@ -1,23 +1,23 @@
 //! `$densify`: documents for the values that are missing in a sequence.
 //!
-//! Rows are taken in the order of the field. Each partition remembers the next value of its sequence; a row behind
-//! that value first lets the missing documents out. Rows without the field pass as they are.
+//! Rows are taken in the order of the field. Each partition remembers the next value of its sequence; before a row behind
+//! that value the missing documents are made, one at each pull. Rows without the field pass as they are.
 
 use super::lookup::set_path;
 use super::window::value_at;
 use crate::batch::Batch;
+use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Operator, Report, Step};
 use crate::ops::Sort;
 use crate::row::Row;
 use nestor_model::number::Num;
-use nestor_model::statement::{ROW, work};
 use nestor_model::{Array, DocRef, Document, Error, Path, Result, Value, compare};
 use nestor_planner::NodeKind;
 use nestor_query::collation::{Collator, Key};
 use nestor_query::sort::{SortBy, SortPart, SortSpec};
 use nestor_query::stage::{Densify, DensifyBounds};
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Most documents that one stage makes.
@@ -29,13 +29,32 @@ pub(super) struct DensifyOp {
     densify: Arc<Densify>,
     /// The next value of each partition's sequence.
     next: BTreeMap<Key, Value>,
+    /// Of those partitions.
+    kept: Kept,
     least: Option<Value>,
     greatest: Option<Value>,
-    pending: VecDeque<Row>,
+    /// The sequence that is being filled in.
+    gap: Option<Gap>,
+    /// The row behind it.
+    behind: Option<Row>,
+    /// Sequences that are still to be filled in behind the last row.
+    open: std::collections::btree_map::IntoIter<Key, Value>,
     made: u64,
     ended: bool,
     counters: Counters,
 }
+
+/// What is missing in a sequence.
+struct Gap {
+    partition: Key,
+    /// The next value.
+    next: Value,
+    /// The value of the row behind; `None` behind the last row.
+    value: Option<Value>,
+}
+
+/// What a partition takes beside its values, about.
+const PARTITION_BYTES: usize = 64;
 
 impl DensifyOp {
     pub(super) fn new(input: BoxOperator, densify: Arc<Densify>, collator: Option<&Collator>) -> Self {
@@ -53,47 +72,84 @@ impl DensifyOp {
             sorted: Sort::new(input, Arc::new(SortSpec::of(order).under(collator)), None, false),
             densify,
             next: BTreeMap::new(),
+            kept: Kept::default(),
             least: None,
             greatest: None,
-            pending: VecDeque::new(),
+            gap: None,
+            behind: None,
+            open: BTreeMap::new().into_iter(),
             made: 0,
             ended: false,
             counters: Counters::default(),
         }
     }
 
-    fn take(&mut self, row: Row, collator: Option<&Collator>) -> Result<()> {
-        let densify = self.densify.clone();
-        let value = value_at(row.as_doc(), &densify.field).to_value();
+    /// Takes a row: what is missing before it is to be made first.
+    fn take(&mut self, row: Row, batch: &Batch<'_>) -> Result<()> {
+        let value = value_at(row.as_doc(), &self.densify.field).to_value();
         if value.is_nullish() {
-            self.pending.push_back(row);
+            self.behind = Some(row);
             return Ok(());
         }
-        check(&value, densify.unit.is_some())?;
-        let partition = Key::new(self.partition(row.as_doc()), collator);
+        check(&value, self.densify.unit.is_some())?;
+        let partition = Key::new(self.partition(row.as_doc()), batch.op.collator.as_ref());
         self.least.get_or_insert_with(|| value.clone());
         self.greatest = Some(value.clone());
-        let mut next = match self.next.remove(&partition) {
+        let next = match self.next.remove(&partition) {
             Some(next) => next,
-            None => match &densify.bounds {
-                DensifyBounds::Full => self.least.clone().unwrap_or(Value::Null),
-                DensifyBounds::Partition => value.clone(),
-                DensifyBounds::Between(low, _) => low.clone(),
-            },
+            None => {
+                self.keep(&partition, batch)?;
+                match &self.densify.bounds {
+                    DensifyBounds::Full => self.least.clone().unwrap_or(Value::Null),
+                    DensifyBounds::Partition => value.clone(),
+                    DensifyBounds::Between(low, _) => low.clone(),
+                }
+            }
         };
-        while compare(&next, &value) == Ordering::Less && self.is_before_end(&next) {
-            next = self.make(&partition, next)?;
-        }
-        if compare(&next, &value) == Ordering::Equal {
-            next = self.after(&next)?;
-        }
-        self.next.insert(partition, next);
-        self.pending.push_back(row);
+        self.behind = Some(row);
+        self.gap = Some(Gap {
+            partition,
+            next,
+            value: Some(value),
+        });
         Ok(())
     }
 
-    /// Lets out what is missing behind the last rows.
-    fn end(&mut self) -> Result<()> {
+    /// Counts a partition. Error: 6007200 too many.
+    fn keep(&mut self, partition: &Key, batch: &Batch<'_>) -> Result<()> {
+        self.kept.grow(PARTITION_BYTES + partition.value.weight())?;
+        if self.kept.bytes() > batch.memory_bytes_max {
+            return Err(Error::location(
+                6_007_200,
+                format!("$densify exceeded memory limit of {}", batch.memory_bytes_max),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The next document that is missing in the gap; `None` when it is filled.
+    fn fill(&mut self) -> Result<Option<Row>> {
+        let Some(mut gap) = self.gap.take() else {
+            return Ok(None);
+        };
+        let is_before = |value: &Value| compare(&gap.next, value) == Ordering::Less;
+        if gap.value.as_ref().is_none_or(is_before) && self.is_before_end(&gap.next) {
+            let (row, after) = self.make(&gap.partition, gap.next)?;
+            gap.next = after;
+            self.gap = Some(gap);
+            return Ok(Some(row));
+        }
+        if let Some(value) = &gap.value {
+            if compare(&gap.next, value) == Ordering::Equal {
+                gap.next = self.after(&gap.next)?;
+            }
+            self.next.insert(gap.partition, gap.next);
+        }
+        Ok(None)
+    }
+
+    /// The rows are over: what is missing behind them is to be made.
+    fn end(&mut self) {
         self.ended = true;
         if self.next.is_empty() && self.densify.partition_by.is_empty() {
             if let DensifyBounds::Between(low, _) = &self.densify.bounds {
@@ -101,15 +157,9 @@ impl DensifyOp {
                     .insert(Key::new(Value::Array(Array::default()), None), low.clone());
             }
         }
-        if matches!(self.densify.bounds, DensifyBounds::Partition) {
-            return Ok(());
+        if !matches!(self.densify.bounds, DensifyBounds::Partition) {
+            self.open = std::mem::take(&mut self.next).into_iter();
         }
-        for (partition, mut next) in std::mem::take(&mut self.next) {
-            while self.is_before_end(&next) {
-                next = self.make(&partition, next)?;
-            }
-        }
-        Ok(())
     }
 
     /// Whether a value of a sequence is still to be made, as far as the bounds say.
@@ -124,9 +174,8 @@ impl DensifyOp {
         }
     }
 
-    /// Makes the document of a value and returns the value after it. Error: 5897900 too many.
-    fn make(&mut self, partition: &Key, value: Value) -> Result<Value> {
-        work(ROW)?;
+    /// Makes the document of a value, and the value after it. Error: 5897900 too many.
+    fn make(&mut self, partition: &Key, value: Value) -> Result<(Row, Value)> {
         self.made += 1;
         if self.made > MADE_MAX {
             return Err(Error::location(
@@ -145,8 +194,7 @@ impl DensifyOp {
             }
         }
         set_path(&mut doc, self.densify.field.parts(), value);
-        self.pending.push_back(Row::computed(doc));
-        Ok(after)
+        Ok((Row::computed(doc), after))
     }
 
     fn after(&self, value: &Value) -> Result<Value> {
@@ -205,29 +253,45 @@ fn check(value: &Value, with_unit: bool) -> Result<()> {
 impl Operator for DensifyOp {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         loop {
-            if let Some(row) = self.pending.pop_front() {
+            if self.gap.is_some() && !batch.spend()? {
+                return Ok(Step::Pause);
+            }
+            let row = match self.fill()? {
+                Some(row) => Some(row),
+                None => self.behind.take(),
+            };
+            if let Some(row) = row {
                 self.counters.advanced += 1;
                 return Ok(Step::Row(row));
             }
             if self.ended {
-                return Ok(self.counters.gave(Step::Eof));
+                let Some((partition, next)) = self.open.next() else {
+                    return Ok(self.counters.gave(Step::Eof));
+                };
+                self.gap = Some(Gap {
+                    partition,
+                    next,
+                    value: None,
+                });
+                continue;
             }
             let step = self.sorted.next(batch)?;
             self.counters.pulled(&step);
             match step {
-                Step::Row(row) => self.take(row, batch.op.collator.as_ref())?,
+                Step::Row(row) => self.take(row, batch)?,
                 Step::Pause => return Ok(Step::Pause),
-                Step::Eof => self.end()?,
+                Step::Eof => self.end(),
             }
         }
     }
 
     fn save(&mut self) {
+        self.kept.rest();
         self.sorted.save();
     }
 
     fn report(&self) -> Report<'_> {
         let report = Report::new(NodeKind::Densify, &self.counters).over(&self.sorted);
-        report.holding(self.pending.len() * size_of::<Row>())
+        report.holding(self.kept.bytes())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::PipelineSource;
 use crate::batch::Batch;
+use crate::kept::Kept;
 use crate::operator::{Counters, Operator, Report, Step};
 use nestor_model::{Document, Error, Result, Value};
 use nestor_planner::NodeKind;
@@ -18,6 +19,7 @@ enum Origin {
 pub(super) struct DocumentsOp {
     origin: Origin,
     rows: Option<std::vec::IntoIter<Document>>,
+    kept: Kept,
     counters: Counters,
 }
 
@@ -27,6 +29,7 @@ impl DocumentsOp {
         Self {
             origin: Origin::Expression(expr),
             rows: None,
+            kept: Kept::default(),
             counters: Counters::default(),
         }
     }
@@ -36,6 +39,7 @@ impl DocumentsOp {
         Self {
             origin: Origin::Server(stage, context),
             rows: None,
+            kept: Kept::default(),
             counters: Counters::default(),
         }
     }
@@ -73,15 +77,22 @@ impl Operator for DocumentsOp {
         }
         self.counters.works += 1;
         if self.rows.is_none() {
-            self.rows = Some(self.make(batch)?.into_iter());
+            let made = self.make(batch)?;
+            let bytes = made.iter().map(|doc| size_of::<Document>() + doc.weight());
+            self.kept.grow(bytes.sum())?;
+            self.rows = Some(made.into_iter());
         }
+        self.kept
+            .shrink_by_one_of(self.rows.as_ref().map_or(0, ExactSizeIterator::len));
         let row = self.rows.as_mut().and_then(Iterator::next);
         Ok(self.counters.gave(row.map_or(Step::Eof, |doc| Step::Row(doc.into()))))
     }
 
-    fn save(&mut self) {}
+    fn save(&mut self) {
+        self.kept.rest();
+    }
 
     fn report(&self) -> Report<'_> {
-        Report::new(NodeKind::Documents, &self.counters)
+        Report::new(NodeKind::Documents, &self.counters).holding(self.kept.bytes())
     }
 }

@@ -4,6 +4,7 @@ use super::depth::bounded;
 use super::lower::{lower, lower_probed};
 use super::{PipelineSource, report};
 use crate::batch::Batch;
+use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
 use nestor_model::{Array, Document, Error, ErrorCode, Result, Str, Value, doc};
@@ -17,7 +18,7 @@ pub(super) struct FacetOp {
     pipelines: Vec<(Str, PlanNode)>,
     context: PipelineSource,
     rows: Vec<Row>,
-    held: usize,
+    kept: Kept,
     done: bool,
     /// For each pipeline its stages with their figures, when they are to be explained.
     explained: Document,
@@ -31,7 +32,7 @@ impl FacetOp {
             pipelines,
             context,
             rows: Vec::new(),
-            held: 0,
+            kept: Kept::default(),
             done: false,
             explained: Document::new(),
             counters: Counters::default(),
@@ -40,7 +41,7 @@ impl FacetOp {
 
     fn run(&mut self, rows: &Arc<Vec<Row>>, batch: &mut Batch<'_>) -> Result<Document> {
         let mut out = Document::with_capacity(self.pipelines.len());
-        let mut bytes = 0;
+        let mut made = Kept::default();
         for (name, plan) in &self.pipelines {
             let source = Box::new(Replay {
                 rows: rows.clone(),
@@ -57,8 +58,8 @@ impl FacetOp {
             loop {
                 match node.next(batch)? {
                     Step::Row(row) => {
-                        bytes += row.doc.size();
-                        if bytes > batch.memory_bytes_max {
+                        made.grow(size_of::<Value>() + row.doc.size())?;
+                        if made.bytes() > batch.memory_bytes_max {
                             return Err(too_large(batch.memory_bytes_max));
                         }
                         items.push(Value::Document(row.doc.into_document()));
@@ -105,8 +106,8 @@ impl Operator for FacetOp {
             self.counters.pulled(&step);
             match step {
                 Step::Row(row) => {
-                    self.held += size_of::<Row>() + row.doc.size();
-                    if self.held > batch.memory_bytes_max {
+                    self.kept.grow(size_of::<Row>() + row.doc.size())?;
+                    if self.kept.bytes() > batch.memory_bytes_max {
                         return Err(too_large(batch.memory_bytes_max));
                     }
                     self.rows.push(row);
@@ -120,17 +121,20 @@ impl Operator for FacetOp {
         // The pipelines run to their ends: their rows become one document.
         let mut inner = batch.within(batch.op);
         let doc = self.run(&rows, &mut inner)?;
+        drop(rows);
+        self.kept.clear();
         self.counters.advanced += 1;
         Ok(Step::Row(Row::computed(doc)))
     }
 
     fn save(&mut self) {
+        self.kept.rest();
         self.input.save();
     }
 
     fn report(&self) -> Report<'_> {
         let report = Report::new(NodeKind::Facet, &self.counters).over(&*self.input);
-        report.holding(self.held).explained_by(self)
+        report.holding(self.kept.bytes()).explained_by(self)
     }
 }
 

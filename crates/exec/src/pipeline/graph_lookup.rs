@@ -4,6 +4,7 @@ use super::hash_join::collect;
 use super::lookup::{one_field, set_path};
 use super::{PipelineSource, open_matching};
 use crate::batch::Batch;
+use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Each, EachRow, Report, Step};
 use crate::reads::Reads;
 use crate::row::{Row, RowDoc};
@@ -17,6 +18,9 @@ use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::GraphLookup;
 use std::collections::HashSet;
 use std::sync::Arc;
+
+/// What a value that was searched for, or the `_id` of a document that was found, takes beside itself, about.
+const VERTEX_BYTES: usize = size_of::<Key>() + size_of::<Value>() + 16;
 
 /// Searches from each row.
 pub(super) type GraphLookupOp = Each<Search>;
@@ -49,29 +53,38 @@ impl Search {
             other => vec![other],
         };
         let key = |value: Value| Key::new(value, batch.op.collator.as_ref());
-        let mut searched: HashSet<Key> = frontier.iter().cloned().map(key).collect();
+        let mut kept = Kept::default();
+        let mut searched: HashSet<Key> = HashSet::new();
+        for value in &frontier {
+            keep(&mut kept, VERTEX_BYTES + 2 * value.weight(), batch)?;
+            searched.insert(key(value.clone()));
+        }
         let mut found_ids: HashSet<Key> = HashSet::new();
         let mut found = Vec::new();
-        let mut held = 0;
         let mut depth: u64 = 0;
         while !frontier.is_empty() {
             let mut next = Vec::new();
-            for doc in self.step(std::mem::take(&mut frontier), held, batch)? {
+            for doc in self.step(std::mem::take(&mut frontier), &kept, batch)? {
                 let id = doc.as_doc().get("_id").map_or(Value::Null, ValueRef::to_value);
                 work(ROW)?;
+                let id_bytes = VERTEX_BYTES + id.weight();
                 if !found_ids.insert(key(id)) {
                     continue;
                 }
+                let mut vertex_bytes = 0;
                 collect(doc.as_doc(), self.graph.connect_from.parts(), &mut |value| {
                     // An array's elements are reported on their own; the array itself is no vertex.
-                    if !matches!(value, ValueRef::Array(_)) && searched.insert(key(value.to_value())) {
-                        next.push(value.to_value());
+                    if matches!(value, ValueRef::Array(_)) {
+                        return;
+                    }
+                    let value = value.to_value();
+                    let bytes = VERTEX_BYTES + 2 * value.weight();
+                    if searched.insert(key(value.clone())) {
+                        vertex_bytes += bytes;
+                        next.push(value);
                     }
                 });
-                held += doc.size();
-                if held > batch.memory_bytes_max {
-                    return Err(too_large());
-                }
+                keep(&mut kept, id_bytes + vertex_bytes + doc.size(), batch)?;
                 let mut doc = doc.into_document();
                 if let Some(field) = &self.graph.depth_field {
                     set_path(&mut doc, field.parts(), Value::Int64(depth as i64));
@@ -87,8 +100,8 @@ impl Search {
         Ok(found)
     }
 
-    /// The documents whose `connectToField` holds one of the values. `held` bytes were found before.
-    fn step(&mut self, mut values: Vec<Value>, mut held: usize, batch: &Batch<'_>) -> Result<Vec<RowDoc>> {
+    /// The documents whose `connectToField` holds one of the values. `kept`: what was found before.
+    fn step(&mut self, mut values: Vec<Value>, kept: &Kept, batch: &Batch<'_>) -> Result<Vec<RowDoc>> {
         // Filters refuse undefined, which old data may hold: it connects as null does.
         for value in &mut values {
             if matches!(value, Value::Undefined) {
@@ -104,12 +117,12 @@ impl Search {
         let filter = Arc::new(filter.normalize());
         let mut source = open_matching(&self.graph.from, filter, batch.view, &self.context)?;
         let mut inner = batch.within(batch.op);
-        let mut rows = Vec::new();
+        let (mut rows, mut found) = (Vec::new(), Kept::default());
         loop {
             match source.next(&mut inner)? {
                 Step::Row(row) => {
-                    held += row.doc.size();
-                    if held > batch.memory_bytes_max {
+                    found.grow(row.doc.size())?;
+                    if kept.bytes() + found.bytes() > batch.memory_bytes_max {
                         return Err(too_large());
                     }
                     rows.push(row.doc);
@@ -120,6 +133,15 @@ impl Search {
         }
         self.reads.note(&*source, batch.explains);
         Ok(rows)
+    }
+}
+
+/// Counts what is found. Error: that it is too much.
+fn keep(kept: &mut Kept, bytes: usize, batch: &Batch<'_>) -> Result<()> {
+    kept.grow(bytes)?;
+    match kept.bytes() > batch.memory_bytes_max {
+        true => Err(too_large()),
+        false => Ok(()),
     }
 }
 

@@ -7,6 +7,7 @@
 //! ```
 
 use crate::batch::Batch;
+use crate::kept::Kept;
 use crate::row::RowDoc;
 use crate::spill;
 use nestor_model::statement::work;
@@ -19,7 +20,7 @@ use std::os::unix::fs::FileExt;
 #[derive(Default)]
 pub(super) struct RowStore {
     memory: Vec<RowDoc>,
-    held: usize,
+    kept: Kept,
     held_max: usize,
     disk: Option<Disk>,
 }
@@ -67,13 +68,18 @@ impl RowStore {
 
     /// Bytes held in memory.
     pub(super) fn bytes(&self) -> usize {
-        self.held
+        self.kept.bytes()
+    }
+
+    /// The operator that has it is saved.
+    pub(super) fn rest(&mut self) {
+        self.kept.rest();
     }
 
     /// Appends a row of `stage`. Error 292 when memory is full and disk is not allowed.
     pub(super) fn push(&mut self, row: RowDoc, stage: &str, batch: &Batch<'_>) -> Result<()> {
         self.keep(row)?;
-        if self.held > batch.memory_bytes_max {
+        if self.kept.bytes() > batch.memory_bytes_max {
             self.leave_memory(stage, batch)?;
         }
         Ok(())
@@ -84,9 +90,10 @@ impl RowStore {
         if let Some(disk) = &mut self.disk {
             return disk.push(&row);
         }
-        self.held += size_of::<RowDoc>() + row.size();
-        self.held_max = self.held;
+        let bytes = size_of::<RowDoc>() + row.size();
         self.memory.push(row);
+        self.kept.grow(bytes)?;
+        self.held_max = self.kept.bytes();
         Ok(())
     }
 
@@ -100,7 +107,7 @@ impl RowStore {
             work(1)?;
             disk.push(&row)?;
         }
-        self.held = 0;
+        self.kept.clear();
         self.disk = Some(disk);
         Ok(())
     }

@@ -9,10 +9,12 @@
 //! The files are removed from their directory as soon as they are open, so nothing is left behind whatever
 //! happens to the process.
 
-use super::{CHECK_EVERY, Sortable};
-use crate::interrupt::Interrupt;
+use super::Sortable;
+use super::ordered::Ordered;
+use crate::kept::Kept;
 use crate::row::{Row, RowDoc};
 use crate::spill;
+use nestor_model::statement::{BYTES_PER_UNIT, ROW, work};
 use nestor_model::{Document, Error, ErrorCode, RawDocBuf, Result, Value};
 use nestor_query::env::DocMeta;
 use nestor_storage::Bytes;
@@ -25,6 +27,9 @@ use std::path::Path;
 const HAS_RECORD: u8 = 1;
 const HAS_META: u8 = 2;
 
+/// Bytes written to and read from a run at a time.
+const BUFFER_BYTES: usize = 1 << 16;
+
 /// A run that was written.
 pub(super) struct RunWriter {
     file: File,
@@ -34,20 +39,20 @@ pub(super) struct RunWriter {
 
 impl RunWriter {
     /// Writes `rows`, which are in order.
-    pub(super) fn write(dir: &Path, rows: &[Sortable], interrupt: &Interrupt) -> Result<Self> {
+    pub(super) fn write<'r>(dir: &Path, rows: impl Iterator<Item = &'r Sortable>) -> Result<Self> {
         let mut run = OpenRun::new(dir)?;
         for row in rows {
-            run.push(row, interrupt)?;
+            run.push(row)?;
         }
         run.finish()
     }
 
     /// Makes one run of several.
-    pub(super) fn merge(dir: &Path, runs: Vec<Self>, interrupt: &Interrupt) -> Result<Self> {
-        let mut merge = Merge::new(runs, Vec::new())?;
+    pub(super) fn merge(dir: &Path, runs: Vec<Self>) -> Result<Self> {
+        let mut merge = Merge::new(runs, Ordered::default())?;
         let mut run = OpenRun::new(dir)?;
-        while let Some(row) = merge.next()? {
-            run.push(&row, interrupt)?;
+        while let Some(row) = merge.next(&mut Kept::default())? {
+            run.push(&row)?;
         }
         run.finish()
     }
@@ -68,19 +73,17 @@ struct OpenRun {
 impl OpenRun {
     fn new(dir: &Path) -> Result<Self> {
         Ok(Self {
-            out: BufWriter::with_capacity(1 << 16, spill::temporary_file(dir)?),
+            out: BufWriter::with_capacity(BUFFER_BYTES, spill::temporary_file(dir)?),
             bytes: 0,
             entries: 0,
         })
     }
 
-    fn push(&mut self, row: &Sortable, interrupt: &Interrupt) -> Result<()> {
-        if self.entries.is_multiple_of(CHECK_EVERY as u64) {
-            interrupt.check()?;
-        }
+    fn push(&mut self, row: &Sortable) -> Result<()> {
+        let bytes = write_entry(&mut self.out, row).map_err(spill::io_error)?;
         self.entries += 1;
-        self.bytes += write_entry(&mut self.out, row).map_err(spill::io_error)?;
-        Ok(())
+        self.bytes += bytes;
+        work(ROW + bytes as usize / BYTES_PER_UNIT)
     }
 
     fn finish(self) -> Result<RunWriter> {
@@ -213,6 +216,7 @@ impl RunReader {
     fn document(&mut self) -> Result<RawDocBuf> {
         let len = self.u32()?;
         let mut bytes = len.to_le_bytes().to_vec();
+        work(ROW + len as usize / BYTES_PER_UNIT)?;
         bytes.resize((len as usize).max(4), 0);
         self.input.read_exact(&mut bytes[4..]).map_err(spill::io_error)?;
         RawDocBuf::validate_spilled(bytes).map_err(|e| {
@@ -227,40 +231,51 @@ impl RunReader {
 /// Merges runs and what is still in memory.
 pub(super) struct Merge {
     readers: Vec<RunReader>,
-    /// In order, last first.
-    memory: Vec<Sortable>,
+    memory: Ordered,
     /// The next item of each source and the source; `readers.len()` is memory.
     heads: BinaryHeap<Reverse<(Sortable, usize)>>,
+    /// Of what was read ahead.
+    buffers: Kept,
 }
 
 impl Merge {
-    /// `memory` is in order.
-    pub(super) fn new(runs: Vec<RunWriter>, mut memory: Vec<Sortable>) -> Result<Self> {
-        memory.reverse();
+    /// Merges `runs` and `memory`.
+    pub(super) fn new(runs: Vec<RunWriter>, memory: Ordered) -> Result<Self> {
         let mut merge = Self {
             readers: runs
                 .into_iter()
                 .map(|run| RunReader {
-                    input: BufReader::with_capacity(1 << 16, run.file),
+                    input: BufReader::with_capacity(BUFFER_BYTES, run.file),
                     left: run.entries,
                 })
                 .collect(),
             memory,
             heads: BinaryHeap::new(),
+            buffers: Kept::default(),
         };
+        merge.buffers.grow(merge.readers.len() * BUFFER_BYTES)?;
         for source in 0..=merge.readers.len() {
             merge.refill(source)?;
         }
         Ok(merge)
     }
 
-    /// The next row.
-    pub(super) fn next(&mut self) -> Result<Option<Sortable>> {
+    /// The next row; `kept` counts those in memory.
+    pub(super) fn next(&mut self, kept: &mut Kept) -> Result<Option<Sortable>> {
         let Some(Reverse((item, source))) = self.heads.pop() else {
             return Ok(None);
         };
+        if source == self.readers.len() {
+            // The one that was popped is no longer among them.
+            kept.shrink_by_one_of(self.memory.len() + 1);
+        }
         self.refill(source)?;
         Ok(Some(item))
+    }
+
+    /// The operator is saved.
+    pub(super) fn rest(&mut self) {
+        self.buffers.rest();
     }
 
     fn refill(&mut self, source: usize) -> Result<()> {

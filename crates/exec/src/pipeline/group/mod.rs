@@ -10,6 +10,7 @@ mod partitions;
 mod table;
 
 use crate::batch::Batch;
+use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
 use crate::row_batch::{Filled, RowBatch, Wanted};
@@ -48,8 +49,8 @@ pub(super) struct GroupOp {
     spilled: Spilled,
     figures: Figures,
     output: Option<std::vec::IntoIter<Bucket>>,
-    /// Bytes that the output held at first.
-    output_held: usize,
+    /// Of the groups in memory: those of the table, or the output.
+    kept: Kept,
     counters: Counters,
 }
 
@@ -65,7 +66,7 @@ impl GroupOp {
             spilled: Spilled::default(),
             figures: Figures::default(),
             output: None,
-            output_held: 0,
+            kept: Kept::default(),
             counters: Counters::default(),
         }
     }
@@ -75,6 +76,7 @@ impl GroupOp {
         for row in rows.iter() {
             let mut env = Env::new(row.doc, batch.op).with_meta(row.meta);
             self.table.add(&mut env, batch.op)?;
+            self.kept.set(self.table.held())?;
             if self.table.held() > batch.memory_bytes_max {
                 self.make_room(batch)?;
             }
@@ -121,6 +123,8 @@ impl GroupOp {
             bytes += partitions.write(bucket, dir)?;
         }
         self.spilled.add(buckets.len() as u64, bytes);
+        drop(buckets);
+        self.kept.clear();
         Ok(())
     }
 
@@ -133,7 +137,6 @@ impl GroupOp {
             Some(partitions) => self.waiting.extend(partitions.finish()?),
             None => self.count_accumulators(batch),
         }
-        self.output_held = self.table.held();
         self.output = Some(self.table.take().into_iter());
         Ok(())
     }
@@ -150,6 +153,7 @@ impl GroupOp {
             let mut values = record.iter().map(|(_, value)| value);
             let key = values.next().unwrap_or(ValueRef::Null);
             self.table.merge(hash, key, values, batch.op)?;
+            self.kept.set(self.table.held())?;
             if self.table.held() > batch.memory_bytes_max {
                 self.make_room(batch)?;
             }
@@ -200,14 +204,15 @@ impl Operator for GroupOp {
             self.finish_pass(batch)?;
         }
         loop {
+            let left = self.output.as_ref().map_or(0, ExactSizeIterator::len);
             if let Some(bucket) = self.output.as_mut().and_then(Iterator::next) {
+                self.kept.shrink_by_one_of(left);
                 let row = self.emit(bucket);
                 if batch.explains {
                     self.figures.output_bytes += row.doc.size();
                 }
                 return Ok(self.counters.gave(Step::Row(row)));
             }
-            self.output_held = 0;
             match self.waiting.pop() {
                 Some(partition) => self.merge_partition(partition, batch)?,
                 None => return Ok(self.counters.gave(Step::Eof)),
@@ -216,13 +221,16 @@ impl Operator for GroupOp {
     }
 
     fn save(&mut self) {
+        self.kept.rest();
         self.input.save();
     }
 
     fn report(&self) -> Report<'_> {
         let report = Report::new(NodeKind::Group, &self.counters).over(&*self.input);
-        let held = self.table.held() + self.output_held;
-        report.holding(held).spilling(self.spilled).explained_by(self)
+        report
+            .holding(self.kept.bytes())
+            .spilling(self.spilled)
+            .explained_by(self)
     }
 }
 

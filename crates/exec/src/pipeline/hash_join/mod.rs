@@ -7,6 +7,7 @@ mod entries;
 
 use super::row_store::RowStore;
 use crate::batch::Batch;
+use crate::kept::Kept;
 use crate::row::RowDoc;
 use crate::spill::Spilled;
 use entries::{Collected, Entries, Place};
@@ -24,6 +25,8 @@ pub(super) struct TableBuilder {
     finding: Finding,
     docs: RowStore,
     entries: Collected,
+    /// Of the entries; documents are counted where they are.
+    kept: Kept,
     /// Hashes of the document that is being added.
     hashes: Vec<u64>,
     may_spill: bool,
@@ -34,6 +37,8 @@ pub(super) struct JoinTable {
     finding: Finding,
     docs: RowStore,
     entries: Entries,
+    /// Of the entries.
+    kept: Kept,
 }
 
 /// What a table finds documents by.
@@ -80,6 +85,7 @@ impl TableBuilder {
             },
             docs: RowStore::default(),
             entries: Collected::new(),
+            kept: Kept::default(),
             hashes: Vec::new(),
             may_spill,
         }
@@ -103,6 +109,7 @@ impl TableBuilder {
         for hash in &self.hashes {
             self.entries.push(*hash, at)?;
         }
+        self.kept.set(self.entries.bytes())?;
         self.docs.keep(doc)?;
         let limit = batch.memory_bytes_max;
         if self.bytes() <= limit {
@@ -114,6 +121,7 @@ impl TableBuilder {
         self.docs.leave_memory("$lookup", batch)?;
         if self.bytes() > limit {
             self.entries.leave_memory(dir, limit)?;
+            self.kept.set(self.entries.bytes())?;
         }
         Ok(true)
     }
@@ -125,10 +133,13 @@ impl TableBuilder {
     /// All documents are there.
     pub(super) fn seal(mut self) -> Result<JoinTable> {
         self.docs.seal()?;
+        let entries = self.entries.seal()?;
+        self.kept.set(entries.bytes())?;
         Ok(JoinTable {
             finding: self.finding,
             docs: self.docs,
-            entries: self.entries.seal()?,
+            entries,
+            kept: self.kept,
         })
     }
 }
@@ -197,7 +208,13 @@ impl JoinTable {
 
     /// Bytes held in memory.
     pub(super) fn memory(&self) -> usize {
-        self.docs.bytes() + self.entries.bytes()
+        self.docs.bytes() + self.kept.bytes()
+    }
+
+    /// The operator that has it is saved.
+    pub(super) fn rest(&mut self) {
+        self.docs.rest();
+        self.kept.rest();
     }
 }
 

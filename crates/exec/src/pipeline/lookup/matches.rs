@@ -12,6 +12,7 @@ use super::probe::IndexProbe;
 use super::values::{equality, local_values};
 use crate::batch::Batch;
 use crate::catalog::index_collation;
+use crate::kept::Kept;
 use crate::operator::{BoxOperator, Report, Step};
 use crate::ops::Values;
 use crate::pipeline::depth::bounded;
@@ -53,6 +54,9 @@ pub(super) struct Finder {
     strategy: Strategy,
     /// The same as `stages`, for rows that a probe or a table finds.
     after: After,
+    /// What is the same for every row, and the rows of the last one that stages continue with.
+    kept_same: Kept,
+    kept_rows: Kept,
     /// A table was too large.
     no_table: bool,
     /// The state that was read may be another one now.
@@ -117,6 +121,8 @@ impl Finder {
             stages,
             strategy: Strategy::Undecided,
             after: After::default(),
+            kept_same: Kept::default(),
+            kept_rows: Kept::default(),
             no_table: false,
             is_saved: false,
             reads: Reads::default(),
@@ -129,17 +135,21 @@ impl Finder {
         match &self.strategy {
             Strategy::Hash(table) => Report {
                 spilled: table.spilled(),
-                ..report.holding(table.memory())
+                ..report.holding(table.memory() + self.kept_rows.bytes())
             },
-            _ => report,
+            _ => report.holding(self.kept_same.bytes() + self.kept_rows.bytes()),
         }
     }
 
     /// Lets go of storage cursors.
     pub(super) fn save(&mut self, matches: Option<&mut Matches>) {
         self.is_saved = true;
-        if let Strategy::Probe(probe) = &mut self.strategy {
-            probe.save();
+        self.kept_same.rest();
+        self.kept_rows.rest();
+        match &mut self.strategy {
+            Strategy::Probe(probe) => probe.save(),
+            Strategy::Hash(table) => table.rest(),
+            _ => {}
         }
         if let Some(Matches::Pulled(node, _)) = matches {
             node.save();
@@ -149,6 +159,7 @@ impl Finder {
     /// The matches of a document. Those of the one before must have been given out.
     pub(super) fn find(&mut self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Matches> {
         work(2 * ROW)?;
+        self.kept_rows.clear();
         self.prepare(outer, batch)?;
         if let Strategy::Same(matches) = &self.strategy {
             return Ok(Matches::Kept(matches.clone(), 0));
@@ -238,10 +249,11 @@ impl Finder {
 
     /// Puts the rest of the stages on top of the rows that are equal.
     fn continue_with(&mut self, mut equal: Equal, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Matches> {
-        let (mut rows, mut held) = (Vec::new(), 0);
+        let mut rows = Vec::new();
         while let Some(row) = self.next_equal(&mut equal, batch)? {
-            held += row.size();
-            if held > batch.memory_bytes_max {
+            self.kept_rows.grow(size_of::<RowDoc>() + row.size())?;
+            if self.kept_rows.bytes() > batch.memory_bytes_max {
+                self.kept_rows.clear();
                 // A plan of its own need not hold them.
                 let values = self.lookup.join.as_ref().map(|join| local_values(outer, &join.local));
                 return self.pull(&values.unwrap_or_default(), equal.op, batch);
@@ -389,10 +401,11 @@ impl Finder {
     fn collect(&mut self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Option<Arc<[Value]>>> {
         let op = batch.op.with_vars(self.variables(outer, batch)?);
         let mut matches = self.pull(&[], Some(Box::new(op)), batch)?;
-        let (mut held, mut all) = (0, Vec::new());
+        let mut all = Vec::new();
         while let Some(value) = self.next(&mut matches, batch)? {
-            held += value.weight();
-            if held > batch.memory_bytes_max {
+            self.kept_same.grow(value.weight())?;
+            if self.kept_same.bytes() > batch.memory_bytes_max {
+                self.kept_same.clear();
                 return Ok(None);
             }
             all.push(value);

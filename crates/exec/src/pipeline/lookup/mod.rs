@@ -11,6 +11,7 @@ pub(super) use values::one_field;
 
 use super::PipelineSource;
 use crate::batch::Batch;
+use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Each, EachRow, Report};
 use crate::row::{Row, RowDoc};
 use matches::Finder;
@@ -39,10 +40,10 @@ impl EachRow for Join {
     fn row(&mut self, row: Row, batch: &Batch<'_>, _: &mut Counters) -> Result<Option<Row>> {
         let Self(finder) = self;
         let mut matches = finder.find(row.as_doc(), batch)?;
-        let (mut all, mut held) = (Vec::new(), 0);
+        let (mut all, mut kept) = (Vec::new(), Kept::default());
         while let Some(value) = finder.next(&mut matches, batch)? {
-            held += value.weight();
-            if held > batch.memory_bytes_max {
+            kept.grow(value.weight())?;
+            if kept.bytes() > batch.memory_bytes_max {
                 return Err(finder.too_many(batch.memory_bytes_max));
             }
             all.push(value);

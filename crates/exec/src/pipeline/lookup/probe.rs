@@ -1,6 +1,7 @@
 //! Finding the documents that equal values of one outer document after the other by an index, without planning: the plan was
 //! made once ([`EqualityPlan`]), the cursor stays open, and only the key to seek changes.
 
+use crate::ops::dedup::Dedup;
 use crate::point;
 use crate::reads::Reads;
 use nestor_model::{Error, ErrorCode, Result, Value};
@@ -8,7 +9,6 @@ use nestor_planner::pipeline::{EqualityAccess, EqualityPlan};
 use nestor_query::collation::{Collator, stored};
 use nestor_storage::keys::{EntryFormat, encode_into};
 use nestor_storage::{Bytes, Collection, Cursor, Index, RecordReader, View};
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Finds documents by values.
@@ -45,7 +45,7 @@ struct Entries {
     last: Option<Vec<u8>>,
     /// Whether the cursor is at that entry.
     is_placed: bool,
-    seen: HashSet<Bytes>,
+    seen: Dedup,
 }
 
 impl IndexProbe {
@@ -69,7 +69,7 @@ impl IndexProbe {
                     key: Vec::new(),
                     last: None,
                     is_placed: false,
-                    seen: HashSet::new(),
+                    seen: Dedup::default(),
                     index: index.clone(),
                 }))
             }
@@ -163,6 +163,7 @@ impl IndexProbe {
     pub(super) fn save(&mut self) {
         if let Access::Index(entries) = &mut self.access {
             entries.cursor = None;
+            entries.seen.rest();
             entries.is_placed = false;
             entries.records.save();
         }
@@ -212,7 +213,7 @@ impl Entries {
             last.clear();
             last.extend_from_slice(cursor.key());
             let entry = self.format.split(cursor.key(), cursor.value()?)?;
-            if self.may_repeat && !self.seen.insert(Bytes::copy_from(entry.record)) {
+            if self.may_repeat && !self.seen.is_new_record(entry.record)? {
                 continue;
             }
             if let Some(doc) = self.records.get(view, entry.record)? {

@@ -3,6 +3,7 @@
 use super::frame::{Frame, Frames};
 use super::sliding::{SlidingCovariance, SlidingExtremum, divide};
 use super::value_at;
+use crate::kept::Kept;
 use crate::pipeline::row_store::RowStore;
 use nestor_model::number::Num;
 use nestor_model::statement::{ROW, work};
@@ -13,7 +14,7 @@ use nestor_query::env::{Env, OpContext};
 use nestor_query::expr::Unit;
 use nestor_query::sort::{SortBy, SortSpec};
 use nestor_query::stage::{AccumulatorSpec, Bounds, WindowFunction};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 
 /// The rows of a partition, in order.
@@ -25,6 +26,8 @@ pub(super) struct Partition<'p> {
     pub(super) memory_bytes_max: usize,
     /// Bytes they take.
     pub(super) held: Cell<usize>,
+    /// Memory of the values that the function at work looks at and makes.
+    pub(super) values: RefCell<Kept>,
 }
 
 /// The deviation of a population of one number.
@@ -125,7 +128,9 @@ impl Partition<'_> {
 
     /// Counts a value that is kept until the partition is done. Error 146 when there is no memory for it.
     fn hold(&self, value: Value) -> Result<Value> {
-        let held = self.held.get() + (value.weight() - size_of::<Value>());
+        let weight = value.weight();
+        self.values.borrow_mut().grow(weight)?;
+        let held = self.held.get() + (weight - size_of::<Value>());
         self.held.set(held);
         if held > self.memory_bytes_max {
             let limit = self.memory_bytes_max;

@@ -8,6 +8,7 @@ mod sliding;
 use super::lookup::set_path;
 use super::row_store::RowStore;
 use crate::batch::Batch;
+use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Each, EachRow, Explain, Operator, Report, Step};
 use crate::ops::Sort;
 use crate::row::{Row, RowDoc};
@@ -20,7 +21,7 @@ use nestor_query::collation::{Collator, equal};
 use nestor_query::env::Env;
 use nestor_query::sort::{SortBy, SortPart, SortSpec};
 use nestor_query::stage::SetWindowFields;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// Computes the window functions of its input.
@@ -44,6 +45,8 @@ struct Ready {
     rows: RowStore,
     /// `columns[f]`: values of function `f`.
     columns: Vec<Column>,
+    /// Of the columns in memory.
+    kept: Kept,
     at: usize,
 }
 
@@ -152,22 +155,33 @@ impl WindowOp {
             op: batch.op,
             memory_bytes_max: batch.memory_bytes_max,
             held: Cell::new(0),
+            values: RefCell::default(),
         };
         let mut columns = Vec::with_capacity(self.spec.output.len());
-        let mut held = rows.bytes();
+        let (mut held, mut kept) = (rows.bytes(), Kept::default());
         for (_, function) in &self.spec.output {
             let before = partition.held.get();
             let values = partition.column(function)?;
             let own = values.len() * size_of::<Value>();
             let now = rows.held_max().max(held) + partition.held.get() + own;
             self.held_max = self.held_max.max(now);
+            let bytes: usize = values.iter().map(Value::weight).sum();
             let column = Column::beside(&rows, values, &mut held, batch, &mut self.spilled)?;
-            if matches!(column, Column::Disk(_)) {
-                partition.held.set(before);
+            // What the function looked at is gone, and the column is counted here.
+            partition.values.borrow_mut().clear();
+            partition.held.set(before);
+            if matches!(column, Column::Memory(_)) {
+                kept.grow(bytes)?;
+                partition.held.set(before + bytes - own);
             }
             columns.push(column);
         }
-        self.ready = Some(Ready { rows, columns, at: 0 });
+        self.ready = Some(Ready {
+            rows,
+            columns,
+            kept,
+            at: 0,
+        });
         Ok(None)
     }
 }
@@ -201,12 +215,19 @@ impl Operator for WindowOp {
     }
 
     fn save(&mut self) {
+        self.store.rest();
+        if let Some(ready) = &mut self.ready {
+            ready.rows.rest();
+            ready.kept.rest();
+        }
         self.sorted.save();
     }
 
     fn report(&self) -> Report<'_> {
         let report = Report::new(NodeKind::SetWindowFields, &self.counters).over(&*self.sorted);
-        let report = report.holding(self.store.bytes()).spilling(self.spilled);
+        let ready = self.ready.as_ref();
+        let ready = ready.map_or(0, |ready| ready.rows.bytes() + ready.kept.bytes());
+        let report = report.holding(self.store.bytes() + ready).spilling(self.spilled);
         report.explained_by(self)
     }
 }
