@@ -38,6 +38,7 @@ pub use figures::Figures;
 pub use multi_plan::{MultiPlan, find, run_one_of};
 pub use nestor_model::interrupt::{self, Interrupt, KillSwitch, lose_patience};
 pub use operator::{BoxOperator, Counters, Operator, Step};
+pub use ops::count_rows;
 pub use plan_cache::PlanCache;
 pub use reads::Reads;
 pub use row::{Row, RowDoc};

@@ -9,12 +9,15 @@
 //! beside rows without a change to those that do not use it.
 
 use crate::row::{Row, RowDoc};
-use nestor_model::{DocRef, Result};
+use nestor_model::{DocRef, RawWriter, Result};
 use nestor_query::env::DocMeta;
 use nestor_storage::{Bytes, record};
 
 /// Rows of a batch at most.
 pub const ROWS_MAX: usize = 128;
+
+/// Bytes of the rows of a batch at most, without the last one: a batch is no buffer that could fill memory.
+const BYTES_MAX: usize = 1 << 20;
 
 /// A larger document is handed over as a handle of where it is stored: copying it would cost more.
 const COPIED_BYTES_MAX: usize = 512;
@@ -28,7 +31,7 @@ pub enum Wanted {
     Number,
 }
 
-/// At most [`ROWS_MAX`] rows.
+/// At most [`ROWS_MAX`] rows, of not much more than a megabyte.
 #[derive(Debug)]
 pub struct RowBatch {
     wanted: Wanted,
@@ -37,11 +40,15 @@ pub struct RowBatch {
     rows: Vec<Slot>,
     /// Documents that were copied, one after the other.
     bytes: Vec<u8>,
+    /// Bytes of the other rows, about.
+    row_bytes: usize,
+    /// Most rows that may be in it.
+    rows_max: usize,
 }
 
 #[derive(Debug)]
 enum Slot {
-    /// Where the stored document begins and ends in the batch's bytes.
+    /// Where the document begins and ends in the batch's bytes: a copy of a stored one, or written there.
     Copied(u32, u32),
     Row(Row),
 }
@@ -58,7 +65,7 @@ pub struct RowRef<'b> {
 /// Why a batch got no more rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filled {
-    /// It is full; there may be more rows.
+    /// It is full or has some rows; there may be more.
     Full,
     /// The work budget is used up.
     Pause,
@@ -74,7 +81,31 @@ impl RowBatch {
             len: 0,
             rows: Vec::new(),
             bytes: Vec::new(),
+            row_bytes: 0,
+            rows_max: ROWS_MAX,
         }
+    }
+
+    /// What the consumer looks at.
+    pub fn wanted(&self) -> Wanted {
+        self.wanted
+    }
+
+    /// How many more rows may be added.
+    pub fn room(&self) -> usize {
+        match self.is_full() {
+            true => 0,
+            false => self.rows_max - self.len,
+        }
+    }
+
+    /// Does `fill`, which adds at most `room` more rows.
+    pub fn with_room<R>(&mut self, room: usize, fill: impl FnOnce(&mut Self) -> R) -> R {
+        let before = self.rows_max;
+        self.rows_max = before.min(self.len.saturating_add(room));
+        let out = fill(self);
+        self.rows_max = before;
+        out
     }
 
     /// Forgets the rows and keeps the room.
@@ -82,6 +113,7 @@ impl RowBatch {
         self.len = 0;
         self.rows.clear();
         self.bytes.clear();
+        self.row_bytes = 0;
     }
 
     /// The number of rows.
@@ -96,13 +128,14 @@ impl RowBatch {
 
     /// True when no more rows may be added.
     pub fn is_full(&self) -> bool {
-        self.len >= ROWS_MAX
+        self.len >= self.rows_max || self.row_bytes >= BYTES_MAX
     }
 
     /// Adds a row.
     pub fn push(&mut self, row: Row) {
         self.len += 1;
         if self.wanted == Wanted::Documents {
+            self.row_bytes += row.doc.size();
             self.rows.push(Slot::Row(row));
         }
     }
@@ -118,23 +151,64 @@ impl RowBatch {
             self.bytes.extend_from_slice(value);
             Slot::Copied(start as u32, self.bytes.len() as u32)
         } else {
+            self.row_bytes += value.len();
             Slot::Row(RowDoc::Stored(handle()?).into())
         });
         Ok(())
     }
 
+    /// Adds the document that `write` writes. Only for documents that somebody looks at.
+    pub fn push_written(&mut self, write: impl FnOnce(&mut RawWriter)) {
+        debug_assert_eq!(self.wanted, Wanted::Documents, "nobody looks at it");
+        let start = self.bytes.len();
+        let mut writer = RawWriter::onto(std::mem::take(&mut self.bytes));
+        write(&mut writer);
+        self.bytes = writer.finish();
+        self.len += 1;
+        self.row_bytes += self.bytes.len() - start;
+        self.rows.push(Slot::Copied(start as u32, self.bytes.len() as u32));
+    }
+
+    /// Adds so many rows of which only the number is wanted.
+    pub fn push_number(&mut self, rows: usize) {
+        debug_assert_eq!(self.wanted, Wanted::Number, "somebody looks at them");
+        self.len += rows;
+    }
+
+    /// Of the rows from the one at `from` on, keeps those that `keeps` lets stay. Only for documents that somebody looks at.
+    pub fn retain_from(&mut self, from: usize, mut keeps: impl FnMut(RowRef<'_>) -> Result<bool>) -> Result<()> {
+        debug_assert_eq!(self.wanted, Wanted::Documents, "nobody looks at them");
+        let mut kept = from;
+        for at in from..self.rows.len() {
+            if keeps(row(&self.rows[at], &self.bytes))? {
+                self.rows.swap(kept, at);
+                kept += 1;
+            }
+        }
+        self.rows.truncate(kept);
+        self.len = kept;
+        if kept == 0 {
+            self.clear();
+        }
+        Ok(())
+    }
+
     /// The rows, in order; none when only the number is wanted.
     pub fn iter(&self) -> impl Iterator<Item = RowRef<'_>> {
-        self.rows.iter().map(|slot| match slot {
-            Slot::Copied(from, to) => RowRef {
-                doc: record::document(&self.bytes[*from as usize..*to as usize]).as_doc(),
-                meta: None,
-            },
-            Slot::Row(row) => RowRef {
-                doc: row.as_doc(),
-                meta: row.meta.as_deref(),
-            },
-        })
+        self.rows.iter().map(|slot| row(slot, &self.bytes))
+    }
+}
+
+fn row<'b>(slot: &'b Slot, bytes: &'b [u8]) -> RowRef<'b> {
+    match slot {
+        Slot::Copied(from, to) => RowRef {
+            doc: record::document(&bytes[*from as usize..*to as usize]).as_doc(),
+            meta: None,
+        },
+        Slot::Row(row) => RowRef {
+            doc: row.as_doc(),
+            meta: row.meta.as_deref(),
+        },
     }
 }
 

@@ -13,18 +13,19 @@ use nestor_model::{RawDoc, RecordId, raw};
 use nestor_model::RawDocBuf;
 
 /// The document whose bytes a record tree holds. Bytes that cannot be a document (the length prefix or the final zero
-/// do not fit) read as the empty document; call this only for values of record trees.
+/// do not fit) read as the empty document; call this only for values of record trees, copies of them among these, and for what
+/// a [`RawWriter`](nestor_model::RawWriter) wrote.
 pub fn document(bytes: &[u8]) -> RawDoc<'_> {
     let fits = match bytes {
         [a, b, c, d, .., 0] => u32::from_le_bytes([*a, *b, *c, *d]) as usize == bytes.len(),
         _ => false,
     };
-    debug_assert!(fits, "only values of record trees are read as documents");
+    debug_assert!(fits, "only what is known to be a document is read as one");
     if !fits {
         return raw::EMPTY;
     }
     // SAFETY: values of record trees were validated as documents when they were put, and every layer below verifies
-    // a checksum over them when it reads them back from disk.
+    // a checksum over them when it reads them back from disk. A writer makes documents of parts of documents.
     unsafe { RawDoc::from_validated(bytes) }
 }
 

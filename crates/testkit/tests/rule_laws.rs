@@ -4,6 +4,7 @@
 use nestor_command::{Connection, Request, Service};
 use nestor_database::DatabaseOptions;
 use nestor_exec::pipeline::{NoServerState, PipelineSource, plan_stages};
+use nestor_exec::row_batch::{Filled, RowBatch, Wanted};
 use nestor_exec::{Batch, Interrupt, Step};
 use nestor_model::{Array, ArrayRef, Namespace, RawDoc, Timestamp, Value, ValueRef, doc};
 use nestor_planner::Hint;
@@ -144,6 +145,67 @@ fn run(snapshot: &Snapshot, pipeline: &Pipeline, rules: &'static [Rule]) -> Resu
             Step::Row(row) => out.push(shell::print(&Value::Document(row.doc.into_document()))),
             Step::Pause => panic!("there is no limit to the work"),
             Step::Eof => return Ok(out),
+        }
+    }
+}
+
+/// As [`run`], by batches of few rows, with pauses between them; for the number of rows alone nothing but those.
+fn run_by_batches(
+    snapshot: &Snapshot,
+    pipeline: &Pipeline,
+    wanted: Wanted,
+    random: &mut Random,
+) -> Result<(usize, Vec<String>), i32> {
+    let namespace = Namespace::new("test", "c");
+    let source = PipelineSource {
+        namespace: namespace.clone(),
+        server: Arc::new(NoServerState),
+        collator: None,
+        rules: RULES,
+    };
+    let all = |_: &Namespace, _: &mut _| false;
+    let (op, interrupt) = (OpContext::new(0, Timestamp::default(), 0), Interrupt::default());
+    let number = |error: nestor_model::Error| error.code().number();
+    let mut root =
+        plan_stages(&namespace, &pipeline.stages, &Hint::default(), &all, snapshot, &source).map_err(number)?;
+    let (mut rows, mut out) = (0, Vec::new());
+    let mut filled = RowBatch::new(wanted);
+    loop {
+        let mut batch = Batch::new(snapshot, &op, &interrupt).with_budget(1 + random.below(40) as u64);
+        filled.clear();
+        let room = 1 + random.below(9);
+        let end = filled
+            .with_room(room, |filled| root.next_batch(&mut batch, filled))
+            .map_err(number)?;
+        assert!(filled.len() <= room, "{} rows and room for {room}", filled.len());
+        rows += filled.len();
+        out.extend(
+            filled
+                .iter()
+                .map(|row| shell::print(&Value::Document(row.doc.to_document()))),
+        );
+        if end == Filled::Eof {
+            return Ok((rows, out));
+        }
+    }
+}
+
+#[test]
+fn batches_have_the_rows_that_come_one_by_one() {
+    for seed in 21..=24 {
+        let mut random = Random::new(seed);
+        let database = Database::new(&mut random);
+        let snapshot = database.service.engine.snapshot();
+        for _ in 0..60 {
+            let mut stages = random_stages(&mut random);
+            stages.truncate(1 + random.below(4));
+            let pipeline = parse(&stages);
+            let plain = run(&snapshot, &pipeline, RULES).expect("no stage raises errors");
+            let by_batches = run_by_batches(&snapshot, &pipeline, Wanted::Documents, &mut random);
+            let expected = (plain.len(), plain);
+            assert_eq!(by_batches.as_ref(), Ok(&expected), "seed {seed}, {stages:?}");
+            let number = run_by_batches(&snapshot, &pipeline, Wanted::Number, &mut random);
+            assert_eq!(number, Ok((expected.0, Vec::new())), "seed {seed}, {stages:?}");
         }
     }
 }

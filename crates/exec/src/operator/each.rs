@@ -3,6 +3,7 @@
 use super::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::batch::Batch;
 use crate::row::Row;
+use crate::row_batch::{Filled, RowBatch};
 use nestor_model::{Document, Result};
 use nestor_planner::NodeKind;
 
@@ -14,6 +15,15 @@ pub trait EachRow: Send {
     /// The row that `row` becomes; `None` leaves it out. What was read from storage is counted in `counters`;
     /// all else is counted already.
     fn row(&mut self, row: Row, batch: &Batch<'_>, counters: &mut Counters) -> Result<Option<Row>>;
+
+    /// As [`Operator::next_batch`]: appends what becomes of the next rows of `input`, and counts them but for the end. This way
+    /// of doing it is right for all; where rows can be looked at without a [`Row`] for each, another one spares much.
+    fn rows(&mut self, input: &mut BoxOperator, pull: Pull<'_, '_>, out: &mut RowBatch) -> Result<Filled>
+    where
+        Self: Sized,
+    {
+        one_by_one(self, input, pull, out)
+    }
 
     /// Lets go of storage cursors.
     fn save(&mut self) {}
@@ -28,6 +38,39 @@ pub trait EachRow: Send {
 
     /// As [`Explain::stage_fields`].
     fn stage_fields(&self, _out: &mut Document) {}
+}
+
+/// What a pull of a batch comes with.
+pub struct Pull<'p, 'v> {
+    /// The batch that is made for the consumer.
+    pub batch: &'p mut Batch<'v>,
+    /// Counters of the operator.
+    pub counters: &'p mut Counters,
+}
+
+/// [`EachRow::rows`] by [`EachRow::row`].
+pub fn one_by_one<T: EachRow>(
+    each: &mut T,
+    input: &mut BoxOperator,
+    pull: Pull<'_, '_>,
+    out: &mut RowBatch,
+) -> Result<Filled> {
+    let Pull { batch, counters } = pull;
+    while !out.is_full() {
+        let step = input.next(batch)?;
+        counters.pulled(&step);
+        match step {
+            Step::Row(row) => {
+                if let Some(row) = each.row(row, batch, counters)? {
+                    counters.advanced += 1;
+                    out.push(row);
+                }
+            }
+            Step::Pause => return Ok(Filled::Pause),
+            Step::Eof => return Ok(Filled::Eof),
+        }
+    }
+    Ok(Filled::Full)
 }
 
 /// The operator that does `T` with each row. The rows it gives keep the order of its input.
@@ -63,6 +106,16 @@ impl<T: EachRow> Operator for Each<T> {
                 end => return Ok(self.counters.gave(end)),
             }
         }
+    }
+
+    fn next_batch(&mut self, batch: &mut Batch<'_>, out: &mut RowBatch) -> Result<Filled> {
+        let pull = Pull {
+            batch,
+            counters: &mut self.counters,
+        };
+        let filled = self.each.rows(&mut self.input, pull, out)?;
+        self.counters.is_eof |= filled == Filled::Eof;
+        Ok(filled)
     }
 
     fn is_done(&self) -> bool {

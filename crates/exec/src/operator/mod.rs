@@ -29,7 +29,7 @@ mod each;
 mod report;
 
 pub use crate::counters::Counters;
-pub use each::{Each, EachRow};
+pub use each::{Each, EachRow, Pull, one_by_one};
 pub use report::{Choice, Explain, Inputs, Report, Stopwatch, Whereabouts};
 
 use crate::batch::Batch;
@@ -80,7 +80,7 @@ pub trait Operator: Send {
     /// Errors: those of evaluating expressions, of storage, of too little memory, and those of the batch's interrupt.
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step>;
 
-    /// Appends the next rows to `out`, until that is full or there are none for now: what [`Operator::next`] would have
+    /// Appends the next rows to `out`, some of them or as many as it has room for: what [`Operator::next`] would have
     /// given, one after the other, but for record keys and what else `out` does not want. Rows that were appended
     /// before a pause or the end count. After an error nothing in `out` does.
     ///

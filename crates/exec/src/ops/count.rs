@@ -15,6 +15,21 @@ pub struct Count {
     counters: Counters,
 }
 
+/// Pulls all rows of `root` and says how many there were. The batch's budget is to be unlimited.
+pub fn count_rows(root: &mut dyn Operator, batch: &mut Batch<'_>) -> Result<u64> {
+    let mut rows = 0;
+    while count_some(root, batch, &mut rows)?.0 != Filled::Eof {}
+    Ok(rows)
+}
+
+/// Pulls rows once and counts them; how that ended, and how many they were.
+fn count_some(root: &mut dyn Operator, batch: &mut Batch<'_>, rows: &mut u64) -> Result<(Filled, usize)> {
+    let mut counted = RowBatch::new(Wanted::Number);
+    let filled = root.next_batch(batch, &mut counted)?;
+    *rows += counted.len() as u64;
+    Ok((filled, counted.len()))
+}
+
 impl Count {
     /// Counts the rows of `input`.
     pub fn new(input: BoxOperator, field: Str) -> Self {
@@ -32,12 +47,9 @@ impl Operator for Count {
         if self.counters.is_eof {
             return Ok(Step::Eof);
         }
-        let mut counted = RowBatch::new(Wanted::Number);
         loop {
-            counted.clear();
-            let filled = self.input.next_batch(batch, &mut counted)?;
-            self.counters.pulled_batch(counted.len(), filled);
-            self.rows += counted.len() as u64;
+            let (filled, rows) = count_some(&mut *self.input, batch, &mut self.rows)?;
+            self.counters.pulled_batch(rows, filled);
             match filled {
                 Filled::Full => {}
                 Filled::Pause => return Ok(Step::Pause),

@@ -1,8 +1,9 @@
 //! MATCH: rows that satisfy a condition.
 
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Each, EachRow};
+use crate::operator::{BoxOperator, Counters, Each, EachRow, Pull};
 use crate::row::Row;
+use crate::row_batch::{Filled, RowBatch, Wanted};
 use nestor_model::{Document, Result};
 use nestor_planner::NodeKind;
 use nestor_query::matcher::{self, MatchExpr};
@@ -12,12 +13,42 @@ use std::sync::Arc;
 pub type Filter = Each<Matching>;
 
 /// The condition of a [`Filter`].
-pub struct Matching(matcher::Filter);
+pub struct Matching {
+    filter: matcher::Filter,
+    /// Rows to look at when only the number of those that match is wanted.
+    looked_at: Option<RowBatch>,
+}
 
 impl Filter {
     /// Rows of `input` that match `filter`.
     pub fn new(input: BoxOperator, filter: Arc<MatchExpr>) -> Self {
-        Self::over(input, Matching(matcher::Filter::new(filter)))
+        let each = Matching {
+            filter: matcher::Filter::new(filter),
+            looked_at: None,
+        };
+        Self::over(input, each)
+    }
+}
+
+impl Matching {
+    /// Appends the rows of one batch of the input that match.
+    fn some(&mut self, input: &mut BoxOperator, pull: &mut Pull<'_, '_>, out: &mut RowBatch) -> Result<Filled> {
+        let filter = &self.filter;
+        let op = pull.batch.op;
+        if out.wanted() == Wanted::Documents {
+            let from = out.len();
+            let filled = input.next_batch(pull.batch, out)?;
+            pull.counters.pulled_batch(out.len() - from, filled);
+            out.retain_from(from, |row| filter.matches(row.doc, op))?;
+            return Ok(filled);
+        }
+        let rows = self.looked_at.get_or_insert_with(|| RowBatch::new(Wanted::Documents));
+        rows.clear();
+        let filled = rows.with_room(out.room(), |rows| input.next_batch(pull.batch, rows))?;
+        pull.counters.pulled_batch(rows.len(), filled);
+        rows.retain_from(0, |row| filter.matches(row.doc, op))?;
+        out.push_number(rows.len());
+        Ok(filled)
     }
 }
 
@@ -27,10 +58,21 @@ impl EachRow for Matching {
     }
 
     fn row(&mut self, row: Row, batch: &Batch<'_>, _: &mut Counters) -> Result<Option<Row>> {
-        Ok(self.0.matches(row.as_doc(), batch.op)?.then_some(row))
+        Ok(self.filter.matches(row.as_doc(), batch.op)?.then_some(row))
+    }
+
+    fn rows(&mut self, input: &mut BoxOperator, mut pull: Pull<'_, '_>, out: &mut RowBatch) -> Result<Filled> {
+        let before = out.len();
+        loop {
+            let filled = self.some(input, &mut pull, out)?;
+            if filled != Filled::Full || out.len() > before {
+                pull.counters.advanced += (out.len() - before) as u64;
+                return Ok(filled);
+            }
+        }
     }
 
     fn plan_fields(&self, _: &Counters, out: &mut Document) {
-        out.push("filter", self.0.expr().serialize());
+        out.push("filter", self.filter.expr().serialize());
     }
 }

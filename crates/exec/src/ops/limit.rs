@@ -2,6 +2,7 @@
 
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
+use crate::row_batch::{Filled, RowBatch};
 use nestor_model::{Document, Result, Value};
 use nestor_planner::NodeKind;
 
@@ -35,6 +36,20 @@ impl Operator for Limit {
         self.counters.pulled(&step);
         self.left -= u64::from(matches!(step, Step::Row(_)));
         Ok(self.counters.gave(step))
+    }
+
+    fn next_batch(&mut self, batch: &mut Batch<'_>, out: &mut RowBatch) -> Result<Filled> {
+        let (before, left) = (out.len(), usize::try_from(self.left).unwrap_or(usize::MAX));
+        let filled = match left {
+            0 => Filled::Eof,
+            _ => out.with_room(left, |out| self.input.next_batch(batch, out))?,
+        };
+        let rows = (out.len() - before) as u64;
+        self.left -= rows;
+        self.counters.pulled_batch(out.len() - before, filled);
+        self.counters.advanced += rows;
+        self.counters.is_eof |= filled == Filled::Eof;
+        Ok(filled)
     }
 
     fn is_done(&self) -> bool {

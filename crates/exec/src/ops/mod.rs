@@ -22,7 +22,7 @@ mod sort_merge;
 mod values;
 
 pub use collscan::CollScan;
-pub use count::Count;
+pub use count::{Count, count_rows};
 pub use covered::Covered;
 pub use eof::Eof;
 pub use fetch::Fetch;

@@ -1,8 +1,9 @@
 //! PROJECTION: what becomes of each row.
 
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Each, EachRow};
+use crate::operator::{BoxOperator, Counters, Each, EachRow, Pull, one_by_one};
 use crate::row::{Row, RowDoc};
+use crate::row_batch::{Filled, RowBatch, RowRef, Wanted};
 use nestor_model::{DocRef, Document, Error, Result};
 use nestor_planner::NodeKind;
 use nestor_query::env::Env;
@@ -20,6 +21,8 @@ pub struct Projecting {
     positional: Option<Arc<MatchExpr>>,
     /// The projection has `{$meta: "recordId"}`.
     reads_record_id: bool,
+    /// Rows of the input that are looked at together.
+    looked_at: Option<RowBatch>,
 }
 
 impl Project {
@@ -31,6 +34,7 @@ impl Project {
             projection,
             positional,
             reads_record_id: deps.metadata.contains("recordId"),
+            looked_at: None,
         };
         Self::over(input, each)
     }
@@ -65,6 +69,30 @@ impl Projecting {
     }
 }
 
+impl Projecting {
+    fn push(&self, row: RowRef<'_>, batch: &Batch<'_>, out: &mut RowBatch) -> Result<()> {
+        match row.doc {
+            DocRef::Raw(raw) if self.projection.is_simple() && row.meta.is_none() => {
+                out.push_written(|writer| self.projection.apply_raw(raw, writer));
+            }
+            doc => {
+                let mut env = Env::new(doc, batch.op).with_meta(row.meta);
+                let doc = self.projection.apply(&mut env, None)?;
+                out.push(Row {
+                    doc: RowDoc::Owned(doc),
+                    record: None,
+                    meta: row.meta.cloned().map(Box::new),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn in_find(error: Error) -> Error {
+    error.context("Executor error during find command")
+}
+
 impl EachRow for Projecting {
     fn kind(&self) -> NodeKind {
         NodeKind::of_projection(&self.projection)
@@ -72,8 +100,35 @@ impl EachRow for Projecting {
 
     fn row(&mut self, row: Row, batch: &Batch<'_>, _: &mut Counters) -> Result<Option<Row>> {
         let row = self.apply(row, batch);
-        row.map(Some)
-            .map_err(|error: Error| error.context("Executor error during find command"))
+        row.map(Some).map_err(in_find)
+    }
+
+    fn rows(&mut self, input: &mut BoxOperator, pull: Pull<'_, '_>, out: &mut RowBatch) -> Result<Filled> {
+        // Rows of a batch have no records.
+        if self.reads_record_id || self.positional.is_some() {
+            return one_by_one(self, input, pull, out);
+        }
+        let Pull { batch, counters } = pull;
+        let before = out.len();
+        // Without expressions nothing can go wrong, and as many rows go out as come in.
+        let filled = if out.wanted() == Wanted::Number && self.projection.is_simple() {
+            input.next_batch(batch, out)?
+        } else {
+            let mut rows = self
+                .looked_at
+                .take()
+                .unwrap_or_else(|| RowBatch::new(Wanted::Documents));
+            rows.clear();
+            let filled = rows.with_room(out.room(), |rows| input.next_batch(batch, rows))?;
+            for row in rows.iter() {
+                self.push(row, batch, out).map_err(in_find)?;
+            }
+            self.looked_at = Some(rows);
+            filled
+        };
+        counters.pulled_batch(out.len() - before, filled);
+        counters.advanced += (out.len() - before) as u64;
+        Ok(filled)
     }
 
     fn plan_fields(&self, _: &Counters, out: &mut Document) {
