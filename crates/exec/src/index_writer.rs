@@ -1,6 +1,7 @@
 //! From documents to the entries of one index.
 
 use crate::keys::KeyEncoder;
+use nestor_model::statement::{BYTES_PER_UNIT, effort, work};
 use nestor_model::{DocRef, Document, Error, ErrorCode, Namespace, Result, Value, ValueRef, doc};
 use nestor_planner::{IndexInfo, kinds};
 use nestor_query::collation::{Collator, sort_key_text, stored};
@@ -51,7 +52,9 @@ impl IndexWriter {
             }
         }
         let multikey = self.info.kind.for_each_key(doc, &mut |values| {
+            effort::made();
             let (key, type_bits) = self.encoder.encode(values);
+            work(1 + key.len() / BYTES_PER_UNIT)?;
             entries.insert(key, type_bits);
             Ok(())
         })?;

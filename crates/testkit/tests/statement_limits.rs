@@ -253,6 +253,96 @@ fn statements_end_in_time() {
     }
 }
 
+/// What stages and writes do with one row: many elements of an array, many rows with one key, many entries that do not match.
+#[test]
+fn stages_and_writes_look_at_the_interrupt_after_bounded_work() {
+    const MANY: i32 = 20_000;
+    let mut server = Server::new();
+    let number = |at: i32| Value::Int32(at);
+    let all = || Array::new((0..MANY).map(number).collect());
+    let rows = (0..MANY).map(|at| Value::Document(doc! { "_id": at, "k": 1, "v": at, "w": at % 7 }));
+    let joined = (0..MANY).map(|at| Value::Document(doc! { "_id": at, "f": at }));
+    let one = || Value::Document(doc! { "_id": 1, "a": all() });
+    let mut run = |mut command: Document| {
+        command.push("$db", "test");
+        let raw = command.to_raw();
+        effort::take_most();
+        let outcome = server.service.run(&mut server.connection, Request::new(raw.as_raw()));
+        let most = effort::take_most();
+        let shown: String = shell::print(&Value::Document(command)).chars().take(300).collect();
+        let reply = RawDoc::validate(&outcome.reply).expect("a reply is BSON");
+        assert!(
+            reply.get("ok").is_some_and(ValueRef::truthy) && reply.get("writeErrors").is_none(),
+            "{shown}: {reply:?}"
+        );
+        assert!(most <= EFFORT_MAX, "{most} between two looks: {shown}");
+    };
+    let index = |collection: &str, key: Document| {
+        let name = format!("i{}", key.len());
+        let index = Value::Document(doc! { "key": key, "name": name.as_str() });
+        doc! { "createIndexes": collection, "indexes": vec![index] }
+    };
+    run(doc! { "insert": "rows", "documents": Array::new(rows.collect()) });
+    run(doc! { "insert": "joined", "documents": Array::new(joined.collect()) });
+    run(doc! { "insert": "built", "documents": vec![one()] });
+    // Keys of a large array: written, changed and removed, and those of a collection that is there already.
+    run(index("written", doc! { "a": 1 }));
+    run(doc! { "insert": "written", "documents": vec![one()] });
+    let update = doc! { "q": doc! { "_id": 1 }, "u": doc! { "$set": doc! { "a": vec![number(-1)] } } };
+    run(doc! { "update": "written", "updates": vec![Value::Document(update)] });
+    let update = doc! { "q": doc! { "_id": 1 }, "u": doc! { "$set": doc! { "a": all() } } };
+    run(doc! { "update": "written", "updates": vec![Value::Document(update)] });
+    let delete = doc! { "q": doc! { "_id": 1 }, "limit": 1 };
+    run(doc! { "delete": "written", "deletes": vec![Value::Document(delete)] });
+    run(index("built", doc! { "a": 1 }));
+    // Entries between which the scan jumps, none of which matches.
+    run(index("rows", doc! { "v": 1, "w": 1 }));
+    run(doc! { "find": "rows", "filter": doc! { "v": doc! { "$gte": 0 }, "w": 9 }, "hint": doc! { "v": 1, "w": 1 } });
+    let aggregate = |collection: &str, stages: &str| {
+        let stages = shell::document(&format!("{{p: [{stages}]}}")).unwrap_or_else(|e| panic!("{stages}: {e}"));
+        let stages = stages.get("p").map(ValueRef::to_value);
+        doc! { "aggregate": collection, "pipeline": stages, "cursor": doc! { "batchSize": 5 } }
+    };
+    for stages in [
+        r#"{$bucketAuto: {groupBy: "$k", buckets: 5, output: {n: {$sum: 1}}}}"#,
+        r#"{$group: {_id: "$_id"}}, {$match: {_id: -1}}"#,
+        r#"{$sort: {k: -1, v: -1}}, {$match: {none: 1}}"#,
+        r#"{$densify: {field: "v", range: {step: 1, bounds: "full"}}}, {$match: {none: 1}}"#,
+        r#"{$setWindowFields: {sortBy: {v: 1}, output: {n: {$first: "$v"}}}}, {$match: {none: 1}}"#,
+        r#"{$setWindowFields: {sortBy: {v: 1}, output: {n: {$sum: "$w", window: {range: ["unbounded", 15000]}}}}}, {$limit: 1}"#,
+        r#"{$facet: {a: [{$group: {_id: "$v"}}, {$match: {_id: -1}}], b: [{$sort: {w: 1}}, {$skip: 19999}]}}"#,
+    ] {
+        run(aggregate("rows", stages));
+    }
+    // The frames of the last rows hold all others; those of the others are empty.
+    let far = (MANY..MANY + 3).map(|at| Value::Document(doc! { "_id": at, "v": 1_000_000 + at, "w": 1 }));
+    run(doc! { "aggregate": "rows", "pipeline": vec![Value::Document(doc! { "$out": "far" })], "cursor": doc! {} });
+    run(doc! { "insert": "far", "documents": Array::new(far.collect()) });
+    for of_frames in [
+        "$integral: {input: \"$w\"}",
+        "$minMaxScaler: {input: \"$w\"}",
+        "$sum: \"$w\"",
+    ] {
+        let window = r#"window: {range: ["unbounded", -500000]}"#;
+        let stages = format!(
+            "{{$setWindowFields: {{sortBy: {{v: 1}}, output: {{n: {{{of_frames}, {window}}}}}}}}}, {{$limit: 1}}"
+        );
+        run(aggregate("far", &stages));
+    }
+    let equality = r#"{$lookup: {from: "joined", localField: "a", foreignField: "f", as: "r"}}, {$unwind: "$r"}, {$match: {none: 1}}"#;
+    for stages in [
+        equality,
+        r#"{$lookup: {from: "joined", localField: "a", foreignField: "_id", as: "r"}}, {$project: {n: {$size: "$r"}}}"#,
+        r#"{$lookup: {from: "built", localField: "_id", foreignField: "_id", as: "r"}}, {$project: {n: {$size: "$r"}}}"#,
+        r#"{$graphLookup: {from: "built", startWith: "$a", connectFromField: "a", connectToField: "_id", as: "r", maxDepth: 1}}, {$project: {n: {$size: "$r"}}}"#,
+        r#"{$lookup: {pipeline: [{$documents: {$map: {input: {$range: [0, 20000]}, in: {f: "$$this"}}}}], as: "r"}}, {$project: {n: {$size: "$r"}}}"#,
+    ] {
+        run(aggregate("built", stages));
+    }
+    run(index("joined", doc! { "f": 1 }));
+    run(aggregate("built", equality));
+}
+
 #[test]
 fn bombs_end_with_an_error() {
     let mut server = Server::new();

@@ -5,6 +5,7 @@ use crate::operator::{Counters, Explain, Operator, Report, Step};
 use crate::ops::dedup::Dedup;
 use crate::ops::scan_bounds::{ScanBounds, Verdict};
 use crate::row::{KeyRow, Row, RowDoc};
+use nestor_model::statement::{ROW, effort, work};
 use nestor_model::{Document, Result, Value};
 use nestor_planner::explain::index_scan_fields;
 use nestor_planner::plan::ScanPurpose;
@@ -121,11 +122,14 @@ impl IndexScan {
             return Ok(false);
         };
         loop {
+            effort::made();
             self.counters.keys_examined += 1;
             match self.bounds.check(cursor.key(), &mut self.jump)? {
                 Verdict::In => return Ok(true),
                 Verdict::Over => return Ok(false),
                 Verdict::Jump => {
+                    // There may be no end of it, and the caller has counted one step.
+                    work(ROW)?;
                     self.counters.seeks += 1;
                     let found = if self.plan.forward {
                         cursor.seek(&self.jump)?

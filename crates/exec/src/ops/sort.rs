@@ -184,9 +184,9 @@ impl Sort {
         let mut rows = std::mem::take(rows);
         rows.extend(std::mem::take(heap));
         let rows = Ordered::new(rows)?;
-        let mut run = RunWriter::write(dir, rows.iter())?;
-        self.spilled.add(rows.len() as u64, run.bytes());
-        drop(rows);
+        let records = rows.len() as u64;
+        let mut run = RunWriter::write(dir, rows)?;
+        self.spilled.add(records, run.bytes());
         self.kept.clear();
         for level in 0.. {
             if level == self.runs.len() {

@@ -5,6 +5,7 @@ use crate::batch::Batch;
 use crate::keys::SortKeys;
 use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::row::{Row, RowDoc};
+use nestor_model::statement::work;
 use nestor_model::{Document, Result};
 use nestor_planner::NodeKind;
 use nestor_query::sort::SortSpec;
@@ -78,6 +79,7 @@ impl Operator for SortMerge {
                     }
                 }
             }
+            work(1 + self.heads.len() / 8)?;
             self.counters.works += 1;
             let Some((at, _)) = least else {
                 self.counters.is_eof = true;

@@ -8,6 +8,7 @@ use crate::pipeline::row_store::RowStore;
 use crate::row::Row;
 use crate::spill::Spilled;
 use nestor_model::number::{Num, f64_to_i64_exact};
+use nestor_model::statement::{BYTES_PER_UNIT, ROW, effort, work};
 use nestor_model::{DocRef, Document, Error, Result, Value, ValueRef, compare, doc};
 use nestor_planner::NodeKind;
 use nestor_query::accumulator::Accumulator;
@@ -17,9 +18,6 @@ use nestor_query::sort::SortSpec;
 use nestor_query::stage::{BucketAuto, Granularity};
 use std::cmp::Ordering;
 use std::sync::Arc;
-
-/// Rows between two looks at the interrupt.
-const CHECK_EVERY: usize = 128;
 
 /// Sorts pairs of key and document, then forms the buckets.
 pub(super) struct BucketAutoOp {
@@ -119,6 +117,8 @@ impl BucketAutoOp {
     }
 
     fn key(&self, at: usize) -> Result<Value> {
+        effort::made();
+        work(ROW)?;
         Ok(pair(self.rows.get(at)?.as_doc()).0)
     }
 
@@ -158,10 +158,10 @@ impl BucketAutoOp {
             .collect::<Result<_>>()?;
         let mut kept = Kept::default();
         for at in start..end {
-            if at % CHECK_EVERY == 0 {
-                batch.interrupt.check()?;
-            }
-            let doc = pair(self.rows.get(at)?.as_doc()).1;
+            effort::made();
+            let row = self.rows.get(at)?;
+            work(ROW + row.size() / BYTES_PER_UNIT)?;
+            let doc = pair(row.as_doc()).1;
             for ((_, accumulator), state) in self.spec.output.iter().zip(&mut states) {
                 let before = state.memory();
                 accumulator.accumulate(state, &mut Env::new(doc.as_ref(), batch.op))?;

@@ -4,6 +4,7 @@ use super::PipelineSource;
 use crate::batch::Batch;
 use crate::kept::Kept;
 use crate::operator::{Counters, Operator, Report, Step};
+use nestor_model::statement::{effort, work};
 use nestor_model::{Document, Error, Result, Value};
 use nestor_planner::NodeKind;
 use nestor_query::Expr;
@@ -57,12 +58,16 @@ impl DocumentsOp {
                 };
                 items
                     .iter()
-                    .map(|item| match item.as_document() {
-                        Some(doc) => Ok(doc.to_document()),
-                        None => Err(Error::location(
-                            40228,
-                            format!("'$documents' must hold documents, but found {item:?}"),
-                        )),
+                    .map(|item| {
+                        effort::made();
+                        work(1)?;
+                        match item.as_document() {
+                            Some(doc) => Ok(doc.to_document()),
+                            None => Err(Error::location(
+                                40228,
+                                format!("'$documents' must hold documents, but found {item:?}"),
+                            )),
+                        }
                     })
                     .collect()
             }

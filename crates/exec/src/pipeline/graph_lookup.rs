@@ -8,7 +8,7 @@ use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Each, EachRow, Report, Step};
 use crate::reads::Reads;
 use crate::row::{Row, RowDoc};
-use nestor_model::statement::{ROW, work};
+use nestor_model::statement::{ROW, effort, note, work};
 use nestor_model::{Array, DocRef, Document, Error, ErrorCode, Result, Value, ValueRef, doc};
 use nestor_planner::NodeKind;
 use nestor_query::Scope;
@@ -56,6 +56,7 @@ impl Search {
         let mut kept = Kept::default();
         let mut searched: HashSet<Key> = HashSet::new();
         for value in &frontier {
+            work(2)?;
             keep(&mut kept, VERTEX_BYTES + 2 * value.weight(), batch)?;
             searched.insert(key(value.clone()));
         }
@@ -74,6 +75,8 @@ impl Search {
                 let mut vertex_bytes = 0;
                 collect(doc.as_doc(), self.graph.connect_from.parts(), &mut |value| {
                     // An array's elements are reported on their own; the array itself is no vertex.
+                    effort::made();
+                    note(2);
                     if matches!(value, ValueRef::Array(_)) {
                         return;
                     }

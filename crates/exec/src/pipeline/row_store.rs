@@ -10,11 +10,14 @@ use crate::batch::Batch;
 use crate::kept::Kept;
 use crate::row::RowDoc;
 use crate::spill;
-use nestor_model::statement::work;
+use nestor_model::statement::{BYTES_PER_UNIT, work};
 use nestor_model::{Error, ErrorCode, RawDocBuf, Result};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
+
+/// Units of work of reading a row from a file.
+const READ: usize = 8;
 
 /// Rows by position.
 #[derive(Default)]
@@ -126,6 +129,7 @@ impl RowStore {
             return Ok(self.memory[at].clone());
         };
         let raw = disk.read(at).map_err(spill::io_error)?;
+        work(READ + raw.len() / BYTES_PER_UNIT)?;
         Ok(RowDoc::Raw(RawDocBuf::validate_spilled(raw)?))
     }
 }
@@ -153,7 +157,7 @@ impl Disk {
     fn push(&mut self, row: &RowDoc) -> Result<()> {
         let raw = row.to_raw();
         let bytes = raw.as_bytes();
-        work(bytes.len() / nestor_model::statement::BYTES_PER_UNIT)?;
+        work(1 + bytes.len() / BYTES_PER_UNIT)?;
         let offset = self.end.to_le_bytes();
         let written = self
             .offsets

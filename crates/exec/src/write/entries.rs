@@ -6,10 +6,14 @@
 use super::Writer;
 use crate::index_writer::{IndexWriter, duplicate_key};
 use crate::keys;
+use nestor_model::statement::{effort, note, work};
 use nestor_model::{DocRef, Result, ValueRef};
 use nestor_query::keys::MultikeyPaths;
 use nestor_query::update::Touched;
 use nestor_storage::{Bytes, View};
+
+/// Units of work of an entry: a document with large arrays has a hundred thousand of them.
+const ENTRY: usize = 4;
 
 impl Writer<'_> {
     /// Adds the entries of a new document. Error 11000 when a unique index has one of its keys.
@@ -93,6 +97,8 @@ impl Writer<'_> {
         record: &Bytes,
         doc: DocRef<'_>,
     ) -> Result<()> {
+        effort::made();
+        work(ENTRY)?;
         let tree = writer.index.tree;
         let (entry_key, value) = writer.encoder.format.entry(key, type_bits, record);
         if writer.index.unique {
@@ -115,6 +121,7 @@ impl Writer<'_> {
         let mut cursor = self.ws.cursor(writer.index.tree);
         let mut more = cursor.seek(key)?;
         while more && cursor.key().starts_with(key) {
+            work(ENTRY)?;
             let entry = writer.encoder.format.split(cursor.key(), cursor.value()?)?;
             if entry.key != key {
                 break;
@@ -128,6 +135,8 @@ impl Writer<'_> {
     }
 
     pub(super) fn delete_entry(&mut self, writer: &IndexWriter, key: &[u8], record: &Bytes) {
+        effort::made();
+        note(ENTRY);
         let (entry_key, _) = writer.encoder.format.entry(key, &[], record);
         self.ws.delete(writer.index.tree, entry_key);
         self.keys_deleted += 1;

@@ -46,9 +46,4 @@ impl Ordered {
         let at = self.order.pop()?;
         self.rows[at].take()
     }
-
-    /// All rows, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Sortable> {
-        self.order.iter().rev().filter_map(|at| self.rows[*at].as_ref())
-    }
 }

@@ -38,11 +38,11 @@ pub(super) struct RunWriter {
 }
 
 impl RunWriter {
-    /// Writes `rows`, which are in order.
-    pub(super) fn write<'r>(dir: &Path, rows: impl Iterator<Item = &'r Sortable>) -> Result<Self> {
+    /// Writes `rows`, each of which is gone from memory then.
+    pub(super) fn write(dir: &Path, mut rows: Ordered) -> Result<Self> {
         let mut run = OpenRun::new(dir)?;
-        for row in rows {
-            run.push(row)?;
+        while let Some(row) = rows.pop() {
+            run.push(&row)?;
         }
         run.finish()
     }

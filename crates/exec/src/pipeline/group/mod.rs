@@ -15,6 +15,7 @@ use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
 use crate::row_batch::{Filled, RowBatch, Wanted};
 use crate::spill::Spilled;
+use nestor_model::statement::{BYTES_PER_UNIT, ROW, effort, work};
 use nestor_model::{Document, Error, ErrorCode, Result, Value, ValueRef};
 use nestor_planner::NodeKind;
 use nestor_query::accumulator::Accumulator;
@@ -23,9 +24,6 @@ use nestor_query::stage::Group;
 use partitions::{LEVELS_MAX, Partition, Partitions};
 use std::sync::Arc;
 use table::{Bucket, Table};
-
-/// Groups between two looks at the interrupt.
-const CHECK_EVERY: usize = 1024;
 
 /// What is counted for explain only.
 #[derive(Default)]
@@ -116,14 +114,13 @@ impl GroupOp {
         let partitions = self.spill.get_or_insert_with(|| Partitions::new(level));
         let mut bytes = 0;
         let buckets = self.table.take();
-        for (at, bucket) in buckets.iter().enumerate() {
-            if at % CHECK_EVERY == 0 {
-                batch.interrupt.check()?;
-            }
-            bytes += partitions.write(bucket, dir)?;
+        let records = buckets.len() as u64;
+        for bucket in buckets {
+            let written = partitions.write(&bucket, dir)?;
+            bytes += written;
+            work(ROW + written as usize / BYTES_PER_UNIT)?;
         }
-        self.spilled.add(buckets.len() as u64, bytes);
-        drop(buckets);
+        self.spilled.add(records, bytes);
         self.kept.clear();
         Ok(())
     }
@@ -144,12 +141,8 @@ impl GroupOp {
     /// Merges the groups of a partition. Runs to its end: the rows were paid for when they were pulled.
     fn merge_partition(&mut self, mut partition: Partition, batch: &Batch<'_>) -> Result<()> {
         self.level = partition.level;
-        let mut groups = 0usize;
         while let Some((hash, record)) = partition.next()? {
-            if groups.is_multiple_of(CHECK_EVERY) {
-                batch.interrupt.check()?;
-            }
-            groups += 1;
+            work(ROW + record.len() / BYTES_PER_UNIT)?;
             let mut values = record.iter().map(|(_, value)| value);
             let key = values.next().unwrap_or(ValueRef::Null);
             self.table.merge(hash, key, values, batch.op)?;
@@ -207,6 +200,8 @@ impl Operator for GroupOp {
             let left = self.output.as_ref().map_or(0, ExactSizeIterator::len);
             if let Some(bucket) = self.output.as_mut().and_then(Iterator::next) {
                 self.kept.shrink_by_one_of(left);
+                work(ROW)?;
+                effort::made();
                 let row = self.emit(bucket);
                 if batch.explains {
                     self.figures.output_bytes += row.doc.size();

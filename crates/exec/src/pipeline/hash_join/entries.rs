@@ -208,6 +208,7 @@ impl Entries {
 fn read_block(file: &File, place: &mut Place, count: usize, len: usize) -> Result<()> {
     let mut bytes = [0; BLOCK * PAIR_BYTES];
     let bytes = &mut bytes[..count * PAIR_BYTES];
+    work(BLOCK / 16)?;
     file.read_exact_at(bytes, (place.next * PAIR_BYTES) as u64)
         .map_err(spill::io_error)?;
     place.next += count;

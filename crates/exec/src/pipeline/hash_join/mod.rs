@@ -11,7 +11,7 @@ use crate::kept::Kept;
 use crate::row::RowDoc;
 use crate::spill::Spilled;
 use entries::{Collected, Entries, Place};
-use nestor_model::statement::work;
+use nestor_model::statement::{effort, note, work};
 use nestor_model::{ArrayRef, DocRef, Path, PathPart, Result, Value, ValueRef};
 use nestor_query::collation::{Collator, equal, hash};
 use nestor_query::env::OpContext;
@@ -66,6 +66,7 @@ impl Finding {
         }
         let mut is_equal = false;
         collect(doc, self.path.parts(), &mut |held| {
+            note(1);
             is_equal = is_equal || equal(held, value.as_ref(), self.collator.as_ref());
         });
         Ok(is_equal)
@@ -100,11 +101,12 @@ impl TableBuilder {
         }
         let hashes = &mut self.hashes;
         collect(doc.as_doc(), finding.path.parts(), &mut |value| {
+            effort::made();
+            note(1);
             if !value.is_nullish() {
                 hashes.push(finding.hash(value));
             }
         });
-        work(self.hashes.len())?;
         let at = self.docs.len() as u64;
         for hash in &self.hashes {
             self.entries.push(*hash, at)?;
@@ -165,6 +167,7 @@ impl JoinTable {
             last: None,
         };
         for (v, value) in found.values.iter().enumerate() {
+            effort::made();
             work(1)?;
             let mut place = self.entries.place(self.finding.hash(value.as_ref()));
             if let Some(at) = self.entries.next(&mut place)? {

@@ -174,7 +174,7 @@ impl Finder {
         };
         let rows = match &mut self.strategy {
             Strategy::Probe(probe) if probe.binds(&values) => {
-                probe.begin(values, &mut self.reads, batch.explains);
+                probe.begin(values, &mut self.reads, batch.explains)?;
                 None
             }
             Strategy::Hash(table) => Some(table.find(values)?),

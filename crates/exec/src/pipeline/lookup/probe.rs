@@ -4,6 +4,8 @@
 use crate::ops::dedup::Dedup;
 use crate::point;
 use crate::reads::Reads;
+use nestor_model::sort::sort_by;
+use nestor_model::statement::{ROW, effort, work};
 use nestor_model::{Error, ErrorCode, Result, Value};
 use nestor_planner::pipeline::{EqualityAccess, EqualityPlan};
 use nestor_query::collation::{Collator, stored};
@@ -101,13 +103,15 @@ impl IndexProbe {
     }
 
     /// Begins to find the documents that equal one of the values.
-    pub(super) fn begin(&mut self, mut values: Vec<Value>, reads: &mut Reads, explained: bool) {
+    pub(super) fn begin(&mut self, mut values: Vec<Value>, reads: &mut Reads, explained: bool) -> Result<()> {
         if values.len() > 1 {
             let collator = match &self.access {
                 Access::Id => None,
                 Access::Index(entries) => entries.collation.as_ref(),
             };
-            values.sort_by(|a, b| nestor_query::collation::compare(a.as_ref(), b.as_ref(), collator));
+            sort_by(&mut values, |a, b| {
+                nestor_query::collation::compare(a.as_ref(), b.as_ref(), collator)
+            })?;
             values.dedup_by(|a, b| nestor_query::collation::equal(a.as_ref(), b.as_ref(), collator));
         }
         self.values = values;
@@ -126,11 +130,14 @@ impl IndexProbe {
                 Access::Index(entries) => entries.index.name.to_string(),
             });
         }
+        Ok(())
     }
 
     /// The next document. `view` is the same up to the next [`IndexProbe::save`].
     pub(super) fn next(&mut self, view: &dyn View, reads: &mut Reads) -> Result<Option<Bytes>> {
         while let Some(value) = self.values.get(self.at) {
+            effort::made();
+            work(ROW)?;
             let found = match &mut self.access {
                 Access::Id => {
                     self.at += 1;
@@ -187,6 +194,7 @@ impl Entries {
             encode_into(collated.as_ref().unwrap_or(value), descending, &mut self.key);
         }
         loop {
+            work(ROW / 4)?;
             if self.is_single && self.last.is_some() {
                 return Ok(None);
             }

@@ -1,5 +1,6 @@
 //! What equality of `$lookup` compares.
 
+use nestor_model::statement::{effort, note};
 use nestor_model::{DocRef, Document, Path, PathPart, Result, Value, ValueRef, doc};
 use nestor_query::Scope;
 use nestor_query::collation::Collator;
@@ -22,7 +23,11 @@ fn gather(value: ValueRef<'_>, parts: &[PathPart], seen_array: &mut bool, out: &
         match value {
             ValueRef::Array(items) => {
                 *seen_array = true;
-                out.extend(items.iter().map(ValueRef::to_value));
+                out.extend(items.iter().map(|item| {
+                    effort::made();
+                    note(1);
+                    item.to_value()
+                }));
             }
             other => out.push(other.to_value()),
         }
@@ -41,6 +46,8 @@ fn gather(value: ValueRef<'_>, parts: &[PathPart], seen_array: &mut bool, out: &
             }
             let before = out.len();
             for item in items {
+                effort::made();
+                note(1);
                 if let ValueRef::Document(_) = item {
                     gather(item, parts, seen_array, out);
                 }

@@ -6,7 +6,7 @@ use super::value_at;
 use crate::kept::Kept;
 use crate::pipeline::row_store::RowStore;
 use nestor_model::number::Num;
-use nestor_model::statement::{ROW, work};
+use nestor_model::statement::{ROW, effort, work};
 use nestor_model::{Error, ErrorCode, Path, Result, Value, ValueRef};
 use nestor_query::Expr;
 use nestor_query::accumulator::Accumulator;
@@ -77,7 +77,7 @@ impl Partition<'_> {
                 bounds,
             } => {
                 let points = self.points(input, sort, *unit, "$integral")?;
-                self.each_frame(bounds, |frame| Ok(integral(&points[frame.0..frame.1], *unit)))
+                self.each_frame(bounds, |frame| integral(&points[frame.0..frame.1], *unit))
             }
             WindowFunction::ExpMovingAvg { input, alpha } => self.moving_average(input, alpha),
             WindowFunction::Covariance { x, y, sample, bounds } => {
@@ -301,22 +301,24 @@ impl Partition<'_> {
         let alpha = Num::from_ref(alpha.as_ref()).unwrap_or(Num::Double(0.5));
         let rest = Num::Int32(1).sub(alpha);
         let mut average: Option<Num> = None;
-        Ok(self
-            .evaluate(input)?
+        self.evaluate(input)?
             .iter()
-            .map(|value| match Num::from_ref(value.as_ref()) {
-                None => Value::Null,
-                Some(number) => {
-                    let next = match (average, number) {
-                        (None, Num::Decimal(_)) => number,
-                        (None, _) => Num::Double(number.to_f64()),
-                        (Some(average), _) => number.mul(alpha).add(average.mul(rest)),
-                    };
-                    average = Some(next);
-                    next.into()
-                }
+            .map(|value| {
+                work(2)?;
+                Ok(match Num::from_ref(value.as_ref()) {
+                    None => Value::Null,
+                    Some(number) => {
+                        let next = match (average, number) {
+                            (None, Num::Decimal(_)) => number,
+                            (None, _) => Num::Double(number.to_f64()),
+                            (Some(average), _) => number.mul(alpha).add(average.mul(rest)),
+                        };
+                        average = Some(next);
+                        next.into()
+                    }
+                })
             })
-            .collect())
+            .collect()
     }
 
     fn linear_fill(&self, input: &Expr, sort: &Path) -> Result<Vec<Value>> {
@@ -342,6 +344,7 @@ impl Partition<'_> {
             if let Some(from) = before.filter(|from| at - from > 1) {
                 let left = Num::from_ref(ys[from].as_ref()).unwrap_or(Num::Int32(0));
                 for hole in from + 1..at {
+                    work(4)?;
                     ys[hole] = interpolate(left, right, x_of(&xs[from])?, x_of(&xs[at])?, x_of(&xs[hole])?);
                 }
             }
@@ -399,10 +402,12 @@ fn derivative(points: &[(Value, Value)], unit: Option<Unit>) -> Value {
     }
 }
 
-fn integral(points: &[(Value, Value)], unit: Option<Unit>) -> Value {
+fn integral(points: &[(Value, Value)], unit: Option<Unit>) -> Result<Value> {
     let mut area: Option<Num> = None;
     let mut left: Option<(&Value, Num)> = None;
     for (x, y) in points {
+        effort::made();
+        work(1)?;
         let Some(y) = Num::from_ref(y.as_ref()) else {
             continue;
         };
@@ -416,7 +421,7 @@ fn integral(points: &[(Value, Value)], unit: Option<Unit>) -> Value {
         area = Some(area.map_or(piece, |area| area.add(piece)));
         left = Some((x, y));
     }
-    area.map_or(Value::Null, Value::from)
+    Ok(area.map_or(Value::Null, Value::from))
 }
 
 fn scale(value: &Value, window: &[Value], min: f64, max: f64) -> Result<Value> {
@@ -431,6 +436,8 @@ fn scale(value: &Value, window: &[Value], min: f64, max: f64) -> Result<Value> {
     let own = number(value)?;
     let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
     for value in window {
+        effort::made();
+        work(1)?;
         let v = number(value)?;
         least = least.min(v);
         most = most.max(v);

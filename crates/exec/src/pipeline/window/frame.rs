@@ -1,6 +1,7 @@
 //! Which rows of a partition are in the window of each row.
 
 use nestor_model::number::Num;
+use nestor_model::statement::work;
 use nestor_model::{Error, Result, Value, ValueRef, compare};
 use nestor_query::expr::Unit;
 use nestor_query::stage::{Bound, Bounds};
@@ -74,6 +75,7 @@ impl<'b> Frames<'b> {
         let (values, value) = (&self.values, &self.values[at]);
         if let Some(least) = threshold(value, lower, unit)? {
             while self.from < values.len() && compare(&values[self.from], &least) == Ordering::Less {
+                work(1)?;
                 self.from += 1;
             }
         }
@@ -81,6 +83,7 @@ impl<'b> Frames<'b> {
             None => self.to = values.len(),
             Some(most) => {
                 while self.to < values.len() && compare(&values[self.to], &most) != Ordering::Greater {
+                    work(1)?;
                     self.to += 1;
                 }
             }

@@ -15,6 +15,7 @@ use crate::row::{Row, RowDoc};
 use crate::spill::Spilled;
 use column::Column;
 use compute::Partition;
+use nestor_model::statement::{ROW, effort, work};
 use nestor_model::{DocRef, Document, Error, Path, Result, Value, ValueRef, doc};
 use nestor_planner::NodeKind;
 use nestor_query::collation::{Collator, equal};
@@ -199,6 +200,8 @@ impl Operator for WindowOp {
                 if ready.at < ready.rows.len() {
                     let at = ready.at;
                     ready.at += 1;
+                    effort::made();
+                    work(ROW)?;
                     let mut doc = ready.rows.get(at)?.into_document();
                     for ((path, _), column) in self.spec.output.iter().zip(&mut ready.columns) {
                         set_path(&mut doc, path.parts(), column.take(at)?);

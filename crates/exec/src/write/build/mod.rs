@@ -27,9 +27,9 @@ pub use progress::{BuildProgress, Phase};
 use super::admission::Admission;
 use super::{Writer, with_retry};
 use crate::index_writer::{IndexWriter, duplicate_key};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, while_waiting};
 use distinct::Distinct;
-use nestor_model::statement::work;
+use nestor_model::statement::{ROW, work};
 use nestor_model::{DocRef, Error, ErrorCode, Result};
 use nestor_query::env::OpContext;
 use nestor_query::keys::MultikeyPaths;
@@ -280,6 +280,7 @@ impl<'b> Build<'b> {
         let mut seen = 0u64;
         while more {
             seen += 1;
+            work(ROW)?;
             self.options.progress.set_done(seen);
             interrupt.check()?;
             if seen.is_multiple_of(LOOK_EVERY) {
@@ -292,7 +293,7 @@ impl<'b> Build<'b> {
             for (at, writer) in self.writers.iter().enumerate() {
                 let (entries, multikey) = writer.entries(doc, self.options.op)?;
                 for (key, type_bits) in &entries {
-                    work(key.len() / BYTES_PER_UNIT)?;
+                    work(1 + key.len() / BYTES_PER_UNIT)?;
                     let (key, value) = writer.encoder.format.entry(key, type_bits, cursor.key());
                     sorters[at].push(&key, &value)?;
                 }
@@ -433,24 +434,27 @@ impl<'b> Build<'b> {
             let _admitted = self.options.admission.enter(self.options.interrupt)?;
             let mut pending = std::mem::take(&mut self.pending);
             let mut multikey = self.multikey.clone();
-            let result = engine.commit_alone(&self.watch, |now, touched| -> Result<Option<WriteSet>> {
-                pending.merge(touched);
-                if pending.len() > LAST_RECORDS && !whatever {
-                    return Ok(None);
-                }
-                let records: Vec<Bytes> = pending.iter().collect();
-                let mut ws = engine.begin_at(now.clone());
-                for pass in self.passes() {
-                    self.catch_up(&mut ws, &now, &records, *pass, &mut multikey)?;
-                }
-                for (index, found) in self.ids.iter().zip(&multikey) {
-                    if found.is_multikey() {
-                        ws.set_multikey(self.id, *index, &found.components)?;
+            // It holds up whoever commits, so it makes way before and not meanwhile.
+            let result = while_waiting(|| {
+                engine.commit_alone(&self.watch, |now, touched| -> Result<Option<WriteSet>> {
+                    pending.merge(touched);
+                    if pending.len() > LAST_RECORDS && !whatever {
+                        return Ok(None);
                     }
-                    ws.finish_index(self.id, *index)?;
-                }
-                finish(&mut ws)?;
-                Ok(Some(ws))
+                    let records: Vec<Bytes> = pending.iter().collect();
+                    let mut ws = engine.begin_at(now.clone());
+                    for pass in self.passes() {
+                        self.catch_up(&mut ws, &now, &records, *pass, &mut multikey)?;
+                    }
+                    for (index, found) in self.ids.iter().zip(&multikey) {
+                        if found.is_multikey() {
+                            ws.set_multikey(self.id, *index, &found.components)?;
+                        }
+                        ws.finish_index(self.id, *index)?;
+                    }
+                    finish(&mut ws)?;
+                    Ok(Some(ws))
+                })
             });
             self.pending = pending;
             result
