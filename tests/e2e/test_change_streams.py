@@ -196,6 +196,30 @@ def test_the_current_document_is_looked_up(db):
     assert "fullDocument" in events[2] and "fullDocument" not in events[3]
 
 
+def test_documents_before_and_after_a_change(db, client):
+    db.create_collection("c", changeStreamPreAndPostImages={"enabled": True})
+    db.c.insert_many([{"_id": 1, "a": 1}, {"_id": 2, "a": 1}, {"_id": 3, "a": 1}])
+    required = {"full_document": "required", "full_document_before_change": "required", "max_await_time_ms": 200}
+    with db.c.watch(**required) as stream:
+        db.c.update_one({"_id": 1}, {"$set": {"a": 2}})
+        db.c.replace_one({"_id": 2}, {"b": 1})
+        with client.start_session() as session, session.start_transaction():
+            db.c.update_one({"_id": 1}, {"$inc": {"a": 1}}, session=session)
+            db.c.delete_one({"_id": 3}, session=session)
+        events = take(stream, 4)
+    before = [event["fullDocumentBeforeChange"] for event in events]
+    assert before == [{"_id": 1, "a": 1}, {"_id": 2, "a": 1}, {"_id": 1, "a": 2}, {"_id": 3, "a": 1}]
+    after = [event.get("fullDocument") for event in events]
+    assert after == [{"_id": 1, "a": 2}, {"_id": 2, "b": 1}, {"_id": 1, "a": 3}, None]
+    # Without the option there is nothing to show.
+    db.command("collMod", "c", changeStreamPreAndPostImages={"enabled": False})
+    with db.c.watch(**required) as stream:
+        db.c.update_one({"_id": 1}, {"$set": {"a": 9}})
+        with pytest.raises(OperationFailure) as failure:
+            take(stream, 1)
+    assert failure.value.code == 47
+
+
 def test_what_cannot_be_resumed_says_so(db):
     db.c.insert_one({"_id": 0})
     with db.c.watch([{"$project": {"_id": 0}}], max_await_time_ms=200) as stream:

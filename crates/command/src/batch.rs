@@ -132,8 +132,8 @@ impl Opening {
     }
 }
 
-/// Runs the first batch and writes `cursor: {firstBatch, id, ns}`. Returns how many documents it has.
-pub fn first(context: &Context<'_>, view: &dyn View, mut opening: Opening, reply: &mut RawWriter) -> Result<u64> {
+/// Runs the first batch and writes `cursor: {firstBatch, id, ns}`.
+pub fn first(context: &Context<'_>, view: &dyn View, mut opening: Opening, reply: &mut RawWriter) -> Result<()> {
     reply.begin_document("cursor");
     reply.begin_array("firstBatch");
     let mut pending = None;
@@ -164,7 +164,7 @@ pub fn first(context: &Context<'_>, view: &dyn View, mut opening: Opening, reply
     reply.append("ns", ns.to_string().as_str());
     append_time(context, reply);
     reply.end();
-    Ok(count)
+    Ok(())
 }
 
 /// What a change stream does next.

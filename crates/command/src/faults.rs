@@ -3,7 +3,7 @@
 use crate::connection::{Fault, Pending};
 use crate::context::Context;
 use crate::facts::Flags;
-use crate::request::Park;
+use crate::request::{Park, Wake};
 use nestor_database::connections::app_name;
 use nestor_database::fail_points::known_label;
 use nestor_database::failures;
@@ -38,7 +38,7 @@ pub fn check(context: &mut Context<'_>) -> Result<Verdict> {
     if Instant::now() < pending.until {
         context.after.park = Some(Park {
             until: pending.until,
-            on_commit: false,
+            wake: Wake::Never,
         });
         *context.conn.fault = Some(pending);
         return Ok(Verdict::Wait);

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::facts::Flags;
 use crate::faults::{self, Verdict};
-use crate::request::Park;
+use crate::request::{Park, Wake};
 use nestor_database::gates::LOCK_POLL;
 use nestor_database::parameters::Param;
 use nestor_database::statement::transaction;
@@ -39,7 +39,7 @@ pub fn check(context: &mut Context<'_>) -> Result<Verdict> {
         check_lock_wait(context)?;
         context.after.park = Some(Park {
             until: Instant::now() + lock_poll(context),
-            on_commit: false,
+            wake: Wake::Never,
         });
         context.after.waits_for_lock = true;
         return Ok(Verdict::Wait);

@@ -33,7 +33,7 @@ pub mod write_reply;
 pub use connection::Connection;
 pub use context::Context;
 pub use facts::{Facts, Flags};
-pub use request::{Outcome, Park, Request, Sequence};
+pub use request::{Outcome, Park, Request, Sequence, Wake};
 pub use service::Service;
 pub use spec::CommandSpec;
 

@@ -2,6 +2,7 @@
 
 use nestor_database::statement::Wait;
 use nestor_model::RawDoc;
+use nestor_storage::log::LogSignal;
 use std::time::Instant;
 
 /// A document sequence: a message section of kind 1.
@@ -60,10 +61,21 @@ pub struct Outcome {
 }
 
 /// A command that waits for something to happen (`awaitData`, awaitable `hello`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Park {
     /// When to run again at the latest.
     pub until: Instant,
-    /// Whether a commit is a reason to run again.
-    pub on_commit: bool,
+    /// What else is a reason to run again.
+    pub wake: Wake,
+}
+
+/// What ends a park before its time.
+#[derive(Clone, Debug)]
+pub enum Wake {
+    /// Nothing.
+    Never,
+    /// A commit.
+    Commit,
+    /// News for a reader of the log.
+    Log(LogSignal),
 }

@@ -209,7 +209,7 @@ fn tailing_waits_for_more() {
     assert!(n == 2 && id != 0);
     let more = || doc! { "getMore": id, "collection": "c", "maxTimeMS": 60_000 };
     let parked = a.outcome(more()).park.expect("nothing there yet");
-    assert!(parked.on_commit);
+    assert!(matches!(parked.wake, crate::request::Wake::Commit));
     Client::new(&service).run(doc! { "insert": "c", "documents": ids(2..3) });
     let outcome = a.outcome(more());
     assert!(outcome.park.is_none());

@@ -1,15 +1,16 @@
 //! Change streams, as statements: which may be opened, and where a new one starts. What they give is `exec`'s business
 //! ([`nestor_exec::changes`]).
 //!
-//! A stream shows what will not be rolled back, so an answer with events waits until they are durable, like the answer to a write
-//! with `majority`.
+//! A stream shows what will not be rolled back: its reader of the log sees no commit before that is certain.
 
 use crate::concern::read::Level;
-use crate::statement::{Statement, Wait};
-use nestor_model::{Namespace, Result, Timestamp, bail};
+use crate::statement::Statement;
+use crate::{Database, clock, lock};
+use nestor_model::number::safe_i64;
+use nestor_model::{Namespace, Result, Timestamp, ValueRef, bail};
 use nestor_query::stage::change_stream::Start;
 use nestor_query::stage::{Pipeline, Stage};
-use nestor_storage::{Guarantee, View};
+use nestor_storage::View;
 use std::sync::Arc;
 
 impl Statement<'_> {
@@ -45,13 +46,23 @@ impl Statement<'_> {
         }
         Ok(true)
     }
+}
 
-    /// Has the answer wait until what it shows cannot be rolled back.
-    pub fn await_majority(&mut self) {
-        self.effects.wait = Some(Wait {
-            lsn: self.database.engine.last_lsn(),
-            guarantee: Guarantee::Committed,
-            timeout: None,
-        });
+impl Database {
+    /// Documents as they were before changes are shown of changes from then on, in milliseconds since the epoch: the cluster
+    /// parameter `changeStreamOptions` says for how long they are kept.
+    pub fn images_since_ms(&self) -> i64 {
+        let set = lock(&self.node.cluster_parameters);
+        let Some((options, _)) = set.get("changeStreamOptions") else {
+            return i64::MIN;
+        };
+        let images = options.get("preAndPostImages").and_then(ValueRef::as_document);
+        match images
+            .and_then(|images| images.get("expireAfterSeconds"))
+            .and_then(safe_i64)
+        {
+            Some(secs) => clock::now_ms().saturating_sub(secs.saturating_mul(1000)),
+            None => i64::MIN,
+        }
     }
 }

@@ -17,12 +17,16 @@ use nestor_exec::plan_cache::Tuning;
 use nestor_exec::{Interrupt, PlanCache};
 use nestor_model::random::Random;
 use nestor_model::{Result, Str, Timestamp, bail, doc};
+use nestor_storage::log::{Interest, LogPosition, LogReader};
 use nestor_storage::oplog::OplogCursor;
 use nestor_storage::{Engine, OpTime, Positions};
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// Opens the log behind a position.
+pub type OpenLog = Box<dyn Fn(LogPosition, Interest) -> LogReader + Send + Sync>;
 
 /// Opens the oplog behind an optime.
 pub type OpenOplog = Box<dyn Fn(Timestamp) -> OplogCursor + Send + Sync>;
@@ -61,6 +65,8 @@ pub struct Database {
     pub snapshots: Snapshots,
     /// Opens the oplog behind an optime.
     pub open_oplog: OpenOplog,
+    /// Opens the log behind a position.
+    pub read_log: OpenLog,
     random: Random,
 }
 
@@ -104,7 +110,7 @@ impl Database {
         };
         connections.memory.close_idle_by(close_idle);
         let query_settings = Arc::<QuerySettings>::default();
-        let oplog = engine.clone();
+        let (oplog, log) = (engine.clone(), engine.clone());
         let spill_dir = engine.scratch();
         let node = Node::new(options.process.clone(), commands);
         let state = state(Shared {
@@ -120,6 +126,7 @@ impl Database {
         let database = Self {
             snapshots: Snapshots::default(),
             open_oplog: Box::new(move |after| oplog.oplog_cursor(after)),
+            read_log: Box::new(move |after, interest| log.read_log(after, interest)),
             engine,
             cursors,
             state,

@@ -214,7 +214,8 @@ pub fn batch<'v>(statement: &'v Statement<'_>, view: &'v dyn View, op: &'v OpCon
     let mut batch = Batch::new(view, op, &statement.interrupt)
         .with_spill_dir(dir)
         .with_plan_cache(Some(&statement.database.plan_cache))
-        .with_oplog(&*statement.database.open_oplog);
+        .with_oplog(&*statement.database.open_oplog)
+        .with_log(&*statement.database.read_log, statement.database.images_since_ms());
     batch.memory_bytes_max = statement.database.blocking_memory_bytes_max();
     batch
 }

@@ -3,20 +3,18 @@
 use crate::interrupt::Interrupt;
 use crate::plan_cache::PlanCache;
 use nestor_model::statement::{ROW, work};
-use nestor_model::{RawDocBuf, Result, Timestamp};
+use nestor_model::{Result, Timestamp};
 use nestor_query::env::OpContext;
 use nestor_storage::View;
+use nestor_storage::log::{Interest, LogPosition, LogReader};
 use nestor_storage::oplog::OplogCursor;
 use std::path::Path;
 
 /// Bytes a blocking operator may hold before it spills or fails (`internalQueryMaxBlockingSortMemoryUsageBytes`).
 pub const BLOCKING_MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
 
-/// Documents as they were before changes, where they are kept.
-pub trait Images: Send + Sync {
-    /// The document before operation number `operation` of the commit at `time`; `None` if it is not kept or was kept long enough.
-    fn before(&self, time: Timestamp, operation: u32) -> Result<Option<RawDocBuf>>;
-}
+/// Opens the log behind a position.
+pub type ReadLog<'l> = dyn Fn(LogPosition, Interest) -> LogReader + 'l;
 
 /// One batch: the state read from, and how much work may be done for it.
 pub struct Batch<'v> {
@@ -28,8 +26,10 @@ pub struct Batch<'v> {
     pub interrupt: &'v Interrupt,
     /// Opens the oplog behind an optime; `None` where there is none.
     pub oplog: Option<&'v (dyn Fn(Timestamp) -> OplogCursor + 'v)>,
-    /// Documents as they were before changes; `None` where none are kept.
-    pub images: Option<&'v dyn Images>,
+    /// Opens the log for change streams; `None` where there is none.
+    pub log: Option<&'v ReadLog<'v>>,
+    /// Documents as they were before changes are shown of changes from then on, in milliseconds since the epoch.
+    pub images_since_ms: i64,
     /// Where blocking operators may spill; `None` forbids it (`allowDiskUse: false`).
     pub spill_dir: Option<&'v Path>,
     /// Where choices between plans are kept; `None` to choose anew each time.
@@ -46,7 +46,7 @@ impl<'v> Batch<'v> {
     pub fn within(&self, op: &'v OpContext) -> Batch<'v> {
         Batch {
             oplog: None,
-            images: None,
+            log: None,
             budget: u64::MAX,
             op,
             ..*self
@@ -60,7 +60,8 @@ impl<'v> Batch<'v> {
             op,
             interrupt,
             oplog: None,
-            images: None,
+            log: None,
+            images_since_ms: i64::MIN,
             spill_dir: None,
             plan_cache: None,
             memory_bytes_max: BLOCKING_MEMORY_BYTES_MAX,
@@ -83,10 +84,10 @@ impl<'v> Batch<'v> {
         self
     }
 
-    /// Lets change streams show documents as they were before changes.
+    /// Lets change streams read the log, and show documents as they were before changes since then.
     #[must_use]
-    pub fn with_images(mut self, images: Option<&'v dyn Images>) -> Self {
-        self.images = images;
+    pub fn with_log(mut self, log: &'v ReadLog<'v>, images_since_ms: i64) -> Self {
+        (self.log, self.images_since_ms) = (Some(log), images_since_ms);
         self
     }
 

@@ -10,7 +10,7 @@ use crate::serve::Server;
 use crate::stream::{self, Stream};
 use crate::watcher;
 use nestor_command::service::Length;
-use nestor_command::{Connection, Outcome, Request, Sequence};
+use nestor_command::{Connection, Outcome, Park, Request, Sequence, Wake};
 use nestor_database::statement::Wait;
 use nestor_database::turns::Turns;
 use nestor_model::interrupt::{Hooks, with_patience};
@@ -22,7 +22,7 @@ use std::cell::Cell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
 /// Replies to pipelined messages are sent once they are this large together.
@@ -353,13 +353,13 @@ impl Talk<'_> {
             let outcome = self.run(stream, body, sequences, envelope, exhaust_allowed, out);
             let Some(park) = outcome.park else { break outcome };
             buffers::give_back(outcome.reply);
-            if park.on_commit && commits.is_none() {
+            if matches!(park.wake, Wake::Commit) && commits.is_none() {
                 // Look once more after listening began: a commit may have slipped in before.
                 commits = Some(self.server.listen_to_commits());
                 continue;
             }
             self.flush(stream, out).await?;
-            let waited = self.wait_parked(stream, park.until, commits.as_mut()).await;
+            let waited = self.wait_parked(stream, park, commits.as_mut()).await;
             if waited.is_err() {
                 self.server.service.abandon(body);
             }
@@ -461,16 +461,17 @@ impl Talk<'_> {
     async fn wait_parked(
         &self,
         stream: &mut Stream,
-        until: Instant,
+        park: Park,
         commits: Option<&mut watch::Receiver<()>>,
     ) -> Result<(), End> {
-        let until = tokio::time::sleep_until(until.into());
-        let commit = async {
-            let commit = match commits {
-                Some(commits) => commits.changed().await.ok(),
-                None => None,
+        let until = tokio::time::sleep_until(park.until.into());
+        let news = async {
+            let news = match (park.wake, commits) {
+                (Wake::Log(signal), _) => Some(signal.news().await),
+                (Wake::Commit, Some(commits)) => commits.changed().await.ok(),
+                _ => None,
             };
-            if commit.is_none() {
+            if news.is_none() {
                 std::future::pending().await
             }
         };
@@ -478,7 +479,7 @@ impl Talk<'_> {
         let _idle = self.server.pause_work();
         tokio::select! {
             () = until => Ok(()),
-            () = commit => Ok(()),
+            () = news => Ok(()),
             () = stream.closed() => Err(End::Closed),
         }
     }

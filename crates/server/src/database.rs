@@ -1,6 +1,6 @@
 //! The database as a library: commands in, replies out, no sockets.
 
-use nestor_command::{Connection, Outcome, Request, Service};
+use nestor_command::{Connection, Outcome, Request, Service, Wake};
 use nestor_database::DatabaseOptions;
 use nestor_database::node::ProcessOptions;
 use nestor_model::{DocRef, Document, Error, ErrorCode, RawDocBuf, ValueRef};
@@ -193,11 +193,17 @@ impl Database {
             let seen = service.engine.last_lsn();
             let mut outcome = service.run(conn, Request::new(command.as_raw()));
             if let Some(park) = outcome.park {
-                if park.on_commit {
-                    service.engine.wait_for_commit(seen, park.until);
-                } else {
-                    let left = park.until.saturating_duration_since(Instant::now());
-                    std::thread::sleep(left.min(NAP));
+                match park.wake {
+                    Wake::Log(signal) => {
+                        signal.wait(park.until);
+                    }
+                    Wake::Commit => {
+                        service.engine.wait_for_commit(seen, park.until);
+                    }
+                    Wake::Never => {
+                        let left = park.until.saturating_duration_since(Instant::now());
+                        std::thread::sleep(left.min(NAP));
+                    }
                 }
                 continue;
             }

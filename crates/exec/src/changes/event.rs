@@ -11,15 +11,15 @@ use super::images::OfEvent;
 use nestor_model::{RawDoc, RawDocBuf, RawWriter, Result, Timestamp, ValueRef};
 use nestor_query::stage::change_stream::{ChangeStream, Token};
 use nestor_query::update::description;
+use nestor_storage::log::TransactionId;
 
-/// What all events of an entry of the log have in common.
+/// The commit that an event is of.
 #[derive(Clone, Copy)]
-pub(super) struct Entry<'e> {
+pub(super) struct Origin<'e> {
     pub(super) time: Timestamp,
-    /// The entry.
-    pub(super) doc: RawDoc<'e>,
-    /// Whether it is that of a transaction.
-    pub(super) is_transaction: bool,
+    /// When it was made, in milliseconds since the epoch; 0 if the log does not say.
+    pub(super) wall_ms: i64,
+    pub(super) transaction: Option<&'e TransactionId>,
 }
 
 /// What a condition sees that is looked at before the event is made.
@@ -38,7 +38,7 @@ pub(super) fn header(change: &Change<'_>) -> RawDocBuf {
 /// Errors: 9 when the log holds an update that is none.
 pub(super) fn event(
     change: &Change<'_>,
-    entry: Entry<'_>,
+    origin: Origin<'_>,
     token: &Token,
     images: &OfEvent,
     stream: &ChangeStream,
@@ -51,16 +51,18 @@ pub(super) fn event(
     out.append("_data", token.data().as_str());
     out.end();
     out.append("operationType", change.kind.name());
-    out.append("clusterTime", entry.time);
+    out.append("clusterTime", origin.time);
     let of_collection = change.uuid != [0; 16] && change.kind != Kind::Invalidate;
     if stream.expanded && of_collection {
         let bytes = &change.uuid;
         out.append("collectionUUID", ValueRef::Binary { subtype: 4, bytes });
     }
-    append_from(&mut out, entry.doc, "wall", "wallTime");
-    if entry.is_transaction {
-        append_from(&mut out, entry.doc, "txnNumber", "txnNumber");
-        append_from(&mut out, entry.doc, "lsid", "lsid");
+    if origin.wall_ms != 0 {
+        out.append("wallTime", ValueRef::DateTime(origin.wall_ms));
+    }
+    if let Some(transaction) = origin.transaction {
+        out.append("txnNumber", transaction.number);
+        out.append_raw("lsid", transaction.lsid.as_raw());
     }
     append_image(&mut out, "fullDocument", images.after.as_ref());
     change.append_ns(&mut out);
@@ -86,12 +88,6 @@ pub(super) fn event(
     }
     append_image(&mut out, "fullDocumentBeforeChange", images.before.as_ref());
     Ok(out.into_doc())
-}
-
-fn append_from(out: &mut RawWriter, entry: RawDoc<'_>, name: &str, shown: &str) {
-    if let Some(value) = entry.get(name) {
-        out.append(shown, value);
-    }
 }
 
 fn append_image(out: &mut RawWriter, name: &str, image: Option<&Option<RawDocBuf>>) {

@@ -1,9 +1,8 @@
 //! Documents as they were before and after a change.
 
 use super::change::{Change, Kind};
-use crate::batch::Batch;
 use crate::point;
-use nestor_model::{Error, ErrorCode, Namespace, RawDocBuf, RawWriter, Result, Timestamp, ValueRef};
+use nestor_model::{Error, ErrorCode, Namespace, RawDocBuf, RawWriter, Result, ValueRef};
 use nestor_query::stage::change_stream::{BeforeChange, ChangeStream, FullDocument};
 use nestor_query::update::diff;
 use nestor_storage::View;
@@ -18,34 +17,22 @@ pub(super) struct OfEvent {
     pub(super) after: Image,
 }
 
-/// The images that `stream` wants of `change`, operation number `operation` of the commit at `time`.
+/// The images that `stream` wants of `change`, before which the document was `kept`, if it was kept.
 ///
 /// Errors: 47 (NoMatchingDocument) for one that is required and not kept.
 pub(super) fn of_event(
     change: &Change<'_>,
     stream: &ChangeStream,
-    (time, operation): (Timestamp, u32),
-    batch: &Batch<'_>,
+    kept: Option<&RawDocBuf>,
+    view: &dyn View,
 ) -> Result<OfEvent> {
     let is_change = matches!(change.kind, Kind::Update | Kind::Replace | Kind::Delete);
     let wants_before = is_change && stream.before_change != BeforeChange::Off;
-    let wants_after = change.kind == Kind::Update
-        && matches!(
-            stream.full_document,
-            FullDocument::WhenAvailable | FullDocument::Required
-        );
-    let kept = match batch.images {
-        Some(images) if wants_before || wants_after => images.before(time, operation)?,
-        _ => None,
-    };
     let after = match (change.kind, stream.full_document) {
         (Kind::Insert | Kind::Replace, _) => Some(Some(change.o.to_buf())),
-        (Kind::Update, FullDocument::UpdateLookup) => Some(look_up(change, stream, batch.view)?),
+        (Kind::Update, FullDocument::UpdateLookup) => Some(look_up(change, stream, view)?),
         (Kind::Update, FullDocument::WhenAvailable | FullDocument::Required) => {
-            let after = kept
-                .as_ref()
-                .map(|before| diff::apply(before.as_raw(), change.o))
-                .transpose()?;
+            let after = kept.map(|before| diff::apply(before.as_raw(), change.o)).transpose()?;
             if after.is_none() && stream.full_document == FullDocument::Required {
                 return Err(missing("post-image for all update events", "post-image", change));
             }
@@ -61,7 +48,7 @@ pub(super) fn of_event(
         ));
     }
     Ok(OfEvent {
-        before: wants_before.then_some(kept),
+        before: wants_before.then(|| kept.cloned()),
         after,
     })
 }

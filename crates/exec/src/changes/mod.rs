@@ -7,18 +7,18 @@
 //! ```
 //!
 //! Reading order: `change` (one operation of the log, and which streams see it), `event` (its document), `images` (documents
-//! before and after a change), `place` (where a stream is), `source`, `split`, `resumable`.
+//! before and after a change), `source`, `split`, `resumable`, `shared` (what those three tell each other).
 //!
-//! A stream between two batches holds its place and nothing else, however much has been logged since. It reads
-//! everything anew from there, so nobody who does not read makes it grow. Everything that it tells of has a token
+//! A stream between two batches holds its place in the log and nothing else, however much has been logged since, so nobody who
+//! does not read makes it grow. Everything that it tells of has a token
 //! ([`Token`](nestor_query::stage::change_stream::Token)), whose time and operation are those of the log.
 //! Source: manual, "Change Streams", "Change Events".
 
 mod change;
 mod event;
 mod images;
-mod place;
 mod resumable;
+mod shared;
 mod source;
 mod split;
 

@@ -1,11 +1,12 @@
 //! The top of a stream: sees to it that every event that is given can be resumed behind, and tells where the stream is.
 
 use super::fatal;
-use super::place::Shared;
+use super::shared::Shared;
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Operator, Report, Step, Whereabouts};
 use nestor_model::{DocRef, Result, ValueRef};
 use nestor_query::stage::change_stream::Token;
+use nestor_storage::log::LogSignal;
 
 /// Passes on rows that still have their token.
 pub(crate) struct Resumable {
@@ -17,6 +18,7 @@ pub(crate) struct Resumable {
     before: Token,
     is_behind: bool,
     is_over: bool,
+    signal: Option<LogSignal>,
 }
 
 impl Resumable {
@@ -31,6 +33,7 @@ impl Resumable {
             before: start,
             is_behind: false,
             is_over: false,
+            signal: None,
         }
     }
 }
@@ -61,7 +64,7 @@ fn check(row: DocRef<'_>, token: &Token) -> Result<()> {
 impl Operator for Resumable {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         let step = self.input.next(batch)?;
-        let state = *self.shared.lock();
+        let state = self.shared.lock();
         match &step {
             Step::Row(row) => {
                 check(row.as_doc(), &state.token)?;
@@ -80,9 +83,13 @@ impl Operator for Resumable {
                 self.before = state.mark;
                 self.is_behind = state.is_behind;
                 self.is_over = state.is_over;
+                if self.signal.is_none() {
+                    self.signal.clone_from(&state.signal);
+                }
             }
             Step::Pause => {}
         }
+        drop(state);
         Ok(step)
     }
 
@@ -101,6 +108,7 @@ impl Operator for Resumable {
                 before: self.before,
                 is_over: self.is_over,
                 is_behind: self.is_behind,
+                signal: self.signal.as_ref(),
             }),
             ..self.input.report()
         }

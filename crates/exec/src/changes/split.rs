@@ -4,7 +4,7 @@
 //! Source: manual, "$changeStreamSplitLargeEvent".
 
 use super::fatal;
-use super::place::Shared;
+use super::shared::Shared;
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Report, Step};
 use crate::row::{Row, RowDoc};

@@ -1,11 +1,11 @@
 //! Streams over a log that the test writes: what they give, where they are, and behind what they resume.
 
 use super::{Resumable, Source, Split};
-use crate::batch::{Batch, Images};
+use crate::batch::Batch;
 use crate::operator::{BoxOperator, Step, Whereabouts};
 use crate::ops::Filter;
 use nestor_model::interrupt::Interrupt;
-use nestor_model::{Document, Namespace, RawDocBuf, Result, Timestamp, ValueRef, doc, extjson};
+use nestor_model::{Document, Namespace, Result, Timestamp, Value, ValueRef, doc, extjson};
 use nestor_query::Scope;
 use nestor_query::env::OpContext;
 use nestor_query::matcher::MatchExpr;
@@ -13,47 +13,38 @@ use nestor_query::stage::change_stream::{BeforeChange, ChangeStream, FullDocumen
 use nestor_storage::{Engine, EngineOptions};
 use std::sync::Arc;
 
-/// A log, and what is known of documents before changes.
+/// A log.
 struct Log {
     engine: Engine,
-    images: Option<Kept>,
-}
-
-/// One document before each change.
-struct Kept(RawDocBuf);
-
-impl Images for Kept {
-    fn before(&self, _: Timestamp, _: u32) -> Result<Option<RawDocBuf>> {
-        Ok(Some(self.0.clone()))
-    }
 }
 
 impl Log {
     fn new() -> Self {
         Self {
             engine: Engine::ephemeral(EngineOptions::at_time(1_700_000_000)),
-            images: None,
         }
     }
 
     /// Commits an entry given as JSON, and returns its time.
     fn add(&self, entry: &str) -> Timestamp {
-        let mut doc = extjson::parse_document(entry).expect("valid JSON");
-        doc.push("ts", Timestamp::default());
-        doc.push("t", 0i64);
+        self.add_with(extjson::parse_document(entry).expect("valid JSON"), None)
+    }
+
+    /// Commits an entry, with the document before its change.
+    fn add_with(&self, mut entry: Document, before: Option<Document>) -> Timestamp {
+        entry.push("ts", Timestamp::default());
+        entry.push("t", 0i64);
         let mut ws = self.engine.begin();
-        ws.oplog(doc.to_raw()).expect("an entry");
+        let images = before.into_iter().map(|before| (0, before.to_raw())).collect();
+        ws.oplog_with(entry.to_raw(), images).expect("an entry");
         self.engine.commit(ws).expect("a commit").optime
     }
 
     fn pull(&self, root: &mut BoxOperator) -> Result<Option<Document>> {
         let snapshot = self.engine.snapshot();
         let (op, interrupt) = (OpContext::default(), Interrupt::new(Arc::default(), None));
-        let open = |after| self.engine.oplog_cursor(after);
-        let images = self.images.as_ref().map(|images| images as &dyn Images);
-        let mut batch = Batch::new(&snapshot, &op, &interrupt)
-            .with_oplog(&open)
-            .with_images(images);
+        let open = |after, interest| self.engine.read_log(after, interest);
+        let mut batch = Batch::new(&snapshot, &op, &interrupt).with_log(&open, 1000);
         match root.next(&mut batch)? {
             Step::Row(row) => Ok(Some(row.doc.into_document())),
             Step::Eof => Ok(None),
@@ -88,7 +79,7 @@ fn open(stream: ChangeStream) -> BoxOperator {
     Box::new(Resumable::new(Box::new(source), shared))
 }
 
-fn whereabouts(root: &BoxOperator) -> Whereabouts {
+fn whereabouts(root: &BoxOperator) -> Whereabouts<'_> {
     root.report().stream.expect("it is a stream")
 }
 
@@ -152,7 +143,7 @@ fn operations_of_a_transaction_share_their_time_and_name_it() {
         insert(1)
     );
     let time = log.add(&format!(
-        r#"{{"lsid":{{"id":1}},"txnNumber":7,"op":"c","ns":"admin.$cmd","o":{{"applyOps":[{operations}]}}}}"#
+        r#"{{"lsid":{{"id":1}},"txnNumber":{{"$numberLong":"7"}},"op":"c","ns":"admin.$cmd","o":{{"applyOps":[{operations}]}}}}"#
     ));
     let mut root = open(stream(START));
     let events = log.all(&mut root);
@@ -275,18 +266,27 @@ fn conditions_decide_what_is_given_and_nothing_else() {
 
 #[test]
 fn images_are_given_as_they_are_asked_for() {
-    let mut log = Log::new();
-    log.add(r#"{"op":"u","ns":"db.c","o":{"$v":2,"diff":{"u":{"a":2}}},"o2":{"_id":1}}"#);
-    let event = |log: &Log, full_document, before_change| {
+    let log = Log::new();
+    let update = |wall_ms| {
+        let update = r#"{"op":"u","ns":"db.c","o":{"$v":2,"diff":{"u":{"a":2}}},"o2":{"_id":1}}"#;
+        let mut entry = extjson::parse_document(update).expect("valid JSON");
+        entry.push("wall", Value::DateTime(wall_ms));
+        entry
+    };
+    let image = || Some(doc! { "_id": 1, "a": 1 });
+    // Without an image, with one that is too old to be shown, and with one.
+    let times = [log.add_with(update(5000), None), log.add_with(update(999), image())];
+    let shown = log.add_with(update(1000), image());
+    let event = |start, full_document, before_change| {
         let mut root = open(ChangeStream {
             full_document,
             before_change,
-            ..stream(START)
+            ..stream(Start::At(start))
         });
         log.pull(&mut root)
     };
-    let fields = |log: &Log, full_document, before_change| {
-        let event = event(log, full_document, before_change)
+    let fields = |start, full_document, before_change| {
+        let event = event(start, full_document, before_change)
             .expect("no error")
             .expect("an event");
         let field = |name| {
@@ -298,23 +298,22 @@ fn images_are_given_as_they_are_asked_for() {
     };
     let null = || Some("null".to_owned());
     use {BeforeChange as Before, FullDocument as Full};
-    assert_eq!(fields(&log, Full::Default, Before::Off), (None, None));
-    assert_eq!(fields(&log, Full::UpdateLookup, Before::Off), (null(), None));
-    assert_eq!(
-        fields(&log, Full::WhenAvailable, Before::WhenAvailable),
-        (null(), null())
-    );
-    for (full_document, before_change) in [(Full::Required, Before::Off), (Full::Default, Before::Required)] {
-        let error = event(&log, full_document, before_change).expect_err("there is none");
-        assert_eq!(error.code().number(), 47, "{error}");
+    for time in times {
+        assert_eq!(fields(time, Full::Default, Before::Off), (None, None));
+        assert_eq!(fields(time, Full::UpdateLookup, Before::Off), (null(), None));
+        assert_eq!(
+            fields(time, Full::WhenAvailable, Before::WhenAvailable),
+            (null(), null())
+        );
+        for (full_document, before_change) in [(Full::Required, Before::Off), (Full::Default, Before::Required)] {
+            let error = event(time, full_document, before_change).expect_err("there is none");
+            assert_eq!(error.code().number(), 47, "{error}");
+        }
     }
-    log.images = Some(Kept(doc! { "_id": 1, "a": 1 }.to_raw()));
-    let (before, after) = (
-        Some(r#"{"_id":1,"a":1}"#.to_owned()),
-        Some(r#"{"_id":1,"a":2}"#.to_owned()),
-    );
-    assert_eq!(fields(&log, Full::Required, Before::Required), (after.clone(), before));
-    assert_eq!(fields(&log, Full::WhenAvailable, Before::Off), (after, None));
+    let before = Some(r#"{"_id":1,"a":1}"#.to_owned());
+    let after = Some(r#"{"_id":1,"a":2}"#.to_owned());
+    assert_eq!(fields(shown, Full::Required, Before::Required), (after.clone(), before));
+    assert_eq!(fields(shown, Full::WhenAvailable, Before::Off), (after, None));
 }
 
 #[test]
@@ -325,16 +324,10 @@ fn large_events_are_split_and_resumed_within() {
         "op": "u", "ns": "db.c",
         "o": doc! { "$v": 2, "diff": doc! { "u": doc! { "a": large.as_str() } } },
         "o2": doc! { "_id": 1 },
-        "ts": Timestamp::default(), "t": 0i64,
+        "wall": Value::DateTime(5000),
     };
-    let mut ws = log.engine.begin();
-    ws.oplog(entry.to_raw()).expect("an entry");
-    log.engine.commit(ws).expect("a commit");
+    log.add_with(entry, Some(doc! { "_id": 1, "b": large.as_str() }));
     log.add(&insert(2));
-    let log = Log {
-        images: Some(Kept(doc! { "_id": 1, "b": large.as_str() }.to_raw())),
-        ..log
-    };
     let open = |start| {
         let stream = ChangeStream {
             before_change: BeforeChange::Required,
@@ -376,7 +369,6 @@ fn what_was_cut_off_is_lost() {
     options.ephemeral_oplog_bytes_max = 2_000;
     let log = Log {
         engine: Engine::ephemeral(options),
-        images: None,
     };
     log.add(&insert(1));
     let event = log.pull(&mut open(stream(START))).expect("no error").expect("an event");

@@ -7,6 +7,7 @@ use nestor_model::Document;
 use nestor_planner::NodeKind;
 use nestor_query::stage::change_stream::Token;
 use nestor_storage::Index;
+use nestor_storage::log::LogSignal;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ pub struct Report<'o> {
     /// What explain alone shows.
     pub explain: Option<&'o dyn Explain>,
     /// Where a change stream is.
-    pub stream: Option<Whereabouts>,
+    pub stream: Option<Whereabouts<'o>>,
     /// Set when it stands on top of a stage to count it for explain.
     pub stopwatch: Option<Stopwatch<'o>>,
     /// What it pulls from; [`Report::inputs`] goes through them.
@@ -40,8 +41,8 @@ pub struct Report<'o> {
 }
 
 /// What whoever pulls from a stream asks about it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Whereabouts {
+#[derive(Clone, Copy, Debug)]
+pub struct Whereabouts<'o> {
     /// Where a stream resumes that has seen everything that was given.
     pub at: Token,
     /// Where one resumes that has seen everything but the last event that was given.
@@ -50,6 +51,8 @@ pub struct Whereabouts {
     pub is_over: bool,
     /// There is more to read, although nothing was given just now.
     pub is_behind: bool,
+    /// Says when there is more, for a stream that was at the end.
+    pub signal: Option<&'o LogSignal>,
 }
 
 /// The inputs of an operator.

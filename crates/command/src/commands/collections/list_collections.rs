@@ -58,8 +58,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             op,
         )
     };
-    batch::first(context, &snapshot, opening, reply)?;
-    Ok(())
+    batch::first(context, &snapshot, opening, reply)
 }
 
 /// Reads `cursor: {batchSize}`.

@@ -61,8 +61,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         batch_size,
         ..Opening::of_values(ns, Box::new(Values::new(specs)), op)
     };
-    batch::first(context, &snapshot, opening, reply)?;
-    Ok(())
+    batch::first(context, &snapshot, opening, reply)
 }
 
 /// The specifications of built indexes that clients see, that of a clustered collection's key among them.

@@ -166,12 +166,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             .flatten(),
         ..Opening::of_values(reply_ns, root, operation.op)
     };
-    let count = batch::first(context, view, opening, reply)?;
-    drop(read);
-    if of_changes && count > 0 {
-        context.await_majority();
-    }
-    Ok(())
+    batch::first(context, view, opening, reply)
 }
 
 /// The shape of an aggregate; the collection is empty when it names none.

@@ -135,8 +135,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             .then(|| read.snapshot().cloned())
             .flatten(),
     };
-    batch::first(context, view, opening, reply)?;
-    Ok(())
+    batch::first(context, view, opening, reply)
 }
 
 /// Prepares a find of what stands at the shape's namespace; on a view it is a pipeline behind the view's own.

@@ -4,7 +4,7 @@ use crate::args::{Long, NonNegative};
 use crate::batch::{self, End, Stream};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::request::{Park, Sequence};
+use crate::request::{Park, Sequence, Wake};
 use crate::service::Service;
 use crate::spec::CommandSpec;
 use nestor_database::cursors::ClientCursor;
@@ -15,6 +15,7 @@ use nestor_database::statement::transaction::ReadView;
 use nestor_exec::{Batch, Interrupt};
 use nestor_model::statement;
 use nestor_model::{Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
+use nestor_storage::log::LogSignal;
 use std::time::{Duration, Instant};
 
 /// The command.
@@ -149,7 +150,8 @@ fn next_batch(
         let mut batch = Batch::new(view, &cursor.op, &interrupt)
             .with_spill_dir(dir)
             .with_plan_cache(Some(&context.service.plan_cache))
-            .with_oplog(&*context.service.open_oplog);
+            .with_oplog(&*context.service.open_oplog)
+            .with_log(&*context.service.read_log, context.service.images_since_ms());
         batch.memory_bytes_max = context.service.blocking_memory_bytes_max();
         statement::under(&interrupt, context.conn.slot.account.as_ref(), || {
             batch::fill(&mut cursor.root, &mut cursor.pending, &mut batch, reply, count_max)
@@ -174,18 +176,17 @@ fn next_batch(
     reply.append("ns", cursor.ns.to_string().as_str());
     reply.end();
     drop(read);
-    if stream.is_some() && count > 0 {
-        context.await_majority();
-    }
     let waits = keep && stream != Some(Stream::Behind);
     if count == 0 && end == End::Eof && cursor.tailable && cursor.await_data && waits {
-        park(context);
+        let signal = cursor.root.report().stream.and_then(|stream| stream.signal.cloned());
+        park(context, signal);
     }
     Ok(keep)
 }
 
-/// Nothing there yet: asks to be run again when something commits, until the time to wait is over.
-fn park(context: &mut Context<'_>) {
+/// Nothing there yet: asks to be run again when there is news, or for want of a signal when something commits, until the time to
+/// wait is over.
+fn park(context: &mut Context<'_>, signal: Option<LogSignal>) {
     let wait = match context.generic.max_time_ms {
         Some(ms) => Duration::from_millis(ms.into()),
         None => AWAIT_DEFAULT,
@@ -193,6 +194,7 @@ fn park(context: &mut Context<'_>) {
     let since = context.conn.parked.unwrap_or_else(Instant::now);
     let until = since + wait;
     if Instant::now() < until {
-        context.after.park = Some(Park { until, on_commit: true });
+        let wake = signal.map_or(Wake::Commit, Wake::Log);
+        context.after.park = Some(Park { until, wake });
     }
 }

@@ -8,7 +8,7 @@ use super::client_metadata;
 use crate::args::{StrictBool, wrong_type};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::request::Park;
+use crate::request::{Park, Wake};
 use crate::spec::CommandSpec;
 use nestor_model::{ObjectId, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail};
 use nestor_storage::{OpTime, Topology};
@@ -126,7 +126,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter, primary_field: &str) ->
         if is_known && counter == TOPOLOGY_COUNTER && now < until {
             context.after.park = Some(Park {
                 until,
-                on_commit: false,
+                wake: Wake::Never,
             });
             return Ok(());
         }
