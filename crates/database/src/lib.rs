@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`terms`] and [`concern`] (what a statement is run on), [`sessions`] and [`cursors`] (what clients hold
 //! on to), [`node`] and [`gates`] (the process), [`database`] (what all statements share), [`statement`] (one of them),
-//! [`operation`] (what it wants), [`read`], [`write`] and [`changes`] (how it gets it), then [`observe`] and [`profiler`] (what is
+//! [`operation`] (what it wants), [`read`], [`mod@write`] and [`changes`] (how it gets it), then [`observe`] and [`profiler`] (what is
 //! counted, logged and recorded), and the small ones.
 //!
 //! It has never heard of commands: it asks for no command's name, reads no arguments and writes no replies. It looks down

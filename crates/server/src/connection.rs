@@ -467,7 +467,10 @@ impl Talk<'_> {
         let until = tokio::time::sleep_until(park.until.into());
         let news = async {
             let news = match (park.wake, commits) {
-                (Wake::Log(signal), _) => Some(signal.news().await),
+                (Wake::Log(signal), _) => {
+                    signal.news().await;
+                    Some(())
+                }
                 (Wake::Commit, Some(commits)) => commits.changed().await.ok(),
                 _ => None,
             };

@@ -162,6 +162,7 @@ fn run_by_batches(
         server: Arc::new(NoServerState),
         collator: None,
         rules: RULES,
+        plans: None,
     };
     let all = |_: &Namespace, _: &mut _| false;
     let (op, interrupt) = (OpContext::new(0, Timestamp::default(), 0), Interrupt::default());

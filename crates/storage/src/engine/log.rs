@@ -45,7 +45,7 @@ impl Engine {
     }
 
     /// Everything after this time is in the log. A reader that starts before it gets
-    /// [`StorageError::OplogHistoryLost`](crate::StorageError::OplogHistoryLost).
+    /// [`StorageError::OplogHistoryLost`].
     pub fn log_begins(&self) -> Timestamp {
         self.inner.log.begins()
     }
