@@ -468,7 +468,7 @@ fn find_the_same(seeds: &[u64], kinds: &Kinds, collated: bool) {
             report.get("valid").is_some_and(ValueRef::truthy),
             "seed {seed}: {report:?}"
         );
-        for _ in 0..40 {
+        for _ in 0..120 {
             let mut filter = filter(&mut random, 2);
             let mut under = None;
             if collated {
