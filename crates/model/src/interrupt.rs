@@ -2,36 +2,58 @@
 
 use crate::{Error, ErrorCode, Result};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Kills the operation that runs under it.
 #[derive(Debug, Default)]
 pub struct KillSwitch {
-    /// The error code to stop with, 0 while nothing is to stop.
-    code: AtomicI32,
+    /// The error code to stop with, 0 while nothing is to stop, below the number of the operation (its turn).
+    state: AtomicU64,
     outlives_client: AtomicBool,
 }
 
 impl KillSwitch {
     /// Stops whatever checks this switch, with `code` (such as `Interrupted` or `CursorKilled`).
     pub fn kill(&self, code: ErrorCode) {
-        self.code.store(code.number(), Ordering::Relaxed);
+        while !self.kill_in(self.turn(), code) {}
+    }
+
+    /// Stops the operation that ran when [`Self::turn`] gave `turn`; false when another one runs now, which is left alone.
+    pub fn kill_in(&self, turn: u32, code: ErrorCode) -> bool {
+        let killed = |state| (turn_of(state) == turn).then(|| state_of(turn, code.number()));
+        let order = Ordering::Relaxed;
+        self.state.fetch_update(order, order, killed).is_ok()
+    }
+
+    /// Which operation runs under it now: each reset begins another.
+    pub fn turn(&self) -> u32 {
+        turn_of(self.state.load(Ordering::Acquire))
     }
 
     /// Makes it ready for the next operation.
     pub fn reset(&self) {
-        self.code.store(0, Ordering::Relaxed);
+        let order = Ordering::AcqRel;
+        let next = |state| Some(state_of(turn_of(state).wrapping_add(1), 0));
+        let _ = self.state.fetch_update(order, Ordering::Relaxed, next);
         self.outlives_client.store(false, Ordering::Relaxed);
     }
 
     /// The code to stop with, if killed.
     pub fn killed(&self) -> Option<ErrorCode> {
-        match self.code.load(Ordering::Relaxed) {
+        match self.state.load(Ordering::Relaxed) as u32 as i32 {
             0 => None,
             code => Some(ErrorCode::location(code)),
         }
     }
+}
+
+fn turn_of(state: u64) -> u32 {
+    (state >> 32) as u32
+}
+
+fn state_of(turn: u32, code: i32) -> u64 {
+    u64::from(turn) << 32 | u64::from(code as u32)
 }
 
 /// Says when an operation has to stop.

@@ -38,6 +38,16 @@ pub struct Pool {
     accounts: Mutex<Vec<Weak<Account>>>,
 }
 
+/// What came of making room.
+enum Room {
+    /// They hold no more than they may.
+    Enough,
+    /// A statement that held so many bytes was ended.
+    Ended(usize),
+    /// One that was ended has not stopped yet, or nobody is there to be ended.
+    Awaited,
+}
+
 /// Closes an idle cursor; see [`Pool::close_idle_by`].
 struct CloseIdle(Box<dyn Fn(usize) -> bool + Send + Sync>);
 
@@ -69,7 +79,7 @@ impl Pool {
 
     /// Bytes that all statements and idle cursors together hold.
     pub fn held(&self) -> usize {
-        self.held.load(Ordering::Relaxed)
+        self.held.load(Ordering::Acquire)
     }
 
     /// Bytes of that which belong to no statement now, but to idle cursors.
@@ -109,36 +119,54 @@ impl Pool {
     /// Ends the statement that holds most, or closes the idle cursors that hold more; the bytes that the statement held. Does
     /// nothing while the pool is within its limit, or when a statement that was ended has not stopped yet.
     pub fn shed(&self) -> Option<usize> {
-        /// Whatever is given back meanwhile is looked at here already.
-        struct Shedding<'p>(&'p AtomicBool);
-        impl Drop for Shedding<'_> {
-            fn drop(&mut self) {
-                self.0.store(false, Ordering::Release);
+        // Another thread that went over the limit while this one looked has left it to this one.
+        while self.over_limit() && !self.is_shedding.swap(true, Ordering::AcqRel) {
+            let ended = self.make_room();
+            self.is_shedding.swap(false, Ordering::AcqRel);
+            if let Room::Ended(bytes) = ended {
+                return Some(bytes);
             }
-        }
-        if !self.over_limit() || self.is_shedding.swap(true, Ordering::Acquire) {
-            return None;
-        }
-        let _shedding = Shedding(&self.is_shedding);
-        while self.over_limit() {
-            let accounts: Vec<Arc<Account>> = self.accounts().iter().filter_map(Weak::upgrade).collect();
-            let ended = |account: &Arc<Account>| account.kill.killed() == Some(ErrorCode::ExceededMemoryLimit);
-            if accounts.iter().any(|account| ended(account) && account.held() > 0) {
+            if let Room::Awaited = ended {
                 return None;
             }
-            let largest = accounts.iter().max_by_key(|account| account.held());
-            let most = largest.map_or(0, |account| account.held());
+        }
+        None
+    }
+
+    /// Only one thread does this at a time. What closing a cursor gives back comes here again through [`Self::shed`], which leaves it
+    /// to this loop.
+    fn make_room(&self) -> Room {
+        while self.over_limit() {
+            let accounts: Vec<Arc<Account>> = self.accounts().iter().filter_map(Weak::upgrade).collect();
+            // Its turn is read before what it holds: a statement that ends meanwhile leaves its connection's next one alone.
+            let seen = accounts
+                .iter()
+                .map(|account| (account.kill.turn(), account.held(), account));
+            let seen: Vec<_> = seen.collect();
+            let ended = |account: &Arc<Account>| account.kill.killed() == Some(ErrorCode::ExceededMemoryLimit);
+            if seen.iter().any(|(_, held, account)| *held > 0 && ended(account)) {
+                return Room::Awaited;
+            }
+            let largest = seen.iter().max_by_key(|(_, held, _)| *held);
+            let most = largest.map_or(0, |(_, held, _)| *held);
             let closes = |close: &CloseIdle| self.at_rest() > most && (close.0)(most);
             if self.close_idle.get().is_some_and(closes) {
                 continue;
             }
-            if most == 0 {
-                return None;
+            // What was given back since this began is gone from the pool before it is gone from the accounts that were read.
+            if !self.over_limit() {
+                return Room::Enough;
             }
-            largest?.kill.kill(ErrorCode::ExceededMemoryLimit);
-            return Some(most);
+            match largest {
+                Some((turn, held, account)) if *held > 0 => {
+                    if account.kill.kill_in(*turn, ErrorCode::ExceededMemoryLimit) {
+                        return Room::Ended(*held);
+                    }
+                }
+                _ => return Room::Awaited,
+            }
         }
-        None
+        Room::Enough
     }
 
     fn accounts(&self) -> MutexGuard<'_, Vec<Weak<Account>>> {
@@ -160,7 +188,7 @@ pub struct Account {
 impl Account {
     /// Bytes held.
     pub fn held(&self) -> usize {
-        self.values.load(Ordering::Relaxed) + self.kept.load(Ordering::Relaxed)
+        self.values.load(Ordering::Acquire) + self.kept.load(Ordering::Acquire)
     }
 
     /// The pool it belongs to.
@@ -170,12 +198,20 @@ impl Account {
 
     /// Sets what the values being built take; ends the largest statement when all together hold too much.
     pub(crate) fn set_values(&self, bytes: usize) {
-        let before = self.values.swap(bytes, Ordering::Relaxed);
-        self.moved(before, bytes);
+        let before = self.values.load(Ordering::Relaxed);
+        self.change(&self.values, before, bytes);
     }
 
-    fn moved(&self, before: usize, now: usize) {
-        change(&self.pool.held, before, now);
+    /// What `of` counts goes from `before` to `now`. The pool never holds more than the accounts say: else somebody would look for a
+    /// statement to end just when the one that was ended gives back what it held, and find an innocent one.
+    fn change(&self, of: &AtomicUsize, before: usize, now: usize) {
+        if now > before {
+            change(of, before, now);
+            change(&self.pool.held, before, now);
+        } else {
+            change(&self.pool.held, before, now);
+            change(of, before, now);
+        }
         // Also after something was given back: the one that was ended may not have been enough, and the others may only be waiting.
         self.pool.shed();
     }
@@ -183,7 +219,8 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        self.moved(self.held(), 0);
+        change(&self.pool.held, self.held(), 0);
+        self.pool.shed();
     }
 }
 
@@ -218,8 +255,7 @@ impl Held {
                 true => &account.pool.at_rest,
                 false => &account.kept,
             };
-            change(of, before, bytes);
-            account.moved(before, bytes);
+            account.change(of, before, bytes);
         }
     }
 
@@ -247,9 +283,9 @@ impl Held {
 
 fn change(count: &AtomicUsize, before: usize, now: usize) {
     if now > before {
-        count.fetch_add(now - before, Ordering::Relaxed);
+        count.fetch_add(now - before, Ordering::AcqRel);
     } else {
-        count.fetch_sub(before - now, Ordering::Relaxed);
+        count.fetch_sub(before - now, Ordering::AcqRel);
     }
 }
 
