@@ -190,8 +190,8 @@ impl Watcher {
 
     /// Looks at all desks once; true when somebody did something.
     fn look(&self) -> bool {
-        let mut active = self.spares.some_are_coming();
-        if active {
+        let (have_come, mut active) = self.spares.arrivals();
+        if have_come || active {
             self.stir();
         }
         lock(&self.desks).retain_mut(|seen| {
@@ -316,10 +316,11 @@ impl Spares {
         self.changed.notify_all();
     }
 
-    /// Whether some are still to come, or began to wait since this was asked last.
-    fn some_are_coming(&self) -> bool {
+    /// Whether some began to wait since this was asked last, and whether some are still to come. Only the latter is work to
+    /// watch: those that were aired come back, and would keep the watcher awake for ever.
+    fn arrivals(&self) -> (bool, bool) {
         let mut held = lock(&self.state);
-        std::mem::take(&mut held.have_come) || held.coming > 0
+        (std::mem::take(&mut held.have_come), held.coming > 0)
     }
 
     /// Calls one; false when none is there.
@@ -390,6 +391,22 @@ mod tests {
     fn workers_that_are_busy_are_relieved() {
         all_run_together(1);
         all_run_together(SPARES);
+    }
+
+    #[test]
+    fn the_watcher_sleeps_when_nobody_does_anything() {
+        let runtime = runtime(1);
+        let watcher = Watcher::start(runtime.handle().clone()).expect("a watcher");
+        let begun = std::time::Instant::now();
+        while !watcher.asleep.load(Ordering::Relaxed) {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "spares that are aired keep it awake"
+            );
+            std::thread::yield_now();
+        }
+        watcher.stop();
+        runtime.shutdown_timeout(Duration::from_secs(10));
     }
 
     #[test]
