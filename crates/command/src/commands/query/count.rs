@@ -12,7 +12,7 @@ use nestor_database::read;
 use nestor_database::read::Target;
 use nestor_database::shape::{Shape, Words};
 use nestor_exec::catalog::{index_info, indexes};
-use nestor_exec::{BoxOperator, Step, find};
+use nestor_exec::{BoxOperator, count_rows, find};
 use nestor_model::number::safe_i64;
 use nestor_model::{ArrayRef, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_planner::choose::candidates_for;
@@ -163,16 +163,9 @@ fn known(query: &FindQuery, collection: &Collection) -> Option<i64> {
 fn drain(context: &Context<'_>, view: &dyn View, op: &OpContext, root: &mut BoxOperator) -> Result<i64> {
     context.note_plan(&**root);
     let mut batch = read::batch(context, view, op, true);
-    let mut n = 0i64;
-    loop {
-        match root.next(&mut batch)? {
-            Step::Row(_) => n += 1,
-            Step::Pause => {}
-            Step::Eof => break,
-        }
-    }
+    let rows = count_rows(&mut **root, &mut batch)?;
     context.observe(&**root);
-    Ok(n)
+    Ok(i64::try_from(rows).unwrap_or(i64::MAX))
 }
 
 /// How many documents are counted at most, and how many are left out before.
