@@ -21,6 +21,7 @@ pub mod gates;
 pub mod index_build;
 pub mod index_builds;
 pub mod index_filters;
+pub mod login;
 pub mod machine;
 pub mod names;
 pub mod node;
