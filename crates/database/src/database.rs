@@ -11,6 +11,7 @@ use crate::profiler::Profiler;
 use crate::query_settings::QuerySettings;
 use crate::sessions::{Sessions, history};
 use crate::snapshots::Snapshots;
+use crate::users::Users;
 use crate::{bootstrap, clock, machine};
 use nestor_exec::pipeline::ServerState;
 use nestor_exec::plan_cache::Tuning;
@@ -51,6 +52,8 @@ pub struct Database {
     pub state: Arc<dyn ServerState>,
     /// Which operations are recorded.
     pub profiler: Profiler,
+    /// Who there is, and what each may do.
+    pub users: Users,
     /// What is set for queries of a shape.
     pub query_settings: Arc<QuerySettings>,
     /// Which indexes queries of a shape may use.
@@ -125,6 +128,7 @@ impl Database {
         });
         let database = Self {
             snapshots: Snapshots::default(),
+            users: Users::new(&engine),
             open_oplog: Box::new(move |after| oplog.oplog_cursor(after)),
             read_log: Box::new(move |after, interest| log.read_log(after, interest)),
             engine,

@@ -41,6 +41,7 @@ pub mod statement;
 pub mod terms;
 pub mod ttl;
 pub mod turns;
+pub mod users;
 pub mod uuid;
 pub mod write;
 

@@ -1,0 +1,173 @@
+//! What the documents of a user and of roles come to: who somebody is and what that somebody may do.
+//!
+//! ```text
+//! admin.system.users  {_id: "d.u", userId: UUID, user: "u", db: "d", credentials: {..}, roles: [{role, db}, ..], customData, ..}
+//! admin.system.roles  {_id: "d.r", role: "r", db: "d", privileges: [{resource, actions}, ..], roles: [{role, db}, ..]}
+//! ```
+//!
+//! Both are in MongoDB's form, so that its tools carry them.
+
+use super::name::{RoleName, UserName};
+use crate::login::credential::{self, Credential};
+use crate::rights::grant::merged;
+use crate::rights::{Grant, Grants, builtin};
+use crate::uuid::Uuid;
+use nestor_model::{DocRef, Document, Result, ValueRef};
+use std::collections::BTreeSet;
+
+/// A user, with all that comes of the user's roles.
+#[derive(Clone, Debug)]
+pub struct Account {
+    /// Who it is.
+    pub name: UserName,
+    /// Tells a user from another one of the same name who was there before.
+    pub id: Option<Uuid>,
+    /// Roles that were granted to the user.
+    pub roles: Vec<RoleName>,
+    /// These and all that they inherit.
+    pub all_roles: BTreeSet<RoleName>,
+    /// What all of them give, joined by resource.
+    pub privileges: Vec<Grant>,
+    /// The same, ready to be asked.
+    pub grants: Grants,
+    /// What is stored of the user's password.
+    pub credentials: Vec<Credential>,
+}
+
+impl Account {
+    /// The account of a user's document. `role` finds a role's document; roles that are not there give nothing.
+    ///
+    /// Errors: those of `role`.
+    pub fn of(
+        name: UserName,
+        user: DocRef<'_>,
+        role: &mut dyn FnMut(&RoleName) -> Result<Option<Document>>,
+    ) -> Result<Self> {
+        let roles = names(user.get("roles"));
+        let resolved = resolve(&roles, role)?;
+        Ok(Self {
+            name,
+            id: uuid(user.get("userId")),
+            grants: resolved.grants.iter().cloned().collect(),
+            privileges: resolved.grants,
+            all_roles: resolved.roles,
+            roles,
+            credentials: credential::of_user(user.get("credentials")),
+        })
+    }
+}
+
+/// What some roles come to.
+#[derive(Clone, Debug, Default)]
+pub struct Resolved {
+    /// The roles and all that they inherit.
+    pub roles: BTreeSet<RoleName>,
+    /// What they give, joined by resource.
+    pub grants: Vec<Grant>,
+}
+
+/// What `roles` come to. Each role counts once, so that circles end.
+///
+/// Errors: those of `find`.
+pub fn resolve(roles: &[RoleName], find: &mut dyn FnMut(&RoleName) -> Result<Option<Document>>) -> Result<Resolved> {
+    let mut seen = BTreeSet::new();
+    let mut grants = Vec::new();
+    let mut open = roles.to_vec();
+    while let Some(name) = open.pop() {
+        if seen.contains(&name) {
+            continue;
+        }
+        if let Some(given) = builtin::grants(&name.role, &name.db) {
+            grants.extend(given);
+        } else if let Some(role) = find(&name)? {
+            grants.extend(stored_grants(role.get("privileges")));
+            open.extend(names(role.get("roles")));
+        } else {
+            continue;
+        }
+        seen.insert(name);
+    }
+    Ok(Resolved {
+        roles: seen,
+        grants: merged(grants),
+    })
+}
+
+/// The names in an array `[{role, db}, ..]` that was stored. What is none is left out.
+pub fn names(value: Option<ValueRef<'_>>) -> Vec<RoleName> {
+    let items = value.and_then(ValueRef::as_array);
+    let items = items.into_iter().flat_map(|array| array.iter());
+    items.filter_map(|item| RoleName::parse(item, "").ok()).collect()
+}
+
+/// The privileges that were stored of a role. What is none gives nothing.
+pub fn stored_grants(value: Option<ValueRef<'_>>) -> Vec<Grant> {
+    let items = value.and_then(ValueRef::as_array);
+    let items = items.into_iter().flat_map(|array| array.iter());
+    items
+        .filter_map(|item| Grant::parse(item.as_document()?).ok())
+        .collect()
+}
+
+/// A stored UUID.
+pub fn uuid(value: Option<ValueRef<'_>>) -> Option<Uuid> {
+    match value {
+        Some(ValueRef::Binary { subtype: 4, bytes }) => bytes.try_into().ok().map(Uuid),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rights::{Action, Privilege, Resource};
+    use nestor_model::{Namespace, Value, doc};
+    use std::collections::BTreeMap;
+
+    fn roles(names: &[(&str, &str)]) -> Vec<Value> {
+        names
+            .iter()
+            .map(|(role, db)| RoleName::new(role, db).to_document().into())
+            .collect()
+    }
+
+    fn may_find(account: &Account, db: &str, coll: &str) -> bool {
+        let resource = Resource::Collection(Namespace::new(db, coll));
+        account.grants.allow(&Privilege {
+            resource,
+            action: Action::Find,
+        })
+    }
+
+    #[test]
+    fn roles_inherit_and_circles_end() {
+        let find: Vec<Value> = vec!["find".into()];
+        let on = doc! { "db": "e", "collection": "c" };
+        let given: Vec<Value> = vec![doc! { "resource": on, "actions": find }.into()];
+        let stored = BTreeMap::from([
+            (
+                RoleName::new("a", "d"),
+                doc! { "roles": roles(&[("b", "d"), ("gone", "d")]) },
+            ),
+            (
+                RoleName::new("b", "d"),
+                doc! { "roles": roles(&[("a", "d"), ("read", "f")]), "privileges": given },
+            ),
+        ]);
+        let user = doc! { "roles": roles(&[("a", "d")]) };
+        let mut find = |name: &RoleName| Ok(stored.get(name).cloned());
+        let account = Account::of(UserName::new("u", "d"), user.as_ref(), &mut find).expect("no role fails");
+        assert!(may_find(&account, "e", "c") && may_find(&account, "f", "x"));
+        assert!(!may_find(&account, "e", "x") && !may_find(&account, "d", "c"));
+        let all: Vec<_> = account.all_roles.iter().map(RoleName::to_string).collect();
+        assert_eq!(all, ["a@d", "b@d", "read@f"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_gives_nothing() {
+        let user = doc! { "roles": 1, "credentials": "x", "userId": "y" };
+        let account = Account::of(UserName::new("u", "d"), user.as_ref(), &mut |_| Ok(None)).expect("no role fails");
+        assert_eq!(account.grants, Grants::default());
+        assert!(account.credentials.is_empty() && account.id.is_none());
+    }
+}

@@ -1,0 +1,227 @@
+//! Users and roles: who there is, and what each may do.
+//!
+//! They are documents of `admin.system.users` and `admin.system.roles`, in MongoDB's form; commands change them, and so does whoever
+//! may write to these collections (`mongorestore`). What they come to is kept until a commit touches them.
+//!
+//! Reading order: [`name`], [`account`] (pure), then here.
+
+pub mod account;
+pub mod name;
+pub mod store;
+
+pub use account::Account;
+pub use name::{RoleName, UserName};
+
+use crate::lock;
+use crate::login::credential::Credential;
+use crate::login::mechanism::Mechanism;
+use crate::login::secret_bytes;
+use nestor_exec::point;
+use nestor_model::{Document, Namespace, Result, ValueRef};
+use nestor_storage::log::{Interest, Kinds, LogStep, Scope, Upto};
+use nestor_storage::{Engine, LogPosition, LogReader, LogSignal, View};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+/// The collection of users.
+pub fn users_namespace() -> Namespace {
+    Namespace::new("admin", "system.users")
+}
+
+/// The collection of roles.
+pub fn roles_namespace() -> Namespace {
+    Namespace::new("admin", "system.roles")
+}
+
+/// The document of a user.
+pub fn user_document(view: &dyn View, name: &UserName) -> Result<Option<Document>> {
+    document(view, &users_namespace(), &name.id())
+}
+
+/// The document of a role; `None` for a built-in one.
+pub fn role_document(view: &dyn View, name: &RoleName) -> Result<Option<Document>> {
+    document(view, &roles_namespace(), &name.id())
+}
+
+fn document(view: &dyn View, ns: &Namespace, id: &str) -> Result<Option<Document>> {
+    let Some(collection) = view.catalog().get(ns) else {
+        return Ok(None);
+    };
+    let found = point::by_id(view, collection, ValueRef::String(id))?;
+    Ok(found.map(|(_, bytes)| bytes.document().as_doc().to_document()))
+}
+
+/// The account of a user as `view` shows it.
+pub fn account(view: &dyn View, name: &UserName) -> Result<Option<Account>> {
+    let Some(user) = user_document(view, name)? else {
+        return Ok(None);
+    };
+    let mut role = |name: &RoleName| role_document(view, name);
+    Account::of(name.clone(), user.as_ref(), &mut role).map(Some)
+}
+
+/// Says when what is known of users may have changed.
+///
+/// It follows the log for database `admin`, where little is written; asking costs a few loads while nothing is.
+struct Changes {
+    reader: Mutex<LogReader>,
+    signal: LogSignal,
+    generation: AtomicU64,
+}
+
+impl Changes {
+    fn new(engine: &Engine) -> Self {
+        let scope = Scope::Database("admin".into());
+        let interest = Interest::new(scope, Kinds::CHANGES, Upto::Accepted);
+        let mut reader = engine.read_log(LogPosition::after(engine.last_optime()), interest);
+        let signal = reader.signal();
+        Self {
+            reader: Mutex::new(reader),
+            signal,
+            generation: AtomicU64::new(0),
+        }
+    }
+
+    /// A number that is greater once a commit that snapshots show may have changed users or roles. What is read after asking is at
+    /// least as new as the number.
+    fn generation(&self) -> u64 {
+        if self.signal.has_news() {
+            let mut reader = lock(&self.reader);
+            // Who waited for the lock need not read again; one more generation does no harm.
+            self.generation.fetch_add(1, Ordering::AcqRel);
+            // A reader that fails keeps having news: then nothing is kept from one question to the next, and nothing is wrong.
+            while let Ok(LogStep::Change(_) | LogStep::Passed) = reader.next() {}
+            reader.rest();
+        }
+        self.generation.load(Ordering::Acquire)
+    }
+}
+
+#[derive(Default)]
+struct Known {
+    generation: u64,
+    accounts: HashMap<UserName, Option<Arc<Account>>>,
+    any: Option<bool>,
+}
+
+/// Most names that are kept; names of users that do not exist are not among them.
+const KNOWN_MAX: usize = 10_000;
+
+/// What is known of users.
+pub struct Users {
+    engine: Engine,
+    changes: Changes,
+    known: RwLock<Known>,
+    /// What salts of users that do not exist are made of.
+    secret: OnceLock<[u8; 32]>,
+}
+
+impl Users {
+    /// The users of a store.
+    pub fn new(engine: &Engine) -> Self {
+        Self {
+            engine: engine.clone(),
+            changes: Changes::new(engine),
+            known: RwLock::default(),
+            secret: OnceLock::new(),
+        }
+    }
+
+    /// A number that is greater once users or roles may have changed.
+    pub fn generation(&self) -> u64 {
+        self.changes.generation()
+    }
+
+    /// The account of a user, with the generation that it is of.
+    ///
+    /// Errors: those of reading.
+    pub fn account(&self, name: &UserName) -> Result<(Option<Arc<Account>>, u64)> {
+        let generation = self.generation();
+        {
+            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            if known.generation == generation {
+                if let Some(account) = known.accounts.get(name) {
+                    return Ok((account.clone(), generation));
+                }
+            }
+        }
+        let account = account(&self.engine.snapshot(), name)?.map(Arc::new);
+        if account.is_some() {
+            self.keep(generation, |known| {
+                if known.accounts.len() >= KNOWN_MAX {
+                    known.accounts.clear();
+                }
+                known.accounts.insert(name.clone(), account.clone());
+            });
+        }
+        Ok((account, generation))
+    }
+
+    /// Whether there is any user. Without one, who comes from this machine may make the first.
+    ///
+    /// Errors: those of reading.
+    pub fn any(&self) -> Result<bool> {
+        let generation = self.generation();
+        {
+            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            if let (true, Some(any)) = (known.generation == generation, known.any) {
+                return Ok(any);
+            }
+        }
+        let snapshot = self.engine.snapshot();
+        let any = match snapshot.catalog().get(&users_namespace()) {
+            Some(collection) => snapshot.cursor(collection.records).first()?,
+            None => false,
+        };
+        self.keep(generation, |known| known.any = Some(any));
+        Ok(any)
+    }
+
+    /// What a client that wants to log in is challenged with: the user's credential, or one that nobody has.
+    ///
+    /// Errors: those of reading; 1 when there is no randomness.
+    pub fn credential(&self, mechanism: Mechanism, name: &UserName) -> Result<Credential> {
+        let (account, _) = self.account(name)?;
+        let own = account.as_ref().and_then(|account| {
+            let mut all = account.credentials.iter();
+            all.find(|credential| credential.mechanism == mechanism).cloned()
+        });
+        match own {
+            Some(credential) => Ok(credential),
+            None => Ok(Credential::decoy(mechanism, self.secret()?, &name.db, &name.user)),
+        }
+    }
+
+    fn secret(&self) -> Result<&[u8; 32]> {
+        if let Some(secret) = self.secret.get() {
+            return Ok(secret);
+        }
+        let fresh = secret_bytes()?;
+        Ok(self.secret.get_or_init(|| fresh))
+    }
+
+    /// The mechanisms by which a user can log in; none for users that do not exist.
+    ///
+    /// Errors: those of reading.
+    pub fn mechanisms(&self, name: &UserName) -> Result<Vec<Mechanism>> {
+        let (account, _) = self.account(name)?;
+        let credentials = account.iter().flat_map(|account| &account.credentials);
+        Ok(credentials.map(|credential| credential.mechanism).collect())
+    }
+
+    /// Keeps something that was read after `generation` was asked for.
+    fn keep(&self, generation: u64, what: impl FnOnce(&mut Known)) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.generation > generation {
+            return;
+        }
+        if known.generation < generation {
+            *known = Known {
+                generation,
+                ..Known::default()
+            };
+        }
+        what(&mut known);
+    }
+}

@@ -1,0 +1,184 @@
+//! Changing the documents of users and roles, in one commit for each command.
+
+use super::name::RoleName;
+use super::{roles_namespace, users_namespace};
+use crate::statement::Statement;
+use crate::write::{Progress, writable};
+use nestor_exec::point;
+use nestor_exec::write::{Changed, Writer};
+use nestor_model::{Document, Namespace, Result, Value, ValueRef};
+use nestor_query::env::OpContext;
+use nestor_query::update::Touched;
+use nestor_storage::{Bytes, View, WriteSet, record};
+
+/// What becomes of a document.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// It stays, or is not there.
+    Keep,
+    /// This is in its place.
+    Put(Document),
+    /// It goes.
+    Remove,
+}
+
+/// The write set of one attempt to change users and roles.
+pub struct Changes<'c, 's> {
+    ws: &'c mut WriteSet,
+    statement: &'c Statement<'s>,
+    op: &'c OpContext,
+    /// UUIDs of the collections of users and of roles, should they be made.
+    uuids: &'c mut [Option<[u8; 16]>; 2],
+}
+
+/// Changes users and roles: everything that `work` does, or nothing. It runs again after a conflict.
+///
+/// Errors: those of `work` and of the commit.
+pub fn change<T>(
+    statement: &Statement<'_>,
+    progress: &mut Progress,
+    mut work: impl FnMut(&mut Changes<'_, '_>) -> Result<T>,
+) -> Result<T> {
+    let op = OpContext::new(crate::clock::now_ms(), statement.database.last_time(), 0);
+    let mut uuids = [None; 2];
+    statement.atomically(progress, |ws| {
+        work(&mut Changes {
+            ws,
+            statement,
+            op: &op,
+            uuids: &mut uuids,
+        })
+    })
+}
+
+impl Changes<'_, '_> {
+    /// What is there, the changes so far included.
+    pub fn view(&self) -> &dyn View {
+        self.ws
+    }
+
+    /// Changes the user of that `_id`; `decide` is given the document, if there is one.
+    pub fn user(&mut self, id: &str, decide: impl FnOnce(Option<Document>) -> Result<Outcome>) -> Result<()> {
+        self.one(&users_namespace(), id, decide)
+    }
+
+    /// Changes the role of that `_id`; `decide` is given the document, if there is one.
+    pub fn role(&mut self, id: &str, decide: impl FnOnce(Option<Document>) -> Result<Outcome>) -> Result<()> {
+        self.one(&roles_namespace(), id, decide)
+    }
+
+    /// Changes all users; how many were changed or removed.
+    pub fn users(&mut self, decide: impl FnMut(&Document) -> Outcome) -> Result<i64> {
+        self.all(&users_namespace(), decide)
+    }
+
+    /// Changes all roles; how many were changed or removed.
+    pub fn roles(&mut self, decide: impl FnMut(&Document) -> Outcome) -> Result<i64> {
+        self.all(&roles_namespace(), decide)
+    }
+
+    /// Takes roles from all who have them.
+    pub fn take_from_all(&mut self, gone: impl Fn(&RoleName) -> bool) -> Result<()> {
+        let without = |doc: &Document| match without_roles(doc, &gone) {
+            Some(changed) => Outcome::Put(changed),
+            None => Outcome::Keep,
+        };
+        self.users(without)?;
+        self.roles(without)?;
+        Ok(())
+    }
+
+    fn one(
+        &mut self,
+        ns: &Namespace,
+        id: &str,
+        decide: impl FnOnce(Option<Document>) -> Result<Outcome>,
+    ) -> Result<()> {
+        let found = match self.ws.catalog().get(ns).cloned() {
+            Some(collection) => point::by_id(self.ws, &collection, ValueRef::String(id))?,
+            None => None,
+        };
+        let old = found.as_ref().map(|(_, bytes)| bytes.document().as_doc().to_document());
+        let outcome = decide(old)?;
+        self.apply(ns, found, outcome)
+    }
+
+    fn all(&mut self, ns: &Namespace, mut decide: impl FnMut(&Document) -> Outcome) -> Result<i64> {
+        let Some(collection) = self.ws.catalog().get(ns).cloned() else {
+            return Ok(0);
+        };
+        let mut found: Vec<(Bytes, Bytes, Outcome)> = Vec::new();
+        let mut cursor = self.ws.cursor(collection.records);
+        let mut more = cursor.first()?;
+        while more {
+            let doc = record::document(cursor.value()?).as_doc().to_document();
+            let outcome = decide(&doc);
+            if !matches!(outcome, Outcome::Keep) {
+                found.push((Bytes::copy_from(cursor.key()), cursor.value_bytes()?, outcome));
+            }
+            more = cursor.next()?;
+            self.statement.interrupt.check()?;
+        }
+        drop(cursor);
+        let count = found.len();
+        for (key, bytes, outcome) in found {
+            self.apply(ns, Some((key, bytes)), outcome)?;
+        }
+        Ok(i64::try_from(count).unwrap_or(i64::MAX))
+    }
+
+    fn apply(&mut self, ns: &Namespace, found: Option<(Bytes, Bytes)>, outcome: Outcome) -> Result<()> {
+        if matches!(outcome, Outcome::Keep) {
+            return Ok(());
+        }
+        let uuid = &mut self.uuids[usize::from(*ns == roles_namespace())];
+        let collection = writable(self.ws, ns, self.statement, uuid)?;
+        let mut writer = Writer::new(self.ws, collection, self.op, self.statement.origin(&ns.db))?;
+        match (found, outcome) {
+            (None, Outcome::Put(doc)) => drop(writer.insert(doc.to_raw(), None)?),
+            (Some((key, old)), Outcome::Put(doc)) => {
+                let changed = Changed {
+                    doc: doc.to_raw(),
+                    diff: None,
+                    touched: &Touched::All,
+                };
+                writer.update(&key, old.document(), changed, None)?;
+            }
+            (Some((key, old)), Outcome::Remove) => writer.delete(&key, old.document(), None)?,
+            (_, Outcome::Keep) | (None, Outcome::Remove) => {}
+        }
+        Ok(())
+    }
+}
+
+/// The document of a user or role without some of its roles; `None` when it has none of them.
+pub fn without_roles(doc: &Document, gone: impl Fn(&RoleName) -> bool) -> Option<Document> {
+    let roles = super::account::names(doc.get("roles"));
+    let kept: Vec<RoleName> = roles.iter().filter(|role| !gone(role)).cloned().collect();
+    if kept.len() == roles.len() {
+        return None;
+    }
+    let mut out = doc.clone();
+    out.set("roles", role_values(&kept));
+    Some(out)
+}
+
+/// Names of roles as they are stored.
+pub fn role_values(roles: &[RoleName]) -> Vec<Value> {
+    roles.iter().map(|role| role.to_document().into()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nestor_model::doc;
+
+    #[test]
+    fn roles_are_taken_from_those_who_have_them() {
+        let roles = [RoleName::new("a", "d"), RoleName::new("b", "d")];
+        let user = doc! { "user": "u", "roles": role_values(&roles) };
+        assert!(without_roles(&user, |role| role.role == "c").is_none());
+        let changed = without_roles(&user, |role| role.role == "a").expect("the user has it");
+        assert_eq!(super::super::account::names(changed.get("roles")), roles[1..]);
+    }
+}
