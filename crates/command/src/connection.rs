@@ -1,5 +1,6 @@
 //! State of one client connection, owned by who reads its socket.
 
+use crate::identity::Identity;
 use crate::service::Service;
 use nestor_database::connections::{Connections, Slot};
 use nestor_model::{Document, Error, Str};
@@ -21,6 +22,8 @@ pub struct Connection {
     pub parked: Option<Instant>,
     /// A fail point's fault that waits to happen.
     pub fault: Option<Pending>,
+    /// Who is logged in.
+    pub identity: Identity,
     _listed: Listed,
 }
 
@@ -73,6 +76,8 @@ pub struct Caller<'r> {
     pub parked: &'r mut Option<Instant>,
     /// A fail point's fault that waits to happen.
     pub fault: &'r mut Option<Pending>,
+    /// Who is logged in.
+    pub identity: &'r mut Identity,
 }
 
 impl Connection {
@@ -85,6 +90,7 @@ impl Connection {
             slot: &self.slot,
             parked: &mut self.parked,
             fault: &mut self.fault,
+            identity: &mut self.identity,
         }
     }
 
@@ -104,6 +110,7 @@ impl Connection {
             host: service.options.host.clone(),
             parked: None,
             fault: None,
+            identity: Identity::default(),
             _listed: Listed {
                 id: slot.id,
                 list: Arc::downgrade(&service.connections),

@@ -7,7 +7,6 @@ use crate::commands::plans::stored;
 use crate::commands::query::get_more;
 use crate::commands::query::prepare::{self, Command};
 use crate::commands::replication::hello;
-use crate::commands::security;
 use crate::connection::Connection;
 use crate::context::{After, Context};
 use crate::facts::{Facts, Flags, Table};
@@ -193,7 +192,7 @@ impl Service {
                 bail!(CommandNotFound, "no such command: ''");
             };
             let Some((place, spec)) = lookup_numbered(name) else {
-                bail!(CommandNotFound, "no such command: '{name}'{}", security::why_not(name));
+                bail!(CommandNotFound, "no such command: '{name}'");
             };
             number = Some(place);
             if legacy && !spec.flags.has(Flags::LEGACY) {

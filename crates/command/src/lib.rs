@@ -18,6 +18,7 @@ mod faults;
 pub mod gate;
 pub mod generic;
 pub mod generic_names;
+pub mod identity;
 pub mod plans;
 pub mod read_concern;
 pub mod reply;

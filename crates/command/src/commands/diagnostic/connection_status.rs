@@ -1,4 +1,4 @@
-//! `connectionStatus`: who is logged in on this connection. There are no users yet, so nobody is.
+//! `connectionStatus`: who is logged in on this connection, and what that user may do.
 
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
@@ -9,13 +9,25 @@ pub const SPEC: CommandSpec = Facts::no_collection("connectionStatus", "Says who
     .flags(Flags::API_V1.and(Flags::QUIET))
     .runs(|context, reply| {
         let args = ConnectionStatus::parse(context.body, context.sequences)?;
+        let account = context.conn.identity.account();
         reply.begin_document("authInfo");
-        for field in ["authenticatedUsers", "authenticatedUserRoles"] {
-            reply.begin_array(field);
-            reply.end();
+        reply.begin_array("authenticatedUsers");
+        if let Some(account) = account {
+            reply.append_index(0, &account.name.to_document());
         }
+        reply.end();
+        reply.begin_array("authenticatedUserRoles");
+        let roles = account.iter().flat_map(|account| &account.all_roles);
+        for (i, role) in roles.enumerate() {
+            reply.append_index(i, &role.to_document());
+        }
+        reply.end();
         if args.show_privileges {
             reply.begin_array("authenticatedUserPrivileges");
+            let grants = account.map(|account| account.privileges.as_slice());
+            for (i, grant) in grants.unwrap_or_default().iter().enumerate() {
+                reply.append_index(i, &grant.to_document());
+            }
             reply.end();
         }
         reply.end();

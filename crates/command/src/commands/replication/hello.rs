@@ -6,10 +6,12 @@
 
 use super::client_metadata;
 use crate::args::{StrictBool, wrong_type};
+use crate::commands::security::sasl;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::request::{Park, Wake};
 use crate::spec::CommandSpec;
+use nestor_database::users::UserName;
 use nestor_model::{ObjectId, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail};
 use nestor_storage::{OpTime, Topology};
 use std::time::{Duration, Instant};
@@ -52,8 +54,6 @@ crate::args! {
         #[allow(dead_code)]
         "hostInfo" => host_info: Option<ValueRef<'a>>,
         "saslSupportedMechs" => sasl_supported_mechs: Option<ValueRef<'a>>,
-        /// Fails as every log-in does, which hello says by not answering it.
-        #[allow(dead_code)]
         "speculativeAuthenticate" => speculative_authenticate: Option<RawDoc<'a>>,
         "client" => client: Option<ValueRef<'a>>,
         "topologyVersion" => topology_version: Option<RawDoc<'a>>,
@@ -94,9 +94,7 @@ fn only_known(body: RawDoc<'_>) -> RawDocBuf {
 fn run(context: &mut Context<'_>, reply: &mut RawWriter, primary_field: &str) -> Result<()> {
     let body = only_known(context.body);
     let args = &Hello::parse(body.as_raw(), &[])?;
-    if let Some(mechs) = args.sasl_supported_mechs {
-        check_user_name(mechs)?;
-    }
+    let asked_for = args.sasl_supported_mechs.map(user_name).transpose()?;
     if args.load_balanced.0 {
         bail!(
             354,
@@ -153,16 +151,24 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter, primary_field: &str) ->
             reply.end();
         }
     }
+    if let Some(user) = &asked_for {
+        sasl::append_mechanisms(context, user, reply)?;
+    }
+    if let Some(words) = args.speculative_authenticate {
+        sasl::speculate(context, words, reply);
+    }
     Ok(())
 }
 
-/// `db.user`, as drivers ask which mechanisms a user has. There are no users, so none are named.
-fn check_user_name(value: ValueRef<'_>) -> Result<()> {
+/// `db.user`, as drivers ask which mechanisms a user has.
+fn user_name(value: ValueRef<'_>) -> Result<UserName> {
     match value {
-        ValueRef::String(name) if name.contains('.') => Ok(()),
-        ValueRef::String(_) => bail!(BadValue, "UserName must contain a '.' separated database.user pair"),
+        ValueRef::String(name) => match name.split_once('.') {
+            Some((db, user)) => Ok(UserName::new(user, db)),
+            None => bail!(BadValue, "UserName must contain a '.' separated database.user pair"),
+        },
         ValueRef::Document(doc) => match (doc.get("user"), doc.get("db")) {
-            (Some(ValueRef::String(_)), Some(ValueRef::String(_))) => Ok(()),
+            (Some(ValueRef::String(user)), Some(ValueRef::String(db))) => Ok(UserName::new(user, db)),
             _ => bail!(BadValue, "UserName must contain string fields 'user' and 'db'"),
         },
         other => Err(wrong_type("hello.saslSupportedMechs", other.bson_type(), "string")),

@@ -1,43 +1,48 @@
-//! Logging in. There are no users yet, so every attempt is refused as a server without mechanisms does.
+//! Logging in, users and roles.
 
 pub mod authenticate;
-pub mod users_info;
+pub mod info;
+pub mod roles;
+pub mod sasl;
+pub mod users;
 
+use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
 
 /// The commands of this family.
 pub(crate) const SPECS: &[&CommandSpec] = &[
-    &authenticate::AUTHENTICATE,
-    &authenticate::SASL_START,
-    &authenticate::SASL_CONTINUE,
-    &authenticate::LOGOUT,
-    &users_info::USERS,
-    &users_info::ROLES,
+    &authenticate::SPEC,
+    &sasl::START,
+    &sasl::CONTINUE,
+    &sasl::LOGOUT,
+    &users::CREATE,
+    &users::UPDATE,
+    &users::DROP,
+    &users::DROP_ALL,
+    &users::GRANT,
+    &users::REVOKE,
+    &roles::CREATE,
+    &roles::UPDATE,
+    &roles::DROP,
+    &roles::DROP_ALL,
+    &roles::GRANT_PRIVILEGES,
+    &roles::REVOKE_PRIVILEGES,
+    &roles::GRANT_ROLES,
+    &roles::REVOKE_ROLES,
+    &info::USERS,
+    &info::ROLES,
+    &INVALIDATE,
 ];
 
-/// Commands that change users and roles, which nobody can do here.
-const ABOUT_USERS: [&str; 15] = [
-    "createUser",
-    "updateUser",
-    "dropUser",
-    "dropAllUsersFromDatabase",
-    "grantRolesToUser",
-    "revokeRolesFromUser",
-    "createRole",
-    "updateRole",
-    "dropRole",
-    "dropAllRolesFromDatabase",
-    "grantPrivilegesToRole",
-    "revokePrivilegesFromRole",
-    "grantRolesToRole",
-    "revokeRolesFromRole",
+/// `invalidateUserCache`: what is known of users follows every commit, so nothing old is kept that could be thrown away.
+pub const INVALIDATE: CommandSpec = Facts::no_collection(
     "invalidateUserCache",
-];
+    "Does nothing: what is kept of users is never old.",
+)
+.flags(Flags::ADMIN)
+.runs(|context, _reply| Invalidate::parse(context.body, context.sequences).map(drop));
 
-/// Why a command that MongoDB has does not exist, if there is more to say.
-pub(crate) fn why_not(command: &str) -> &'static str {
-    match ABOUT_USERS.contains(&command) {
-        true => ": there are no users and roles here, whoever can connect may do everything",
-        false => "",
+crate::args! {
+    struct Invalidate: "invalidateUserCache" command {
     }
 }
