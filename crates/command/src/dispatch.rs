@@ -2,6 +2,7 @@
 //!
 //! Every command is a file in [`crate::commands`] that declares a [`CommandSpec`].
 
+use crate::authorization;
 use crate::commands::administration::rw_concern;
 use crate::commands::plans::stored;
 use crate::commands::query::get_more;
@@ -246,7 +247,8 @@ impl Service {
             context.protocol = if legacy { "op_query" } else { "op_msg" };
             context.exhaust_allowed = exhaust_allowed;
             let (interrupt, account) = (context.interrupt.clone(), context.conn.slot.account.clone());
-            let result = statement::under(&interrupt, account.as_ref(), || match gate::check(&mut context) {
+            let may_run = |context: &mut Context<'_>| authorization::check(context).and_then(|()| gate::check(context));
+            let result = statement::under(&interrupt, account.as_ref(), || match may_run(&mut context) {
                 Ok(Verdict::Run) if context.terms.in_transaction => {
                     transaction::run(&mut context, spec.flags.has(Flags::COMMITS), |context| {
                         (spec.run)(context, writer)

@@ -8,6 +8,7 @@
 
 pub mod api_strict;
 pub mod args;
+pub mod authorization;
 pub mod batch;
 pub mod commands;
 pub mod connection;

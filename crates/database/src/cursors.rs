@@ -7,6 +7,7 @@
 use crate::lock;
 use crate::observe::counters::Counter;
 use crate::session_id::Lsid;
+use crate::users::UserName;
 use nestor_exec::summary::memory;
 use nestor_exec::{BoxOperator, KillSwitch, Row};
 use nestor_model::random::Random;
@@ -35,6 +36,8 @@ pub struct ClientCursor {
     pub lsid: Option<Lsid>,
     /// The transaction that opened it.
     pub txn_number: Option<i64>,
+    /// The user who opened it, if rights are asked for; only that one may use it.
+    pub user: Option<UserName>,
     /// The collection it reads; it dies when that is dropped or renamed.
     pub collection: Option<(CollectionId, Namespace)>,
     /// The running plan.
@@ -87,6 +90,7 @@ pub struct CursorSummary {
     pub id: i64,
     pub ns: Namespace,
     pub lsid: Option<Lsid>,
+    pub user: Option<UserName>,
     pub created: Instant,
     pub last_used: Instant,
     pub tailable: bool,
@@ -103,6 +107,7 @@ impl ClientCursor {
             id: self.id,
             ns: self.ns.clone(),
             lsid: self.lsid,
+            user: self.user.clone(),
             created: self.created,
             last_used: self.last_used,
             tailable: self.tailable,
@@ -208,16 +213,16 @@ impl Cursors {
         Ok(id)
     }
 
-    /// Takes a cursor for a `getMore` of that namespace and session. It stays listed as in use until
+    /// Takes a cursor for a `getMore` of that namespace, session and user. It stays listed as in use until
     /// [`Cursors::give_back`] or [`Cursors::close`].
     ///
-    /// Errors: 43 unknown, 13 another namespace, 50738 another session, 20 in use.
+    /// Errors: 43 unknown, 13 another namespace or another user, 50738 another session, 20 in use.
     pub fn take(
         &self,
         id: i64,
         ns: &Namespace,
-        lsid: Option<Lsid>,
-        txn_number: Option<i64>,
+        (lsid, txn_number): (Option<Lsid>, Option<i64>),
+        user: Option<&UserName>,
         kill: &Arc<KillSwitch>,
     ) -> Result<Box<ClientCursor>> {
         let mut open = lock(&self.open);
@@ -233,6 +238,9 @@ impl Cursors {
                 "Requested getMore on namespace '{ns}', but cursor belongs to a different namespace {}",
                 cursor.ns
             );
+        }
+        if cursor.user.as_ref() != user {
+            bail!(Unauthorized, "cursor id {id} was not created by the authenticated user");
         }
         check_session(cursor, lsid, txn_number)?;
         let in_use = Entry::InUse(InUse {
@@ -277,6 +285,15 @@ impl Cursors {
     fn count_batches(&self, before: &CursorSummary, batches: u64) {
         if before.batches < 2 && batches >= 2 {
             self.counts.more_than_one_batch.add(1);
+        }
+    }
+
+    /// Whether a cursor was opened by another user.
+    pub fn is_of_another(&self, id: i64, user: Option<&UserName>) -> bool {
+        match lock(&self.open).get(&id) {
+            Some(Entry::Idle(cursor)) => cursor.user.as_ref() != user,
+            Some(Entry::InUse(in_use)) => in_use.cursor.user.as_ref() != user,
+            None => false,
         }
     }
 

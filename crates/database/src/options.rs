@@ -15,6 +15,8 @@ pub struct DatabaseOptions {
     pub process: ProcessOptions,
     /// What the profiler starts with.
     pub profiler: profiler::AtStart,
+    /// Whoever wants to do something must be logged in and have the right to.
+    pub authorization: bool,
 }
 
 impl Default for DatabaseOptions {
@@ -24,6 +26,7 @@ impl Default for DatabaseOptions {
             host: "localhost:27017".into(),
             process: ProcessOptions::default(),
             profiler: profiler::AtStart::default(),
+            authorization: false,
         }
     }
 }

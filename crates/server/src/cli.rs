@@ -110,6 +110,15 @@ struct Serve {
     /// Level of the profiler in every database: 0 off, 1 slow operations, 2 all
     #[arg(long, value_name = "LEVEL", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=2))]
     profile: u8,
+    /// Ask for rights: whoever wants to do something must be logged in
+    #[arg(long)]
+    auth: bool,
+    /// Do not ask for rights, as without --auth
+    #[arg(long, conflicts_with = "auth")]
+    noauth: bool,
+    /// Listen beyond this machine without --auth: whoever can connect may do everything
+    #[arg(long = "insecure-no-auth", conflicts_with = "auth")]
+    insecure_no_auth: bool,
     /// Log less
     #[arg(long)]
     quiet: bool,
@@ -203,6 +212,8 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
             sample_rate: args.slow_op_sample_rate,
             level: args.profile,
         },
+        auth: args.auth && !args.noauth,
+        insecure_no_auth: args.insecure_no_auth,
         quiet: args.quiet,
         verbosity: args.verbose.min(5),
         print_uri: args.print_uri,
@@ -255,6 +266,8 @@ mod tests {
             "nestor serve --slowOpSampleRate 1.5",
             "nestor serve --ephemeral --dbpath /x",
             "nestor serve --bind_ip_all --bind_ip 127.0.0.1",
+            "nestor serve --auth --noauth",
+            "nestor serve --auth --insecure-no-auth",
             "nestor",
         ] {
             assert!(parse(line).is_err(), "{line}");

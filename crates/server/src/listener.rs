@@ -64,6 +64,7 @@ pub fn bind(options: &ServeOptions) -> Result<Bound, String> {
         port: options.port,
     };
     let (hosts, mut paths) = resolve(options)?;
+    check_exposure(options, &hosts)?;
     for host in hosts {
         let address = SocketAddr::new(host, bound.port);
         let listener = bind_tcp(address).map_err(|e| format!("cannot listen on {address}: {e}"))?;
@@ -82,6 +83,18 @@ pub fn bind(options: &ServeOptions) -> Result<Bound, String> {
         bound.unix_paths.push(path);
     }
     Ok(bound)
+}
+
+/// Refuses to let everybody on the network do everything, unless that was asked for.
+fn check_exposure(options: &ServeOptions, hosts: &[IpAddr]) -> Result<(), String> {
+    let is_exposed = hosts.iter().any(|host| !host.is_loopback());
+    match is_exposed && !options.auth && !options.insecure_no_auth {
+        true => Err(
+            "listening beyond this machine needs --auth, or --insecure-no-auth if whoever can connect may do everything"
+                .to_owned(),
+        ),
+        false => Ok(()),
+    }
 }
 
 fn resolve(options: &ServeOptions) -> Result<(Vec<IpAddr>, Vec<PathBuf>), String> {

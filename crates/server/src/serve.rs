@@ -89,6 +89,10 @@ pub struct ServeOptions {
     pub parameters: Vec<(String, String)>,
     /// What the profiler starts with.
     pub profiler: AtStart,
+    /// Whoever wants to do something must be logged in and have the right to.
+    pub auth: bool,
+    /// Listen beyond this machine although whoever can connect may do everything.
+    pub insecure_no_auth: bool,
     /// Log no connections.
     pub quiet: bool,
     /// Debug level of the log, 0 to 5.
@@ -321,6 +325,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
             connections_max,
         },
         profiler: options.profiler,
+        authorization: options.auth,
     };
     let mut service = Service::new(service_options, engine.clone());
     if let Some(dir) = &options.dbpath {

@@ -2,6 +2,7 @@
 
 use super::options::uuid_value;
 use crate::args::{NonNegative, StrictBool};
+use crate::authorization;
 use crate::batch::{self, Opening};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
@@ -41,9 +42,13 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let mut scope = scope.without_clock();
     let filter = read::parse_filter(args.filter, &mut scope)?;
     let snapshot = context.read_snapshot()?;
+    let grants = authorization::grants(context).filter(|_| args.authorized_collections.0);
     let mut rows = Vec::new();
     if let Some(database) = snapshot.catalog().database(context.db()) {
         for collection in database.collections() {
+            if grants.is_some_and(|grants| grants.on_collection(&collection.ns).is_empty()) {
+                continue;
+            }
             let row = describe(collection, args.name_only);
             if filter.matches(row.as_ref(), &op)? {
                 rows.push(row);

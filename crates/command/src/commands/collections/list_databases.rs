@@ -1,10 +1,12 @@
 //! `listDatabases`.
 
+use crate::authorization;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
 use nestor_database::read;
-use nestor_model::{RawDoc, RawWriter, Result, ValueRef, doc};
+use nestor_database::rights::{Action, Resource};
+use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail, doc};
 use nestor_storage::{Database, View};
 
 /// The command.
@@ -28,10 +30,22 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let mut scope = scope.without_clock();
     let filter = read::parse_filter(args.filter, &mut scope)?;
     let snapshot = context.read_snapshot()?;
+    // Whoever may not list all sees those in which there is something to do.
+    let grants = authorization::grants(context);
+    let may_see_all = grants.is_none_or(|grants| grants.on(&Resource::Cluster).has(Action::ListDatabases));
+    let only_own = match (args.authorized_databases, may_see_all) {
+        (Some(false), false) => bail!(Unauthorized, "Insufficient permissions to list all databases"),
+        (Some(only_own), _) => only_own,
+        (None, may_see_all) => !may_see_all,
+    };
+    let own = grants.filter(|_| only_own);
     let mut total = 0i64;
     reply.begin_array("databases");
     let mut count = 0;
     for database in snapshot.catalog().databases() {
+        if own.is_some_and(|grants| !grants.any_in(database.name())) {
+            continue;
+        }
         let bytes = size(database);
         let mut row = doc! { "name": database.name().clone() };
         if !args.name_only {

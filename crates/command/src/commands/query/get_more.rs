@@ -1,6 +1,7 @@
 //! `getMore`: the next batch of a cursor, or with exhaust one after the other.
 
 use crate::args::{Long, NonNegative};
+use crate::authorization;
 use crate::batch::{self, End, Stream};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
@@ -51,11 +52,13 @@ crate::args! {
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let (args, ns) = prepare(context, context.body, context.sequences)?;
     let kill = context.conn.slot.kill.clone();
+    let user = authorization::user(context).cloned();
     let txn_number = context.terms.txn_number.filter(|_| context.terms.in_transaction);
-    let mut cursor = context
-        .service
-        .cursors
-        .take(args.id.0, &ns, context.terms.lsid, txn_number, &kill)?;
+    let mut cursor =
+        context
+            .service
+            .cursors
+            .take(args.id.0, &ns, (context.terms.lsid, txn_number), user.as_ref(), &kill)?;
     if context.generic.max_time_ms.is_some() && !cursor.await_data {
         context.service.cursors.give_back(cursor)?;
         bail!(

@@ -1,11 +1,13 @@
 //! `killCursors`: closes cursors.
 
 use crate::args::CollectionName;
+use crate::authorization;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
 use nestor_database::names;
-use nestor_model::{RawWriter, Result};
+use nestor_database::rights::Action;
+use nestor_model::{RawWriter, Result, bail};
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::collection("killCursors", "Closes cursors by id.")
@@ -23,7 +25,15 @@ crate::args! {
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = KillCursorsArgs::parse(context.body, context.sequences)?;
     // The namespace must be one; MongoDB kills cursors of others too.
-    names::cursor_namespace(context.db(), args.coll.0)?;
+    let ns = names::cursor_namespace(context.db(), args.coll.0)?;
+    // Everybody may close their own.
+    let may_kill_any =
+        authorization::grants(context).is_none_or(|grants| grants.on_collection(&ns).has(Action::KillAnyCursor));
+    let user = authorization::user(context);
+    let cursors = &context.service.cursors;
+    if !may_kill_any && args.cursors.iter().any(|id| cursors.is_of_another(*id, user)) {
+        bail!(Unauthorized, "not authorized to kill cursors of other users");
+    }
     let (killed, not_found): (Vec<i64>, Vec<i64>) = args
         .cursors
         .into_iter()
