@@ -13,7 +13,6 @@
 //! A test at the end of this file says which columns go together.
 
 use nestor_database::observe::op_kind::OpKind;
-use nestor_database::rights::Right;
 use nestor_model::{RawDoc, RawDocBuf, RawWriter};
 use std::collections::HashMap;
 
@@ -112,8 +111,6 @@ pub struct Facts {
     pub outside_api: &'static [&'static str],
     /// Its fields whose values nobody else may see: neither `currentOp` nor profiler nor log shows them.
     pub secrets: &'static [&'static str],
-    /// What a user must be allowed to do to run it.
-    pub actions: &'static [Right],
 }
 
 impl Facts {
@@ -129,7 +126,6 @@ impl Facts {
             statements: None,
             outside_api: &[],
             secrets: &[],
-            actions: &[],
         }
     }
 
