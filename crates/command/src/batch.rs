@@ -1,7 +1,7 @@
 //! Cursor replies: the first batch, and the ones after it.
 
-use crate::authorization;
 use crate::context::Context;
+use crate::privileges;
 use nestor_database::cursors::ClientCursor;
 use nestor_exec::{Batch, BoxOperator, Operator, Row, RowDoc, Step, docs_examined};
 use nestor_model::{Namespace, RawWriter, Result, bail, raw};
@@ -205,7 +205,7 @@ fn register(context: &Context<'_>, mut opening: Opening, pending: Option<Row>, r
         id: 0,
         ns: opening.ns,
         lsid: context.terms.lsid,
-        user: authorization::user(context).cloned(),
+        user: privileges::user(context).cloned(),
         txn_number: context.terms.txn_number.filter(|_| context.terms.in_transaction),
         collection: opening.collection,
         root: opening.root,

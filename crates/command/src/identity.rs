@@ -1,11 +1,9 @@
-//! Who a connection is logged in as, and the exchange of messages by which it logs in.
+//! Who a connection is: the user who is logged in, and how far an exchange is that logs in.
 
-use crate::context::Context;
 use nestor_database::login::mechanism::Mechanism;
-use nestor_database::login::scram::{Challenge, Hello};
-use nestor_database::login::{failed, nonce};
+use nestor_database::login::scram::Challenge;
 use nestor_database::users::{Account, UserName, Users};
-use nestor_model::{Error, ErrorCode, Result, bail, doc};
+use nestor_model::Result;
 use std::sync::Arc;
 
 /// A user who is logged in.
@@ -14,58 +12,37 @@ pub struct Login {
     /// What is known of the user.
     pub account: Arc<Account>,
     /// The generation of [`Users`] that this is of.
-    generation: u64,
+    pub(crate) generation: u64,
 }
 
 /// Who a connection is.
 #[derive(Debug, Default)]
 pub struct Identity {
-    login: Option<Login>,
-    exchange: Option<Exchange>,
+    pub(crate) login: Option<Login>,
+    pub(crate) exchange: Option<Exchange>,
 }
 
 /// An exchange that has begun.
 #[derive(Debug)]
-struct Exchange {
-    name: UserName,
-    mechanism: Mechanism,
-    step: Step,
+pub(crate) struct Exchange {
+    /// Who wants to log in.
+    pub name: UserName,
+    /// By what.
+    pub mechanism: Mechanism,
+    /// How far it is.
+    pub step: Step,
     /// The client wants no empty messages at the end.
-    skips_empty: bool,
+    pub skips_empty: bool,
 }
 
+/// How far an exchange is.
 #[derive(Debug)]
-enum Step {
+pub(crate) enum Step {
     /// The proof is waited for.
     Challenged(Challenge),
     /// The client has proved itself and has not said that it believes us; who it is, is settled then.
     Proved,
 }
-
-/// How a client begins.
-#[derive(Clone, Copy, Debug)]
-pub struct Start<'a> {
-    /// The database that the user belongs to.
-    pub db: &'a str,
-    /// Name of the mechanism.
-    pub mechanism: &'a str,
-    /// The first message.
-    pub payload: &'a [u8],
-    /// The client wants no empty messages at the end.
-    pub skips_empty: bool,
-}
-
-/// What the client is told.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// The message.
-    pub payload: Vec<u8>,
-    /// The exchange is over and the client logged in.
-    pub done: bool,
-}
-
-/// Number of an exchange; a connection has one at a time.
-pub const CONVERSATION_ID: i32 = 1;
 
 impl Identity {
     /// Who is logged in.
@@ -100,124 +77,4 @@ impl Identity {
             .map(|account| Login { account, generation });
         Ok(())
     }
-}
-
-/// Begins to log in.
-///
-/// Errors: 334 for a mechanism that is not there, 18 for whatever else is wrong.
-pub fn start(context: &mut Context<'_>, start: Start<'_>) -> Result<Answer> {
-    context.conn.identity.exchange = None;
-    let Some(mechanism) = Mechanism::of_name(start.mechanism) else {
-        return Err(unavailable(start.mechanism));
-    };
-    let hello = Hello::parse(start.payload)?;
-    let name = UserName::new(&hello.user, start.db);
-    let mechanisms = context.service.users.mechanisms(&name)?;
-    if !mechanisms.is_empty() && !mechanisms.contains(&mechanism) {
-        // Drivers begin with the newest mechanism before they know which the user has, and would take a challenge for consent. Which ones a
-        // user has, `hello` tells everybody.
-        return Err(failed());
-    }
-    let credential = context.service.users.credential(mechanism, &name)?;
-    let (challenge, answer) = hello.challenge(credential, &nonce()?);
-    context.conn.identity.exchange = Some(Exchange {
-        name,
-        mechanism,
-        step: Step::Challenged(challenge),
-        skips_empty: start.skips_empty,
-    });
-    Ok(Answer {
-        payload: answer.into_bytes(),
-        done: false,
-    })
-}
-
-/// Goes on with what [`start`] began. An error ends the exchange.
-///
-/// Errors: 17 when none has begun, or somebody else is logged in; 18 when anything is wrong.
-pub fn proceed(context: &mut Context<'_>, conversation: i32, payload: &[u8]) -> Result<Answer> {
-    let Some(exchange) = context.conn.identity.exchange.take() else {
-        bail!(ProtocolError, "No SASL session state found");
-    };
-    if conversation != CONVERSATION_ID {
-        bail!(ProtocolError, "sasl: Mismatched conversation id");
-    }
-    match exchange.step {
-        Step::Challenged(challenge) => match challenge.verify(payload) {
-            Ok(answer) => {
-                let answer = answer.into_bytes();
-                if exchange.skips_empty {
-                    log_in(context, &exchange.name, exchange.mechanism)?;
-                    return Ok(Answer {
-                        payload: answer,
-                        done: true,
-                    });
-                }
-                context.conn.identity.exchange = Some(Exchange {
-                    step: Step::Proved,
-                    ..exchange
-                });
-                Ok(Answer {
-                    payload: answer,
-                    done: false,
-                })
-            }
-            Err(error) => {
-                tell_failure(context, &exchange.name, exchange.mechanism);
-                Err(error)
-            }
-        },
-        Step::Proved if payload.is_empty() => {
-            log_in(context, &exchange.name, exchange.mechanism)?;
-            Ok(Answer {
-                payload: Vec::new(),
-                done: true,
-            })
-        }
-        Step::Proved => Err(failed()),
-    }
-}
-
-fn log_in(context: &mut Context<'_>, name: &UserName, mechanism: Mechanism) -> Result<()> {
-    let (account, generation) = context.service.users.account(name)?;
-    // The user may have gone since the challenge.
-    let account = account.ok_or_else(failed)?;
-    if let Some(other) = context.conn.identity.account().filter(|other| other.name != *name) {
-        bail!(
-            ProtocolError,
-            "Each client connection may only be authenticated once. Previously authenticated as: {}",
-            other.name
-        );
-    }
-    context.conn.identity.login = Some(Login { account, generation });
-    let attr = doc! {
-        "user": name.user.clone(),
-        "db": name.db.clone(),
-        "mechanism": mechanism.name(),
-        "client": context.conn.peer.clone(),
-    };
-    let thread = format!("conn{}", context.conn.id);
-    let log = context.service.node.log();
-    log.info("ACCESS", 5_286_306, &thread, "Successfully authenticated", attr);
-    Ok(())
-}
-
-fn tell_failure(context: &Context<'_>, name: &UserName, mechanism: Mechanism) {
-    let attr = doc! {
-        "user": name.user.clone(),
-        "db": name.db.clone(),
-        "mechanism": mechanism.name(),
-        "client": context.conn.peer.clone(),
-    };
-    let thread = format!("conn{}", context.conn.id);
-    let log = context.service.node.log();
-    log.info("ACCESS", 5_286_307, &thread, "Failed to authenticate", attr);
-}
-
-/// The error of a mechanism that is not there.
-pub fn unavailable(mechanism: &str) -> Error {
-    Error::new(
-        ErrorCode::MechanismUnavailable,
-        format!("Received authentication for mechanism {mechanism} which is unknown or not enabled"),
-    )
 }

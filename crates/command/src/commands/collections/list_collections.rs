@@ -2,10 +2,10 @@
 
 use super::options::uuid_value;
 use crate::args::{NonNegative, StrictBool};
-use crate::authorization;
 use crate::batch::{self, Opening};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::privileges;
 use crate::spec::CommandSpec;
 use nestor_database::read;
 use nestor_exec::ops::Values;
@@ -42,7 +42,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let mut scope = scope.without_clock();
     let filter = read::parse_filter(args.filter, &mut scope)?;
     let snapshot = context.read_snapshot()?;
-    let grants = authorization::grants(context).filter(|_| args.authorized_collections.0);
+    let grants = privileges::grants(context).filter(|_| args.authorized_collections.0);
     let mut rows = Vec::new();
     if let Some(database) = snapshot.catalog().database(context.db()) {
         for collection in database.collections() {

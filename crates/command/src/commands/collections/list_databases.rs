@@ -1,8 +1,8 @@
 //! `listDatabases`.
 
-use crate::authorization;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::privileges;
 use crate::spec::CommandSpec;
 use nestor_database::read;
 use nestor_database::rights::{Action, Resource};
@@ -31,7 +31,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let filter = read::parse_filter(args.filter, &mut scope)?;
     let snapshot = context.read_snapshot()?;
     // Whoever may not list all sees those in which there is something to do.
-    let grants = authorization::grants(context);
+    let grants = privileges::grants(context);
     let may_see_all = grants.is_none_or(|grants| grants.on(&Resource::Cluster).has(Action::ListDatabases));
     let only_own = match (args.authorized_databases, may_see_all) {
         (Some(false), false) => bail!(Unauthorized, "Insufficient permissions to list all databases"),

@@ -1,10 +1,10 @@
 //! `getMore`: the next batch of a cursor, or with exhaust one after the other.
 
 use crate::args::{Long, NonNegative};
-use crate::authorization;
 use crate::batch::{self, End, Stream};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::privileges;
 use crate::request::{Park, Sequence, Wake};
 use crate::service::Service;
 use crate::spec::CommandSpec;
@@ -52,7 +52,7 @@ crate::args! {
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let (args, ns) = prepare(context, context.body, context.sequences)?;
     let kill = context.conn.slot.kill.clone();
-    let user = authorization::user(context).cloned();
+    let user = privileges::user(context).cloned();
     let txn_number = context.terms.txn_number.filter(|_| context.terms.in_transaction);
     let mut cursor =
         context

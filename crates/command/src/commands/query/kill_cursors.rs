@@ -1,9 +1,9 @@
 //! `killCursors`: closes cursors.
 
 use crate::args::CollectionName;
-use crate::authorization;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::privileges;
 use crate::spec::CommandSpec;
 use nestor_database::names;
 use nestor_database::rights::Action;
@@ -28,8 +28,8 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let ns = names::cursor_namespace(context.db(), args.coll.0)?;
     // Everybody may close their own.
     let may_kill_any =
-        authorization::grants(context).is_none_or(|grants| grants.on_collection(&ns).has(Action::KillAnyCursor));
-    let user = authorization::user(context);
+        privileges::grants(context).is_none_or(|grants| grants.on_collection(&ns).has(Action::KillAnyCursor));
+    let user = privileges::user(context);
     let cursors = &context.service.cursors;
     if !may_kill_any && args.cursors.iter().any(|id| cursors.is_of_another(*id, user)) {
         bail!(Unauthorized, "not authorized to kill cursors of other users");

@@ -1,7 +1,7 @@
 //! `authenticate`: logging in with a certificate, which needs TLS.
 
 use crate::facts::{Facts, Flags};
-use crate::identity::unavailable;
+use crate::login::unavailable;
 use crate::spec::CommandSpec;
 use nestor_model::{Error, ErrorCode, ValueRef};
 

@@ -5,7 +5,7 @@
 use crate::args::StrictBool;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::identity::{self, Answer, CONVERSATION_ID, Start};
+use crate::login::{self, Answer, CONVERSATION_ID, Start};
 use crate::spec::CommandSpec;
 use nestor_database::login::mechanism::Mechanism;
 use nestor_database::users::UserName;
@@ -29,7 +29,7 @@ pub const CONTINUE: CommandSpec = Facts::no_collection("saslContinue", "Goes on 
     .secrets(&["payload"])
     .runs(|context, reply| {
         let args = ContinueArgs::parse(context.body, context.sequences)?;
-        let answer = identity::proceed(context, args.conversation, payload(args.payload)?)?;
+        let answer = login::proceed(context, args.conversation, payload(args.payload)?)?;
         write(&answer, reply);
         Ok(())
     });
@@ -95,7 +95,7 @@ fn start(
         payload: payload(message)?,
         skips_empty,
     };
-    identity::start(context, start)
+    login::start(context, start)
 }
 
 /// The bytes of a message: drivers send them as binary, of which MongoDB's shell of old made a text.
