@@ -39,6 +39,7 @@ pub mod shape;
 pub mod snapshots;
 pub mod statement;
 pub mod terms;
+pub mod transport;
 pub mod ttl;
 pub mod turns;
 pub mod users;

@@ -7,6 +7,7 @@ use crate::observe::log::Log;
 use crate::observe::top::Top;
 use crate::observe::transaction_counts::TransactionCounts;
 use crate::parameters::{Param, Parameters};
+use crate::transport::Transport;
 use nestor_model::random::uuid_of;
 use nestor_model::{Document, ObjectId, Str, Timestamp};
 use std::collections::BTreeMap;
@@ -51,6 +52,8 @@ pub struct Node {
     pub concerns: Defaults,
     /// Settings of the cluster.
     pub cluster_parameters: Mutex<ClusterParameters>,
+    /// Encryption of connections.
+    pub transport: Transport,
     /// `autoCompact` is on.
     pub auto_compact: AtomicBool,
     /// The way to end it.
@@ -74,6 +77,7 @@ impl Node {
             gates: Gates::default(),
             concerns: Defaults::default(),
             cluster_parameters: Mutex::default(),
+            transport: Transport::default(),
             auto_compact: AtomicBool::new(false),
             stop: Stop::default(),
             process_id: ObjectId::generate(started_ms),

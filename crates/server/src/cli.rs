@@ -5,6 +5,7 @@ use nestor::bench::BenchArgs;
 use nestor::check::Verdict;
 use nestor::import::ImportArgs;
 use nestor::serve::{self, AtStart, Bind, LogRotate, ServeOptions};
+use nestor::tls::{TlsMode, TlsOptions};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -119,6 +120,8 @@ struct Serve {
     /// Listen beyond this machine without --auth: whoever can connect may do everything
     #[arg(long = "insecure-no-auth", conflicts_with = "auth")]
     insecure_no_auth: bool,
+    #[command(flatten)]
+    tls: Tls,
     /// Log less
     #[arg(long)]
     quiet: bool,
@@ -128,6 +131,52 @@ struct Serve {
     /// Print the connection string as the first and only line of standard output; the log goes to standard error
     #[arg(long)]
     print_uri: bool,
+}
+
+#[derive(Args)]
+struct Tls {
+    /// Which connections are encrypted
+    #[arg(long = "tlsMode", value_enum, value_name = "MODE", default_value = "disabled")]
+    mode: TlsMode,
+    /// PEM file with the server's certificate and private key
+    #[arg(long = "tlsCertificateKeyFile", value_name = "FILE")]
+    certificate_key_file: Option<PathBuf>,
+    /// PEM file with the authorities that clients' certificates must come from; without it clients are not asked for any
+    #[arg(long = "tlsCAFile", value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+    /// PEM file with lists of revoked certificates
+    #[arg(long = "tlsCRLFile", value_name = "FILE", requires = "ca_file")]
+    crl_file: Option<PathBuf>,
+    /// Clients may come without a certificate
+    #[arg(long = "tlsAllowConnectionsWithoutCertificates", requires = "ca_file")]
+    allow_without_certificates: bool,
+    /// Versions of TLS not to speak, separated by commas: TLS1_2, TLS1_3; those before are never spoken
+    #[arg(long = "tlsDisabledProtocols", value_name = "VERSIONS", value_delimiter = ',')]
+    disabled_protocols: Vec<String>,
+}
+
+fn tls_options(args: Tls) -> Result<Option<TlsOptions>, String> {
+    let is_told_more =
+        args.certificate_key_file.is_some() || args.ca_file.is_some() || !args.disabled_protocols.is_empty();
+    if args.mode == TlsMode::Disabled {
+        return match is_told_more {
+            true => Err("options of TLS need --tlsMode allowTLS, preferTLS or requireTLS".to_owned()),
+            false => Ok(None),
+        };
+    }
+    let Some(certificate_key_file) = args.certificate_key_file else {
+        return Err(format!("--tlsMode {} needs --tlsCertificateKeyFile", args.mode.name()));
+    };
+    let mut options = TlsOptions {
+        mode: args.mode,
+        certificate_key_file,
+        ca_file: args.ca_file,
+        crl_file: args.crl_file,
+        allow_without_certificates: args.allow_without_certificates,
+        ..TlsOptions::default()
+    };
+    options.disable(&args.disabled_protocols)?;
+    Ok(Some(options))
 }
 
 /// Does what the command line says and returns the exit status. What went wrong is printed for people to read.
@@ -214,6 +263,7 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         },
         auth: args.auth && !args.noauth,
         insecure_no_auth: args.insecure_no_auth,
+        tls: tls_options(args.tls)?,
         quiet: args.quiet,
         verbosity: args.verbose.min(5),
         print_uri: args.print_uri,
@@ -268,6 +318,12 @@ mod tests {
             "nestor serve --bind_ip_all --bind_ip 127.0.0.1",
             "nestor serve --auth --noauth",
             "nestor serve --auth --insecure-no-auth",
+            "nestor serve --tlsMode requireTLS",
+            "nestor serve --tlsMode sometimes --tlsCertificateKeyFile x",
+            "nestor serve --tlsCertificateKeyFile x",
+            "nestor serve --tlsMode allowTLS --tlsCertificateKeyFile x --tlsCRLFile y",
+            "nestor serve --tlsMode allowTLS --tlsCertificateKeyFile x --tlsDisabledProtocols TLS1_2,TLS1_3",
+            "nestor serve --tlsMode allowTLS --tlsCertificateKeyFile x --tlsFIPSMode",
             "nestor",
         ] {
             assert!(parse(line).is_err(), "{line}");

@@ -7,17 +7,19 @@
 
 use crate::buffers;
 use crate::serve::Server;
-use crate::stream::{self, Stream};
+use crate::stream::{self, Refusal, Stream};
 use crate::watcher;
 use nestor_command::service::Length;
 use nestor_command::{Connection, Outcome, Park, Request, Sequence, Wake};
 use nestor_database::statement::Wait;
+use nestor_database::transport::TlsVersion;
 use nestor_database::turns::Turns;
 use nestor_model::interrupt::{Hooks, with_patience};
 use nestor_model::memory::Held;
 use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, RawWriter, doc};
 use nestor_wire::msg::{self, REPLY_PREFIX_BYTES};
 use nestor_wire::{Compressor, Content, Header, OpCode, WireError, check_begun, message_length, query};
+use rustls::ProtocolVersion;
 use std::cell::Cell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -113,6 +115,8 @@ enum End {
     Closed,
     /// The server is stopping, or the command asked for it.
     Asked,
+    /// The client did not come as it has to.
+    Refused(String),
     /// The client sent bytes that are no message.
     Malformed(WireError),
     /// The server holds too much memory, and a buffer of so many bytes for this client is the largest part of it.
@@ -121,16 +125,24 @@ enum End {
 
 /// Serves one connection to its end.
 pub async fn serve(server: Arc<Server>, mut stream: Stream, mut conn: Connection) {
-    let end = converse(&server, &mut stream, &mut conn).await;
+    let end = match begin(&server, &mut stream).await {
+        Ok(()) => converse(&server, &mut stream, &mut conn).await,
+        Err(end) => end,
+    };
     let ctx = format!("conn{}", conn.id);
     let attr = || doc! { "remote": conn.peer.clone(), "connectionId": conn.id };
-    if let End::Malformed(error) = &end {
-        if let WireError::Http = *error {
+    let error = match &end {
+        End::Malformed(error) => Some(error.to_string()),
+        End::Refused(why) => Some(why.clone()),
+        _ => None,
+    };
+    if let Some(error) = error {
+        if let End::Malformed(WireError::Http) = end {
             // Nobody reading it is no reason to complain.
             let _ = stream.write_whole(nestor_wire::HTTP_ANSWER).await;
         }
         let mut attr = attr();
-        attr.push("error", error.to_string());
+        attr.push("error", error);
         server.service.node.log().info(
             "NETWORK",
             22988,
@@ -160,6 +172,30 @@ pub async fn serve(server: Arc<Server>, mut stream: Stream, mut conn: Connection
             .log()
             .info("NETWORK", 22944, &ctx, "Connection ended", attr);
     }
+}
+
+/// Encrypts the connection, if the server and the client do so.
+async fn begin(server: &Server, stream: &mut Stream) -> Result<(), End> {
+    let Some(tls) = &server.tls else { return Ok(()) };
+    let encrypted = tokio::select! {
+        biased;
+        encrypted = stream.encrypt(tls) => encrypted,
+        () = server.lose_patience() => return Err(End::Asked),
+    };
+    encrypted.map_err(|refusal| match refusal {
+        Refusal::Closed => End::Closed,
+        Refusal::Plain => End::Refused("this server requires TLS, and the client does not speak it".to_owned()),
+        Refusal::Handshake(error) => End::Refused(format!("TLS handshake: {error}")),
+    })?;
+    if let Some(connection) = stream.encryption() {
+        let version = match connection.protocol_version() {
+            Some(ProtocolVersion::TLSv1_2) => TlsVersion::V1_2,
+            Some(ProtocolVersion::TLSv1_3) => TlsVersion::V1_3,
+            _ => TlsVersion::Unknown,
+        };
+        server.service.node.transport.connections(version).add(1);
+    }
+    Ok(())
 }
 
 async fn converse(server: &Server, stream: &mut Stream, conn: &mut Connection) -> End {

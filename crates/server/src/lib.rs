@@ -2,7 +2,7 @@
 //!
 //! [`Database`] is all of it as a library, without sockets. The rest of this crate stands around it. The
 //! server: [`serve`] (a process from start to end), [`listener`] (accepting), [`connection`] (reading, running,
-//! answering), [`watcher`], [`stream`], [`buffers`], [`sink`] (where log lines go), [`limits`]. Beside it [`client`], a small
+//! answering), [`watcher`], [`stream`], [`tls`], [`buffers`], [`sink`] (where log lines go), [`limits`]. Beside it [`client`], a small
 //! client of our own, and [`import`] and [`mod@bench`], which use it; [`check`].
 
 pub mod bench;
@@ -17,6 +17,7 @@ pub mod listener;
 pub mod serve;
 pub mod sink;
 pub mod stream;
+pub mod tls;
 pub mod watcher;
 
 pub use database::{Database, Reply};

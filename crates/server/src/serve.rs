@@ -3,6 +3,7 @@
 use crate::limits;
 use crate::listener::{self, Listener};
 use crate::sink;
+use crate::tls::{Tls, TlsOptions};
 use crate::watcher::{self, EndOfWatch, Watcher};
 use nestor_command::Service;
 use nestor_database::DatabaseOptions;
@@ -10,6 +11,7 @@ use nestor_database::node::ProcessOptions;
 use nestor_database::observe::log::Log;
 use nestor_database::parameters::Param;
 pub use nestor_database::profiler::AtStart;
+use nestor_database::transport::{Certificate, Encryption};
 use nestor_model::{Document, doc};
 use nestor_storage::engine::Subscription;
 use nestor_storage::{Engine, EngineOptions, StorageError};
@@ -93,6 +95,8 @@ pub struct ServeOptions {
     pub auth: bool,
     /// Listen beyond this machine although whoever can connect may do everything.
     pub insecure_no_auth: bool,
+    /// Encryption of connections; `None` for none.
+    pub tls: Option<TlsOptions>,
     /// Log no connections.
     pub quiet: bool,
     /// Debug level of the log, 0 to 5.
@@ -112,6 +116,8 @@ pub struct Server {
     subscription: OnceLock<Subscription>,
     /// Most connections at one time.
     pub connections_max: u32,
+    /// What connections are encrypted with, if they can be.
+    pub tls: Option<Arc<Tls>>,
     draining: AtomicBool,
     /// Told when that begins.
     drain_began: Notify,
@@ -139,13 +145,14 @@ impl Drop for Paused<'_> {
 
 impl Server {
     /// A server over `service`.
-    pub fn new(service: Arc<Service>, watcher: Arc<Watcher>, connections_max: u32) -> Self {
+    pub fn new(service: Arc<Service>, watcher: Arc<Watcher>, connections_max: u32, tls: Option<Arc<Tls>>) -> Self {
         Self {
             service,
             watcher,
             commits: watch::Sender::new(()),
             subscription: OnceLock::new(),
             connections_max,
+            tls,
             draining: AtomicBool::new(false),
             drain_began: Notify::new(),
             idle: Notify::new(),
@@ -297,6 +304,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
     // Dropped before the runtime, which waits for its workers.
     let _end_of_watch = EndOfWatch(watcher.clone());
 
+    let tls = options.tls.clone().map(Tls::new).transpose()?.map(Arc::new);
     let mut bound = listener::bind(&options)?;
     let listeners = std::mem::take(&mut bound.listeners);
     let port = bound.port;
@@ -344,7 +352,10 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
             attr,
         );
     }
-    let server = Arc::new(Server::new(service, watcher, connections_max));
+    if let Some(tls) = &tls {
+        service.node.transport.encrypted_by(Box::new(Encrypter(tls.clone())));
+    }
+    let server = Arc::new(Server::new(service, watcher, connections_max, tls));
 
     if bound.addresses.iter().any(|address| !address.ip().is_loopback()) {
         log.startup_warning(
@@ -373,7 +384,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
             23016,
             "listener",
             "Waiting for connections",
-            doc! { "port": i32::from(port), "ssl": "off", "startMs": began.elapsed().as_millis() as i64 },
+            doc! { "port": i32::from(port), "ssl": if server.tls.is_some() { "on" } else { "off" }, "startMs": began.elapsed().as_millis() as i64 },
         );
         if options.print_uri {
             let mut out = std::io::stdout().lock();
@@ -425,6 +436,24 @@ async fn rotate_log(mut requests: Signal, log: Arc<Log>) {
                 "Log rotation failed",
                 doc! { "error": error.to_string() },
             );
+        }
+    }
+}
+
+/// What commands see of the encryption.
+#[derive(Debug)]
+struct Encrypter(Arc<Tls>);
+
+impl Encryption for Encrypter {
+    fn reload(&self) -> Result<(), String> {
+        self.0.reload()
+    }
+    fn certificate(&self) -> Certificate {
+        let certificates = self.0.certificates();
+        Certificate {
+            subject: certificates.identity.subject.clone(),
+            not_after_ms: certificates.identity.not_after_ms,
+            has_authority: certificates.has_authority,
         }
     }
 }
@@ -529,6 +558,9 @@ fn parsed_options(options: &ServeOptions, port: u16) -> Document {
     if let Some(max) = options.max_connections {
         net.push("maxIncomingConnections", max as i32);
     }
+    if let Some(tls) = &options.tls {
+        net.push("tls", tls.parsed());
+    }
     let mut parsed = doc! { "net": net };
     let (profiler, usual) = (options.profiler, AtStart::default());
     let mut profiling = Document::new();
@@ -573,6 +605,9 @@ struct Stops {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
+    /// Told of a hang-up, which asks for certificates to be read anew where there are any.
+    tls: Option<Arc<Tls>>,
+    log: Arc<Log>,
     command: Arc<Notify>,
 }
 
@@ -585,17 +620,44 @@ impl Stops {
             interrupt: handle(SignalKind::interrupt())?,
             terminate: handle(SignalKind::terminate())?,
             hangup: handle(SignalKind::hangup())?,
+            tls: server.tls.clone(),
+            log: server.service.node.options.log.clone(),
             command,
         })
     }
 
     /// Waits for the first of them and tells which it was.
     async fn wait(mut self) -> &'static str {
-        tokio::select! {
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.hangup.recv() => "SIGHUP",
-            () = self.command.notified() => "shutdown command",
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return "SIGINT",
+                _ = self.terminate.recv() => return "SIGTERM",
+                () = self.command.notified() => return "shutdown command",
+                _ = self.hangup.recv() => match &self.tls {
+                    Some(tls) => self.read_certificates(tls),
+                    None => return "SIGHUP",
+                },
+            }
+        }
+    }
+
+    fn read_certificates(&self, tls: &Tls) {
+        let (log, ctx) = (&self.log, "SignalHandler");
+        match tls.reload() {
+            Ok(()) => log.info(
+                "NETWORK",
+                4_913_400,
+                ctx,
+                "Successfully rotated X509 certificates",
+                doc! {},
+            ),
+            Err(error) => log.error(
+                "NETWORK",
+                4_913_401,
+                ctx,
+                "Certificates could not be read anew; those that are there stay",
+                doc! { "error": error },
+            ),
         }
     }
 }

@@ -1,6 +1,8 @@
-//! A client's socket, TCP or Unix.
+//! A client's socket, TCP (plain or encrypted) or Unix.
 
 use crate::buffers;
+use crate::tls::hello::{self, Begin};
+use crate::tls::{HANDSHAKE_MAX, Tls, TlsMode};
 use std::cell::Cell;
 use std::future::{Future as _, poll_fn};
 use std::io;
@@ -8,12 +10,15 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::server::TlsStream;
 
 /// A connected socket.
 #[derive(Debug)]
 pub enum Socket {
     /// TCP.
     Tcp(TcpStream),
+    /// TCP, encrypted.
+    Tls(Box<TlsStream<Begun>>),
     /// Unix domain.
     Unix(UnixStream),
 }
@@ -23,6 +28,26 @@ pub enum Socket {
 pub struct Stream {
     /// `None` within [`Stream::watched`].
     socket: Option<Socket>,
+    /// Bytes that were read to see whether the client speaks TLS, which it does not.
+    begun: Vec<u8>,
+}
+
+/// A socket of which some bytes were read already.
+#[derive(Debug)]
+pub struct Begun {
+    stream: TcpStream,
+    bytes: Vec<u8>,
+}
+
+/// Why a client is sent away before it could say anything.
+#[derive(Debug)]
+pub enum Refusal {
+    /// It is gone.
+    Closed,
+    /// It does not speak TLS and has to.
+    Plain,
+    /// The handshake did not succeed.
+    Handshake(io::Error),
 }
 
 thread_local! {
@@ -44,7 +69,57 @@ pub fn watched_has_closed() -> bool {
 impl Stream {
     /// The stream of a connected socket.
     pub fn new(socket: Socket) -> Self {
-        Self { socket: Some(socket) }
+        Self {
+            socket: Some(socket),
+            begun: Vec::new(),
+        }
+    }
+
+    /// Does the handshake of TLS when the client greets so. Sockets of this machine's file system are left as they are.
+    pub async fn encrypt(&mut self, tls: &Tls) -> Result<(), Refusal> {
+        if !matches!(self.socket, Some(Socket::Tcp(_))) {
+            return Ok(());
+        }
+        let mut bytes = Vec::with_capacity(hello::CERTAIN_BYTES);
+        loop {
+            match hello::begin(&bytes) {
+                Begin::Tls => break,
+                Begin::Plain if tls.mode() == TlsMode::Require => return Err(Refusal::Plain),
+                Begin::Plain => {
+                    self.begun = bytes;
+                    return Ok(());
+                }
+                Begin::Unknown => {}
+            }
+            // A client that is connected and silent may stay so; one that has begun to speak is to go on.
+            let is_silent = bytes.is_empty();
+            let read = self.socket().read_buf(&mut bytes);
+            let read = match is_silent {
+                true => read.await,
+                false => tokio::time::timeout(HANDSHAKE_MAX, read).await.unwrap_or(Ok(0)),
+            };
+            if read.map_or(true, |read| read == 0) {
+                return Err(Refusal::Closed);
+            }
+        }
+        let Some(Socket::Tcp(stream)) = self.socket.take() else {
+            return Err(Refusal::Closed);
+        };
+        let handshake = tls.acceptor().accept(Begun { stream, bytes });
+        let encrypted = match tokio::time::timeout(HANDSHAKE_MAX, handshake).await {
+            Ok(done) => done.map_err(Refusal::Handshake)?,
+            Err(_) => return Err(Refusal::Handshake(io::ErrorKind::TimedOut.into())),
+        };
+        self.socket = Some(Socket::Tls(Box::new(encrypted)));
+        Ok(())
+    }
+
+    /// The state of an encrypted connection.
+    pub fn encryption(&self) -> Option<&rustls::ServerConnection> {
+        match &self.socket {
+            Some(Socket::Tls(stream)) => Some(stream.get_ref().1),
+            _ => None,
+        }
     }
 
     /// Runs `work` on this thread, where [`watched_has_closed`] looks at this stream meanwhile. Lending the socket
@@ -74,6 +149,9 @@ impl Stream {
     /// It reads through the poll interface because that, other than `try_read`, knows after a short read
     /// that nothing is left, and saves the system call that would say so.
     pub async fn read_fresh(&mut self) -> io::Result<Vec<u8>> {
+        if !self.begun.is_empty() {
+            return Ok(std::mem::take(&mut self.begun));
+        }
         poll_fn(|cx| {
             let mut buffer = buffers::take();
             let read = pin!(self.socket().read_buf(&mut buffer)).poll(cx);
@@ -96,7 +174,10 @@ impl Stream {
 
     /// Writes all of `bytes`.
     pub async fn write_whole(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.socket().write_all(bytes).await
+        let socket = self.socket();
+        socket.write_all(bytes).await?;
+        // What is encrypted may not have left yet.
+        socket.flush().await
     }
 
     /// Waits until the peer has closed its side, see [`Socket::closed`].
@@ -111,6 +192,7 @@ impl Socket {
     async fn closed(&self) {
         let ready = match self {
             Socket::Tcp(stream) => stream.ready(Interest::READABLE).await,
+            Socket::Tls(stream) => stream.get_ref().0.stream.ready(Interest::READABLE).await,
             Socket::Unix(stream) => stream.ready(Interest::READABLE).await,
         };
         if !ready.is_ok_and(|ready| !ready.is_read_closed()) {
@@ -124,6 +206,7 @@ impl AsyncRead for Socket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
+            Socket::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
             Socket::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
@@ -133,16 +216,45 @@ impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Socket::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
             Socket::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Socket::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            Socket::Tcp(_) | Socket::Unix(_) => Poll::Ready(Ok(())),
+        }
     }
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Socket::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
             Socket::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
         }
+    }
+}
+
+impl AsyncRead for Begun {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.bytes.is_empty() {
+            return Pin::new(&mut this.stream).poll_read(cx, buf);
+        }
+        let rest = this.bytes.split_off(this.bytes.len().min(buf.remaining()));
+        buf.put_slice(&std::mem::replace(&mut this.bytes, rest));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Begun {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
+    }
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
     }
 }

@@ -15,6 +15,7 @@ use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
 use nestor_database::connections::Waits;
 use nestor_database::machine::{host_name, system_mib, system_value};
+use nestor_database::transport::TlsVersion;
 use nestor_model::{RawWriter, ValueRef};
 use nestor_storage::View;
 use std::sync::atomic::Ordering::Relaxed;
@@ -36,7 +37,7 @@ pub const SPEC: CommandSpec = Facts::no_collection("serverStatus", "Answers coun
 
 type Section = fn(&Context<'_>, &mut RawWriter);
 
-const SECTIONS: [(&str, Section); 19] = [
+const SECTIONS: [(&str, Section); 21] = [
     ("asserts", asserts),
     ("catalogStats", catalog_stats),
     ("connections", connections),
@@ -53,8 +54,10 @@ const SECTIONS: [(&str, Section); 19] = [
     ("opcountersRepl", operations::replicated),
     ("queues", operations::queues),
     ("repl", repl),
+    ("security", security),
     ("storageEngine", storage_engine),
     ("transactions", operations::transactions),
+    ("transportSecurity", transport_security),
     ("nestor", store),
 ];
 
@@ -198,6 +201,27 @@ fn network(context: &Context<'_>, reply: &mut RawWriter) {
     reply.append("physicalBytesIn", network.bytes_in.get());
     reply.append("physicalBytesOut", network.bytes_out.get());
     reply.append("numRequests", network.requests.get());
+}
+
+/// The server's certificate, if connections can be encrypted.
+fn security(context: &Context<'_>, reply: &mut RawWriter) {
+    if let Some(encryption) = context.service.node.transport.encryption() {
+        let certificate = encryption.certificate();
+        reply.append("SSLServerSubjectName", certificate.subject.as_str());
+        reply.append("SSLServerHasCertificateAuthority", certificate.has_authority);
+        let end = ValueRef::DateTime(certificate.not_after_ms);
+        reply.append("SSLServerCertificateExpirationDate", end);
+    }
+}
+
+/// Connections by their version of TLS. Versions before 1.2 are not spoken.
+fn transport_security(context: &Context<'_>, reply: &mut RawWriter) {
+    let connections = |version| context.service.node.transport.connections(version).get();
+    reply.append("1.0", 0i64);
+    reply.append("1.1", 0i64);
+    reply.append("1.2", connections(TlsVersion::V1_2));
+    reply.append("1.3", connections(TlsVersion::V1_3));
+    reply.append("unknown", connections(TlsVersion::Unknown));
 }
 
 fn repl(context: &Context<'_>, reply: &mut RawWriter) {
