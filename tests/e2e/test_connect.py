@@ -396,6 +396,20 @@ def test_sigusr1_without_a_log_file_does_nothing(start):
     assert server.stop() == 0
 
 
+def test_configuration_file(start, tmp_path):
+    file = tmp_path / "nestor.conf"
+    file.write_text("net: {bindIp: 127.0.0.1, maxIncomingConnections: 50}\nsetParameter: {ttlMonitorEnabled: false}\n")
+    server = start(None, "--config", file, "--slowms", 7)
+    parsed = server.client().admin.command("getCmdLineOpts")["parsed"]
+    assert parsed["config"] == str(file) and parsed["net"]["maxIncomingConnections"] == 50
+    assert parsed["operationProfiling"]["slowOpThresholdMs"] == 7
+    assert server.client().admin.command("getParameter", 1, ttlMonitorEnabled=1)["ttlMonitorEnabled"] is False
+    file.write_text("processManagement: {fork: true}\n")
+    with pytest.raises(DidNotStart) as error:
+        start(None, "--config", file)
+    assert "processManagement.fork" in error.value.output
+
+
 def test_unknown_flag_is_refused():
     with pytest.raises(DidNotStart) as error:
         Server(None, "--noSuchFlag").start()

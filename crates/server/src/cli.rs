@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 use nestor::bench::BenchArgs;
 use nestor::check::Verdict;
+use nestor::config;
 use nestor::import::ImportArgs;
 use nestor::serve::{self, AtStart, Bind, LogRotate, ServeOptions};
 use nestor::tls::{TlsMode, TlsOptions};
@@ -36,6 +37,9 @@ enum Command {
 
 #[derive(Args)]
 struct Serve {
+    /// Configuration file in mongod's YAML form; flags that are given too win
+    #[arg(long, short = 'f', value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Directory of the data; made if it does not exist
     #[arg(long, value_name = "DIR", default_value = "./data", conflicts_with = "ephemeral")]
     dbpath: PathBuf,
@@ -181,7 +185,14 @@ fn tls_options(args: Tls) -> Result<Option<TlsOptions>, String> {
 
 /// Does what the command line says and returns the exit status. What went wrong is printed for people to read.
 pub fn run() -> ExitCode {
-    let (failure, done) = match Cli::parse().command {
+    let args = match arguments(std::env::args().collect()) {
+        Ok(args) => args,
+        Err(message) => {
+            eprintln!("nestor: {message}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let (failure, done) = match Cli::parse_from(args).command {
         Command::Serve(args) => (1, serve_options(*args).and_then(serve::run)),
         Command::Check { dir } => match nestor::check::run(&dir) {
             Ok(Verdict::Damaged) => return ExitCode::FAILURE,
@@ -198,6 +209,36 @@ pub fn run() -> ExitCode {
             ExitCode::from(failure)
         }
     }
+}
+
+/// The command line with what its configuration file says. Flags without a command are those of `serve`, as mongod's are: programs that
+/// start servers for tests call us so.
+fn arguments(mut args: Vec<String>) -> Result<Vec<String>, String> {
+    const ABOUT: [&str; 4] = ["-h", "--help", "-V", "--version"];
+    if args
+        .get(1)
+        .is_some_and(|arg| arg.starts_with('-') && !ABOUT.contains(&arg.as_str()))
+    {
+        args.insert(1, "serve".to_owned());
+    }
+    if args.get(1).map(String::as_str) != Some("serve") {
+        return Ok(args);
+    }
+    let mut file = None;
+    let mut rest = args.iter().skip(2);
+    while let Some(arg) = rest.next() {
+        match arg.split_once('=') {
+            Some(("--config", path)) => file = Some(path),
+            None if arg == "--config" || arg == "-f" => file = rest.next().map(String::as_str),
+            _ => {}
+        }
+    }
+    let Some(path) = file else { return Ok(args) };
+    let text = std::fs::read_to_string(path).map_err(|e| format!("configuration file {path}: {e}"))?;
+    let given = args.get(2..).unwrap_or_default();
+    let flags = config::flags(&text, given).map_err(|e| format!("configuration file {path}: {e}"))?;
+    args.splice(2..2, flags);
+    Ok(args)
 }
 
 fn cache_size(text: &str) -> Result<f64, String> {
@@ -239,6 +280,7 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         (false, None) => (!args.ephemeral).then(|| PathBuf::from("/tmp")),
     };
     Ok(ServeOptions {
+        config: args.config,
         argv: std::env::args().collect(),
         allocator: Some("mimalloc"),
         return_memory: Some(crate::allocator::return_memory),
@@ -299,6 +341,41 @@ mod tests {
         assert_eq!((options.profiler.slow_ms, options.profiler.level), (-1, 2));
         let options = parse("nestor serve --ephemeral --standalone --port 0").unwrap();
         assert!(options.dbpath.is_none() && options.unix_socket_dir.is_none() && options.replica_set.is_none());
+    }
+
+    #[test]
+    fn a_configuration_file_stands_before_the_flags() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("nestor.conf");
+        std::fs::write(
+            &path,
+            "net: {port: 27018, bindIp: 127.0.0.2}\noperationProfiling: {mode: all}\n",
+        )
+        .unwrap();
+        let path = path.display().to_string();
+        for line in [
+            format!("nestor serve --config {path} --port 5"),
+            format!("nestor --port 5 -f {path}"),
+            format!("nestor --config={path} --port=5"),
+        ] {
+            let args = arguments(line.split(' ').map(str::to_owned).collect()).unwrap();
+            let options = parse(&args.join(" ")).unwrap();
+            assert_eq!((options.port, options.profiler.level), (5, 2), "{line}");
+            assert_eq!(options.bind, Bind::Addresses(vec!["127.0.0.2".to_owned()]), "{line}");
+            assert_eq!(options.config.unwrap().display().to_string(), path, "{line}");
+        }
+        for line in [
+            "nestor",
+            "nestor --version",
+            "nestor -h",
+            "nestor check x",
+            "nestor import --config y",
+        ] {
+            let given: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(arguments(given.clone()).unwrap(), given);
+        }
+        let missing = ["nestor", "serve", "-f", "/nowhere/x"].map(str::to_owned).to_vec();
+        assert!(arguments(missing).is_err_and(|e| e.contains("/nowhere/x")));
     }
 
     #[test]

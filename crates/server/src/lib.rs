@@ -1,7 +1,7 @@
 //! Nestor: a document database that MongoDB drivers and tools use unmodified.
 //!
 //! [`Database`] is all of it as a library, without sockets. The rest of this crate stands around it. The
-//! server: [`serve`] (a process from start to end), [`listener`] (accepting), [`connection`] (reading, running,
+//! server: [`serve`] (a process from start to end), [`config`] (the configuration file), [`listener`] (accepting), [`connection`] (reading, running,
 //! answering), [`watcher`], [`stream`], [`tls`], [`buffers`], [`sink`] (where log lines go), [`limits`]. Beside it [`client`], a small
 //! client of our own, and [`import`] and [`mod@bench`], which use it; [`check`].
 
@@ -9,6 +9,7 @@ pub mod bench;
 pub mod buffers;
 pub mod check;
 pub mod client;
+pub mod config;
 pub mod connection;
 pub mod database;
 pub mod import;

@@ -55,6 +55,8 @@ pub enum LogRotate {
 /// What `nestor serve` was told.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
+    /// The configuration file, for `getCmdLineOpts`: what it says stands in the other options.
+    pub config: Option<PathBuf>,
     /// The command line, for `getCmdLineOpts`.
     pub argv: Vec<String>,
     /// Name of the memory allocator that the program is linked with, for `buildInfo`; `None` for the system's.
@@ -561,7 +563,11 @@ fn parsed_options(options: &ServeOptions, port: u16) -> Document {
     if let Some(tls) = &options.tls {
         net.push("tls", tls.parsed());
     }
-    let mut parsed = doc! { "net": net };
+    let mut parsed = Document::new();
+    if let Some(path) = &options.config {
+        parsed.push("config", path.display().to_string());
+    }
+    parsed.push("net", net);
     let (profiler, usual) = (options.profiler, AtStart::default());
     let mut profiling = Document::new();
     if profiler.level > 0 {
