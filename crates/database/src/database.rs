@@ -71,6 +71,8 @@ pub struct Database {
     /// Opens the log behind a position.
     pub read_log: OpenLog,
     random: Random,
+    /// Reads what sessions did before the start; ends with this.
+    _history: Option<history::Reader>,
 }
 
 /// What the stages that read the server's own state may look at.
@@ -126,6 +128,7 @@ impl Database {
             cursors: cursors.clone(),
             query_settings: query_settings.clone(),
         });
+        let history = history::recover(&engine, &sessions, &node.options.log);
         let database = Self {
             snapshots: Snapshots::default(),
             users: Users::new(&engine),
@@ -146,9 +149,9 @@ impl Database {
             options,
             connections,
             started: Instant::now(),
+            _history: history,
         };
         database.index_builds.leave_all(&database.engine);
-        history::recover(&database.engine, &database.sessions, &database.node.options.log);
         if let Err(error) = bootstrap::run(&database.engine, &database.options, || database.new_uuid()) {
             database.node.log().error(
                 "CONTROL",

@@ -256,6 +256,22 @@ mod tests {
         );
     }
 
+    /// What sessions did is read in the background from the start on. That does not keep the directory longer than the database.
+    #[test]
+    fn a_database_that_is_gone_can_be_opened_again_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let numbers = |from: i32| (from..from + 1000).map(|i| Value::from(doc! { "_id": i }));
+        let db = Database::open(dir.path()).unwrap();
+        for from in (0..10_000).step_by(1000) {
+            let documents: Vec<_> = numbers(from).collect();
+            db.run_command(doc! { "insert": "c", "documents": documents }).unwrap();
+        }
+        drop(db);
+        for _ in 0..5 {
+            drop(Database::open(dir.path()).unwrap());
+        }
+    }
+
     #[test]
     fn documents_expire() {
         let db = Database::ephemeral();

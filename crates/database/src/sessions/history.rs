@@ -17,34 +17,61 @@ use nestor_model::number::safe_i64;
 use nestor_model::{Error, RawDoc, Result, Timestamp, ValueRef, doc};
 use nestor_storage::{Engine, StorageError};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 
-/// Starts reading; does so here and now when there is nothing to read. What cannot be read is told to `log`: such writes
-/// run again, as they would after half an hour.
-pub fn recover(engine: &Engine, sessions: &Arc<Sessions>, log: &Arc<Log>) {
+/// The thread that reads. It holds the store: when this is dropped the thread ends, and has ended, so that nobody is refused who
+/// opens the store again.
+pub struct Reader {
+    thread: Option<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // What it panicked with was printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Says that the history is known, also when reading it panicked: those who wait for it would wait for ever.
+struct Known(Arc<Sessions>);
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        self.0.set_recovered();
+    }
+}
+
+/// Starts reading, unless there is nothing to read. What cannot be read is told to `log`: such writes run again, as they would
+/// after half an hour.
+pub fn recover(engine: &Engine, sessions: &Arc<Sessions>, log: &Arc<Log>) -> Option<Reader> {
+    let known = Known(sessions.clone());
     let newest = match engine.oplog_range() {
         Ok(Some((_, newest))) => newest,
         result => {
             if let Err(error) = result {
                 tell(log, &error.into());
             }
-            sessions.set_recovered();
-            return;
+            return None;
         }
     };
-    let (engine, sessions_of_thread, log) = (engine.clone(), sessions.clone(), log.clone());
+    let stop = Arc::<AtomicBool>::default();
+    let (engine, log, stopped) = (engine.clone(), log.clone(), stop.clone());
     let read = move || {
-        if let Err(error) = read(&engine, &sessions_of_thread, newest) {
+        if let Err(error) = read(&engine, &known.0, newest, &stopped) {
             tell(&log, &error);
         }
-        sessions_of_thread.set_recovered();
     };
-    if std::thread::Builder::new()
-        .name("session-history".into())
-        .spawn(read)
-        .is_err()
-    {
-        sessions.set_recovered();
-    }
+    // Without a thread nothing is read, as if it had ended.
+    let thread = std::thread::Builder::new().name("session-history".into()).spawn(read);
+    Some(Reader {
+        thread: thread.ok(),
+        stop,
+    })
 }
 
 fn tell(log: &Log, error: &Error) {
@@ -57,8 +84,9 @@ fn tell(log: &Log, error: &Error) {
     );
 }
 
-/// Goes on after what it misses: the newest entries are those that are asked for. Returns the first thing missed.
-fn read(engine: &Engine, sessions: &Sessions, newest: Timestamp) -> Result<()> {
+/// Goes on after what it misses: the newest entries are those that are asked for. Returns the first thing missed. Ends when
+/// `stopped` is set.
+fn read(engine: &Engine, sessions: &Sessions, newest: Timestamp, stopped: &AtomicBool) -> Result<()> {
     let from = Timestamp {
         secs: newest.secs.saturating_sub(TIMEOUT.as_secs() as u32),
         inc: 0,
@@ -66,7 +94,7 @@ fn read(engine: &Engine, sessions: &Sessions, newest: Timestamp) -> Result<()> {
     let mut cursor = engine.oplog_cursor(from).from_oldest();
     let mut result = Ok(());
     let mut lost_at = None;
-    while cursor.position() < newest {
+    while cursor.position() < newest && !stopped.load(Ordering::Relaxed) {
         let noted = match cursor.next() {
             Ok(Some(entry)) => note(sessions, entry.as_raw()),
             Ok(None) => break,
