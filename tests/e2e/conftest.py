@@ -1,6 +1,7 @@
 import itertools
 import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,24 @@ def pytest_sessionstart(session):
 def pytest_terminal_summary(terminalreporter):
     if not os.environ.get("NESTOR_NODE_MODULES"):
         terminalreporter.write_line("Node.js is not here: its driver and mongosh were LEFT OUT")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config):
+    end_threads(getattr(config, "status", 0))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session, exitstatus):
+    session.config.status = int(exitstatus)
+
+
+def end_threads(status):
+    """Threads of a test that failed may wait for ever, and the interpreter would wait for them."""
+    left = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread() and not thread.daemon]
+    if left:
+        print(f"threads that go on: {', '.join(left)}", flush=True)
+        os._exit(status or 1)
 
 
 @pytest.fixture(scope="session")

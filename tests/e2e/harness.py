@@ -29,7 +29,7 @@ def _binary():
 
 BIN = _binary()
 START_TIMEOUT_S = 60
-STOP_TIMEOUT_S = 30
+STOP_TIMEOUT_S = 60
 
 
 class DidNotStart(Exception):
@@ -167,7 +167,8 @@ class Server:
 
     def client(self, uri=None, **options):
         """A pymongo client, closed with the server; by default through the URI the server printed."""
-        options = {"serverSelectionTimeoutMS": 20_000, **options}
+        # A server that hangs fails the test, and its teardown ends as well.
+        options = {"serverSelectionTimeoutMS": 60_000, "socketTimeoutMS": 120_000, **options}
         client = pymongo.MongoClient(uri or self.uri, **options)
         self._clients.append(client)
         return client
@@ -322,7 +323,7 @@ def rss_bytes(pid):
     raise AssertionError("no VmRSS")
 
 
-def eventually(condition, timeout=20, what="the condition"):
+def eventually(condition, timeout=60, what="the condition"):
     """Waits until `condition()` is true; the only kind of waiting these tests do."""
     end = time.monotonic() + timeout
     while not condition():

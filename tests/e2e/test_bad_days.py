@@ -380,7 +380,7 @@ def test_client_that_stops_reading(start):
         begun = time.monotonic()
         for _ in range(50):
             assert collection.find_one({"_id": 3}, {"pad": 0}) == {"_id": 3}
-        assert time.monotonic() - begun < 20
+        assert time.monotonic() - begun < 60
         assert rss_bytes(server.pid) - before < 8 * 80 * 1024 * 1024
         assert server.stop() == 0
         assert STILL_RUNNING not in server.said(), "nor does it hold up stopping"

@@ -16,7 +16,7 @@ from harness import eventually
 def take(stream, count):
     """The next `count` events, which have happened already."""
     events = []
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while len(events) < count:
         assert time.monotonic() < deadline, f"only {events}"
         event = stream.try_next()
@@ -55,13 +55,13 @@ def test_a_stream_tells_of_each_write(db):
 
 def test_a_waiting_stream_wakes_up_at_once(db):
     db.c.insert_one({"_id": 0})
-    with db.c.watch(max_await_time_ms=20_000) as stream:
+    with db.c.watch(max_await_time_ms=90_000) as stream:
         writer = threading.Timer(0.3, db.c.insert_one, [{"_id": 1}])
         writer.start()
         begun = time.monotonic()
         event = stream.next()
         assert event["documentKey"] == {"_id": 1}
-        assert time.monotonic() - begun < 10, "it did not wait for the end of its time"
+        assert time.monotonic() - begun < 60, "it did not wait for the end of its time"
         writer.join()
 
 
@@ -290,7 +290,7 @@ def test_idle_streams_do_not_run(start):
     eventually(waits, what="fifty streams that cost nothing")
     db.c.insert_one({"_id": 1})
     for thread in waiting:
-        thread.join(timeout=20)
+        thread.join(timeout=60)
         assert not thread.is_alive()
     for stream in streams:
         stream.close()
@@ -327,7 +327,7 @@ def test_the_oplog_is_tailed_as_meteor_does(db, client):
     db.c.update_one({"_id": 1}, {"$set": {"a": 1}})
     db.c.delete_one({"_id": 1})
     found = []
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while len(found) < 3 and time.monotonic() < deadline:
         found.extend(entry["op"] for entry in [next(cursor, None)] if entry)
     assert found == ["i", "u", "d"]

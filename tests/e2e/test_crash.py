@@ -309,7 +309,8 @@ def test_an_interrupted_index_build_leaves_nothing(tmp_path):
             builder = threading.Thread(target=build_until_crash, args=(client, seen), daemon=True)
             builder.start()
             running = {"command.createIndexes": "docs", "msg": {"$regex": f"^Index Build: {phase}"}}
-            while not seen and not client.admin.command({"currentOp": 1, **running})["inprog"]:
+            # Without a pause, not to miss the phase.
+            while builder.is_alive() and not client.admin.command({"currentOp": 1, **running})["inprog"]:
                 pass
             time.sleep(dice.random() * 0.3)
             server.process.kill()

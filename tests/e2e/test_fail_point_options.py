@@ -71,13 +71,13 @@ def test_close_connection_is_stronger_than_an_error(client):
 
 def test_block_connection_delays_and_then_runs(client):
     others = client.test.others
-    with fail_point(client, failCommands=["find"], blockConnection=True, blockTimeMS=300):
+    with fail_point(client, failCommands=["find"], blockConnection=True, blockTimeMS=3000):
         begun = time.monotonic()
         assert client.test.c.find_one() == {"_id": 1}
-        assert 0.3 <= time.monotonic() - begun < 5
+        assert time.monotonic() - begun >= 3
         begun = time.monotonic()
         others.estimated_document_count()
-        assert time.monotonic() - begun < 0.3, "only what is named waits"
+        assert time.monotonic() - begun < 3, "only what is named waits"
 
 
 def test_block_connection_before_an_error(client):

@@ -80,11 +80,12 @@ def data(db):
 
 @pytest.mark.parametrize("name", ENDLESS)
 def test_max_time_ends_what_an_expression_computes(data, name):
+    # Without the limit it would run for many minutes.
     began = time.monotonic()
     with pytest.raises(OperationFailure) as failure:
         data.many.aggregate(ENDLESS[name], maxTimeMS=500)
     assert failure.value.code == 50
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize("name", ENDLESS)
@@ -107,7 +108,7 @@ def test_kill_op_ends_what_an_expression_computes(data, name):
     eventually(lambda: running())
     for opid in running():
         admin.command("killOp", op=opid)
-    thread.join(5)
+    thread.join(60)
     assert not thread.is_alive()
     assert failures == [11601]
 

@@ -1,6 +1,5 @@
 """A short episode of the checker; `make histories HOURS=2` runs long ones. NESTOR_HISTORIES_SEED repeats one."""
 
-import collections
 import os
 import random
 
@@ -16,14 +15,30 @@ SECONDS = float(os.environ.get("NESTOR_HISTORIES_SECONDS", "8"))
 def test_a_short_history_has_no_anomaly(binary, tmp_path, serializable):
     seed = os.environ.get("NESTOR_HISTORIES_SEED") or str(random.SystemRandom().randrange(1 << 32))
     print(f"\nhistories: seed {seed} (NESTOR_HISTORIES_SEED)")
-    episode = Episode(tmp_path, seed, SECONDS, serializable=serializable)
-    assert episode.run() == [], f"seed {seed}"
-    print(f"  {episode.summary()}")
-    # That it could have found something: every kind of operation came to an end, there was contention, there were cuts.
-    done = collections.Counter(op[0] for txn in episode.history if txn.outcome == OK for op in txn.ops)
-    assert {"append", "list", "write", "value", "add", "members"} <= done.keys()
-    assert any(txn.outcome == FAILED for txn in episode.history)
-    assert episode.kills and sum(episode.fates.values())
+    # A busy machine does little in an episode: it is followed by longer ones.
+    for attempt in range(4):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        episode = Episode(folder, seed, SECONDS * (attempt + 1), serializable=serializable)
+        assert episode.run() == [], f"seed {seed}"
+        print(f"  {episode.summary()}")
+        missing = what_it_could_not_find(episode)
+        if not missing:
+            break
+    assert not missing
+
+
+def what_it_could_not_find(episode):
+    """Every kind of operation is to come to an end, there is to be contention, there are to be cuts and kills."""
+    done = {op[0] for txn in episode.history if txn.outcome == OK for op in txn.ops}
+    missing = {"append", "list", "write", "value", "add", "members"} - done
+    if not any(txn.outcome == FAILED for txn in episode.history):
+        missing.add("contention")
+    if not episode.kills:
+        missing.add("a kill")
+    if not sum(episode.fates.values()):
+        missing.add("a cut")
+    return missing
 
 
 def test_the_same_seed_makes_the_same_transactions():

@@ -222,7 +222,11 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    const NEVER: &dyn Fn() -> bool = &|| false;
+    /// Stops whoever waits in vain, after a time that nothing here takes.
+    fn in_vain() -> impl Fn() -> bool + Sync {
+        let begun = Instant::now();
+        move || begun.elapsed() > Duration::from_secs(60)
+    }
 
     /// Runs `operation` on a thread of its own.
     fn spawn<'s, R: Send + 's>(
@@ -238,7 +242,13 @@ mod tests {
     }
 
     fn wait_for(turns: &Turns, state: (usize, usize)) {
+        let in_vain = in_vain();
         while running_and_waiting(turns) != state {
+            assert!(
+                !in_vain(),
+                "{:?} run and wait, not {state:?}",
+                running_and_waiting(turns)
+            );
             std::thread::yield_now();
         }
     }
@@ -251,7 +261,7 @@ mod tests {
             for _ in 0..12 {
                 spawn(scope, || {
                     for _ in 0..50 {
-                        assert_eq!(turns.take(NEVER), Turn::Granted);
+                        assert_eq!(turns.take(&in_vain()), Turn::Granted);
                         let now = running.fetch_add(1, Ordering::SeqCst) + 1;
                         most.fetch_max(now, Ordering::SeqCst);
                         std::thread::yield_now();
@@ -270,12 +280,12 @@ mod tests {
         let turns = Turns::new(1);
         let (order, ended) = mpsc::channel();
         std::thread::scope(|scope| {
-            assert_eq!(turns.take(NEVER), Turn::Granted);
+            assert_eq!(turns.take(&in_vain()), Turn::Granted);
             for name in 0..3 {
                 let order = order.clone();
                 let turns = &turns;
                 spawn(scope, move || {
-                    assert_eq!(turns.take(NEVER), Turn::Granted);
+                    assert_eq!(turns.take(&in_vain()), Turn::Granted);
                     order.send(name).expect("the test waits");
                     turns.give_up();
                 });
@@ -286,7 +296,7 @@ mod tests {
             assert!(turns.try_take());
             TURN.set(Instant::now().checked_sub(QUANTUM));
             assert!(!turns.try_take());
-            assert_eq!(turns.take(NEVER), Turn::Granted);
+            assert_eq!(turns.take(&in_vain()), Turn::Granted);
             let before: Vec<usize> = ended.try_iter().collect();
             assert_eq!(before, [0, 1, 2], "who gives its turn up is the last");
             turns.give_up();
@@ -298,10 +308,11 @@ mod tests {
     fn one_that_waits_can_be_stopped() {
         let turns = Turns::new(1);
         let stop = AtomicBool::new(false);
-        assert_eq!(turns.take(NEVER), Turn::Granted);
+        assert_eq!(turns.take(&in_vain()), Turn::Granted);
         std::thread::scope(|scope| {
             let waiting = spawn(scope, || {
-                let turn = turns.take(&|| stop.load(Ordering::SeqCst));
+                let in_vain = in_vain();
+                let turn = turns.take(&|| stop.load(Ordering::SeqCst) || in_vain());
                 turns.give_up();
                 turn
             });

@@ -335,9 +335,9 @@ mod tests {
                 Err(Failure::Stopped(error)) => assert_eq!(error.code(), ErrorCode::MaxTimeMSExpired, "{pattern}"),
                 other => panic!("{pattern}: {other:?}"),
             }
-            // Generous: debug builds on a busy machine.
+            // Far from the minutes that they would run.
             assert!(
-                started.elapsed() < Duration::from_secs(3),
+                started.elapsed() < Duration::from_secs(30),
                 "{pattern}: {:?}",
                 started.elapsed()
             );

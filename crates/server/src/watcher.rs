@@ -351,40 +351,76 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    fn runtime(workers: usize) -> tokio::runtime::Runtime {
-        tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(workers + SPARES)
-            .enable_all()
-            .build()
-            .expect("a runtime")
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// A runtime of one worker with its watcher. Both end with it, also while tasks block: a test that fails is not to wait for them.
+    struct Watched {
+        runtime: Option<tokio::runtime::Runtime>,
+        watcher: Arc<Watcher>,
+    }
+
+    impl Watched {
+        fn start() -> Self {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(1 + SPARES)
+                .enable_all()
+                .build()
+                .expect("a runtime");
+            let watcher = Watcher::start(runtime.handle().clone()).expect("a watcher");
+            Self {
+                runtime: Some(runtime),
+                watcher,
+            }
+        }
+
+        fn spawn<T: Send + 'static>(
+            &self,
+            task: impl Future<Output = T> + Send + 'static,
+        ) -> tokio::task::JoinHandle<T> {
+            let runtime = self.runtime.as_ref().expect("it ends with this");
+            runtime.spawn(self.watcher.watched(task))
+        }
+    }
+
+    impl Drop for Watched {
+        fn drop(&mut self) {
+            self.watcher.stop();
+            if let Some(runtime) = self.runtime.take() {
+                runtime.shutdown_timeout(Duration::from_secs(10));
+            }
+        }
+    }
+
+    fn wait_until(happens: impl Fn() -> bool, what: &str) {
+        let begun = std::time::Instant::now();
+        while !happens() {
+            assert!(begun.elapsed() < PATIENCE, "{what}");
+            std::thread::yield_now();
+        }
     }
 
     /// Tasks that block their worker until all of them and one more run at the same time. Whether a spare was called for each
     /// of them is not asked: one that looks at its queues may take a task without being called.
     fn all_run_together(blocked: usize) {
-        let runtime = runtime(1);
-        let watcher = Watcher::start(runtime.handle().clone()).expect("a watcher");
+        let watched = Watched::start();
         // All come, whatever queue their tasks were put in.
-        while lock(&watcher.spares.state).waiting < SPARES {
-            std::thread::yield_now();
-        }
+        let spares = &watched.watcher.spares;
+        wait_until(|| lock(&spares.state).waiting >= SPARES, "not all spares come");
         let (done, all_done) = mpsc::channel();
         let together = Arc::new(std::sync::Barrier::new(blocked + 1));
         for _ in 0..=blocked {
             let (together, done) = (together.clone(), done.clone());
-            runtime.spawn(watcher.watched(async move {
+            watched.spawn(async move {
                 // With one worker this would wait for ever.
                 together.wait();
                 done.send(()).expect("the test waits");
-            }));
+            });
         }
         for _ in 0..=blocked {
             all_done
-                .recv_timeout(Duration::from_secs(60))
+                .recv_timeout(PATIENCE)
                 .expect("a worker that is busy is relieved");
         }
-        watcher.stop();
-        runtime.shutdown_timeout(Duration::from_secs(10));
     }
 
     #[test]
@@ -395,63 +431,48 @@ mod tests {
 
     #[test]
     fn the_watcher_sleeps_when_nobody_does_anything() {
-        let runtime = runtime(1);
-        let watcher = Watcher::start(runtime.handle().clone()).expect("a watcher");
-        let begun = std::time::Instant::now();
-        while !watcher.asleep.load(Ordering::Relaxed) {
-            assert!(
-                begun.elapsed() < Duration::from_secs(60),
-                "spares that are aired keep it awake"
-            );
-            std::thread::yield_now();
-        }
-        watcher.stop();
-        runtime.shutdown_timeout(Duration::from_secs(10));
+        let watched = Watched::start();
+        let asleep = &watched.watcher.asleep;
+        wait_until(|| asleep.load(Ordering::Relaxed), "spares that are aired keep it awake");
     }
 
     #[test]
     fn spares_go_back_when_the_work_is_done() {
-        let runtime = runtime(1);
-        let watcher = Watcher::start(runtime.handle().clone()).expect("a watcher");
+        let watched = Watched::start();
         // More often than there are spares.
         for _ in 0..3 * SPARES {
             let together = Arc::new(std::sync::Barrier::new(2));
             let (done, all_done) = mpsc::channel();
             for _ in 0..2 {
                 let (together, done) = (together.clone(), done.clone());
-                runtime.spawn(watcher.watched(async move {
+                watched.spawn(async move {
                     together.wait();
                     done.send(()).expect("the test waits");
-                }));
+                });
             }
             for _ in 0..2 {
                 all_done
-                    .recv_timeout(Duration::from_secs(60))
+                    .recv_timeout(PATIENCE)
                     .expect("the spare of the time before is there again");
             }
         }
-        watcher.stop();
-        runtime.shutdown_timeout(Duration::from_secs(10));
     }
 
     #[test]
     fn threads_that_left_their_worker_are_not_relieved() {
-        let runtime = runtime(1);
-        let watcher = Watcher::start(runtime.handle().clone()).expect("a watcher");
-        let relieving = watcher.clone();
-        let watched = watcher.watched(async move {
+        let watched = Watched::start();
+        let relieving = watched.watcher.clone();
+        let (relieved, counted) = mpsc::channel();
+        watched.spawn(async move {
             tokio::task::block_in_place(|| {
                 has_left_worker();
-                // A look that had begun before may still relieve it.
-                std::thread::sleep(TICK * 4);
+                // A look that had begun before may still relieve it, however late that look goes on.
+                std::thread::sleep(TICK * 50);
                 let before = relieving.relieved();
-                std::thread::sleep(TICK * 8);
-                relieving.relieved() - before
+                std::thread::sleep(TICK * 25);
+                relieved.send(relieving.relieved() - before).expect("the test waits");
             })
         });
-        let relieved = runtime.block_on(runtime.spawn(watched)).expect("it does not panic");
-        assert_eq!(relieved, 0);
-        watcher.stop();
-        runtime.shutdown_timeout(Duration::from_secs(10));
+        assert_eq!(counted.recv_timeout(PATIENCE).expect("it does not panic"), 0);
     }
 }

@@ -241,9 +241,10 @@ fn statements_end_in_time() {
                 "{{aggregate: \"{collection}\", pipeline: {pipeline}, cursor: {{}}, maxTimeMS: 150}}"
             ));
             assert!(matches!(code, 50 | 146), "{code}: {pipeline}");
-            // Generous: debug builds on a busy machine.
+            // Ended by its time limit, not by its own end: each would run for many minutes. How soon it looks at the limit is
+            // asked below, by work.
             assert!(
-                started.elapsed() < Duration::from_secs(5),
+                started.elapsed() < Duration::from_secs(60),
                 "{:?}: {pipeline}",
                 started.elapsed()
             );

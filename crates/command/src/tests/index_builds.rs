@@ -233,6 +233,7 @@ fn different_builds_run_side_by_side() {
     fill(&mut Client::new(&service), "c", DOCUMENTS, &mut Dice(9));
     let (stop, written) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
+        let ended = Stop(&stop);
         let writers: Vec<_> = (0..2)
             .map(|number| {
                 let (service, stop, written) = (&service, &stop, &written);
@@ -250,7 +251,7 @@ fn different_builds_run_side_by_side() {
             let reply = build.join().expect("no panic");
             assert_eq!(number(&reply, "ok"), Some(1), "{reply:?}");
         }
-        stop.store(true, Relaxed);
+        drop(ended);
         writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
     });
     assert_eq!(collection(&service, "c").indexes.len(), 7);
@@ -422,7 +423,7 @@ fn an_open_transaction_that_has_the_catalog_entry_is_waited_for() {
     engine.claim(&mut holder).expect("nobody else has it");
     thread::scope(|scope| {
         let built = scope.spawn(|| finish(&service, build));
-        while progress.progress.phase() != Phase::Commit {
+        while progress.progress.phase() != Phase::Commit && !built.is_finished() {
             thread::yield_now();
         }
         assert_eq!(collection(&service, "c").building.len(), 1);

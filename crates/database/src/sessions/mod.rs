@@ -244,6 +244,8 @@ mod tests {
     use crate::uuid::Uuid;
     use std::sync::mpsc;
 
+    const PATIENCE: Duration = Duration::from_secs(60);
+
     /// Sessions whose history is being read, and a command in a thread that wants one of them.
     fn waiting(lsid: Lsid, interrupt: Interrupt) -> (Arc<Sessions>, mpsc::Receiver<Result<Option<i64>>>) {
         let sessions = Arc::new(Sessions::default());
@@ -266,7 +268,7 @@ mod tests {
         assert!(early.is_err(), "it went on with an old state: {early:?}");
         lock(&sessions.touch(lsid).expect("room")).txn_number = Some(2);
         sessions.set_recovered();
-        let newest = answers.recv().expect("an answer").expect("no error");
+        let newest = answers.recv_timeout(PATIENCE).expect("an answer").expect("no error");
         assert_eq!(newest, Some(2));
     }
 
@@ -274,7 +276,10 @@ mod tests {
     fn who_waits_for_the_history_can_be_stopped() {
         let interrupt = Interrupt::new(Arc::default(), Some(Instant::now()));
         let (_sessions, answers) = waiting(Lsid { id: Uuid([1; 16]) }, interrupt);
-        let stopped = answers.recv().expect("an answer").expect_err("its time is over");
+        let stopped = answers
+            .recv_timeout(PATIENCE)
+            .expect("an answer")
+            .expect_err("its time is over");
         assert_eq!(stopped.code().number(), 50);
     }
 

@@ -130,7 +130,16 @@ mod tests {
         let gate = Admission::default();
         let inside = AtomicU64::new(0);
         let stop = AtomicBool::new(false);
+        /// Ends the threads also when the test fails with the gate closed.
+        struct Stop<'s>(&'s AtomicBool, &'s Admission);
+        impl Drop for Stop<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::SeqCst);
+                self.1.open();
+            }
+        }
         std::thread::scope(|scope| {
+            let _stop = Stop(&stop, &gate);
             for _ in 0..3 {
                 scope.spawn(|| {
                     while !stop.load(Ordering::SeqCst) {
@@ -148,7 +157,6 @@ mod tests {
                 assert_eq!(inside.load(Ordering::SeqCst), 0);
                 gate.open();
             }
-            stop.store(true, Ordering::SeqCst);
         });
         assert_eq!(gate.running.load(Ordering::SeqCst), 0);
     }

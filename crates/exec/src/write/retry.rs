@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(attempts.swap(0, Ordering::SeqCst), 1, "it waited instead of trying");
         std::thread::scope(|scope| {
             let writing = scope.spawn(|| write(&Interrupt::default()));
-            while attempts.load(Ordering::SeqCst) == 0 {
+            while attempts.load(Ordering::SeqCst) == 0 && !writing.is_finished() {
                 std::thread::yield_now();
             }
             drop(txn);

@@ -687,12 +687,8 @@ fn a_base_that_cannot_grow_holds_writers_back_until_it_can() {
         ws.put(T, written.to_be_bytes(), [7; 200]);
         engine.commit(ws).map(|_| written += 1)
     };
-    let refused = loop {
-        match write() {
-            Ok(()) => {}
-            Err(error) => break error,
-        }
-    };
+    let refused = (0..100_000).find_map(|_| write().err());
+    let refused = refused.expect("a base that is full takes no more");
     assert_eq!(refused.code(), ErrorCode::OutOfDiskSpace);
     assert!(base.tries.load(Ordering::SeqCst) > 0);
     base.full.store(false, Ordering::SeqCst);
@@ -739,15 +735,12 @@ fn a_commit_that_waited_while_the_store_was_closed_is_refused() {
         base.full.store(false, Ordering::SeqCst);
         closing.close().unwrap();
     }));
-    let mut written = 0u32;
-    let refused = loop {
+    let refused = (0..100_000u32).find_map(|written| {
         let mut ws = engine.begin();
         ws.put(T, written.to_be_bytes(), [7; 200]);
-        match engine.commit(ws) {
-            Ok(_) => written += 1,
-            Err(error) => break error,
-        }
-    };
+        engine.commit(ws).err()
+    });
+    let refused = refused.expect("a closed store takes no more");
     assert!(
         BEFORE_WAIT.lock().unwrap().is_none(),
         "it was closed while a commit waited"

@@ -412,15 +412,18 @@ mod tests {
                 1 => (&wait, &alone),
                 _ => (&alone, &wait),
             };
+            let over = AtomicBool::new(false);
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     // Comes at the moment of the failure.
-                    while !failed.load(Ordering::SeqCst) {
+                    while !failed.load(Ordering::SeqCst) && !over.load(Ordering::SeqCst) {
                         std::hint::spin_loop();
                     }
                     second().expect_err("whether it is on disk is unknown");
                 });
-                first().expect_err("the sync failed");
+                let result = first();
+                over.store(true, Ordering::SeqCst);
+                result.expect_err("the sync failed");
             });
             assert_eq!(syncer.durable(), 0, "round {round}");
         }

@@ -128,12 +128,13 @@ mod tests {
             .collect()
     }
 
-    /// Ends the threads of a test also when it fails.
-    struct Stop<'a>(&'a AtomicBool);
+    /// Ends the threads of a test also when it fails, and lets those go on that wait for the lock.
+    struct Stop<'a>(&'a AtomicBool, &'a Service);
 
     impl Drop for Stop<'_> {
         fn drop(&mut self) {
             self.0.store(true, Ordering::SeqCst);
+            Client::new(self.1).run(admin("fsyncUnlock"));
         }
     }
 
@@ -174,7 +175,7 @@ mod tests {
                 let out = doc! { "$out": "d" };
                 vec![doc! { "aggregate": "c", "pipeline": vec![out.into()], "cursor": doc! {} }]
             }));
-            let _stop = Stop(stop);
+            let _stop = Stop(stop, service);
             for _ in 0..10 {
                 let mut lock = admin("fsync");
                 lock.push("lock", true);

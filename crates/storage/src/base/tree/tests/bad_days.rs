@@ -130,8 +130,16 @@ fn readers_see_whole_states_while_transactions_run() {
             .collect()
     };
     apply(&tree, &batch(0), b"").expect("applied");
+    /// Ends the readers, also when the test fails.
+    struct Stop<'s>(&'s AtomicBool);
+    impl Drop for Stop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Relaxed);
+        }
+    }
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let ended = Stop(&stop);
         let readers: Vec<_> = (0..3)
             .map(|seed| {
                 let (tree, stop) = (&tree, &stop);
@@ -154,7 +162,7 @@ fn readers_see_whole_states_while_transactions_run() {
         for generation in 1..60 {
             apply(&tree, &batch(generation), b"").expect("applied");
         }
-        stop.store(true, Relaxed);
+        drop(ended);
         for reader in readers {
             reader.join().expect("the reader found nothing wrong");
         }
