@@ -224,3 +224,57 @@ def test_node(start, authority, server_pem, client_pem, node_modules, tmp_path):
         env={**os.environ, "HOME": str(tmp_path)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=180,
     )
     assert done.returncode == 0 and done.stdout.split()[-1] == "1", done.stdout
+
+
+@pytest.fixture
+def guarded(start, authority, server_pem):
+    """A server that asks for logins and for TLS, with a root user and one known by certificate."""
+    flags = ["--auth", "--tlsMode", "requireTLS", "--tlsCertificateKeyFile", server_pem, "--tlsCAFile", authority.file]
+    server = start(None, *flags, "--tlsAllowConnectionsWithoutCertificates")
+    tls = {"tls": True, "tlsCAFile": str(authority.file)}
+    with pymongo.MongoClient(server.uri, **tls) as client:
+        client.admin.command("createUser", "root", pwd="geheim", roles=["root"])
+    with pymongo.MongoClient(server.uri, username="root", password="geheim", **tls) as client:
+        subject = "CN=ann,OU=Clients,O=Nestor tests"
+        client["$external"].command("createUser", subject, roles=[{"role": "readWrite", "db": "e2e_x509"}])
+    return server
+
+
+def test_login_by_certificate(guarded, authority, client_pem):
+    x509 = {"tls": True, "tlsCAFile": str(authority.file), "authMechanism": "MONGODB-X509"}
+    with pymongo.MongoClient(guarded.uri, tlsCertificateKeyFile=str(client_pem), **x509) as client:
+        client.e2e_x509.c.insert_one({"_id": 1})
+        with pytest.raises(OperationFailure) as refused:
+            client.e2e_other.c.insert_one({"_id": 1})
+        assert refused.value.code == 13
+        who = client.admin.command("connectionStatus")["authInfo"]["authenticatedUsers"]
+        assert who == [{"user": "CN=ann,OU=Clients,O=Nestor tests", "db": "$external"}]
+    stranger, _ = authority.issue("nobody.pem", CN="ann")
+    for options in [
+        {"tlsCertificateKeyFile": str(stranger)},
+        {},
+        {"tlsCertificateKeyFile": str(client_pem), "username": "CN=root"},
+    ]:
+        with pymongo.MongoClient(guarded.uri, **x509, **options) as client:
+            with pytest.raises(OperationFailure) as refused:
+                client.e2e_x509.c.find_one()
+            assert refused.value.code == 18, options
+
+
+def test_login_with_the_password_itself(guarded, start, authority, server_pem, tmp_path):
+    plain = {"tls": True, "tlsCAFile": str(authority.file), "authMechanism": "PLAIN", "authSource": "admin"}
+    with pymongo.MongoClient(guarded.uri, username="root", password="geheim", **plain) as client:
+        assert client.e2e_plain.c.count_documents({}) == 0
+    for user, password in [("root", "Geheim"), ("nobody", "geheim")]:
+        with pymongo.MongoClient(guarded.uri, username=user, password=password, **plain) as client:
+            with pytest.raises(OperationFailure) as refused:
+                client.e2e_plain.c.find_one()
+            assert refused.value.code == 18 and refused.value.details["errmsg"] == "Authentication failed."
+    # Not in the clear.
+    server = start(None, "--auth", "--tlsMode", "allowTLS", "--tlsCertificateKeyFile", server_pem)
+    with pymongo.MongoClient(server.uri) as client:
+        client.admin.command("createUser", "root", pwd="geheim", roles=["root"])
+    with pymongo.MongoClient(server.uri, username="root", password="geheim", authMechanism="PLAIN", authSource="admin") as client:
+        with pytest.raises(OperationFailure) as refused:
+            client.e2e_plain.c.find_one()
+        assert refused.value.code == 334

@@ -24,6 +24,8 @@ pub struct Connection {
     pub fault: Option<Pending>,
     /// Who is logged in.
     pub identity: Identity,
+    /// How what it sends is protected.
+    pub protection: Protection,
     _listed: Listed,
 }
 
@@ -78,6 +80,17 @@ pub struct Caller<'r> {
     pub fault: &'r mut Option<Pending>,
     /// Who is logged in.
     pub identity: &'r mut Identity,
+    /// How what it sends is protected.
+    pub protection: &'r Protection,
+}
+
+/// How what a connection sends is protected from others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Protection {
+    /// It is encrypted, by TLS.
+    pub is_encrypted: bool,
+    /// Subject of the certificate that the client has and that was verified, as RFC 4514 prints it.
+    pub certificate: Option<Str>,
 }
 
 impl Connection {
@@ -91,6 +104,7 @@ impl Connection {
             parked: &mut self.parked,
             fault: &mut self.fault,
             identity: &mut self.identity,
+            protection: &self.protection,
         }
     }
 
@@ -111,6 +125,7 @@ impl Connection {
             parked: None,
             fault: None,
             identity: Identity::default(),
+            protection: Protection::default(),
             _listed: Listed {
                 id: slot.id,
                 list: Arc::downgrade(&service.connections),

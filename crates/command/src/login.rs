@@ -1,4 +1,5 @@
-//! The exchange of messages by which a connection logs in.
+//! Ways in: the exchange of messages by which a client proves that it knows a password (SCRAM), the password itself (PLAIN), a certificate
+//! (MONGODB-X509).
 
 use crate::context::Context;
 use crate::identity::{Exchange, Login, Step};
@@ -38,6 +39,9 @@ pub const CONVERSATION_ID: i32 = 1;
 /// Errors: 334 for a mechanism that is not there, 18 for whatever else is wrong.
 pub fn start(context: &mut Context<'_>, start: Start<'_>) -> Result<Answer> {
     context.conn.identity.exchange = None;
+    if start.mechanism == PLAIN {
+        return with_password(context, start);
+    }
     let Some(mechanism) = Mechanism::of_name(start.mechanism) else {
         return Err(unavailable(start.mechanism));
     };
@@ -78,7 +82,7 @@ pub fn proceed(context: &mut Context<'_>, conversation: i32, payload: &[u8]) -> 
             Ok(answer) => {
                 let answer = answer.into_bytes();
                 if exchange.skips_empty {
-                    log_in(context, &exchange.name, exchange.mechanism)?;
+                    log_in(context, &exchange.name, exchange.mechanism.name())?;
                     return Ok(Answer {
                         payload: answer,
                         done: true,
@@ -94,12 +98,12 @@ pub fn proceed(context: &mut Context<'_>, conversation: i32, payload: &[u8]) -> 
                 })
             }
             Err(error) => {
-                tell_failure(context, &exchange.name, exchange.mechanism);
+                tell_failure(context, &exchange.name, exchange.mechanism.name());
                 Err(error)
             }
         },
         Step::Proved if payload.is_empty() => {
-            log_in(context, &exchange.name, exchange.mechanism)?;
+            log_in(context, &exchange.name, exchange.mechanism.name())?;
             Ok(Answer {
                 payload: Vec::new(),
                 done: true,
@@ -109,7 +113,66 @@ pub fn proceed(context: &mut Context<'_>, conversation: i32, payload: &[u8]) -> 
     }
 }
 
-fn log_in(context: &mut Context<'_>, name: &UserName, mechanism: Mechanism) -> Result<()> {
+/// The mechanism that sends the password itself.
+const PLAIN: &str = "PLAIN";
+/// The mechanism of certificates.
+pub const X509: &str = "MONGODB-X509";
+/// The database of users whom somebody else knows, such as an authority of certificates.
+pub const EXTERNAL: &str = "$external";
+
+/// Logs in with the password itself, which only an encrypted connection may send. It has to be that of the user's stored credential; there
+/// is no directory (LDAP) to ask.
+///
+/// Errors: 334 when the connection is not encrypted, 18 when anything is wrong.
+fn with_password(context: &mut Context<'_>, start: Start<'_>) -> Result<Answer> {
+    if !context.conn.protection.is_encrypted {
+        return Err(unavailable(start.mechanism));
+    }
+    let words = std::str::from_utf8(start.payload).map_err(|_| failed())?;
+    let words: Vec<&str> = words.split('\0').collect();
+    let [on_behalf_of, user, password] = words.as_slice() else {
+        return Err(failed());
+    };
+    if !on_behalf_of.is_empty() && on_behalf_of != user {
+        return Err(failed());
+    }
+    let name = UserName::new(user, start.db);
+    let own = context.service.users.mechanisms(&name)?;
+    let mechanism = own.into_iter().max().unwrap_or(Mechanism::ScramSha256);
+    let credential = context.service.users.credential(mechanism, &name)?;
+    // What comes now takes some milliseconds of computing: others that this thread serves do not wait for it.
+    nestor_model::interrupt::lose_patience();
+    if !credential.is_of(user, password) {
+        tell_failure(context, &name, PLAIN);
+        return Err(failed());
+    }
+    log_in(context, &name, PLAIN)?;
+    Ok(Answer {
+        payload: Vec::new(),
+        done: true,
+    })
+}
+
+/// Logs in as the subject of the client's certificate, who is a user of `$external`; `user`, if the client says who it is, has to be the
+/// same. Returns the name.
+///
+/// Errors: 334 when the connection is not encrypted, 18 when there is no certificate or no such user.
+pub fn with_certificate(context: &mut Context<'_>, user: Option<&str>, db: &str) -> Result<UserName> {
+    if !context.conn.protection.is_encrypted {
+        return Err(unavailable(X509));
+    }
+    let subject = context.conn.protection.certificate.clone();
+    let known = subject.filter(|subject| db == EXTERNAL && user.is_none_or(|user| user == subject.as_str()));
+    let Some(subject) = known else {
+        tell_failure(context, &UserName::new(user.unwrap_or_default(), db), X509);
+        return Err(failed());
+    };
+    let name = UserName::new(&subject, EXTERNAL);
+    log_in(context, &name, X509).inspect_err(|_| tell_failure(context, &name, X509))?;
+    Ok(name)
+}
+
+fn log_in(context: &mut Context<'_>, name: &UserName, mechanism: &str) -> Result<()> {
     let (account, generation) = context.service.users.account(name)?;
     // The user may have gone since the challenge.
     let account = account.ok_or_else(failed)?;
@@ -124,7 +187,7 @@ fn log_in(context: &mut Context<'_>, name: &UserName, mechanism: Mechanism) -> R
     let attr = doc! {
         "user": name.user.clone(),
         "db": name.db.clone(),
-        "mechanism": mechanism.name(),
+        "mechanism": mechanism,
         "client": context.conn.peer.clone(),
     };
     let thread = format!("conn{}", context.conn.id);
@@ -133,11 +196,11 @@ fn log_in(context: &mut Context<'_>, name: &UserName, mechanism: Mechanism) -> R
     Ok(())
 }
 
-fn tell_failure(context: &Context<'_>, name: &UserName, mechanism: Mechanism) {
+fn tell_failure(context: &Context<'_>, name: &UserName, mechanism: &str) {
     let attr = doc! {
         "user": name.user.clone(),
         "db": name.db.clone(),
-        "mechanism": mechanism.name(),
+        "mechanism": mechanism,
         "client": context.conn.peer.clone(),
     };
     let thread = format!("conn{}", context.conn.id);

@@ -8,7 +8,9 @@
 use crate::buffers;
 use crate::serve::Server;
 use crate::stream::{self, Refusal, Stream};
+use crate::tls::Identity;
 use crate::watcher;
+use nestor_command::connection::Protection;
 use nestor_command::service::Length;
 use nestor_command::{Connection, Outcome, Park, Request, Sequence, Wake};
 use nestor_database::statement::Wait;
@@ -125,7 +127,7 @@ enum End {
 
 /// Serves one connection to its end.
 pub async fn serve(server: Arc<Server>, mut stream: Stream, mut conn: Connection) {
-    let end = match begin(&server, &mut stream).await {
+    let end = match begin(&server, &mut stream, &mut conn).await {
         Ok(()) => converse(&server, &mut stream, &mut conn).await,
         Err(end) => end,
     };
@@ -175,7 +177,7 @@ pub async fn serve(server: Arc<Server>, mut stream: Stream, mut conn: Connection
 }
 
 /// Encrypts the connection, if the server and the client do so.
-async fn begin(server: &Server, stream: &mut Stream) -> Result<(), End> {
+async fn begin(server: &Server, stream: &mut Stream, conn: &mut Connection) -> Result<(), End> {
     let Some(tls) = &server.tls else { return Ok(()) };
     let encrypted = tokio::select! {
         biased;
@@ -194,6 +196,13 @@ async fn begin(server: &Server, stream: &mut Stream) -> Result<(), End> {
             _ => TlsVersion::Unknown,
         };
         server.service.node.transport.connections(version).add(1);
+        // rustls shows certificates once they are verified.
+        let own = connection.peer_certificates().and_then(<[_]>::first);
+        let identity = own.map(Identity::of).transpose().map_err(End::Refused)?;
+        conn.protection = Protection {
+            is_encrypted: true,
+            certificate: identity.map(|identity| identity.subject.into()),
+        };
     }
     Ok(())
 }

@@ -9,6 +9,7 @@
 use super::mechanism::{ITERATIONS_MIN, Mechanism};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ctutils::CtEq;
 use nestor_model::number::safe_i64;
 use nestor_model::{DocRef, Document, Result, ValueRef, doc};
 use std::fmt;
@@ -73,6 +74,20 @@ impl Credential {
             server_key: mechanism.hash(&derive("server key")),
             is_decoy: true,
         }
+    }
+
+    /// It is that of this password. Takes as long for one that nobody has.
+    pub fn is_of(&self, user: &str, password: &str) -> bool {
+        let prepared = self.mechanism.password(user, password);
+        let is_prepared = prepared.is_ok();
+        let made = Self::new(
+            self.mechanism,
+            &prepared.unwrap_or_default(),
+            &self.salt,
+            self.iterations,
+        );
+        let is_same = made.stored_key.ct_eq(&self.stored_key);
+        is_same.to_bool() && is_prepared && !self.is_decoy
     }
 
     /// As it is stored.

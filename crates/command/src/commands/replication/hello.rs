@@ -6,7 +6,7 @@
 
 use super::client_metadata;
 use crate::args::{StrictBool, wrong_type};
-use crate::commands::security::sasl;
+use crate::commands::security::{authenticate, sasl};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::request::{Park, Wake};
@@ -155,7 +155,10 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter, primary_field: &str) ->
         sasl::append_mechanisms(context, user, reply)?;
     }
     if let Some(words) = args.speculative_authenticate {
-        sasl::speculate(context, words, reply);
+        match words.iter().next() {
+            Some(("authenticate", _)) => authenticate::speculate(context, words, reply),
+            _ => sasl::speculate(context, words, reply),
+        }
     }
     Ok(())
 }

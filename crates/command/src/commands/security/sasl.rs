@@ -13,7 +13,13 @@ use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 
 /// `saslStart`.
 pub const START: CommandSpec = Facts::no_collection("saslStart", "Begins to log in.")
-    .flags(Flags::API_V1.and(Flags::QUIET).and(Flags::BEFORE_API))
+    .flags(
+        Flags::API_V1
+            .and(Flags::QUIET)
+            .and(Flags::BEFORE_API)
+            .and(Flags::LONG)
+            .and(Flags::USUALLY_SHORT),
+    )
     .secrets(&["payload"])
     .runs(|context, reply| {
         let args = StartArgs::parse(context.body, context.sequences)?;

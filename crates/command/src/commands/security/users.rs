@@ -5,6 +5,7 @@
 use crate::args::{RawArray, StrictBool};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::login::EXTERNAL;
 use crate::spec::CommandSpec;
 use nestor_database::login::credential::{self, Credential};
 use nestor_database::login::mechanism::Mechanism;
@@ -12,7 +13,7 @@ use nestor_database::rights::builtin;
 use nestor_database::users::store::{Outcome, change, role_values};
 use nestor_database::users::{RoleName, UserName, account, role_document};
 use nestor_database::write::Progress;
-use nestor_model::{Document, Error, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
+use nestor_model::{Document, Error, ErrorCode, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_storage::View;
 
 /// Flags of commands that change users and roles. They are not recorded: some hold passwords.
@@ -118,19 +119,22 @@ fn create(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     }
     refuse_restrictions(args.restrictions)?;
     let roles = role_names(Some(args.roles), context.db())?;
-    let Some(password) = args.password else {
-        bail!(
+    let credentials = match args.password {
+        Some(_) if name.db == EXTERNAL => return Err(external_password()),
+        Some(password) => stored(&credentials(&name, password, args.mechanisms, args.digest_password)?),
+        // Somebody else knows them, such as an authority of certificates.
+        None if name.db == EXTERNAL => doc! { "external": true },
+        None => bail!(
             BadValue,
             "Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db"
-        );
+        ),
     };
-    let credentials = credentials(&name, password, args.mechanisms, args.digest_password)?;
     let mut user = doc! {
         "_id": name.id(),
         "userId": nestor_database::uuid::Uuid(context.service.new_uuid()).to_value(),
         "user": name.user.clone(),
         "db": name.db.clone(),
-        "credentials": stored(&credentials),
+        "credentials": credentials,
     };
     if let Some(custom_data) = args.custom_data {
         user.push("customData", custom_data);
@@ -161,6 +165,7 @@ fn update(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         .transpose()?;
     let kept = args.mechanisms.as_deref().map(mechanisms).transpose()?;
     let credentials = match args.password {
+        Some(_) if name.db == EXTERNAL => return Err(external_password()),
         Some(password) => Some(credentials(&name, password, args.mechanisms, args.digest_password)?),
         None => None,
     };
@@ -184,6 +189,13 @@ fn update(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         })
     })?;
     context.finish_concern(progress.last, reply, false)
+}
+
+fn external_password() -> Error {
+    Error::new(
+        ErrorCode::BadValue,
+        "Cannot set the password for users defined on the '$external' database",
+    )
 }
 
 /// The credentials of `user` for these mechanisms: without the password none can be made for others.
