@@ -13,7 +13,7 @@ use nestor_model::{RawDoc, Result, ValueRef, bail};
 ///
 /// Errors: 13; those of the command that are told before it runs.
 pub fn check(context: &mut Context<'_>) -> Result<()> {
-    if !context.service.options.authorization {
+    if !context.service.options.authorization || context.conn.is_own {
         return Ok(());
     }
     let service = context.service;

@@ -26,6 +26,8 @@ pub struct Connection {
     pub identity: Identity,
     /// How what it sends is protected.
     pub protection: Protection,
+    /// It is the process's own, which needs no right.
+    is_own: bool,
     _listed: Listed,
 }
 
@@ -82,6 +84,8 @@ pub struct Caller<'r> {
     pub identity: &'r mut Identity,
     /// How what it sends is protected.
     pub protection: &'r Protection,
+    /// It is the process's own, which needs no right.
+    pub(crate) is_own: bool,
 }
 
 /// How what a connection sends is protected from others.
@@ -105,6 +109,7 @@ impl Connection {
             fault: &mut self.fault,
             identity: &mut self.identity,
             protection: &self.protection,
+            is_own: self.is_own,
         }
     }
 
@@ -113,6 +118,13 @@ impl Connection {
         self.parked = None;
         self.fault = None;
         self.slot.finish_operation();
+    }
+
+    /// A connection over which the process asks itself. It needs no right.
+    pub(crate) fn of_process(service: &Service) -> Self {
+        let mut own = Self::new(service, "");
+        own.is_own = true;
+        own
     }
 
     /// A new connection to `service`.
@@ -126,6 +138,7 @@ impl Connection {
             fault: None,
             identity: Identity::default(),
             protection: Protection::default(),
+            is_own: false,
             _listed: Listed {
                 id: slot.id,
                 list: Arc::downgrade(&service.connections),

@@ -28,7 +28,7 @@ use nestor_database::statement::record::{Ending, Observed};
 use nestor_database::statement::transaction;
 use nestor_exec::Interrupt;
 use nestor_model::statement;
-use nestor_model::{ErrorCode, RawDoc, RawWriter, Result, bail};
+use nestor_model::{Document, ErrorCode, RawDoc, RawWriter, Result, bail};
 use nestor_storage::Engine;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -61,6 +61,18 @@ impl Service {
             commands: &TABLE,
             opids: AtomicU32::new(0),
         }
+    }
+
+    /// Runs a short command of database `admin` for the process itself, which needs no right, and returns the reply.
+    pub fn run_as_process(&self, mut command: Document) -> Document {
+        command.push("$db", "admin");
+        let body = command.to_raw();
+        let mut conn = Connection::of_process(self);
+        let outcome = self.run(&mut conn, Request::new(body.as_raw()));
+        let reply = outcome.reply.get(outcome.reply_at..).unwrap_or_default();
+        RawDoc::validate(reply)
+            .map(|reply| reply.to_buf().into())
+            .unwrap_or_default()
     }
 
     /// Runs one command on its connection and returns the reply. Errors become error replies.

@@ -126,6 +126,9 @@ struct Serve {
     insecure_no_auth: bool,
     #[command(flatten)]
     tls: Tls,
+    /// Port for metrics in Prometheus' form (/metrics) and for health (/healthz, /readyz), at the same addresses; 0 takes a free one
+    #[arg(long = "metricsPort", value_name = "PORT")]
+    metrics_port: Option<u16>,
     /// Log less
     #[arg(long)]
     quiet: bool,
@@ -306,6 +309,7 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         auth: args.auth && !args.noauth,
         insecure_no_auth: args.insecure_no_auth,
         tls: tls_options(args.tls)?,
+        metrics_port: args.metrics_port,
         quiet: args.quiet,
         verbosity: args.verbose.min(5),
         print_uri: args.print_uri,

@@ -21,7 +21,8 @@ enum Flag {
 
 use Flag::{Switch, Unless, Value, Verbosity, Words};
 
-const KEYS: [(&str, Flag); 28] = [
+const KEYS: [(&str, Flag); 29] = [
+    ("metrics.port", Value("--metricsPort")),
     ("net.bindIp", Value("--bind_ip")),
     ("net.bindIpAll", Switch("--bind_ip_all")),
     ("net.ipv6", Switch("--ipv6")),

@@ -2,7 +2,7 @@
 //!
 //! [`Database`] is all of it as a library, without sockets. The rest of this crate stands around it. The
 //! server: [`serve`] (a process from start to end), [`config`] (the configuration file), [`listener`] (accepting), [`connection`] (reading, running,
-//! answering), [`watcher`], [`stream`], [`tls`], [`buffers`], [`sink`] (where log lines go), [`limits`]. Beside it [`client`], a small
+//! answering), [`watcher`], [`stream`], [`tls`], [`metrics`], [`notify`], [`buffers`], [`sink`] (where log lines go), [`limits`]. Beside it [`client`], a small
 //! client of our own, and [`import`] and [`mod@bench`], which use it; [`check`].
 
 pub mod bench;
@@ -15,6 +15,8 @@ pub mod database;
 pub mod import;
 pub mod limits;
 pub mod listener;
+pub mod metrics;
+pub mod notify;
 pub mod serve;
 pub mod sink;
 pub mod stream;

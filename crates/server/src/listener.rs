@@ -97,6 +97,21 @@ fn check_exposure(options: &ServeOptions, hosts: &[IpAddr]) -> Result<(), String
     }
 }
 
+/// Binds the port for metrics at the addresses that clients have.
+pub fn bind_metrics(options: &ServeOptions, addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, String> {
+    let Some(mut port) = options.metrics_port else {
+        return Ok(Vec::new());
+    };
+    let mut listeners = Vec::new();
+    for address in addresses {
+        let address = SocketAddr::new(address.ip(), port);
+        let listener = bind_tcp(address).map_err(|e| format!("cannot listen on {address} for metrics: {e}"))?;
+        port = listener.local_addr().map_err(|e| format!("{address}: {e}"))?.port();
+        listeners.push(listener);
+    }
+    Ok(listeners)
+}
+
 fn resolve(options: &ServeOptions) -> Result<(Vec<IpAddr>, Vec<PathBuf>), String> {
     let (v4, v6) = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
     let mut hosts = match &options.bind {

@@ -2,6 +2,8 @@
 
 use crate::limits;
 use crate::listener::{self, Listener};
+use crate::metrics;
+use crate::notify;
 use crate::sink;
 use crate::tls::{Tls, TlsOptions};
 use crate::watcher::{self, EndOfWatch, Watcher};
@@ -99,6 +101,8 @@ pub struct ServeOptions {
     pub insecure_no_auth: bool,
     /// Encryption of connections; `None` for none.
     pub tls: Option<TlsOptions>,
+    /// Port for metrics and health; `None` for none, 0 takes a free one.
+    pub metrics_port: Option<u16>,
     /// Log no connections.
     pub quiet: bool,
     /// Debug level of the log, 0 to 5.
@@ -309,6 +313,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
     let tls = options.tls.clone().map(Tls::new).transpose()?.map(Arc::new);
     let mut bound = listener::bind(&options)?;
     let listeners = std::mem::take(&mut bound.listeners);
+    let metrics_listeners = listener::bind_metrics(&options, &bound.addresses)?;
     let port = bound.port;
     log.info(
         "CONTROL",
@@ -388,6 +393,13 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
             "Waiting for connections",
             doc! { "port": i32::from(port), "ssl": if server.tls.is_some() { "on" } else { "off" }, "startMs": began.elapsed().as_millis() as i64 },
         );
+        for listener in metrics_listeners {
+            let address = listener.local_addr().map_or_else(|_| "?".to_owned(), |address| address.to_string());
+            log.info("NETWORK", 9_000_010, "listener", "Metrics and health", doc! { "address": address });
+            let listener = tokio::net::TcpListener::from_std(listener).map_err(|e| format!("cannot listen: {e}"))?;
+            tokio::spawn(metrics::serve(server.clone(), listener));
+        }
+        notify::tell(notify::READY);
         if options.print_uri {
             let mut out = std::io::stdout().lock();
             // Nobody reading it is no reason not to serve.
@@ -395,6 +407,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
         }
         let housekeeping = tokio::spawn(keep_house(server.clone()));
         let why = stops.wait().await;
+        notify::tell(notify::STOPPING);
         log.info(
             "CONTROL",
             23377,
