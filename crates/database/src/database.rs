@@ -20,7 +20,7 @@ use nestor_model::random::Random;
 use nestor_model::{Result, Str, Timestamp, bail, doc};
 use nestor_storage::log::{Interest, LogPosition, LogReader};
 use nestor_storage::oplog::OplogCursor;
-use nestor_storage::{Engine, OpTime, Positions};
+use nestor_storage::{Engine, OpTime, Positions, Snapshot};
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -174,7 +174,8 @@ impl Database {
         if !gone.is_empty() {
             self.cursors.kill_sessions(|lsid| gone.contains(lsid));
         }
-        self.snapshots.sweep();
+        self.engine.trim_history();
+        self.snapshots.sweep(&self.engine, self.snapshot_window());
         // While there is no room for it, the next second is as good.
         let _ = self.index_builds.drop_left(&self.engine, &self.node.gates.admission);
     }
@@ -218,20 +219,36 @@ impl Database {
     /// Waits until `time` has been reached. A client knows only times that this node gave or that it was told by
     /// another member; the latter are reached by writing nothing at a later time, so one tries once.
     ///
-    /// Errors: 50 when the command's time is over, 2 for a time that nobody gave.
-    pub fn await_time(&self, time: Timestamp, interrupt: &Interrupt) -> Result<()> {
+    /// `argument` is what gave it. Errors: 50 when the command's time is over, 72 for a time that nobody gave.
+    pub fn await_time(&self, argument: &str, time: Timestamp, interrupt: &Interrupt) -> Result<()> {
         if time <= self.last_time() {
             return Ok(());
         }
         interrupt.check()?;
         bail!(
             InvalidOptions,
-            "readConcern afterClusterTime value must not be greater than the current clusterTime. Requested clusterTime: {{ ts: Timestamp({}, {}) }}; current clusterTime: {{ ts: Timestamp({}, {}) }}",
+            "readConcern {argument} value must not be greater than the current clusterTime. Requested clusterTime: {{ ts: Timestamp({}, {}) }}; current clusterTime: {{ ts: Timestamp({}, {}) }}",
             time.secs,
             time.inc,
             self.last_time().secs,
             self.last_time().inc
         )
+    }
+
+    /// How far back snapshot reads may go.
+    fn snapshot_window(&self) -> Duration {
+        let window = self.node.parameters.number(Param::SnapshotHistorySeconds);
+        Duration::from_secs(u64::try_from(window).unwrap_or(0))
+    }
+
+    /// The state at `time`, or the newest one for `None`; it is kept for a while.
+    ///
+    /// Errors: those of [`Snapshots::at`]; 72 for a time that has not come.
+    pub fn snapshot_at(&self, time: Option<Timestamp>, interrupt: &Interrupt) -> Result<Snapshot> {
+        if let Some(time) = time {
+            self.await_time("atClusterTime", time, interrupt)?;
+        }
+        self.snapshots.at(&self.engine, time, self.snapshot_window(), interrupt)
     }
 
     /// Memory in bytes a blocking operator may hold before it spills (parameter
@@ -259,6 +276,7 @@ impl Database {
         };
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.connections.memory.set_limit(bytes);
+        self.engine.set_history_window(self.snapshot_window());
         self.plan_cache.set_tuning(Tuning {
             works_min: number(Param::PlanTrialWorks),
             documents_share: parameters.real(Param::PlanTrialCollFraction),

@@ -119,6 +119,9 @@ parameters! {
     /// Commands wait this long for locks within a transaction, in milliseconds.
     TransactionLockMillis "maxTransactionLockRequestTimeoutMillis" RuntimeAndStartup
         Kind::Number(5, -1, i64::MAX);
+    /// How many seconds back snapshot reads may ask for any time.
+    SnapshotHistorySeconds "minSnapshotHistoryWindowInSeconds" RuntimeAndStartup
+        Kind::Number(300, 0, i32::MAX as i64);
     /// Seconds between entries that keep the oplog moving: this server writes none.
     PeriodicNoopIntervalSecs "periodicNoopIntervalSecs" Never Kind::Number(10, 10, 10);
     /// Connections and disconnections are not logged.

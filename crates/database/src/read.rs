@@ -38,13 +38,10 @@ impl Statement<'_> {
             );
         }
         if let Some(after) = concern.after_cluster_time {
-            self.database.await_time(after, &self.interrupt)?;
+            self.database.await_time("afterClusterTime", after, &self.interrupt)?;
         }
         if concern.level() == Level::Snapshot {
-            let snapshot = self
-                .database
-                .snapshots
-                .at(&self.database.engine, concern.at_cluster_time)?;
+            let snapshot = self.database.snapshot_at(concern.at_cluster_time, &self.interrupt)?;
             let time = concern.at_cluster_time.unwrap_or_else(|| snapshot.optime());
             self.at_cluster_time.set(Some(time));
             return Ok(snapshot);

@@ -15,6 +15,7 @@
 //! | part | types | what holds |
 //! |---|---|---|
 //! | snapshot | [`Snapshot`], [`View`] | shows all commits up to one and none after, for as long as it is held |
+//! | the past | [`Engine::snapshot_at`], [`Engine::history`] | the snapshot of any time within a window, as far as the log and room for it reach |
 //! | ordered cursor | [`Cursor`], [`RecordReader`] | [`Cursor::seek`] and [`Cursor::seek_back`], `first`, `last`, `next`, `prev`; keys order as byte strings; it keeps its state alive; at no entry after `false` or an error, and then stays there until it seeks |
 //! | write set | [`WriteSet`], [`Savepoint`] | a view of its own writes over a snapshot; nothing of it is seen before its commit |
 //! | serializable | [`Engine::begin_serializable`] | its commit conflicts if a commit since its snapshot wrote what it read, absent keys and ranges too |
@@ -69,7 +70,7 @@ pub use bytes::Bytes;
 pub use catalog::{Catalog, Collection, Database, Derive, Index};
 pub use claims::Reservation;
 pub use cursor::Cursor;
-pub use engine::{BaseHold, Engine, EngineOptions, EngineStats, Pins, Room, Subscription};
+pub use engine::{BaseHold, Engine, EngineOptions, EngineStats, HistoryStats, PastState, Pins, Room, Subscription};
 pub use error::{Result, StorageError};
 pub use ids::{CollectionId, IndexId, Lsn, TreeId};
 pub use log::{LogPosition, LogReader, LogRetention, LogSignal};

@@ -11,11 +11,10 @@ use crate::concern::read::Level;
 use crate::observe::transaction_counts::{Tally, TransactionCounts, TransactionFacts};
 use crate::session_id::Lsid;
 use crate::sessions::Session;
-use crate::snapshots::Snapshots;
 use crate::terms::Terms;
 use nestor_exec::write::oplog::Operation;
 use nestor_model::{Error, ErrorCode, Result, Timestamp, bail};
-use nestor_storage::{Engine, Lsn, WriteSet};
+use nestor_storage::{Engine, Lsn, Snapshot, WriteSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -79,7 +78,7 @@ impl Session {
         lsid: Lsid,
         terms: &Terms<'_>,
         engine: &Engine,
-        snapshots: &Snapshots,
+        begin_at: impl FnOnce(Timestamp) -> Result<Snapshot>,
         counts: &Arc<TransactionCounts>,
         lifetime: Duration,
     ) -> Result<Box<Transaction>> {
@@ -102,7 +101,7 @@ impl Session {
             let ws = match (concern.level(), concern.at_cluster_time) {
                 (Level::Serializable, _) => engine.begin_serializable(),
                 (_, None) => engine.begin_transaction(engine.snapshot()),
-                (_, time) => engine.begin_transaction(snapshots.at(engine, time)?),
+                (_, Some(time)) => engine.begin_transaction(begin_at(time)?),
             };
             self.txn_number = Some(number);
             self.statements.clear();

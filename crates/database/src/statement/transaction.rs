@@ -94,8 +94,8 @@ where
         State::Committed(last) if is_commit && session.txn_number == Some(number) => context.committed_before = *last,
         _ => {
             let counts = &database.node.transactions;
-            let (engine, snapshots) = (&database.engine, &database.snapshots);
-            let txn = session.take_transaction(lsid, &context.terms, engine, snapshots, counts, lifetime)?;
+            let begin_at = |time| database.snapshot_at(Some(time), &context.interrupt);
+            let txn = session.take_transaction(lsid, &context.terms, &database.engine, begin_at, counts, lifetime)?;
             context.interrupt.limit_lifetime(txn.tally.facts().end());
             active = Some(txn.tally.activate());
             lock(&context.slot.operation).transaction = Some(txn.tally.facts().clone());
@@ -104,7 +104,7 @@ where
         }
     }
     let result = match context.terms.read_concern.after_cluster_time {
-        Some(time) => database.await_time(time, &context.interrupt),
+        Some(time) => database.await_time("afterClusterTime", time, &context.interrupt),
         None => Ok(()),
     }
     .and_then(|()| work(context));

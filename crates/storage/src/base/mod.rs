@@ -191,6 +191,8 @@ pub struct ApplyStats {
     pub bytes_written: u64,
     /// Pages that the new state no longer uses.
     pub pages_freed: u64,
+    /// Their size in bytes.
+    pub bytes_freed: u64,
 }
 
 /// What a check found in a base.

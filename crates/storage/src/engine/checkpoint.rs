@@ -226,7 +226,7 @@ impl Checkpointer {
 
     /// Leaves a memtable that is in the base to the background thread to take apart, once nobody reads it any more: that
     /// takes tens of milliseconds, which would be a pause for whoever happens to hold it last.
-    fn bury(&self, memtable: Arc<Memtable>) {
+    pub(super) fn bury(&self, memtable: Arc<Memtable>) {
         self.buried.lock().expect("no holder of the lock panics").push(memtable);
         self.state.lock().expect("no holder of the lock panics").buried = true;
         self.changed.notify_all();
@@ -317,6 +317,8 @@ impl Inner {
                 last: store.journal.last(),
             },
         };
+        let now_secs = (self.options.clock)();
+        self.history.begin(store.base.snapshot(), current.optime, now_secs);
         sequencer.freeze();
         self.publish(&sequencer);
         Some(Frozen {
@@ -331,7 +333,8 @@ impl Inner {
         let Some(frozen) = slot else { return Ok(()) };
         store.journal.syncer.wait(frozen.meta.checkpoint.seq)?;
         let rebase = || self.change_layers(|sequencer| sequencer.rebased(store.base.snapshot()));
-        if let Err(error) = apply(&*store.base, frozen, self.options.slice_bytes, rebase) {
+        let freed = |bytes| self.history.freed(bytes);
+        if let Err(error) = apply(&*store.base, frozen, self.options.slice_bytes, freed, rebase) {
             return Err(store.base_failed(error));
         }
         self.change_layers(|sequencer| sequencer.merged(store.base.snapshot()));
@@ -347,6 +350,7 @@ impl Inner {
         self.large.store(false, Ordering::Release);
         self.checkpointer.set_needed(position);
         self.retain(store, position);
+        self.history.end(self);
         Ok(())
     }
 
@@ -368,8 +372,15 @@ impl Inner {
     }
 }
 
-/// Merges a frozen memtable into `base`. `rebase` is called after each transaction but the last.
-fn apply(base: &dyn Base, frozen: &Frozen, slice_bytes: usize, rebase: impl Fn()) -> Result<(), BaseError> {
+/// Merges a frozen memtable into `base`. `freed` is told what each transaction freed, in bytes, and `rebase` is called after each but the
+/// last.
+fn apply(
+    base: &dyn Base,
+    frozen: &Frozen,
+    slice_bytes: usize,
+    freed: impl Fn(u64),
+    rebase: impl Fn(),
+) -> Result<(), BaseError> {
     let dropped = frozen.memtable.dropped_trees();
     let bounds: Vec<([u8; 4], Option<[u8; 4]>)> = dropped
         .iter()
@@ -405,12 +416,16 @@ fn apply(base: &dyn Base, frozen: &Frozen, slice_bytes: usize, rebase: impl Fn()
     if frozen.memtable.bytes() > slice_bytes {
         let meta = base.snapshot().meta().to_vec();
         while rest.current().is_some() {
-            base.apply(&[], &mut Slice::new(&mut rest, slice_bytes), &meta)?;
+            freed(
+                base.apply(&[], &mut Slice::new(&mut rest, slice_bytes), &meta)?
+                    .bytes_freed,
+            );
             rebase();
         }
     }
     let mut first = Merged::new(std::iter::once((TreeId::CATALOG, first)));
-    base.apply(&deletions, &mut Chain(&mut first, &mut rest), &frozen.meta.encode())?;
+    let stats = base.apply(&deletions, &mut Chain(&mut first, &mut rest), &frozen.meta.encode())?;
+    freed(stats.bytes_freed);
     Ok(())
 }
 

@@ -5,12 +5,14 @@
 //! - `checkpoint`: the memtable goes into the base.
 //! - `commits`: who wants to know of commits.
 //! - `reclaim`: a store that lives in memory gives back what nobody reads any more.
+//! - `history`: states of the past, by base and journal.
 //! - `load`: sorted entries into a new tree, and the last commit of an index build.
 //! - `log`: how far readers of the log may read, and how much of it is kept.
 
 mod checkpoint;
 mod commits;
 pub(crate) mod directory;
+mod history;
 mod load;
 mod log;
 mod options;
@@ -18,6 +20,7 @@ mod reclaim;
 pub(crate) mod recovery;
 
 pub use commits::Subscription;
+pub use history::{HistoryStats, PastState};
 pub use options::{EngineOptions, EngineStats, Pins, Room};
 
 use crate::base::Base;
@@ -39,6 +42,7 @@ use crate::{Lsn, Result, StorageError};
 use checkpoint::Checkpointer;
 use commits::Commits;
 use directory::Directory;
+use history::History;
 use log::Retention;
 use nestor_model::Timestamp;
 use reclaim::Reclaimer;
@@ -76,6 +80,7 @@ pub(crate) struct Inner {
     pub(crate) log: Log,
     pub(crate) followers: Followers,
     retention: Retention,
+    history: History,
     checkpointer: Checkpointer,
     /// Of a store that lives in memory.
     reclaimer: Reclaimer,
@@ -597,6 +602,7 @@ impl Inner {
             log,
             followers: Followers::default(),
             retention: Retention::new(log_bytes_max),
+            history: History::default(),
             checkpointer: Checkpointer::default(),
             reclaimer: Reclaimer::default(),
             large: AtomicBool::new(false),

@@ -298,7 +298,7 @@ impl Base for Tree {
             });
         }
         let mut writer = self.writer();
-        let (version, stats) = writer.apply(&self.store, &self.current(), (deletions, changes, meta))?;
+        let (version, mut stats) = writer.apply(&self.store, &self.current(), (deletions, changes, meta))?;
         let old = std::mem::replace(
             &mut *self.current.write().unwrap_or_else(PoisonError::into_inner),
             version,
@@ -310,6 +310,7 @@ impl Base for Tree {
         drop(writer);
         // Taking an old version apart takes a while and is nobody's business but ours.
         drop(old);
+        stats.bytes_freed = stats.pages_freed * self.store.page_bytes as u64;
         Ok(stats)
     }
 

@@ -66,16 +66,21 @@ impl Space {
     /// Makes allocatable what none of the states in use needs. `in_use` are their commits, ascending, the current last.
     pub(crate) fn release(&mut self, in_use: &[u64]) {
         self.looked_at = 0;
-        let is_needed = |(born, freed): (u64, u64)| in_use.iter().any(|txn| (born..freed).contains(txn));
+        let is_needed = |(born, freed): (u64, u64)| {
+            let first = in_use.partition_point(|txn| *txn < born);
+            in_use.get(first).is_some_and(|txn| *txn < freed)
+        };
         let unneeded: Vec<_> = self.pending.keys().copied().filter(|span| !is_needed(*span)).collect();
         for span in unneeded {
             for run in self.pending.remove(&span).unwrap_or_default() {
                 self.add(run);
             }
         }
-        if in_use.len() <= 1 {
-            // When a page was born matters only to states older than it.
-            self.born.clear();
+        // When a page was born matters only to states older than it.
+        let oldest = in_use.first().copied().unwrap_or_default();
+        match in_use.len() {
+            0 | 1 => self.born.clear(),
+            _ => self.born.retain(|_, (_, born)| *born > oldest),
         }
     }
 

@@ -245,6 +245,25 @@ fn store(context: &Context<'_>, reply: &mut RawWriter) {
     reply.append("memtableBytes", as_long(stats.memtable_bytes));
     reply.append("journalBytes", as_long(stats.journal_bytes));
     reply.append("baseBytes", as_long(stats.base_bytes));
+    let pins = context.service.engine.pins();
+    reply.begin_document("held");
+    reply.append("states", as_long(pins.states));
+    reply.append("oldest", ValueRef::Timestamp(pins.oldest_optime));
+    reply.append("memoryBytes", as_long(pins.memory_bytes));
+    reply.append("baseBytes", as_long(pins.base_bytes));
+    reply.end();
+    let snapshots = &context.service.snapshots;
+    reply.begin_document("history");
+    if let Some(history) = context.service.engine.history() {
+        reply.append("windowSeconds", as_long(history.window.as_secs()));
+        reply.append("oldest", ValueRef::Timestamp(history.oldest));
+        reply.append("bases", as_long(history.bases));
+        reply.append("baseBytes", as_long(history.bytes));
+    }
+    reply.append("states", snapshots.len() as i64);
+    reply.append("statesPutTogether", snapshots.put_together.get());
+    reply.append("snapshotTooOld", snapshots.too_old.get());
+    reply.end();
 }
 
 fn session_cache(context: &Context<'_>, reply: &mut RawWriter) {
