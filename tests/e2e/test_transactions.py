@@ -111,3 +111,29 @@ def test_an_abandoned_transaction_ends_by_itself(start):
         session.commit_transaction()
     assert error.value.code == 251
     assert error.value.has_error_label("TransientTransactionError")
+
+
+def test_open_transactions_share_a_bound(start):
+    """What open transactions hold is shown; a statement for which there is no room fails without a label, and takes its transaction along."""
+    client = start(None, "--setParameter", "totalOperationMemoryBytes=20000000").client()
+    held = lambda: client.admin.command("serverStatus")["nestor"]["transactionBytes"]  # noqa: E731
+    coll = client.test.c
+    coll.insert_one({"_id": -1})
+    with client.start_session() as session:
+        session.start_transaction()
+        with pytest.raises(OperationFailure) as error:
+            for i in range(60):
+                coll.insert_many([{"_id": i * 10 + j, "s": "x" * 50_000} for j in range(10)], session=session)
+        assert 10 <= i <= 50
+        assert error.value.code == 388
+        assert error.value.details["codeName"] == "TransactionTooLargeForCache"
+        assert not error.value.details.get("errorLabels")
+        assert held() == 0
+        with pytest.raises(OperationFailure) as error:
+            session.commit_transaction()
+        assert error.value.code == 251
+        with session.start_transaction():
+            coll.insert_many([{"_id": i, "s": "x" * 50_000} for i in range(10)], session=session)
+            assert 500_000 < held() < 2_000_000
+        assert held() == 0
+    assert coll.count_documents({}) == 11

@@ -276,6 +276,7 @@ impl Database {
         };
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.connections.memory.set_limit(bytes);
+        self.engine.set_transaction_bytes_max(bytes);
         self.engine.set_history_window(self.snapshot_window());
         self.plan_cache.set_tuning(Tuning {
             works_min: number(Param::PlanTrialWorks),

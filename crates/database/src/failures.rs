@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | interrupted, out of time, no more wanted | the command fails | the command fails, the transaction is aborted |
 //! | transient: a write conflict and its like | a conflict is tried again here and never shown; others as any | the command fails with `TransientTransactionError`, the transaction is aborted |
+//! | no room for the transaction | | the command fails without a label, the transaction is aborted |
 //! | any other | entry of `writeErrors`; the next statement runs unless the command is ordered | entry of `writeErrors`, the last one even when unordered; the transaction is aborted |
 //!
 //! An error of the command (and every error of one that has no statements) fails it, and aborts the transaction that it
@@ -38,7 +39,7 @@ pub enum Consequence {
 /// Decides what the error of a statement ends.
 pub fn of_statement(error: &Error, in_transaction: bool) -> Consequence {
     let code = error.code();
-    if is_interruption(code) || (in_transaction && is_transient(code, false)) {
+    if is_interruption(code) || (in_transaction && (is_transient(code, false) || is_too_large(code))) {
         Consequence::Command
     } else if in_transaction {
         Consequence::Statements
@@ -61,6 +62,14 @@ fn is_interruption(code: ErrorCode) -> bool {
             | ErrorCode::InterruptedDueToReplStateChange
             | ErrorCode::InterruptedAtShutdown
             | ErrorCode::ShutdownInProgress
+    )
+}
+
+/// The transaction has no room, and will have none when it is run again.
+fn is_too_large(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::TransactionTooLarge | ErrorCode::TransactionTooLargeForCache
     )
 }
 
@@ -140,6 +149,7 @@ mod tests {
             (ErrorCode::DocumentValidationFailure, Statement, Statements),
             (ErrorCode::BadValue, Statement, Statements),
             (ErrorCode::WriteConflict, Statement, Command),
+            (ErrorCode::TransactionTooLargeForCache, Statement, Command),
             (ErrorCode::LockTimeout, Command, Command),
             (ErrorCode::MaxTimeMSExpired, Command, Command),
             (ErrorCode::Interrupted, Command, Command),

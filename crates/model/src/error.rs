@@ -133,6 +133,7 @@ codes! {
     ReshardingCriticalSectionTimeout = 342, ShardCannotRefreshDueToLocksHeld = 343, AuditingNotEnabled = 344,
     RuntimeAuditConfigurationNotEnabled = 345, ChangeStreamInvalidated = 346, APIMismatchError = 347,
     ChunkMetadataInconsistency = 348, RWConcernDefaultsInconsistency = 349, CollectionUUIDMismatch = 361,
+    TransactionTooLargeForCache = 388,
     ReauthenticationRequired = 391, QueryRejectedBySettings = 411, BSONObjectTooLarge = 10334, DuplicateKey = 11000,
     InterruptedAtShutdown = 11600, Interrupted = 11601, InterruptedDueToReplStateChange = 11602,
     BackgroundOperationInProgressForDatabase = 12586, BackgroundOperationInProgressForNamespace = 12587,

@@ -1,35 +1,72 @@
-//! Claims: keys that open transactions have written.
+//! Claims: keys that open transactions have written, and the memory that open transactions take.
 //!
 //! A single statement finds conflicts when it commits. A transaction stays open, and whoever writes one of its keys
 //! meanwhile has to hear of it at once rather than make the transaction fail at its end: so a transaction claims its
 //! keys, and another commit or transaction that writes a claimed key gets a write conflict with a [`Reservation`], by
 //! which it can wait for that transaction's end.
+//!
+//! A claim is kept as a hash of 64 bits under a random key, a tenth of what tree and key take: a transaction may have millions.
+//! Of two keys with one hash, which hardly ever meet, the second is taken for the first, and its writer waits in vain.
 
-use crate::{Bytes, TreeId};
+use crate::{Bytes, Result, StorageError, TreeId};
+use nestor_model::ErrorCode;
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
+
+/// Memory of a claim: its place in the table and in the list of its transaction's, both half full.
+pub(crate) const CLAIM_BYTES: usize = 48;
+/// Oplog entries of one transaction have to fit into one frame of the journal.
+const LOGGED_BYTES_MAX: usize = (1 << 30) - (1 << 20);
 
 /// All claims of an engine.
 #[derive(Default)]
 pub(crate) struct Claims {
     /// How many there are: commits look no further while there are none.
     count: AtomicUsize,
-    owners: Mutex<HashMap<(TreeId, Bytes), u64>>,
+    /// The transactions that claim keys, by hash.
+    owners: Mutex<HashMap<u64, u64, BuildHasherDefault<AsIs>>>,
+    hasher: RandomState,
     /// Some were given up.
     released: Condvar,
     next_owner: AtomicU64,
+    /// Memory that open transactions take, in bytes, about, and how much they may.
+    bytes: AtomicUsize,
+    bytes_max: AtomicUsize,
+}
+
+/// What was hashed already.
+#[derive(Default)]
+struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 ^= hash;
+    }
 }
 
 /// The claims of one write set, given up when it goes.
 pub(crate) struct Claim {
     claims: Arc<Claims>,
     owner: u64,
-    keys: Vec<(TreeId, Bytes)>,
+    /// Hashes of keys.
+    keys: Vec<u64>,
     /// Keys written since the last time keys were claimed.
     pub(crate) fresh: Vec<(TreeId, Bytes)>,
+    /// Memory of the write set in bytes, about, and how much of it is oplog entries.
+    bytes: usize,
+    logged_bytes: usize,
 }
 
 impl Claims {
@@ -39,6 +76,8 @@ impl Claims {
             owner: self.next_owner.fetch_add(1, Ordering::Relaxed),
             keys: Vec::new(),
             fresh: Vec::new(),
+            bytes: 0,
+            logged_bytes: 0,
         }
     }
 
@@ -54,7 +93,7 @@ impl Claims {
         let owners = self.lock();
         let own = own.map(|claim| claim.owner);
         keys.find_map(|(tree, key)| {
-            let key = (tree, key.clone());
+            let key = self.hash(tree, key);
             let owner = *owners.get(&key)?;
             (Some(owner) != own).then(|| Reservation {
                 claims: self.clone(),
@@ -64,8 +103,22 @@ impl Claims {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(TreeId, Bytes), u64>> {
+    fn hash(&self, tree: TreeId, key: &Bytes) -> u64 {
+        self.hasher.hash_one((tree, key))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, u64, BuildHasherDefault<AsIs>>> {
         self.owners.lock().expect("no holder of the lock panics")
+    }
+
+    /// Memory that open transactions take, in bytes, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Sets how much they may take; 0 for any amount.
+    pub(crate) fn set_bytes_max(&self, bytes_max: usize) {
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 }
 
@@ -73,14 +126,14 @@ impl Claims {
 #[derive(Clone)]
 pub struct Reservation {
     claims: Arc<Claims>,
-    key: (TreeId, Bytes),
+    key: u64,
     owner: u64,
 }
 
 impl Reservation {
     /// Waits until the transaction has ended, for at most `timeout`; false when it has not.
     pub fn wait(&self, timeout: Duration) -> bool {
-        let held = |owners: &mut HashMap<_, u64>| owners.get(&self.key) == Some(&self.owner);
+        let held = |owners: &mut HashMap<_, u64, _>| owners.get(&self.key) == Some(&self.owner);
         let waited = self
             .claims
             .released
@@ -92,7 +145,6 @@ impl Reservation {
 impl fmt::Debug for Reservation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reservation")
-            .field("key", &self.key)
             .field("owner", &self.owner)
             .finish_non_exhaustive()
     }
@@ -102,23 +154,64 @@ impl Claim {
     /// Claims the keys written since the last time. The caller holds the sequencer's lock and has checked them.
     pub(crate) fn take(&mut self) {
         let mut owners = self.claims.lock();
-        for key in self.fresh.drain(..) {
-            if owners.insert(key.clone(), self.owner).is_none() {
+        for (tree, key) in std::mem::take(&mut self.fresh) {
+            let key = self.claims.hash(tree, &key);
+            if owners.insert(key, self.owner).is_none() {
                 self.keys.push(key);
             }
         }
         self.claims.count.store(owners.len(), Ordering::Release);
     }
+
+    /// Counts memory of the write set: so much more, and so much less.
+    pub(crate) fn count(&mut self, more: usize, less: usize) {
+        let less = less.min(self.bytes + more);
+        self.bytes = self.bytes + more - less;
+        self.claims.bytes.fetch_add(more, Ordering::Relaxed);
+        self.claims.bytes.fetch_sub(less, Ordering::Relaxed);
+    }
+
+    /// Counts an oplog entry that waits for the commit.
+    ///
+    /// Errors: `TransactionTooLarge` when all of them do not fit into one commit, `TransactionTooLargeForCache` when open transactions
+    /// take more memory than they may.
+    pub(crate) fn log(&mut self, bytes: usize) -> Result<()> {
+        self.logged_bytes += bytes;
+        self.count(bytes, 0);
+        if self.logged_bytes > LOGGED_BYTES_MAX {
+            return Err(StorageError::catalog(
+                ErrorCode::TransactionTooLarge,
+                format!("the transaction writes more than {LOGGED_BYTES_MAX} bytes"),
+            ));
+        }
+        let bytes_max = self.claims.bytes_max.load(Ordering::Relaxed);
+        let open = self.claims.bytes();
+        if bytes_max > 0 && open > bytes_max {
+            return Err(StorageError::catalog(
+                ErrorCode::TransactionTooLargeForCache,
+                format!(
+                    "transaction is too large: the open transactions hold {open} bytes, of which it holds {}; the limit is {bytes_max}",
+                    self.bytes
+                ),
+            ));
+        }
+        Ok(())
+    }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
+        self.claims.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
         if self.keys.is_empty() {
             return;
         }
         let mut owners = self.claims.lock();
         for key in &self.keys {
             owners.remove(key);
+        }
+        // One that had millions leaves no room for them behind.
+        if owners.capacity() > 4 * (owners.len() + 1024) {
+            owners.shrink_to_fit();
         }
         self.claims.count.store(owners.len(), Ordering::Release);
         drop(owners);

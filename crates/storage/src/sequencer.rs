@@ -113,6 +113,11 @@ impl Sequencer {
         self.claims.open()
     }
 
+    /// All claims.
+    pub(crate) fn claims(&self) -> &Arc<Claims> {
+        &self.claims
+    }
+
     /// Makes a write set on the newest state one that notes what it reads.
     pub(crate) fn open_reads(&self, seq: u64) -> Reads {
         debug_assert_eq!(seq, self.current.seq, "what was written before is not known");

@@ -1,7 +1,7 @@
 //! Write sets: private changes on top of a snapshot, committed as one.
 
 use crate::catalog::{Catalog, Collection, CollectionState};
-use crate::claims::Claim;
+use crate::claims::{CLAIM_BYTES, Claim};
 use crate::cursor::{Cursor, Layer, Overlay, Source};
 use crate::recent::Reads;
 use crate::snapshot::{Snapshot, View};
@@ -41,7 +41,10 @@ impl Ids {
 /// An oplog entry waiting for its optime.
 #[derive(Clone)]
 pub(crate) struct PendingEntry {
+    /// The entry. Large ones are forgotten once the frame has them ([`WriteSet::forget_logged`]).
     pub(crate) bytes: RawDocBuf,
+    /// Its length in bytes.
+    pub(crate) len: usize,
     /// Offset of the eight bytes of `ts`.
     pub(crate) ts_at: usize,
     /// Offset of those of `t`, if it follows.
@@ -98,6 +101,11 @@ pub struct WriteSet {
     undo: Vec<Undo>,
     savepoints: usize,
 }
+
+/// Oplog entries from this length on are not kept twice.
+const LARGE_ENTRY_BYTES: usize = 1 << 20;
+/// What a change takes beside key and value: its place in a tree node that is two thirds full, and a claim.
+const CHANGE_OVERHEAD: usize = 32 + CLAIM_BYTES;
 
 /// How one key was before a change, for savepoints: `None` if the write set had nothing on it.
 struct Undo {
@@ -215,6 +223,14 @@ impl WriteSet {
         )
     }
 
+    /// Counts `bytes` of an oplog entry that an open transaction will log at its commit ([`Engine::begin_transaction`](crate::Engine::begin_transaction)).
+    ///
+    /// Errors: `TransactionTooLarge`, when it would not fit into one commit; `TransactionTooLargeForCache`, when all open transactions
+    /// together take more memory than they may ([`Engine::set_transaction_bytes_max`](crate::Engine::set_transaction_bytes_max)).
+    pub fn expect_oplog(&mut self, bytes: usize) -> Result<()> {
+        self.claim.as_mut().map_or(Ok(()), |claim| claim.log(bytes))
+    }
+
     /// Adds an oplog entry in MongoDB's format. It needs a top-level `ts` of type timestamp, whose value is replaced by
     /// the optime at commit; entries get consecutive ones in the order added. A `t` of type long that follows it becomes the
     /// term.
@@ -246,6 +262,7 @@ impl WriteSet {
             return Err(StorageError::catalog(ErrorCode::Overflow, message));
         }
         self.oplog.push(PendingEntry {
+            len: entry.as_bytes().len(),
             bytes: entry,
             ts_at,
             term_at,
@@ -278,6 +295,14 @@ impl WriteSet {
             last.link_at = Some(link_at);
         }
         Ok(())
+    }
+
+    /// Lets go of large oplog entries, which the frame has by now: a transaction may have hundreds of megabytes of them.
+    pub(crate) fn forget_logged(&mut self) {
+        for entry in self.oplog.iter_mut().filter(|entry| entry.len >= LARGE_ENTRY_BYTES) {
+            entry.bytes = raw::EMPTY.to_buf();
+            entry.images = Vec::new();
+        }
     }
 
     /// Marks the present state. Give it back with [`WriteSet::rollback_to`] or [`WriteSet::release`], the last one first.
@@ -342,15 +367,20 @@ impl WriteSet {
     }
 
     pub(crate) fn change(&mut self, tree: TreeId, key: Bytes, value: Option<Bytes>) {
+        let size = |value: &Option<Bytes>| value.as_ref().map_or(size_of::<Bytes>(), Bytes::footprint);
         if let Some(claim) = &mut self.claim {
             claim.fresh.push((tree, key.clone()));
+            claim.count(key.footprint() + size(&value) + CHANGE_OVERHEAD, 0);
         }
         // An open cursor shares the map: it keeps the state it was opened on, and the first change after that copies.
         let overlay = Arc::make_mut(self.trees.entry(tree).or_default());
-        if self.savepoints == 0 {
-            overlay.insert(key, value);
-        } else {
-            let before = overlay.insert(key.clone(), value);
+        let own_key = (self.savepoints > 0).then(|| key.clone());
+        let key_bytes = key.footprint();
+        let before = overlay.insert(key, value);
+        if let (Some(claim), Some(before)) = (&mut self.claim, &before) {
+            claim.count(0, key_bytes + size(before) + CHANGE_OVERHEAD);
+        }
+        if let Some(key) = own_key {
             self.undo.push(Undo { tree, key, before });
         }
     }

@@ -144,9 +144,9 @@ pub fn abort(statement: &Statement<'_>) {
 /// Commits a transaction: its operations become one oplog entry, or a chain of them.
 pub fn commit(statement: &Statement<'_>, mut txn: Box<Transaction>) -> Result<Option<(Lsn, Timestamp)>> {
     let operations = std::mem::take(&mut *lock(&txn.operations));
-    let written = Committed {
+    let mut written = Committed {
         operations: operations.len(),
-        bytes: operations.iter().map(|operation| operation.entry.as_raw().len()).sum(),
+        bytes: 0,
     };
     if !operations.is_empty() {
         let session = statement
@@ -154,7 +154,7 @@ pub fn commit(statement: &Statement<'_>, mut txn: Box<Transaction>) -> Result<Op
             .lsid
             .map(|lsid| (lsid.to_document().to_raw(), txn.number));
         let origin = Origin { session, collect: None };
-        origin.log_transaction(&mut txn.ws, operations, crate::clock::now_ms())?;
+        written.bytes = origin.log_transaction(&mut txn.ws, operations, crate::clock::now_ms())?;
     }
     let Transaction { ws, tally, .. } = *txn;
     let mut last = None;

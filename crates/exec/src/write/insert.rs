@@ -36,8 +36,7 @@ impl Writer<'_> {
             if let Some(statement) = statement.filter(|statement| statement.image == Image::After) {
                 origin.log_image(self.ws, &self.collection, doc.as_raw(), statement, self.op.now_ms)?;
             }
-            let entry = origin.insert(&self.collection, doc.as_raw(), statement, self.op.now_ms);
-            origin.log(self.ws, entry)?;
+            origin.log_insert(self.ws, &self.collection, &doc, statement, self.op.now_ms)?;
         }
         self.ws.put_document(self.collection.records, record.clone(), doc);
         self.ws.add_count(self.collection.id, 1, bytes);

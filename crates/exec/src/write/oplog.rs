@@ -50,14 +50,43 @@ pub enum Image {
 const APPLY_OPS_BYTES_MAX: usize = 15 << 20;
 /// What an array adds to an element at most: type, index and zero.
 const ELEMENT_BYTES_MAX: usize = 1 + 10 + 1;
+/// What an entry has beside the document, mostly.
+const ENTRY_BYTES: usize = 256;
+/// What an entry of an insert within a transaction has beside the document, about.
+const SHORT_ENTRY_BYTES: usize = 128;
 
 /// An operation of an open transaction.
 #[derive(Clone, Debug)]
-pub struct Operation {
-    /// In the short form that `applyOps` holds: `{op, ns, ui, o, o2}`.
-    pub entry: RawDocBuf,
-    /// The document before it, if the collection keeps that.
-    pub image: Option<RawDocBuf>,
+pub enum Operation {
+    /// An insert, whose entry is made at the commit: until then the document need not be there twice.
+    Insert {
+        /// Where.
+        collection: Arc<Collection>,
+        /// What.
+        doc: RawDocBuf,
+    },
+    /// Any other.
+    Entry {
+        /// In the short form that `applyOps` holds: `{op, ns, ui, o, o2}`.
+        entry: RawDocBuf,
+        /// The document before it, if the collection keeps that.
+        image: Option<RawDocBuf>,
+    },
+}
+
+impl Operation {
+    /// Its entry, and the document before it.
+    fn into_entry(self) -> (RawDocBuf, Option<RawDocBuf>) {
+        match self {
+            Self::Insert { collection, doc } => {
+                let mut writer = RawWriter::with_capacity(doc.as_bytes().len() + ENTRY_BYTES);
+                writer.append("op", "i");
+                Origin::describe_insert(&mut writer, &collection, doc.as_raw());
+                (writer.into_doc(), None)
+            }
+            Self::Entry { entry, image } => (entry, image),
+        }
+    }
 }
 
 /// Who writes.
@@ -78,32 +107,57 @@ impl Origin {
     /// As [`Origin::log`], with the document before the change.
     pub fn log_with(&self, ws: &mut WriteSet, entry: RawDocBuf, image: Option<RawDocBuf>) -> Result<()> {
         match &self.collect {
-            Some(operations) => operations
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .push(Operation { entry, image }),
+            Some(operations) => {
+                let image_bytes = image.as_ref().map_or(0, |image| image.as_bytes().len());
+                ws.expect_oplog(entry.as_bytes().len() + image_bytes + size_of::<Operation>())?;
+                collect(operations, Operation::Entry { entry, image });
+            }
             None => ws.oplog_with(entry, image.map(|image| (0, image)).into_iter().collect())?,
         }
         Ok(())
     }
 
+    /// As [`Origin::log`], for an insert.
+    pub fn log_insert(
+        &self,
+        ws: &mut WriteSet,
+        collection: &Arc<Collection>,
+        doc: &RawDocBuf,
+        statement: Option<Retryable>,
+        now_ms: i64,
+    ) -> Result<()> {
+        let Some(operations) = &self.collect else {
+            let entry = self.insert(collection, doc.as_raw(), statement, now_ms);
+            return self.log(ws, entry);
+        };
+        ws.expect_oplog(doc.as_bytes().len() + SHORT_ENTRY_BYTES)?;
+        let insert = Operation::Insert {
+            collection: collection.clone(),
+            doc: doc.clone(),
+        };
+        collect(operations, insert);
+        Ok(())
+    }
+
     /// Puts the operations that a transaction collected into its write set, as `applyOps`. The origin has the session, and collects
-    /// nothing.
-    pub fn log_transaction(&self, ws: &mut WriteSet, operations: Vec<Operation>, now_ms: i64) -> Result<()> {
+    /// nothing. Returns the size of the operations in bytes.
+    pub fn log_transaction(&self, ws: &mut WriteSet, operations: Vec<Operation>, now_ms: i64) -> Result<usize> {
         let count = operations.len() as i64;
-        let mut rest = operations.into_iter().peekable();
-        let mut is_first = true;
+        let mut rest = operations.into_iter().map(Operation::into_entry).peekable();
+        let (mut is_first, mut bytes_of_all) = (true, 0);
         while rest.peek().is_some() {
             let mut writer = self.begin("c", 256);
             writer.append("ns", "admin.$cmd");
             writer.begin_document("o");
             writer.begin_array("applyOps");
             let (mut number, mut bytes, mut images) = (0, 0, Vec::new());
-            let size = |operation: &Operation| operation.entry.as_bytes().len() + ELEMENT_BYTES_MAX;
+            let size = |operation: &(RawDocBuf, _)| operation.0.as_bytes().len() + ELEMENT_BYTES_MAX;
             while let Some(operation) = rest.next_if(|next| number == 0 || bytes + size(next) <= APPLY_OPS_BYTES_MAX) {
                 bytes += size(&operation);
-                writer.append_index(number, operation.entry.as_raw());
-                images.extend(operation.image.map(|image| (number as u32, image)));
+                let (entry, image) = operation;
+                bytes_of_all += entry.as_bytes().len();
+                writer.append_index(number, entry.as_raw());
+                images.extend(image.map(|image| (number as u32, image)));
                 number += 1;
             }
             writer.end();
@@ -128,7 +182,7 @@ impl Origin {
             }
             is_first = false;
         }
-        Ok(())
+        Ok(bytes_of_all)
     }
 
     /// A document that is about to change, if its collection keeps such for change streams.
@@ -183,13 +237,17 @@ impl Origin {
         statement: Option<Retryable>,
         now_ms: i64,
     ) -> RawDocBuf {
-        let mut writer = self.begin("i", doc.len() + 256);
-        Self::target(&mut writer, collection);
+        let mut writer = self.begin("i", doc.len() + ENTRY_BYTES);
+        Self::describe_insert(&mut writer, collection, doc);
+        self.end(writer, statement, now_ms)
+    }
+
+    fn describe_insert(writer: &mut RawWriter, collection: &Collection, doc: RawDoc<'_>) {
+        Self::target(writer, collection);
         writer.append_raw("o", doc);
         writer.begin_document("o2");
         writer.append("_id", doc.get("_id").unwrap_or(ValueRef::Missing));
         writer.end();
-        self.end(writer, statement, now_ms)
     }
 
     /// An update; `change` is the new version or a `$v: 2` diff.
@@ -287,6 +345,11 @@ impl Origin {
     }
 }
 
+fn collect(operations: &Mutex<Vec<Operation>>, operation: Operation) {
+    let mut operations = operations.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    operations.push(operation);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -372,7 +435,7 @@ mod tests {
         let long = "x".repeat(1 << 20);
         let operation = |id: i32| {
             let doc = doc! { "_id": id, "text": long.as_str() }.to_raw();
-            Operation {
+            Operation::Entry {
                 entry: short.insert(&collection, doc.as_raw(), None, 0),
                 image: (id % 7 == 0).then(|| doc! { "_id": id }.to_raw()),
             }

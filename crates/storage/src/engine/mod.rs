@@ -300,6 +300,16 @@ impl Engine {
         ws
     }
 
+    /// Memory in bytes that open transactions take, about.
+    pub fn transaction_bytes(&self) -> usize {
+        self.inner.lock_sequencer().claims().bytes()
+    }
+
+    /// Sets how much memory open transactions may take together; 0, which it is at first, for any amount.
+    pub fn set_transaction_bytes_max(&self, bytes_max: usize) {
+        self.inner.lock_sequencer().claims().set_bytes_max(bytes_max);
+    }
+
     /// As [`Engine::begin_transaction`] at the present moment, for a transaction that is to be serializable: what is read through
     /// the write set is noted, and its commit conflicts if another one has written any of it meanwhile: keys that were
     /// looked up, there or not, and everything in the ranges that cursors passed. A transaction that writes nothing is at the place
@@ -684,11 +694,12 @@ impl Inner {
     }
 
     /// A write set with its frame for the journal.
-    fn prepare(&self, ws: WriteSet) -> Result<Prepared> {
+    fn prepare(&self, mut ws: WriteSet) -> Result<Prepared> {
         let frame = match &self.store {
             Some(_) => frame::prepare(&ws)?,
             None => frame::prepare_log(&ws)?,
         };
+        ws.forget_logged();
         Ok(Prepared { ws, frame })
     }
 

@@ -510,3 +510,32 @@ fn what_could_not_be_read_back_is_not_written() {
     engine.crash();
     assert_eq!(open().snapshot().catalog().collections().count(), made.len());
 }
+
+#[test]
+fn memory_of_open_transactions_is_counted_and_bounded() {
+    let engine = Engine::ephemeral(EngineOptions::at_time(100));
+    engine.set_transaction_bytes_max(10_000);
+    let mut one = engine.begin_transaction(engine.snapshot());
+    one.put(T, b"key", vec![0; 1000]);
+    let bytes = engine.transaction_bytes();
+    assert!((1000..1300).contains(&bytes), "{bytes}");
+    one.put(T, b"key", vec![1; 1000]);
+    assert_eq!(engine.transaction_bytes(), bytes, "the same again takes no more");
+    engine.claim(&mut one).unwrap();
+    one.expect_oplog(1000).unwrap();
+    let mut other = engine.begin_transaction(engine.snapshot());
+    let refused = other.expect_oplog(9000).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::TransactionTooLargeForCache);
+    drop(other);
+    one.expect_oplog(1000).unwrap();
+    engine.commit(one).unwrap();
+    assert_eq!(engine.transaction_bytes(), 0);
+    let mut single = engine.begin();
+    single.put(T, b"key", vec![0; 20_000]);
+    single.expect_oplog(20_000).unwrap();
+    assert_eq!(
+        engine.transaction_bytes(),
+        0,
+        "a single statement is bounded by its own limits"
+    );
+}

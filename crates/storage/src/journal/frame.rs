@@ -46,7 +46,7 @@
 
 use crate::faults::{Fault, strikes};
 use crate::write_set::WriteSet;
-use crate::{CollectionId, StorageError, TreeId};
+use crate::{Bytes, CollectionId, StorageError, TreeId};
 use nestor_model::{ArrayRef, DocRef, ErrorCode, RawDoc, Timestamp, ValueRef};
 
 pub(crate) const HEADER_BYTES: usize = 48;
@@ -60,6 +60,10 @@ const MAGIC_1: &[u8; 4] = b"NJF1";
 const FRAME_BYTES_MAX: usize = 1 << 30;
 /// Values shorter than this are not worth looking for in the oplog entries.
 const SHARED_BYTES_MIN: usize = 32;
+/// Oplog entries of so many bytes are worth making room for what follows them at once.
+const LARGE_BYTES: usize = 1 << 20;
+/// What an operation takes beside its key, if the value is shared: kind, tree, lengths and offset.
+const OP_BYTES: usize = 14;
 
 /// In the place of a difference of sequence numbers.
 const UNKNOWN: u32 = u32::MAX;
@@ -105,6 +109,12 @@ pub(crate) struct Image<'a> {
 /// A commit's frame but for what only the sequencer knows; [`seal`] fills that in.
 pub(crate) fn prepare(ws: &WriteSet) -> Result<Vec<u8>, StorageError> {
     let (mut out, mut ops) = prepare_oplog(ws);
+    if out.len() >= LARGE_BYTES {
+        // A vector that grows by half of hundreds of megabytes wastes as much.
+        let least = |key: &Bytes| key.len() + OP_BYTES;
+        let least: usize = ws.kept_trees().flat_map(|(_, overlay)| overlay.keys().map(least)).sum();
+        out.reserve_exact(least + ALIGN);
+    }
     let mut documents = Documents::default();
     let mut at = 0;
     for entry in &ws.oplog {
@@ -180,7 +190,7 @@ fn prepare_oplog(ws: &WriteSet) -> (Vec<u8>, u32) {
 }
 
 fn oplog_bytes(ws: &WriteSet) -> usize {
-    ws.oplog.iter().map(|entry| entry.bytes.as_bytes().len()).sum()
+    ws.oplog.iter().map(|entry| entry.len).sum()
 }
 
 /// The end of a frame and its header, but for what [`seal`] fills in.
@@ -242,7 +252,7 @@ pub(crate) fn fill_in(frame: &mut [u8], ws: &WriteSet, seal: Seal) {
     let mut ts = first;
     let mut before = Timestamp::default();
     for entry in &ws.oplog {
-        let len = entry.bytes.as_bytes().len();
+        let len = entry.len;
         entry.complete(&mut frame[at..at + len], ts, before, term);
         at += len;
         before = ts;

@@ -252,6 +252,7 @@ fn store(context: &Context<'_>, reply: &mut RawWriter) {
     reply.append("memoryBytes", as_long(pins.memory_bytes));
     reply.append("baseBytes", as_long(pins.base_bytes));
     reply.end();
+    reply.append("transactionBytes", context.service.engine.transaction_bytes() as i64);
     let snapshots = &context.service.snapshots;
     reply.begin_document("history");
     if let Some(history) = context.service.engine.history() {
