@@ -20,3 +20,10 @@ def test_bench_against_a_running_server(server):
     cases = [line for line in done.stdout.splitlines() if "documents" not in line]
     assert any(line.startswith("ping ") for line in cases), done.stdout
     assert not any(line.startswith("find by _id") for line in cases), done.stdout
+
+
+def test_bench_of_transactions():
+    done = run("bench", "--quick", "--transactions")
+    assert done.returncode == 0, done.stdout
+    for figure in ("a transaction of one find", "append and fdatasync", "1 clients", "16 clients", "8 clients over 100 accounts"):
+        assert figure in done.stdout, done.stdout

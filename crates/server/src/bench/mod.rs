@@ -12,6 +12,7 @@ mod probe;
 mod process;
 mod report;
 mod responder;
+mod transactions;
 
 use crate::client::{Client, ClientError, Uri, body_of};
 use clap::Args;
@@ -56,6 +57,9 @@ pub struct BenchArgs {
     /// Where our own server's directory is made; it is deleted afterwards
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     pub dir: PathBuf,
+    /// Measure transactions instead: against single commands, the disk and each other
+    #[arg(long, conflicts_with_all = ["uri", "cases", "docs"])]
+    pub transactions: bool,
     /// A run of seconds that proves only that everything works
     #[arg(long)]
     pub quick: bool,
@@ -123,6 +127,11 @@ pub fn run(args: &BenchArgs) -> Result<(), String> {
         return measure(&settings, &uri, args.pid);
     }
     let folder = process::Folder::make(&args.dir)?;
+    if args.transactions {
+        let mut server = Server::start(&folder.path().join("data"))?;
+        transactions::run(&server.uri, folder.path(), settings.write_time / 2)?;
+        return server.stop();
+    }
     startup(&folder)?;
     let mut server = Server::start(&folder.path().join("data"))?;
     measure(&settings, &server.uri, Some(server.pid()))?;

@@ -8,10 +8,10 @@ mod uri;
 
 pub use connection::Connection;
 pub use message::{MESSAGE_HEADER_BYTES, body_of, command_message, set_request_id};
+pub(crate) use session::Session;
 pub use uri::{Host, Uri};
 
 use nestor_model::{Document, RawDoc, RawDocBuf, ValueRef};
-use session::Session;
 use std::fmt;
 use std::io;
 use std::time::{Duration, Instant};

@@ -26,6 +26,20 @@ impl Session {
     /// Makes `command` the session's next write.
     pub fn number(&mut self, command: &mut Document) {
         self.number += 1;
+        self.append(command);
+    }
+
+    /// Makes `command` part of the session's transaction, or with `begins` the first of the next one.
+    pub fn in_transaction(&mut self, command: &mut Document, begins: bool) {
+        self.number += i64::from(begins);
+        self.append(command);
+        command.push("autocommit", false);
+        if begins {
+            command.push("startTransaction", true);
+        }
+    }
+
+    fn append(&self, command: &mut Document) {
         let id = Binary {
             subtype: 4,
             bytes: self.id.into(),
