@@ -269,6 +269,11 @@ impl<'a> RawArray<'a> {
     pub fn iter(self) -> impl Iterator<Item = ValueRef<'a>> {
         self.0.iter().map(|(_, value)| value)
     }
+
+    /// As any value.
+    pub fn to_ref(self) -> ValueRef<'a> {
+        ValueRef::Array(ArrayRef::Raw(self.0))
+    }
 }
 
 /// The items of an array that `take` accepts; an item it gives back is of the wrong type, `expected` is the right one.

@@ -2,12 +2,12 @@
 
 use crate::commands::query::prepare::{self, Command};
 use crate::context::Context;
-use crate::needs::{Asked, Needs, Wanted, needs, want};
+use crate::needs::{Asked, Needs, needs};
 use nestor_database::operation::Access;
-use nestor_database::rights::Action::{Inprog, ListSessions};
-use nestor_database::rights::Resource;
+use nestor_database::parameters::Param;
+use nestor_database::rights::{Action, Grants, Resource};
 use nestor_database::users::Account;
-use nestor_model::{RawDoc, Result, ValueRef, bail};
+use nestor_model::{Result, bail};
 
 /// Refuses a command that whoever is logged in may not run.
 ///
@@ -17,7 +17,8 @@ pub fn check(context: &mut Context<'_>) -> Result<()> {
         return Ok(());
     }
     let service = context.service;
-    context.conn.identity.refresh(&service.users)?;
+    let slot = context.conn.slot;
+    context.conn.identity.refresh(&service.users, slot, context.conn.host)?;
     let Some(needs) = needs(context.spec.name) else {
         bail!(Unauthorized, "nobody may run command {}", context.spec.name);
     };
@@ -27,23 +28,29 @@ pub fn check(context: &mut Context<'_>) -> Result<()> {
     let Some(account) = context.conn.identity.account().cloned() else {
         return check_first_user(context);
     };
+    context.statement.caller = Some(account.caller.clone());
     let asked = Asked {
         facts: context.spec,
         db: context.db(),
         body: context.body,
+        sequences: context.sequences,
         account: &account,
     };
+    let may_use_uuids = |grants: &Grants| {
+        let resources = [Resource::Cluster, Resource::AllCollections];
+        resources.iter().any(|on| grants.on(on).has(Action::UseUuid))
+    };
     let allowed = match needs {
+        _ if asked.is_by_uuid() && !may_use_uuids(&account.grants) => false,
         Needs::Nothing | Needs::Login => true,
-        Needs::Rights(rights) => asked.has(rights)?,
-        Needs::Usually(rights) => match asked.is_usual() {
-            true => asked.has(rights)?,
-            false => of_operation(context, &account)?,
+        Needs::Rights(rights) => asked.has(rights),
+        Needs::Usually(actions) => match asked.usual(actions) {
+            Some((ns, actions)) => account.grants.on_collection(&ns).has_all(actions),
+            None => of_operation(context, &account)?,
         },
         Needs::Operation => of_operation(context, &account)?,
-        Needs::Arguments(which) => {
-            let mut wanted = Wanted::new();
-            which(&asked, &mut wanted);
+        Needs::Arguments(_) => {
+            let wanted = asked.wanted(needs);
             wanted.iter().all(|privilege| account.grants.allow(privilege))
         }
     };
@@ -58,10 +65,12 @@ pub fn check(context: &mut Context<'_>) -> Result<()> {
     }
 }
 
-/// Nobody is logged in. As long as there are no users, whoever comes from this machine may make the first one.
+/// Nobody is logged in. As long as there are no users and no roles, whoever comes from this machine may make the first one.
 fn check_first_user(context: &Context<'_>) -> Result<()> {
     let makes_one = matches!(context.spec.name, "createUser" | "createRole") && context.db() == "admin";
-    if makes_one && is_local(context.conn.peer) && !context.service.users.any()? {
+    let parameters = &context.service.node.parameters;
+    let may_be = makes_one && is_local(context.conn.peer) && parameters.is_on(Param::LocalhostAuthBypass);
+    if may_be && !context.service.users.any()? {
         return Ok(());
     }
     bail!(Unauthorized, "Command {} requires authentication", context.spec.name)
@@ -75,39 +84,24 @@ fn is_local(peer: &str) -> bool {
     }
 }
 
-fn of_operation(context: &Context<'_>, account: &Account) -> Result<bool> {
-    let read = context.current_view();
-    let command = Command {
-        facts: context.spec,
-        body: context.body,
-        sequences: context.sequences,
+fn of_operation(context: &mut Context<'_>, account: &Account) -> Result<bool> {
+    let access = {
+        let read = context.current_view();
+        let command = Command {
+            facts: context.spec,
+            body: context.body,
+            sequences: context.sequences,
+        };
+        let Some(intent) = prepare::intent(context, read.view(), command)? else {
+            return Ok(false);
+        };
+        Access::of(&intent, read.view())?
     };
-    let Some(intent) = prepare::intent(context, read.view(), command)? else {
-        return Ok(false);
-    };
-    let mut access = Access::of(&intent, read.view())?;
-    shows_others(context.body, &mut access.privileges);
-    Ok(access
+    context.privileges = access.privileges;
+    Ok(context
         .privileges
         .iter()
         .all(|privilege| account.grants.allow(privilege)))
-}
-
-/// Operations and sessions do not say yet whose they are: a pipeline that shows them shows those of everybody.
-fn shows_others(body: RawDoc<'_>, wanted: &mut Wanted) {
-    let body = match body.get("explain").and_then(ValueRef::as_document) {
-        Some(explained) => explained,
-        None => body.as_doc(),
-    };
-    let pipeline = body.get("pipeline").and_then(ValueRef::as_array);
-    let first = pipeline
-        .and_then(|pipeline| pipeline.get(0))
-        .and_then(ValueRef::as_document);
-    match first.and_then(|stage| stage.iter().next()) {
-        Some(("$currentOp", _)) => want(Resource::Cluster, Inprog, wanted),
-        Some(("$listSessions" | "$listLocalSessions", _)) => want(Resource::Cluster, ListSessions, wanted),
-        _ => {}
-    }
 }
 
 #[cfg(test)]

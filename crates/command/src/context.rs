@@ -5,6 +5,7 @@ use crate::facts::Facts;
 use crate::generic::Generic;
 use crate::request::{Park, Sequence};
 use crate::service::Service;
+use nestor_database::rights::Privilege;
 use nestor_database::statement::record::Observed;
 use nestor_database::statement::{Effects, Statement};
 use nestor_exec::Interrupt;
@@ -34,6 +35,8 @@ pub struct Context<'r> {
     pub exhaust_allowed: bool,
     /// What the command wants to happen besides its reply.
     pub after: After,
+    /// The rights that it was allowed by, where its words had to be understood to know them.
+    pub privileges: Vec<Privilege>,
 }
 
 impl<'r> Deref for Context<'r> {
@@ -100,6 +103,7 @@ impl<'r> Context<'r> {
             legacy: false,
             exhaust_allowed: false,
             after: After::default(),
+            privileges: Vec::new(),
         }
     }
 

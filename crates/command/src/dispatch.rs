@@ -14,6 +14,7 @@ use crate::facts::{Facts, Flags, Table};
 use crate::faults::Verdict;
 use crate::gate;
 use crate::generic::Generic;
+use crate::privileges;
 use crate::reply;
 use crate::request::{Outcome, Request, Sequence};
 use crate::server_state::State;
@@ -174,7 +175,7 @@ impl Service {
         let Some(spec) = lookup(name) else {
             bail!(CommandNotFound, "no such command: '{name}'");
         };
-        let generic = Generic::parse(request.body, spec)?;
+        let generic = Generic::parse(request.body, spec, conn.identity.owner())?;
         let interrupt = Interrupt::new(conn.slot.kill.clone(), None);
         let words = (request.body, request.sequences);
         let context = Context::new(self, conn, spec, words, generic, interrupt, Instant::now());
@@ -186,6 +187,21 @@ impl Service {
         };
         let intent = prepare::intent(&context, read.view(), command)?;
         intent.map(|intent| Access::of(&intent, read.view())).transpose()
+    }
+
+    /// Whether whoever is logged in may run a command. The command does not run.
+    ///
+    /// Errors: 13; those of the command that are told before it runs.
+    pub fn authorize(&self, conn: &mut Connection, request: Request<'_>) -> Result<()> {
+        let name = request.body.iter().next().map_or("", |(name, _)| name);
+        let Some(spec) = lookup(name) else {
+            bail!(CommandNotFound, "no such command: '{name}'");
+        };
+        let generic = Generic::parse(request.body, spec, conn.identity.owner())?;
+        let interrupt = Interrupt::new(conn.slot.kill.clone(), None);
+        let words = (request.body, request.sequences);
+        let mut context = Context::new(self, conn, spec, words, generic, interrupt, Instant::now());
+        authorization::check(&mut context)
     }
 
     fn dispatch(
@@ -214,8 +230,12 @@ impl Service {
                     "Unsupported OP_QUERY command: {name}. The client driver may require an upgrade. For more details see https://dochub.mongodb.org/core/legacy-opcode-removal"
                 );
             }
-            let mut generic = Generic::parse(body, spec)?;
+            let mut generic = Generic::parse(body, spec, conn.identity.owner())?;
             let terms = &mut generic.terms;
+            if privileges::is_anonymous(self, conn) {
+                // Sessions are of users: who is none makes none.
+                terms.lsid = None;
+            }
             if legacy && terms.db.is_empty() {
                 terms.db = "admin";
             }
@@ -238,6 +258,9 @@ impl Service {
                 let shown = spec.hide_secrets(body);
                 let shown = shown.as_ref().map_or(body, |shown| shown.as_raw());
                 conn.slot.start_operation(spec.name, opid, shown, started);
+                if let Some(lsid) = generic.terms.lsid {
+                    conn.slot.enter_session(lsid);
+                }
             }
             let secs = started.saturating_duration_since(self.started).as_secs();
             conn.slot.api_use.note(generic.api_version, secs);

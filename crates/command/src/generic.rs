@@ -6,7 +6,7 @@ use crate::facts::{Facts, Flags};
 use crate::generic_names::generic_index;
 use crate::{read_concern, write_concern};
 use nestor_database::concern::read::Level;
-use nestor_database::session_id::Lsid;
+use nestor_database::session_id::{Lsid, Owner};
 use nestor_database::terms::Terms;
 use nestor_database::uuid::Uuid;
 use nestor_model::number::safe_i64;
@@ -33,7 +33,9 @@ pub struct Generic<'a> {
 
 impl<'a> Generic<'a> {
     /// Reads the generic arguments of a command, and checks them against what the command takes.
-    pub fn parse(body: RawDoc<'a>, spec: &Facts) -> Result<Self> {
+    ///
+    /// Sessions belong to `owner`.
+    pub fn parse(body: RawDoc<'a>, spec: &Facts, owner: Owner) -> Result<Self> {
         let mut out = Self::default();
         out.terms.ends_transaction = spec.flags.has(Flags::ENDS_TXN);
         let mut seen = 0u64;
@@ -53,7 +55,10 @@ impl<'a> Generic<'a> {
             seen |= 1 << index;
             match name {
                 "$db" => out.terms.db = <&str as Arg>::parse(value, at)?.unwrap_or_default(),
-                "lsid" => out.terms.lsid = session_id(value, at)?,
+                "lsid" => {
+                    let given = GivenSession::read(value, at)?;
+                    out.terms.lsid = given.map(|given| given.of(owner, false)).transpose()?;
+                }
                 "txnNumber" => out.terms.txn_number = txn_number(value, at)?,
                 "startTransaction" => {
                     out.terms.start_transaction = strict_bool(value, at)?.unwrap_or(false);
@@ -189,34 +194,68 @@ fn txn_number(value: ValueRef<'_>, at: At<'_>) -> Result<Option<i64>> {
     Ok(crate::args::Long::parse(value, at)?.map(|n| n.0))
 }
 
-/// Reads `{id: UUID}`; null counts as absent.
-pub fn session_id(value: ValueRef<'_>, at: At<'_>) -> Result<Option<Lsid>> {
-    let doc = match value {
-        ValueRef::Document(DocRef::Raw(doc)) => doc,
-        ValueRef::Null | ValueRef::Undefined => return Ok(None),
-        other => return Err(wrong_type(at, other.bson_type(), "object")),
-    };
-    let mut id = None;
-    let path = at.to_string();
-    for (name, value) in doc.iter() {
-        let at = At {
-            path: &path,
-            field: name,
+/// A session as a client names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenSession {
+    id: Uuid,
+    owner: Option<Owner>,
+}
+
+impl GivenSession {
+    /// Reads `{id: UUID}`, or `{id: UUID, uid: digest}`; null counts as absent.
+    pub fn read(value: ValueRef<'_>, at: At<'_>) -> Result<Option<Self>> {
+        let doc = match value {
+            ValueRef::Document(DocRef::Raw(doc)) => doc,
+            ValueRef::Null | ValueRef::Undefined => return Ok(None),
+            other => return Err(wrong_type(at, other.bson_type(), "object")),
         };
-        match name {
-            "id" if id.is_some() => {
-                bail!(40413, "BSON field '{at}' is a duplicate field")
+        let (mut id, mut owner) = (None, None);
+        let path = at.to_string();
+        for (name, value) in doc.iter() {
+            let at = At {
+                path: &path,
+                field: name,
+            };
+            match name {
+                "id" if id.is_some() => bail!(40413, "BSON field '{at}' is a duplicate field"),
+                "uid" if owner.is_some() => bail!(40413, "BSON field '{at}' is a duplicate field"),
+                "id" => id = Uuid::parse(value, at)?,
+                "uid" => owner = digest(value, at)?,
+                "txnNumber" | "txnUUID" => bail!(InvalidOptions, "internal sessions are not supported"),
+                other => return Err(unknown_field(&path, other)),
             }
-            "id" => id = Uuid::parse(value, at)?,
-            // A node without users has one owner; a digest that names another cannot be checked.
-            "uid" => bail!(Unauthorized, "Unauthorized to set user digest in LogicalSessionId"),
-            "txnNumber" | "txnUUID" => bail!(InvalidOptions, "internal sessions are not supported"),
-            other => return Err(unknown_field(&path, other)),
+        }
+        match id {
+            Some(id) => Ok(Some(Self { id, owner })),
+            None => bail!(40414, "BSON field '{path}.id' is missing but a required field"),
         }
     }
-    match id {
-        Some(id) => Ok(Some(Lsid { id })),
-        None => bail!(40414, "BSON field '{path}.id' is missing but a required field"),
+
+    /// The session, which belongs to `owner` unless it was said to be another's.
+    ///
+    /// Error: 13 when it was, and `owner` may not speak of sessions of others.
+    pub fn of(self, owner: Owner, may_name_others: bool) -> Result<Lsid> {
+        let (id, given) = (self.id, self.owner.unwrap_or(owner));
+        if given != owner && !may_name_others {
+            bail!(Unauthorized, "Unauthorized to set user digest in LogicalSessionId");
+        }
+        Ok(Lsid { id, owner: given })
+    }
+}
+
+/// Reads the digest of a session's owner: 32 bytes.
+pub fn digest(value: ValueRef<'_>, at: At<'_>) -> Result<Option<Owner>> {
+    match value {
+        ValueRef::Binary { bytes, .. } => match bytes.try_into() {
+            Ok(digest) => Ok(Some(Owner(digest))),
+            Err(_) => bail!(
+                UnsupportedFormat,
+                "Unsupported SHA256Block buffer length: {}",
+                bytes.len()
+            ),
+        },
+        ValueRef::Null | ValueRef::Undefined => Ok(None),
+        other => Err(wrong_type(at, other.bson_type(), "binData")),
     }
 }
 

@@ -1,7 +1,10 @@
 //! Who a connection is: the user who is logged in, and how far an exchange is that logs in.
 
+use nestor_database::connections::Slot;
 use nestor_database::login::mechanism::Mechanism;
 use nestor_database::login::scram::Challenge;
+use nestor_database::session_id::Owner;
+use nestor_database::users::restriction::Ends;
 use nestor_database::users::{Account, UserName, Users};
 use nestor_model::Result;
 use std::sync::Arc;
@@ -19,7 +22,11 @@ pub struct Login {
 #[derive(Debug, Default)]
 pub struct Identity {
     pub(crate) login: Option<Login>,
+    /// Whose its sessions are.
+    pub(crate) owner: Owner,
     pub(crate) exchange: Option<Exchange>,
+    /// The client has failed to log in and is told so later.
+    pub(crate) has_failed: bool,
 }
 
 /// An exchange that has begun.
@@ -55,16 +62,28 @@ impl Identity {
         self.login.as_ref().map(|login| &login.account)
     }
 
-    /// Logs out.
-    pub fn log_out(&mut self) {
-        *self = Self::default();
+    /// Is who that account is of, without a proof.
+    #[cfg(test)]
+    pub(crate) fn assume(&mut self, account: Arc<Account>, generation: u64) {
+        self.login = Some(Login { account, generation });
     }
 
-    /// Brings what is known of who is logged in up to date. A user who is gone, or in whose place there is another one, is logged in no
-    /// more. Costs a few loads while no user or role changes.
+    /// Whose its sessions are: nobody's where nobody has to log in.
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// Logs out.
+    pub fn log_out(&mut self, slot: &Slot) {
+        *self = Self::default();
+        *crate::lock(&slot.user) = None;
+    }
+
+    /// Brings what is known of who is logged in up to date. A user who is gone, in whose place there is another one, or who may not come
+    /// over this connection any more, is logged in no more. Costs a few loads while no user or role changes.
     ///
     /// Errors: those of reading users.
-    pub fn refresh(&mut self, users: &Users) -> Result<()> {
+    pub fn refresh(&mut self, users: &Users, slot: &Slot, host: &str) -> Result<()> {
         let Some(login) = &mut self.login else {
             return Ok(());
         };
@@ -72,9 +91,11 @@ impl Identity {
             return Ok(());
         }
         let (account, generation) = users.account(&login.account.name)?;
-        self.login = account
-            .filter(|account| account.id == login.account.id)
-            .map(|account| Login { account, generation });
+        let ends = Ends::parse(&slot.peer, host);
+        match account.filter(|account| account.id == login.account.id && account.may_come_by(ends)) {
+            Some(account) => *login = Login { account, generation },
+            None => self.log_out(slot),
+        }
         Ok(())
     }
 }

@@ -3,11 +3,16 @@
 
 use crate::context::Context;
 use crate::identity::{Exchange, Login, Step};
+use crate::request::{Park, Wake};
 use nestor_database::login::mechanism::Mechanism;
 use nestor_database::login::scram::Hello;
 use nestor_database::login::{failed, nonce};
+use nestor_database::parameters::Param;
+use nestor_database::session_id::Owner;
 use nestor_database::users::UserName;
+use nestor_database::users::restriction::Ends;
 use nestor_model::{Error, ErrorCode, Result, bail, doc};
+use std::time::{Duration, Instant};
 
 /// How a client begins.
 #[derive(Clone, Copy, Debug)]
@@ -36,9 +41,12 @@ pub const CONVERSATION_ID: i32 = 1;
 
 /// Begins to log in.
 ///
+/// `None` asks to be run again later: whoever fails is told so only after a while, so that passwords cannot be guessed quickly.
+///
 /// Errors: 334 for a mechanism that is not there, 18 for whatever else is wrong.
-pub fn start(context: &mut Context<'_>, start: Start<'_>) -> Result<Answer> {
+pub fn start(context: &mut Context<'_>, start: Start<'_>) -> Result<Option<Answer>> {
     context.conn.identity.exchange = None;
+    check_failure(context)?;
     if start.mechanism == PLAIN {
         return with_password(context, start);
     }
@@ -61,16 +69,19 @@ pub fn start(context: &mut Context<'_>, start: Start<'_>) -> Result<Answer> {
         step: Step::Challenged(challenge),
         skips_empty: start.skips_empty,
     });
-    Ok(Answer {
+    Ok(Some(Answer {
         payload: answer.into_bytes(),
         done: false,
-    })
+    }))
 }
 
 /// Goes on with what [`start`] began. An error ends the exchange.
 ///
+/// `None` as for [`start`].
+///
 /// Errors: 17 when none has begun, or somebody else is logged in; 18 when anything is wrong.
-pub fn proceed(context: &mut Context<'_>, conversation: i32, payload: &[u8]) -> Result<Answer> {
+pub fn proceed(context: &mut Context<'_>, conversation: i32, payload: &[u8]) -> Result<Option<Answer>> {
+    check_failure(context)?;
     let Some(exchange) = context.conn.identity.exchange.take() else {
         bail!(ProtocolError, "No SASL session state found");
     };
@@ -83,38 +94,38 @@ pub fn proceed(context: &mut Context<'_>, conversation: i32, payload: &[u8]) -> 
                 let answer = answer.into_bytes();
                 if exchange.skips_empty {
                     log_in(context, &exchange.name, exchange.mechanism.name())?;
-                    return Ok(Answer {
+                    return Ok(Some(Answer {
                         payload: answer,
                         done: true,
-                    });
+                    }));
                 }
                 context.conn.identity.exchange = Some(Exchange {
                     step: Step::Proved,
                     ..exchange
                 });
-                Ok(Answer {
+                Ok(Some(Answer {
                     payload: answer,
                     done: false,
-                })
+                }))
             }
             Err(error) => {
                 tell_failure(context, &exchange.name, exchange.mechanism.name());
-                Err(error)
+                fail_later(context, error)
             }
         },
         Step::Proved if payload.is_empty() => {
             log_in(context, &exchange.name, exchange.mechanism.name())?;
-            Ok(Answer {
+            Ok(Some(Answer {
                 payload: Vec::new(),
                 done: true,
-            })
+            }))
         }
         Step::Proved => Err(failed()),
     }
 }
 
 /// The mechanism that sends the password itself.
-const PLAIN: &str = "PLAIN";
+pub const PLAIN: &str = "PLAIN";
 /// The mechanism of certificates.
 pub const X509: &str = "MONGODB-X509";
 /// The database of users whom somebody else knows, such as an authority of certificates.
@@ -124,7 +135,7 @@ pub const EXTERNAL: &str = "$external";
 /// is no directory (LDAP) to ask.
 ///
 /// Errors: 334 when the connection is not encrypted, 18 when anything is wrong.
-fn with_password(context: &mut Context<'_>, start: Start<'_>) -> Result<Answer> {
+fn with_password(context: &mut Context<'_>, start: Start<'_>) -> Result<Option<Answer>> {
     if !context.conn.protection.is_encrypted {
         return Err(unavailable(start.mechanism));
     }
@@ -144,13 +155,37 @@ fn with_password(context: &mut Context<'_>, start: Start<'_>) -> Result<Answer> 
     nestor_model::interrupt::lose_patience();
     if !credential.is_of(user, password) {
         tell_failure(context, &name, PLAIN);
-        return Err(failed());
+        return fail_later(context, failed());
     }
     log_in(context, &name, PLAIN)?;
-    Ok(Answer {
+    Ok(Some(Answer {
         payload: Vec::new(),
         done: true,
-    })
+    }))
+}
+
+/// Has the failure told when the command runs again, after `authFailedDelayMs`.
+fn fail_later(context: &mut Context<'_>, error: Error) -> Result<Option<Answer>> {
+    let delay_ms = context.service.node.parameters.number(Param::AuthFailedDelayMillis);
+    let delay_ms = u64::try_from(delay_ms).unwrap_or(0);
+    if delay_ms == 0 {
+        return Err(error);
+    }
+    context.conn.identity.has_failed = true;
+    context.after.park = Some(Park {
+        until: Instant::now() + Duration::from_millis(delay_ms),
+        wake: Wake::Never,
+    });
+    Ok(None)
+}
+
+/// Tells the failure that [`fail_later`] kept, to the command that runs again.
+fn check_failure(context: &mut Context<'_>) -> Result<()> {
+    let has_failed = std::mem::take(&mut context.conn.identity.has_failed);
+    match has_failed && context.conn.parked.is_some() {
+        true => Err(failed()),
+        false => Ok(()),
+    }
 }
 
 /// Logs in as the subject of the client's certificate, who is a user of `$external`; `user`, if the client says who it is, has to be the
@@ -176,12 +211,20 @@ fn log_in(context: &mut Context<'_>, name: &UserName, mechanism: &str) -> Result
     let (account, generation) = context.service.users.account(name)?;
     // The user may have gone since the challenge.
     let account = account.ok_or_else(failed)?;
+    if !account.may_come_by(Ends::parse(context.conn.peer, context.conn.host)) {
+        tell_failure(context, name, mechanism);
+        return Err(failed());
+    }
     if let Some(other) = context.conn.identity.account().filter(|other| other.name != *name) {
         bail!(
             ProtocolError,
             "Each client connection may only be authenticated once. Previously authenticated as: {}",
             other.name
         );
+    }
+    if context.service.options.authorization {
+        context.conn.identity.owner = Owner::of(name);
+        *crate::lock(&context.conn.slot.user) = Some(name.clone());
     }
     context.conn.identity.login = Some(Login { account, generation });
     let attr = doc! {

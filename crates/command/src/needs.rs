@@ -5,12 +5,13 @@
 //!
 //! Source: manual, "Privilege Actions", and "Required Access" or "Access Control" of each command's page.
 
-use crate::facts::Facts;
+use crate::facts::{CollectionAt, Facts};
+use crate::request::Sequence;
 use nestor_database::rights::Action::*;
 use nestor_database::rights::grant::is_system;
-use nestor_database::rights::{Action, Grant, Privilege, Resource, Right, Scope};
+use nestor_database::rights::{Action, Actions, Grant, Privilege, Resource, Right, Scope};
 use nestor_database::users::{Account, RoleName, UserName};
-use nestor_model::{Namespace, RawDoc, Result, Str, ValueRef};
+use nestor_model::{Namespace, RawDoc, Str, ValueRef};
 use nestor_query::stage::{ParseContext, Pipeline, Place};
 
 /// What a command needs.
@@ -22,8 +23,9 @@ pub enum Needs {
     Login,
     /// These rights, whatever its arguments are.
     Rights(&'static [Right]),
-    /// These rights if it names its collection and validates; else what it says itself.
-    Usually(&'static [Right]),
+    /// These actions on the collection that it names, if they can be told without understanding all of its words; else what it says
+    /// itself.
+    Usually(fn(&Asked<'_>) -> Option<Actions>),
     /// What it says itself.
     Operation,
     /// What its arguments say.
@@ -39,6 +41,8 @@ pub struct Asked<'a> {
     pub db: &'a str,
     /// Its words.
     pub body: RawDoc<'a>,
+    /// What came beside them.
+    pub sequences: &'a [Sequence<'a>],
     /// Who wants to run it.
     pub account: &'a Account,
 }
@@ -81,10 +85,13 @@ pub fn needs(name: &str) -> Option<Needs> {
         | "logout" | "ping" | "saslContinue" | "saslStart" | "whatsmyuri" => Needs::Nothing,
         "abortTransaction" | "commitTransaction" | "endSessions" | "getMore" | "killCursors" | "killSessions"
         | "listDatabases" | "refreshSessions" | "startSession" | "testVersion2" => Needs::Login,
-        "aggregate" | "bulkWrite" | "explain" | "findAndModify" | "mapReduce" | "update" => Needs::Operation,
-        "find" | "count" | "distinct" => Needs::Usually(const { &[on_collection(Find)] }),
-        "insert" => Needs::Usually(const { &[on_collection(Insert)] }),
-        "delete" => Needs::Usually(const { &[on_collection(Remove)] }),
+        "bulkWrite" | "explain" | "mapReduce" => Needs::Operation,
+        "aggregate" => Needs::Usually(|asked| asked.is_plain_pipeline().then_some(const { Actions::of(&[Find]) })),
+        "find" | "count" | "distinct" => Needs::Usually(|_| Some(const { Actions::of(&[Find]) })),
+        "findAndModify" => Needs::Usually(find_and_modify),
+        "insert" => Needs::Usually(|_| Some(const { Actions::of(&[Insert]) })),
+        "delete" => Needs::Usually(|_| Some(const { Actions::of(&[Remove]) })),
+        "update" => Needs::Usually(update),
         "collMod" => Needs::Arguments(coll_mod),
         "collStats" => one!(on_collection CollStats),
         "compact" => one!(on_collection Compact),
@@ -111,15 +118,26 @@ pub fn needs(name: &str) -> Option<Needs> {
         "dropDatabase" => one!(on_database DropDatabase),
         "listCollections" => Needs::Arguments(list_collections),
         "profile" => one!(on_database EnableProfiler),
-        "validateDBMetadata" => one!(on_database Validate),
+        "validateDBMetadata" => Needs::Arguments(|asked, wanted| {
+            let resource = match (asked.text("db"), asked.text("collection")) {
+                (Some(db), Some(coll)) => Resource::Collection(Namespace::new(db, coll)),
+                (Some(db), None) => Resource::Database(db.into()),
+                (None, _) => Resource::AllCollections,
+            };
+            want(resource, Validate, wanted);
+        }),
         // Whatever it is told to do it does without asking further.
         "applyOps" => one!(on_server Internal),
         "autoCompact" => one!(on_server Compact),
         "configureFailPoint" => one!(on_server SetParameter),
         "connPoolStats" => one!(on_server ConnPoolStats),
-        // Operations do not say yet whose they are, so that one's own cannot be told from those of others.
-        "currentOp" => one!(on_server Inprog),
-        "killOp" => one!(on_server Killop),
+        // Everybody may see and end their own.
+        "currentOp" => Needs::Arguments(|asked, wanted| {
+            if !asked.body.get("$ownOps").is_some_and(ValueRef::truthy) {
+                want(Resource::Cluster, Inprog, wanted);
+            }
+        }),
+        "killOp" => Needs::Login,
         "dropConnections" => one!(on_server DropConnections),
         "fsync" => one!(on_server Fsync),
         "fsyncUnlock" => one!(on_server Unlock),
@@ -172,6 +190,7 @@ pub fn needs(name: &str) -> Option<Needs> {
             asked.privileges(GrantRole, wanted);
         }),
         "dropRole" | "dropAllRolesFromDatabase" => one!(on_database DropRole),
+        "_mergeAuthzCollections" => Needs::Arguments(merge),
         "grantPrivilegesToRole" => Needs::Arguments(|asked, wanted| asked.privileges(GrantRole, wanted)),
         "revokePrivilegesFromRole" => Needs::Arguments(|asked, wanted| asked.privileges(RevokeRole, wanted)),
         "usersInfo" => Needs::Arguments(users_info),
@@ -181,29 +200,76 @@ pub fn needs(name: &str) -> Option<Needs> {
 }
 
 impl Asked<'_> {
-    /// Whether all of these rights were given.
-    pub fn has(&self, rights: &[Right]) -> Result<bool> {
-        for right in rights {
-            let actions = match right.on {
-                Scope::Cluster => self.account.grants.on(&Resource::Cluster),
-                Scope::Database => self.account.grants.on(&Resource::Database(self.db.into())),
-                Scope::Collection => match self.facts.collection_of(self.db, self.body) {
-                    Some((db, coll)) => self.account.grants.on_collection(&Namespace::new(db, coll)),
-                    // It names none, and will be refused; whoever has the right on the database may hear why.
-                    None => self.account.grants.on(&Resource::Database(self.db.into())),
-                },
-            };
-            if !actions.has(right.action) {
-                return Ok(false);
-            }
+    /// What a right is about.
+    fn resource(&self, right: Right) -> Resource {
+        match right.on {
+            Scope::Cluster => Resource::Cluster,
+            Scope::Database => Resource::Database(self.db.into()),
+            Scope::Collection => match self.facts.collection_of(self.db, self.body) {
+                Some((db, coll)) => Resource::Collection(Namespace::new(db, coll)),
+                // It names none, and will be refused; whoever has the right on the database may hear why.
+                None => Resource::Database(self.db.into()),
+            },
         }
-        Ok(true)
     }
 
-    /// Whether it names its collection, not a UUID, and validates what it writes.
-    pub fn is_usual(&self) -> bool {
+    /// Whether it names its collection by a UUID, of which nobody can tell whether it is a system collection.
+    pub fn is_by_uuid(&self) -> bool {
+        self.facts.collection == CollectionAt::First && matches!(self.first(), Some(ValueRef::Binary { .. }))
+    }
+
+    /// Whether all of these rights were given.
+    pub fn has(&self, rights: &[Right]) -> bool {
+        let mut rights = rights.iter();
+        rights.all(|right| self.account.grants.on(&self.resource(*right)).has(right.action))
+    }
+
+    /// The collection, and what is needed on it, of a command that names it, not by a UUID, and validates what it writes.
+    pub fn usual(&self, actions: fn(&Self) -> Option<Actions>) -> Option<(Namespace, Actions)> {
         let bypass = self.body.get("bypassDocumentValidation");
-        self.facts.collection_of(self.db, self.body).is_some() && !bypass.is_some_and(ValueRef::truthy)
+        let (db, coll) = self.facts.collection_of(self.db, self.body)?;
+        match bypass.is_some_and(ValueRef::truthy) {
+            true => None,
+            false => actions(self).map(|actions| (Namespace::new(db, coll), actions)),
+        }
+    }
+
+    /// All that is needed, where that can be told without understanding all words.
+    pub fn wanted(&self, needs: Needs) -> Wanted {
+        let mut wanted = Wanted::new();
+        match needs {
+            Needs::Nothing | Needs::Login | Needs::Operation => {}
+            Needs::Rights(rights) => rights
+                .iter()
+                .for_each(|right| want(self.resource(*right), right.action, &mut wanted)),
+            Needs::Usually(actions) => {
+                if let Some((ns, actions)) = self.usual(actions) {
+                    actions.iter().for_each(|action| want_on(&ns, action, &mut wanted));
+                }
+            }
+            Needs::Arguments(which) => which(self, &mut wanted),
+        }
+        wanted
+    }
+
+    /// Whether a pipeline reads nothing but the collection that it is on: it has none but stages that are known to.
+    fn is_plain_pipeline(&self) -> bool {
+        let is_plain = |stage: ValueRef<'_>| {
+            let name = stage.as_document().and_then(|stage| stage.iter().next());
+            name.is_some_and(|(name, _)| PLAIN_STAGES.contains(&name))
+        };
+        let pipeline = self.body.get("pipeline").and_then(ValueRef::as_array);
+        pipeline.is_some_and(|pipeline| pipeline.iter().all(is_plain))
+    }
+
+    /// Whether one of the statements that stand in `field`, or came beside the command, has something set.
+    fn has_statement_with(&self, field: &str, set: &str) -> bool {
+        let is_set = |value: Option<ValueRef<'_>>| value.is_some_and(ValueRef::truthy);
+        let inside = self.body.get(field).and_then(ValueRef::as_array);
+        let mut inside = inside.into_iter().flat_map(|array| array.iter());
+        let mut beside = self.sequences.iter().filter(|sequence| sequence.name == field);
+        inside.any(|statement| statement.as_document().is_some_and(|doc| is_set(doc.get(set))))
+            || beside.any(|sequence| sequence.documents.iter().any(|doc| is_set(doc.get(set))))
     }
 
     fn text(&self, field: &str) -> Option<&str> {
@@ -245,8 +311,49 @@ impl Asked<'_> {
     }
 }
 
-/// Adds a right.
-pub fn want(resource: Resource, action: Action, wanted: &mut Wanted) {
+/// Stages that read the documents which come to them and nothing else.
+const PLAIN_STAGES: [&str; 22] = [
+    "$addFields",
+    "$bucket",
+    "$bucketAuto",
+    "$count",
+    "$densify",
+    "$fill",
+    "$geoNear",
+    "$group",
+    "$limit",
+    "$match",
+    "$project",
+    "$redact",
+    "$replaceRoot",
+    "$replaceWith",
+    "$sample",
+    "$set",
+    "$setWindowFields",
+    "$skip",
+    "$sort",
+    "$sortByCount",
+    "$unset",
+    "$unwind",
+];
+
+fn update(asked: &Asked<'_>) -> Option<Actions> {
+    Some(match asked.has_statement_with("updates", "upsert") {
+        true => const { Actions::of(&[Insert, Update]) },
+        false => const { Actions::of(&[Update]) },
+    })
+}
+
+fn find_and_modify(asked: &Asked<'_>) -> Option<Actions> {
+    let is_on = |field: &str| asked.body.get(field).is_some_and(ValueRef::truthy);
+    Some(match (is_on("remove"), is_on("upsert")) {
+        (true, _) => const { Actions::of(&[Find, Remove]) },
+        (false, true) => const { Actions::of(&[Find, Insert, Update]) },
+        (false, false) => const { Actions::of(&[Find, Update]) },
+    })
+}
+
+fn want(resource: Resource, action: Action, wanted: &mut Wanted) {
     wanted.push(Privilege { resource, action });
 }
 
@@ -258,9 +365,14 @@ fn want_on(ns: &Namespace, action: Action, wanted: &mut Wanted) {
     want(Resource::Collection(ns.clone()), action, wanted);
 }
 
-/// A view lets its makers read what it is on, so they need the right to.
+/// A view lets its makers read what it is on if they may read the view, so they need the right to.
+///
+/// Source: manual, "create", "Access Control".
 fn want_view(asked: &Asked<'_>, wanted: &mut Wanted) {
     let Some(on) = asked.text("viewOn") else { return };
+    if !asked.account.grants.on_collection(&asked.collection()).has(Find) {
+        return;
+    }
     want_on(&Namespace::new(asked.db, on), Find, wanted);
     let pipeline = asked.body.get("pipeline").and_then(ValueRef::as_array);
     let Some(pipeline) = pipeline else { return };
@@ -278,7 +390,15 @@ fn want_view(asked: &Asked<'_>, wanted: &mut Wanted) {
 }
 
 fn create(asked: &Asked<'_>, wanted: &mut Wanted) {
-    want_on(&asked.collection(), CreateCollection, wanted);
+    let given = asked.account.grants.on_collection(&asked.collection());
+    let is_plain = asked.text("viewOn").is_none() && !asked.body.get("capped").is_some_and(ValueRef::truthy);
+    // Inserting makes a collection that is not there, too.
+    let action = if is_plain && given.has(Insert) {
+        Insert
+    } else {
+        CreateCollection
+    };
+    want_on(&asked.collection(), action, wanted);
     if asked.body.get("capped").is_some_and(ValueRef::truthy) {
         want_on(&asked.collection(), ConvertToCapped, wanted);
     }
@@ -362,6 +482,23 @@ fn update_user(asked: &Asked<'_>, wanted: &mut Wanted) {
     }
 }
 
+/// It makes, changes and gives whatever there is.
+fn merge(asked: &Asked<'_>, wanted: &mut Wanted) {
+    for action in [CreateUser, CreateRole, GrantRole, RevokeRole] {
+        want(Resource::AllCollections, action, wanted);
+    }
+    if asked.body.get("drop").is_some_and(ValueRef::truthy) {
+        want(Resource::AllCollections, DropUser, wanted);
+        want(Resource::AllCollections, DropRole, wanted);
+    }
+    for field in ["tempUsersCollection", "tempRolesCollection"] {
+        let name = asked.text(field).and_then(|name| name.split_once('.'));
+        if let Some((db, coll)) = name {
+            want_on(&Namespace::new(db, coll), Find, wanted);
+        }
+    }
+}
+
 /// Everybody may see what is known of themselves.
 fn users_info(asked: &Asked<'_>, wanted: &mut Wanted) {
     let mut name = |value: ValueRef<'_>| match UserName::parse(value, asked.db) {
@@ -411,11 +548,13 @@ mod tests {
     #[test]
     fn what_needs_a_right_on_a_collection_names_one() {
         for spec in all() {
-            if let Some(Needs::Rights(rights) | Needs::Usually(rights)) = needs(spec.name) {
-                let on_collection = rights.iter().any(|right| right.on == Scope::Collection);
-                let names_one = spec.collection != crate::facts::CollectionAt::Nowhere;
-                assert!(!on_collection || names_one, "{}", spec.name);
-            }
+            let on_collection = match needs(spec.name) {
+                Some(Needs::Rights(rights)) => rights.iter().any(|right| right.on == Scope::Collection),
+                Some(Needs::Usually(_)) => true,
+                _ => false,
+            };
+            let names_one = spec.collection != crate::facts::CollectionAt::Nowhere;
+            assert!(!on_collection || names_one, "{}", spec.name);
         }
     }
 }

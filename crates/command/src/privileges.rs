@@ -1,8 +1,43 @@
 //! Who runs a command and what that user was given, for commands that show or do different things to different users.
 
+use crate::connection::Connection;
 use crate::context::Context;
-use nestor_database::rights::Grants;
+use crate::needs::{Asked, Wanted, needs};
+use crate::service::Service;
+use nestor_database::rights::{Grants, Privilege};
 use nestor_database::users::UserName;
+
+/// Whether nobody is logged in on a connection although rights are asked for.
+pub fn is_anonymous(service: &Service, conn: &Connection) -> bool {
+    service.options.authorization && conn.identity.login().is_none()
+}
+
+/// The rights that authorization let a command pass by: those that opening a cursor was allowed by.
+pub fn asked(context: &Context<'_>) -> Wanted {
+    let account = context
+        .conn
+        .identity
+        .account()
+        .filter(|_| context.service.options.authorization);
+    let (Some(account), true) = (account, context.privileges.is_empty()) else {
+        return context.privileges.clone();
+    };
+    let asked = Asked {
+        facts: context.spec,
+        db: context.db(),
+        body: context.body,
+        sequences: context.sequences,
+        account,
+    };
+    needs(context.spec.name)
+        .map(|needs| asked.wanted(needs))
+        .unwrap_or_default()
+}
+
+/// Whether whoever is logged in still has the rights that a cursor was opened by.
+pub fn still_allowed(context: &Context<'_>, privileges: &[Privilege]) -> bool {
+    grants(context).is_none_or(|grants| privileges.iter().all(|privilege| grants.allow(privilege)))
+}
 
 /// What whoever runs a command was given; `None` when everybody may do everything.
 pub fn grants<'c>(context: &'c Context<'_>) -> Option<&'c Grants> {

@@ -7,11 +7,15 @@ use crate::facts::Table;
 use crate::plans;
 use nestor_database::database::Shared;
 use nestor_database::observe::latency::CLASSES;
+use nestor_database::session_id::Owner;
+use nestor_database::users::UserName;
 use nestor_database::uuid::Uuid;
 use nestor_exec::pipeline::{ServerState, resolve};
 use nestor_model::{Document, Error, Namespace, Result, Value, ValueRef, bail, doc};
+use nestor_query::env::OpContext;
 use nestor_query::stage::SourceStage;
 use nestor_storage::View;
+use std::collections::HashMap;
 
 /// What those stages read.
 pub struct State {
@@ -22,14 +26,22 @@ pub struct State {
 }
 
 impl ServerState for State {
-    fn documents(&self, stage: &SourceStage, namespace: &Namespace, view: &dyn View) -> Result<Vec<Document>> {
+    fn documents(
+        &self,
+        stage: &SourceStage,
+        namespace: &Namespace,
+        view: &dyn View,
+        op: &OpContext,
+    ) -> Result<Vec<Document>> {
+        // Authorization has seen to it that nobody asks for others who may not.
+        let caller = op.caller.as_ref().map(|caller| UserName::new(&caller.user, &caller.db));
         match stage {
             SourceStage::CollStats(options) => Ok(vec![self.coll_stats(options, namespace, view)?]),
             SourceStage::IndexStats => self.index_stats(namespace, view),
             SourceStage::ListCatalog => Ok(list_catalog(namespace, view)),
-            SourceStage::CurrentOp(options) => Ok(self.current_op(options)),
+            SourceStage::CurrentOp(options) => Ok(self.current_op(options, caller.as_ref())),
             SourceStage::ListLocalSessions(options) | SourceStage::ListSessions(options) => {
-                Ok(self.list_sessions(options))
+                self.list_sessions(options, caller)
             }
             SourceStage::ListClusterCatalog(options) => Ok(list_cluster_catalog(options, namespace, view)),
             SourceStage::PlanCacheStats => self.plan_cache_stats(namespace, view),
@@ -147,12 +159,15 @@ impl State {
     }
 
     /// The operations that run and the transactions that wait for the next one, and what the options ask for besides.
-    /// There is one user, so that `allUsers` says nothing.
-    fn current_op(&self, options: &Document) -> Vec<Document> {
+    /// Without `allUsers` they are the caller's, if there is one.
+    fn current_op(&self, options: &Document, caller: Option<&UserName>) -> Vec<Document> {
         let is_on = |name: &str, default: bool| options.get(name).map_or(default, ValueRef::truthy);
+        let only = caller.filter(|_| !is_on("allUsers", false));
+        let owner = only.map(Owner::of);
         let connections = self.shared.connections.all();
         let mut out: Vec<Document> = connections
             .iter()
+            .filter(|slot| only.is_none() || slot.is_of(only))
             .filter_map(|slot| {
                 describe_operation(
                     self.commands,
@@ -167,6 +182,7 @@ impl State {
             let idle = self.shared.sessions.idle_transactions();
             out.extend(
                 idle.iter()
+                    .filter(|(lsid, _)| owner.is_none_or(|owner| lsid.owner == owner))
                     .map(|(lsid, facts)| describe_transaction(&self.shared.host, *lsid, facts)),
             );
         }
@@ -176,6 +192,7 @@ impl State {
                     .cursors
                     .idle()
                     .iter()
+                    .filter(|cursor| only.is_none() || cursor.user.as_deref() == only)
                     .map(|cursor| describe_cursor(&self.shared.host, cursor)),
             );
         }
@@ -195,21 +212,40 @@ impl State {
             .collect()
     }
 
-    /// All sessions, or those of `users`. Nobody logs in, so that sessions belong to nobody: a user by name has none.
-    fn list_sessions(&self, options: &Document) -> Vec<Document> {
-        if options.get("users").is_some() {
-            return Vec::new();
-        }
+    /// The caller's sessions, those of `users`, or with `allUsers` or without a caller all.
+    fn list_sessions(&self, options: &Document, caller: Option<UserName>) -> Result<Vec<Document>> {
+        let named = options.get("users").and_then(ValueRef::as_array);
+        let named: Option<Vec<UserName>> = match named {
+            Some(users) => Some(
+                users
+                    .iter()
+                    .map(|user| UserName::parse(user, ""))
+                    .collect::<Result<_>>()?,
+            ),
+            None if options.get("allUsers").is_some_and(ValueRef::truthy) => None,
+            None => caller.map(|caller| vec![caller]),
+        };
+        let wanted: Option<Vec<Owner>> = named.as_ref().map(|users| users.iter().map(Owner::of).collect());
+        // A session knows the digest of its user only; the names of those who are connected are known.
+        let connected = self.shared.connections.all();
+        let connected = connected.iter().filter_map(|slot| crate::lock(&slot.user).clone());
+        let names: HashMap<Owner, String> = connected
+            .chain(named.into_iter().flatten())
+            .map(|user| (Owner::of(&user), user.to_string()))
+            .collect();
         let now = nestor_database::clock::now_ms();
-        self.shared
-            .sessions
-            .all()
-            .into_iter()
+        let sessions = self.shared.sessions.all().into_iter();
+        let shown = sessions.filter(|(lsid, _)| wanted.as_ref().is_none_or(|wanted| wanted.contains(&lsid.owner)));
+        Ok(shown
             .map(|(lsid, idle)| {
                 let last = now - i64::try_from(idle.as_millis()).unwrap_or(0);
-                doc! { "_id": lsid.to_document(), "lastUse": Value::DateTime(last) }
+                let mut out = doc! { "_id": lsid.to_document(), "lastUse": Value::DateTime(last) };
+                if let Some(user) = names.get(&lsid.owner) {
+                    out.push("user", user.as_str());
+                }
+                out
             })
-            .collect()
+            .collect())
     }
 }
 

@@ -4,6 +4,8 @@ use crate::index_builds::Build;
 use crate::lock;
 use crate::observe::api_use::{ApiUse, PastUse};
 use crate::observe::transaction_counts::TransactionFacts;
+use crate::session_id::Lsid;
+use crate::users::UserName;
 use nestor_exec::KillSwitch;
 use nestor_exec::summary::Leaf;
 use nestor_model::memory::{Account, Pool};
@@ -79,6 +81,8 @@ pub struct Slot {
     pub account: Option<Arc<Account>>,
     /// Which API versions its commands declared.
     pub api_use: ApiUse,
+    /// Who is logged in, where that decides what may be done.
+    pub user: Mutex<Option<UserName>>,
 }
 
 /// The operation a connection runs, or ran last.
@@ -90,6 +94,8 @@ pub struct Operation {
     pub command: &'static str,
     /// The command document, as bytes.
     pub body: Vec<u8>,
+    /// The session that it belongs to.
+    pub lsid: Option<Lsid>,
     /// When it started.
     pub started: Option<Instant>,
     /// Where its rows come from.
@@ -125,6 +131,7 @@ impl Slot {
         if body.len() <= SHOWN_BYTES_MAX {
             operation.body.extend_from_slice(body.as_bytes());
         }
+        operation.lsid = None;
         operation.started = Some(started);
         operation.plan.clear();
         operation.transaction = None;
@@ -136,6 +143,16 @@ impl Slot {
         let client = lock(&self.client);
         let client = client.as_ref()?;
         Some(app_name(client.as_ref()).unwrap_or_default().to_owned())
+    }
+
+    /// The running operation belongs to a session.
+    pub fn enter_session(&self, lsid: Lsid) {
+        lock(&self.operation).lsid = Some(lsid);
+    }
+
+    /// Whether `user` is who is logged in; what is nobody's is everybody's.
+    pub fn is_of(&self, user: Option<&UserName>) -> bool {
+        lock(&self.user).as_ref() == user
     }
 
     /// The operation waits and will run again.

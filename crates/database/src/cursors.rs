@@ -6,6 +6,7 @@
 
 use crate::lock;
 use crate::observe::counters::Counter;
+use crate::rights::Privilege;
 use crate::session_id::Lsid;
 use crate::users::UserName;
 use nestor_exec::summary::memory;
@@ -37,7 +38,9 @@ pub struct ClientCursor {
     /// The transaction that opened it.
     pub txn_number: Option<i64>,
     /// The user who opened it, if rights are asked for; only that one may use it.
-    pub user: Option<UserName>,
+    pub user: Option<Arc<UserName>>,
+    /// The rights that it was opened by: each batch needs them again.
+    pub privileges: Arc<[Privilege]>,
     /// The collection it reads; it dies when that is dropped or renamed.
     pub collection: Option<(CollectionId, Namespace)>,
     /// The running plan.
@@ -90,7 +93,7 @@ pub struct CursorSummary {
     pub id: i64,
     pub ns: Namespace,
     pub lsid: Option<Lsid>,
-    pub user: Option<UserName>,
+    pub user: Option<Arc<UserName>>,
     pub created: Instant,
     pub last_used: Instant,
     pub tailable: bool,
@@ -239,7 +242,7 @@ impl Cursors {
                 cursor.ns
             );
         }
-        if cursor.user.as_ref() != user {
+        if cursor.user.as_deref() != user {
             bail!(Unauthorized, "cursor id {id} was not created by the authenticated user");
         }
         check_session(cursor, lsid, txn_number)?;
@@ -291,8 +294,8 @@ impl Cursors {
     /// Whether a cursor was opened by another user.
     pub fn is_of_another(&self, id: i64, user: Option<&UserName>) -> bool {
         match lock(&self.open).get(&id) {
-            Some(Entry::Idle(cursor)) => cursor.user.as_ref() != user,
-            Some(Entry::InUse(in_use)) => in_use.cursor.user.as_ref() != user,
+            Some(Entry::Idle(cursor)) => cursor.user.as_deref() != user,
+            Some(Entry::InUse(in_use)) => in_use.cursor.user.as_deref() != user,
             None => false,
         }
     }

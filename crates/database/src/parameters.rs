@@ -4,6 +4,7 @@
 //! value is a fact of this server; those are read-only. Numbers and switches are atomics, so that reading
 //! one costs a load.
 
+use crate::login::mechanism::{ITERATIONS_MAX, ITERATIONS_MIN, Mechanism, SHA1_ITERATIONS, SHA256_ITERATIONS};
 use crate::observe::log::Log;
 use nestor_model::{Result, Str, Value, ValueRef, bail, doc};
 use std::sync::Mutex;
@@ -62,7 +63,9 @@ macro_rules! parameters {
 }
 
 parameters! {
-    /// Arrays of mechanisms clients may log in with: none, as there are no users yet.
+    /// Milliseconds that whoever fails to log in waits for the answer.
+    AuthFailedDelayMillis "authFailedDelayMs" RuntimeAndStartup Kind::Number(200, 0, 5_000);
+    /// Arrays of mechanisms clients may log in with.
     AuthenticationMechanisms "authenticationMechanisms" Never Kind::Computed;
     /// Version of the form users are stored in.
     AuthSchemaVersion "authSchemaVersion" Never Kind::Number(5, 5, 5);
@@ -70,6 +73,14 @@ parameters! {
     AllowDiskUseByDefault "allowDiskUseByDefault" RuntimeAndStartup Kind::Switch(true);
     /// A label that management tools leave here, reported by `hello`.
     AutomationServiceDescriptor "automationServiceDescriptor" RuntimeAndStartup Kind::Computed;
+    /// Whoever comes from this machine may make the first user.
+    LocalhostAuthBypass "enableLocalhostAuthBypass" Startup Kind::Switch(true);
+    /// Rounds of SCRAM-SHA-1 for new passwords.
+    ScramIterationCount "scramIterationCount" RuntimeAndStartup
+        Kind::Number(SHA1_ITERATIONS as i64, ITERATIONS_MIN as i64, ITERATIONS_MAX as i64);
+    /// Rounds of SCRAM-SHA-256 for new passwords.
+    ScramSha256IterationCount "scramSHA256IterationCount" RuntimeAndStartup
+        Kind::Number(SHA256_ITERATIONS as i64, ITERATIONS_MIN as i64, ITERATIONS_MAX as i64);
     /// Cursors nobody asks for are closed after this many milliseconds.
     CursorTimeoutMillis "cursorTimeoutMillis" RuntimeAndStartup Kind::Number(600_000, 1, i64::MAX);
     /// Fail points may be set.
@@ -219,7 +230,10 @@ impl Parameters {
             (Param::LogComponentVerbosity, _) => log.component_verbosity().into(),
             (Param::AutomationServiceDescriptor, _) => crate::lock(&self.automation).clone().into(),
             (Param::FeatureCompatibilityVersion, _) => doc! { "version": self.feature_version() }.into(),
-            (Param::AuthenticationMechanisms, _) => Vec::new().into(),
+            (Param::AuthenticationMechanisms, _) => {
+                let names = Mechanism::ALL.map(|mechanism| Value::from(mechanism.name()));
+                names.to_vec().into()
+            }
             (Param::ReplicaSetMatching, _) => "disabled".into(),
             _ => Value::Null,
         }

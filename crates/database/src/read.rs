@@ -78,6 +78,7 @@ impl Statement<'_> {
     ) -> Result<(OpContext, Scope)> {
         let now_ms = crate::clock::now_ms();
         let mut op = OpContext::new(now_ms, self.database.last_time(), self.database.random()).with_collator(collator);
+        op.caller.clone_from(&self.caller);
         let Some(variables) = variables else {
             let scope = Scope::new().with_collator(op.collator.clone());
             return Ok((op, scope));

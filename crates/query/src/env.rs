@@ -11,9 +11,23 @@ use nestor_model::random::Random;
 use nestor_model::statement::{Scope as MemoryScope, note};
 use nestor_model::{ArrayRef, DocRef, Document, Error, ErrorCode, ObjectId, Result, Str, Timestamp, Value, ValueRef};
 use std::cmp::Ordering;
+use std::sync::{Arc, LazyLock};
 
 /// Largest string or buffer an expression may build, in bytes.
 pub const RESULT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Who an operation is run for, as far as it sees that itself.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// The user's name.
+    pub user: Str,
+    /// The database that the user belongs to.
+    pub db: Str,
+    /// `$$USER_ROLES`: an array of documents.
+    pub roles: Value,
+}
+
+static NO_ROLES: LazyLock<Value> = LazyLock::new(|| Value::Array(Default::default()));
 
 /// Fixed for one operation: its time, the variables given from outside, its source of randomness.
 #[derive(Debug)]
@@ -24,8 +38,8 @@ pub struct OpContext {
     pub cluster_time: Timestamp,
     /// Values of the [`Scope`]'s variables, by slot.
     pub vars: Vec<Value>,
-    /// `$$USER_ROLES`: an array of documents, or missing when there are no users.
-    pub user_roles: Value,
+    /// Who it is run for; `None` where nobody has to log in.
+    pub caller: Option<Arc<Caller>>,
     /// Compares the operation's strings; the one its expressions were parsed with ([`Scope::collator`]).
     pub collator: Option<Collator>,
     random: Random,
@@ -38,7 +52,7 @@ impl OpContext {
             now_ms,
             cluster_time,
             vars: Vec::new(),
-            user_roles: Value::Array(Default::default()),
+            caller: None,
             collator: None,
             random: Random::new(seed),
         }
@@ -50,10 +64,15 @@ impl OpContext {
             now_ms: self.now_ms,
             cluster_time: self.cluster_time,
             vars,
-            user_roles: self.user_roles.clone(),
+            caller: self.caller.clone(),
             collator: self.collator.clone(),
             random: Random::new(self.random_u64()),
         }
+    }
+
+    /// `$$USER_ROLES`: without a caller an empty array.
+    pub fn user_roles(&self) -> ValueRef<'_> {
+        self.caller.as_ref().map_or(&*NO_ROLES, |caller| &caller.roles).as_ref()
     }
 
     /// The same operation under another collation.

@@ -24,6 +24,9 @@ pub const SHA256_ITERATIONS: u32 = 15_000;
 /// Fewest iterations that a parameter or a stored credential may ask for.
 pub const ITERATIONS_MIN: u32 = 5_000;
 
+/// Most iterations that a parameter may ask for: some seconds of work.
+pub const ITERATIONS_MAX: u32 = 10_000_000;
+
 impl Mechanism {
     /// All of them, in the order in which `saslSupportedMechs` names them.
     pub const ALL: [Self; 2] = [Self::ScramSha1, Self::ScramSha256];
@@ -41,7 +44,7 @@ impl Mechanism {
         Self::ALL.into_iter().find(|mechanism| mechanism.name() == name)
     }
 
-    /// Iterations for new passwords.
+    /// Iterations for new passwords unless a parameter says otherwise.
     pub const fn default_iterations(self) -> u32 {
         match self {
             Self::ScramSha1 => SHA1_ITERATIONS,

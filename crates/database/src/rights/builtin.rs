@@ -414,6 +414,9 @@ fn restore(out: &mut Vec<Grant>) {
         ),
         (Pattern::collection("admin", "system.users"), on_users),
         (Pattern::collection("admin", "system.version"), RESTORE.and(find)),
+        // What mongorestore merges into those of users and roles.
+        (Pattern::collection("admin", "tempusers"), find),
+        (Pattern::collection("admin", "temproles"), find),
     ] {
         out.push(Grant::new(on, actions));
     }

@@ -9,7 +9,7 @@
 
 use crate::lock;
 use crate::observe::log::Log;
-use crate::session_id::Lsid;
+use crate::session_id::{Lsid, Owner};
 use crate::sessions::transaction::State;
 use crate::sessions::{Sessions, StatementResult, TIMEOUT};
 use crate::uuid::Uuid;
@@ -123,7 +123,11 @@ fn note(sessions: &Sessions, entry: RawDoc<'_>) -> Result<()> {
     let (Ok(id), Some(number)) = (bytes.try_into(), entry.get("txnNumber").and_then(safe_i64)) else {
         return Ok(());
     };
-    let state = sessions.touch(Lsid { id: Uuid(id) })?;
+    let owner = match lsid.get("uid") {
+        Some(ValueRef::Binary { bytes, .. }) => bytes.try_into().map_or(Owner::NOBODY, Owner),
+        _ => Owner::NOBODY,
+    };
+    let state = sessions.touch(Lsid { id: Uuid(id), owner })?;
     let mut session = lock(&state);
     if session.txn_number.is_some_and(|newest| newest > number) {
         return Ok(());

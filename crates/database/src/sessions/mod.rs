@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_session_that_is_known_in_part_waits_for_all_of_its_history() {
-        let lsid = Lsid { id: Uuid([1; 16]) };
+        let lsid = Lsid::of_nobody(Uuid([1; 16]));
         let (sessions, answers) = waiting(lsid, Interrupt::default());
         let early = answers.recv_timeout(Duration::from_millis(100));
         assert!(early.is_err(), "it went on with an old state: {early:?}");
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn who_waits_for_the_history_can_be_stopped() {
         let interrupt = Interrupt::new(Arc::default(), Some(Instant::now()));
-        let (_sessions, answers) = waiting(Lsid { id: Uuid([1; 16]) }, interrupt);
+        let (_sessions, answers) = waiting(Lsid::of_nobody(Uuid([1; 16])), interrupt);
         let stopped = answers
             .recv_timeout(PATIENCE)
             .expect("an answer")
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_newer_number_forgets_and_an_older_one_is_refused() {
-        let lsid = Lsid { id: Uuid([1; 16]) };
+        let lsid = Lsid::of_nobody(Uuid([1; 16]));
         let sessions = Sessions::default();
         let state = sessions.touch(lsid).expect("room");
         let mut session = lock(&state);

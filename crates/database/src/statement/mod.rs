@@ -18,6 +18,7 @@ use nestor_exec::write::oplog::Operation;
 use nestor_model::{Namespace, Timestamp};
 use nestor_planner::FindQuery;
 use nestor_planner::shape::Written;
+use nestor_query::env::Caller;
 use nestor_storage::{Guarantee, Lsn};
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex};
@@ -55,6 +56,8 @@ pub struct Statement<'r> {
     pub cut: Cell<bool>,
     /// What the transaction's commit answered before, when this is a repetition of it.
     pub committed_before: Option<(Lsn, Timestamp)>,
+    /// Who it is run for; `None` where nobody has to log in.
+    pub caller: Option<Arc<Caller>>,
     /// What is set for queries of its shape.
     pub query_settings: RefCell<Option<Arc<Entry>>>,
     /// How it came, as the profiler shows it.
@@ -112,6 +115,7 @@ impl<'r> Statement<'r> {
             wrote: Cell::new(false),
             cut: Cell::new(false),
             committed_before: None,
+            caller: None,
             query_settings: RefCell::default(),
             protocol: "op_msg",
             effects: Effects::default(),

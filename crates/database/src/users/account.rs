@@ -8,12 +8,16 @@
 //! Both are in MongoDB's form, so that its tools carry them.
 
 use super::name::{RoleName, UserName};
+use super::restriction::{Ends, Restrictions};
 use crate::login::credential::{self, Credential};
+use crate::login::mechanism::Mechanism;
 use crate::rights::grant::merged;
 use crate::rights::{Grant, Grants, builtin};
 use crate::uuid::Uuid;
-use nestor_model::{DocRef, Document, Result, ValueRef};
+use nestor_model::{DocRef, Document, Result, Value, ValueRef, doc};
+use nestor_query::env::Caller;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// A user, with all that comes of the user's roles.
 #[derive(Clone, Debug)]
@@ -32,6 +36,10 @@ pub struct Account {
     pub grants: Grants,
     /// What is stored of the user's password.
     pub credentials: Vec<Credential>,
+    /// From where the user may log in: the user's own restrictions, and those of each role.
+    pub restrictions: Vec<Restrictions>,
+    /// What the user's operations see of the user.
+    pub caller: Arc<Caller>,
 }
 
 impl Account {
@@ -45,7 +53,11 @@ impl Account {
     ) -> Result<Self> {
         let roles = names(user.get("roles"));
         let resolved = resolve(&roles, role)?;
+        let restrictions = user.get("authenticationRestrictions").map(Value::from);
+        let restrictions = restrictions.iter().chain(&resolved.restrictions);
         Ok(Self {
+            caller: Arc::new(caller(&name, &resolved.roles)),
+            restrictions: restrictions.map(|array| Restrictions::stored(array.as_ref())).collect(),
             name,
             id: uuid(user.get("userId")),
             grants: resolved.grants.iter().cloned().collect(),
@@ -57,6 +69,41 @@ impl Account {
     }
 }
 
+impl Account {
+    /// Members of a cluster and tools that have the cluster's key: `__system`, who may do everything.
+    ///
+    /// Errors: those of making credentials.
+    pub fn of_cluster(key: &str) -> Result<Self> {
+        let name = UserName::new(SYSTEM_USER.0, SYSTEM_USER.1);
+        let role = RoleName::new("__system", "admin");
+        let document = doc! { "roles": vec![Value::from(role.to_document())] };
+        let wanted = Mechanism::ALL.map(|mechanism| (mechanism, mechanism.default_iterations()));
+        let credentials = credential::make(&wanted, &name.user, key, false)?;
+        let account = Self::of(name, document.as_ref(), &mut |_| Ok(None))?;
+        Ok(Self { credentials, ..account })
+    }
+
+    /// Whether the user may log in over that connection.
+    pub fn may_come_by(&self, ends: Ends) -> bool {
+        self.restrictions.iter().all(|restrictions| restrictions.allow(ends))
+    }
+}
+
+/// Name and database of the user that the cluster's key is the password of.
+pub const SYSTEM_USER: (&str, &str) = ("__system", "local");
+
+fn caller(name: &UserName, roles: &BTreeSet<RoleName>) -> Caller {
+    let shown = roles.iter().map(|role| {
+        let shown = doc! { "_id": role.id(), "role": role.role.clone(), "db": role.db.clone() };
+        Value::from(shown)
+    });
+    Caller {
+        user: name.user.clone(),
+        db: name.db.clone(),
+        roles: Value::from(shown.collect::<Vec<_>>()),
+    }
+}
+
 /// What some roles come to.
 #[derive(Clone, Debug, Default)]
 pub struct Resolved {
@@ -64,6 +111,8 @@ pub struct Resolved {
     pub roles: BTreeSet<RoleName>,
     /// What they give, joined by resource.
     pub grants: Vec<Grant>,
+    /// Their `authenticationRestrictions`, of those that have some.
+    pub restrictions: Vec<Value>,
 }
 
 /// What `roles` come to. Each role counts once, so that circles end.
@@ -72,6 +121,7 @@ pub struct Resolved {
 pub fn resolve(roles: &[RoleName], find: &mut dyn FnMut(&RoleName) -> Result<Option<Document>>) -> Result<Resolved> {
     let mut seen = BTreeSet::new();
     let mut grants = Vec::new();
+    let mut restrictions = Vec::new();
     let mut open = roles.to_vec();
     while let Some(name) = open.pop() {
         if seen.contains(&name) {
@@ -82,6 +132,7 @@ pub fn resolve(roles: &[RoleName], find: &mut dyn FnMut(&RoleName) -> Result<Opt
         } else if let Some(role) = find(&name)? {
             grants.extend(stored_grants(role.get("privileges")));
             open.extend(names(role.get("roles")));
+            restrictions.extend(role.get("authenticationRestrictions").map(Value::from));
         } else {
             continue;
         }
@@ -90,6 +141,7 @@ pub fn resolve(roles: &[RoleName], find: &mut dyn FnMut(&RoleName) -> Result<Opt
     Ok(Resolved {
         roles: seen,
         grants: merged(grants),
+        restrictions,
     })
 }
 
@@ -121,7 +173,7 @@ pub fn uuid(value: Option<ValueRef<'_>>) -> Option<Uuid> {
 mod tests {
     use super::*;
     use crate::rights::{Action, Privilege, Resource};
-    use nestor_model::{Namespace, Value, doc};
+    use nestor_model::Namespace;
     use std::collections::BTreeMap;
 
     fn roles(names: &[(&str, &str)]) -> Vec<Value> {

@@ -3,10 +3,11 @@
 //! They are documents of `admin.system.users` and `admin.system.roles`, in MongoDB's form; commands change them, and so does whoever
 //! may write to these collections (`mongorestore`). What they come to is kept until a commit touches them.
 //!
-//! Reading order: [`name`], [`account`] (pure), then here.
+//! Reading order: [`name`], [`restriction`], [`account`] (pure), then here.
 
 pub mod account;
 pub mod name;
+pub mod restriction;
 pub mod store;
 
 pub use account::Account;
@@ -115,6 +116,8 @@ pub struct Users {
     known: RwLock<Known>,
     /// What salts of users that do not exist are made of.
     secret: OnceLock<[u8; 32]>,
+    /// The user of the cluster's key, if there is one.
+    cluster: OnceLock<Arc<Account>>,
 }
 
 impl Users {
@@ -125,7 +128,17 @@ impl Users {
             changes: Changes::new(engine),
             known: RwLock::default(),
             secret: OnceLock::new(),
+            cluster: OnceLock::new(),
         }
+    }
+
+    /// Lets whoever has the cluster's key log in as `__system`. The first key stays.
+    ///
+    /// Errors: those of making credentials.
+    pub fn set_cluster_key(&self, key: &str) -> Result<()> {
+        let account = Arc::new(Account::of_cluster(key)?);
+        self.cluster.get_or_init(|| account);
+        Ok(())
     }
 
     /// A number that is greater once users or roles may have changed.
@@ -138,6 +151,9 @@ impl Users {
     /// Errors: those of reading.
     pub fn account(&self, name: &UserName) -> Result<(Option<Arc<Account>>, u64)> {
         let generation = self.generation();
+        if let Some(cluster) = self.cluster.get().filter(|cluster| cluster.name == *name) {
+            return Ok((Some(cluster.clone()), generation));
+        }
         {
             let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
             if known.generation == generation {
@@ -158,7 +174,7 @@ impl Users {
         Ok((account, generation))
     }
 
-    /// Whether there is any user. Without one, who comes from this machine may make the first.
+    /// Whether there is any user or role. Without one, who comes from this machine may make the first.
     ///
     /// Errors: those of reading.
     pub fn any(&self) -> Result<bool> {
@@ -170,10 +186,12 @@ impl Users {
             }
         }
         let snapshot = self.engine.snapshot();
-        let any = match snapshot.catalog().get(&users_namespace()) {
-            Some(collection) => snapshot.cursor(collection.records).first()?,
-            None => false,
-        };
+        let mut any = false;
+        for ns in [users_namespace(), roles_namespace()] {
+            if let Some(collection) = snapshot.catalog().get(&ns) {
+                any |= snapshot.cursor(collection.records).first()?;
+            }
+        }
         self.keep(generation, |known| known.any = Some(any));
         Ok(any)
     }

@@ -6,7 +6,7 @@ use crate::statement::Statement;
 use crate::write::{Progress, writable};
 use nestor_exec::point;
 use nestor_exec::write::{Changed, Writer};
-use nestor_model::{Document, Namespace, Result, Value, ValueRef};
+use nestor_model::{Document, Namespace, Result, Value, ValueRef, doc};
 use nestor_query::env::OpContext;
 use nestor_query::update::Touched;
 use nestor_storage::{Bytes, View, WriteSet, record};
@@ -27,8 +27,8 @@ pub struct Changes<'c, 's> {
     ws: &'c mut WriteSet,
     statement: &'c Statement<'s>,
     op: &'c OpContext,
-    /// UUIDs of the collections of users and of roles, should they be made.
-    uuids: &'c mut [Option<[u8; 16]>; 2],
+    /// UUIDs of the collections of users, of roles and of versions, should they be made.
+    uuids: &'c mut [Option<[u8; 16]>; 3],
 }
 
 /// Changes users and roles: everything that `work` does, or nothing. It runs again after a conflict.
@@ -40,7 +40,7 @@ pub fn change<T>(
     mut work: impl FnMut(&mut Changes<'_, '_>) -> Result<T>,
 ) -> Result<T> {
     let op = OpContext::new(crate::clock::now_ms(), statement.database.last_time(), 0);
-    let mut uuids = [None; 2];
+    let mut uuids = [None; 3];
     statement.atomically(progress, |ws| {
         work(&mut Changes {
             ws,
@@ -59,7 +59,17 @@ impl Changes<'_, '_> {
 
     /// Changes the user of that `_id`; `decide` is given the document, if there is one.
     pub fn user(&mut self, id: &str, decide: impl FnOnce(Option<Document>) -> Result<Outcome>) -> Result<()> {
-        self.one(&users_namespace(), id, decide)
+        self.one(&users_namespace(), id, decide)?;
+        // Tools that carry users look here for the form that they are stored in.
+        let form = doc! { "_id": "authSchema", "currentVersion": 5 };
+        self.one(
+            &Namespace::new("admin", "system.version"),
+            "authSchema",
+            |old| match old {
+                Some(_) => Ok(Outcome::Keep),
+                None => Ok(Outcome::Put(form)),
+            },
+        )
     }
 
     /// Changes the role of that `_id`; `decide` is given the document, if there is one.
@@ -75,6 +85,22 @@ impl Changes<'_, '_> {
     /// Changes all roles; how many were changed or removed.
     pub fn roles(&mut self, decide: impl FnMut(&Document) -> Outcome) -> Result<i64> {
         self.all(&roles_namespace(), decide)
+    }
+
+    /// The documents of a collection, the changes so far included.
+    pub fn documents(&self, ns: &Namespace) -> Result<Vec<Document>> {
+        let Some(collection) = self.ws.catalog().get(ns).cloned() else {
+            return Ok(Vec::new());
+        };
+        let mut out = Vec::new();
+        let mut cursor = self.ws.cursor(collection.records);
+        let mut more = cursor.first()?;
+        while more {
+            out.push(record::document(cursor.value()?).as_doc().to_document());
+            more = cursor.next()?;
+            self.statement.interrupt.check()?;
+        }
+        Ok(out)
     }
 
     /// Takes roles from all who have them.
@@ -131,7 +157,11 @@ impl Changes<'_, '_> {
         if matches!(outcome, Outcome::Keep) {
             return Ok(());
         }
-        let uuid = &mut self.uuids[usize::from(*ns == roles_namespace())];
+        let uuid = match ns.coll.as_str() {
+            "system.users" => &mut self.uuids[0],
+            "system.roles" => &mut self.uuids[1],
+            _ => &mut self.uuids[2],
+        };
         let collection = writable(self.ws, ns, self.statement, uuid)?;
         let mut writer = Writer::new(self.ws, collection, self.op, self.statement.origin(&ns.db))?;
         match (found, outcome) {
@@ -171,7 +201,6 @@ pub fn role_values(roles: &[RoleName]) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nestor_model::doc;
 
     #[test]
     fn roles_are_taken_from_those_who_have_them() {

@@ -47,7 +47,9 @@ impl DocumentsOp {
 
     fn make(&self, batch: &Batch<'_>) -> Result<Vec<Document>> {
         match &self.origin {
-            Origin::Server(stage, context) => context.server.documents(stage, &context.namespace, batch.view),
+            Origin::Server(stage, context) => context
+                .server
+                .documents(stage, &context.namespace, batch.view, batch.op),
             Origin::Expression(expr) => {
                 let value = expr.eval_without_document(batch.op)?;
                 let Value::Array(items) = &value else {

@@ -33,13 +33,20 @@ use probe::Probe;
 pub use probe::{PipelineReport, StageReport, report};
 
 use nestor_model::{Document, Error, ErrorCode, Namespace, Result};
+use nestor_query::env::OpContext;
 use nestor_query::stage::SourceStage;
 use nestor_storage::View;
 
 /// Answers the stages that read the server's own state.
 pub trait ServerState: Send + Sync {
-    /// The documents of `stage` on `namespace`.
-    fn documents(&self, stage: &SourceStage, namespace: &Namespace, view: &dyn View) -> Result<Vec<Document>>;
+    /// The documents of `stage` on `namespace`, of what the caller of `op` may see.
+    fn documents(
+        &self,
+        stage: &SourceStage,
+        namespace: &Namespace,
+        view: &dyn View,
+        op: &OpContext,
+    ) -> Result<Vec<Document>>;
 }
 
 /// A server without state of its own: such stages are refused. For embedding and tests.
@@ -47,7 +54,7 @@ pub trait ServerState: Send + Sync {
 pub struct NoServerState;
 
 impl ServerState for NoServerState {
-    fn documents(&self, _: &SourceStage, _: &Namespace, _: &dyn View) -> Result<Vec<Document>> {
+    fn documents(&self, _: &SourceStage, _: &Namespace, _: &dyn View, _: &OpContext) -> Result<Vec<Document>> {
         Err(Error::new(ErrorCode::CommandNotSupported, "this stage needs a server"))
     }
 }

@@ -312,7 +312,7 @@ fn read_variable<'a>(var: Var, env: &Env<'a>) -> Val<'a> {
         Var::Global(slot) => env.op.vars.get(slot).map_or(Val::MISSING, |v| Val::Ref(v.as_ref())),
         Var::Now => Val::Ref(ValueRef::DateTime(env.op.now_ms)),
         Var::ClusterTime => Val::Ref(ValueRef::Timestamp(env.op.cluster_time)),
-        Var::UserRoles => Val::Ref(env.op.user_roles.as_ref()),
+        Var::UserRoles => Val::Ref(env.op.user_roles()),
         Var::Missing => Val::MISSING,
     }
 }

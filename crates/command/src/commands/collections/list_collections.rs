@@ -23,7 +23,7 @@ crate::args! {
         "listCollections" => marker: Option<ValueRef<'a>>,
         "cursor" => cursor: Option<RawDoc<'a>>,
         "filter" => filter: Option<RawDoc<'a>>,
-        "nameOnly" => name_only: bool,
+        "nameOnly" => name_only: StrictBool,
         "authorizedCollections" => authorized_collections: StrictBool,
     }
 }
@@ -49,7 +49,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             if grants.is_some_and(|grants| grants.on_collection(&collection.ns).is_empty()) {
                 continue;
             }
-            let row = describe(collection, args.name_only);
+            let row = describe(collection, args.name_only.0);
             if filter.matches(row.as_ref(), &op)? {
                 rows.push(row);
             }

@@ -1,5 +1,6 @@
 //! `listDatabases`.
 
+use crate::args::StrictBool;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::privileges;
@@ -20,7 +21,7 @@ crate::args! {
         "listDatabases" => marker: Option<ValueRef<'a>>,
         "filter" => filter: Option<RawDoc<'a>>,
         "nameOnly" => name_only: bool,
-        "authorizedDatabases" => authorized_databases: Option<bool>,
+        "authorizedDatabases" => authorized_databases: Option<StrictBool>,
     }
 }
 
@@ -34,8 +35,8 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let grants = privileges::grants(context);
     let may_see_all = grants.is_none_or(|grants| grants.on(&Resource::Cluster).has(Action::ListDatabases));
     let only_own = match (args.authorized_databases, may_see_all) {
-        (Some(false), false) => bail!(Unauthorized, "Insufficient permissions to list all databases"),
-        (Some(only_own), _) => only_own,
+        (Some(StrictBool(false)), false) => bail!(Unauthorized, "Insufficient permissions to list all databases"),
+        (Some(StrictBool(only_own)), _) => only_own,
         (None, may_see_all) => !may_see_all,
     };
     let own = grants.filter(|_| only_own);

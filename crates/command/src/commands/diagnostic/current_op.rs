@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::facts::{Facts, Flags, Table};
 use crate::generic_names::is_generic;
+use crate::privileges;
 use crate::spec::CommandSpec;
 use nestor_database::connections::{Slot, Waits};
 use nestor_database::cursors::{CursorSummary, Cursors};
@@ -21,6 +22,8 @@ pub const SPEC: CommandSpec = Facts::no_collection("currentOp", "Lists the opera
     .flags(Flags::ADMIN.and(Flags::QUIET))
     .runs(|context, reply| {
         let show_idle = context.body.get("$all").is_some_and(|v| v.truthy());
+        let only_own = is_own(context.body);
+        let user = privileges::user(context);
         let filter = filter(context.body);
         let mut scope = Scope::new();
         let filter = MatchExpr::parse(filter.as_ref(), &mut scope)?;
@@ -28,6 +31,9 @@ pub const SPEC: CommandSpec = Facts::no_collection("currentOp", "Lists the opera
         let mut found = Vec::new();
         let service = context.service;
         for slot in service.connections.all() {
+            if only_own && !slot.is_of(user) {
+                continue;
+            }
             let Some(doc) = describe(service.commands, context.conn.host, &slot, &service.cursors, show_idle) else {
                 continue;
             };
@@ -38,6 +44,11 @@ pub const SPEC: CommandSpec = Facts::no_collection("currentOp", "Lists the opera
         write(context, reply, &found);
         Ok(())
     });
+
+/// Whether only the caller's own operations are asked for, which needs no right.
+pub fn is_own(body: RawDoc<'_>) -> bool {
+    body.get("$ownOps").is_some_and(ValueRef::truthy)
+}
 
 /// What is left of the command when its name, options and generic arguments are taken away.
 fn filter(body: RawDoc<'_>) -> Document {
@@ -87,6 +98,9 @@ pub fn describe(commands: &Table, host: &str, slot: &Slot, cursors: &Cursors, sh
         }
         doc.push("clientMetadata", client.clone());
     }
+    if let Some(user) = crate::lock(&slot.user).as_ref() {
+        doc.push("effectiveUsers", vec![Value::from(user.to_document())]);
+    }
     doc.push("active", is_active);
     doc.push("currentOpTime", time_text(nestor_database::clock::now_ms()));
     if !is_active {
@@ -95,8 +109,8 @@ pub fn describe(commands: &Table, host: &str, slot: &Slot, cursors: &Cursors, sh
     let running = operation.started.map_or(Duration::ZERO, |started| started.elapsed());
     doc.push("opid", operation.opid as i32);
     let command = RawDoc::validate(&operation.body).ok();
-    if let Some(lsid) = command.and_then(|command| command.get("lsid")) {
-        doc.push("lsid", lsid.to_value());
+    if let Some(lsid) = operation.lsid {
+        doc.push("lsid", lsid.to_document());
     }
     if let Some(transaction) = &operation.transaction {
         doc.push("transaction", transaction.document(running));

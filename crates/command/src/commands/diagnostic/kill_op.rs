@@ -1,7 +1,9 @@
 //! `killOp`: ends an operation that `currentOp` shows. It ends at its next look at the interrupt.
 
 use crate::facts::{Facts, Flags};
+use crate::privileges;
 use crate::spec::CommandSpec;
+use nestor_database::rights::{Action, Resource};
 use nestor_model::{ErrorCode, Result, ValueRef, bail};
 
 /// The command. Fields it does not know it passes over, as MongoDB does.
@@ -12,12 +14,23 @@ pub const SPEC: CommandSpec = Facts::no_collection("killOp", "Ends a running ope
             bail!(NoSuchKey, "Missing expected field \"op\"");
         };
         let opid = opid(op)?;
+        // Everybody may end their own.
+        let may_kill_any =
+            privileges::grants(context).is_none_or(|grants| grants.on(&Resource::Cluster).has(Action::Killop));
+        let user = privileges::user(context);
+        let mut found = false;
         for slot in context.service.connections.all() {
             let running = crate::lock(&slot.operation).opid;
             // Operation numbers are unsigned and are shown as they are; half of them are negative as int32.
-            if running != 0 && running == opid as u32 && slot.id != context.conn.id {
+            let is_it = running != 0 && running == opid as u32 && slot.id != context.conn.id;
+            if is_it && (may_kill_any || slot.is_of(user)) {
                 slot.kill.kill(ErrorCode::Interrupted);
+                found = true;
             }
+        }
+        // One of another's is told no more of than one that there is not.
+        if !found && !may_kill_any {
+            bail!(Unauthorized, "not authorized to kill op {opid}");
         }
         reply.append("info", "attempting to kill op");
         Ok(())

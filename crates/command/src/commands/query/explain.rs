@@ -117,7 +117,7 @@ pub(crate) fn explained(commands: &Table, command: RawDoc<'_>) -> Result<&'stati
 /// Takes over the arguments that every command has from the command that is explained, checked as for running it. Those
 /// of `explain` itself hold where it gives none.
 fn take_arguments(context: &mut Context<'_>, spec: &Facts, command: RawDoc<'_>) -> Result<()> {
-    let mut own = Generic::parse(command, spec)?;
+    let mut own = Generic::parse(command, spec, context.conn.identity.owner())?;
     if context.generic.api_strict {
         check_strict(command, spec)?;
     }

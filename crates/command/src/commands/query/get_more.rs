@@ -59,6 +59,10 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             .service
             .cursors
             .take(args.id.0, &ns, (context.terms.lsid, txn_number), user.as_ref(), &kill)?;
+    if !privileges::still_allowed(context, &cursor.privileges) {
+        context.service.cursors.give_back(cursor)?;
+        bail!(Unauthorized, "not authorized for getMore with cursor id {}", args.id.0);
+    }
     if context.generic.max_time_ms.is_some() && !cursor.await_data {
         context.service.cursors.give_back(cursor)?;
         bail!(

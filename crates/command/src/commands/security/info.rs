@@ -111,9 +111,10 @@ fn show_user(view: &dyn View, user: &Document, args: &UsersInfo<'_>) -> Result<D
         out.push("inheritedPrivileges", grant_values(&all.grants));
     }
     if args.show_restrictions {
-        // None can be set.
-        out.push("inheritedAuthenticationRestrictions", Vec::<Value>::new());
-        out.push("authenticationRestrictions", Vec::<Value>::new());
+        let own = user.get("authenticationRestrictions").map(Value::from);
+        let inherited = own.iter().cloned().chain(resolve(view, &roles)?.restrictions);
+        out.push("inheritedAuthenticationRestrictions", inherited.collect::<Vec<_>>());
+        out.push("authenticationRestrictions", own.unwrap_or_else(|| Vec::new().into()));
     }
     Ok(out)
 }
@@ -191,8 +192,11 @@ fn show_role(view: &dyn View, role: &Document, args: &RolesInfo<'_>) -> Result<D
         out.push("inheritedPrivileges", grant_values(&inherited));
     }
     if args.show_restrictions {
-        out.push("authenticationRestrictions", Vec::<Value>::new());
-        out.push("inheritedAuthenticationRestrictions", Vec::<Value>::new());
+        let own = role.get("authenticationRestrictions").map(Value::from);
+        let inherited = own.iter().cloned().chain(all.restrictions);
+        let inherited: Vec<_> = inherited.collect();
+        out.push("authenticationRestrictions", own.unwrap_or_else(|| Vec::new().into()));
+        out.push("inheritedAuthenticationRestrictions", inherited);
     }
     Ok(out)
 }

@@ -2,6 +2,7 @@
 
 pub mod authenticate;
 pub mod info;
+pub mod merge;
 pub mod roles;
 pub mod sasl;
 pub mod users;
@@ -32,6 +33,7 @@ pub(crate) const SPECS: &[&CommandSpec] = &[
     &info::USERS,
     &info::ROLES,
     &INVALIDATE,
+    &merge::SPEC,
 ];
 
 /// `invalidateUserCache`: what is known of users follows every commit, so nothing old is kept that could be thrown away.

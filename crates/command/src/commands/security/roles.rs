@@ -2,7 +2,7 @@
 //!
 //! Source: manual, "Role Management Commands".
 
-use super::users::{FLAGS, Way, check_roles, refuse_restrictions, role_names};
+use super::users::{FLAGS, Way, check_restrictions, check_roles, role_names, set_restrictions};
 use crate::args::RawArray;
 use crate::context::Context;
 use crate::facts::Facts;
@@ -135,16 +135,17 @@ fn create(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     if name.db == "local" {
         bail!(BadValue, "Cannot create roles in the local database");
     }
-    refuse_restrictions(args.restrictions)?;
+    check_restrictions(args.restrictions)?;
     let roles = role_names(args.roles, context.db())?;
     let grants = grants(args.privileges, &name)?;
-    let role = doc! {
+    let mut role = doc! {
         "_id": name.id(),
         "role": name.role.clone(),
         "db": name.db.clone(),
         "privileges": grant_values(&grants),
         "roles": role_values(&roles),
     };
+    set_restrictions(&mut role, args.restrictions);
     let mut progress = Progress::default();
     change(context, &mut progress, |changes| {
         check_inherited(changes, &name, &roles)?;
@@ -159,7 +160,7 @@ fn create(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 fn update(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = UpdateArgs::parse(context.body, context.sequences)?;
     let name = role_name(args.role, context.db())?;
-    refuse_restrictions(args.restrictions)?;
+    check_restrictions(args.restrictions)?;
     if args.privileges.is_none() && args.roles.is_none() && args.restrictions.is_none() {
         bail!(BadValue, "Must specify at least one field to update in updateRole");
     }
@@ -176,6 +177,7 @@ fn update(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             if let Some(roles) = &roles {
                 role.set("roles", role_values(roles));
             }
+            set_restrictions(&mut role, args.restrictions);
             Ok(Outcome::Put(role))
         })
     })?;

@@ -24,8 +24,9 @@ pub const START: CommandSpec = Facts::no_collection("saslStart", "Begins to log 
     .runs(|context, reply| {
         let args = StartArgs::parse(context.body, context.sequences)?;
         let db = context.db();
-        let answer = start(context, (args.mechanism, args.payload, args.options), db)?;
-        write(&answer, reply);
+        if let Some(answer) = start(context, (args.mechanism, args.payload, args.options), db)? {
+            write(&answer, reply);
+        }
         Ok(())
     });
 
@@ -35,8 +36,9 @@ pub const CONTINUE: CommandSpec = Facts::no_collection("saslContinue", "Goes on 
     .secrets(&["payload"])
     .runs(|context, reply| {
         let args = ContinueArgs::parse(context.body, context.sequences)?;
-        let answer = login::proceed(context, args.conversation, payload(args.payload)?)?;
-        write(&answer, reply);
+        if let Some(answer) = login::proceed(context, args.conversation, payload(args.payload)?)? {
+            write(&answer, reply);
+        }
         Ok(())
     });
 
@@ -45,7 +47,8 @@ pub const LOGOUT: CommandSpec =
     Facts::no_collection("logout", "Logs out.")
         .flags(Flags::QUIET)
         .runs(|context, _reply| {
-            context.conn.identity.log_out();
+            let slot = context.conn.slot;
+            context.conn.identity.log_out(slot);
             Ok(())
         });
 
@@ -90,7 +93,7 @@ fn start(
     context: &mut Context<'_>,
     (mechanism, message, options): (&str, ValueRef<'_>, Option<RawDoc<'_>>),
     db: &str,
-) -> Result<Answer> {
+) -> Result<Option<Answer>> {
     let skips_empty = match options {
         Some(options) => Options::parse(options, &[])?.skip_empty_exchange.0,
         None => false,
@@ -128,9 +131,13 @@ fn write(answer: &Answer, reply: &mut RawWriter) {
 pub fn speculate(context: &mut Context<'_>, words: RawDoc<'_>, reply: &mut RawWriter) {
     let answer = Speculative::parse(words, &[]).and_then(|args| {
         let words = (args.mechanism, args.payload, args.options);
-        start(context, words, args.db)
+        // No driver sends a password on the chance, and guesses would not be slowed down.
+        match args.mechanism {
+            login::PLAIN => Err(login::unavailable(args.mechanism)),
+            _ => start(context, words, args.db),
+        }
     });
-    if let Ok(answer) = answer {
+    if let Ok(Some(answer)) = answer {
         reply.begin_document("speculativeAuthenticate");
         write(&answer, reply);
         reply.end();

@@ -9,7 +9,9 @@ use crate::login::EXTERNAL;
 use crate::spec::CommandSpec;
 use nestor_database::login::credential::{self, Credential};
 use nestor_database::login::mechanism::Mechanism;
+use nestor_database::parameters::Param;
 use nestor_database::rights::builtin;
+use nestor_database::users::restriction::Restrictions;
 use nestor_database::users::store::{Outcome, change, role_values};
 use nestor_database::users::{RoleName, UserName, account, role_document};
 use nestor_database::write::Progress;
@@ -117,11 +119,16 @@ fn create(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     if name.db == "local" {
         bail!(BadValue, "Cannot create users in the local database");
     }
-    refuse_restrictions(args.restrictions)?;
+    check_restrictions(args.restrictions)?;
     let roles = role_names(Some(args.roles), context.db())?;
     let credentials = match args.password {
         Some(_) if name.db == EXTERNAL => return Err(external_password()),
-        Some(password) => stored(&credentials(&name, password, args.mechanisms, args.digest_password)?),
+        Some(password) => stored(&credentials(
+            context,
+            &name,
+            password,
+            (args.mechanisms, args.digest_password),
+        )?),
         // Somebody else knows them, such as an authority of certificates.
         None if name.db == EXTERNAL => doc! { "external": true },
         None => bail!(
@@ -140,6 +147,7 @@ fn create(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         user.push("customData", custom_data);
     }
     user.push("roles", role_values(&roles));
+    set_restrictions(&mut user, args.restrictions);
     let mut progress = Progress::default();
     change(context, &mut progress, |changes| {
         check_roles(changes.view(), &roles)?;
@@ -154,9 +162,9 @@ fn create(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 fn update(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = UpdateArgs::parse(context.body, context.sequences)?;
     let name = user_name(args.user, context.db())?;
-    refuse_restrictions(args.restrictions)?;
+    check_restrictions(args.restrictions)?;
     let nothing = args.password.is_none() && args.custom_data.is_none() && args.roles.is_none();
-    if nothing && args.mechanisms.is_none() {
+    if nothing && args.mechanisms.is_none() && args.restrictions.is_none() {
         bail!(BadValue, "Must specify at least one field to update in updateUser");
     }
     let roles = args
@@ -166,7 +174,12 @@ fn update(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let kept = args.mechanisms.as_deref().map(mechanisms).transpose()?;
     let credentials = match args.password {
         Some(_) if name.db == EXTERNAL => return Err(external_password()),
-        Some(password) => Some(credentials(&name, password, args.mechanisms, args.digest_password)?),
+        Some(password) => Some(credentials(
+            context,
+            &name,
+            password,
+            (args.mechanisms, args.digest_password),
+        )?),
         None => None,
     };
     let mut progress = Progress::default();
@@ -185,6 +198,7 @@ fn update(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             if let Some(roles) = &roles {
                 user.set("roles", role_values(roles));
             }
+            set_restrictions(&mut user, args.restrictions);
             Ok(Outcome::Put(user))
         })
     })?;
@@ -317,12 +331,18 @@ pub(super) fn check_roles(view: &dyn View, roles: &[RoleName]) -> Result<()> {
     Ok(())
 }
 
-/// They are not looked at yet when somebody logs in, so nobody may believe that they hold.
-pub(super) fn refuse_restrictions(restrictions: Option<RawArray<'_>>) -> Result<()> {
-    if restrictions.is_some_and(|restrictions| restrictions.iter().next().is_some()) {
-        bail!(CommandNotSupported, "authenticationRestrictions are not supported");
+/// Checks restrictions before they are stored; an empty array takes away what there was.
+pub(super) fn check_restrictions(restrictions: Option<RawArray<'_>>) -> Result<()> {
+    restrictions.map_or(Ok(()), |array| Restrictions::parse(array.to_ref()).map(drop))
+}
+
+/// Stores restrictions in the document of a user or role.
+pub(super) fn set_restrictions(document: &mut Document, restrictions: Option<RawArray<'_>>) {
+    match restrictions {
+        Some(array) if array.iter().next().is_none() => drop(document.remove("authenticationRestrictions")),
+        Some(array) => document.set("authenticationRestrictions", array.to_ref().to_value()),
+        None => {}
     }
-    Ok(())
 }
 
 fn mechanisms(names: &[&str]) -> Result<Vec<Mechanism>> {
@@ -341,10 +361,10 @@ fn mechanisms(names: &[&str]) -> Result<Vec<Mechanism>> {
 }
 
 fn credentials(
+    context: &Context<'_>,
     name: &UserName,
     password: &str,
-    names: Option<Vec<&str>>,
-    digest_password: Option<StrictBool>,
+    (names, digest_password): (Option<Vec<&str>>, Option<StrictBool>),
 ) -> Result<Vec<Credential>> {
     let is_digested = digest_password.is_some_and(|digest| !digest.0);
     let wanted = match &names {
@@ -358,7 +378,17 @@ fn credentials(
     if is_digested && wanted.contains(&Mechanism::ScramSha256) {
         bail!(BadValue, "Use of SCRAM-SHA-256 requires undigested passwords");
     }
-    let wanted: Vec<_> = wanted.into_iter().map(|m| (m, m.default_iterations())).collect();
+    let iterations = |mechanism: Mechanism| {
+        let asked = context.service.node.parameters.number(match mechanism {
+            Mechanism::ScramSha1 => Param::ScramIterationCount,
+            Mechanism::ScramSha256 => Param::ScramSha256IterationCount,
+        });
+        (
+            mechanism,
+            u32::try_from(asked).unwrap_or(mechanism.default_iterations()),
+        )
+    };
+    let wanted: Vec<_> = wanted.into_iter().map(iterations).collect();
     credential::make(&wanted, &name.user, password, is_digested)
 }
 

@@ -9,7 +9,8 @@ pub const END: CommandSpec = Facts::no_collection("endSessions", "Ends sessions.
     .flags(Flags::API_V1.and(Flags::QUIET))
     .runs(|context, _reply| {
         let args = EndSessions::parse(context.body, context.sequences)?;
-        end_sessions(context.service, |lsid| args.sessions.0.contains(lsid));
+        let sessions = args.sessions.of(context.conn.identity.owner(), false)?;
+        end_sessions(context.service, |lsid| sessions.contains(lsid));
         Ok(())
     });
 
@@ -17,7 +18,10 @@ pub const END: CommandSpec = Facts::no_collection("endSessions", "Ends sessions.
 pub const REFRESH: CommandSpec = Facts::no_collection("refreshSessions", "Says that sessions are still in use.")
     .flags(Flags::API_V1.and(Flags::QUIET))
     .runs(|context, _reply| {
-        RefreshSessions::parse(context.body, context.sequences)?;
+        let args = RefreshSessions::parse(context.body, context.sequences)?;
+        for lsid in args.sessions.of(context.conn.identity.owner(), false)? {
+            context.service.sessions.touch(lsid)?;
+        }
         Ok(())
     });
 
@@ -29,8 +33,6 @@ crate::args! {
 
 crate::args! {
     struct RefreshSessions: "refreshSessions" command {
-        /// Checked for its form only: sessions are not kept apart from what runs under them.
-        #[allow(dead_code)]
         "refreshSessions" => sessions: Sessions,
     }
 }

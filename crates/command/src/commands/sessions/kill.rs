@@ -3,19 +3,29 @@
 
 use crate::args::{Arg, At, unknown_field, wrong_type};
 use crate::facts::Facts;
-use crate::generic::session_id;
+use crate::generic::{GivenSession, digest};
+use crate::privileges;
 use crate::service::Service;
 use crate::spec::CommandSpec;
-use nestor_database::session_id::Lsid;
+use nestor_database::rights::{Action, Resource};
+use nestor_database::session_id::{Lsid, Owner};
+use nestor_database::users::UserName;
 use nestor_model::value::{ArrayRef, DocRef};
 use nestor_model::{ErrorCode, RawDoc, Result, ValueRef, bail};
 
-/// `killSessions`: sessions by id; an empty array means the caller's own, which without users are all.
+/// `killSessions`: sessions by id; an empty array means the caller's own, which where nobody has to log in are all.
 pub const KILL: CommandSpec =
     Facts::no_collection("killSessions", "Ends sessions by their ids.").runs(|context, _reply| {
-        let sessions: Sessions = first(context.body, "killSessions")?;
-        let all = sessions.0.is_empty();
-        end_sessions(context.service, |lsid| all || sessions.0.contains(lsid));
+        let given: Sessions = first(context.body, "killSessions")?;
+        let owner = context.conn.identity.owner();
+        let may_kill_any =
+            privileges::grants(context).is_none_or(|grants| grants.on(&Resource::Cluster).has(Action::KillAnySession));
+        let sessions = given.of(owner, may_kill_any)?;
+        let all = sessions.is_empty();
+        end_sessions(context.service, |lsid| match all {
+            true => lsid.owner == owner,
+            false => sessions.contains(lsid),
+        });
         Ok(())
     });
 
@@ -23,18 +33,32 @@ pub const KILL: CommandSpec =
 pub const KILL_ALL: CommandSpec = Facts::no_collection("killAllSessions", "Ends all sessions, or those of some users.")
     .runs(|context, _reply| {
         let users: Users = first(context.body, "killAllSessions")?;
-        // Nobody is logged in, so named users have no sessions.
-        end_sessions(context.service, |_| users.0 == 0);
+        end_sessions(context.service, |lsid| {
+            users.0.is_empty() || users.0.contains(&lsid.owner)
+        });
         Ok(())
     });
 
 /// `killAllSessionsByPattern`: sessions that match one of the patterns; an empty array means all.
 pub const KILL_BY_PATTERN: CommandSpec =
     Facts::no_collection("killAllSessionsByPattern", "Ends sessions that match a pattern.").runs(|context, _reply| {
-        let patterns: Patterns = first(context.body, "killAllSessionsByPattern")?;
-        let all = patterns.0.is_empty() || patterns.0.contains(&Pattern::All);
+        let given: Patterns = first(context.body, "killAllSessionsByPattern")?;
+        let owner = context.conn.identity.owner();
+        let mut patterns = Vec::new();
+        for pattern in given.0 {
+            patterns.push(match pattern {
+                Pattern::Given(given) => Pattern::Session(given.of(owner, true)?),
+                Pattern::None if context.service.options.authorization => {
+                    bail!(
+                        Unauthorized,
+                        "Not authorized to impersonate in killAllSessionsByPattern"
+                    )
+                }
+                other => other,
+            });
+        }
         end_sessions(context.service, |lsid| {
-            all || patterns.0.contains(&Pattern::Session(*lsid))
+            patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(lsid))
         });
         Ok(())
     });
@@ -47,14 +71,7 @@ pub fn end_sessions(service: &Service, which: impl Fn(&Lsid) -> bool) {
         if operation.opid == 0 || matches!(operation.command, "endSessions" | "killSessions") {
             continue;
         }
-        let lsid = RawDoc::validate(&operation.body).ok().and_then(|body| {
-            let at = At {
-                path: operation.command,
-                field: "lsid",
-            };
-            session_id(body.get("lsid")?, at).ok().flatten()
-        });
-        if lsid.is_some_and(|lsid| which(&lsid)) {
+        if operation.lsid.is_some_and(|lsid| which(&lsid)) {
             slot.kill.kill(ErrorCode::Interrupted);
         }
     }
@@ -102,14 +119,24 @@ fn items<'a, T>(
 
 /// An array of session ids.
 #[derive(Debug)]
-pub struct Sessions(pub Vec<Lsid>);
+pub struct Sessions(Vec<GivenSession>);
+
+impl Sessions {
+    /// The sessions, which belong to `owner` unless they were said to be another's.
+    ///
+    /// Errors: those of [`GivenSession::of`].
+    pub fn of(&self, owner: Owner, may_name_others: bool) -> Result<Vec<Lsid>> {
+        let sessions = self.0.iter();
+        sessions.map(|given| given.of(owner, may_name_others)).collect()
+    }
+}
 
 impl<'a> Arg<'a> for Sessions {
     fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
         let sessions = items(value, at, |doc, path| {
             let at = At { path, field: "id" };
-            match session_id(ValueRef::Document(doc.as_doc()), at)? {
-                Some(lsid) => Ok(lsid),
+            match GivenSession::read(ValueRef::Document(doc.as_doc()), at)? {
+                Some(given) => Ok(given),
                 None => bail!(40414, "BSON field '{path}.id' is missing but a required field"),
             }
         })?;
@@ -117,14 +144,17 @@ impl<'a> Arg<'a> for Sessions {
     }
 }
 
-/// How many users an array of `{user, db}` names.
+/// The users that an array of `{user, db}` names.
 #[derive(Debug)]
-struct Users(usize);
+struct Users(Vec<Owner>);
 
 impl<'a> Arg<'a> for Users {
     fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
-        let users = items(value, at, |doc, path| User::check(doc, path))?;
-        Ok(users.map(|users| Self(users.len())))
+        let users = items(value, at, |doc, path| {
+            User::check(doc, path)?;
+            UserName::parse(ValueRef::Document(doc.as_doc()), "").map(|user| Owner::of(&user))
+        })?;
+        Ok(users.map(Self))
     }
 }
 
@@ -152,8 +182,23 @@ impl User {
 enum Pattern {
     All,
     Session(Lsid),
-    /// Of users or roles, whom nobody has logged in as.
+    /// A session of the caller's, or of another whose digest stands with it.
+    Given(GivenSession),
+    /// Sessions of one user.
+    Owner(Owner),
+    /// Of users or roles that another server would have checked.
     None,
+}
+
+impl Pattern {
+    fn fits(&self, lsid: &Lsid) -> bool {
+        match self {
+            Self::All => true,
+            Self::Session(session) => session == lsid,
+            Self::Owner(owner) => *owner == lsid.owner,
+            Self::Given(_) | Self::None => false,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -167,9 +212,13 @@ impl<'a> Arg<'a> for Patterns {
                 match name {
                     "lsid" => {
                         let at = At { path, field: "lsid" };
-                        pattern = session_id(value, at)?.map_or(Pattern::All, Pattern::Session);
+                        pattern = GivenSession::read(value, at)?.map_or(Pattern::All, Pattern::Given);
                     }
-                    "uid" | "users" | "roles" => pattern = Pattern::None,
+                    "uid" => {
+                        let at = At { path, field: "uid" };
+                        pattern = digest(value, at)?.map_or(Pattern::All, Pattern::Owner);
+                    }
+                    "users" | "roles" => pattern = Pattern::None,
                     other => return Err(unknown_field(path, other)),
                 }
             }
