@@ -118,7 +118,10 @@ struct Serve {
     /// Ask for rights: whoever wants to do something must be logged in
     #[arg(long)]
     auth: bool,
-    /// Do not ask for rights, as without --auth
+    /// File with the key by which members of the cluster and tools log in, as user __system of database local; implies --auth
+    #[arg(long = "keyFile", value_name = "FILE", conflicts_with_all = ["noauth", "insecure_no_auth"])]
+    key_file: Option<PathBuf>,
+    /// Do not ask for rights, as without --auth, even if the environment names a first user
     #[arg(long, conflicts_with = "auth")]
     noauth: bool,
     /// Listen beyond this machine without --auth: whoever can connect may do everything
@@ -306,7 +309,9 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
             sample_rate: args.slow_op_sample_rate,
             level: args.profile,
         },
-        auth: args.auth && !args.noauth,
+        auth: (args.auth || args.key_file.is_some()) && !args.noauth,
+        noauth: args.noauth,
+        key_file: args.key_file,
         insecure_no_auth: args.insecure_no_auth,
         tls: tls_options(args.tls)?,
         metrics_port: args.metrics_port,
@@ -398,6 +403,7 @@ mod tests {
             "nestor serve --ephemeral --dbpath /x",
             "nestor serve --bind_ip_all --bind_ip 127.0.0.1",
             "nestor serve --auth --noauth",
+            "nestor serve --keyFile k --noauth",
             "nestor serve --auth --insecure-no-auth",
             "nestor serve --tlsMode requireTLS",
             "nestor serve --tlsMode sometimes --tlsCertificateKeyFile x",

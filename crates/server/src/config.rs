@@ -21,7 +21,7 @@ enum Flag {
 
 use Flag::{Switch, Unless, Value, Verbosity, Words};
 
-const KEYS: [(&str, Flag); 29] = [
+const KEYS: [(&str, Flag); 31] = [
     ("metrics.port", Value("--metricsPort")),
     ("net.bindIp", Value("--bind_ip")),
     ("net.bindIpAll", Switch("--bind_ip_all")),
@@ -52,6 +52,11 @@ const KEYS: [(&str, Flag); 29] = [
     ("replication.oplogSizeMB", Value("--oplogSize")),
     ("replication.replSetName", Value("--replSet")),
     ("replication.replSet", Value("--replSet")),
+    (
+        "security.authorization",
+        Words(&[("enabled", &["--auth"]), ("disabled", &[])]),
+    ),
+    ("security.keyFile", Value("--keyFile")),
     (
         "storage.engine",
         // There is one engine; configurations of MongoDB name theirs.
@@ -230,7 +235,9 @@ net:
 operationProfiling:
   mode: slowOp
 security:
-#  authorization: enabled
+  authorization: enabled
+#  clusterAuthMode: keyFile
+  keyFile: /etc/nestor.key
 setParameter:
   quiet: true
 ";
@@ -238,7 +245,7 @@ setParameter:
             of(text).unwrap(),
             "--dbpath /var/lib/nestor --cacheSizeGB 0.5 --logappend --logpath /var/log/nestor.log -v -v --port 27018 \
              --bind_ip 127.0.0.1,::1 --ipv6 --tlsMode requireTLS --tlsCertificateKeyFile /etc/ssl/nestor.pem --profile 1 \
-             --setParameter quiet=true"
+             --auth --keyFile /etc/nestor.key --setParameter quiet=true"
         );
         assert_eq!(of("").unwrap(), "");
         assert_eq!(of("# nothing\n").unwrap(), "");

@@ -11,6 +11,7 @@ use crate::stream::{self, Refusal, Stream};
 use crate::tls::Identity;
 use crate::watcher;
 use nestor_command::connection::Protection;
+use nestor_command::privileges::is_anonymous;
 use nestor_command::service::Length;
 use nestor_command::{Connection, Outcome, Park, Request, Sequence, Wake};
 use nestor_database::statement::Wait;
@@ -34,6 +35,8 @@ const FLUSH_BYTES: usize = 256 * 1024;
 /// A message that is not here yet gets memory for this much at a time, whatever length it claims.
 const GROWTH_BYTES: usize = 1024 * 1024;
 
+/// Largest message that is taken from a client who has to log in and has not. What logs in, and what drivers send before, is far smaller.
+const BYTES_BEFORE_LOGIN_MAX: usize = 64 * 1024;
 /// Buffers that wait for a client count as its memory from this size on.
 const COUNTED_BYTES_MIN: usize = 64 * 1024;
 /// How often a connection with such a buffer looks whether it has to end.
@@ -256,6 +259,9 @@ impl Talk<'_> {
         loop {
             let rest = input.get(at..).unwrap_or_default();
             let length = message_length(rest).map_err(End::Malformed)?;
+            if length.is_some_and(|length| length > BYTES_BEFORE_LOGIN_MAX) {
+                self.check_anonymous()?;
+            }
             let whole = length.and_then(|length| Some((length, rest.get(..length)?)));
             if let Some((length, message)) = whole {
                 self.server.count_request(length);
@@ -290,6 +296,14 @@ impl Talk<'_> {
                 Ok(read) if read > 0 => {}
                 _ => return Err(End::Closed),
             }
+        }
+    }
+
+    /// Ends the connection, on which a large message comes, unless somebody has logged in or nobody has to.
+    fn check_anonymous(&self) -> Result<(), End> {
+        match is_anonymous(&self.server.service, self.conn) {
+            true => Err(End::Malformed(WireError::Fatal("message too large before logging in"))),
+            false => Ok(()),
         }
     }
 
@@ -336,6 +350,9 @@ impl Talk<'_> {
 
     /// Runs one message and appends its answer to `out`, or several of them for an exhaust stream.
     async fn answer(&mut self, stream: &mut Stream, message: &[u8], out: &mut Vec<u8>) -> Result<(), End> {
+        if message.len() > BYTES_BEFORE_LOGIN_MAX || nestor_wire::inflated_length(message) > BYTES_BEFORE_LOGIN_MAX {
+            self.check_anonymous()?;
+        }
         let mut scratch = Vec::new();
         let parsed = match nestor_wire::parse(message, &mut scratch) {
             Ok(parsed) => parsed,

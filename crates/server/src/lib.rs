@@ -2,7 +2,8 @@
 //!
 //! [`Database`] is all of it as a library, without sockets. The rest of this crate stands around it. The
 //! server: [`serve`] (a process from start to end), [`config`] (the configuration file), [`listener`] (accepting), [`connection`] (reading, running,
-//! answering), [`watcher`], [`stream`], [`tls`], [`metrics`], [`notify`], [`buffers`], [`sink`] (where log lines go), [`limits`]. Beside it [`client`], a small
+//! answering), [`watcher`], [`stream`], [`tls`], [`metrics`], [`notify`], [`buffers`], [`sink`] (where log lines go), [`limits`],
+//! [`key_file`] and [`first_user`] (who may log in without anybody having made a user). Beside it [`client`], a small
 //! client of our own, and [`import`] and [`mod@bench`], which use it; [`check`].
 
 pub mod bench;
@@ -12,7 +13,9 @@ pub mod client;
 pub mod config;
 pub mod connection;
 pub mod database;
+pub mod first_user;
 pub mod import;
+pub mod key_file;
 pub mod limits;
 pub mod listener;
 pub mod metrics;

@@ -1,5 +1,7 @@
 //! A server process from start to end.
 
+use crate::first_user;
+use crate::key_file;
 use crate::limits;
 use crate::listener::{self, Listener};
 use crate::metrics;
@@ -97,6 +99,10 @@ pub struct ServeOptions {
     pub profiler: AtStart,
     /// Whoever wants to do something must be logged in and have the right to.
     pub auth: bool,
+    /// Rights are not asked for, even if the environment names a first user.
+    pub noauth: bool,
+    /// File with the cluster's key.
+    pub key_file: Option<PathBuf>,
     /// Listen beyond this machine although whoever can connect may do everything.
     pub insecure_no_auth: bool,
     /// Encryption of connections; `None` for none.
@@ -282,7 +288,7 @@ impl Server {
 }
 
 /// Runs a server until it is told to stop. An error is for people to read.
-pub fn run(options: ServeOptions) -> Result<(), String> {
+pub fn run(mut options: ServeOptions) -> Result<(), String> {
     let began = Instant::now();
     let log = match &options.logpath {
         Some(path) => {
@@ -311,6 +317,10 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
     let _end_of_watch = EndOfWatch(watcher.clone());
 
     let tls = options.tls.clone().map(Tls::new).transpose()?.map(Arc::new);
+    let key = options.key_file.as_deref().map(key_file::read).transpose()?;
+    let root = first_user::from_environment(|name| std::env::var(name).ok())?;
+    // Whoever names a first user wants that others are kept out, as with MongoDB's image.
+    options.auth |= root.is_some() && !options.noauth;
     let mut bound = listener::bind(&options)?;
     let listeners = std::mem::take(&mut bound.listeners);
     let metrics_listeners = listener::bind_metrics(&options, &bound.addresses)?;
@@ -349,6 +359,15 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
     }
     let service = Arc::new(service);
     set_parameters(&service, &options)?;
+    if let Some(key) = &key {
+        let users = &service.users;
+        users
+            .set_cluster_key(key)
+            .map_err(|e| format!("--keyFile: {}", e.message()))?;
+    }
+    if let Some(root) = root {
+        first_user::make(&service, &root)?;
+    }
     if let Err(error) = service.log_start() {
         let attr = doc! { "error": error.to_string() };
         log.warn(
@@ -364,7 +383,7 @@ pub fn run(options: ServeOptions) -> Result<(), String> {
     }
     let server = Arc::new(Server::new(service, watcher, connections_max, tls));
 
-    if bound.addresses.iter().any(|address| !address.ip().is_loopback()) {
+    if !options.auth && bound.addresses.iter().any(|address| !address.ip().is_loopback()) {
         log.startup_warning(
             "CONTROL",
             22120,
@@ -597,6 +616,16 @@ fn parsed_options(options: &ServeOptions, port: u16) -> Document {
     }
     if let Some(name) = &options.replica_set {
         parsed.push("replication", doc! { "replSet": name.as_str() });
+    }
+    let mut security = Document::new();
+    if options.auth {
+        security.push("authorization", "enabled");
+    }
+    if let Some(path) = &options.key_file {
+        security.push("keyFile", path.display().to_string());
+    }
+    if !security.is_empty() {
+        parsed.push("security", security);
     }
     if !options.parameters.is_empty() {
         let mut set = Document::new();

@@ -53,6 +53,18 @@ impl Compressor {
     }
 }
 
+/// Bytes that a message claims to have once it is inflated; those that it has if it is not compressed.
+pub fn inflated_length(message: &[u8]) -> usize {
+    let claimed = match Header::parse(message) {
+        Ok(header) if header.op_code == OpCode::Compressed => read_i32(message, HEADER_BYTES + 4),
+        _ => None,
+    };
+    let claimed = claimed.and_then(|size| usize::try_from(size).ok());
+    claimed.map_or(message.len(), |size| {
+        size.saturating_add(HEADER_BYTES).max(message.len())
+    })
+}
+
 /// Inflates the content of an OP_COMPRESSED message into `out` (untouched for [`Compressor::Noop`]).
 /// The claimed size bounds what is allocated, and must be met exactly.
 pub(crate) fn inflate(content: &[u8], out: &mut Vec<u8>) -> Result<(OpCode, Compressor), WireError> {

@@ -20,7 +20,7 @@ pub mod query;
 #[cfg(test)]
 mod replay;
 
-pub use compress::{Compressor, compressed};
+pub use compress::{Compressor, compressed, inflated_length};
 pub use error::{HTTP_ANSWER, WireError};
 pub use header::{HEADER_BYTES, Header, MESSAGE_BYTES_MAX, OpCode, check_begun, message_length};
 pub use msg::{OpMsg, Sequence};
