@@ -17,6 +17,7 @@ pub mod cursors;
 pub mod database;
 pub mod fail_points;
 pub mod failures;
+pub mod fuzz;
 pub mod gates;
 pub mod index_build;
 pub mod index_builds;

@@ -1,0 +1,103 @@
+//! What the fuzz targets of logging in and of rights do with their input, and tests that replay the corpus (`fuzz/corpus/`) the same
+//! way.
+
+use crate::login::credential::Credential;
+use crate::login::mechanism::Mechanism;
+use crate::login::scram::Hello;
+use crate::rights::Grant;
+use crate::users::restriction::{Ends, Restrictions};
+use crate::users::{Account, RoleName, UserName};
+use nestor_model::{RawDoc, ValueRef};
+
+/// Both messages of a client that logs in, with a zero byte between them: nobody gets in, and nothing panics.
+pub fn sasl(bytes: &[u8]) {
+    let (first, last) = match bytes.iter().position(|byte| *byte == 0) {
+        Some(at) => (&bytes[..at], &bytes[at + 1..]),
+        None => (bytes, &[][..]),
+    };
+    let Ok(hello) = Hello::parse(first) else { return };
+    for mechanism in Mechanism::ALL {
+        // Few rounds: how many there are changes no step.
+        let credential = Credential::new(mechanism, "a password that nobody knows", b"salt", 1);
+        let (challenge, answer) = hello.clone().challenge(credential, "nonce");
+        assert!(answer.starts_with("r="), "a challenge begins with the nonce");
+        assert!(challenge.verify(last).is_err(), "nobody knows the password");
+    }
+}
+
+/// A document of a user, a role, a privilege or an array of restrictions: read, or refused; what was read is written as it was.
+pub fn rights(doc: RawDoc<'_>) {
+    let doc = doc.as_doc();
+    if let Ok(grant) = Grant::parse(doc) {
+        let again = Grant::parse(grant.to_document().as_ref());
+        assert_eq!(again.ok(), Some(grant), "a privilege is written as it is read");
+    }
+    for (_, value) in doc.iter() {
+        if let Ok(role) = RoleName::parse(value, "d") {
+            let again = RoleName::parse(ValueRef::Document(role.to_document().as_ref()), "other");
+            assert_eq!(again.ok(), Some(role), "a name is written as it is read");
+        }
+        let ends = Ends::parse("127.0.0.1:1", "127.0.0.1:27017");
+        // Whatever was stored, somebody from nowhere is let in only if it restricts nothing.
+        let _ = Restrictions::stored(value).allow(ends);
+    }
+    // The roles of the user are found in the same document, so that they may inherit themselves.
+    let mut role = |_: &RoleName| Ok(Some(doc.to_document()));
+    let account = Account::of(UserName::new("u", "d"), doc, &mut role);
+    assert!(account.is_ok(), "what cannot be read gives nothing");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nestor_model::extjson;
+    use std::path::Path;
+
+    /// The files of a target's corpus.
+    fn corpus(target: &str) -> Vec<Vec<u8>> {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../fuzz/corpus")
+            .join(target);
+        let files = std::fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
+        let files: Vec<_> = files
+            .map(|file| {
+                file.and_then(|file| std::fs::read(file.path()))
+                    .expect("it can be read")
+            })
+            .collect();
+        assert!(files.len() >= 5, "the corpus is there");
+        files
+    }
+
+    #[test]
+    fn messages_of_clients() {
+        for seed in corpus("sasl") {
+            for at in 0..seed.len() {
+                sasl(&seed[..at]);
+            }
+            sasl(&seed);
+        }
+    }
+
+    #[test]
+    fn documents_of_users_and_roles() {
+        for seed in corpus("rights") {
+            let text = String::from_utf8(seed).expect("the seeds are text");
+            let doc = extjson::parse_document(&text)
+                .expect("the seeds are documents")
+                .to_raw();
+            rights(doc.as_raw());
+            // Its bytes changed one by one are documents now and then.
+            let mut bytes = doc.as_raw().as_bytes().to_vec();
+            for at in 4..bytes.len() {
+                for change in [1, 0x80] {
+                    bytes[at] ^= change;
+                    if let Ok(doc) = RawDoc::validate(&bytes) {
+                        rights(doc);
+                    }
+                    bytes[at] ^= change;
+                }
+            }
+        }
+    }
+}
