@@ -5,8 +5,10 @@ import os
 import re
 import signal
 import socket
+import subprocess
 
 import bson
+import harness
 import pymongo
 import pytest
 from harness import (
@@ -408,6 +410,34 @@ def test_configuration_file(start, tmp_path):
     with pytest.raises(DidNotStart) as error:
         start(None, "--config", file)
     assert "processManagement.fork" in error.value.output
+
+
+def test_programs_that_start_mongod_can_start_this(tmp_path):
+    """As mongodb-memory-server does: flags without a command, and words to wait for on standard output."""
+    version = subprocess.run([harness.BIN, "--version"], capture_output=True, text=True, timeout=30).stdout
+    assert re.search(r"^db version v8\.\d+\.\d+$", version, re.M), version
+    command = [harness.BIN, "--port", "0", "--dbpath", str(tmp_path), "--bind_ip", "127.0.0.1", "--noauth", "--nounixsocket"]
+    command += ["--storageEngine", "wiredTiger", "--replSet", "testset"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        said = ""
+        for line in process.stdout:
+            said += line
+            if "database writes are now permitted" in line:
+                break
+        assert "Waiting for connections" in said and "Transition to primary complete" in said, said
+        port = int(re.search(r'"Waiting for connections".*?"port":(\d+)', said)[1])
+        with pymongo.MongoClient("127.0.0.1", port, directConnection=True) as client:
+            with pytest.raises(OperationFailure) as initiated:
+                client.admin.command("replSetInitiate", {"_id": "testset", "members": [{"_id": 0, "host": f"127.0.0.1:{port}"}]})
+            assert initiated.value.details["errmsg"] == "already initialized"
+            config = client.admin.command("replSetGetConfig")["config"]
+            assert config["_id"] == "testset"
+            assert client.admin.command("replSetReconfig", config, force=True)["ok"] == 1
+            assert client.t.c.insert_one({}).acknowledged
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
 
 
 def test_unknown_flag_is_refused():

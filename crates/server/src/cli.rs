@@ -7,12 +7,18 @@ use nestor::config;
 use nestor::import::ImportArgs;
 use nestor::serve::{self, AtStart, Bind, LogRotate, ServeOptions};
 use nestor::tls::{TlsMode, TlsOptions};
+use nestor_command::commands::diagnostic::build_info;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::LazyLock;
+
+/// What `--version` says: programs that start mongod look for the second line.
+static LONG_VERSION: LazyLock<String> =
+    LazyLock::new(|| format!("{}\ndb version v{}", env!("CARGO_PKG_VERSION"), build_info::VERSION));
 
 /// A document database that MongoDB drivers and tools use unmodified.
 #[derive(Parser)]
-#[command(name = "nestor", version, disable_help_subcommand = true)]
+#[command(name = "nestor", version, long_version = LONG_VERSION.as_str(), disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -92,6 +98,9 @@ struct Serve {
     /// Memory for pages of data in GiB
     #[arg(long = "cacheSizeGB", alias = "wiredTigerCacheSizeGB", value_name = "GIB", value_parser = cache_size)]
     cache_size_gb: Option<f64>,
+    /// The storage engine: there is one, which may be called by the name of MongoDB's
+    #[arg(long = "storageEngine", value_name = "ENGINE", value_parser = ["nestor", "wiredTiger"])]
+    storage_engine: Option<String>,
     /// Name of the replica set of one that this server is
     #[arg(
         long = "replSet",
@@ -290,6 +299,7 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         argv: std::env::args().collect(),
         allocator: Some("mimalloc"),
         return_memory: Some(crate::allocator::return_memory),
+        storage_engine: args.storage_engine,
         dbpath: (!args.ephemeral).then_some(args.dbpath),
         give_up_after: args.give_up_commits_after,
         port: args.port,
@@ -391,6 +401,7 @@ mod tests {
     fn what_is_not_understood_is_refused() {
         for line in [
             "nestor serve --fork",
+            "nestor serve --storageEngine mmapv1",
             "nestor serve --port 70000",
             "nestor serve --maxConns 4",
             "nestor serve --setParameter x",

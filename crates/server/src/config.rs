@@ -57,11 +57,7 @@ const KEYS: [(&str, Flag); 31] = [
         Words(&[("enabled", &["--auth"]), ("disabled", &[])]),
     ),
     ("security.keyFile", Value("--keyFile")),
-    (
-        "storage.engine",
-        // There is one engine; configurations of MongoDB name theirs.
-        Words(&[("nestor", &[]), ("wiredTiger", &[])]),
-    ),
+    ("storage.engine", Value("--storageEngine")),
     ("storage.dbPath", Value("--dbpath")),
     ("storage.wiredTiger.engineConfig.cacheSizeGB", Value("--cacheSizeGB")),
     ("systemLog.destination", Words(&[("file", &[])])),

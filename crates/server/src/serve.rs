@@ -67,6 +67,8 @@ pub struct ServeOptions {
     pub allocator: Option<&'static str>,
     /// Has the allocator return memory to the system, if it does not do so by itself.
     pub return_memory: Option<fn()>,
+    /// Name by which the storage engine was asked for, for `getCmdLineOpts`; there is one.
+    pub storage_engine: Option<String>,
     /// Directory of the data; `None` keeps everything in memory.
     pub dbpath: Option<PathBuf>,
     /// Start although the journal ends with this commit and durable ones followed.
@@ -412,6 +414,16 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
             "Waiting for connections",
             doc! { "port": i32::from(port), "ssl": if server.tls.is_some() { "on" } else { "off" }, "startMs": began.elapsed().as_millis() as i64 },
         );
+        if options.replica_set.is_some() {
+            // Programs that start servers for tests wait for this.
+            log.info(
+                "REPL",
+                21331,
+                "initandlisten",
+                "Transition to primary complete; database writes are now permitted",
+                doc! { "term": server.service.engine.topology().term },
+            );
+        }
         for listener in metrics_listeners {
             let address = listener.local_addr().map_or_else(|_| "?".to_owned(), |address| address.to_string());
             log.info("NETWORK", 9_000_010, "listener", "Metrics and health", doc! { "address": address });
@@ -634,8 +646,15 @@ fn parsed_options(options: &ServeOptions, port: u16) -> Document {
         }
         parsed.push("setParameter", set);
     }
+    let mut storage = Document::new();
     if let Some(path) = &options.dbpath {
-        parsed.push("storage", doc! { "dbPath": path.display().to_string() });
+        storage.push("dbPath", path.display().to_string());
+    }
+    if let Some(engine) = &options.storage_engine {
+        storage.push("engine", engine.as_str());
+    }
+    if !storage.is_empty() {
+        parsed.push("storage", storage);
     }
     if let Some(path) = &options.logpath {
         let mut log =

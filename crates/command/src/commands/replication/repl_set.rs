@@ -4,7 +4,8 @@ use super::hello::append_optime;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
-use nestor_model::{RawWriter, Result, ValueRef, bail};
+use nestor_model::order::compare;
+use nestor_model::{DocRef, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_storage::{OpTime, Positions};
 
 /// `replSetGetStatus`.
@@ -44,15 +45,32 @@ pub const INITIATE: CommandSpec = Facts::no_collection("replSetInitiate", "Begin
         bail!(AlreadyInitialized, "already initialized")
     });
 
-/// `replSetReconfig`: there is nothing to configure in a set of one.
+/// `replSetReconfig`: there is nothing to configure in a set of one. What is configured already may be asked for by force, as programs that
+/// start servers for tests do.
 pub const RECONFIG: CommandSpec = Facts::no_collection(
     "replSetReconfig",
     "Changes the replica set; a set of one stays as it is.",
 )
 .flags(Flags::ADMIN)
 .runs(|context, _reply| {
-    set_name(context)?;
-    bail!(CommandNotSupported, "a replica set of one cannot be reconfigured")
+    let args = Reconfig::parse(context.body, context.sequences)?;
+    let name = set_name(context)?;
+    let mut writer = RawWriter::onto(Vec::new());
+    write_config(context, &mut writer, name);
+    let bytes = writer.finish();
+    let own = RawDoc::validate(&bytes)?;
+    let own = own.get("config").and_then(ValueRef::as_document);
+    match own.and_then(|own| difference(own, args.config)) {
+        Some(field) => bail!(
+            NewReplicaSetConfigurationIncompatible,
+            "a replica set of one cannot be reconfigured: {field} would change"
+        ),
+        None if args.force => Ok(()),
+        None => bail!(
+            NewReplicaSetConfigurationIncompatible,
+            "a replica set of one cannot be reconfigured: its version would change"
+        ),
+    }
 });
 
 /// `replSetStepDown`: nobody could take over.
@@ -111,6 +129,22 @@ crate::args! {
         #[allow(dead_code)]
         "initialSync" => initial_sync: Option<i64>,
     }
+}
+
+crate::args! {
+    struct Reconfig<'a>: "replSetReconfig" command {
+        "replSetReconfig" => config: RawDoc<'a>,
+        "force" => force: bool,
+    }
+}
+
+/// A field of `given` that says something else than `own`; the version, which every change raises, is not looked at.
+fn difference(own: DocRef<'_>, given: RawDoc<'_>) -> Option<String> {
+    let differs = |name: &str, value: ValueRef<'_>| own.get(name).is_none_or(|own| compare(own, value).is_ne());
+    given
+        .iter()
+        .find(|(name, value)| !matches!(*name, "version" | "term") && differs(name, *value))
+        .map(|(name, _)| name.to_owned())
 }
 
 crate::args! {
