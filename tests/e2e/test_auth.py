@@ -615,6 +615,7 @@ def test_malformed_commands_do_not_show_passwords(auth):
         {"createUser": "u", "pwd": {"x": secret}, "roles": []},
         {"createUser": "u", "pwd": secret, "roles": [], "maxTimeMS": "x"},
         {"updateUser": "nobody", "pwd": secret},
+        {"explain": {"createUser": "u", "pwd": secret, "roles": []}},
         {"createUser": "u", "pwd": secret, "roles": [], "mechanisms": ["PLAIN"]},
     ):
         with pytest.raises(PyMongoError) as caught:

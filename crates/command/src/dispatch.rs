@@ -10,7 +10,7 @@ use crate::commands::query::prepare::{self, Command};
 use crate::commands::replication::hello;
 use crate::connection::Connection;
 use crate::context::{After, Context};
-use crate::facts::{Facts, Flags, Table};
+use crate::facts::{self, Facts, Flags, Table};
 use crate::faults::Verdict;
 use crate::gate;
 use crate::generic::Generic;
@@ -255,7 +255,7 @@ impl Service {
                 conn.slot.resume_operation();
             } else {
                 let opid = self.opids.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-                let shown = spec.hide_secrets(body);
+                let shown = facts::hidden(body, secrets(spec, body));
                 let shown = shown.as_ref().map_or(body, |shown| shown.as_raw());
                 conn.slot.start_operation(spec.name, opid, shown, started);
                 if let Some(lsid) = generic.terms.lsid {
@@ -415,11 +415,27 @@ fn observed(context: &Context<'_>, took: Duration) -> Observed {
     Observed::command(context, ns, context.body.as_doc().to_document(), took)
 }
 
+/// The fields of a command whose values nobody else may see: its own, and those of a command that is to be explained.
+fn secrets(facts: &Facts, body: RawDoc<'_>) -> &'static [&'static str] {
+    if facts.name != "explain" {
+        return facts.secrets;
+    }
+    let explained = body.iter().next().and_then(|(_, value)| value.as_document());
+    let explained = explained.and_then(|command| command.iter().next().and_then(|(name, _)| lookup(name)));
+    match explained.is_some_and(|explained| !explained.secrets.is_empty()) {
+        true => &["explain"],
+        false => &[],
+    }
+}
+
 /// Whether the profiler and the log look at a command: not what drivers send on their own, nor one that is to run again.
 fn is_recorded(context: &Context<'_>) -> bool {
     let flags = context.spec.flags;
     let is_recorded = !flags.has(Flags::QUIET) && !flags.has(Flags::UNRECORDED);
-    is_recorded && context.after.park.is_none() && !context.after.hang_up
+    is_recorded
+        && secrets(context.spec, context.body).is_empty()
+        && context.after.park.is_none()
+        && !context.after.hang_up
 }
 
 /// How many documents or statements a command was given, however they came.
