@@ -3,8 +3,9 @@
 //! A snapshot read that names no time gets the newest state, and is told its time; the reads that follow name it. So the states that
 //! were told are kept for a while, which costs nothing as long as their memtables are in use anyway. Any other time is put together
 //! out of base and journal ([`Engine::snapshot_at`]), one at a time, and kept as well. Of states that take memory of their own
-//! only [`PAST_MAX`] are kept: who asks for another one again has it put together again. A store that lives in memory has no journal
-//! to do that with: there the times that were told can be read, and no others.
+//! the last one used is kept, and others as long as they come to no more than a memtable: who asks for another one again has it put
+//! together again. A store that lives in memory has no journal to do that with: there the times that were told can be read, and no
+//! others.
 
 use crate::clock;
 use crate::lock;
@@ -18,8 +19,6 @@ use std::time::{Duration, Instant};
 
 /// Most states kept; those longest unused go first.
 const KEPT_MAX: usize = 64;
-/// Most states kept that take memory of their own, two or three memtables each.
-const PAST_MAX: usize = 4;
 /// How often who waits for its turn looks whether it should go on.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -162,14 +161,17 @@ impl Drop for Turn<'_> {
 
 /// Moves those beyond the limits to `gone`, the longest unused first.
 fn shed(kept: &mut BTreeMap<Timestamp, Kept>, engine: &Engine, gone: &mut Vec<(Timestamp, Kept)>) {
-    let mut drop_oldest = |count_max: usize, concerns: &dyn Fn(&Kept) -> bool| {
-        let states = kept.iter().filter(|(_, state)| concerns(state));
-        let mut states: Vec<_> = states.map(|(time, state)| (state.used, *time)).collect();
-        states.sort();
-        for (_, time) in states.iter().take(states.len().saturating_sub(count_max)) {
+    let mut states: Vec<_> = kept.iter().map(|(time, state)| (state.used, *time)).collect();
+    states.sort_unstable();
+    let (mut bytes_left, mut is_last_used) = (engine.past_bytes_max(), true);
+    for (place, (_, time)) in states.iter().rev().enumerate() {
+        let bytes = kept.get(time).map_or(0, |state| engine.past_bytes(&state.snapshot));
+        let is_large = bytes > bytes_left && !is_last_used;
+        if place >= KEPT_MAX || is_large {
             gone.extend(kept.remove_entry(time));
+        } else if bytes > 0 && !std::mem::take(&mut is_last_used) {
+            // The last one used is kept however large it is, and counts for nothing.
+            bytes_left -= bytes;
         }
-    };
-    drop_oldest(PAST_MAX, &|state| engine.is_past(&state.snapshot));
-    drop_oldest(KEPT_MAX, &|_| true);
+    }
 }

@@ -100,8 +100,8 @@ impl Engine {
     }
 
     /// The state at `time`, which is before that of the last commit: all commits up to `time`, and none after. `None` if it was replaced
-    /// before the window, or what it takes is not kept. It takes up to a second to put together and as much memory as two or three
-    /// memtables, so keep it if it will be asked for again.
+    /// before the window, or what it takes is not kept. It takes a second for each 100 MB of journal to put together and as much memory as two
+    /// or three memtables, so keep it if it will be asked for again.
     ///
     /// `check` is called now and then. Errors: its own, and those of reading the journal.
     pub fn snapshot_at<E: From<StorageError>>(
@@ -116,11 +116,17 @@ impl Engine {
         }
     }
 
-    /// Whether `snapshot` takes memory of its own: memtables that are not in use otherwise.
-    pub fn is_past(&self, snapshot: &Snapshot) -> bool {
+    /// Memory in bytes that `snapshot` takes of its own: memtables that are not in use otherwise.
+    pub fn past_bytes(&self, snapshot: &Snapshot) -> usize {
         let current = self.inner.current();
-        let is_used = |memtable| current.layers.memtables().any(|used| Arc::ptr_eq(used, memtable));
-        !snapshot.state.layers.memtables().all(is_used)
+        let is_used = |memtable: &_| current.layers.memtables().any(|used| Arc::ptr_eq(used, memtable));
+        let own = snapshot.state.layers.memtables().filter(|memtable| !is_used(*memtable));
+        own.map(|memtable| memtable.bytes().max(1)).sum()
+    }
+
+    /// How much memory in bytes states of the past may reasonably take beside the one in use: as much as a memtable.
+    pub fn past_bytes_max(&self) -> usize {
+        self.inner.options.memtable_bytes_max
     }
 
     /// How much of the past can be read; `None` for a store that lives in memory.
