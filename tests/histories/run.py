@@ -92,6 +92,8 @@ class Episode:
             for worker in workers:
                 self._end(worker)
             self._kill(server)
+            # After a long episode this takes longer than transactions may otherwise.
+            server.client().admin.command("setParameter", 1, transactionLifetimeLimitSeconds=3600)
             read_everything(server.client(), self.history, self.recorder)
             if self.follower:
                 server.client().histories[END].insert_one({})
