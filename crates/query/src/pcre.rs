@@ -6,7 +6,9 @@
 //! - *plain*, for short texts: positions, counts and length multiply to a few milliseconds at most. Where its small limit
 //!   does not suffice, the match is begun anew with the other one.
 //! - *watched*: compiled with a callout before each item of the pattern ([`PCRE2_AUTO_CALLOUT`]); the callout counts work
-//!   and ends the match when it is time to stop.
+//!   and ends the match when it is time to stop. A callout takes more room than a letter, and a program has 64 KiB at most: a
+//!   pattern of some ten thousand items that has no room for callouts is tried at one position after the other, with a look
+//!   at the interrupt and a small match limit at each.
 //!
 //! Source: pcre2api and pcre2callout of the PCRE2 documentation, "The match context", "Missing callouts".
 
@@ -25,6 +27,10 @@ const SHORT_BYTES_MAX: usize = 512;
 const STEPS_MAX: usize = 30_000_000;
 /// Backtracking points that one position may take.
 const BACKTRACKS_MAX: u32 = 10_000_000;
+/// The same without a look at the interrupt, where the text is so long that [`STEPS_MAX`] leaves fewer.
+const UNWATCHED_BACKTRACKS_MIN: usize = 100;
+/// PCRE2's error for a pattern whose program is longer than 64 KiB; not among the bindings.
+const PCRE2_ERROR_PATTERN_TOO_LARGE: c_int = 120;
 /// KiB of memory that one match may take.
 const HEAP_KIB_MAX: u32 = 65_536;
 /// Most stack that compiled code may use for one match; groups repeated over long texts need it.
@@ -48,7 +54,15 @@ pub(crate) struct Program {
     options: u32,
     plain: Code,
     /// Compiled when it is needed.
-    watched: OnceLock<Result<Code, Failure>>,
+    watched: OnceLock<Result<Watched, Failure>>,
+}
+
+/// How a program is watched.
+enum Watched {
+    /// By its callouts.
+    Callouts(Code),
+    /// Between two positions: it matches only where a match may begin.
+    Positions(Code),
 }
 
 /// Byte ranges of a match and of its groups; `None` for a group that took no part.
@@ -80,7 +94,7 @@ impl Program {
         Ok(Self {
             pattern: pattern.into(),
             options,
-            plain: Code::new(pattern, options)?,
+            plain: Code::new(pattern, options).map_err(Failure::of_code)?,
             watched: OnceLock::new(),
         })
     }
@@ -103,10 +117,11 @@ impl Program {
                 Ok(matched) => return Ok(matched.flatten()),
             }
         }
-        let watched = self
-            .watched
-            .get_or_init(|| Code::new(&self.pattern, self.options | PCRE2_AUTO_CALLOUT));
-        let watched = watched.as_ref().map_err(Clone::clone)?;
+        let watched = self.watched.get_or_init(|| Watched::new(&self.pattern, self.options));
+        let watched = match watched.as_ref().map_err(Clone::clone)? {
+            Watched::Callouts(code) => code,
+            Watched::Positions(code) => return Ok(code.run_by_position(text, start, &mut show)?.flatten()),
+        };
         let mut watch = Watch {
             units: 1 + text.len() / BYTES_PER_UNIT,
             stopped: None,
@@ -117,6 +132,20 @@ impl Program {
             (Err(code), None) => Err(Failure::of_code(code)),
             (Ok(matched), None) => Ok(matched.flatten()),
         }
+    }
+}
+
+impl Watched {
+    fn new(pattern: &str, options: u32) -> Result<Self, Failure> {
+        // These know where matching began, or end it for all positions: they mean something else at each position alone.
+        let is_alike = !pattern.contains("\\G") && !pattern.contains("(*");
+        let code = match Code::new(pattern, options | PCRE2_AUTO_CALLOUT) {
+            Err(PCRE2_ERROR_PATTERN_TOO_LARGE) if is_alike => {
+                Code::new(pattern, options | PCRE2_ANCHORED).map(Self::Positions)
+            }
+            code => code.map(Self::Callouts),
+        };
+        code.map_err(Failure::of_code)
     }
 }
 
@@ -163,7 +192,8 @@ impl Drop for Code {
 }
 
 impl Code {
-    fn new(pattern: &str, options: u32) -> Result<Self, Failure> {
+    /// Errors: PCRE2's code.
+    fn new(pattern: &str, options: u32) -> Result<Self, c_int> {
         let (mut error, mut offset) = (0, 0);
         // SAFETY: pointer and length are those of a string; error and offset outlive the call; no compile context.
         let code = unsafe {
@@ -177,7 +207,7 @@ impl Code {
             )
         };
         if code.is_null() {
-            return Err(Failure::of_code(error));
+            return Err(error);
         }
         // SAFETY: the code is sound and nobody else has it yet. What cannot be compiled further is interpreted: compiling
         // costs tens of microseconds, worth it for scans, and most expressions are compiled once per query.
@@ -186,6 +216,26 @@ impl Code {
             code,
             idle: Mutex::default(),
         })
+    }
+
+    /// Matches at the first position from `start` on where that is possible, of code that matches nowhere but where it begins.
+    fn run_by_position<T>(
+        &self,
+        text: &str,
+        start: usize,
+        show: &mut dyn FnMut(&mut Groups<'_>) -> T,
+    ) -> Result<Option<T>, Failure> {
+        let limit = (STEPS_MAX / text.len().max(1)).max(UNWATCHED_BACKTRACKS_MIN);
+        let ends = text.get(start..).into_iter().flat_map(str::char_indices);
+        for at in ends.map(|(at, _)| start + at).chain([text.len()]) {
+            work(1).map_err(Failure::Stopped)?;
+            match self.run(text, at, limit as u32, None, show) {
+                Ok(None) => {}
+                Ok(found) => return Ok(found),
+                Err(code) => return Err(Failure::of_code(code)),
+            }
+        }
+        Ok(None)
     }
 
     /// Matches; what `show` made of the groups of a match. Errors: PCRE2's code.
@@ -315,6 +365,33 @@ mod tests {
             let shifted = short.map(|(from, to)| (from + SHORT_BYTES_MAX, to + SHORT_BYTES_MAX));
             assert_eq!(found.expect(pattern).flatten(), shifted, "{pattern}");
         }
+    }
+
+    #[test]
+    fn patterns_that_have_no_room_for_callouts_match_long_texts() {
+        let letters = "ab".repeat(8 * 1024);
+        let program = Program::new(&letters, 0).expect("a pattern");
+        let text = format!("é{}{letters}c", "b".repeat(SHORT_BYTES_MAX));
+        let from = SHORT_BYTES_MAX + 2;
+        assert_eq!(
+            first(&program, &text).expect("a match"),
+            Some((from, from + letters.len()))
+        );
+        assert_eq!(first(&program, &text[..text.len() - 2]).expect("no match"), None);
+        let empty = Program::new(&format!("(?:{letters})?$"), 0).expect("a pattern");
+        let end = (2 * SHORT_BYTES_MAX, 2 * SHORT_BYTES_MAX);
+        assert_eq!(first(&empty, &"x".repeat(end.0)).expect("a match"), Some(end));
+        let begun = Program::new(&format!("\\G{letters}"), 0).expect("a pattern");
+        first(&begun, &text).expect_err("a pattern that knows where matching began");
+    }
+
+    #[test]
+    fn patterns_that_have_no_room_for_callouts_look_at_the_interrupt() {
+        let letters = "ab".repeat(8 * 1024);
+        let program = Program::new(&letters, 0).expect("a pattern");
+        let late = Interrupt::new(Arc::new(KillSwitch::default()), Some(Instant::now()));
+        let stopped = statement::under(&late, None, || first(&program, &"a".repeat(100_000)));
+        assert!(matches!(stopped, Err(Failure::Stopped(_))), "{stopped:?}");
     }
 
     /// Each of these runs for minutes or longer, whatever the match limit is.
