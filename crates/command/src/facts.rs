@@ -49,6 +49,8 @@ impl Flags {
     pub const OWN_TIME: Flags = Flags(1 << 11);
     /// Takes a readConcern other than local as the first command of a transaction only.
     pub const TXN_READ_CONCERN: Flags = Flags(1 << 12);
+    /// Takes a readConcern other than local only as sessions with snapshot reads send it with each command: with a time.
+    pub const SESSION_READ_CONCERN: Flags = Flags(1 << 20);
     /// Has no effect besides its reply: stops when the client is gone that wants it.
     pub const FOR_REPLY: Flags = Flags(1 << 13);
     /// May be long and mostly is not: it starts where its connection is served.
@@ -333,6 +335,11 @@ mod tests {
             "one notion of a read concern",
             |f| has(f, Flags::TXN_READ_CONCERN),
             |f| has(f, Flags::TXN) && !has(f, Flags::READ_CONCERN),
+        ),
+        (
+            "one notion of a session's read concern",
+            |f| has(f, Flags::SESSION_READ_CONCERN),
+            |f| !has(f, Flags::READ_CONCERN) && !has(f, Flags::TXN_READ_CONCERN),
         ),
         (
             "explain takes what names a collection and reads or writes documents",

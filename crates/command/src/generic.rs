@@ -173,13 +173,17 @@ impl<'a> Generic<'a> {
         if self.has_write_concern && !spec.flags.has(Flags::WRITE_CONCERN) {
             bail!(InvalidOptions, "Command {} does not support writeConcern", spec.name);
         }
-        let in_transaction = self.terms.in_transaction && spec.flags.has(Flags::TXN_READ_CONCERN);
-        if !self.terms.read_concern.is_local() && !in_transaction && !spec.flags.has(Flags::READ_CONCERN) {
+        let read_concern = &self.terms.read_concern;
+        let is_taken = read_concern.is_local()
+            || spec.flags.has(Flags::READ_CONCERN)
+            || (self.terms.in_transaction && spec.flags.has(Flags::TXN_READ_CONCERN))
+            || (read_concern.at_cluster_time.is_some() && spec.flags.has(Flags::SESSION_READ_CONCERN));
+        if !is_taken {
             bail!(
                 InvalidOptions,
                 "Command {} does not support {{ readConcern: {{ level: \"{}\", provenance: \"clientSupplied\" }} }} :: caused by :: read concern not supported",
                 spec.name,
-                self.terms.read_concern.level_name()
+                read_concern.level_name()
             );
         }
         Ok(())

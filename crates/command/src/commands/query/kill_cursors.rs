@@ -11,7 +11,7 @@ use nestor_model::{RawWriter, Result, bail};
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::collection("killCursors", "Closes cursors by id.")
-    .flags(Flags::API_V1.and(Flags::TXN).and(Flags::READ_CONCERN))
+    .flags(Flags::API_V1.and(Flags::TXN).and(Flags::SESSION_READ_CONCERN))
     .runs(run);
 
 crate::args! {
