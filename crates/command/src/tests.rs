@@ -109,6 +109,50 @@ fn a_cursor_dies_with_its_collection_and_when_killed() {
     assert_eq!(a.code(doc! { "getMore": id, "collection": "c" }), 175);
 }
 
+/// Pipelines within others are planned with the outer one, which is before most of their rows are wanted.
+#[test]
+fn pipelines_within_others_go_on_when_indexes_change_between_batches() {
+    let service = service();
+    let mut a = Client::new(&service);
+    let doc = |id: i32, k: Value| Value::from(doc! { "_id": id, "k": k });
+    let both = || Value::from(vec![Value::from(1), Value::from(2)]);
+    a.run(doc! { "insert": "c", "documents": vec![doc(0, 0.into()), doc(1, both()), doc(2, 2.into())] });
+    a.run(doc! { "insert": "d", "documents": vec![doc(10, 0.into()), doc(11, 1.into()), doc(12, 2.into())] });
+    let index = doc! { "key": doc! { "k": 1 }, "name": "k" };
+    a.run(doc! { "createIndexes": "d", "indexes": vec![index.into()] });
+    let join = |into: &str, pipeline: Vec<Value>| -> Value {
+        let join = doc! { "from": "d", "localField": "k", "foreignField": "k", "pipeline": pipeline, "as": into };
+        doc! { "$lookup": join }.into()
+    };
+    let matched = doc! { "$match": doc! { "k": doc! { "$gte": 0 } } };
+    let union = doc! { "$unionWith": doc! { "coll": "d", "pipeline": vec![matched.into()] } };
+    let again = doc! { "$reduce": doc! {
+        "input": doc! { "$ifNull": vec!["$m.again".into(), Value::from(Vec::<Value>::new())] },
+        "initialValue": 0,
+        "in": doc! { "$add": vec!["$$value".into(), Value::from(doc! { "$size": "$$this" })] },
+    } };
+    let shown = doc! { "$project": doc! { "m": "$m._id", "again": again } };
+    let pipeline = vec![join("m", vec![join("again", Vec::new())]), union.into(), shown.into()];
+    let shown = |reply: &Document| {
+        let cursor = reply.get("cursor").and_then(ValueRef::as_document).expect("a cursor");
+        let batch = cursor.get("firstBatch").or(cursor.get("nextBatch")).expect("a batch");
+        nestor_model::extjson::to_string(batch, nestor_model::extjson::Form::Relaxed)
+    };
+    let reply = a.run(doc! { "aggregate": "c", "pipeline": pipeline, "cursor": doc! { "batchSize": 1 } });
+    assert_eq!(shown(&reply), r#"[{"_id":0,"m":[10],"again":1}]"#);
+    let (_, id) = batch(&reply);
+    // From now on a document has several entries.
+    a.run(doc! { "insert": "d", "documents": vec![doc(20, both())] });
+    let reply = a.run(doc! { "getMore": id, "collection": "c", "batchSize": 1 });
+    assert_eq!(shown(&reply), r#"[{"_id":1,"m":[11,20,12],"again":7}]"#);
+    a.run(doc! { "dropIndexes": "d", "index": "k" });
+    let reply = a.run(doc! { "getMore": id, "collection": "c" });
+    assert_eq!(
+        shown(&reply),
+        r#"[{"_id":2,"m":[12,20],"again":5},{"_id":10,"again":0},{"_id":11,"again":0},{"_id":12,"again":0},{"_id":20,"again":0}]"#
+    );
+}
+
 #[test]
 fn a_retried_write_gets_its_first_answer_and_writes_once() {
     let service = service();

@@ -10,7 +10,7 @@
 //! | a find | rows in its order, no more than its limit |
 //! | COUNT_SCAN | that rows are only counted above it |
 //! | DISTINCT_SCAN | a `$group` or `distinct` that wants one row for each value |
-//! | `$facet`'s pipelines | to be inside `$facet` |
+//! | pipelines over rows of a stage | to be inside `$facet`, or behind the equality of `$lookup` |
 //! | a change stream's condition | fields that are known before the event is made |
 //!
 //! A refusal is a fault of the planner, so it is an internal error: better none than a wrong result. The pass allocates next to
@@ -19,7 +19,7 @@
 
 use crate::choose::{order_within, tells, tells_order};
 use crate::find::{FindQuery, Wanted};
-use crate::pipeline::{CHANGE_HEADER, StageNode, StageOp};
+use crate::pipeline::{CHANGE_HEADER, InnerPlan, StageNode, StageOp};
 use crate::plan::{FindPlan, IndexScan, PipelinePlan, PlanNode, ScanPurpose};
 use crate::rules::fields_read;
 use nestor_model::{Error, ErrorCode, Result};
@@ -106,8 +106,14 @@ fn check_pipeline(pipeline: &PipelinePlan, is_given: bool) -> Result<()> {
             StageOp::TopSort { limit: 0, .. } => return failed("it keeps no row"),
             StageOp::TopSort { .. } => has_key = stage.keep_sort_key,
             StageOp::Parsed(Stage::Out(_) | Stage::Merge(_)) => return failed("it is no stage that gives rows"),
-            StageOp::Parsed(Stage::Facet(facet)) if facet.pipelines.len() != stage.facets.len() => {
-                return failed("a pipeline of it is not planned");
+            StageOp::Parsed(Stage::Facet(facet)) => {
+                let planned = match stage.inner.as_deref() {
+                    Some(InnerPlan::Facets(plans)) => plans.len(),
+                    _ => 0,
+                };
+                if planned != facet.pipelines.len() {
+                    return failed("a pipeline of it is not planned");
+                }
             }
             StageOp::LookupUnwind(join) => {
                 if join.unwind.path != join.lookup.as_path {
@@ -123,11 +129,25 @@ fn check_pipeline(pipeline: &PipelinePlan, is_given: bool) -> Result<()> {
             }
             StageOp::Parsed(_) => {}
         }
-        for (_, facet) in &stage.facets {
-            check_source(facet, None, true)?;
+        if let Some(inner) = &stage.inner {
+            check_inner(inner)?;
         }
     }
     Ok(())
+}
+
+/// Checks the plans of what a stage runs. Error as [`check`].
+pub(crate) fn check_inner(inner: &InnerPlan) -> Result<()> {
+    match inner {
+        InnerPlan::Whole(plan) => check_source(plan, None, false),
+        InnerPlan::Equality(plan) => plan.rest.iter().try_for_each(|rest| check_source(rest, None, true)),
+        InnerPlan::Table { source, rest } => {
+            check_source(source, None, false)?;
+            rest.iter().try_for_each(|rest| check_source(rest, None, true))
+        }
+        InnerPlan::ByValue => Ok(()),
+        InnerPlan::Facets(plans) => plans.iter().try_for_each(|(_, plan)| check_source(plan, None, true)),
+    }
 }
 
 fn check_plan(query: &FindQuery, plan: &PlanNode, wanted: Wanted) -> Result<()> {
@@ -647,7 +667,7 @@ mod tests {
     #[test]
     fn pipelines_whose_stages_lack_something_are_refused() {
         type Spoil = fn(&mut PipelinePlan);
-        let spoiled: [(&str, &str, Spoil); 5] = [
+        let spoiled: [(&str, &str, Spoil); 6] = [
             (
                 "key of a sort",
                 r#"[{"$unwind":"$a"},{"$sort":{"a":1}},{"$project":{"k":{"$meta":"sortKey"}}}]"#,
@@ -659,12 +679,15 @@ mod tests {
                     crate::plan::StagePlan {
                         node: parse(r#"[{"$limit":1}]"#).swap_remove(0),
                         keep_sort_key: false,
-                        facets: Vec::new(),
+                        inner: None,
                     },
                 );
             }),
             ("is not planned", r#"[{"$facet":{"x":[{"$limit":1}]}}]"#, |plan| {
-                plan.stages[0].facets.clear()
+                plan.stages[0].inner = None
+            }),
+            ("gives it rows", r#"[{"$unionWith":{"coll":"d"}}]"#, |plan| {
+                plan.stages[0].inner = Some(Arc::new(InnerPlan::Whole(PlanNode::Given)));
             }),
             ("gives it rows", r#"[{"$unwind":"$a"}]"#, |plan| {
                 plan.source = PlanNode::Given

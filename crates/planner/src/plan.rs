@@ -4,7 +4,7 @@ use crate::access::IndexBounds;
 use crate::catalog::IndexInfo;
 use crate::find::FindQuery;
 use crate::kind::NodeKind;
-use crate::pipeline::StageNode;
+use crate::pipeline::{InnerPlan, StageNode};
 use nestor_model::{Namespace, Str, Value};
 use nestor_query::matcher::MatchExpr;
 use nestor_query::projection::Projection;
@@ -115,7 +115,7 @@ pub enum PlanNode {
         /// The stage; [`StageNode::changes`] has something for it.
         stage: StageNode,
     },
-    /// The rows that whoever runs the tree puts in here: those that `$facet` collected.
+    /// The rows that whoever runs the tree puts in here: those that `$facet` collected, those that equal a value in `$lookup`.
     Given,
     /// Stages on top of a source.
     Pipeline(Box<PipelinePlan>),
@@ -173,8 +173,8 @@ pub struct StagePlan {
     pub node: StageNode,
     /// A sort attaches its key to the rows, because somebody behind it may ask for that.
     pub keep_sort_key: bool,
-    /// The pipelines of a `$facet` by their fields; each reads [`PlanNode::Given`].
-    pub facets: Vec<(Str, PlanNode)>,
+    /// The plans of the pipelines that it runs; `None` also of those that are to be planned when their rows are wanted.
+    pub inner: Option<Arc<InnerPlan>>,
 }
 
 /// A scan of a collection.

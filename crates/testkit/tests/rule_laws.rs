@@ -15,7 +15,7 @@ use nestor_query::{OpContext, Scope};
 use nestor_storage::{Engine, EngineOptions, Snapshot};
 use nestor_testkit::random::Random;
 use nestor_testkit::shell;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Stages of which pipelines are made, so that most rules meet what they are about. None of them raises errors.
 const STAGES: &[&str] = &[
@@ -132,6 +132,7 @@ fn run(snapshot: &Snapshot, pipeline: &Pipeline, rules: &'static [Rule]) -> Resu
         collator: None,
         rules,
         plans: None,
+        planned_with: Weak::new(),
     };
     let all = |_: &Namespace, _: &mut _| false;
     let (op, interrupt) = (OpContext::new(0, Timestamp::default(), 0), Interrupt::default());
@@ -163,6 +164,7 @@ fn run_by_batches(
         collator: None,
         rules: RULES,
         plans: None,
+        planned_with: Weak::new(),
     };
     let all = |_: &Namespace, _: &mut _| false;
     let (op, interrupt) = (OpContext::new(0, Timestamp::default(), 0), Interrupt::default());

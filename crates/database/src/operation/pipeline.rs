@@ -13,6 +13,7 @@ use nestor_query::collation::Collator;
 use nestor_query::env::Scope;
 use nestor_query::stage::{ParseContext, Pipeline, Place};
 use nestor_storage::View;
+use std::sync::Weak;
 
 /// What an operation is prepared for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,7 @@ impl Statement<'_> {
             collator: collator.cloned(),
             rules: nestor_planner::rules::RULES,
             plans: Some(self.database.plan_cache.clone()),
+            planned_with: Weak::new(),
         }
     }
 

@@ -7,15 +7,16 @@ use crate::batch::Batch;
 use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
-use nestor_model::{Array, Document, Error, ErrorCode, Result, Str, Value, doc};
-use nestor_planner::{NodeKind, PlanNode};
+use nestor_model::{Array, Document, Error, ErrorCode, Result, Value, doc};
+use nestor_planner::NodeKind;
+use nestor_planner::pipeline::InnerPlan;
 use std::sync::Arc;
 
 /// Collects the input, then runs each pipeline over it.
 pub(super) struct FacetOp {
     input: BoxOperator,
-    /// Plans over the rows, by their fields.
-    pipelines: Vec<(Str, PlanNode)>,
+    /// The plans over the rows.
+    inner: Arc<InnerPlan>,
     context: PipelineSource,
     rows: Vec<Row>,
     kept: Kept,
@@ -26,10 +27,10 @@ pub(super) struct FacetOp {
 }
 
 impl FacetOp {
-    pub(super) fn new(input: BoxOperator, pipelines: Vec<(Str, PlanNode)>, context: PipelineSource) -> Self {
+    pub(super) fn new(input: BoxOperator, inner: Arc<InnerPlan>, context: PipelineSource) -> Self {
         Self {
             input,
-            pipelines,
+            inner,
             context,
             rows: Vec::new(),
             kept: Kept::default(),
@@ -40,9 +41,13 @@ impl FacetOp {
     }
 
     fn run(&mut self, rows: &Arc<Vec<Row>>, batch: &mut Batch<'_>) -> Result<Document> {
-        let mut out = Document::with_capacity(self.pipelines.len());
+        let pipelines = match &*self.inner {
+            InnerPlan::Facets(pipelines) => pipelines.as_slice(),
+            _ => &[],
+        };
+        let mut out = Document::with_capacity(pipelines.len());
         let mut made = Kept::default();
-        for (name, plan) in &self.pipelines {
+        for (name, plan) in pipelines {
             let source = Box::new(Replay {
                 rows: rows.clone(),
                 at: 0,

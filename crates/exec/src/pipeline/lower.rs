@@ -173,7 +173,15 @@ fn lower_stage(plan: &StagePlan, node: BoxOperator, context: &PipelineSource) ->
     let sort = |node, spec: &Arc<SortSpec>, limit| Sort::new(node, spec.clone(), limit, plan.keep_sort_key);
     let stage = match &plan.node.op {
         StageOp::TopSort { spec, limit } => return Ok(Box::new(sort(node, spec, Some(*limit)))),
-        StageOp::LookupUnwind(join) => return Ok(Box::new(lookup::LookupUnwindOp::new(node, join, context.clone()))),
+        StageOp::LookupUnwind(join) => {
+            let inner = plan.inner.clone();
+            return Ok(Box::new(lookup::LookupUnwindOp::new(
+                node,
+                join,
+                inner,
+                context.clone(),
+            )));
+        }
         StageOp::FilteredChanges(_) => return Err(misplaced(plan)),
         StageOp::Parsed(stage) => stage,
     };
@@ -191,10 +199,23 @@ fn lower_stage(plan: &StagePlan, node: BoxOperator, context: &PipelineSource) ->
         Stage::BucketAuto(spec) => Box::new(bucket_auto::BucketAutoOp::new(node, spec.clone(), collator)?),
         Stage::Densify(spec) => Box::new(densify::DensifyOp::new(node, spec.clone(), collator)),
         Stage::SetWindowFields(spec) => Box::new(window::WindowOp::new(node, spec.clone(), collator)),
-        Stage::Lookup(lookup) => Box::new(lookup::LookupOp::new(node, lookup.clone(), context.clone())),
+        Stage::Lookup(lookup) => Box::new(lookup::LookupOp::new(
+            node,
+            lookup.clone(),
+            plan.inner.clone(),
+            context.clone(),
+        )),
         Stage::GraphLookup(graph) => Box::new(graph_lookup::GraphLookupOp::new(node, graph.clone(), context.clone())),
-        Stage::UnionWith(union) => Box::new(union_with::UnionWithOp::new(node, union.clone(), context.clone())),
-        Stage::Facet(_) => Box::new(facet::FacetOp::new(node, plan.facets.clone(), context.clone())),
+        Stage::UnionWith(union) => Box::new(union_with::UnionWithOp::new(
+            node,
+            union.clone(),
+            plan.inner.clone(),
+            context.clone(),
+        )),
+        Stage::Facet(_) => match &plan.inner {
+            Some(inner) => Box::new(facet::FacetOp::new(node, inner.clone(), context.clone())),
+            None => return Err(misplaced(plan)),
+        },
         Stage::Documents(_) | Stage::Source(_) => made(&plan.node, context)?,
         Stage::ChangeStream(_) | Stage::SplitLargeEvent => return Err(misplaced(plan)),
         // Whoever drains the pipeline writes.

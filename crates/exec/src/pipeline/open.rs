@@ -20,8 +20,8 @@ use nestor_planner::{FindQuery, Hint, Indexes, PlanNode};
 use nestor_query::collation::Collator;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::{Pipeline, Stage};
-use nestor_storage::{Collection, View};
-use std::sync::Arc;
+use nestor_storage::{Catalog, Collection, View};
+use std::sync::{Arc, Weak};
 
 /// What stages need to open other sources.
 #[derive(Clone)]
@@ -36,6 +36,8 @@ pub struct PipelineSource {
     pub rules: &'static [Rule],
     /// Where choices between plans are kept; `None` to choose anew each time.
     pub plans: Option<Arc<PlanCache>>,
+    /// The catalog that the plan was made with which the stages are part of; none before there is a plan.
+    pub planned_with: Weak<Catalog>,
 }
 
 impl PipelineSource {
@@ -47,7 +49,21 @@ impl PipelineSource {
             collator: self.collator.clone(),
             rules: self.rules,
             plans: self.plans.clone(),
+            planned_with: self.planned_with.clone(),
         }
+    }
+
+    /// The same for stages of a plan that was made with what `view` shows.
+    pub(super) fn planned(&self, view: &dyn View) -> Self {
+        Self {
+            planned_with: Arc::downgrade(view.catalog()),
+            ..self.clone()
+        }
+    }
+
+    /// Whether a plan would be made with the same catalog now. The collections, indexes and views in it are those of `view` then.
+    pub(super) fn is_current(&self, view: &dyn View) -> bool {
+        std::ptr::eq(self.planned_with.as_ptr(), Arc::as_ptr(view.catalog()))
     }
 
     /// What `view` has, as the planner sees it.
@@ -131,7 +147,8 @@ pub fn plan_stages(
         keeps_sort_keys: false,
         is_explained: false,
     };
-    lower(&pipeline::plan(query, &context.named(view))?, None, view, context)
+    let plan = pipeline::plan(query, &context.named(view))?;
+    lower(&plan, None, view, &context.planned(view))
 }
 
 /// A pipeline that is explained.
@@ -199,7 +216,7 @@ pub fn explain_stages(
             explained.root = Box::new(multi);
         }
     }
-    explained.root = lower_probed(&plan, explained.root, context)?;
+    explained.root = lower_probed(&plan, explained.root, &context.planned(batch.view))?;
     Ok(explained)
 }
 
@@ -226,7 +243,17 @@ pub(super) fn open(
         is_explained: false,
     };
     let plan = pipeline::plan(query, &context.named(view))?;
-    let root = lower(&plan, given, view, context)?;
+    lower_inner(&plan, given, view, &context.planned(view))
+}
+
+/// The operators of a pipeline within another, whose rows become part of those of the outer one.
+pub(super) fn lower_inner(
+    plan: &PlanNode,
+    given: Option<BoxOperator>,
+    view: &dyn View,
+    context: &PipelineSource,
+) -> Result<BoxOperator> {
+    let root = lower(plan, given, view, context)?;
     Ok(match plan {
         PlanNode::Find(_) | PlanNode::Given => root,
         _ => bounded(root),

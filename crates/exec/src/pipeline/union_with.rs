@@ -2,12 +2,13 @@
 
 use super::PipelineSource;
 use super::depth::bounded;
+use super::lower::lower;
 use super::open::open;
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Operator, Report, Step};
 use nestor_model::Result;
 use nestor_planner::NodeKind;
-use nestor_planner::pipeline::StageNode;
+use nestor_planner::pipeline::{InnerPlan, StageNode};
 use nestor_query::stage::UnionWith;
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ use std::sync::Arc;
 pub(super) struct UnionWithOp {
     input: BoxOperator,
     union: Arc<UnionWith>,
+    /// How the other pipeline was planned.
+    inner: Option<Arc<InnerPlan>>,
     context: PipelineSource,
     /// Opened when the input is at its end.
     other: Option<BoxOperator>,
@@ -22,10 +25,16 @@ pub(super) struct UnionWithOp {
 }
 
 impl UnionWithOp {
-    pub(super) fn new(input: BoxOperator, union: Arc<UnionWith>, context: PipelineSource) -> Self {
+    pub(super) fn new(
+        input: BoxOperator,
+        union: Arc<UnionWith>,
+        inner: Option<Arc<InnerPlan>>,
+        context: PipelineSource,
+    ) -> Self {
         Self {
             input,
             union,
+            inner,
             context,
             other: None,
             counters: Counters::default(),
@@ -33,6 +42,9 @@ impl UnionWithOp {
     }
 
     fn open_other(&self, batch: &Batch<'_>) -> Result<BoxOperator> {
+        if let Some(InnerPlan::Whole(plan)) = self.inner.as_deref().filter(|_| self.context.is_current(batch.view)) {
+            return Ok(bounded(lower(plan, None, batch.view, &self.context)?));
+        }
         let pipeline = &self.union.pipeline;
         let stages = StageNode::all(&pipeline.stages, &pipeline.written);
         let other = open(self.union.coll.as_ref(), stages, None, batch.view, &self.context)?;

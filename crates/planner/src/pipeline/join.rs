@@ -4,7 +4,9 @@
 //! one point as bounds of an index part, whatever that point is; so it is made without the value, and the value is bound to it
 //! for each outer document. Which values those are: see [`EqualityPlan::binds`].
 
-use super::{Namespaces, PipelineQuery, StageNode, plan, resolve};
+use super::inner::Allowance;
+use super::physical::unchecked;
+use super::{Namespaces, PipelineQuery, StageNode, resolve};
 use crate::catalog::{IndexInfo, PartKind};
 use crate::choose::candidates;
 use crate::collation::answers;
@@ -60,11 +62,12 @@ impl EqualityPlan {
 /// The plan of `query`, whose documents have to equal a value at `foreign` first of all. `None` when values make other plans,
 /// or other conditions make better ones: then the query has to be planned with each value.
 ///
-/// Errors: those of [`plan`].
-pub fn equality_plan(
+/// Errors: those of [`plan`](super::plan()).
+pub(super) fn equality_plan(
     mut query: PipelineQuery<'_>,
     foreign: &Path,
     namespaces: &dyn Namespaces,
+    allowance: &Allowance,
 ) -> Result<Option<EqualityPlan>> {
     let Some(namespace) = query.namespace else {
         return Ok(None);
@@ -88,7 +91,7 @@ pub fn equality_plan(
     query.namespace = None;
     let rest = match query.stages.is_empty() {
         true => None,
-        false => Some(plan(query, namespaces)?),
+        false => Some(unchecked(query, namespaces, allowance)?),
     };
     Ok(Some(EqualityPlan {
         namespace,
@@ -189,7 +192,13 @@ mod tests {
     fn plan_of(indexes: Vec<IndexInfo>, stages: &str, foreign: &str) -> Option<EqualityPlan> {
         let namespace = Namespace::new("test", "c");
         let query = query(&namespace, stages);
-        equality_plan(query, &Path::new(foreign), &OneCollection::with(indexes)).expect("a plan or none")
+        equality_plan(
+            query,
+            &Path::new(foreign),
+            &OneCollection::with(indexes),
+            &Allowance::new(),
+        )
+        .expect("a plan or none")
     }
 
     fn shown(indexes: Vec<IndexInfo>, stages: &str, foreign: &str) -> String {

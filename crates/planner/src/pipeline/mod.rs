@@ -6,15 +6,15 @@
 //!                                                                     candidates      StagePlans
 //! ```
 //!
-//! Pipelines in stages that read another namespace (`$lookup`, `$unionWith`) are planned by whoever runs them when they are
-//! wanted, by the same [`plan()`]: what they read may change between two batches of the outer one, and views that
-//! join views would make a tree that grows with the power of their number. Those of `$facet` are in the tree.
+//! Pipelines within stages (`$lookup`, `$unionWith`, `$facet`) are planned with the pipeline around them and are part of its tree:
+//! see [`InnerPlan`].
 //!
 //! A logical stage is a [`StageNode`]: a stage as it was parsed, or several that are better done together. What rules may
 //! do with them is in [`crate::rules`].
 //!
 //! [`PlanNode`]: crate::PlanNode
 
+mod inner;
 mod into_find;
 mod join;
 mod loose;
@@ -24,8 +24,9 @@ mod stage;
 pub(crate) mod testing;
 mod views;
 
+pub use inner::{INNER_PLANS_MAX, InnerPlan, inner_plan, lookup_stages};
 pub use into_find::into_find;
-pub use join::{EqualityAccess, EqualityPlan, equality_plan};
+pub use join::{EqualityAccess, EqualityPlan};
 pub use loose::{distinct_scan, group_scan};
 pub use physical::{PipelineQuery, Restrict, plan};
 pub use stage::{CHANGE_HEADER, FilteredChanges, LookupUnwind, StageNode, StageOp};

@@ -1,5 +1,6 @@
 //! From a pipeline to its plan.
 
+use super::inner::{self, Allowance};
 use super::{Namespaces, StageNode, StageOp, group_scan, into_find, resolve};
 use crate::check::check;
 use crate::choose::candidates;
@@ -8,7 +9,8 @@ use crate::plan::{FindPlan, PipelinePlan, PlanNode, StagePlan};
 use crate::rules::{Rule, rewrite};
 use nestor_model::{Namespace, Result};
 use nestor_query::collation::Collator;
-use nestor_query::stage::{Pipeline, Stage};
+use nestor_query::stage::Stage;
+use std::sync::Arc;
 
 /// Restricts the indexes that a query on a namespace may use; true when it did.
 pub type Restrict<'r> = &'r dyn Fn(&Namespace, &mut FindQuery) -> bool;
@@ -38,13 +40,18 @@ pub struct PipelineQuery<'q> {
 /// Errors: those of [`resolve`] and of reading the indexes.
 pub fn plan(query: PipelineQuery<'_>, namespaces: &dyn Namespaces) -> Result<PlanNode> {
     let is_given = query.namespace.is_none();
-    let plan = unchecked(query, namespaces)?;
+    let plan = unchecked(query, namespaces, &Allowance::new())?;
     check(&plan, is_given)?;
     Ok(plan)
 }
 
-fn unchecked(query: PipelineQuery<'_>, namespaces: &dyn Namespaces) -> Result<PlanNode> {
-    let mut stages = query.stages;
+/// As [`plan`]; the plan is checked with the tree that it becomes part of.
+pub(super) fn unchecked(
+    mut query: PipelineQuery<'_>,
+    namespaces: &dyn Namespaces,
+    allowance: &Allowance,
+) -> Result<PlanNode> {
+    let mut stages = std::mem::take(&mut query.stages);
     let resolved = match query.namespace {
         Some(namespace) => Some(resolve(namespace, namespaces, query.collation, query.is_explained)?),
         None => None,
@@ -83,13 +90,7 @@ fn unchecked(query: PipelineQuery<'_>, namespaces: &dyn Namespaces) -> Result<Pl
     if let Some(Stage::Out(_) | Stage::Merge(_)) = stages.last().and_then(StageNode::parsed) {
         stages.pop();
     }
-    let stages = stage_plans(
-        stages,
-        query.rules,
-        query.keeps_sort_keys,
-        query.is_explained,
-        namespaces,
-    )?;
+    let stages = stage_plans(stages, &query, namespaces, allowance)?;
     Ok(match stages.is_empty() {
         true => source,
         false => PlanNode::Pipeline(Box::new(PipelinePlan { source, stages })),
@@ -137,52 +138,24 @@ fn make_plans(find: &mut FindPlan, next: Option<&StageNode>, namespaces: &dyn Na
 
 fn stage_plans(
     stages: Vec<StageNode>,
-    rules: &'static [Rule],
-    keeps_sort_keys: bool,
-    is_explained: bool,
+    query: &PipelineQuery<'_>,
     namespaces: &dyn Namespaces,
+    allowance: &Allowance,
 ) -> Result<Vec<StagePlan>> {
     let mut plans = Vec::with_capacity(stages.len());
     // From the last stage to the first, to know of each sort whether its key is asked for behind it.
-    let mut asked = keeps_sort_keys;
+    let mut asked = query.keeps_sort_keys;
     for node in stages.into_iter().rev() {
         let sorts = matches!(node.op, StageOp::Parsed(Stage::Sort(_)) | StageOp::TopSort { .. });
-        let facets = match node.parsed() {
-            Some(Stage::Facet(facet)) => facet
-                .pipelines
-                .iter()
-                .map(|(name, pipeline)| Ok((name.clone(), facet_plan(pipeline, rules, is_explained, namespaces)?)))
-                .collect::<Result<_>>()?,
-            _ => Vec::new(),
-        };
+        let inner = inner::of_stage(&node, query, namespaces, allowance)?;
         let keep_sort_key = sorts && asked;
         asked |= node.may_read_sort_key();
         plans.push(StagePlan {
             node,
             keep_sort_key,
-            facets,
+            inner: inner.map(Arc::new),
         });
     }
     plans.reverse();
     Ok(plans)
-}
-
-/// The plan of a pipeline of `$facet`; it is checked with the stage.
-fn facet_plan(
-    pipeline: &Pipeline,
-    rules: &'static [Rule],
-    is_explained: bool,
-    namespaces: &dyn Namespaces,
-) -> Result<PlanNode> {
-    let query = PipelineQuery {
-        namespace: None,
-        stages: StageNode::all(&pipeline.stages, &pipeline.written),
-        collation: None,
-        hint: None,
-        restrict: None,
-        rules,
-        keeps_sort_keys: true,
-        is_explained,
-    };
-    unchecked(query, namespaces)
 }

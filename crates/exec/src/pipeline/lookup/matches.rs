@@ -7,31 +7,30 @@
 //! | one plan | no equality: what depends on the outer document is a variable |
 //! | the same matches for every document | nothing depends on it |
 //! | a plan for each document | equality with values or conditions for which none of the above will do |
+//!
+//! Which of these it is, the plan of the pipeline around it says ([`InnerPlan`]), and the sizes that are found.
 
 use super::probe::IndexProbe;
 use super::values::{equality, local_values};
 use crate::batch::Batch;
-use crate::catalog::index_collation;
 use crate::kept::Kept;
 use crate::operator::{BoxOperator, Report, Step};
-use crate::ops::Values;
+use crate::ops::{Eof, Values};
+use crate::pipeline::PipelineSource;
 use crate::pipeline::depth::bounded;
 use crate::pipeline::hash_join::{Found, JoinTable, TableBuilder};
 use crate::pipeline::lower::lower;
-use crate::pipeline::open::open;
-use crate::pipeline::{PipelineSource, resolve};
+use crate::pipeline::open::{lower_inner, open};
 use crate::reads::Reads;
 use crate::row::RowDoc;
 use nestor_model::statement::{ROW, work};
 use nestor_model::{DocRef, Namespace, Path, Result, Value};
-use nestor_planner::pipeline::{PipelineQuery, StageNode, equality_plan, plan};
-use nestor_planner::{NodeKind, PlanNode};
+use nestor_planner::NodeKind;
+use nestor_planner::pipeline::{InnerPlan, PipelineQuery, StageNode, inner_plan, lookup_stages};
 use nestor_query::OpContext;
-use nestor_query::collation::Collator;
 use nestor_query::env::Env;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::Lookup;
-use nestor_storage::Collection;
 use std::sync::Arc;
 
 /// Outer documents for which a table is not worth its memory, and between two thoughts about one.
@@ -49,11 +48,13 @@ pub(super) struct Finder {
     pub(super) lookup: Arc<Lookup>,
     /// On the other collection.
     context: PipelineSource,
-    /// What is done with the documents of the other side that are equal.
-    stages: Vec<StageNode>,
+    /// A condition on the matches beside those of the stage.
+    filter: Option<Arc<MatchExpr>>,
+    /// How the stage's pipeline was planned together with the one around it.
+    inner: Option<Arc<InnerPlan>>,
     strategy: Strategy,
-    /// The same as `stages`, for rows that a probe or a table finds.
-    after: After,
+    /// Tells what is done with rows that a probe or a table finds.
+    after: Option<Arc<InnerPlan>>,
     /// What is the same for every row, and the rows of the last one that stages continue with.
     kept_same: Kept,
     kept_rows: Kept,
@@ -70,23 +71,14 @@ enum Strategy {
     Undecided,
     /// Plan anew for each row.
     PerRow,
-    /// The same plan for each row.
-    Planned(Box<PlanNode>),
+    /// The same plan for each row, an [`InnerPlan::Whole`].
+    Planned(Arc<InnerPlan>),
     /// By an index.
     Probe(Box<IndexProbe>),
     /// By hash.
     Hash(Box<JoinTable>),
     /// The same for every row.
     Same(Arc<[Value]>),
-}
-
-/// What is done with rows that are equal.
-#[derive(Default)]
-struct After {
-    filter: Option<Arc<MatchExpr>>,
-    limit: Option<u64>,
-    /// A plan over them.
-    rest: Option<PlanNode>,
 }
 
 /// The matches of one document, one after the other.
@@ -109,18 +101,22 @@ pub(super) struct Equal {
 }
 
 impl Finder {
-    /// `filter` is a condition on the matches beside those of the stage.
-    pub(super) fn new(lookup: Arc<Lookup>, filter: Option<Arc<MatchExpr>>, context: PipelineSource) -> Self {
-        let mut stages = StageNode::all(&lookup.pipeline.stages, &lookup.pipeline.written);
-        stages.extend(filter.map(StageNode::matching));
+    /// `filter`: see [`Finder::filter`]; `inner`: how the stage's pipeline was planned.
+    pub(super) fn new(
+        lookup: Arc<Lookup>,
+        filter: Option<&Arc<MatchExpr>>,
+        inner: Option<Arc<InnerPlan>>,
+        context: PipelineSource,
+    ) -> Self {
         let nothing = || Namespace::new(context.namespace.db.clone(), "");
         let namespace = lookup.from.clone().unwrap_or_else(nothing);
         Self {
             context: context.on(namespace),
+            filter: filter.cloned(),
+            inner,
             lookup,
-            stages,
             strategy: Strategy::Undecided,
-            after: After::default(),
+            after: None,
             kept_same: Kept::default(),
             kept_rows: Kept::default(),
             no_table: false,
@@ -178,18 +174,18 @@ impl Finder {
                 None
             }
             Strategy::Hash(table) => Some(table.find(values)?),
-            Strategy::Planned(plan) => {
-                let node = lower(plan, None, batch.view, &self.context)?;
-                return Ok(Matches::Pulled(bounded(node), op));
+            Strategy::Planned(inner) => {
+                let node = Self::lowered(inner, batch, &self.context)?;
+                return Ok(Matches::Pulled(node, op));
             }
             _ => return self.pull(&values, op, batch),
         };
         let equal = Equal {
             rows,
-            left: self.after.limit.unwrap_or(u64::MAX),
+            left: self.after.as_ref().and_then(|after| after.limit()).unwrap_or(u64::MAX),
             op,
         };
-        match &self.after.rest {
+        match self.after.as_ref().and_then(|after| after.rest()) {
             None => Ok(Matches::Equal(equal)),
             Some(_) => self.continue_with(equal, outer, batch),
         }
@@ -236,7 +232,7 @@ impl Finder {
                 equal.left = 0;
                 break;
             };
-            if let Some(filter) = &self.after.filter
+            if let Some(filter) = self.after.as_ref().and_then(|after| after.filter())
                 && !filter.matches(row.as_doc(), op)?
             {
                 continue;
@@ -261,7 +257,7 @@ impl Finder {
             rows.push(row);
         }
         let given: BoxOperator = Box::new(Values::of(NodeKind::HashLookup, rows));
-        let node = match &self.after.rest {
+        let node = match self.after.as_ref().and_then(|after| after.rest()) {
             Some(rest) => bounded(lower(rest, Some(given), batch.view, &self.context)?),
             None => given,
         };
@@ -282,7 +278,7 @@ impl Finder {
         if std::mem::take(&mut self.is_saved) {
             let is_stale = match &self.strategy {
                 Strategy::Probe(probe) => !probe.is_current(batch.view),
-                Strategy::Planned(_) | Strategy::PerRow => true,
+                Strategy::Planned(_) | Strategy::PerRow => !self.context.is_current(batch.view),
                 _ => false,
             };
             if is_stale {
@@ -295,7 +291,9 @@ impl Finder {
         if let (Strategy::Probe(probe), Some(join)) = (&self.strategy, &self.lookup.join) {
             if !self.no_table && probe.probes() % PROBES_MIN == PROBES_MIN - 1 && pays(probe, batch) {
                 let foreign = join.foreign.clone();
-                match self.load(&foreign, true, batch)? {
+                let from = self.lookup.from.as_ref();
+                let source = open(from, Vec::new(), None, batch.view, &self.context)?;
+                match self.load(source, &foreign, true, batch)? {
                     Some(table) => self.strategy = Strategy::Hash(table),
                     None => self.no_table = true,
                 }
@@ -305,65 +303,73 @@ impl Finder {
     }
 
     fn decide(&mut self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<()> {
-        let lookup = self.lookup.clone();
+        let inner = self.planned(batch)?;
         self.strategy = Strategy::PerRow;
-        let Some(join) = &lookup.join else {
-            if lookup.variables.is_empty() && !self.no_table {
-                match self.collect(outer, batch)? {
-                    Some(kept) => {
-                        self.strategy = Strategy::Same(kept);
-                        return Ok(());
+        match &*inner {
+            InnerPlan::Whole(_) => {
+                self.strategy = Strategy::Planned(inner.clone());
+                if self.lookup.variables.is_empty() && !self.no_table {
+                    match self.collect(&inner, outer, batch)? {
+                        Some(kept) => self.strategy = Strategy::Same(kept),
+                        None => self.no_table = true,
                     }
-                    None => self.no_table = true,
                 }
             }
-            let plan = plan(self.query(lookup.from.as_ref()), &self.context.named(batch.view))?;
-            self.strategy = Strategy::Planned(Box::new(plan));
-            return Ok(());
-        };
-        let Some(from) = &lookup.from else {
-            return Ok(());
-        };
-        if let Some(plan) = equality_plan(self.query(Some(from)), &join.foreign, &self.context.named(batch.view))? {
-            if let Some(collection) = batch.view.catalog().get(&plan.namespace) {
-                self.after = After {
-                    filter: plan.filter.clone(),
-                    limit: plan.limit,
-                    rest: plan.rest.clone(),
-                };
-                self.strategy = Strategy::Probe(Box::new(IndexProbe::new(plan, collection)?));
-                return Ok(());
-            }
-        }
-        let resolved = resolve(from, batch.view, batch.op.collator.as_ref())?;
-        let indexed = match &resolved.collection {
-            _ if !resolved.stages.is_empty() => false,
-            Some(collection) => has_index(collection, &join.foreign, batch.op.collator.as_ref())?,
-            None => true,
-        };
-        if !indexed && !self.no_table {
-            match self.load(&join.foreign, false, batch)? {
-                Some(table) => {
-                    self.after = After {
-                        rest: match self.stages.is_empty() {
-                            true => None,
-                            false => Some(plan(self.query(None), &self.context.named(batch.view))?),
-                        },
-                        ..After::default()
-                    };
-                    self.strategy = Strategy::Hash(table);
+            InnerPlan::Equality(plan) => {
+                if let Some(collection) = batch.view.catalog().get(&plan.namespace) {
+                    self.strategy = Strategy::Probe(Box::new(IndexProbe::new(plan.clone(), collection)?));
+                    self.after = Some(inner);
                 }
-                None => self.no_table = true,
             }
+            InnerPlan::Table { source, .. } => {
+                if let (Some(join), false) = (&self.lookup.join, self.no_table) {
+                    let foreign = join.foreign.clone();
+                    let source = lower_inner(source, None, batch.view, &self.context)?;
+                    match self.load(source, &foreign, false, batch)? {
+                        Some(table) => {
+                            self.strategy = Strategy::Hash(table);
+                            self.after = Some(inner);
+                        }
+                        None => self.no_table = true,
+                    }
+                }
+            }
+            InnerPlan::ByValue | InnerPlan::Facets(_) => {}
         }
         Ok(())
+    }
+
+    /// The plan that came with the stage; another one if there was none, or the catalog is another one now.
+    fn planned(&mut self, batch: &Batch<'_>) -> Result<Arc<InnerPlan>> {
+        if let (Some(inner), true) = (&self.inner, self.context.is_current(batch.view)) {
+            return Ok(inner.clone());
+        }
+        let foreign = self.lookup.join.as_ref().map(|join| &join.foreign);
+        let query = self.query(self.lookup.from.as_ref());
+        let inner = Arc::new(inner_plan(query, foreign, &self.context.named(batch.view))?);
+        self.context = self.context.planned(batch.view);
+        self.inner = Some(inner.clone());
+        Ok(inner)
+    }
+
+    /// The operators of an [`InnerPlan::Whole`].
+    fn lowered(inner: &InnerPlan, batch: &Batch<'_>, context: &PipelineSource) -> Result<BoxOperator> {
+        match inner {
+            InnerPlan::Whole(plan) => Ok(bounded(lower(plan, None, batch.view, context)?)),
+            _ => Ok(Box::new(Eof::default())),
+        }
+    }
+
+    /// What is done with the documents of the other side that are equal.
+    fn stages(&self) -> Vec<StageNode> {
+        lookup_stages(&self.lookup, self.filter.as_ref())
     }
 
     /// The stages as a pipeline over a namespace, or over rows that are given.
     fn query<'q>(&'q self, namespace: Option<&'q Namespace>) -> PipelineQuery<'q> {
         PipelineQuery {
             namespace,
-            stages: self.stages.clone(),
+            stages: self.stages(),
             collation: self.context.collator.as_ref(),
             hint: None,
             restrict: None,
@@ -373,13 +379,17 @@ impl Finder {
         }
     }
 
-    /// The other collection as a table; `None` when there is no room for it. It may go to disk where there is no index.
-    fn load(&mut self, foreign: &Path, is_indexed: bool, batch: &Batch<'_>) -> Result<Option<Box<JoinTable>>> {
+    /// The rows of the other collection as a table; `None` when there is no room for it. It may go to disk where there is no index.
+    fn load(
+        &mut self,
+        mut source: BoxOperator,
+        foreign: &Path,
+        is_indexed: bool,
+        batch: &Batch<'_>,
+    ) -> Result<Option<Box<JoinTable>>> {
         let collator = batch.op.collator.as_ref();
         let null = equality(foreign, &[Value::Null], collator)?;
         let mut table = TableBuilder::new(foreign.clone(), null, collator, !is_indexed);
-        let from = self.lookup.from.as_ref();
-        let mut source = open(from, Vec::new(), None, batch.view, &self.context)?;
         let mut inner = batch.within(batch.op);
         loop {
             match source.next(&mut inner)? {
@@ -398,9 +408,9 @@ impl Finder {
     }
 
     /// All matches; `None` when they do not fit in memory.
-    fn collect(&mut self, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Option<Arc<[Value]>>> {
+    fn collect(&mut self, inner: &InnerPlan, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Option<Arc<[Value]>>> {
         let op = batch.op.with_vars(self.variables(outer, batch)?);
-        let mut matches = self.pull(&[], Some(Box::new(op)), batch)?;
+        let mut matches = Matches::Pulled(Self::lowered(inner, batch, &self.context)?, Some(Box::new(op)));
         let mut all = Vec::new();
         while let Some(value) = self.next(&mut matches, batch)? {
             self.kept_same.grow(value.weight())?;
@@ -415,7 +425,7 @@ impl Finder {
 
     /// Plans the stages behind equality with one of the values, if there is equality.
     fn pull(&self, values: &[Value], op: Option<Box<OpContext>>, batch: &Batch<'_>) -> Result<Matches> {
-        let mut stages = self.stages.clone();
+        let mut stages = self.stages();
         if let Some(join) = &self.lookup.join {
             let equal = equality(&join.foreign, values, batch.op.collator.as_ref())?;
             // Of $documents, equality is decided among what they are.
@@ -448,17 +458,4 @@ fn pays(probe: &IndexProbe, batch: &Batch<'_>) -> bool {
         .saturating_add(documents.saturating_mul(TABLE_ENTRY_BYTES));
     let fits = usize::try_from(bytes).is_ok_and(|bytes| bytes <= batch.memory_bytes_max);
     fits && probe.probes().saturating_mul(PROBES_PER_DOCUMENT) >= documents as u64
-}
-
-/// Whether there is an index that equality under the collation can use.
-fn has_index(collection: &Collection, foreign: &Path, collator: Option<&Collator>) -> Result<bool> {
-    for index in &collection.indexes {
-        let first = index.key_pattern.iter().next();
-        if first.is_some_and(|(name, _)| name == foreign.as_str())
-            && index_collation(collection, index)?.as_ref() == collator
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

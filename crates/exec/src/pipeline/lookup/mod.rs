@@ -17,6 +17,7 @@ use crate::row::{Row, RowDoc};
 use matches::Finder;
 use nestor_model::{Array, Document, Error, PathPart, Result, Value};
 use nestor_planner::NodeKind;
+use nestor_planner::pipeline::InnerPlan;
 use nestor_query::stage::Lookup;
 use std::sync::Arc;
 
@@ -27,8 +28,13 @@ pub(super) type LookupOp = Each<Join>;
 pub(super) struct Join(Finder);
 
 impl LookupOp {
-    pub(super) fn new(input: BoxOperator, lookup: Arc<Lookup>, context: PipelineSource) -> Self {
-        Self::over(input, Join(Finder::new(lookup, None, context)))
+    pub(super) fn new(
+        input: BoxOperator,
+        lookup: Arc<Lookup>,
+        inner: Option<Arc<InnerPlan>>,
+        context: PipelineSource,
+    ) -> Self {
+        Self::over(input, Join(Finder::new(lookup, None, inner, context)))
     }
 }
 

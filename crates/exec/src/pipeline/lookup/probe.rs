@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Finds documents by values.
 pub(super) struct IndexProbe {
-    plan: EqualityPlan,
+    plan: Arc<EqualityPlan>,
     collection: Arc<Collection>,
     access: Access,
     /// What is wanted of the last outer document and where in that it is.
@@ -52,7 +52,7 @@ struct Entries {
 
 impl IndexProbe {
     /// A probe by `plan`. Error: 175 when the index is gone.
-    pub(super) fn new(plan: EqualityPlan, collection: &Arc<Collection>) -> Result<Self> {
+    pub(super) fn new(plan: Arc<EqualityPlan>, collection: &Arc<Collection>) -> Result<Self> {
         let access = match &plan.access {
             EqualityAccess::Id(_) => Access::Id,
             EqualityAccess::Index(info) => {

@@ -8,7 +8,7 @@ use crate::pipeline::PipelineSource;
 use crate::row::{Row, RowDoc};
 use nestor_model::{Array, Document, Result, Value};
 use nestor_planner::NodeKind;
-use nestor_planner::pipeline::LookupUnwind;
+use nestor_planner::pipeline::{InnerPlan, LookupUnwind};
 use nestor_query::env::DocMeta;
 use nestor_query::stage::Unwind;
 use std::sync::Arc;
@@ -34,10 +34,15 @@ struct Current {
 }
 
 impl LookupUnwindOp {
-    pub(in crate::pipeline) fn new(input: BoxOperator, join: &LookupUnwind, context: PipelineSource) -> Self {
+    pub(in crate::pipeline) fn new(
+        input: BoxOperator,
+        join: &LookupUnwind,
+        inner: Option<Arc<InnerPlan>>,
+        context: PipelineSource,
+    ) -> Self {
         Self {
             input,
-            finder: Finder::new(join.lookup.clone(), join.filter.clone(), context),
+            finder: Finder::new(join.lookup.clone(), join.filter.as_ref(), inner, context),
             unwind: join.unwind.clone(),
             current: None,
             counters: Counters::default(),

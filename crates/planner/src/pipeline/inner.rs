@@ -1,0 +1,309 @@
+//! The plans of pipelines that stages run: `$lookup`, `$unionWith` and `$facet`.
+//!
+//! They are part of the tree of the outer pipeline and are planned with it. What depends on an outer document is bound when that
+//! is known: variables are values of the operation, and the value of an equality is bound to an [`EqualityPlan`]. Only where
+//! values decide which plan is best ([`InnerPlan::ByValue`]) is one made for each of them.
+//!
+//! Views that join views would make a tree that grows with the power of their number. Therefore a tree has
+//! [`INNER_PLANS_MAX`] pipelines over other namespaces at most; those beyond that are planned when their rows are wanted. The
+//! same is done with those that were planned with another version of the catalog than the one they run on.
+
+use super::join::equality_plan;
+use super::physical::unchecked;
+use super::{EqualityPlan, Namespaces, PipelineQuery, StageNode, StageOp, resolve};
+use crate::check::check_inner;
+use crate::plan::PlanNode;
+use nestor_model::{Namespace, Path, Result, Str};
+use nestor_query::matcher::MatchExpr;
+use nestor_query::stage::{Lookup, Stage};
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// Pipelines over other namespaces that are planned with one outer pipeline, those within them included.
+pub const INNER_PLANS_MAX: u32 = 100;
+
+/// How a stage gets the rows of the pipelines that it runs.
+#[derive(Clone, Debug)]
+pub enum InnerPlan {
+    /// By this plan: the pipeline of `$unionWith`, and that of a `$lookup` without equality.
+    Whole(PlanNode),
+    /// `$lookup`: by the value of each outer document, which is bound to the plan.
+    Equality(Arc<EqualityPlan>),
+    /// `$lookup`: from a hash table of all rows of the other side, because no index finds a value.
+    Table {
+        /// The rows of the table.
+        source: PlanNode,
+        /// What is done with those that have the value: a plan over [`PlanNode::Given`].
+        rest: Option<PlanNode>,
+    },
+    /// `$lookup`: by a plan for each value.
+    ByValue,
+    /// `$facet`: its pipelines by their fields; each reads [`PlanNode::Given`].
+    Facets(Vec<(Str, PlanNode)>),
+}
+
+impl InnerPlan {
+    /// What else rows that equal a value have to satisfy.
+    pub fn filter(&self) -> Option<&Arc<MatchExpr>> {
+        match self {
+            Self::Equality(plan) => plan.filter.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// How many rows that equal a value are wanted.
+    pub fn limit(&self) -> Option<u64> {
+        match self {
+            Self::Equality(plan) => plan.limit,
+            _ => None,
+        }
+    }
+
+    /// What is done with rows that equal a value: a plan over [`PlanNode::Given`].
+    pub fn rest(&self) -> Option<&PlanNode> {
+        match self {
+            Self::Equality(plan) => plan.rest.as_ref(),
+            Self::Table { rest, .. } => rest.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// How many pipelines over other namespaces may still be planned.
+pub(super) struct Allowance(Cell<u32>);
+
+impl Allowance {
+    /// That of a whole tree.
+    pub(super) fn new() -> Self {
+        Self(Cell::new(INNER_PLANS_MAX))
+    }
+
+    /// Takes one, if there is one left.
+    fn take(&self) -> bool {
+        let left = self.0.get();
+        self.0.set(left.saturating_sub(1));
+        left > 0
+    }
+}
+
+/// The stages of a `$lookup`'s pipeline. `filter` is a condition on the matches beside those of the stage.
+pub fn lookup_stages(lookup: &Lookup, filter: Option<&Arc<MatchExpr>>) -> Vec<StageNode> {
+    let mut stages = StageNode::all(&lookup.pipeline.stages, &lookup.pipeline.written);
+    stages.extend(filter.cloned().map(StageNode::matching));
+    stages
+}
+
+/// Plans the pipeline of a `$lookup` or `$unionWith` on its own. `foreign`: the field that has to equal a value of each outer
+/// document first of all. The plan is checked.
+///
+/// Errors: those of [`plan`](super::plan()).
+pub fn inner_plan(query: PipelineQuery<'_>, foreign: Option<&Path>, namespaces: &dyn Namespaces) -> Result<InnerPlan> {
+    let plan = over_namespace(query, foreign, namespaces, &Allowance::new())?;
+    check_inner(&plan)?;
+    Ok(plan)
+}
+
+/// Plans what a stage of the pipeline `outer` runs, if that is anything; also `None` when the allowance is used up.
+pub(super) fn of_stage(
+    node: &StageNode,
+    outer: &PipelineQuery<'_>,
+    namespaces: &dyn Namespaces,
+    allowance: &Allowance,
+) -> Result<Option<InnerPlan>> {
+    let like_outer = |namespace, stages| PipelineQuery {
+        namespace,
+        stages,
+        hint: None,
+        restrict: None,
+        // Whoever stands behind the stage may ask for the keys of a sort within.
+        keeps_sort_keys: true,
+        ..*outer
+    };
+    let (namespace, foreign, stages): (Option<&Namespace>, _, _) = match &node.op {
+        StageOp::Parsed(Stage::Facet(facet)) => {
+            let plans = facet.pipelines.iter().map(|(name, pipeline)| {
+                let query = like_outer(None, StageNode::all(&pipeline.stages, &pipeline.written));
+                Ok((name.clone(), unchecked(query, namespaces, allowance)?))
+            });
+            return Ok(Some(InnerPlan::Facets(plans.collect::<Result<_>>()?)));
+        }
+        StageOp::Parsed(Stage::Lookup(lookup)) => (
+            lookup.from.as_ref(),
+            lookup.join.as_ref().map(|join| &join.foreign),
+            lookup_stages(lookup, None),
+        ),
+        StageOp::LookupUnwind(join) => (
+            join.lookup.from.as_ref(),
+            join.lookup.join.as_ref().map(|join| &join.foreign),
+            lookup_stages(&join.lookup, join.filter.as_ref()),
+        ),
+        StageOp::Parsed(Stage::UnionWith(union)) => (
+            union.coll.as_ref(),
+            None,
+            StageNode::all(&union.pipeline.stages, &union.pipeline.written),
+        ),
+        _ => return Ok(None),
+    };
+    match allowance.take() {
+        true => over_namespace(like_outer(namespace, stages), foreign, namespaces, allowance).map(Some),
+        false => Ok(None),
+    }
+}
+
+fn over_namespace(
+    query: PipelineQuery<'_>,
+    foreign: Option<&Path>,
+    namespaces: &dyn Namespaces,
+    allowance: &Allowance,
+) -> Result<InnerPlan> {
+    let Some(foreign) = foreign else {
+        return Ok(InnerPlan::Whole(unchecked(query, namespaces, allowance)?));
+    };
+    let Some(from) = query.namespace else {
+        return Ok(InnerPlan::ByValue);
+    };
+    let with_stages = |namespace, stages| PipelineQuery {
+        namespace,
+        stages,
+        ..query
+    };
+    let copy = with_stages(query.namespace, query.stages.clone());
+    if let Some(plan) = equality_plan(copy, foreign, namespaces, allowance)? {
+        return Ok(InnerPlan::Equality(Arc::new(plan)));
+    }
+    if may_be_found(from, foreign, &query, namespaces)? {
+        return Ok(InnerPlan::ByValue);
+    }
+    Ok(InnerPlan::Table {
+        source: unchecked(with_stages(Some(from), Vec::new()), namespaces, allowance)?,
+        rest: match query.stages.is_empty() {
+            true => None,
+            false => Some(unchecked(with_stages(None, query.stages), namespaces, allowance)?),
+        },
+    })
+}
+
+/// Whether some values of a field may be found without reading everything: by an index that starts with the field and compares
+/// as the query does, or because there is nothing to read.
+fn may_be_found(
+    from: &Namespace,
+    foreign: &Path,
+    query: &PipelineQuery<'_>,
+    namespaces: &dyn Namespaces,
+) -> Result<bool> {
+    let resolved = resolve(from, namespaces, query.collation, false)?;
+    if !resolved.stages.is_empty() {
+        return Ok(false);
+    }
+    let Some(indexes) = namespaces.indexes(&resolved.namespace)? else {
+        return Ok(true);
+    };
+    Ok(indexes.iter().any(|index| {
+        let first = index.key_pattern.iter().next();
+        first.is_some_and(|(name, _)| name == foreign.as_str()) && index.collation.as_ref() == query.collation
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Indexes;
+    use crate::pipeline::testing::{OneCollection, index, query};
+    use crate::pipeline::{Entry, plan};
+    use nestor_model::{Document, RawDocBuf, Value, doc};
+
+    fn shown(inner: Option<&InnerPlan>) -> String {
+        match inner {
+            None => "none".into(),
+            Some(InnerPlan::Whole(plan)) => format!("whole({})", tree(plan)),
+            Some(InnerPlan::Equality(plan)) => format!("equality({})", plan.rest.as_ref().map_or("-".into(), tree)),
+            Some(InnerPlan::Table { source, rest }) => {
+                format!("table({}, {})", tree(source), rest.as_ref().map_or("-".into(), tree))
+            }
+            Some(InnerPlan::ByValue) => "by value".into(),
+            Some(InnerPlan::Facets(facets)) => {
+                let facets: Vec<String> = facets
+                    .iter()
+                    .map(|(name, plan)| format!("{name}: {}", tree(plan)))
+                    .collect();
+                format!("facets({})", facets.join(", "))
+            }
+        }
+    }
+
+    /// The source of a plan and what its stages run.
+    fn tree(plan: &PlanNode) -> String {
+        let PlanNode::Pipeline(pipeline) = plan else {
+            return plan.stage().into();
+        };
+        let stages = pipeline.stages.iter().map(|stage| match &stage.inner {
+            None => stage.node.kind().name().into(),
+            inner => shown(inner.as_deref()),
+        });
+        let stages: Vec<String> = stages.collect();
+        format!("{} > {}", pipeline.source.stage(), stages.join(" > "))
+    }
+
+    fn planned(stages: &str) -> String {
+        let namespace = Namespace::new("test", "c");
+        let indexes = vec![index(1, &["a"], &[], None)];
+        tree(&plan(query(&namespace, stages), &OneCollection::with(indexes)).expect("a plan"))
+    }
+
+    #[test]
+    fn one_tree_has_the_plans_of_all_pipelines() {
+        let union = r#"[{"$unionWith": {"coll": "d", "pipeline": [{"$group": {"_id": "$b"}}]}}]"#;
+        assert_eq!(planned(union), "MULTI_PLAN > whole(MULTI_PLAN > $group)");
+        let indexed = r#"[{"$lookup": {"from": "d", "localField": "x", "foreignField": "a", "as": "m"}}]"#;
+        assert_eq!(planned(indexed), "MULTI_PLAN > equality(-)");
+        let table = indexed.replace(r#""a""#, r#""b""#);
+        assert_eq!(planned(&table), "MULTI_PLAN > table(MULTI_PLAN, -)");
+        let nested = format!(
+            r#"[{{"$lookup": {{"from": "d", "pipeline": [{{"$limit": 3}}, {}], "as": "m"}}}}]"#,
+            &indexed[1..indexed.len() - 1]
+        );
+        assert_eq!(planned(&nested), "MULTI_PLAN > whole(MULTI_PLAN > equality(-))");
+        let facet = format!(r#"[{{"$facet": {{"f": {indexed}, "g": [{{"$skip": 1}}]}}}}]"#);
+        assert_eq!(
+            planned(&facet),
+            "MULTI_PLAN > facets(f: QUEUED_DATA > equality(-), g: QUEUED_DATA > SKIP)"
+        );
+    }
+
+    /// Each view joins the next one twice.
+    struct Views(RawDocBuf);
+
+    impl Namespaces for Views {
+        fn entry(&self, namespace: &Namespace) -> Result<Entry<'_>> {
+            let level = namespace
+                .coll
+                .strip_prefix('v')
+                .and_then(|level| level.parse::<usize>().ok());
+            let Some(pipelines) = level.and_then(|level| self.0.as_raw().iter().nth(level)) else {
+                return Ok(Entry::Collection);
+            };
+            Ok(Entry::View {
+                on: "c",
+                pipeline: pipelines.1.as_array().expect("a pipeline"),
+                collation: None,
+            })
+        }
+
+        fn indexes(&self, _: &Namespace) -> Result<Option<&Indexes>> {
+            Ok(None)
+        }
+    }
+
+    #[test]
+    fn views_that_join_views_do_not_multiply_without_end() {
+        let mut views = Document::new();
+        for level in 0..20 {
+            let join = doc! { "$unionWith": format!("v{}", level + 1) };
+            views.push(format!("v{level}"), vec![Value::from(join.clone()), Value::from(join)]);
+        }
+        let namespace = Namespace::new("test", "v0");
+        let plan = plan(query(&namespace, "[]"), &Views(views.to_raw())).expect("a plan");
+        let shown = tree(&plan);
+        assert_eq!(shown.matches("whole").count(), INNER_PLANS_MAX as usize, "{shown}");
+    }
+}
