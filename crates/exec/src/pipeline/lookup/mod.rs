@@ -15,7 +15,7 @@ use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Each, EachRow, Report};
 use crate::row::{Row, RowDoc};
 use matches::Finder;
-use nestor_model::{Array, Document, Error, PathPart, Result, Value};
+use nestor_model::{Array, DocRef, Document, Error, PathPart, RawDocBuf, RawWriter, Result, Value};
 use nestor_planner::NodeKind;
 use nestor_planner::pipeline::InnerPlan;
 use nestor_query::stage::Lookup;
@@ -55,10 +55,17 @@ impl EachRow for Join {
             all.push(value);
         }
         let meta = row.meta;
-        let mut doc = row.doc.into_document();
-        set_path(&mut doc, finder.lookup.as_path.parts(), Value::Array(Array::new(all)));
+        let path = finder.lookup.as_path.parts();
+        let doc = match appended(row.doc.as_doc(), path, &all) {
+            Some(doc) => RowDoc::Raw(doc),
+            None => {
+                let mut doc = row.doc.into_document();
+                set_path(&mut doc, path, Value::Array(Array::new(all)));
+                RowDoc::Owned(doc)
+            }
+        };
         Ok(Some(Row {
-            doc: RowDoc::Owned(doc),
+            doc,
             record: None,
             meta,
         }))
@@ -99,6 +106,28 @@ impl Finder {
         let indexes = self.reads.indexes_used.iter().map(|name| Value::from(name.as_str()));
         out.push("indexesUsed", indexes.collect::<Vec<Value>>());
     }
+}
+
+/// A document with one more field, an array: as bytes if the document is bytes and does not have the field yet. Documents in the
+/// array are mostly bytes too, so that nothing is read of either side.
+fn appended(doc: DocRef<'_>, path: &[PathPart], items: &[Value]) -> Option<RawDocBuf> {
+    let (DocRef::Raw(doc), [part]) = (doc, path) else {
+        return None;
+    };
+    if doc.get(&part.name).is_some() {
+        return None;
+    }
+    // Without the length in front and the zero byte behind.
+    let fields = doc.as_bytes().get(4..doc.len() - 1)?;
+    let size: usize = items.iter().map(Value::weight).sum();
+    let mut out = RawWriter::with_capacity(doc.len() + size + part.name.len() + 16);
+    out.append_element_bytes(fields);
+    out.begin_array(&part.name);
+    for (index, item) in items.iter().enumerate() {
+        out.append_index(index, item);
+    }
+    out.end();
+    Some(out.into_doc())
 }
 
 /// Sets the field at a path, making documents on the way, in place of what is no document, arrays included.
