@@ -47,7 +47,7 @@ pub(crate) struct PendingEntry {
     pub(crate) len: usize,
     /// Offset of the eight bytes of `ts`.
     pub(crate) ts_at: usize,
-    /// Offset of those of `t`, if it follows.
+    /// Offset of the eight bytes of `t`, if the entry has one behind `ts`.
     pub(crate) term_at: Option<usize>,
     /// Offset of `ts` in `prevOpTime`, whose `t` follows, if it is to name the entry before this one.
     pub(crate) link_at: Option<usize>,
@@ -94,9 +94,9 @@ pub struct WriteSet {
     pub(crate) unwritten: Vec<Arc<CollectionState>>,
     pub(crate) oplog: Vec<PendingEntry>,
     pub(crate) counts: Vec<CountChange>,
-    /// Of a transaction.
+    /// The keys that a transaction has reserved.
     pub(crate) claim: Option<Claim>,
-    /// What it read, of a serializable transaction.
+    /// What was read through the write set, if its transaction is serializable.
     pub(crate) reads: Option<Reads>,
     undo: Vec<Undo>,
     savepoints: usize,
@@ -146,7 +146,7 @@ impl WriteSet {
         }
     }
 
-    /// The snapshot below.
+    /// The snapshot that the write set changes.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
@@ -182,7 +182,7 @@ impl WriteSet {
         if self.required.iter().any(|c| c.id == id) {
             return;
         }
-        // A collection this write set made is nobody else's to change.
+        // No other write set knows of a collection that this one made.
         if let Some(collection) = self.snapshot.state.catalog.by_id(id) {
             self.required.push(collection.clone());
         }
@@ -257,7 +257,7 @@ impl WriteSet {
             "images come in the order of the operations"
         );
         if entry.as_raw().is_deeper_than(raw::DEPTH_MAX) {
-            // Whoever reads the journal would take it for damaged.
+            // Recovery would take the journal for damaged.
             let message = "an oplog entry exceeds the maximum nested object depth";
             return Err(StorageError::catalog(ErrorCode::Overflow, message));
         }
@@ -275,7 +275,7 @@ impl WriteSet {
     /// As [`WriteSet::oplog_with`], for an entry that goes on with what the last one began: the operations of a transaction that do not
     /// fit into one document. Its `prevOpTime`, a document `{ts: Timestamp, t: Long}`, gets the optime of the entry before it.
     ///
-    /// Errors: those of [`WriteSet::oplog`], and an entry without such a field.
+    /// Errors: those of [`WriteSet::oplog`]; the entry has no `prevOpTime` of that form.
     pub fn oplog_next(&mut self, entry: RawDocBuf, images: Vec<(u32, RawDocBuf)>) -> Result<()> {
         let link = entry.as_raw().elements().find(|element| element.name() == "prevOpTime");
         let link_at = link.and_then(|link| {

@@ -17,29 +17,29 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A candidate on trial: its operators and the rows it gave, which nobody has seen yet.
+/// A candidate on trial: its operators, and the rows that it gave, which are not passed on yet.
 pub(super) struct Candidate {
-    /// Which of the plans it is.
+    /// The candidate's position among the plans.
     pub(super) plan: usize,
     pub(super) root: BoxOperator,
     pub(super) rows: VecDeque<Row>,
     /// Of the rows.
     pub(super) kept: Kept,
     pub(super) works: u64,
-    /// It was told that there are no more rows.
+    /// Set when the operators said that there are no more rows.
     pub(super) is_over: bool,
     micros: u64,
     failed: Option<Error>,
 }
 
-/// What a turn of a candidate came to.
+/// The outcome of a candidate's turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Turn {
-    /// There is more to see.
+    /// The candidate goes on at its next turn.
     On,
-    /// It gave as many rows as are of interest, or its last one.
+    /// The candidate gave its last row, or as many as the trial asks for.
     Enough,
-    /// It needs more memory than it may have.
+    /// The candidate needs more memory than it may have.
     Failed,
 }
 
@@ -57,7 +57,7 @@ impl Candidate {
         })
     }
 
-    /// One unit of work. Errors are those of the query; running out of memory is the candidate's own.
+    /// Does one unit of work. Errors: those of the query; running out of memory is an outcome and no error.
     pub(super) fn work(&mut self, rows_max: usize, batch: &mut Batch<'_>) -> Result<Turn> {
         self.works += 1;
         match batch.lend(1, |batch| self.root.next(batch)) {
@@ -105,7 +105,7 @@ pub(super) struct Trial {
     candidates: Vec<Candidate>,
     rows_max: usize,
     works_max: u64,
-    /// Whose turn it is.
+    /// The position of the candidate whose turn it is.
     at: usize,
     enough: bool,
 }
@@ -143,7 +143,7 @@ impl Trial {
     /// Goes on; `false` when the batch's budget was used up before there is a decision.
     pub(super) fn run(&mut self, batch: &mut Batch<'_>) -> Result<bool> {
         loop {
-            // A round is always ended, so that everyone got the same.
+            // A round is always completed, so that all candidates had the same number of turns.
             if self.at == self.candidates.len() {
                 self.at = 0;
                 let works = self.candidates.iter().map(|c| c.works).max().unwrap_or(0);

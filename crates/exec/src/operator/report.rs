@@ -1,4 +1,4 @@
-//! What operators tell of themselves: for explain, the profiler, and whoever counts memory.
+//! What operators report about themselves, for explain, the profiler and the accounts of memory.
 
 use super::{BoxOperator, Counters, Operator};
 use crate::reads::Reads;
@@ -14,60 +14,60 @@ use std::time::Duration;
 /// What an operator is and what it did so far.
 #[derive(Clone, Copy)]
 pub struct Report<'o> {
-    /// What it does.
+    /// What the operator does.
     pub kind: NodeKind,
-    /// Its counters.
+    /// The operator's counters.
     pub counters: &'o Counters,
-    /// The index that it reads.
+    /// The index that the operator reads.
     pub index: Option<&'o Arc<Index>>,
-    /// How it came by its plan, when there were several.
+    /// How the operator's plan was chosen, when there were several.
     pub choice: Option<Choice>,
-    /// What it wrote to temporary files; `None` when it never does.
+    /// What the operator wrote to temporary files; `None` for an operator that never writes any.
     pub spilled: Option<Spilled>,
-    /// Bytes it holds in memory, without its inputs.
+    /// Bytes that the operator holds in memory, those of its inputs not included.
     pub memory: usize,
-    /// What it read of other collections, beside what its counters and its inputs tell.
+    /// What the operator read of other collections; its counters and its inputs do not include that.
     pub reads: Option<&'o Reads>,
-    /// A tree that it pulls from and that is none of the inputs explain shows.
+    /// A tree that the operator pulls from although explain does not show it as an input.
     pub beside: Option<&'o dyn Operator>,
-    /// What explain alone shows.
+    /// Figures that only explain shows.
     pub explain: Option<&'o dyn Explain>,
     /// Where a change stream is.
     pub stream: Option<Whereabouts<'o>>,
-    /// Set when it stands on top of a stage to count it for explain.
+    /// Set for an operator that stands on top of a stage to count its rows for explain.
     pub stopwatch: Option<Stopwatch<'o>>,
-    /// What it pulls from; [`Report::inputs`] goes through them.
+    /// The operators that this one pulls from; [`Report::inputs`] goes through them.
     pub below: Inputs<'o>,
 }
 
-/// What whoever pulls from a stream asks about it.
+/// What the reader of a change stream asks about the stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Whereabouts<'o> {
-    /// Where a stream resumes that has seen everything that was given.
+    /// Where a reader resumes that has seen all events given so far.
     pub at: Token,
-    /// Where one resumes that has seen everything but the last event that was given.
+    /// Where a reader resumes that has seen all events but the last.
     pub before: Token,
-    /// The stream has ended: everything was given, and no more will come.
+    /// The stream has ended: all events were given, and no more will come.
     pub is_over: bool,
     /// There is more to read, although nothing was given just now.
     pub is_behind: bool,
-    /// Says when there is more, for a stream that was at the end.
+    /// The signal that tells a stream at the end that there is more to read.
     pub signal: Option<&'o LogSignal>,
 }
 
 /// The inputs of an operator.
 #[derive(Clone, Copy)]
 pub enum Inputs<'o> {
-    /// It makes or reads its rows itself.
+    /// The operator makes or reads its rows itself.
     None,
-    /// One.
+    /// One input.
     One(&'o dyn Operator),
-    /// Any number.
+    /// Any number of inputs.
     Several(&'o [BoxOperator]),
 }
 
 impl<'o> Report<'o> {
-    /// Of an operator without inputs.
+    /// The report of an operator without inputs.
     pub fn new(kind: NodeKind, counters: &'o Counters) -> Self {
         Self {
             kind,
@@ -85,49 +85,49 @@ impl<'o> Report<'o> {
         }
     }
 
-    /// It pulls from `input`.
+    /// Adds the operator's only input.
     #[must_use]
     pub fn over(mut self, input: &'o dyn Operator) -> Self {
         self.below = Inputs::One(input);
         self
     }
 
-    /// It pulls from several inputs.
+    /// Adds the operator's inputs.
     #[must_use]
     pub fn over_all(mut self, inputs: &'o [BoxOperator]) -> Self {
         self.below = Inputs::Several(inputs);
         self
     }
 
-    /// It holds so many bytes in memory.
+    /// Adds the bytes that the operator holds in memory.
     #[must_use]
     pub fn holding(mut self, memory: usize) -> Self {
         self.memory = memory;
         self
     }
 
-    /// Explain shows more of it.
+    /// Adds what only explain shows.
     #[must_use]
     pub fn explained_by(mut self, explain: &'o dyn Explain) -> Self {
         self.explain = Some(explain);
         self
     }
 
-    /// It may write to temporary files, and wrote `spilled`.
+    /// Adds what the operator wrote to temporary files.
     #[must_use]
     pub fn spilling(mut self, spilled: Spilled) -> Self {
         self.spilled = Some(spilled);
         self
     }
 
-    /// It read other collections.
+    /// Adds what the operator read of other collections.
     #[must_use]
     pub fn reading(mut self, reads: &'o Reads) -> Self {
         self.reads = Some(reads);
         self
     }
 
-    /// What it pulls from, in the order of explain's `inputStage(s)`.
+    /// The operator's inputs, in the order of explain's `inputStage(s)`.
     pub fn inputs(&self) -> impl Iterator<Item = &'o dyn Operator> {
         let (one, several): (_, &'o [BoxOperator]) = match self.below {
             Inputs::None => (None, &[]),
@@ -139,15 +139,15 @@ impl<'o> Report<'o> {
     }
 }
 
-/// What explain alone shows of an operator. Each method is called only while something is explained.
+/// What only explain shows of an operator. The methods are called only for operations that are explained.
 pub trait Explain {
-    /// Appends fields of its own in `executionStats` of a plan.
+    /// Appends the operator's own fields to its stage in `executionStats` of a plan.
     fn plan_fields(&self, _out: &mut Document) {}
 
-    /// Appends fields of its own as a stage of a pipeline.
+    /// Appends the operator's own fields to its stage of a pipeline.
     fn stage_fields(&self, _out: &mut Document) {}
 
-    /// The stage of a pipeline as it is printed once it ran, where that is more than how it was written.
+    /// The stage of a pipeline as explain prints it after it ran, if that differs from how the client wrote it.
     fn restated(&self) -> Option<Document> {
         None
     }

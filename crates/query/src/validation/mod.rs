@@ -32,11 +32,11 @@ pub struct Validator {
 /// What a validator says of a document.
 #[derive(Debug)]
 pub enum Verdict {
-    /// It may be stored.
+    /// The document may be stored.
     Pass,
-    /// It may be stored, but this is to be logged.
+    /// The document may be stored, but the error is to be logged.
     Warn(Error),
-    /// It may not be stored.
+    /// The document may not be stored.
     Refuse {
         /// 121 (DocumentValidationFailure).
         error: Error,

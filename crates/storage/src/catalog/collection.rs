@@ -13,18 +13,17 @@ use std::sync::Arc;
 pub struct Collection {
     /// Identity, kept through renames.
     pub id: CollectionId,
-    /// Where it is.
+    /// The collection's name.
     pub ns: Namespace,
-    /// Its UUID (views have one too, but MongoDB does not show it).
+    /// The collection's UUID. Views have one too, but MongoDB does not show it.
     pub uuid: [u8; 16],
-    /// The options it was created with or has since been given.
+    /// The options that the collection was created with, as changed since.
     pub options: CollectionOptions,
-    /// Its records: record key to document.
+    /// The tree of records: record key to document.
     pub records: TreeId,
-    /// Its indexes in order of creation, `_id_` first.
+    /// The indexes in order of creation, `_id_` first.
     pub indexes: Vec<Arc<Index>>,
-    /// Indexes whose entries are being made: nobody reads or maintains them but who makes them. See
-    /// [`crate::WriteSet::start_index`].
+    /// Indexes that are being built: only the build reads and maintains them. See [`crate::WriteSet::start_index`].
     pub building: Vec<Arc<Index>>,
     /// Counts and record id allocator.
     pub state: Arc<CollectionState>,
@@ -75,7 +74,7 @@ impl Collection {
 
     /// The value of type `T` that belongs to this version of the entry, computed at the first call.
     ///
-    /// Errors: those of computing it.
+    /// Errors: those of computing the value.
     pub fn derived<T: Derive>(&self) -> Result<&T, T::Error> {
         self.derived.get(self)
     }
@@ -88,14 +87,14 @@ impl Collection {
 
 /// An index: a specification with a place in the store. Immutable, as its collection.
 ///
-/// It dereferences to its specification, since most of those who look at an index want to know what it is.
+/// An index dereferences to its specification, because most code that looks at an index needs only that.
 #[derive(Clone, Debug)]
 pub struct Index {
     /// Identity.
     pub id: IndexId,
-    /// What it is.
+    /// The specification.
     pub spec: IndexSpec,
-    /// Its entries.
+    /// The tree of entries.
     pub tree: TreeId,
     /// Per part of the key pattern, in order: bit `i` is set when the path's component `i` has held an array, so that a
     /// document may have several entries. Bits are never cleared.
@@ -139,7 +138,7 @@ impl Index {
         self.multikey.iter().any(|bits| *bits != 0)
     }
 
-    /// How its entries are laid out.
+    /// The layout of the index's entries.
     pub fn entry_format(&self, collection: &Collection) -> EntryFormat {
         EntryFormat {
             unique: self.unique,

@@ -12,26 +12,26 @@ use nestor_model::{Namespace, RawDoc, Str};
 /// What a check counted in one collection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CollectionReport {
-    /// Which one.
+    /// The collection's name.
     pub ns: Namespace,
-    /// Its records.
+    /// How many records the collection has.
     pub documents: u64,
-    /// Their size in bytes.
+    /// The size of these records in bytes.
     pub bytes: u64,
-    /// Records that are no documents.
+    /// How many of the records are not valid documents.
     pub invalid: u64,
-    /// Its indexes, in its order.
+    /// The collection's indexes, in the order of the catalog entry.
     pub indexes: Vec<IndexReport>,
 }
 
 /// What a check counted in one index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IndexReport {
-    /// Its name.
+    /// The index's name.
     pub name: Str,
-    /// Its entries.
+    /// How many entries the index has.
     pub entries: u64,
-    /// Faults told of it.
+    /// How many faults of the index were reported.
     pub faults: u64,
 }
 
@@ -61,9 +61,9 @@ struct Checker<'a, E> {
     fault: &'a mut dyn FnMut(String),
 }
 
-/// Checks one collection in `view`. Each fault is told to `fault`. Without `keys` only the form of index entries is checked.
+/// Checks one collection in `view` and reports each fault to `fault`. Without `keys` only the form of index entries is checked.
 ///
-/// Errors: those of reading, and what `pace` returns, which is called for each record and entry.
+/// Errors: those of reading, and those of `pace`, which is called for each record and entry.
 pub fn collection<E: From<StorageError>>(
     view: &dyn View,
     collection: &Collection,

@@ -44,7 +44,7 @@ const DELAY_LONG: Duration = Duration::from_millis(1);
 /// How far over its size a memtable may get, as a share of it, before commits wait for the checkpoint's end.
 const OVER_MAX: f64 = 1.5;
 
-/// The background thread's side.
+/// What commits and the background thread share.
 #[derive(Default)]
 pub(super) struct Checkpointer {
     /// A memtable frozen by a checkpoint that is under way or failed, and what was noted when it was.
@@ -58,14 +58,14 @@ pub(super) struct Checkpointer {
 #[derive(Default)]
 struct State {
     wanted: bool,
-    /// Something was buried since the thread looked.
+    /// Set when a memtable was buried since the thread last looked.
     buried: bool,
     stop: bool,
     failed: Option<StorageError>,
     done: u64,
-    /// How many want the base to stay as it is.
+    /// How many callers hold the base as it is.
     holds: u32,
-    /// The store closes: no hold counts any more, nor one that comes now.
+    /// Set when the store closes: from then on no hold on the base counts.
     ended: bool,
     /// See [`Checkpointer::set_needed`].
     needed: Option<Position>,
@@ -75,7 +75,7 @@ struct State {
 struct Frozen {
     memtable: Arc<Memtable>,
     meta: Meta,
-    /// What the journal had appended by then.
+    /// How far the journal had been appended when the memtable was frozen.
     appended: u64,
     /// Entries of the catalog's tree that only checkpoints write, ascending.
     numbers: BTreeMap<CollectionId, Option<[u8; 24]>>,
@@ -87,7 +87,7 @@ impl Checkpointer {
         self.begin()
     }
 
-    /// The right to change the base, once nobody holds it.
+    /// Waits until no caller holds the base, and returns the right to change it.
     fn begin(&self) -> MutexGuard<'_, Option<Frozen>> {
         let held = |s: &mut State| s.holds > 0 && !s.ended;
         loop {
@@ -101,7 +101,7 @@ impl Checkpointer {
         }
     }
 
-    /// Keeps the base as it is until [`Checkpointer::release`]; waits for who is changing it.
+    /// Holds the base as it is until [`Checkpointer::release`]; waits for a change that is under way.
     pub(super) fn hold(&self) {
         self.state.lock().expect("no holder of the lock panics").holds += 1;
         drop(self.frozen.lock().expect("no holder of the lock panics"));
@@ -114,7 +114,7 @@ impl Checkpointer {
         self.changed.notify_all();
     }
 
-    /// Lets go of the base whoever holds it, or wants to: the store closes.
+    /// Ends all holds on the base, present and future, because the store closes.
     pub(super) fn end_holds(&self) {
         self.state.lock().expect("no holder of the lock panics").ended = true;
         self.changed.notify_all();
@@ -210,7 +210,7 @@ impl Checkpointer {
         Ok(is_full)
     }
 
-    /// From where on a start needs the journal, since the last checkpoint.
+    /// Where a start would begin to replay the journal, as of the last checkpoint.
     pub(super) fn set_needed(&self, needed: Position) {
         self.state.lock().expect("no holder of the lock panics").needed = Some(needed);
     }

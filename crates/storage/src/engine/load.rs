@@ -1,9 +1,9 @@
-//! Filling a tree that nobody else uses yet, beside the commits: what an index build needs of the engine.
+//! Filling a tree that is not in use yet, without commits: what an index build needs of the engine.
 //!
 //! ```text
 //! watch        a snapshot, and from it on the keys of records that commits write
 //! load         sorted entries go into the base as they are: no journal frame, no memtable, full pages
-//! commit_alone the last commit: what was written until now is made up for while nobody else commits
+//! commit_alone the last commit, which catches up with all writes so far while no other commit runs
 //! ```
 //!
 //! `load` is right because of three things. The tree belongs to an index that is being built: it is in the catalog, and durably so

@@ -3,8 +3,8 @@
 //! - `directory`: the data directory, its lock and version.
 //! - `recovery`: start-up from base and journal.
 //! - `checkpoint`: the memtable goes into the base.
-//! - `commits`: who wants to know of commits.
-//! - `reclaim`: a store that lives in memory gives back what nobody reads any more.
+//! - `commits`: those who are told of commits.
+//! - `reclaim`: a store that lives in memory frees what no snapshot reads any more.
 //! - `history`: states of the past, by base and journal.
 //! - `load`: sorted entries into a new tree, and the last commit of an index build.
 //! - `log`: how far readers of the log may read, and how much of it is kept.
@@ -73,7 +73,7 @@ pub(crate) struct Inner {
     queue: Mutex<Vec<(Prepared, Arc<Ticket>)>>,
     sequencer: Mutex<Sequencer>,
     commits: Commits,
-    /// Commits that have to wait for who watches them.
+    /// Slows down commits that outrun an index build which watches them.
     brakes: Arc<Brakes>,
     /// `None` for a store that lives in memory.
     store: Option<Store>,
@@ -82,7 +82,7 @@ pub(crate) struct Inner {
     retention: Retention,
     history: History,
     checkpointer: Checkpointer,
-    /// Of a store that lives in memory.
+    /// What is to be freed, in a store that lives in memory.
     reclaimer: Reclaimer,
     /// The active memtable or what would have to be replayed is over its size, and a checkpoint was asked for.
     large: AtomicBool,
@@ -112,7 +112,7 @@ pub(crate) struct Prepared {
 struct Done {
     own: Option<Result<Commit>>,
     lsn: Option<Lsn>,
-    /// Only to be dropped.
+    /// Kept only to be dropped outside of the lock.
     accepted: Vec<Accepted>,
     replaced: Option<Arc<Published>>,
     /// What the commits left behind, in a store that lives in memory.
@@ -121,7 +121,7 @@ struct Done {
     news: News,
 }
 
-/// Where a commit's result is left by whoever did it.
+/// Where the leader of a group leaves a commit's result.
 #[derive(Default)]
 struct Ticket {
     result: Mutex<Option<Result<Commit>>>,

@@ -1,8 +1,8 @@
 //! Durability: one sync for everyone who waits.
 //!
-//! Whoever has to wait and finds nobody syncing syncs for all that was appended so far (the leader); those who come
-//! meanwhile wait, and one of them leads the next sync. A thread does the same at most every [`LAG`] when nobody waits,
-//! and at once for those who left a callback. What was synced is noted in the [mark](super::mark) before anybody is told.
+//! A caller that has to wait while no sync runs becomes the leader and syncs everything appended so far; callers that come
+//! during the sync wait, and one of them leads the next one. When no caller waits, a thread syncs at most every [`LAG`], and at
+//! once for those who left a callback. What was synced is noted in the [mark](super::mark) before anybody is told.
 
 use super::Checkpoint;
 use super::mark::{Mark, MarkFile};
@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// How long an append may wait for its sync when nobody waits for it.
+/// How long appended bytes may stay unsynced when no caller waits for them.
 pub(crate) const LAG: Duration = Duration::from_millis(100);
 
-/// Nothing was appended for so long: the mark is synced.
+/// After this long without an append the mark is synced too.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// Called once with the outcome.
@@ -26,20 +26,20 @@ pub(crate) type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
 pub(crate) struct Syncer {
     dir: PathBuf,
-    /// Kept open: having no file descriptor left must not look like a failed sync.
+    /// The directory, kept open: having no file descriptor left must not look like a failed sync.
     dir_file: File,
-    /// Last sequence number appended.
+    /// The last sequence number that was appended.
     appended: AtomicU64,
     optimes: Mutex<Optimes>,
-    /// Last sequence number known to be on disk.
+    /// The last sequence number known to be on disk.
     durable: AtomicU64,
-    /// The background thread sleeps until something is appended.
+    /// Set while the background thread sleeps until something is appended.
     idle: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
     /// Segments with bytes that may not be on disk, oldest first; the last one is being appended to.
     unsynced: Mutex<Vec<Arc<Segment>>>,
-    /// A segment was created or removed since the directory was synced.
+    /// Set when a segment was created or removed since the directory was last synced.
     dir_changed: AtomicBool,
     mark: MarkFile,
 }
@@ -67,7 +67,7 @@ struct State {
 }
 
 impl Syncer {
-    /// Of a journal in `dir` that ends with that commit, whose mark is the file `mark`.
+    /// Syncs a journal in `dir` that ends with that commit and whose mark is the file `mark`.
     pub(crate) fn new(dir: &Path, mark: &Path, end: &Checkpoint) -> Result<Self> {
         let &Checkpoint { seq, optime, last, .. } = end;
         let checksum = last.map_or(0, |last| last.checksum);
@@ -116,7 +116,7 @@ impl Syncer {
         self.state().failed.clone()
     }
 
-    /// Notes a failure: what is on disk is unknown from now on. Everyone who waits is told.
+    /// Notes a failure, after which it is unknown what is on disk. All waiting callers are told.
     pub(crate) fn fail(&self, error: &StorageError) -> StorageError {
         self.fail_with(self.state(), error)
     }
@@ -141,7 +141,7 @@ impl Syncer {
         failure
     }
 
-    /// A new segment is appended to from now on.
+    /// Says that appends go to a new segment from now on.
     pub(crate) fn add_segment(&self, segment: Arc<Segment>) {
         self.unsynced
             .lock()
@@ -159,7 +159,7 @@ impl Syncer {
         self.failure().map_or(Ok(()), Err)
     }
 
-    /// Changes and syncs a file of the journal while nobody else syncs. A failure is noted before anybody does so again.
+    /// Changes and syncs a file of the journal while no other sync runs. A failure is noted before the next sync can begin.
     pub(crate) fn alone(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
         let state = self.changed.wait_while(self.state(), |state| state.syncing);
         let mut state = state.expect("no holder of the lock panics");
@@ -185,7 +185,7 @@ impl Syncer {
         self.optimes.lock().expect("no holder of the lock panics").durable
     }
 
-    /// Everything up to `seq` was appended.
+    /// Says that everything up to `seq` was appended.
     pub(crate) fn appended(&self, seq: u64, optime: Timestamp, checksum: u32) {
         self.optimes.lock().expect("no holder of the lock panics").appended = Appended { seq, optime, checksum };
         // Sequentially consistent, as on the other side: one of us sees what the other did.
@@ -196,7 +196,7 @@ impl Syncer {
         }
     }
 
-    /// Waits until everything up to `seq` is on disk, syncing if nobody does.
+    /// Waits until everything up to `seq` is on disk; syncs itself if no sync runs.
     pub(crate) fn wait(&self, seq: u64) -> Result<()> {
         let mut state = self.state();
         loop {

@@ -46,28 +46,28 @@ const BYTES_PER_UNIT: usize = 64;
 const LOOK_EVERY: u64 = 4096;
 /// Records of one commit while draining.
 const DRAIN_RECORDS: usize = 2048;
-/// Most records that are made up for while nobody else commits.
+/// Most records that the last round brings up to date, while nobody else commits.
 const LAST_RECORDS: usize = 256;
 /// How long writers that are too fast wait for each record at first.
 const SLOW_MIN: Duration = Duration::from_micros(16);
 /// Rounds after which the last commit takes whatever is left.
 const ROUNDS_MAX: u32 = 24;
-/// How often dropping what is left of a build is tried at once: commits that come in between are few.
+/// Attempts to drop what is left of a build before giving up: few commits come in between.
 const ABANDON_ATTEMPTS: u32 = 5;
 
 /// How to build.
 pub struct BuildOptions<'b> {
     /// Memory for keys, in bytes; what is beyond goes into files.
     pub memory_bytes_max: usize,
-    /// Where.
+    /// The directory of those files.
     pub spill_dir: PathBuf,
-    /// Says when to stop.
+    /// Tells the build when to stop.
     pub interrupt: &'b Interrupt,
-    /// Time of the operation.
+    /// The context of the operation, with its time.
     pub op: &'b OpContext,
-    /// Before each commit.
+    /// The gate that the build passes before each commit.
     pub admission: &'b Admission,
-    /// Told how far it is.
+    /// Where the build reports its progress.
     pub progress: &'b BuildProgress,
 }
 
@@ -80,18 +80,18 @@ pub struct Built {
     pub keys: u64,
     /// Bytes written to temporary files, and their number.
     pub spilled: (u64, usize),
-    /// Rounds that made up for what was written meanwhile, and the records of them all.
+    /// How many rounds replayed what was written during the build, and how many records they had altogether.
     pub drained: (u32, u64),
 }
 
 /// Builds `indexes`, which [`WriteSet::start_index`] put into the catalog, and makes them ready with one commit, to which
-/// `finish` adds what else belongs there (the oplog entries). It may be called again for another try.
+/// `finish` adds what else belongs there (the oplog entries). `finish` may be called again when the commit is retried.
 ///
-/// On an error the indexes are gone, all of them, unless the store takes no commit of that now; then [`abandon`] has to be
-/// called again, or the next start drops them.
+/// After an error all the indexes have been dropped. If the store could not commit that, [`abandon`] has to be called again, or
+/// the next start drops them.
 ///
-/// Errors: 11000 and those of making keys for what the collection holds; 276 when one of the indexes or the collection was
-/// dropped meanwhile; those of the interrupt, of temporary files and of commits.
+/// Errors: 11000 and those of making keys of the collection's documents; 276 when one of the indexes or the collection was
+/// dropped during the build; those of the interrupt, of temporary files and of commits.
 pub fn build_indexes(
     engine: &Engine,
     collection: CollectionId,
@@ -108,8 +108,8 @@ pub fn build_indexes(
     })
 }
 
-/// Drops what is left of a build. False, and nothing is done, while nobody may commit, or while an open transaction has
-/// the collection's catalog entry: whoever calls may be the one who ends that transaction.
+/// Drops what is left of a build. Does nothing and returns false while commits are blocked, and while an open transaction has
+/// changed the collection's catalog entry: it does not wait, because the caller may be the one who ends that transaction.
 ///
 /// Errors: those of a commit.
 pub fn abandon(engine: &Engine, admission: &Admission, collection: CollectionId, indexes: &[IndexId]) -> Result<bool> {

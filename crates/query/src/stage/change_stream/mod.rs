@@ -27,9 +27,10 @@ pub struct ChangeStream {
     pub expanded: bool,
     /// `showSystemEvents`: events of system collections too.
     pub system: bool,
-    /// `showRawUpdateDescription`: updates as the log has them.
+    /// `showRawUpdateDescription`: describes updates as the log has them.
     pub raw_updates: bool,
-    /// `matchCollectionUUIDForUpdateLookup`: no document of a collection that has taken the name of the one that changed.
+    /// `matchCollectionUUIDForUpdateLookup`: looks documents up only in the collection that changed, not in another one that has
+    /// taken its name.
     pub lookup_by_uuid: bool,
 }
 
@@ -58,24 +59,24 @@ pub enum Start {
 /// `fullDocument`: whether updates come with the document that they made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FullDocument {
-    /// They do not.
+    /// Updates come without a document.
     Default,
-    /// With what it is by now.
+    /// Updates come with the document as it is when the stream reads it.
     UpdateLookup,
-    /// With what it was behind the update, or null if that is not kept.
+    /// Updates come with the document right after the update, or null if that is not kept.
     WhenAvailable,
-    /// With what it was behind the update; an error if that is not kept.
+    /// Updates come with the document right after the update; an error if that is not kept.
     Required,
 }
 
 /// `fullDocumentBeforeChange`: whether changes come with the document as it was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BeforeChange {
-    /// They do not.
+    /// Changes come without that document.
     Off,
-    /// They do, with null if it is not kept.
+    /// Changes come with the document, or null if that is not kept.
     WhenAvailable,
-    /// They do; an error if it is not kept.
+    /// Changes come with the document; an error if that is not kept.
     Required,
 }
 
