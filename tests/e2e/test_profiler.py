@@ -62,7 +62,7 @@ def test_find_and_get_more(profiled):
     assert more["cursorid"] == record["cursorid"] and more["originatingCommand"]["comment"] == "f"
 
     db.c.find_one({"_id": 5})
-    having(profiled(op="query"), planSummary="IDHACK", keysExamined=1, docsExamined=1, nreturned=1)
+    having(profiled(op="query"), planSummary="EXPRESS_IXSCAN { _id: 1 }", keysExamined=1, docsExamined=1, nreturned=1)
     list(db.c.find({"b": {"$gt": 50}}).sort("b", -1).limit(3))
     having(profiled(op="query"), planSummary="COLLSCAN", docsExamined=100, keysExamined=0, hasSortStage=True)
     list(db.none.find())

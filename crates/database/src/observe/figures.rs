@@ -3,6 +3,7 @@
 use nestor_exec::BoxOperator;
 use nestor_exec::summary::{self, Leaf, Totals};
 use nestor_model::{Document, RawDocBuf};
+use nestor_storage::Collection;
 use std::sync::Arc;
 
 /// The figures. `None` is not shown: the operation has no such thing.
@@ -33,13 +34,34 @@ pub struct Figures {
     /// Attempts that met another's write and were made again.
     pub write_conflicts: u64,
     /// It was a lookup by `_id` without a plan.
-    pub id_lookup: bool,
+    pub id_lookup: Option<IdLookup>,
     /// The counters of the plan's stages, while the database is profiled.
     pub stages: Option<Document>,
     /// It began to scan a collection.
     pub collection_scan: Option<CollectionScan>,
     /// The command that opened the cursor.
     pub originating: Option<Arc<RawDocBuf>>,
+}
+
+/// A lookup by `_id` without a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdLookup {
+    /// By the index on `_id`, and the document is taken whatever else is in it.
+    Express,
+    /// As [`IdLookup::Express`], in a clustered collection.
+    Clustered,
+    /// More is asked of the document, or it may be inserted.
+    Plain,
+}
+
+impl IdLookup {
+    /// The express way in `collection`.
+    pub fn express(collection: &Collection) -> Self {
+        match collection.is_clustered() {
+            true => Self::Clustered,
+            false => Self::Express,
+        }
+    }
 }
 
 /// A scan of a collection.
@@ -61,11 +83,22 @@ pub fn so_far(root: &BoxOperator) -> Totals {
     summary::totals(&**root)
 }
 
-/// `planSummary` of an operation.
-pub fn plan_summary(figures: &Figures, plan: &[Leaf]) -> Option<String> {
-    match plan {
-        [] if figures.id_lookup => Some("IDHACK".to_owned()),
-        [] => None,
-        leaves => Some(summary::plan_summary(leaves)),
+/// `planSummary` of an operation of the kind `op`.
+///
+/// Source: slow query lines of MongoDB 8, such as `EXPRESS_IXSCAN { _id: 1 },EXPRESS_UPDATE`.
+pub fn plan_summary(figures: &Figures, plan: &[Leaf], op: &str) -> Option<String> {
+    if !plan.is_empty() {
+        return Some(summary::plan_summary(plan));
+    }
+    let scan = match figures.id_lookup? {
+        IdLookup::Express => "EXPRESS_IXSCAN { _id: 1 }",
+        IdLookup::Clustered => "EXPRESS_CLUSTERED_IXSCAN",
+        IdLookup::Plain => return Some("IDHACK".to_owned()),
+    };
+    match op {
+        "query" => Some(scan.to_owned()),
+        "update" => Some(format!("{scan},EXPRESS_UPDATE")),
+        "remove" => Some(format!("{scan},EXPRESS_DELETE")),
+        _ => Some("IDHACK".to_owned()),
     }
 }

@@ -3,7 +3,7 @@
 
 use super::Statement;
 use crate::lock;
-use crate::observe::figures::CollectionScan;
+use crate::observe::figures::{CollectionScan, IdLookup};
 use crate::observe::op_kind::OpKind;
 use nestor_exec::Operator;
 use nestor_exec::summary::{self, Totals};
@@ -47,9 +47,9 @@ impl Statement<'_> {
     }
 
     /// Counts a lookup by `_id` without a plan.
-    pub fn observe_id_lookup(&self, found: bool) {
+    pub fn observe_id_lookup(&self, lookup: IdLookup, found: bool) {
         let mut figures = self.figures.borrow_mut();
-        figures.id_lookup = true;
+        figures.id_lookup = Some(lookup);
         figures.add(Totals {
             keys_examined: 1,
             docs_examined: u64::from(found),

@@ -130,7 +130,7 @@ impl Observed {
             db: statement.db().to_owned(),
             ns,
             command,
-            plan_summary: plan_summary(&figures, &plan),
+            plan_summary: plan_summary(&figures, &plan, op.name),
             figures,
             took,
             protocol: statement.protocol,

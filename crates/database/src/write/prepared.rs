@@ -59,7 +59,10 @@ impl<'a> Prepared<'a> {
             bail!(FailedToParse, "Cannot specify sort with multi=true");
         }
         let hint = read::check_hint(op.hint, collection)?;
-        let selection = Selection::parse(words, hint, scope)?;
+        let selection = Selection {
+            may_insert: op.upsert,
+            ..Selection::parse(words, hint, scope)?
+        };
         let options = UpdateOptions {
             array_filters: op.array_filters,
             constants: op.constants.map(DocRef::Raw),

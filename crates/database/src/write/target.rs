@@ -1,5 +1,6 @@
 //! Finding the documents that an update or delete is about.
 
+use crate::observe::figures::IdLookup;
 use crate::read;
 use crate::shape::Words;
 use crate::statement::Statement;
@@ -27,6 +28,8 @@ pub struct Selection<'a> {
     pub collation: Option<Collator>,
     /// The index or order to use.
     pub hint: Hint,
+    /// When there is none, one is inserted.
+    pub may_insert: bool,
     /// All that as its client wrote it; `None` when a stage of a pipeline made it.
     pub words: Option<Words<'a>>,
 }
@@ -49,6 +52,7 @@ impl<'a> Selection<'a> {
             sort,
             collation: scope.collator().cloned(),
             hint,
+            may_insert: false,
             words: Some(words),
         })
     }
@@ -94,7 +98,11 @@ impl<'a> Selection<'a> {
             let by_id = id_lookup(&self.filter, id_collation(collection)?.as_ref());
             if let Some(lookup) = by_id {
                 let found = point::by_id(view, collection, lookup.id.as_ref())?;
-                context.observe_id_lookup(found.is_some());
+                let kind = match lookup.filter.is_some() || self.may_insert {
+                    true => IdLookup::Plain,
+                    false => IdLookup::express(collection),
+                };
+                context.observe_id_lookup(kind, found.is_some());
                 let Some((record, bytes)) = found else {
                     return Ok(None);
                 };

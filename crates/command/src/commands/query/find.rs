@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
 use nestor_database::concern::read::Level;
+use nestor_database::observe::figures::IdLookup;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::operation::pipeline::{Purpose, stages_over_view};
 use nestor_database::operation::{Operation, Work, query};
@@ -365,7 +366,7 @@ fn express(
     reply.begin_document("cursor");
     reply.begin_array("firstBatch");
     let found = point::by_id(view, collection, id)?;
-    context.observe_id_lookup(found.is_some());
+    context.observe_id_lookup(IdLookup::express(collection), found.is_some());
     context.observe_batch(u64::from(found.is_some()), 0);
     if let Some((_, bytes)) = found {
         reply.append_raw("0", bytes.document());

@@ -172,6 +172,15 @@ struct Totals {
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = BulkWriteArgs::parse(context.body, context.sequences)?;
     let writes = writes(context, &args)?;
+    // The operations in it count beside the command.
+    for statement in &writes.statements {
+        let kind = match statement.op {
+            WriteOp::Insert(_) => OpKind::Insert,
+            WriteOp::Update(_) => OpKind::Update,
+            WriteOp::Delete(_) => OpKind::Delete,
+        };
+        context.service.node.counters.operations.count(kind.counter(), 1);
+    }
     let batch_size = match args.cursor {
         Some(cursor) => CursorOptions::parse(cursor, &[])?.batch_size.map(|n| n.0 as u64),
         None => None,
