@@ -67,9 +67,9 @@ def is_gone(raw):
 def test_a_store_in_memory_gives_memory_back(start):
     server = start(None)
     docs = server.client().memory.docs
-    for _ in range(3):
-        for _ in range(100):
-            docs.insert_many([{"data": b"x" * 950} for _ in range(1000)])
+    for _ in range(2):
+        for _ in range(50):
+            docs.insert_many([{"data": b"x" * 1950} for _ in range(1000)])
         assert harness.rss_bytes(server.pid) > 160 * MIB
         docs.drop()
         harness.eventually(lambda: harness.rss_bytes(server.pid) < 120 * MIB, timeout=60, what="memory given back")

@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[1] / "histories"))
 
-SECONDS = float(os.environ.get("NESTOR_HOSTILE_SECONDS", "5"))
+SECONDS = float(os.environ.get("NESTOR_HOSTILE_SECONDS", "3"))
 SEED = int(os.environ.get("NESTOR_HOSTILE_SEED", random.SystemRandom().randrange(1 << 32)))
 
 

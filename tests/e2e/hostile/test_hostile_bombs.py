@@ -13,7 +13,7 @@ MIB = 1 << 20
 # What the process may take in all, thread stacks and what the allocator keeps included.
 LIMIT = 4 << 30
 AT_ONCE = 4
-PING_MAX_S = 10
+PING_MAX_S = 30
 # Each has at most 3 s; the rest is for a debug build on a busy machine, which looks at its interrupts as often but takes longer
 # between them.
 STATEMENT_MAX_S = 60
