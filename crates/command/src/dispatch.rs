@@ -3,7 +3,7 @@
 //! Every command is a file in [`crate::commands`] that declares a [`CommandSpec`].
 
 use crate::authorization;
-use crate::commands::administration::rw_concern;
+use crate::commands::administration::{cluster_parameter, rw_concern};
 use crate::commands::plans::stored;
 use crate::commands::query::get_more;
 use crate::commands::query::prepare::{self, Command};
@@ -55,6 +55,9 @@ impl Service {
         }
         if let Err(error) = rw_concern::load(&database.engine, &database.node.concerns) {
             tell(20_003, "COMMAND", "Cannot read the default concerns", &error);
+        }
+        if let Err(error) = cluster_parameter::load(&database.engine, &database.node.cluster_parameters) {
+            tell(20_005, "COMMAND", "Cannot read the cluster parameters", &error);
         }
         Self {
             database,

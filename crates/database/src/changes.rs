@@ -5,7 +5,7 @@
 
 use crate::concern::read::Level;
 use crate::statement::Statement;
-use crate::{Database, clock, lock};
+use crate::{Database, clock};
 use nestor_model::number::safe_i64;
 use nestor_model::{Namespace, Result, Timestamp, ValueRef, bail};
 use nestor_query::stage::change_stream::Start;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 impl Statement<'_> {
     /// Whether a pipeline is a change stream, which is then ready to be planned: it is known where it starts.
     ///
-    /// Errors: 40573 without a replica set, 263 in a transaction, 72 with a read concern other than majority, 166 on a view.
+    /// Errors: 40573 without a replica set, 72 with a read concern other than majority, 166 on a view.
     pub fn start_changes(&self, pipeline: &mut Pipeline, ns: &Namespace, view: &dyn View) -> Result<bool> {
         let Some(Stage::ChangeStream(stream)) = pipeline.stages.first_mut() else {
             return Ok(false);
@@ -52,15 +52,11 @@ impl Database {
     /// Documents as they were before changes are shown of changes from then on, in milliseconds since the epoch: the cluster
     /// parameter `changeStreamOptions` says for how long they are kept.
     pub fn images_since_ms(&self) -> i64 {
-        let set = lock(&self.node.cluster_parameters);
-        let Some((options, _)) = set.get("changeStreamOptions") else {
-            return i64::MIN;
-        };
-        let images = options.get("preAndPostImages").and_then(ValueRef::as_document);
-        match images
-            .and_then(|images| images.get("expireAfterSeconds"))
-            .and_then(safe_i64)
-        {
+        let expiry = self.node.cluster_parameters.look("changeStreamOptions", |options| {
+            let images = options.get("preAndPostImages").and_then(ValueRef::as_document)?;
+            images.get("expireAfterSeconds").and_then(safe_i64)
+        });
+        match expiry {
             Some(secs) => clock::now_ms().saturating_sub(secs.saturating_mul(1000)),
             None => i64::MIN,
         }

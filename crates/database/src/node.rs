@@ -13,7 +13,7 @@ use nestor_model::{Document, ObjectId, Str, Timestamp};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// What whoever starts the process tells about it. The default is that of a library user.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +31,33 @@ pub struct ProcessOptions {
 }
 
 /// Settings of the cluster that were set, with the time of setting.
-pub type ClusterParameters = BTreeMap<&'static str, (Document, Timestamp)>;
+#[derive(Debug, Default)]
+pub struct ClusterParameters {
+    values: Mutex<BTreeMap<&'static str, (Document, Timestamp)>>,
+    changing: Mutex<()>,
+}
+
+impl ClusterParameters {
+    /// What was set last, and when; `None` if nothing was.
+    pub fn get(&self, name: &str) -> Option<(Document, Timestamp)> {
+        crate::lock(&self.values).get(name).cloned()
+    }
+
+    /// What `look` finds in the value that was set last, if one was.
+    pub fn look<T>(&self, name: &str, look: impl FnOnce(&Document) -> Option<T>) -> Option<T> {
+        crate::lock(&self.values).get(name).and_then(|(value, _)| look(value))
+    }
+
+    /// Puts a value in force.
+    pub fn set(&self, name: &'static str, value: Document, time: Timestamp) {
+        crate::lock(&self.values).insert(name, (value, time));
+    }
+
+    /// For whoever stores a value and then puts it in force: nobody else does so meanwhile.
+    pub fn alone(&self) -> MutexGuard<'_, ()> {
+        crate::lock(&self.changing)
+    }
+}
 
 /// The process.
 #[derive(Debug)]
@@ -51,7 +77,7 @@ pub struct Node {
     /// Defaults of read and write concern that `setDefaultRWConcern` set.
     pub concerns: Defaults,
     /// Settings of the cluster.
-    pub cluster_parameters: Mutex<ClusterParameters>,
+    pub cluster_parameters: ClusterParameters,
     /// Encryption of connections.
     pub transport: Transport,
     /// `autoCompact` is on.
@@ -76,7 +102,7 @@ impl Node {
             parameters: Parameters::default(),
             gates: Gates::default(),
             concerns: Defaults::default(),
-            cluster_parameters: Mutex::default(),
+            cluster_parameters: ClusterParameters::default(),
             transport: Transport::default(),
             auto_compact: AtomicBool::new(false),
             stop: Stop::default(),

@@ -1,48 +1,81 @@
-//! `getClusterParameter` and `setClusterParameter`: settings of the whole cluster. What they set is kept
-//! while the server runs.
+//! `getClusterParameter` and `setClusterParameter`: settings of the whole cluster. They are kept as documents of
+//! `config.clusterParameters`, as in MongoDB, and read back at the start.
+//!
+//! Source: manual, "setClusterParameter", "changeStreamOptions"; errors as observed.
 
 use crate::args::wrong_type;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
+use nestor_database::node::ClusterParameters;
+use nestor_database::write::Progress;
+use nestor_database::write::replace::{read_by_id, replace_by_id};
 use nestor_model::value::DocRef;
-use nestor_model::{Document, RawDoc, RawWriter, Result, Timestamp, ValueRef, bail, doc};
+use nestor_model::{Document, Namespace, RawWriter, Result, Timestamp, Value, ValueRef, bail, doc};
+use nestor_storage::Engine;
 
 struct Parameter {
     name: &'static str,
     default: fn() -> Document,
-    check: fn(DocRef<'_>) -> Result<()>,
+    /// What a client's value means: the whole new value, or `None` if it changes nothing.
+    read: fn(DocRef<'_>) -> Result<Option<Document>>,
 }
 
 const TABLE: [Parameter; 3] = [
     Parameter {
         name: "changeStreamOptions",
         default: || doc! { "preAndPostImages": doc! { "expireAfterSeconds": "off" } },
-        check: check_change_stream_options,
+        read: change_stream_options,
     },
     Parameter {
         name: "changeStreams",
         default: || doc! { "expireAfterSeconds": 3600i64 },
-        check: |doc| {
-            field(
-                doc,
-                "changeStreams",
-                "expireAfterSeconds",
-                "[long, int, decimal, double]",
-                |v| v.is_number(),
-            )
+        read: |doc| {
+            let types = "[long, int, decimal, double]";
+            let Some(value) = field(doc, "changeStreams", "expireAfterSeconds", types, |v| v.is_number())? else {
+                return Ok(None);
+            };
+            let ValueRef::Null = value else {
+                let seconds = positive(value, "changeStreams.expireAfterSeconds")?;
+                return Ok(Some(doc! { "expireAfterSeconds": seconds }));
+            };
+            Ok(Some(doc! { "expireAfterSeconds": 3600i64 }))
         },
     },
     Parameter {
         name: "pauseMigrationsDuringMultiUpdates",
         default: || doc! { "enabled": false },
-        check: |doc| {
-            field(doc, "pauseMigrationsDuringMultiUpdates", "enabled", "bool", |v| {
-                matches!(v, ValueRef::Bool(_))
-            })
+        read: |doc| {
+            let is_bool = |v: ValueRef<'_>| matches!(v, ValueRef::Bool(_));
+            let value = field(doc, "pauseMigrationsDuringMultiUpdates", "enabled", "bool", is_bool)?;
+            Ok(value.map(|value| doc! { "enabled": value.truthy() }))
         },
     },
 ];
+
+fn namespace() -> Namespace {
+    Namespace::new("config", "clusterParameters")
+}
+
+/// Reads what was stored. A value that nobody understands is left out.
+pub fn load(engine: &Engine, parameters: &ClusterParameters) -> Result<()> {
+    for parameter in &TABLE {
+        let Some(stored) = read_by_id(engine, &namespace(), parameter.name)? else {
+            continue;
+        };
+        let time = match stored.get("clusterParameterTime") {
+            Some(ValueRef::Timestamp(time)) => time,
+            _ => Timestamp::default(),
+        };
+        let mut value = stored;
+        value.remove("_id");
+        value.remove("clusterParameterTime");
+        if let Ok(Some(value)) = (parameter.read)(value.as_ref()) {
+            parameters.set(parameter.name, value, time);
+        }
+    }
+    Ok(())
+}
 
 /// `getClusterParameter`.
 pub const GET: CommandSpec = Facts::no_collection("getClusterParameter", "Answers settings of the cluster.")
@@ -54,41 +87,66 @@ pub const GET: CommandSpec = Facts::no_collection("getClusterParameter", "Answer
         Ok(())
     });
 
-/// `setClusterParameter`.
+/// `setClusterParameter`. What else stands in the command is passed over, as in MongoDB.
 pub const SET: CommandSpec = Facts::no_collection("setClusterParameter", "Changes settings of the cluster.")
-    .flags(Flags::ADMIN.and(Flags::WRITE_CONCERN))
-    .runs(|context, _reply| {
-        let args = Set::parse(context.body, context.sequences)?;
-        let mut fields = args.parameter.iter();
-        let (Some((name, value)), None) = (fields.next(), fields.next()) else {
-            bail!(
-                InvalidOptions,
-                "setClusterParameter only supports setting exactly one parameter"
-            );
-        };
-        let parameter = find(name)?;
-        let ValueRef::Document(doc) = value else {
-            return Err(wrong_type(
-                format_args!("setClusterParameter.{name}"),
-                value.bson_type(),
-                "object",
-            ));
-        };
-        (parameter.check)(doc)?;
-        let now = context.service.last_time();
-        crate::lock(&context.service.node.cluster_parameters).insert(parameter.name, (doc.to_document(), now));
-        Ok(())
-    });
+    .flags(Flags::ADMIN.and(Flags::WRITE).and(Flags::LONG))
+    .runs(set);
+
+fn set(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
+    let given = match context.body.iter().next() {
+        Some((_, ValueRef::Document(DocRef::Raw(given)))) => given,
+        Some((_, value)) if !value.is_nullish() => {
+            return Err(wrong_type("setClusterParameter", value.bson_type(), "object"));
+        }
+        _ => bail!(
+            40414,
+            "BSON field 'setClusterParameter.setClusterParameter' is missing but a required field"
+        ),
+    };
+    let mut fields = given.iter();
+    let Some((name, value)) = fields.next() else {
+        bail!(NoSuchKey, "setClusterParameter names no parameter");
+    };
+    if fields.next().is_some() {
+        bail!(
+            InvalidOptions,
+            "setClusterParameter only supports setting exactly one parameter"
+        );
+    }
+    let parameter = find(name)?;
+    let ValueRef::Document(doc) = value else {
+        bail!(
+            BadValue,
+            "Cluster parameter value of {name} must be an object, not {}",
+            value.bson_type().alias()
+        );
+    };
+    if let Some((field, _)) = doc.iter().find(|(field, _)| field.starts_with('$')) {
+        bail!(
+            DollarPrefixedFieldName,
+            "The dollar ($) prefixed field '{field}' is not allowed in a cluster parameter"
+        );
+    }
+    let Some(value) = (parameter.read)(doc)? else {
+        return Ok(());
+    };
+    let parameters = &context.service.node.cluster_parameters;
+    let mut progress = Progress::default();
+    // What is stored and what is in force are changed in the same order.
+    let _alone = parameters.alone();
+    let time = context.service.last_time();
+    let mut stored = doc! { "_id": parameter.name, "clusterParameterTime": time };
+    for (name, field) in value.iter() {
+        stored.push(name, field);
+    }
+    replace_by_id(context, &namespace(), &stored, &mut progress)?;
+    parameters.set(parameter.name, value, time);
+    context.finish_concern(progress.last, reply, false)
+}
 
 crate::args! {
     struct Get<'a>: "getClusterParameter" command {
         "getClusterParameter" => which: ValueRef<'a>,
-    }
-}
-
-crate::args! {
-    struct Set<'a>: "setClusterParameter" command {
-        "setClusterParameter" => parameter: RawDoc<'a>,
     }
 }
 
@@ -128,11 +186,11 @@ fn wanted(which: ValueRef<'_>) -> Result<Vec<&'static Parameter>> {
 }
 
 fn write(context: &Context<'_>, reply: &mut RawWriter, wanted: &[&Parameter]) {
-    let set = crate::lock(&context.service.node.cluster_parameters);
+    let parameters = &context.service.node.cluster_parameters;
     reply.begin_array("clusterParameters");
     for (i, parameter) in wanted.iter().enumerate() {
         let default = || ((parameter.default)(), Timestamp::default());
-        let (value, time) = set.get(parameter.name).cloned().unwrap_or_else(default);
+        let (value, time) = parameters.get(parameter.name).unwrap_or_else(default);
         reply.begin_document_at(i);
         reply.append("_id", parameter.name);
         if time != Timestamp::default() {
@@ -146,38 +204,53 @@ fn write(context: &Context<'_>, reply: &mut RawWriter, wanted: &[&Parameter]) {
     reply.end();
 }
 
-/// A document with one field of one kind.
-fn field(doc: DocRef<'_>, path: &str, name: &str, types: &str, fits: fn(ValueRef<'_>) -> bool) -> Result<()> {
+/// The one field of a document, of one kind or null; `None` if it is not there.
+fn field<'v>(
+    doc: DocRef<'v>,
+    path: &str,
+    name: &str,
+    types: &str,
+    fits: fn(ValueRef<'_>) -> bool,
+) -> Result<Option<ValueRef<'v>>> {
     for (other, _) in doc.iter() {
         if other != name {
             return Err(crate::args::unknown_field(path, other));
         }
     }
     match doc.get(name) {
-        None | Some(ValueRef::Null | ValueRef::Undefined) => {
-            bail!(40414, "BSON field '{path}.{name}' is missing but a required field")
-        }
-        Some(value) if fits(value) => Ok(()),
+        None => Ok(None),
+        Some(value) if value.is_nullish() => Ok(Some(ValueRef::Null)),
+        Some(value) if fits(value) => Ok(Some(value)),
         Some(value) => Err(wrong_type(format_args!("{path}.{name}"), value.bson_type(), types)),
     }
 }
 
-fn check_change_stream_options(doc: DocRef<'_>) -> Result<()> {
+fn positive(value: ValueRef<'_>, path: &str) -> Result<i64> {
+    match nestor_model::number::safe_i64(value) {
+        Some(number) if number > 0 => Ok(number),
+        _ => bail!(BadValue, "Numeric value of '{path}' should be positive"),
+    }
+}
+
+fn change_stream_options(doc: DocRef<'_>) -> Result<Option<Document>> {
     let images = match doc.get("preAndPostImages") {
         Some(ValueRef::Document(images)) => images,
         Some(_) => bail!(BadValue, "Expected a document for changeStreamOptions.preAndPostImages"),
         None => bail!(BadValue, "changeStreamOptions without preAndPostImages sets nothing"),
     };
-    match images.get("expireAfterSeconds") {
-        Some(ValueRef::String("off")) => Ok(()),
+    let others = doc.iter().filter(|(name, _)| *name != "preAndPostImages");
+    let mut others = others.chain(images.iter().filter(|(name, _)| *name != "expireAfterSeconds"));
+    if let Some((name, _)) = others.next() {
+        bail!(BadValue, "changeStreamOptions has no field '{name}'");
+    }
+    let expiry: Value = match images.get("expireAfterSeconds") {
+        Some(ValueRef::String("off")) => "off".into(),
         Some(ValueRef::String(_)) => bail!(BadValue, "Non-numeric value of 'expireAfterSeconds' should be 'off'"),
-        Some(value) if value.is_number() => match nestor_model::number::safe_i64(value) {
-            Some(seconds) if seconds > 0 => Ok(()),
-            _ => bail!(BadValue, "Numeric value of 'expireAfterSeconds' should be positive"),
-        },
+        Some(value) if value.is_number() => positive(value, "expireAfterSeconds")?.into(),
         _ => bail!(
             BadValue,
             "'expireAfterSeconds' should be either 'off' or a positive number"
         ),
-    }
+    };
+    Ok(Some(doc! { "preAndPostImages": doc! { "expireAfterSeconds": expiry } }))
 }
