@@ -56,6 +56,8 @@ pub struct Fault {
     pub labels: Option<Vec<&'static str>>,
     /// Run the command and add this to its reply.
     pub write_concern_error: Option<Document>,
+    /// It happens to a getMore that has found its cursor.
+    pub has_cursor: bool,
 }
 
 /// A fault that waits to happen on a connection.

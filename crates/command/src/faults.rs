@@ -50,6 +50,9 @@ pub fn check(context: &mut Context<'_>) -> Result<Verdict> {
         return Ok(Verdict::HangUp);
     }
     if let Some(error) = fault.error {
+        if let (true, Some(ValueRef::Int64(id))) = (fault.has_cursor, context.body.get(context.spec.name)) {
+            context.figures.borrow_mut().originating = context.service.cursors.originating(id);
+        }
         context.after.by_fail_point = true;
         context.after.labels_given = fault.labels.is_some();
         return Err(fault.labels.into_iter().flatten().fold(error, Error::with_label));
@@ -69,7 +72,11 @@ fn hit(context: &Context<'_>) -> Result<Option<Pending>> {
     };
     match fail_points.first(applies) {
         Some(("maxTimeAlwaysTimeOut", _)) => bail!(MaxTimeMSExpired, "operation exceeded time limit"),
-        Some((_, data)) => Ok(Some(fault(context, data.as_ref()))),
+        Some((name, data)) => {
+            let mut pending = fault(context, data.as_ref());
+            pending.fault.has_cursor = name == "failGetMoreAfterCursorCheckout";
+            Ok(Some(pending))
+        }
         None => Ok(None),
     }
 }
@@ -140,6 +147,7 @@ fn fault(context: &Context<'_>, data: DocRef<'_>) -> Pending {
             error,
             labels,
             write_concern_error,
+            has_cursor: false,
         },
     }
 }

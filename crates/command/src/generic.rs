@@ -130,6 +130,13 @@ impl<'a> Generic<'a> {
                 spec.name
             );
         }
+        if self.terms.in_transaction && matches!(self.terms.db, "config" | "local") {
+            bail!(
+                OperationNotSupportedInTransaction,
+                "Cannot run command against the '{}' database in a transaction.",
+                self.terms.db
+            );
+        }
         if self.terms.in_transaction && !self.terms.start_transaction && !self.terms.read_concern.is_default() {
             bail!(
                 InvalidOptions,

@@ -24,12 +24,6 @@ impl Statement<'_> {
         if self.database.options.replica_set.is_none() {
             bail!(40573, "The $changeStream stage is only supported on replica sets");
         }
-        if self.terms.in_transaction {
-            bail!(
-                OperationNotSupportedInTransaction,
-                "$changeStream cannot be used in a transaction"
-            );
-        }
         if !matches!(self.terms.read_concern.level, None | Some(Level::Majority)) {
             bail!(
                 InvalidOptions,

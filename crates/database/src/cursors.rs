@@ -426,6 +426,14 @@ impl Cursors {
             .collect()
     }
 
+    /// The command that opened an idle cursor.
+    pub fn originating(&self, id: i64) -> Option<Arc<RawDocBuf>> {
+        match lock(&self.open).get(&id) {
+            Some(Entry::Idle(cursor)) => Some(cursor.originating.clone()),
+            _ => None,
+        }
+    }
+
     /// The cursor that an operation has, by what kills the operation.
     pub fn used_by(&self, kill: &Arc<KillSwitch>) -> Option<CursorSummary> {
         let open = lock(&self.open);

@@ -16,6 +16,7 @@
 //! | `TransientTransactionError` | transient errors of any command of a transaction, at its end too unless a write concern failed with it |
 //! | `RetryableWriteError` | errors of a node that may soon be replaced, of retryable writes and of the ends of transactions |
 //! | `NoWritesPerformed` | beside it, when the command has written nothing |
+//! | `ResumableChangeStreamError` | errors of a getMore on a change stream after which the stream may go on at another node |
 //!
 //! `UnknownTransactionCommitResult` is given by drivers themselves, for codes that they know.
 //! Sources: driver specifications "Transactions" (error reporting), "Retryable Writes" (terms, error labels);
@@ -23,7 +24,7 @@
 
 use crate::observe::op_kind::OpKind;
 use crate::statement::Statement;
-use nestor_model::{Error, ErrorCode};
+use nestor_model::{Error, ErrorCode, ValueRef};
 
 /// What the error of a statement ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,10 +119,26 @@ pub fn labels(statement: &Statement<'_>, code: ErrorCode, concern_failed: bool) 
             labels.push("NoWritesPerformed");
         }
     }
-    if statement.op == OpKind::GetMore && is_resumable(code) {
+    if statement.op == OpKind::GetMore && is_resumable(code) && reads_changes(statement) {
         labels.push("ResumableChangeStreamError");
     }
     labels
+}
+
+/// Whether the cursor of a getMore, once it was found, is a change stream. An error from before that, a fail point's too, has no
+/// label.
+fn reads_changes(statement: &Statement<'_>) -> bool {
+    let figures = statement.figures.borrow();
+    let pipeline = figures
+        .originating
+        .as_ref()
+        .and_then(|command| command.as_raw().get("pipeline"));
+    let first = pipeline
+        .and_then(ValueRef::as_array)
+        .and_then(|stages| stages.iter().next());
+    first
+        .and_then(ValueRef::as_document)
+        .is_some_and(|stage| stage.get("$changeStream").is_some())
 }
 
 /// The labels of a command whose write concern failed with `code`.

@@ -2,7 +2,7 @@
 
 use super::groups::in_groups;
 use super::prepared::Prepared;
-use super::{Progress, Written, check_writable};
+use super::{Progress, Written, check_capped, check_writable};
 use crate::statement::Statement;
 use nestor_exec::write::Writer;
 use nestor_model::{Namespace, Result};
@@ -22,6 +22,7 @@ pub fn one(
             return Ok(Written::default());
         };
         check_writable(&collection)?;
+        check_capped(context, &collection)?;
         let Some((record, old)) = delete.selection.first(context, ws, &collection, op)? else {
             return Ok(Written::default());
         };

@@ -1,7 +1,7 @@
 //! Writes of many documents: groups of them, with a commit for each group.
 
 use super::target::{self, Selection};
-use super::{Progress, Written, check_writable};
+use super::{Progress, Written, check_capped, check_writable};
 use crate::observe::figures;
 use crate::read;
 use crate::statement::Statement;
@@ -94,6 +94,7 @@ impl Groups {
             return Ok(None);
         };
         check_writable(&collection)?;
+        check_capped(context, &collection)?;
         let root = selection.plan(context, &collection, None)?;
         context.note_plan(&*root);
         Ok(Some(Self {

@@ -223,6 +223,7 @@ pub fn writable(
 ) -> Result<Arc<Collection>> {
     if let Some(found) = ws.catalog().get(ns).cloned() {
         check_writable(&found)?;
+        check_capped(context, &found)?;
         return Ok(found);
     }
     // The same UUID however often the write set is tried.
@@ -240,6 +241,19 @@ pub fn check_writable(collection: &Collection) -> Result<()> {
         bail!(
             CommandNotSupportedOnView,
             "Namespace {} is a view, not a collection",
+            collection.ns
+        );
+    }
+    Ok(())
+}
+
+/// Refuses writes of transactions to capped collections, whose oldest documents would go with the commit.
+/// Source: manual, "Transactions and Operations", "Restrictions".
+pub(crate) fn check_capped(context: &Statement<'_>, collection: &Collection) -> Result<()> {
+    if context.terms.in_transaction && collection.is_capped() {
+        bail!(
+            OperationNotSupportedInTransaction,
+            "Collection '{}' is a capped collection. Writes in transactions are not allowed on capped collections.",
             collection.ns
         );
     }

@@ -2,7 +2,7 @@
 
 use super::groups::in_groups;
 use super::prepared::Prepared;
-use super::{Progress, Written, check_writable, prepare, writable};
+use super::{Progress, Written, check_capped, check_writable, prepare, writable};
 use crate::statement::Statement;
 use crate::write::validator::Validator;
 use nestor_exec::write::{Changed, Writer};
@@ -41,6 +41,7 @@ impl Running<'_> {
         context.atomically(progress, |ws| {
             if let Some(collection) = ws.catalog().get(ns).cloned() {
                 check_writable(&collection)?;
+                check_capped(context, &collection)?;
                 if let Some((record, old)) = selection.first(context, ws, &collection, op)? {
                     let validator = Validator::of(context, &collection, *bypass_validation)?;
                     let origin = context.origin(&ns.db);

@@ -459,6 +459,22 @@ impl Pipeline {
         }
     }
 
+    /// The first stage that may not be part of a transaction, here or in a stage's own pipeline: those that write, follow the log
+    /// or show the server's state rather than the transaction's snapshot, and `$unionWith`.
+    /// Source: manual, "Transactions and Operations", "Restricted Operations".
+    pub fn outside_transactions(&self) -> Option<&'static str> {
+        self.stages.iter().find_map(|stage| match stage {
+            Stage::Out(_) => Some("$out"),
+            Stage::Merge(_) => Some("$merge"),
+            Stage::UnionWith(_) => Some("$unionWith"),
+            Stage::ChangeStream(_) => Some("$changeStream"),
+            Stage::Source(source) => Some(source.name()),
+            Stage::Lookup(lookup) => lookup.pipeline.outside_transactions(),
+            Stage::Facet(facet) => facet.pipelines.iter().find_map(|(_, p)| p.outside_transactions()),
+            _ => None,
+        })
+    }
+
     /// True when the pipeline ends in `$out` or `$merge`.
     pub fn writes(&self) -> bool {
         matches!(self.stages.last(), Some(Stage::Out(_) | Stage::Merge(_)))

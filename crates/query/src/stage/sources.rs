@@ -29,6 +29,25 @@ pub enum SourceStage {
     Unsupported(&'static str),
 }
 
+impl SourceStage {
+    /// The name of the stage.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::CollStats(_) => "$collStats",
+            Self::IndexStats => "$indexStats",
+            Self::PlanCacheStats => "$planCacheStats",
+            Self::CurrentOp(_) => "$currentOp",
+            Self::ListSessions(_) => "$listSessions",
+            Self::ListLocalSessions(_) => "$listLocalSessions",
+            Self::ListCatalog => "$listCatalog",
+            Self::ListClusterCatalog(_) => "$listClusterCatalog",
+            Self::QuerySettings { .. } => "$querySettings",
+            Self::ListSampledQueries => "$listSampledQueries",
+            Self::Unsupported(name) => name,
+        }
+    }
+}
+
 /// Parses any of them. Stages without an implementation answer as a server without that service does.
 pub(super) fn parse(
     stage: &'static str,

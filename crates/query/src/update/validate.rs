@@ -23,6 +23,7 @@ pub fn check_id(id: ValueRef<'_>) -> Result<()> {
             id.bson_type().alias()
         ),
         ValueRef::Document(doc) => match doc.iter().find(|(name, _)| name.starts_with('$')) {
+            Some(_) if is_reference(doc) => Ok(()),
             Some((name, _)) => bail!(
                 DollarPrefixedFieldName,
                 "_id fields may not contain '$'-prefixed fields: {name} is not valid for storage."
@@ -31,6 +32,18 @@ pub fn check_id(id: ValueRef<'_>) -> Result<()> {
         },
         _ => Ok(()),
     }
+}
+
+/// Whether a document is a DBRef: `{$ref: <string>, $id: <any>}`, then maybe `$db: <string>`, then fields without `$`.
+/// Source: manual, "Database References"; driver specification "DBRef".
+fn is_reference(doc: DocRef<'_>) -> bool {
+    let mut fields = doc.iter().peekable();
+    let starts =
+        matches!(fields.next(), Some(("$ref", ValueRef::String(_)))) && matches!(fields.next(), Some(("$id", _)));
+    if let Some(("$db", ValueRef::String(_))) = fields.peek() {
+        fields.next();
+    }
+    starts && fields.all(|(name, _)| !name.starts_with('$'))
 }
 
 /// Checks that a document that is stored anew has no `$` names at its top level, unless `insert`.

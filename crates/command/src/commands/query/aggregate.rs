@@ -131,12 +131,6 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         None => Namespace::new(context.db(), "$cmd.aggregate"),
     };
     if let Some(stage) = piped.pipeline.stages.last().filter(|_| piped.pipeline.writes()) {
-        if context.terms.in_transaction {
-            bail!(
-                OperationNotSupportedInTransaction,
-                "$out and $merge cannot be used in a transaction"
-            );
-        }
         let mut progress = Progress::default();
         let (op, bypass) = (&operation.op, piped.bypass_validation);
         let target = match stage {
@@ -214,6 +208,12 @@ pub(crate) fn prepare<'a>(
     let pipeline = (ArrayRef::Raw(args.pipeline.0.0), args.hint);
     let mut piped = context.prepare_pipeline(view, &shape.ns, pipeline, &mut scope, purpose)?;
     piped.bypass_validation = args.bypass_document_validation;
+    if let (true, Some(stage)) = (context.terms.in_transaction, piped.pipeline.outside_transactions()) {
+        bail!(
+            OperationNotSupportedInTransaction,
+            "{stage} cannot be used in a transaction"
+        );
+    }
     if context.start_changes(&mut piped.pipeline, &shape.ns, view)? {
         // It lives on when its collection is gone, and reads none.
         piped.bottom = None;

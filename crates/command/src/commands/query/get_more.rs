@@ -63,6 +63,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         context.service.cursors.give_back(cursor)?;
         bail!(Unauthorized, "not authorized for getMore with cursor id {}", args.id.0);
     }
+    context.figures.borrow_mut().originating = Some(cursor.originating.clone());
     if context.generic.max_time_ms.is_some() && !cursor.await_data {
         context.service.cursors.give_back(cursor)?;
         bail!(
@@ -144,7 +145,6 @@ fn next_batch(
         .map_or(u64::MAX, |n| if n.0 == 0 { u64::MAX } else { n.0 as u64 });
     let before = figures::so_far(&cursor.root);
     context.note_plan(&*cursor.root);
-    context.figures.borrow_mut().originating = Some(cursor.originating.clone());
     let filled = {
         if cursor.time_left.is_some() && context.service.node.gates.times_out() {
             bail!(MaxTimeMSExpired, "operation exceeded time limit");

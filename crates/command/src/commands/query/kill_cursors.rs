@@ -24,6 +24,13 @@ crate::args! {
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = KillCursorsArgs::parse(context.body, context.sequences)?;
+    if context.terms.start_transaction {
+        // What would begin has no cursors yet.
+        bail!(
+            OperationNotSupportedInTransaction,
+            "Cannot run 'killCursors' as the first operation in a multi-document transaction."
+        );
+    }
     // The namespace must be one; MongoDB kills cursors of others too.
     let ns = names::cursor_namespace(context.db(), args.coll.0)?;
     // Everybody may close their own.
