@@ -5,7 +5,7 @@ use crate::point;
 use nestor_model::{Error, ErrorCode, Namespace, RawDocBuf, RawWriter, Result, ValueRef};
 use nestor_query::stage::change_stream::{BeforeChange, ChangeStream, FullDocument};
 use nestor_query::update::diff;
-use nestor_storage::View;
+use nestor_storage::{Snapshot, View};
 
 /// What an event says of the document before its change: `None` for no field, `Some(None)` for null.
 type Image = Option<Option<RawDocBuf>>;
@@ -17,20 +17,24 @@ pub(super) struct OfEvent {
     pub(super) after: Image,
 }
 
-/// The images that `stream` wants of `change`, before which the document was `kept`, if it was kept.
+/// The images that `stream` wants of `change`, before which the document was `kept`, if it was kept. `now` is a state that has the
+/// change: documents are looked up there.
 ///
 /// Errors: 47 (NoMatchingDocument) for one that is required and not kept.
 pub(super) fn of_event(
     change: &Change<'_>,
     stream: &ChangeStream,
     kept: Option<&RawDocBuf>,
-    view: &dyn View,
+    now: impl FnOnce() -> Option<Snapshot>,
 ) -> Result<OfEvent> {
     let is_change = matches!(change.kind, Kind::Update | Kind::Replace | Kind::Delete);
     let wants_before = is_change && stream.before_change != BeforeChange::Off;
     let after = match (change.kind, stream.full_document) {
         (Kind::Insert | Kind::Replace, _) => Some(Some(change.o.to_buf())),
-        (Kind::Update, FullDocument::UpdateLookup) => Some(look_up(change, stream, view)?),
+        (Kind::Update, FullDocument::UpdateLookup) => match now() {
+            Some(now) => Some(look_up(change, stream, &now)?),
+            None => Some(None),
+        },
         (Kind::Update, FullDocument::WhenAvailable | FullDocument::Required) => {
             let after = kept.map(|before| diff::apply(before.as_raw(), change.o)).transpose()?;
             if after.is_none() && stream.full_document == FullDocument::Required {

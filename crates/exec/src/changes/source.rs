@@ -170,7 +170,9 @@ impl Source {
             .before
             .as_ref()
             .filter(|_| logged.wall_ms >= batch.images_since_ms);
-        let images = images::of_event(found, &self.stream, kept, batch.view)?;
+        // The state that the batch reads may be older than what the log has by now.
+        let now = || self.reader.as_ref().map(LogReader::snapshot);
+        let images = images::of_event(found, &self.stream, kept, now)?;
         self.shared.lock().token = token;
         let origin = Origin {
             time: logged.position.optime,

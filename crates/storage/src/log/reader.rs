@@ -4,7 +4,7 @@ use super::follow::{Follower, LogSignal};
 use super::frames::{Found, Frames};
 use super::head::{ChangeKind, Elements, Head, Wanted};
 use super::{Change, Interest, LogPosition, LogStep, TransactionId};
-use crate::{Engine, Result};
+use crate::{Engine, Result, Snapshot};
 use nestor_model::{RawDocBuf, Timestamp};
 use std::sync::Arc;
 
@@ -105,6 +105,11 @@ impl LogReader {
                 }
             }
         }
+    }
+
+    /// The present state. It shows every change that the reader has given.
+    pub fn snapshot(&self) -> Snapshot {
+        self.engine.snapshot()
     }
 
     /// Holds nothing any more that would keep memory or a file of the journal alive. It may be read on all the same.
