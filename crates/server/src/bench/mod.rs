@@ -5,6 +5,7 @@
 //! runs against a `responder`, a thread that answers the same messages with the same bytes and does nothing
 //! else: the ratio to it says what the database costs, whatever the machine.
 
+mod changes;
 mod cpu;
 mod load;
 mod messages;
@@ -60,6 +61,9 @@ pub struct BenchArgs {
     /// Measure transactions instead: against single commands, the disk and each other
     #[arg(long, conflicts_with_all = ["uri", "cases", "docs"])]
     pub transactions: bool,
+    /// Measure change streams instead
+    #[arg(long, conflicts_with_all = ["cases", "docs", "transactions"])]
+    pub changes: bool,
     /// A run of seconds that proves only that everything works
     #[arg(long)]
     pub quick: bool,
@@ -113,6 +117,10 @@ impl Settings {
 /// Measures as `args` say and prints a table; an error is a message for the user.
 pub fn run(args: &BenchArgs) -> Result<(), String> {
     let settings = Settings::new(args)?;
+    let what = |uri: &Uri, pid| match args.changes {
+        true => changes::measure(&changes::Scale::new(args.quick), uri, pid),
+        false => measure(&settings, uri, pid),
+    };
     if let Some(uri) = &args.uri {
         let uri: Uri = uri.parse().map_err(|e: ClientError| e.to_string())?;
         // What is measured goes through connections of another kind, which know no options.
@@ -124,7 +132,7 @@ pub fn run(args: &BenchArgs) -> Result<(), String> {
             "ssl",
         ])
         .map_err(|e| e.to_string())?;
-        return measure(&settings, &uri, args.pid);
+        return what(&uri, args.pid);
     }
     let folder = process::Folder::make(&args.dir)?;
     if args.transactions {
@@ -132,9 +140,11 @@ pub fn run(args: &BenchArgs) -> Result<(), String> {
         transactions::run(&server.uri, folder.path(), settings.write_time / 2)?;
         return server.stop();
     }
-    startup(&folder)?;
+    if !args.changes {
+        startup(&folder)?;
+    }
     let mut server = Server::start(&folder.path().join("data"))?;
-    measure(&settings, &server.uri, Some(server.pid()))?;
+    what(&server.uri, Some(server.pid()))?;
     server.stop()
 }
 
