@@ -327,6 +327,7 @@ fn check_index(index: &IndexMod<'_>) -> Result<()> {
     let none = index.expire_after_seconds.is_none()
         && index.hidden.is_none()
         && index.unique.is_none()
+        && index.force_non_unique.is_none()
         && index.prepare_unique.is_none();
     if none {
         bail!(
@@ -337,8 +338,14 @@ fn check_index(index: &IndexMod<'_>) -> Result<()> {
     if index.unique == Some(false) {
         bail!(BadValue, "Cannot make index non-unique");
     }
-    if index.force_non_unique.is_some() {
-        bail!(NotImplemented, "forceNonUnique is not supported");
+    if index.force_non_unique == Some(false) {
+        bail!(BadValue, "'forceNonUnique' can only be true");
+    }
+    if index.force_non_unique.is_some() && (index.unique.is_some() || index.prepare_unique.is_some()) {
+        bail!(
+            InvalidOptions,
+            "collMod does not support 'forceNonUnique' beside 'unique' or 'prepareUnique'"
+        );
     }
     Ok(())
 }
@@ -466,6 +473,16 @@ fn change_index(
             )
             .with_extra(doc! { "violations": violations }));
         }
+        ws.drop_index(collection.id, index.id)?;
+        return index_build::at_once(context, ws, ns, IndexSpec::parse(spec.to_raw())?).map(drop);
+    }
+    if change.force_non_unique == Some(true) && index.unique {
+        if index.is_id() {
+            bail!(InvalidOptions, "the _id index is always unique");
+        }
+        changed.push("forceNonUnique_new", true);
+        spec.remove("unique");
+        // Keys of unique indexes are stored in another form.
         ws.drop_index(collection.id, index.id)?;
         return index_build::at_once(context, ws, ns, IndexSpec::parse(spec.to_raw())?).map(drop);
     }

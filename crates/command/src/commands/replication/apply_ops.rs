@@ -372,7 +372,7 @@ impl Entry<'_> {
             "drop" => run_command(context, db, doc! { "drop": value }),
             "dropDatabase" => run_command(context, db, doc! { "dropDatabase": 1 }),
             "collMod" | "convertToCapped" => run_command(context, db, whole()),
-            "dropIndexes" | "deleteIndexes" => {
+            "dropIndexes" | "deleteIndexes" | "dropIndex" | "deleteIndex" => {
                 let index = self.o.get("index").unwrap_or(ValueRef::Missing);
                 run_command(context, db, doc! { "dropIndexes": value, "index": index })
             }
