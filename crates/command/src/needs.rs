@@ -161,6 +161,7 @@ pub fn needs(name: &str) -> Option<Needs> {
         | "replSetMaintenance"
         | "replSetStepDown"
         | "replSetSyncFrom" => one!(on_server ReplSetStateChange),
+        "replSetResizeOplog" => one!(on_server ReplSetResizeOplog),
         "rotateCertificates" => one!(on_server RotateCertificates),
         "setClusterParameter" => one!(on_server SetClusterParameter),
         "setDefaultRWConcern" => one!(on_server SetDefaultRwConcern),

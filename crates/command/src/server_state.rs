@@ -7,6 +7,7 @@ use crate::facts::Table;
 use crate::plans;
 use nestor_database::database::Shared;
 use nestor_database::observe::latency::CLASSES;
+use nestor_database::oplog;
 use nestor_database::session_id::Owner;
 use nestor_database::users::UserName;
 use nestor_database::uuid::Uuid;
@@ -92,7 +93,10 @@ impl State {
                     "Unable to retrieve storageStats in $collStats stage :: caused by :: Collection [{ns}] not found."
                 );
             }
-            out.push("storageStats", storage_stats(found.map(|c| &**c), view, scale)?);
+            out.push(
+                "storageStats",
+                storage_stats(&self.shared.engine, found.map(|c| &**c), view, scale)?,
+            );
         }
         if options.get("count").is_some() {
             let Some(collection) = found else {
@@ -101,7 +105,8 @@ impl State {
                     "Unable to retrieve count in $collStats stage :: caused by :: Collection [{ns}] not found."
                 );
             };
-            out.push("count", number(collection.state.documents().max(0)));
+            let (documents, _) = oplog::sizes(&self.shared.engine, collection)?;
+            out.push("count", number(documents));
         }
         Ok(out)
     }

@@ -1,19 +1,17 @@
 //! What every data directory has from its first start: the collections of `admin`, `config` and `local` that tools
 //! look for.
 
+use crate::oplog;
 use crate::options::DatabaseOptions;
 use nestor_exec::write::Writer;
 use nestor_model::{CollectionOptions, Document, Namespace, Result, Value, doc};
 use nestor_query::env::OpContext;
-use nestor_storage::{Engine, Topology, View};
-
-/// Size that `local.oplog.rs` shows; how much history is kept is the store's business.
-const OPLOG_BYTES: i64 = 512 << 20;
+use nestor_storage::{Engine, View};
 
 /// Makes what is missing, in one commit that leaves no oplog entry.
 pub fn run(engine: &Engine, options: &DatabaseOptions, mut new_uuid: impl FnMut() -> [u8; 16]) -> Result<()> {
     let mut ws = engine.begin();
-    let wanted = wanted(options, engine.topology());
+    let wanted = wanted(options, engine);
     if wanted.iter().all(|(ns, _, _)| ws.catalog().get(ns).is_some()) {
         return Ok(());
     }
@@ -32,7 +30,7 @@ pub fn run(engine: &Engine, options: &DatabaseOptions, mut new_uuid: impl FnMut(
     Ok(())
 }
 
-fn wanted(options: &DatabaseOptions, topology: &Topology) -> Vec<(Namespace, Document, Vec<Document>)> {
+fn wanted(options: &DatabaseOptions, engine: &Engine) -> Vec<(Namespace, Document, Vec<Document>)> {
     let mut out = vec![
         (
             Namespace::new("admin", "system.version"),
@@ -47,10 +45,12 @@ fn wanted(options: &DatabaseOptions, topology: &Topology) -> Vec<(Namespace, Doc
         ),
     ];
     if let Some(name) = &options.replica_set {
+        let size = i64::try_from(oplog::initial_bytes(engine, options)).unwrap_or(i64::MAX);
+        let topology = engine.topology();
         out.push((Namespace::new("config", "transactions"), Document::new(), Vec::new()));
         out.push((
-            Namespace::new("local", "oplog.rs"),
-            doc! { "capped": true, "size": OPLOG_BYTES, "autoIndexId": false },
+            oplog::namespace(),
+            doc! { "capped": true, "size": size, "autoIndexId": false },
             Vec::new(),
         ));
         let hosts = (0i32..).zip(topology.members(&options.host));

@@ -77,6 +77,8 @@ pub struct Database {
 
 /// What the stages that read the server's own state may look at.
 pub struct Shared {
+    /// The store.
+    pub engine: Engine,
     /// `host:port` as clients reach it.
     pub host: Str,
     /// When the server started, in milliseconds.
@@ -119,6 +121,7 @@ impl Database {
         let spill_dir = engine.scratch();
         let node = Node::new(options.process.clone(), commands);
         let state = state(Shared {
+            engine: engine.clone(),
             host: options.host.clone(),
             started_ms: clock::now_ms(),
             connections: connections.clone(),
@@ -161,6 +164,7 @@ impl Database {
                 doc! { "error": error.to_string() },
             );
         }
+        crate::oplog::apply(&database.engine, &database.options);
         database
     }
 

@@ -28,6 +28,7 @@ pub mod names;
 pub mod node;
 pub mod observe;
 pub mod operation;
+pub mod oplog;
 pub mod options;
 pub mod parameters;
 pub mod profiler;

@@ -3,6 +3,7 @@
 use crate::node::ProcessOptions;
 use crate::profiler;
 use nestor_model::Str;
+use std::time::Duration;
 
 /// How the database presents itself.
 #[derive(Clone, Debug)]
@@ -13,6 +14,10 @@ pub struct DatabaseOptions {
     pub host: Str,
     /// The process around it.
     pub process: ProcessOptions,
+    /// Size in bytes of an oplog that is made now; `None` for what the store was told to keep. One that is there keeps its size.
+    pub oplog_bytes: Option<u64>,
+    /// What is younger stays in the oplog whatever its size.
+    pub oplog_age_min: Duration,
     /// What the profiler starts with.
     pub profiler: profiler::AtStart,
     /// Whoever wants to do something must be logged in and have the right to.
@@ -25,6 +30,8 @@ impl Default for DatabaseOptions {
             replica_set: Some("rs0".into()),
             host: "localhost:27017".into(),
             process: ProcessOptions::default(),
+            oplog_bytes: None,
+            oplog_age_min: Duration::ZERO,
             profiler: profiler::AtStart::default(),
             authorization: false,
         }

@@ -92,9 +92,13 @@ struct Serve {
     /// Most connections at one time
     #[arg(long = "maxConns", value_name = "N", value_parser = clap::value_parser!(u32).range(5..))]
     max_conns: Option<u32>,
-    /// Size of the oplog in MiB: how far back changes can be followed
-    #[arg(long = "oplogSize", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=(1 << 30)))]
+    /// Size in MiB of the oplog when it is made: how far back changes can be followed. Later the command replSetResizeOplog
+    /// changes it
+    #[arg(long = "oplogSize", alias = "oplogSizeMB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=(1 << 30)))]
     oplog_size: Option<u64>,
+    /// Keep what is younger than so many hours in the oplog, whatever its size
+    #[arg(long = "oplogMinRetentionHours", value_name = "HOURS", value_parser = hours, conflicts_with_all = ["ephemeral", "standalone"])]
+    oplog_min_retention_hours: Option<f64>,
     /// Memory for pages of data in GiB
     #[arg(long = "cacheSizeGB", alias = "wiredTigerCacheSizeGB", value_name = "GIB", value_parser = cache_size)]
     cache_size_gb: Option<f64>,
@@ -263,6 +267,13 @@ fn cache_size(text: &str) -> Result<f64, String> {
     }
 }
 
+fn hours(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(hours) if (0.0..=1e6).contains(&hours) => Ok(hours),
+        _ => Err("a number from 0 to 1000000 is wanted".to_owned()),
+    }
+}
+
 fn sample_rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if (0.0..=1.0).contains(&rate) => Ok(rate),
@@ -312,6 +323,7 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         max_connections: args.max_conns,
         replica_set: (!args.standalone).then_some(args.repl_set),
         oplog_mib: args.oplog_size,
+        oplog_min_retention_hours: args.oplog_min_retention_hours,
         cache_gib: args.cache_size_gb,
         parameters,
         profiler: AtStart {

@@ -21,7 +21,7 @@ enum Flag {
 
 use Flag::{Switch, Unless, Value, Verbosity, Words};
 
-const KEYS: [(&str, Flag); 31] = [
+const KEYS: [(&str, Flag); 32] = [
     ("metrics.port", Value("--metricsPort")),
     ("net.bindIp", Value("--bind_ip")),
     ("net.bindIpAll", Switch("--bind_ip_all")),
@@ -59,6 +59,7 @@ const KEYS: [(&str, Flag); 31] = [
     ("security.keyFile", Value("--keyFile")),
     ("storage.engine", Value("--storageEngine")),
     ("storage.dbPath", Value("--dbpath")),
+    ("storage.oplogMinRetentionHours", Value("--oplogMinRetentionHours")),
     ("storage.wiredTiger.engineConfig.cacheSizeGB", Value("--cacheSizeGB")),
     ("systemLog.destination", Words(&[("file", &[])])),
     ("systemLog.logAppend", Switch("--logappend")),

@@ -91,8 +91,10 @@ pub struct ServeOptions {
     pub max_connections: Option<u32>,
     /// Replica set name; `None` for a standalone.
     pub replica_set: Option<String>,
-    /// Size of the oplog in MiB.
+    /// Size in MiB of an oplog that is made now.
     pub oplog_mib: Option<u64>,
+    /// What is younger stays in the oplog whatever its size, in hours.
+    pub oplog_min_retention_hours: Option<f64>,
     /// Size of the page cache in GiB.
     pub cache_gib: Option<f64>,
     /// Server parameters, name and value.
@@ -351,6 +353,12 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
             parsed: parsed_options(&options, port),
             connections_max,
         },
+        oplog_bytes: Some(
+            options
+                .oplog_mib
+                .map_or_else(|| default_oplog_bytes(&options), |mib| mib << 20),
+        ),
+        oplog_age_min: Duration::from_secs_f64(options.oplog_min_retention_hours.unwrap_or(0.0) * 3600.0),
         profiler: options.profiler,
         authorization: options.auth,
     };
@@ -521,10 +529,9 @@ fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
     let mut engine_options = EngineOptions::new(Arc::new(wall_secs));
     engine_options.before_wait = Some(nestor_exec::lose_patience);
     engine_options.give_up_after = options.give_up_after;
-    if let Some(mib) = options.oplog_mib {
-        engine_options.oplog_bytes_max = mib << 20;
-        engine_options.ephemeral_oplog_bytes_max = mib << 20;
-    }
+    // Nothing is cut off before the catalog has been read, which says how much is kept.
+    engine_options.oplog_bytes_max = u64::MAX;
+    engine_options.ephemeral_oplog_bytes_max = u64::MAX;
     engine_options.base_cache_bytes_max = match options.cache_gib {
         Some(gib) => (gib * f64::from(1 << 30)) as usize,
         None => default_cache_bytes(),
@@ -553,6 +560,11 @@ fn refusal(error: &StorageError) -> String {
         ),
         other => other.to_string(),
     }
+}
+
+/// The size of an oplog when nothing is said: 512 MiB on disk, 32 MiB in memory.
+fn default_oplog_bytes(options: &ServeOptions) -> u64 {
+    if options.dbpath.is_some() { 512 << 20 } else { 32 << 20 }
 }
 
 /// What the base may keep in memory when nothing is said: half of the machine's memory without its first GiB, at least
@@ -627,7 +639,11 @@ fn parsed_options(options: &ServeOptions, port: u16) -> Document {
         parsed.push("operationProfiling", profiling);
     }
     if let Some(name) = &options.replica_set {
-        parsed.push("replication", doc! { "replSet": name.as_str() });
+        let mut replication = doc! { "replSet": name.as_str() };
+        if let Some(mib) = options.oplog_mib {
+            replication.push("oplogSizeMB", i64::try_from(mib).unwrap_or(i64::MAX));
+        }
+        parsed.push("replication", replication);
     }
     let mut security = Document::new();
     if options.auth {
@@ -652,6 +668,9 @@ fn parsed_options(options: &ServeOptions, port: u16) -> Document {
     }
     if let Some(engine) = &options.storage_engine {
         storage.push("engine", engine.as_str());
+    }
+    if let Some(hours) = options.oplog_min_retention_hours {
+        storage.push("oplogMinRetentionHours", hours);
     }
     if !storage.is_empty() {
         parsed.push("storage", storage);

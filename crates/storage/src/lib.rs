@@ -73,7 +73,7 @@ pub use cursor::Cursor;
 pub use engine::{BaseHold, Engine, EngineOptions, EngineStats, HistoryStats, PastState, Pins, Room, Subscription};
 pub use error::{Result, StorageError};
 pub use ids::{CollectionId, IndexId, Lsn, TreeId};
-pub use log::{LogPosition, LogReader, LogRetention, LogSignal};
+pub use log::{LogPosition, LogReader, LogRetention, LogSignal, LogTruncation};
 pub use oplog::OplogCursor;
 pub use record_reader::RecordReader;
 pub use snapshot::{Snapshot, View};

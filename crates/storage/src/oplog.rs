@@ -35,11 +35,6 @@ impl OplogCursor {
         self.at
     }
 
-    /// Holds nothing any more that would keep memory or a file of the journal alive. It may be read on all the same.
-    pub fn rest(&mut self) {
-        self.frames.rest();
-    }
-
     /// The first entry after the position; `None` if there is none yet.
     ///
     /// Errors: [`StorageError::OplogHistoryLost`](crate::StorageError::OplogHistoryLost) if entries after the position are no longer

@@ -249,6 +249,7 @@ fn cluster_manager(out: &mut Vec<Grant>) {
         ReplSetConfigure,
         ReplSetGetConfig,
         ReplSetGetStatus,
+        ReplSetResizeOplog,
         ReplSetStateChange,
         Resync,
         SetClusterParameter,

@@ -12,6 +12,7 @@ pub mod out;
 pub mod prepare;
 pub mod prepared;
 pub mod replace;
+mod resize_oplog;
 pub mod statements;
 pub mod target;
 pub mod update;

@@ -26,7 +26,7 @@ use nestor_model::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long to wait after a checkpoint failed before the next try.
 const RETRY: Duration = Duration::from_secs(1);
@@ -368,7 +368,9 @@ impl Inner {
         } else {
             young
         };
-        store.journal.retain(retention.bytes_max, young, needed);
+        let started = Instant::now();
+        let removed = store.journal.retain(retention.bytes_max, young, needed);
+        self.retention.note_removed(removed, started.elapsed());
     }
 }
 

@@ -1,7 +1,7 @@
 //! The engine's side of the log: what is visible, who follows, how much is kept.
 
 use super::Inner;
-use crate::log::{Follower, Interest, Log, LogPosition, LogReader, LogRetention, Upto};
+use crate::log::{Follower, Interest, Log, LogPosition, LogReader, LogRetention, LogTruncation, Upto};
 use crate::{Engine, Result, StorageError};
 use nestor_model::Timestamp;
 use std::sync::Arc;
@@ -16,10 +16,12 @@ pub(crate) struct Visible {
     pub(crate) optime: Timestamp,
 }
 
-/// What [`LogRetention`] says, settable while others read it.
+/// What [`LogRetention`] says, settable while others read it, and what came of it.
 pub(super) struct Retention {
     bytes_max: AtomicU64,
     age_min_secs: AtomicU64,
+    removed: AtomicU64,
+    removing_micros: AtomicU64,
 }
 
 impl Retention {
@@ -27,6 +29,17 @@ impl Retention {
         Self {
             bytes_max: AtomicU64::new(bytes_max),
             age_min_secs: AtomicU64::new(0),
+            removed: AtomicU64::new(0),
+            removing_micros: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts segments that were removed.
+    pub(super) fn note_removed(&self, segments: usize, took: Duration) {
+        if segments > 0 {
+            self.removed.fetch_add(segments as u64, Ordering::Relaxed);
+            let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+            self.removing_micros.fetch_add(micros, Ordering::Relaxed);
         }
     }
 
@@ -55,6 +68,27 @@ impl Engine {
         match &self.inner.log {
             Log::Journal(journal) => journal.bytes(),
             Log::Memory(memory) => memory.bytes(),
+        }
+    }
+
+    /// How many entries the log has. Headers of frames that were not counted before are read: for the first time in a while this
+    /// takes time in proportion to the size of the log.
+    pub fn log_entries(&self) -> Result<u64> {
+        match &self.inner.log {
+            Log::Journal(journal) => journal.segments().iter().map(|segment| segment.entries()).sum(),
+            Log::Memory(memory) => Ok(memory.entries()),
+        }
+    }
+
+    /// What was removed from the log since the start, because it need not be kept any more.
+    pub fn log_truncation(&self) -> LogTruncation {
+        let retention = &self.inner.retention;
+        LogTruncation {
+            removed: match &self.inner.log {
+                Log::Journal(_) => retention.removed.load(Ordering::Relaxed),
+                Log::Memory(memory) => memory.removed(),
+            },
+            micros: retention.removing_micros.load(Ordering::Relaxed),
         }
     }
 

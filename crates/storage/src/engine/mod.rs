@@ -516,6 +516,11 @@ impl Engine {
         self.inner.store.as_ref()?.journal.dir().parent()
     }
 
+    /// Whether the store lives in memory.
+    pub fn is_ephemeral(&self) -> bool {
+        self.inner.store.is_none()
+    }
+
     /// A local directory for temporary files of those who use this store. It need not exist.
     pub fn scratch(&self) -> PathBuf {
         match self.directory() {

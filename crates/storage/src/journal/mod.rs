@@ -231,7 +231,8 @@ impl Journal {
     }
 
     /// Removes the oldest segments beyond `bytes_max`, as long as they lie before `needed` and have no commit of `young` or later.
-    pub(crate) fn retain(&self, bytes_max: u64, young: Timestamp, needed: Position) {
+    /// Returns how many.
+    pub(crate) fn retain(&self, bytes_max: u64, young: Timestamp, needed: Position) -> usize {
         let mut removed = Vec::new();
         {
             let mut segments = self.segments.write().expect("no holder of the lock panics");
@@ -246,11 +247,12 @@ impl Journal {
                 removed.push(oldest);
             }
         }
-        for segment in removed {
+        for segment in &removed {
             // Readers that are in it keep the open file. What cannot be removed now is at the next start.
             if let Err(error) = std::fs::remove_file(&segment.path) {
                 tracing::warn!(path = %segment.path.display(), %error, "an old journal segment cannot be removed");
             }
         }
+        removed.len()
     }
 }

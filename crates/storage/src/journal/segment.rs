@@ -58,6 +58,8 @@ struct Index {
     places: Vec<(Timestamp, u64)>,
     upto: u64,
     last: Timestamp,
+    /// Oplog entries of the frames before `upto`.
+    entries: u64,
 }
 
 /// A segment's file name.
@@ -218,6 +220,12 @@ impl Segment {
         Ok(Some((header, length as u64)))
     }
 
+    /// Oplog entries of all its frames.
+    pub(crate) fn entries(&self) -> Result<u64> {
+        self.place(Timestamp::from_u64(u64::MAX))?;
+        Ok(self.index.lock().expect("no holder of the lock panics").entries)
+    }
+
     /// An offset of a frame such that all frames before it have optimes `<= after`; not far from the last such one.
     pub(crate) fn place(&self, after: Timestamp) -> Result<u64> {
         let mut index = self.index.lock().expect("no holder of the lock panics");
@@ -237,6 +245,7 @@ impl Segment {
             }
             index.last = frame::optime(&header);
             index.upto = offset + length;
+            index.entries += u64::from(frame::entry_count(&header));
         }
         let at = index.places.partition_point(|(before, _)| *before <= after);
         Ok(match at.checked_sub(1) {

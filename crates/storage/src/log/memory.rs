@@ -1,6 +1,7 @@
 //! The log of a store that lives in memory: the newest frames, without what replay would repeat, up to a size, and the newest one
 //! whatever its size.
 
+use crate::journal::frame;
 use nestor_model::Timestamp;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -23,6 +24,8 @@ struct Queue {
     bytes: u64,
     /// Optime of the last frame that was dropped.
     dropped: Timestamp,
+    /// How many were.
+    dropped_count: u64,
 }
 
 impl MemoryLog {
@@ -32,6 +35,7 @@ impl MemoryLog {
             frames: VecDeque::new(),
             bytes: 0,
             dropped: Timestamp::default(),
+            dropped_count: 0,
         }))
     }
 
@@ -50,6 +54,18 @@ impl MemoryLog {
 
     pub(crate) fn bytes(&self) -> u64 {
         self.queue().bytes
+    }
+
+    /// Frames that were dropped.
+    pub(crate) fn removed(&self) -> u64 {
+        self.queue().dropped_count
+    }
+
+    /// Oplog entries of the frames.
+    pub(crate) fn entries(&self) -> u64 {
+        let queue = self.queue();
+        let entries = queue.frames.iter().map(|frame| frame::entry_count(&frame.bytes));
+        entries.map(u64::from).sum()
     }
 
     pub(crate) fn set_bytes_max(&self, bytes_max: u64) {
@@ -94,6 +110,7 @@ impl Queue {
             let Some(frame) = self.frames.pop_front() else { break };
             self.bytes -= frame.bytes.len() as u64;
             self.dropped = frame.optime;
+            self.dropped_count += 1;
         }
     }
 }

@@ -183,5 +183,14 @@ pub struct LogRetention {
     pub age_min: Duration,
 }
 
+/// What was removed from the log because it need not be kept any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LogTruncation {
+    /// How many pieces: segments of the journal, or commits of a store that lives in memory.
+    pub removed: u64,
+    /// The time that it took, in microseconds; 0 in a store that lives in memory, where it is part of each commit.
+    pub micros: u64,
+}
+
 #[cfg(test)]
 mod tests;

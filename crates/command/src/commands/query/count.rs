@@ -8,6 +8,7 @@ use nestor_database::concern::read::Level;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::operation::pipeline::{Purpose, stages_over_view};
 use nestor_database::operation::{Operation, Work};
+use nestor_database::oplog;
 use nestor_database::read;
 use nestor_database::read::Target;
 use nestor_database::shape::{Shape, Words};
@@ -20,7 +21,7 @@ use nestor_planner::find::Wanted;
 use nestor_planner::{FindQuery, PlanNode};
 use nestor_query::OpContext;
 use nestor_query::matcher::MatchExpr;
-use nestor_storage::{Collection, Index, View};
+use nestor_storage::{Collection, Engine, Index, View};
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::collection("count", "Number of documents that match.")
@@ -61,7 +62,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let mut root = match (&operation.work, &operation.collection) {
         (Work::Pipeline(piped), _) => context.open_pipeline(&snapshot, &operation, piped)?,
         (Work::Count(query), Some(collection)) => {
-            if let Some(n) = known(query, collection) {
+            if let Some(n) = known(&context.service.engine, query, collection)? {
                 append_count(reply, "n", n);
                 return Ok(());
             }
@@ -146,17 +147,18 @@ pub(crate) fn prepare<'a>(
 
 /// How many documents are counted, when the collection knows without looking: all of them. An index that a hint names may
 /// hold fewer.
-fn known(query: &FindQuery, collection: &Collection) -> Option<i64> {
+fn known(engine: &Engine, query: &FindQuery, collection: &Collection) -> Result<Option<i64>> {
     let part = query.hint.as_deref().and_then(|name| collection.index(name));
     let is_whole =
         |index: &Index| matches!(index_info(collection, index), Ok(Some(info)) if info.holds_every_document());
     let whole = part.is_none_or(|index| is_whole(index));
     if !matches!(*query.filter, MatchExpr::AlwaysTrue) || !whole {
-        return None;
+        return Ok(None);
     }
-    let all = u64::try_from(collection.state.documents()).unwrap_or(0);
+    let (documents, _) = oplog::sizes(engine, collection)?;
+    let all = u64::try_from(documents).unwrap_or(0);
     let n = all.saturating_sub(query.skip).min(query.limit.unwrap_or(u64::MAX));
-    Some(i64::try_from(n).unwrap_or(i64::MAX))
+    Ok(Some(i64::try_from(n).unwrap_or(i64::MAX)))
 }
 
 /// The number of rows of a plan.

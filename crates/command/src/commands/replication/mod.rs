@@ -4,6 +4,7 @@ pub mod apply_ops;
 pub mod client_metadata;
 pub mod hello;
 pub mod repl_set;
+pub mod resize_oplog;
 
 use crate::spec::CommandSpec;
 
@@ -21,4 +22,5 @@ pub(crate) const SPECS: &[&CommandSpec] = &[
     &repl_set::MAINTENANCE,
     &repl_set::SYNC_FROM,
     &repl_set::ABORT_CATCH_UP,
+    &resize_oplog::SPEC,
 ];

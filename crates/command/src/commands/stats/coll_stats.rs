@@ -4,9 +4,9 @@ use crate::args::CollectionName;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
-use nestor_database::names;
+use nestor_database::{names, oplog};
 use nestor_model::{Document, RawWriter, Result, Value, bail, doc};
-use nestor_storage::{Collection, View};
+use nestor_storage::{Collection, Engine, View};
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::collection("collStats", "Sizes of a collection.")
@@ -38,7 +38,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         bail!(CommandNotSupportedOnView, "Namespace {ns} is a view, not a collection");
     }
     reply.append("ns", ns.to_string().as_str());
-    let stats = storage_stats(found.as_deref(), &snapshot, scale)?;
+    let stats = storage_stats(&context.service.engine, found.as_deref(), &snapshot, scale)?;
     for (name, value) in stats.iter() {
         reply.append(name, value);
     }
@@ -47,15 +47,19 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 
 /// Sizes as `collStats` and `$collStats` print them, in units of `scale` bytes. Of indexes the entries are counted by
 /// walking them, so this takes time in proportion to their number.
-pub fn storage_stats(collection: Option<&Collection>, view: &dyn View, scale: i64) -> Result<Document> {
+pub fn storage_stats(
+    engine: &Engine,
+    collection: Option<&Collection>,
+    view: &dyn View,
+    scale: i64,
+) -> Result<Document> {
     let Some(collection) = collection else {
         return Ok(doc! {
             "size": 0, "count": 0, "numOrphanDocs": 0, "storageSize": 0, "totalIndexSize": 0, "totalSize": 0,
             "indexSizes": Document::new(), "nindexes": 0, "scaleFactor": scale as i32,
         });
     };
-    let count = collection.state.documents().max(0);
-    let bytes = collection.state.bytes().max(0);
+    let (count, bytes) = oplog::sizes(engine, collection)?;
     let mut sizes = Document::new();
     let mut total = 0i64;
     for index in &collection.indexes {

@@ -39,7 +39,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             bail!(CommandNotSupportedOnView, "Namespace {ns} is a view, not a collection");
         }
         match bounds {
-            None => (bytes, count) = (collection.state.bytes().max(0), collection.state.documents().max(0)),
+            None => (count, bytes) = nestor_database::oplog::sizes(&context.service.engine, collection)?,
             Some((field, min, max)) => {
                 let mut cursor = snapshot.cursor(collection.records);
                 let mut more = cursor.first()?;

@@ -41,8 +41,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
                 continue;
             }
             collections += 1;
-            objects += collection.state.documents().max(0);
-            data += collection.state.bytes().max(0);
+            let (documents, bytes) = nestor_database::oplog::sizes(&context.service.engine, collection)?;
+            objects += documents;
+            data += bytes;
             indexes += collection.indexes.len() as i64;
             for index in &collection.indexes {
                 index_bytes += tree_bytes(&snapshot, index.tree)?;

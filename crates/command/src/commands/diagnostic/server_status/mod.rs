@@ -37,7 +37,7 @@ pub const SPEC: CommandSpec = Facts::no_collection("serverStatus", "Answers coun
 
 type Section = fn(&Context<'_>, &mut RawWriter);
 
-const SECTIONS: [(&str, Section); 21] = [
+const SECTIONS: [(&str, Section); 22] = [
     ("asserts", asserts),
     ("catalogStats", catalog_stats),
     ("connections", connections),
@@ -52,6 +52,7 @@ const SECTIONS: [(&str, Section); 21] = [
     ("opLatencies", operations::latencies),
     ("opcounters", operations::counters),
     ("opcountersRepl", operations::replicated),
+    ("oplogTruncation", oplog_truncation),
     ("queues", operations::queues),
     ("repl", repl),
     ("security", security),
@@ -239,6 +240,23 @@ fn repl(context: &Context<'_>, reply: &mut RawWriter) {
     reply.append("ismaster", true);
 }
 
+/// `oplogTruncation`: the log needs no processing at the start to know where it may be cut off.
+fn oplog_truncation(context: &Context<'_>, reply: &mut RawWriter) {
+    if context.service.options.replica_set.is_none() {
+        return;
+    }
+    let engine = &context.service.engine;
+    let (truncation, age_min) = (engine.log_truncation(), engine.log_retention().age_min);
+    let as_long = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    reply.append("totalTimeProcessingMicros", 0i64);
+    if !age_min.is_zero() {
+        reply.append("oplogMinRetentionHours", age_min.as_secs_f64() / 3600.0);
+    }
+    reply.append("totalTimeTruncatingMicros", as_long(truncation.micros));
+    reply.append("truncateCount", as_long(truncation.removed));
+}
+
+/// `nestor`: what the store takes, how much of the log it keeps, and what snapshots that are held keep from being freed.
 fn store(context: &Context<'_>, reply: &mut RawWriter) {
     let stats = context.service.engine.stats();
     let as_long = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
@@ -264,6 +282,14 @@ fn store(context: &Context<'_>, reply: &mut RawWriter) {
     reply.append("states", snapshots.len() as i64);
     reply.append("statesPutTogether", snapshots.put_together.get());
     reply.append("snapshotTooOld", snapshots.too_old.get());
+    reply.end();
+    let engine = &context.service.engine;
+    reply.begin_document("log");
+    reply.append("bytes", as_long(engine.log_bytes()));
+    reply.append("bytesMax", as_long(engine.log_retention().bytes_max));
+    // What is after this time is all there.
+    reply.append("begins", engine.log_begins());
+    reply.append("followers", engine.log_followers() as i64);
     reply.end();
 }
 
