@@ -1,7 +1,7 @@
 //! MQL as typed trees: parse, normalize, and evaluate on one document.
 //!
 //! Reading order, each module using only those before it: [`collation`] (how values compare), [`mod@env`] (what evaluation
-//! sees), [`keys`] and [`sort`], [`regex`], [`types`], [`accumulator`], [`expr`] (aggregation expressions), [`json_schema`],
+//! sees), [`keys`] and [`sort`], [`regex`], [`types`], [`geo`] (geography), [`accumulator`], [`expr`] (aggregation expressions), [`json_schema`],
 //! [`matcher`] (filters), [`validation`], [`projection`], [`update`] and [`stage`].
 
 pub mod accumulator;
@@ -9,6 +9,7 @@ pub mod collation;
 pub mod env;
 pub mod expr;
 mod field_names;
+pub mod geo;
 pub mod json_schema;
 pub mod keys;
 pub mod matcher;

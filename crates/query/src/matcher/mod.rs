@@ -28,6 +28,7 @@ pub(crate) use path::{Leaves, walk};
 
 use crate::collation::Collator;
 use crate::expr::Expr;
+use crate::geo::GeoTest;
 use crate::json_schema::Schema;
 use crate::regex::Regex;
 use crate::types::TypeSet;
@@ -104,6 +105,8 @@ pub enum Predicate {
     Mod(ModTest),
     /// `$bitsAllSet` and its like.
     Bits(BitTest),
+    /// `$geoWithin` and `$geoIntersects`.
+    Geo(Arc<GeoTest>),
     /// `$elemMatch` with conditions on the fields of elements that are documents (or arrays).
     ElemMatchObject(Box<MatchExpr>),
     /// `$elemMatch` with operators applied to the elements themselves.

@@ -178,6 +178,7 @@ fn rank(expr: &MatchExpr) -> u8 {
             Predicate::In(_) => 13,
             Predicate::Bits(_) => 14,
             Predicate::Type(_) => 17,
+            Predicate::Geo(_) => 22,
         },
         MatchExpr::Not(_) => 15,
         MatchExpr::Nor(_) => 16,

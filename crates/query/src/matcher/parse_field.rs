@@ -3,10 +3,12 @@
 use super::parse::{Context, Parser, and};
 use super::predicate::truncated;
 use super::{BitOp, BitTest, CompareOp, InSet, MatchExpr, ModTest, Predicate};
+use crate::geo::{GeoOp, GeoTest};
 use crate::regex::Regex;
 use crate::types::TypeSet;
 use nestor_model::number::whole_number;
 use nestor_model::{DocRef, Path, Result, ValueRef, bail};
+use std::sync::Arc;
 
 /// Whether a document under a field is read as operators: its first name starts with `$` and it is no
 /// DBRef (`$ref` and `$id` for sure; inside `$elemMatch`, where single fields of one are conditions,
@@ -50,6 +52,10 @@ impl Parser<'_> {
                 "$options" if doc.get("$regex").is_some() => continue,
                 "$options" => bail!(BadValue, "$options needs a $regex"),
                 "$regex" => self.regex_operator(path, value, doc)?,
+                "$geoWithin" | "$within" | "$geoIntersects" => {
+                    GeoTest::check_alone(doc)?;
+                    self.operator(path, name, value)?
+                }
                 _ => self.operator(path, name, value)?,
             };
             out.push(condition);
@@ -92,7 +98,9 @@ impl Parser<'_> {
                     "$geoNear, $near, and $nearSphere are not allowed in this context"
                 )
             }
-            "$geoWithin" | "$within" | "$geoIntersects" | "$near" | "$nearSphere" | "$geoNear" => {
+            "$geoWithin" | "$within" => leaf(Predicate::Geo(Arc::new(GeoTest::parse(GeoOp::Within, value)?))),
+            "$geoIntersects" => leaf(Predicate::Geo(Arc::new(GeoTest::parse(GeoOp::Intersects, value)?))),
+            "$near" | "$nearSphere" | "$geoNear" => {
                 bail!(NotImplemented, "{name} is not supported yet")
             }
             _ => bail!(BadValue, "unknown operator: {name}"),

@@ -135,6 +135,7 @@ impl Predicate {
             },
             Predicate::Mod(test) => test.matches(value),
             Predicate::Bits(test) => test.matches(value),
+            Predicate::Geo(test) => test.matches(value)?,
             Predicate::ElemMatchObject(inner) => first_element(value, position, |item| match item {
                 ValueRef::Document(doc) => inner.matches(doc, op),
                 // An array is a document of its indexes here.

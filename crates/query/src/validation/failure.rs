@@ -1,6 +1,7 @@
 //! Why a document does not match a validator: `errInfo` of error 121.
 
 use crate::env::{Env, OpContext};
+use crate::geo::GeoOp;
 use crate::json_schema::explain::{documents, index_value};
 use crate::matcher::{Leaf, Leaves, MatchExpr, Predicate, walk};
 use nestor_model::{DocRef, Document, Error, ErrorCode, Path, Result, Value, ValueRef, doc};
@@ -226,6 +227,7 @@ fn operator_name(predicate: &Predicate) -> &'static str {
         Predicate::Size(_) => "$size",
         Predicate::Mod(_) => "$mod",
         Predicate::Bits(test) => test.op().name(),
+        Predicate::Geo(test) => test.op().name(),
         Predicate::ElemMatchObject(_) | Predicate::ElemMatchValue(_) => "$elemMatch",
     }
 }
@@ -248,6 +250,16 @@ fn reason(predicate: &Predicate, wanted: bool) -> &'static str {
         (Predicate::Mod(_), false) => "$mod did evaluate to expected remainder",
         (Predicate::Bits(_), true) => "bitwise operator failed to match",
         (Predicate::Bits(_), false) => "bitwise operator matched successfully",
+        (Predicate::Geo(test), wanted) => match (test.op(), wanted) {
+            (GeoOp::Within, true) => "none of the considered geometries was contained within the expression's geometry",
+            (GeoOp::Within, false) => {
+                "at least one of the considered geometries was contained within the expression's geometry"
+            }
+            (GeoOp::Intersects, true) => "none of the considered geometries intersected the expression's geometry",
+            (GeoOp::Intersects, false) => {
+                "at least one of the considered geometries intersected the expression's geometry"
+            }
+        },
         (_, true) => "array did not satisfy the child predicate",
         (_, false) => "array did satisfy the child predicate",
     }
@@ -259,6 +271,7 @@ fn expected_types(predicate: &Predicate) -> &'static [&'static str] {
         Predicate::Mod(_) => &["decimal", "double", "int", "long", "array"],
         Predicate::Bits(_) => &["binData", "decimal", "double", "int", "long", "array"],
         Predicate::Regex(_) => &["regex", "string", "symbol", "array"],
+        Predicate::Geo(_) => &["array", "object"],
         Predicate::Size(_) | Predicate::ElemMatchObject(_) | Predicate::ElemMatchValue(_) => &["array"],
         _ => &[],
     }
