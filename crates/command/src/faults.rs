@@ -3,9 +3,10 @@
 use crate::connection::{Fault, Pending};
 use crate::context::Context;
 use crate::facts::Flags;
+use crate::fail_points::{FAIL_COMMAND, FAIL_GET_MORE, known_label};
 use crate::request::{Park, Wake};
 use nestor_database::connections::app_name;
-use nestor_database::fail_points::known_label;
+use nestor_database::fail_points::TIMES_OUT;
 use nestor_database::failures;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_model::number::safe_i64;
@@ -64,17 +65,17 @@ pub fn check(context: &mut Context<'_>) -> Result<Verdict> {
 fn hit(context: &Context<'_>) -> Result<Option<Pending>> {
     let fail_points = &context.service.node.gates.fail_points;
     let applies = |name: &'static str, data: DocRef<'_>| match name {
-        "failCommand" => fails_command(context, data),
-        "failGetMoreAfterCursorCheckout" => context.spec.op == OpKind::GetMore,
-        "maxTimeAlwaysTimeOut" => context.interrupt.deadline().is_some(),
+        FAIL_COMMAND => fails_command(context, data),
+        FAIL_GET_MORE => context.spec.op == OpKind::GetMore,
+        TIMES_OUT => context.interrupt.deadline().is_some(),
         // It is for commits, not for commands.
         _ => false,
     };
     match fail_points.first(applies) {
-        Some(("maxTimeAlwaysTimeOut", _)) => bail!(MaxTimeMSExpired, "operation exceeded time limit"),
+        Some((TIMES_OUT, _)) => bail!(MaxTimeMSExpired, "operation exceeded time limit"),
         Some((name, data)) => {
             let mut pending = fault(context, data.as_ref());
-            pending.fault.has_cursor = name == "failGetMoreAfterCursorCheckout";
+            pending.fault.has_cursor = name == FAIL_GET_MORE;
             Ok(Some(pending))
         }
         None => Ok(None),

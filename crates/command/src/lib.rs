@@ -15,6 +15,7 @@ pub mod connection;
 pub mod context;
 pub mod dispatch;
 pub mod facts;
+mod fail_points;
 mod faults;
 pub mod gate;
 pub mod generic;

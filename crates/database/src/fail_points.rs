@@ -1,22 +1,19 @@
-//! Fail points: faults that a test asks for with `configureFailPoint`.
+//! Fail points: faults that a test asks for. Here is which of them are on and when they fire, and what two of them do to any
+//! statement; what the others do, those know who have them configured.
 //!
-//! Source: driver specification "Transactions", section "Fail Point"; the specification tests use
-//! `failCommand`, `failGetMoreAfterCursorCheckout` and `onPrimaryTransactionalWrite`; drivers' own suites also
-//! `maxTimeAlwaysTimeOut`.
+//! Source: driver specification "Transactions", section "Fail Point".
 
 use nestor_model::number::safe_i64;
 use nestor_model::value::DocRef;
-use nestor_model::{Document, Error, ErrorCode, Result, ValueRef, bail};
+use nestor_model::{Document, Error, ErrorCode};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// The fail points there are.
-pub const NAMES: [&str; 4] = [
-    "failCommand",
-    "failGetMoreAfterCursorCheckout",
-    "maxTimeAlwaysTimeOut",
-    "onPrimaryTransactionalWrite",
-];
+/// The fail point by which operations that have a time limit exceed it.
+pub const TIMES_OUT: &str = "maxTimeAlwaysTimeOut";
+
+/// The fail point of commits of retryable writes.
+pub const ON_RETRYABLE_WRITE: &str = "onPrimaryTransactionalWrite";
 
 /// How often a fail point fires.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,13 +65,13 @@ impl FailPoints {
 
     /// Whether an operation that has a time limit is to exceed it.
     pub fn times_out(&self) -> bool {
-        self.fires("maxTimeAlwaysTimeOut").is_some()
+        self.fires(TIMES_OUT).is_some()
     }
 
-    /// `onPrimaryTransactionalWrite`: whether the connection is to be closed after the commit of a statement of a retryable
+    /// [`ON_RETRYABLE_WRITE`]: whether the connection is to be closed after the commit of a statement of a retryable
     /// write, and the error with which that commit is to fail.
     pub fn on_retryable_write(&self) -> (bool, Option<Error>) {
-        let Some(data) = self.fires("onPrimaryTransactionalWrite") else {
+        let Some(data) = self.fires(ON_RETRYABLE_WRITE) else {
             return (false, None);
         };
         let code = data.get("failBeforeCommitExceptionCode").and_then(safe_i64);
@@ -127,139 +124,9 @@ impl FailPoint {
     }
 }
 
-const LABELS: [&str; 9] = [
-    "RetryableWriteError",
-    "TransientTransactionError",
-    "UnknownTransactionCommitResult",
-    "ResumableChangeStreamError",
-    "NonResumableChangeStreamError",
-    "NoWritesPerformed",
-    "SystemOverloadedError",
-    "RetryableError",
-    "StreamProcessorUserError",
-];
-
-/// The error label of that name, with a lifetime that outlasts the request.
-pub fn known_label(value: ValueRef<'_>) -> Option<&'static str> {
-    let text = value.as_str()?;
-    LABELS.into_iter().find(|label| *label == text)
-}
-
-/// Reads `mode`.
-pub fn parse_mode(value: ValueRef<'_>) -> Result<Mode> {
-    let doc = match value {
-        ValueRef::String("off") => return Ok(Mode::Off),
-        ValueRef::String("alwaysOn") => return Ok(Mode::AlwaysOn),
-        ValueRef::String(other) => bail!(BadValue, "unknown mode: {other}"),
-        ValueRef::Document(doc) => doc,
-        _ => bail!(TypeMismatch, "'mode' must be a string or JSON object"),
-    };
-    let number = |name: &str| doc.get(name).and_then(safe_i64);
-    if let Some(times) = number("times") {
-        if times < 0 {
-            bail!(BadValue, "'times' option to 'mode' must be positive");
-        }
-        return Ok(Mode::Times(times));
-    }
-    if let Some(skip) = number("skip") {
-        if skip < 0 {
-            bail!(BadValue, "'skip' option to 'mode' must be positive");
-        }
-        return Ok(Mode::Skip(skip));
-    }
-    match doc.get("activationProbability") {
-        Some(ValueRef::Double(p)) if (0.0..=1.0).contains(&p) => Ok(Mode::Probability(p)),
-        Some(_) => bail!(BadValue, "activationProbability must be a double between 0.0 and 1.0"),
-        None => bail!(
-            BadValue,
-            "'mode' must be one of ['off', 'alwaysOn', 'times', 'skip', 'activationProbability']"
-        ),
-    }
-}
-
-/// The fail point of that name, with a lifetime that outlasts the request.
-pub fn known(name: &str) -> Option<&'static str> {
-    NAMES.into_iter().find(|known| *known == name)
-}
-
-/// Checks `data`: a field that is not known, or of a type that is not understood, would silently do nothing.
-///
-/// `failInternalCommands` says whether commands that other nodes of the cluster send fail as well. This node is alone, so it is
-/// true and false of the same commands.
-///
-/// Errors: `BadValue`, `TypeMismatch`, `InvalidOptions`.
-pub fn check_data(name: &str, mode: Mode, data: DocRef<'_>) -> Result<()> {
-    for (name, value) in data.iter() {
-        check_field(name, value)?;
-    }
-    let blocks = data.get("blockConnection").is_some_and(|value| value.truthy());
-    if blocks && data.get("blockTimeMS").is_none() {
-        bail!(
-            InvalidOptions,
-            "must specify 'blockTimeMS' when 'blockConnection' is true"
-        );
-    }
-    if name == "failCommand" && mode != Mode::Off && data.get("failCommands").is_none() {
-        bail!(
-            BadValue,
-            "failCommand needs 'failCommands', the names of the commands that fail"
-        );
-    }
-    Ok(())
-}
-
-fn check_field(name: &str, value: ValueRef<'_>) -> Result<()> {
-    let expected = match (name, value) {
-        ("closeConnection" | "blockConnection" | "failInternalCommands", ValueRef::Bool(_)) => return Ok(()),
-        ("closeConnection" | "blockConnection" | "failInternalCommands", _) => "a boolean",
-        ("errorCode" | "failBeforeCommitExceptionCode" | "blockTimeMS", _) => match safe_i64(value) {
-            Some(number) if number >= 0 => return Ok(()),
-            Some(_) => bail!(BadValue, "'{name}' must not be negative"),
-            None => "a number",
-        },
-        ("appName" | "namespace", ValueRef::String(_)) | ("writeConcernError", ValueRef::Document(_)) => return Ok(()),
-        ("appName" | "namespace", _) => "a string",
-        ("writeConcernError", _) => "a document",
-        ("failCommands", ValueRef::Array(commands)) if commands.iter().all(|name| name.as_str().is_some()) => {
-            return Ok(());
-        }
-        ("failCommands", _) => "an array of names of commands",
-        ("errorLabels", ValueRef::Array(labels)) => match labels.iter().find(|label| known_label(*label).is_none()) {
-            Some(other) => bail!(BadValue, "unknown error label {other:?}"),
-            None => return Ok(()),
-        },
-        ("errorLabels", _) => "an array of error labels",
-        _ => bail!(BadValue, "fail point data has the unsupported field '{name}'"),
-    };
-    bail!(TypeMismatch, "'{name}' of a fail point's data must be {expected}");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nestor_model::{Value, doc};
-
-    #[test]
-    fn modes() {
-        let cases: &[(Value, Result<Mode, i32>)] = &[
-            ("off".into(), Ok(Mode::Off)),
-            ("alwaysOn".into(), Ok(Mode::AlwaysOn)),
-            (doc! { "times": 2 }.into(), Ok(Mode::Times(2))),
-            (doc! { "skip": 1.0 }.into(), Ok(Mode::Skip(1))),
-            (doc! { "activationProbability": 0.5 }.into(), Ok(Mode::Probability(0.5))),
-            (doc! { "times": -1 }.into(), Err(2)),
-            (doc! {}.into(), Err(2)),
-            ("sometimes".into(), Err(2)),
-            (1.into(), Err(14)),
-        ];
-        for (value, expected) in cases {
-            assert_eq!(
-                parse_mode(value.as_ref()).map_err(|e| e.code().number()),
-                *expected,
-                "{value:?}"
-            );
-        }
-    }
 
     #[test]
     fn firing() {

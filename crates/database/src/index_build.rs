@@ -25,7 +25,7 @@ pub fn is_small(ws: &WriteSet, collection: &Collection) -> bool {
 /// Makes the index `spec` and its entries in one write set, which conflicts with every write to the collection.
 ///
 /// Errors: 11000 when a unique index finds a duplicate, those of making keys.
-pub fn at_once(context: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace, spec: IndexSpec) -> Result<Arc<Index>> {
+pub fn at_once(statement: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace, spec: IndexSpec) -> Result<Arc<Index>> {
     let Some(collection) = ws.catalog().get(ns).cloned() else {
         bail!(NamespaceNotFound, "ns does not exist: {ns}");
     };
@@ -33,11 +33,11 @@ pub fn at_once(context: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace, spec:
     let index = ws.create_index(collection.id, spec)?;
     collection.state.start_index_use(index.id, crate::clock::now_ms());
     let index_writer = IndexWriter::new(&collection, &index)?;
-    let (op, _) = context.operation(None)?;
+    let (op, _) = statement.operation(None)?;
     let mut cursor = ws.cursor(collection.records);
     let mut writer = Writer::new(ws, collection, &op, None)?;
     let mut more = cursor.first()?;
-    let mut interrupt = context.interrupt.paced();
+    let mut interrupt = statement.interrupt.paced();
     while more {
         interrupt.check()?;
         let record = Bytes::copy_from(cursor.key());
@@ -52,36 +52,36 @@ pub fn at_once(context: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace, spec:
 /// room for it.
 ///
 /// Errors: see [`build_indexes`].
-pub fn beside_writers(context: &Statement<'_>, collection: CollectionId, indexes: &[Arc<Index>]) -> Result<Commit> {
-    let database = context.database;
+pub fn beside_writers(statement: &Statement<'_>, collection: CollectionId, indexes: &[Arc<Index>]) -> Result<Commit> {
+    let database = statement.database;
     let ids: Vec<_> = indexes.iter().map(|index| index.id).collect();
     let listed = database.index_builds.list(ids.clone(), database.new_uuid());
-    crate::lock(&context.slot.operation).build = Some(listed.build.clone());
+    crate::lock(&statement.slot.operation).build = Some(listed.build.clone());
     let begun = Instant::now();
-    let result = build(context, collection, indexes, &ids, &listed.build.progress);
+    let result = build(statement, collection, indexes, &ids, &listed.build.progress);
     if result.is_err() {
         database.index_builds.leave(&database.engine, collection, &ids);
     }
-    crate::lock(&context.slot.operation).build = None;
+    crate::lock(&statement.slot.operation).build = None;
     listed.end(&result);
-    note_end(context, collection, indexes, &result, begun.elapsed());
+    note_end(statement, collection, indexes, &result, begun.elapsed());
     Ok(result?.commit)
 }
 
 fn build(
-    context: &Statement<'_>,
+    statement: &Statement<'_>,
     collection: CollectionId,
     indexes: &[Arc<Index>],
     ids: &[IndexId],
     progress: &BuildProgress,
 ) -> Result<Built> {
-    let database = context.database;
-    let (op, _) = context.operation(None)?;
+    let database = statement.database;
+    let (op, _) = statement.operation(None)?;
     let megabytes = database.node.parameters.number(Param::IndexBuildMemoryMegabytes);
     let options = BuildOptions {
         memory_bytes_max: usize::try_from(megabytes).unwrap_or(usize::MAX).saturating_mul(1 << 20),
         spill_dir: database.spill_dir.clone(),
-        interrupt: &context.interrupt,
+        interrupt: &statement.interrupt,
         op: &op,
         admission: &database.node.gates.admission,
         progress,
@@ -92,7 +92,7 @@ fn build(
         };
         for index in indexes {
             collection.state.start_index_use(index.id, crate::clock::now_ms());
-            log(context, ws, &collection, index)?;
+            log(statement, ws, &collection, index)?;
         }
         Ok(())
     })
@@ -100,18 +100,18 @@ fn build(
 
 /// Tells the log how a build ended.
 fn note_end(
-    context: &Statement<'_>,
+    statement: &Statement<'_>,
     collection: CollectionId,
     indexes: &[Arc<Index>],
     result: &Result<Built>,
     elapsed: Duration,
 ) {
-    let snapshot = context.database.engine.snapshot();
+    let snapshot = statement.database.engine.snapshot();
     let ns = snapshot.catalog().by_id(collection).map(|c| c.ns.to_string());
     let names: Vec<_> = indexes.iter().map(|index| Value::from(index.name.clone())).collect();
     let mut attr = doc! { "namespace": ns, "indexes": names, "durationMillis": elapsed.as_millis() as i64 };
-    let log = context.database.node.log();
-    let ctx = format!("conn{}", context.slot.id);
+    let log = statement.database.node.log();
+    let ctx = format!("conn{}", statement.slot.id);
     match result {
         Ok(built) => {
             attr.push("keys", built.keys as i64);
@@ -128,9 +128,9 @@ fn note_end(
 }
 
 /// Tells the oplog of a new index.
-pub fn log(context: &Statement<'_>, ws: &mut WriteSet, collection: &Collection, index: &Index) -> Result<()> {
+pub fn log(statement: &Statement<'_>, ws: &mut WriteSet, collection: &Collection, index: &Index) -> Result<()> {
     let ns = &collection.ns;
-    if context.origin(&ns.db).is_some() {
+    if statement.origin(&ns.db).is_some() {
         let mut command: Document = doc! { "createIndexes": ns.coll.clone() };
         for (name, value) in index.spec.listed().as_raw().iter() {
             command.push(name, value);

@@ -51,17 +51,14 @@ pub struct Shape<'a> {
     pub command: &'static str,
     /// The namespace it names.
     pub ns: Namespace,
+    /// Whether query settings can be set for it. Other operations have no query shape that clients are told of, but in
+    /// explain.
+    pub is_settable: bool,
     /// Its parts.
     pub words: Words<'a>,
 }
 
 impl Shape<'_> {
-    /// Whether query settings can be set for it. Other operations have no query shape that clients are told of, but in
-    /// explain.
-    pub fn is_settable(&self) -> bool {
-        matches!(self.command, "find" | "aggregate" | "distinct")
-    }
-
     /// The query shape. Hashes of it are stored with query settings, so that it must not change.
     pub fn document(&self) -> Document {
         let words = &self.words;
@@ -137,7 +134,14 @@ mod tests {
         };
         let hash = |command: &'static str, words: Words<'_>| {
             let ns = Namespace::new("d", "c");
-            Shape { command, ns, words }.hash()
+            let is_settable = true;
+            Shape {
+                command,
+                ns,
+                is_settable,
+                words,
+            }
+            .hash()
         };
         let plain = words(one.as_raw());
         assert_eq!(hash("find", plain), hash("find", words(two.as_raw())));
@@ -172,6 +176,7 @@ mod tests {
         let shape = Shape {
             command: "find",
             ns: Namespace::new("d", "c"),
+            is_settable: true,
             words: Words {
                 filter: Some(filter.as_raw()),
                 limits: true,

@@ -107,17 +107,17 @@ impl<'a> Operation<'a> {
     /// The operation that the only statement of a write command is.
     ///
     /// Errors: 16 when there are several, 166 on a view, and those of the statement.
-    pub fn of_only(context: &Statement<'_>, view: &dyn View, writes: &Writes<'a>) -> Result<Self> {
-        let [statement] = writes.statements.as_slice() else {
+    pub fn of_only(statement: &Statement<'_>, view: &dyn View, writes: &Writes<'a>) -> Result<Self> {
+        let [only] = writes.statements.as_slice() else {
             bail!(InvalidLength, "explained write batches must be of size 1");
         };
-        let collection = view.catalog().get(writes.ns(statement)).cloned();
+        let collection = view.catalog().get(writes.ns(only)).cloned();
         if let Some(collection) = &collection {
             write::check_writable(collection)?;
         }
-        let (op, scope) = context.operation(writes.variables)?;
-        let shape = writes.shape(statement);
-        let (prepared, own) = writes.prepare(statement, shape.words, collection.as_deref(), (&op, &scope))?;
+        let (op, scope) = statement.operation(writes.variables)?;
+        let shape = writes.shape(only);
+        let (prepared, own) = writes.prepare(only, shape.words, collection.as_deref(), (&op, &scope))?;
         Ok(Self::of_write(shape, collection, own.unwrap_or(op), prepared))
     }
 

@@ -89,7 +89,7 @@ impl Shapes {
         };
         Self {
             plan: query.as_ref().map(|query| shape.plan_hash(query)),
-            query: shape.is_settable().then(|| shape.hash()),
+            query: shape.is_settable.then(|| shape.hash()),
         }
     }
 }

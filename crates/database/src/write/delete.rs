@@ -11,25 +11,25 @@ use nestor_storage::View;
 
 /// Deletes the first selected document.
 pub fn one(
-    context: &Statement<'_>,
+    statement: &Statement<'_>,
     ns: &Namespace,
     delete: &Prepared<'_>,
     op: &OpContext,
     progress: &mut Progress,
 ) -> Result<Written> {
-    context.atomically(progress, |ws| {
+    statement.atomically(progress, |ws| {
         let Some(collection) = ws.catalog().get(ns).cloned() else {
             return Ok(Written::default());
         };
         check_writable(&collection)?;
-        check_capped(context, &collection)?;
-        let Some((record, old)) = delete.selection.first(context, ws, &collection, op)? else {
+        check_capped(statement, &collection)?;
+        let Some((record, old)) = delete.selection.first(statement, ws, &collection, op)? else {
             return Ok(Written::default());
         };
-        let origin = context.origin(&ns.db);
+        let origin = statement.origin(&ns.db);
         let mut writer = Writer::new(ws, collection, op, origin)?;
         writer.delete(&record, old.document(), delete.retryable)?;
-        context.observe_keys(&writer);
+        statement.observe_keys(&writer);
         Ok(Written {
             matched: 1,
             old: delete.images.then(|| old.document().to_buf()),
@@ -40,13 +40,13 @@ pub fn one(
 
 /// Deletes all selected documents.
 pub fn many(
-    context: &Statement<'_>,
+    statement: &Statement<'_>,
     ns: &Namespace,
     delete: &Prepared<'_>,
     op: &OpContext,
     progress: &mut Progress,
 ) -> Result<Written> {
-    let written = in_groups(context, ns, &delete.selection, op, progress, |writer, met| {
+    let written = in_groups(statement, ns, &delete.selection, op, progress, |writer, met| {
         let mut written = Written::default();
         while let Some((record, now)) = met.next(writer)? {
             writer.delete(record, now.document(), None)?;

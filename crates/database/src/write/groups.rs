@@ -22,23 +22,23 @@ const GROUP_MAX: usize = 1_000;
 /// given those that are still there and still selected. Within a transaction all of them are one group, as there is
 /// one commit. A collection that is dropped meanwhile has no more documents. `work` runs again after a conflict.
 pub fn in_groups(
-    context: &Statement<'_>,
+    statement: &Statement<'_>,
     ns: &Namespace,
     selection: &Selection<'_>,
     op: &OpContext,
     progress: &mut Progress,
     mut work: impl FnMut(&mut Writer<'_>, &mut Met<'_>) -> Result<Written>,
 ) -> Result<Option<Written>> {
-    let Some(mut groups) = Groups::new(context, ns, selection)? else {
+    let Some(mut groups) = Groups::new(statement, ns, selection)? else {
         return Ok(None);
     };
     let mut total = Written::default();
     loop {
-        let group = groups.next(context, op)?;
+        let group = groups.next(statement, op)?;
         if group.is_empty() {
             return Ok(Some(total));
         }
-        let written = context.atomically(progress, |ws| {
+        let written = statement.atomically(progress, |ws| {
             let Some(collection) = ws.catalog().by_id(groups.collection.id).cloned() else {
                 return Ok(Written::default());
             };
@@ -48,9 +48,9 @@ pub fn in_groups(
                 records: collection.records,
                 rest: group.iter(),
             };
-            let mut writer = Writer::new(ws, collection, op, context.origin(&ns.db))?;
+            let mut writer = Writer::new(ws, collection, op, statement.origin(&ns.db))?;
             let written = work(&mut writer, &mut met)?;
-            context.observe_keys(&writer);
+            statement.observe_keys(&writer);
             Ok(written)
         })?;
         total.matched += written.matched;
@@ -88,15 +88,15 @@ struct Groups {
 }
 
 impl Groups {
-    fn new(context: &Statement<'_>, ns: &Namespace, selection: &Selection<'_>) -> Result<Option<Self>> {
-        let read = context.current_view();
+    fn new(statement: &Statement<'_>, ns: &Namespace, selection: &Selection<'_>) -> Result<Option<Self>> {
+        let read = statement.current_view();
         let Some(collection) = read.view().catalog().get(ns).cloned() else {
             return Ok(None);
         };
         check_writable(&collection)?;
-        check_capped(context, &collection)?;
-        let root = selection.plan(context, &collection, None)?;
-        context.note_plan(&*root);
+        check_capped(statement, &collection)?;
+        let root = selection.plan(statement, &collection, None)?;
+        statement.note_plan(&*root);
         Ok(Some(Self {
             root,
             collection,
@@ -105,13 +105,13 @@ impl Groups {
     }
 
     /// The next group; empty at the end.
-    fn next(&mut self, context: &Statement<'_>, op: &OpContext) -> Result<Vec<(Bytes, Bytes)>> {
+    fn next(&mut self, statement: &Statement<'_>, op: &OpContext) -> Result<Vec<(Bytes, Bytes)>> {
         let (read, count_max) = match &self.snapshot {
             Some(snapshot) => (ReadView::Snapshot(snapshot.clone()), GROUP_MAX),
-            None => (context.current_view(), usize::MAX),
+            None => (statement.current_view(), usize::MAX),
         };
         let before = figures::so_far(&self.root);
-        let mut batch = read::batch(context, read.view(), op, true);
+        let mut batch = read::batch(statement, read.view(), op, true);
         let mut group = Vec::new();
         while group.len() < count_max {
             match target::next(&mut self.root, &mut batch)? {
@@ -119,7 +119,7 @@ impl Groups {
                 None => break,
             }
         }
-        context.observe_since(&*self.root, before);
+        statement.observe_since(&*self.root, before);
         Ok(group)
     }
 }

@@ -25,7 +25,7 @@ pub struct InsertOptions {
 
 /// Inserts documents, all or none: each as its client sent it, and which statement of a retryable write it is.
 pub fn group(
-    context: &Statement<'_>,
+    statement: &Statement<'_>,
     ns: &Namespace,
     op: &OpContext,
     group: &[(RawDoc<'_>, Option<Retryable>)],
@@ -37,10 +37,10 @@ pub fn group(
         .map(|(doc, _)| prepare::for_insert(*doc, op, !options.keep_empty_times))
         .collect::<Result<Vec<RawDocBuf>>>()?;
     let mut uuid = None;
-    context.atomically(progress, |ws: &mut WriteSet| {
-        let collection = writable(ws, ns, context, &mut uuid)?;
-        let validator = Validator::of(context, &collection, options.bypass_validation)?;
-        let origin = context.origin(&ns.db);
+    statement.atomically(progress, |ws: &mut WriteSet| {
+        let collection = writable(ws, ns, statement, &mut uuid)?;
+        let validator = Validator::of(statement, &collection, options.bypass_validation)?;
+        let origin = statement.origin(&ns.db);
         let mut writer = Writer::new(ws, collection, op, origin)?;
         for ((_, retryable), doc) in group.iter().zip(&docs) {
             if let Some(validator) = &validator {
@@ -48,7 +48,7 @@ pub fn group(
             }
             writer.insert(doc.clone(), *retryable)?;
         }
-        context.observe_keys(&writer);
+        statement.observe_keys(&writer);
         Ok(())
     })
 }

@@ -39,7 +39,7 @@ struct Merger<'m> {
 /// Errors: 51183 without a unique index on the `on` fields, 51132 and 51185 for documents without them, 13113 and
 /// 11000 as `whenNotMatched: "fail"` and `whenMatched: "fail"` want, those of writing.
 pub fn write_merge(
-    context: &Statement<'_>,
+    statement: &Statement<'_>,
     view: &dyn View,
     mut root: BoxOperator,
     op: &OpContext,
@@ -49,12 +49,12 @@ pub fn write_merge(
 ) -> Result<()> {
     check_document_namespace(&merge.into)?;
     let merger = Merger::new(view, merge, bypass_validation, op.collator.as_ref())?;
-    context.note_plan(&*root);
-    let mut batch = read::batch(context, view, op, true);
+    statement.note_plan(&*root);
+    let mut batch = read::batch(statement, view, op, true);
     let mut failed = None;
     loop {
         match root.next(&mut batch)? {
-            Step::Row(row) => match merger.write(context, row.doc.to_raw(), op, progress) {
+            Step::Row(row) => match merger.write(statement, row.doc.to_raw(), op, progress) {
                 Ok(()) => {}
                 // As in an unordered write, one document's failure does not keep the others from being written.
                 Err(error) if of_one_document(&error) => failed = failed.or(Some(error)),
@@ -62,7 +62,7 @@ pub fn write_merge(
             },
             Step::Pause => {}
             Step::Eof => {
-                context.observe(&*root);
+                statement.observe(&*root);
                 return failed.map_or(Ok(()), Err);
             }
         }
@@ -142,7 +142,7 @@ impl<'m> Merger<'m> {
         })
     }
 
-    fn write(&self, context: &Statement<'_>, doc: RawDocBuf, op: &OpContext, progress: &mut Progress) -> Result<()> {
+    fn write(&self, statement: &Statement<'_>, doc: RawDocBuf, op: &OpContext, progress: &mut Progress) -> Result<()> {
         // An `_id` is made for the document that is inserted; one that replaces another takes over its `_id`.
         let fresh = prepare::for_insert(doc.as_raw(), op, true)?;
         let doc = if self.on.iter().any(|path| path.as_str() == "_id") {
@@ -161,7 +161,7 @@ impl<'m> Merger<'m> {
         };
         let ns = &self.merge.into;
         let mut uuid = None;
-        context.atomically(progress, |ws| {
+        statement.atomically(progress, |ws| {
             if ws.catalog().get(ns).is_none() {
                 // Only an insert makes the collection.
                 match self.merge.when_not_matched {
@@ -170,10 +170,10 @@ impl<'m> Merger<'m> {
                     WhenNotMatched::Fail => return Err(unmatched()),
                 }
             }
-            let collection = writable(ws, ns, context, &mut uuid)?;
-            let validator = Validator::of(context, &collection, self.bypass_validation)?;
-            let found = selection.first(context, ws, &collection, op)?;
-            let mut writer = Writer::new(ws, collection, op, context.origin(&ns.db))?;
+            let collection = writable(ws, ns, statement, &mut uuid)?;
+            let validator = Validator::of(statement, &collection, self.bypass_validation)?;
+            let found = selection.first(statement, ws, &collection, op)?;
+            let mut writer = Writer::new(ws, collection, op, statement.origin(&ns.db))?;
             match found {
                 None => match self.merge.when_not_matched {
                     WhenNotMatched::Insert => {
@@ -181,7 +181,7 @@ impl<'m> Merger<'m> {
                             validator.check(fresh.as_raw(), op)?;
                         }
                         writer.insert(fresh.clone(), None)?;
-                        context.observe_keys(&writer);
+                        statement.observe_keys(&writer);
                     }
                     WhenNotMatched::Discard => {}
                     WhenNotMatched::Fail => return Err(unmatched()),
@@ -199,7 +199,7 @@ impl<'m> Merger<'m> {
                         touched: &Touched::All,
                     };
                     writer.update(&record, old.document(), changed, None)?;
-                    context.observe_keys(&writer);
+                    statement.observe_keys(&writer);
                 }
             }
             Ok(())

@@ -219,18 +219,18 @@ pub fn create_entry(ns: &Namespace, uuid: [u8; 16], options: &CollectionOptions)
 pub fn writable(
     ws: &mut WriteSet,
     ns: &Namespace,
-    context: &Statement<'_>,
+    statement: &Statement<'_>,
     uuid: &mut Option<[u8; 16]>,
 ) -> Result<Arc<Collection>> {
     if let Some(found) = ws.catalog().get(ns).cloned() {
         check_writable(&found)?;
-        check_capped(context, &found)?;
+        check_capped(statement, &found)?;
         return Ok(found);
     }
     // The same UUID however often the write set is tried.
-    let uuid = *uuid.get_or_insert_with(|| context.database.new_uuid());
+    let uuid = *uuid.get_or_insert_with(|| statement.database.new_uuid());
     let collection = ws.create_collection(ns, uuid, CollectionOptions::default())?;
-    if context.origin(&ns.db).is_some() {
+    if statement.origin(&ns.db).is_some() {
         ws.oplog(create_entry(ns, uuid, &CollectionOptions::default()))?;
     }
     Ok(collection)
@@ -290,9 +290,9 @@ pub fn check_count(command: &str, field: &str, count: usize) -> Result<()> {
 }
 
 /// Checks `collectionUUID`, if given, against what is at `ns`. Error 361 says where the collection is, if anywhere.
-pub fn check_uuid(context: &Statement<'_>, ns: &Namespace, uuid: Option<crate::uuid::Uuid>) -> Result<()> {
+pub fn check_uuid(statement: &Statement<'_>, ns: &Namespace, uuid: Option<crate::uuid::Uuid>) -> Result<()> {
     let Some(uuid) = uuid else { return Ok(()) };
-    let read = context.current_view();
+    let read = statement.current_view();
     let catalog = read.view().catalog();
     if catalog.get(ns).is_some_and(|c| c.uuid == uuid.0) {
         return Ok(());
@@ -320,8 +320,9 @@ pub struct Retryable<'s> {
 
 impl<'s> Retryable<'s> {
     /// Begins or goes on with the command's transaction number.
-    pub fn begin(context: &Statement<'_>, session: Option<&'s Arc<Mutex<Session>>>) -> Result<Self> {
-        let (Some(session), Some(lsid), Some(number)) = (session, context.terms.lsid, context.terms.txn_number) else {
+    pub fn begin(statement: &Statement<'_>, session: Option<&'s Arc<Mutex<Session>>>) -> Result<Self> {
+        let (Some(session), Some(lsid), Some(number)) = (session, statement.terms.lsid, statement.terms.txn_number)
+        else {
             return Ok(Self { session: None });
         };
         let mut session = lock(session);

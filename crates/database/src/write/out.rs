@@ -21,7 +21,7 @@ const GROUP_MAX: usize = 1_000;
 ///
 /// Errors: 17152 for a capped target, 166 for a view, those of inserting. The target stays as it was then.
 pub fn write_out(
-    context: &Statement<'_>,
+    statement: &Statement<'_>,
     view: &dyn View,
     root: BoxOperator,
     op: &OpContext,
@@ -64,10 +64,10 @@ pub fn write_out(
     }
     let temporary = Namespace::new(
         target.db.clone(),
-        format!("tmp.agg_out.{:016x}", context.database.random()),
+        format!("tmp.agg_out.{:016x}", statement.database.random()),
     );
     let result = fill(
-        context,
+        statement,
         view,
         root,
         op,
@@ -76,10 +76,10 @@ pub fn write_out(
         bypass_validation,
         progress,
     )
-    .and_then(|()| replace(context, &temporary, target, progress));
+    .and_then(|()| replace(statement, &temporary, target, progress));
     if result.is_err() {
         // What was written so far is of no use to anybody; that this may fail too changes nothing.
-        let _ = context.atomically(&mut Progress::default(), |ws| {
+        let _ = statement.atomically(&mut Progress::default(), |ws| {
             if ws.catalog().get(&temporary).is_some() {
                 ws.drop_collection(&temporary)?;
             }
@@ -91,7 +91,7 @@ pub fn write_out(
 
 #[allow(clippy::too_many_arguments)]
 fn fill(
-    context: &Statement<'_>,
+    statement: &Statement<'_>,
     view: &dyn View,
     mut root: BoxOperator,
     op: &OpContext,
@@ -100,18 +100,18 @@ fn fill(
     bypass_validation: bool,
     progress: &mut Progress,
 ) -> Result<()> {
-    let uuid = context.database.new_uuid();
+    let uuid = statement.database.new_uuid();
     let options = like.map(|c| c.options.clone()).unwrap_or_default();
-    context.atomically(progress, |ws| {
+    statement.atomically(progress, |ws| {
         ws.create_collection(temporary, uuid, options.clone())?;
         ws.oplog(super::create_entry(temporary, uuid, &options))?;
         for index in like.iter().flat_map(|c| &c.indexes).filter(|index| !index.is_id()) {
-            index_build::at_once(context, ws, temporary, index.spec.clone())?;
+            index_build::at_once(statement, ws, temporary, index.spec.clone())?;
         }
         Ok(())
     })?;
-    context.note_plan(&*root);
-    let mut batch = read::batch(context, view, op, true);
+    statement.note_plan(&*root);
+    let mut batch = read::batch(statement, view, op, true);
     let options = InsertOptions {
         keep_empty_times: false,
         bypass_validation,
@@ -126,27 +126,32 @@ fn fill(
             }
         }
         if rows.is_empty() {
-            context.observe(&*root);
+            statement.observe(&*root);
             return Ok(());
         }
         let mut documents: Vec<(RawDoc<'_>, Option<Retryable>)> = Vec::with_capacity(rows.len());
         let mut bytes = 0;
         for row in &rows {
             if bytes > 0 && bytes + row.as_raw().len() > insert::GROUP_BYTES_MAX {
-                insert::group(context, temporary, op, &documents, options, progress)?;
+                insert::group(statement, temporary, op, &documents, options, progress)?;
                 documents.clear();
                 bytes = 0;
             }
             documents.push((row.as_raw(), None));
             bytes += row.as_raw().len();
         }
-        insert::group(context, temporary, op, &documents, options, progress)?;
+        insert::group(statement, temporary, op, &documents, options, progress)?;
     }
 }
 
 /// The filled collection takes the target's place.
-fn replace(context: &Statement<'_>, temporary: &Namespace, target: &Namespace, progress: &mut Progress) -> Result<()> {
-    context.atomically(progress, |ws| {
+fn replace(
+    statement: &Statement<'_>,
+    temporary: &Namespace,
+    target: &Namespace,
+    progress: &mut Progress,
+) -> Result<()> {
+    statement.atomically(progress, |ws| {
         let dropped = ws.catalog().get(target).map(|c| c.uuid);
         let renamed = ws.rename_collection(temporary, target, true)?;
         let mut command =

@@ -95,7 +95,7 @@ impl<'a> Prepared<'a> {
     /// Runs it on the documents of `ns`.
     pub fn run(
         &self,
-        context: &Statement<'_>,
+        statement: &Statement<'_>,
         ns: &Namespace,
         op: &OpContext,
         progress: &mut Progress,
@@ -108,12 +108,12 @@ impl<'a> Prepared<'a> {
                     upsert: *upsert,
                 };
                 match self.multi {
-                    true => update.many(context, ns, op, progress),
-                    false => update.one(context, ns, op, progress),
+                    true => update.many(statement, ns, op, progress),
+                    false => update.one(statement, ns, op, progress),
                 }
             }
-            Action::Delete if self.multi => delete::many(context, ns, self, op, progress),
-            Action::Delete => delete::one(context, ns, self, op, progress),
+            Action::Delete if self.multi => delete::many(statement, ns, self, op, progress),
+            Action::Delete => delete::one(statement, ns, self, op, progress),
         }
     }
 }

@@ -10,15 +10,15 @@ use nestor_query::update::Touched;
 use nestor_storage::{Engine, View};
 
 /// Puts `doc` in the place of the document with its `_id`, or adds it.
-pub fn replace_by_id(context: &Statement<'_>, ns: &Namespace, doc: &Document, progress: &mut Progress) -> Result<()> {
-    let op = OpContext::new(crate::clock::now_ms(), context.database.last_time(), 0);
+pub fn replace_by_id(statement: &Statement<'_>, ns: &Namespace, doc: &Document, progress: &mut Progress) -> Result<()> {
+    let op = OpContext::new(crate::clock::now_ms(), statement.database.last_time(), 0);
     let raw = doc.to_raw();
     let id = doc.get("_id").unwrap_or(ValueRef::Null);
     let mut uuid = None;
-    context.atomically(progress, |ws| {
-        let collection = writable(ws, ns, context, &mut uuid)?;
+    statement.atomically(progress, |ws| {
+        let collection = writable(ws, ns, statement, &mut uuid)?;
         let found = point::by_id(ws, &collection, id)?;
-        let mut writer = Writer::new(ws, collection, &op, context.origin(&ns.db))?;
+        let mut writer = Writer::new(ws, collection, &op, statement.origin(&ns.db))?;
         match found {
             None => drop(writer.insert(raw.clone(), None)?),
             Some((record, old)) => {

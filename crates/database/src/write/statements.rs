@@ -99,8 +99,8 @@ impl WriteOp<'_> {
     }
 
     /// Tells the profiler what it did.
-    pub fn observe(&self, context: &Statement<'_>, done: &StatementResult) {
-        let mut figures = context.figures.borrow_mut();
+    pub fn observe(&self, statement: &Statement<'_>, done: &StatementResult) {
+        let mut figures = statement.figures.borrow_mut();
         match self {
             Self::Insert(_) => figures.inserted = Some(figures.inserted.unwrap_or(0) + done.n),
             Self::Update(_) => {
@@ -208,20 +208,21 @@ pub struct Writes<'a> {
 
 impl<'a> Writes<'a> {
     /// The collection that a statement is about.
-    pub fn ns(&self, statement: &WriteStatement<'_>) -> &Namespace {
-        &self.namespaces[statement.ns]
+    pub fn ns(&self, write: &WriteStatement<'_>) -> &Namespace {
+        &self.namespaces[write.ns]
     }
 
     /// The shape of an update or delete.
-    pub fn shape(&self, statement: &WriteStatement<'a>) -> Shape<'a> {
-        let (filter, sort, collation) = match &statement.op {
+    pub fn shape(&self, write: &WriteStatement<'a>) -> Shape<'a> {
+        let (filter, sort, collation) = match &write.op {
             WriteOp::Insert(_) => (None, None, None),
             WriteOp::Update(update) => (Some(update.filter), update.sort, update.collation),
             WriteOp::Delete(delete) => (Some(delete.filter), delete.sort, delete.collation),
         };
         Shape {
-            command: statement.op.name(),
-            ns: self.ns(statement).clone(),
+            command: write.op.name(),
+            ns: self.ns(write).clone(),
+            is_settable: false,
             words: Words {
                 filter,
                 sort,
@@ -238,13 +239,13 @@ impl<'a> Writes<'a> {
     /// Errors: those of the statement.
     pub fn prepare(
         &self,
-        statement: &WriteStatement<'a>,
+        write: &WriteStatement<'a>,
         words: Words<'a>,
         collection: Option<&Collection>,
         (op, scope): (&OpContext, &Scope),
     ) -> Result<(Prepared<'a>, Option<OpContext>)> {
         let (own, mut scope) = read::statement(op, scope, words.collation, collection)?;
-        let mut prepared = Prepared::new(&statement.op, words, collection, &mut scope)?;
+        let mut prepared = Prepared::new(&write.op, words, collection, &mut scope)?;
         prepared.bypass_validation = self.bypass_validation;
         Ok((prepared, own))
     }
@@ -277,20 +278,20 @@ const INSERTED: StatementResult = StatementResult {
 /// out when the command is ordered.
 ///
 /// Errors: those that end the command and not one statement.
-pub fn execute<'c>(context: &Statement<'c>, writes: &Writes<'c>, report: &mut dyn Report) -> Result<Progress> {
-    context.check_write_concern()?;
-    let session = context.retry_session()?;
-    let retryable = Retryable::begin(context, session.as_ref())?;
-    if retryable.is_on() && writes.statements.iter().any(|statement| statement.op.is_multi()) {
-        let option = match context.op {
+pub fn execute<'c>(statement: &Statement<'c>, writes: &Writes<'c>, report: &mut dyn Report) -> Result<Progress> {
+    statement.check_write_concern()?;
+    let session = statement.retry_session()?;
+    let retryable = Retryable::begin(statement, session.as_ref())?;
+    if retryable.is_on() && writes.statements.iter().any(|write| write.op.is_multi()) {
+        let option = match statement.op {
             OpKind::Delete => "limit=0",
             _ => "multi=true",
         };
         bail!(InvalidOptions, "Cannot use retryable writes with {option}");
     }
-    let (op, scope) = context.operation(writes.variables)?;
+    let (op, scope) = statement.operation(writes.variables)?;
     let mut run = Run {
-        context,
+        statement,
         writes,
         op,
         scope,
@@ -299,15 +300,15 @@ pub fn execute<'c>(context: &Statement<'c>, writes: &Writes<'c>, report: &mut dy
         single: 0,
     };
     let mut next = 0;
-    while let Some(statement) = writes.statements.get(next) {
+    while let Some(write) = writes.statements.get(next) {
         let id = writes.ids.of(next);
         if let Some(done) = run.retryable.executed(id) {
-            report.done(next, &statement.op, done);
+            report.done(next, &write.op, done);
             run.progress.retried.push(id);
             next += 1;
             continue;
         }
-        let (count, outcome) = match &statement.op {
+        let (count, outcome) = match &write.op {
             WriteOp::Insert(_) => run.insert(next)?,
             _ => (1, run.one(next, id)),
         };
@@ -319,13 +320,13 @@ pub fn execute<'c>(context: &Statement<'c>, writes: &Writes<'c>, report: &mut dy
                 }
                 next += count;
             }
-            Err(error) => match failures::of_statement(&error, context.in_transaction()) {
+            Err(error) => match failures::of_statement(&error, statement.in_transaction()) {
                 Consequence::Command => return Err(error),
                 // Which of several was it? Each gets a commit of its own, until as many went well.
                 _ if count > 1 => run.single = count,
                 consequence => {
                     run.progress.failures += 1;
-                    report.failed(next, &statement.op, error);
+                    report.failed(next, &write.op, error);
                     if writes.ordered || consequence == Consequence::Statements {
                         break;
                     }
@@ -339,7 +340,7 @@ pub fn execute<'c>(context: &Statement<'c>, writes: &Writes<'c>, report: &mut dy
 
 /// The loop's state.
 struct Run<'r, 'c> {
-    context: &'r Statement<'c>,
+    statement: &'r Statement<'c>,
     writes: &'r Writes<'c>,
     op: OpContext,
     scope: Scope,
@@ -353,7 +354,7 @@ impl<'c> Run<'_, 'c> {
     /// Inserts the document at `first`, and with it as many of its neighbours as share a commit; returns how many these
     /// are.
     fn insert(&mut self, first: usize) -> Result<(usize, Result<StatementResult>)> {
-        self.context.interrupt.check()?;
+        self.statement.interrupt.check()?;
         let group = self.group(first);
         self.single = self.single.saturating_sub(1);
         let options = InsertOptions {
@@ -361,7 +362,8 @@ impl<'c> Run<'_, 'c> {
             bypass_validation: self.writes.bypass_validation,
         };
         let ns = self.writes.ns(&self.writes.statements[first]);
-        let result = insert::group(self.context, ns, &self.op, &group, options, &mut self.progress).map(|()| INSERTED);
+        let result =
+            insert::group(self.statement, ns, &self.op, &group, options, &mut self.progress).map(|()| INSERTED);
         let of_group = result.as_ref().map(|_| StatementResult {
             n: group.len() as i64,
             ..INSERTED
@@ -378,11 +380,11 @@ impl<'c> Run<'_, 'c> {
         let ns = writes.statements[first].ns;
         // Each is recorded: then each is an operation.
         let apart = matches!(self.writes.recorded, Recorded::Apart(_))
-            && self.context.database.profiler.concerns(Duration::from_micros(1));
+            && self.statement.database.profiler.concerns(Duration::from_micros(1));
         let count_max = if self.single > 0 || apart { 1 } else { insert::GROUP_MAX };
         let numbered = (first..).zip(&writes.statements[first..]);
-        let docs = numbered.map_while(|(index, statement)| match statement.op {
-            WriteOp::Insert(doc) if statement.ns == ns => {
+        let docs = numbered.map_while(|(index, write)| match write.op {
+            WriteOp::Insert(doc) if write.ns == ns => {
                 let id = writes.ids.of(index);
                 let is_new = index == first || self.retryable.executed(id).is_none();
                 is_new.then(|| (doc, self.retryable.logged(id, Image::None)))
@@ -406,29 +408,29 @@ impl<'c> Run<'_, 'c> {
     }
 
     fn write(&mut self, index: usize, id: i32) -> Result<Written> {
-        let (context, statement) = (self.context, &self.writes.statements[index]);
-        let ns = self.writes.ns(statement);
-        let collection = context.current_view().view().catalog().get(ns).cloned();
-        let shape = self.writes.shape(statement);
+        let (statement, write) = (self.statement, &self.writes.statements[index]);
+        let ns = self.writes.ns(write);
+        let collection = statement.current_view().view().catalog().get(ns).cloned();
+        let shape = self.writes.shape(write);
         let words = shape.words;
-        context.describe(shape);
+        statement.describe(shape);
         let under = (&self.op, &self.scope);
-        let (mut prepared, own) = self.writes.prepare(statement, words, collection.as_deref(), under)?;
+        let (mut prepared, own) = self.writes.prepare(write, words, collection.as_deref(), under)?;
         prepared.retryable = self.retryable.logged(id, Image::None);
-        prepared.run(context, ns, own.as_ref().unwrap_or(&self.op), &mut self.progress)
+        prepared.run(statement, ns, own.as_ref().unwrap_or(&self.op), &mut self.progress)
     }
 
     /// Tells the profiler what became of the statement at `index` (and of its group).
     fn observe(&self, index: usize, result: std::result::Result<impl std::borrow::Borrow<StatementResult>, &Error>) {
-        let statement = &self.writes.statements[index];
+        let write = &self.writes.statements[index];
         if let Ok(done) = &result {
-            statement.op.observe(self.context, done.borrow());
+            write.op.observe(self.statement, done.borrow());
         }
         if let Recorded::Apart(show) = self.writes.recorded {
-            let ns = self.writes.ns(statement);
-            let command = || show(statement.sent);
-            self.context
-                .finish_statement(statement.op.profiled(), ns, command, result.err());
+            let ns = self.writes.ns(write);
+            let command = || show(write.sent);
+            self.statement
+                .finish_statement(write.op.profiled(), ns, command, result.err());
         }
     }
 }

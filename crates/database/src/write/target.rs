@@ -70,17 +70,17 @@ impl<'a> Selection<'a> {
     /// The plan that finds them in `collection`; at most `limit`.
     pub fn plan(
         &self,
-        context: &Statement<'_>,
+        statement: &Statement<'_>,
         collection: &Arc<Collection>,
         limit: Option<u64>,
     ) -> Result<BoxOperator> {
         let mut query = self.query(limit);
         let written = self.words.map(|words| words.written()).unwrap_or_default();
-        context.apply_index_filter(&collection.ns, &mut query, written);
-        let cache = Some(&*context.database.plan_cache);
+        statement.apply_index_filter(&collection.ns, &mut query, written);
+        let cache = Some(&*statement.database.plan_cache);
         let root = find(&query, Wanted::Documents, written, collection, cache)?;
         if self.words.is_some() {
-            context.describe_query(query);
+            statement.describe_query(query);
         }
         Ok(root)
     }
@@ -88,7 +88,7 @@ impl<'a> Selection<'a> {
     /// The first one: its record key and bytes.
     pub fn first(
         &self,
-        context: &Statement<'_>,
+        statement: &Statement<'_>,
         view: &dyn View,
         collection: &Arc<Collection>,
         op: &OpContext,
@@ -102,7 +102,7 @@ impl<'a> Selection<'a> {
                     true => IdLookup::Plain,
                     false => IdLookup::express(collection),
                 };
-                context.observe_id_lookup(kind, found.is_some());
+                statement.observe_id_lookup(kind, found.is_some());
                 let Some((record, bytes)) = found else {
                     return Ok(None);
                 };
@@ -113,10 +113,10 @@ impl<'a> Selection<'a> {
                 return Ok(matched.then_some((record, bytes)));
             }
         }
-        let mut root = self.plan(context, collection, Some(1))?;
-        context.note_plan(&*root);
-        let found = next(&mut root, &mut read::batch(context, view, op, true));
-        context.observe(&*root);
+        let mut root = self.plan(statement, collection, Some(1))?;
+        statement.note_plan(&*root);
+        let found = next(&mut root, &mut read::batch(statement, view, op, true));
+        statement.observe(&*root);
         found
     }
 }

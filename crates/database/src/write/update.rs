@@ -26,7 +26,7 @@ impl Running<'_> {
     /// Updates the first selected document, or upserts.
     pub fn one(
         &self,
-        context: &Statement<'_>,
+        statement: &Statement<'_>,
         ns: &Namespace,
         op: &OpContext,
         progress: &mut Progress,
@@ -38,33 +38,33 @@ impl Running<'_> {
             ..
         } = self.prepared;
         let mut uuid = None;
-        context.atomically(progress, |ws| {
+        statement.atomically(progress, |ws| {
             if let Some(collection) = ws.catalog().get(ns).cloned() {
                 check_writable(&collection)?;
-                check_capped(context, &collection)?;
-                if let Some((record, old)) = selection.first(context, ws, &collection, op)? {
-                    let validator = Validator::of(context, &collection, *bypass_validation)?;
-                    let origin = context.origin(&ns.db);
+                check_capped(statement, &collection)?;
+                if let Some((record, old)) = selection.first(statement, ws, &collection, op)? {
+                    let validator = Validator::of(statement, &collection, *bypass_validation)?;
+                    let origin = statement.origin(&ns.db);
                     let mut writer = Writer::new(ws, collection, op, origin)?;
                     let changed = self.change(&mut writer, validator.as_ref(), &record, &old);
-                    context.observe_keys(&writer);
+                    statement.observe_keys(&writer);
                     return changed;
                 }
             }
             let Some(q) = self.upsert else {
                 return Ok(Written::default());
             };
-            let collection = writable(ws, ns, context, &mut uuid)?;
+            let collection = writable(ws, ns, statement, &mut uuid)?;
             let doc = self.update.upsert_document(q, op)?;
             // What operators and pipelines computed stays as it is.
             let doc = prepare::for_insert(doc.as_raw(), op, self.update.is_replacement())?;
-            if let Some(validator) = Validator::of(context, &collection, *bypass_validation)? {
+            if let Some(validator) = Validator::of(statement, &collection, *bypass_validation)? {
                 validator.check(doc.as_raw(), op)?;
             }
-            let origin = context.origin(&ns.db);
+            let origin = statement.origin(&ns.db);
             let mut writer = Writer::new(ws, collection, op, origin)?;
             writer.insert(doc.clone(), *retryable)?;
-            context.observe_keys(&writer);
+            statement.observe_keys(&writer);
             let id = doc.as_raw().get("_id").map_or(Value::Null, |id| id.to_value());
             Ok(Written {
                 upserted: Some(id),
@@ -77,15 +77,15 @@ impl Running<'_> {
     /// Updates all selected documents, or upserts.
     pub fn many(
         &self,
-        context: &Statement<'_>,
+        statement: &Statement<'_>,
         ns: &Namespace,
         op: &OpContext,
         progress: &mut Progress,
     ) -> Result<Written> {
         let selection = &self.prepared.selection;
-        let written = in_groups(context, ns, selection, op, progress, |writer, met| {
+        let written = in_groups(statement, ns, selection, op, progress, |writer, met| {
             let collection = writer.collection.clone();
-            let validator = Validator::of(context, &collection, self.prepared.bypass_validation)?;
+            let validator = Validator::of(statement, &collection, self.prepared.bypass_validation)?;
             let mut written = Written::default();
             while let Some((record, now)) = met.next(writer)? {
                 let one = self.change(writer, validator.as_ref(), record, &now)?;
@@ -96,7 +96,7 @@ impl Running<'_> {
         })?;
         match written {
             Some(written) if written.matched > 0 || self.upsert.is_none() => Ok(written),
-            _ => self.one(context, ns, op, progress),
+            _ => self.one(statement, ns, op, progress),
         }
     }
 

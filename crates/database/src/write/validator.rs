@@ -22,7 +22,7 @@ pub struct Validator<'c> {
 
 impl<'c> Validator<'c> {
     /// The validator to apply to writes into `collection`, if there is one and it is not bypassed.
-    pub fn of(context: &Statement<'c>, collection: &Collection, bypass: bool) -> Result<Option<Self>> {
+    pub fn of(statement: &Statement<'c>, collection: &Collection, bypass: bool) -> Result<Option<Self>> {
         if bypass {
             return Ok(None);
         }
@@ -30,8 +30,8 @@ impl<'c> Validator<'c> {
         Ok(rules.map(|rules| Self {
             rules,
             namespace: collection.ns.to_string(),
-            database: context.database,
-            connection: context.slot.id,
+            database: statement.database,
+            connection: statement.slot.id,
         }))
     }
 

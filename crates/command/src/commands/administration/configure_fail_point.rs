@@ -1,8 +1,8 @@
 //! `configureFailPoint`: asks for faults; only where `enableTestCommands` is on, elsewhere it does not exist.
 
 use crate::facts::{Facts, Flags};
+use crate::fail_points;
 use crate::spec::CommandSpec;
-use nestor_database::fail_points;
 use nestor_database::parameters::Param;
 use nestor_model::{Document, RawDoc, ValueRef, bail};
 

@@ -172,6 +172,7 @@ pub(crate) fn shape<'a>(db: &str, args: &AggregateArgs<'a>) -> Result<Shape<'a>>
     Ok(Shape {
         command: SPEC.name,
         ns,
+        is_settable: true,
         words: Words {
             pipeline: Some(args.pipeline.0.0),
             collation: args.collation,

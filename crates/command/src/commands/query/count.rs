@@ -136,6 +136,7 @@ pub(crate) fn prepare<'a>(
         shape: Shape {
             command: SPEC.name,
             ns,
+            is_settable: false,
             words,
         },
         collection,

@@ -135,6 +135,7 @@ pub(crate) fn shape_on<'a>(args: &DistinctArgs<'a>, ns: Namespace) -> Shape<'a> 
     Shape {
         command: SPEC.name,
         ns,
+        is_settable: true,
         words: Words {
             filter: args.query,
             collation: args.collation,

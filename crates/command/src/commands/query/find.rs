@@ -184,6 +184,7 @@ pub(crate) fn shape<'a>(args: &FindArgs<'a>, ns: Namespace) -> Shape<'a> {
     Shape {
         command: SPEC.name,
         ns,
+        is_settable: true,
         words: Words {
             filter: args.filter,
             sort: args.sort,

@@ -114,6 +114,7 @@ fn shape<'a>(args: &FindAndModifyArgs<'a>, ns: Namespace) -> Shape<'a> {
     Shape {
         command: SPEC.name,
         ns,
+        is_settable: false,
         words: Words {
             filter: args.query,
             collation: args.collation,
