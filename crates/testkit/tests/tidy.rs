@@ -1,11 +1,15 @@
 //! Tidy checks: rules about the repository that the compiler does not know.
 
 use nestor_testkit::imports::Imports;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Longest source file; at this length there is a seam to split at.
 const LINES_MAX: usize = 1000;
+
+/// The crates whose files may use each other in circles only within one folder.
+const CRATES: [&str; 5] = ["query", "planner", "database", "exec", "command"];
 
 /// The repository. Cargo runs tests in their crate's folder; a path compiled in would be that of the
 /// checkout that built the test, which may be another one with the same target folder.
@@ -135,7 +139,7 @@ fn nothing_is_left_undone_or_ignored() {
 #[test]
 fn files_form_no_circles_beyond_their_folder() {
     let mut found = Vec::new();
-    for name in ["query", "planner", "database", "exec", "command"] {
+    for name in CRATES {
         let src = root().join("crates").join(name).join("src");
         let imports = Imports::read(&src).expect("the crate's files");
         let circles: Vec<_> = imports
@@ -149,4 +153,75 @@ fn files_form_no_circles_beyond_their_folder() {
         found.is_empty(),
         "these files use each other, which makes them one: {found:#?}"
     );
+}
+
+/// A circle is named by its folder, between single back-ticks.
+#[test]
+fn architecture_names_every_circle() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let (_, after) = text.split_once("## Circles").expect("a section on circles");
+    let section = after.split("\n## ").next().unwrap_or_default();
+    let named: BTreeSet<&str> = quoted_words(section).into_iter().filter(|word| is_path(word)).collect();
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(root().join("crates")).expect("crates").flatten() {
+        let src = entry.path().join("src");
+        let imports = Imports::read(&src).expect("the crate's files");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        for circle in imports.circles() {
+            let folder = format!("crates/{name}/src/{}", imports.folder_of(&circle));
+            found.insert(folder.trim_end_matches('/').to_owned());
+        }
+    }
+    let found: BTreeSet<&str> = found.iter().map(String::as_str).collect();
+    let unnamed: Vec<_> = found.difference(&named).collect();
+    assert!(
+        unnamed.is_empty(),
+        "ARCHITECTURE.md does not name these circles: {unnamed:#?}"
+    );
+    let gone: Vec<_> = named.difference(&found).collect();
+    assert!(
+        gone.is_empty(),
+        "ARCHITECTURE.md names circles that there are no more: {gone:#?}"
+    );
+}
+
+/// Names of commands of several words. Those of one word (`insert`) name operations as well.
+fn names_of_commands() -> Vec<String> {
+    let is_command = |file: &str| file.starts_with("crates/command/src/commands/");
+    let mut names = Vec::new();
+    for (_, text) in all_sources().iter().filter(|(file, _)| is_command(file)) {
+        for rest in text.split("Facts::").skip(1) {
+            // `Facts::collection("findAndModify", ..)`
+            let arguments = rest.split_once('(').map_or("", |(_, arguments)| arguments).trim_start();
+            let name = arguments.strip_prefix('"').and_then(|name| name.split('"').next());
+            names.extend(name.filter(|name| name.contains(char::is_uppercase)).map(str::to_owned));
+        }
+    }
+    names
+}
+
+#[test]
+fn the_statement_service_knows_no_command() {
+    // What these names stand for there is no command.
+    let exceptions = [
+        ("crates/database/src/rights/action.rs", "privileges"),
+        ("crates/database/src/observe/op_kind.rs", "what operations count as"),
+        ("crates/database/src/index_build.rs", "entries of the oplog"),
+        ("crates/database/src/write/out.rs", "entries of the oplog"),
+    ];
+    let names = names_of_commands();
+    assert!(names.len() > 50, "too few names were found: {names:?}");
+    let mut found = Vec::new();
+    for (file, text) in all_sources() {
+        if !file.starts_with("crates/database/src/") || exceptions.iter().any(|(excepted, _)| *excepted == file) {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            if names.iter().any(|name| line.contains(&format!("\"{name}\""))) {
+                found.push(format!("{file}: {}", line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }
