@@ -3,7 +3,7 @@
 //! They are documents of `admin.system.users` and `admin.system.roles`, in MongoDB's form; commands change them, and so does whoever
 //! may write to these collections (`mongorestore`). What they come to is kept until a commit touches them.
 //!
-//! Reading order: [`name`], [`restriction`], [`account`] (pure), then here.
+//! Reading order: [`name`], [`restriction`], [`mod@account`] (pure), then here.
 
 pub mod account;
 pub mod name;
@@ -19,7 +19,7 @@ use crate::login::mechanism::Mechanism;
 use crate::login::secret_bytes;
 use nestor_exec::point;
 use nestor_model::{Document, Namespace, Result, ValueRef};
-use nestor_storage::log::{Interest, Kinds, LogStep, Scope, Upto};
+use nestor_storage::log::{Interest, Kinds, Scope, Upto};
 use nestor_storage::{Engine, LogPosition, LogReader, LogSignal, View};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -89,11 +89,11 @@ impl Changes {
     fn generation(&self) -> u64 {
         if self.signal.has_news() {
             let mut reader = lock(&self.reader);
-            // Who waited for the lock need not read again; one more generation does no harm.
+            // Before, so that nobody takes for new what was kept until now; and after, so that nobody keeps what was read before a commit
+            // that is passed over here. Who waited for the lock need not do it again; more generations do no harm.
             self.generation.fetch_add(1, Ordering::AcqRel);
-            // A reader that fails keeps having news: then nothing is kept from one question to the next, and nothing is wrong.
-            while let Ok(LogStep::Change(_) | LogStep::Passed) = reader.next() {}
-            reader.rest();
+            reader.skip_to_end();
+            self.generation.fetch_add(1, Ordering::AcqRel);
         }
         self.generation.load(Ordering::Acquire)
     }

@@ -117,6 +117,20 @@ impl LogReader {
         self.frames.rest();
     }
 
+    /// Passes over all that there is, for who wants to know that something has changed and not what. It costs the same however much that
+    /// is, and whether or not it is still kept.
+    pub fn skip_to_end(&mut self) {
+        let follower = self.follow();
+        // What is accepted after this is noted by the follower.
+        let visible = self.engine.inner.visible(follower.upto);
+        self.group = None;
+        self.position = self.position.max(LogPosition::after(visible.optime));
+        self.frames.skip_to(visible.optime, visible.seq);
+        self.frames.rest();
+        self.limit = visible.seq;
+        follower.set_read(visible.seq);
+    }
+
     /// Tells when to read on, for who got [`LogStep::End`]; otherwise it says so at once.
     pub fn signal(&mut self) -> LogSignal {
         let follower = self.follow();

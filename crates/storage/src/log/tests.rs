@@ -409,12 +409,15 @@ fn many_writers_and_readers_miss_nothing() {
     });
 }
 
-#[test]
-fn history_that_is_gone_is_told_and_its_bound_can_be_changed() {
-    let retention = |bytes_max, secs| LogRetention {
+fn retention(bytes_max: u64, secs: u64) -> LogRetention {
+    LogRetention {
         bytes_max,
         age_min: Duration::from_secs(secs),
-    };
+    }
+}
+
+#[test]
+fn history_that_is_gone_is_told_and_its_bound_can_be_changed() {
     in_both(|engine| {
         let c = create(&engine, "d.c");
         for id in 0..50 {
@@ -447,6 +450,32 @@ fn history_that_is_gone_is_told_and_its_bound_can_be_changed() {
     assert_eq!(engine.log_begins(), Timestamp::default());
     engine.set_log_retention(retention(1, 0));
     assert!(engine.log_begins() > Timestamp::default());
+}
+
+/// Who only wants to know that something has changed passes over it, also over what is gone.
+#[test]
+fn what_is_passed_over_is_not_read() {
+    in_both(|engine| {
+        engine.set_log_retention(retention(2000, 0));
+        let c = create(&engine, "d.c");
+        let mut reader = engine.read_log(LogPosition::default(), of("d.c"));
+        let signal = reader.signal();
+        for round in 0..3 {
+            insert_all(&engine, c, round * 100..round * 100 + 50);
+            engine.checkpoint().unwrap();
+            assert!(signal.has_news());
+            reader.skip_to_end();
+            assert!(!signal.has_news());
+            assert!(rest_of(&mut reader).unwrap().is_empty());
+        }
+        insert_all(&engine, c, 900..902);
+        assert!(signal.has_news());
+        assert_eq!(ids(&rest_of(&mut reader).unwrap()), [900, 901]);
+        insert_all(&engine, c, 902..903);
+        reader.skip_to_end();
+        insert_all(&engine, c, 903..904);
+        assert_eq!(ids(&rest_of(&mut reader).unwrap()), [903]);
+    });
 }
 
 /// A stream that nobody reads keeps no file alive that was removed.
