@@ -326,15 +326,3 @@ def test_host_info_describes_the_machine(db):
     assert extra["kernelVersion"] in extra["versionString"]
     for name in ("cpuFrequencyMHz", "cpuFeatures"):
         assert extra.get(name, "as the machine has it") != ""
-
-
-def test_there_are_no_users(server, db):
-    # A user that does not exist has no mechanisms, and nobody learns whether one does.
-    hello = db.client.admin.command("hello", saslSupportedMechs="admin.somebody")
-    assert "saslSupportedMechs" not in hello
-    with pytest.raises(OperationFailure, match="no users and roles") as refused:
-        db.command("createUser", "u", pwd="p", roles=[])
-    assert refused.value.code == 59
-    with pytest.raises(OperationFailure) as refused:
-        server.client(username="u", password="p").admin.command("ping")
-    assert refused.value.code == 334

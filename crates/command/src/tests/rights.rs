@@ -89,7 +89,7 @@ fn each_role_may_run_what_the_manual_says() {
         let everybody = who == ["everybody"] || who == ["anybody"];
         let known =
             |name: &&str| ["everybody", "anybody", "nobody"].contains(name) || roles().any(|role| role == *name);
-        assert!(who.iter().all(|name| known(name)), "{command:?}: {who:?}");
+        assert!(who.iter().all(known), "{command:?}: {who:?}");
         let mut check = |name: &str, got: bool, expected: bool| {
             if got != expected {
                 wrong.push(format!(
