@@ -123,7 +123,7 @@ fn lists_own_sessions(body: RawDoc<'_>, own: &UserName) -> bool {
         .is_some_and(ValueRef::truthy);
     let users = stage.and_then(|stage| stage.get("users")).and_then(ValueRef::as_array);
     let mut users = users.into_iter().flat_map(|users| users.iter());
-    !is_all && users.all(|user| UserName::parse(user, "").is_ok_and(|user| user == *own))
+    !is_all && users.all(|user| UserName::parse_any(user, "").is_ok_and(|user| user == *own))
 }
 
 #[cfg(test)]

@@ -224,7 +224,7 @@ impl State {
             Some(users) => Some(
                 users
                     .iter()
-                    .map(|user| UserName::parse(user, ""))
+                    .map(|user| UserName::parse_any(user, ""))
                     .collect::<Result<_>>()?,
             ),
             None if options.get("allUsers").is_some_and(ValueRef::truthy) => None,

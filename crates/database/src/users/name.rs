@@ -42,11 +42,11 @@ macro_rules! name {
                 doc! { $word: self.$field.clone(), "db": self.db.clone() }
             }
 
-            #[doc = concat!("Reads a name, which belongs to `db`, or `{", $word, ": .., db: ..}`.")]
+            #[doc = concat!("Reads the name of a ", $word, " that need not be there, so it may be empty; else as [`Self::parse`].")]
             ///
-            /// Errors: 2 for anything else, empty names included.
-            pub fn parse(value: ValueRef<'_>, db: &str) -> Result<Self> {
-                let name = match value {
+            /// Errors: 2 for anything else.
+            pub fn parse_any(value: ValueRef<'_>, db: &str) -> Result<Self> {
+                Ok(match value {
                     ValueRef::String(name) => Self::new(name, db),
                     ValueRef::Document(doc) => Self::from_document(doc)?,
                     other => bail!(
@@ -54,7 +54,14 @@ macro_rules! name {
                         concat!($word, " names must be either strings or objects, not {}"),
                         other.bson_type().alias()
                     ),
-                };
+                })
+            }
+
+            #[doc = concat!("Reads a name, which belongs to `db`, or `{", $word, ": .., db: ..}`.")]
+            ///
+            /// Errors: 2 for anything else, empty names included.
+            pub fn parse(value: ValueRef<'_>, db: &str) -> Result<Self> {
+                let name = Self::parse_any(value, db)?;
                 match name.$field.is_empty() || name.db.is_empty() {
                     true => bail!(
                         BadValue,

@@ -152,7 +152,7 @@ impl<'a> Arg<'a> for Users {
     fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
         let users = items(value, at, |doc, path| {
             User::check(doc, path)?;
-            UserName::parse(ValueRef::Document(doc.as_doc()), "").map(|user| Owner::of(&user))
+            UserName::parse_any(ValueRef::Document(doc.as_doc()), "").map(|user| Owner::of(&user))
         })?;
         Ok(users.map(Self))
     }
