@@ -2,6 +2,7 @@
 
 mod index_builds;
 mod rights;
+mod writes_explained;
 
 use crate::connection::Connection;
 use crate::request::{Outcome, Request, Sequence};

@@ -2,12 +2,13 @@
 
 use crate::concern::read::Level;
 use crate::names;
+use crate::shape::Words;
 use crate::statement::Statement;
 use nestor_exec::Batch;
 use nestor_exec::catalog::id_collation;
 use nestor_model::value::EMPTY_DOC;
 use nestor_model::{DocRef, ErrorCode, Namespace, RawDoc, Result, ValueRef, bail};
-use nestor_planner::Hint;
+use nestor_planner::{FindQuery, Hint};
 use nestor_query::collation::Collator;
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::expr::bind_variables;
@@ -94,6 +95,16 @@ pub fn parse_filter(filter: Option<RawDoc<'_>>, scope: &mut Scope) -> Result<Arc
     Ok(Arc::new(MatchExpr::parse(filter, scope)?.normalize()))
 }
 
+/// The query of a filter, in a scope that is under its collation, for the index of `hint`.
+///
+/// Errors: those of the filter.
+pub fn filtered(words: &Words<'_>, hint: &Hint, scope: &mut Scope) -> Result<FindQuery> {
+    let mut query = FindQuery::all(parse_filter(words.filter, scope)?);
+    query.collation = scope.collator().cloned();
+    hint.apply(&mut query);
+    Ok(query)
+}
+
 /// What the strings of an operation compare by: the collation it gives, or else the default of what it is on.
 ///
 /// Errors: those of [`Collator::parse`].
@@ -105,17 +116,15 @@ pub fn collator(given: Option<RawDoc<'_>>, on: Option<&Collection>) -> Result<Op
 }
 
 /// As [`collator`], for one statement of a command: the command's scope under the statement's collation, and the
-/// operation under it unless there is none.
+/// operation under it.
 pub fn statement(
     op: &OpContext,
     scope: &Scope,
     given: Option<RawDoc<'_>>,
     on: Option<&Collection>,
-) -> Result<(Option<OpContext>, Scope)> {
+) -> Result<(OpContext, Scope)> {
     let collator = collator(given, on)?;
-    let own = collator
-        .is_some()
-        .then(|| op.with_vars(op.vars.clone()).with_collator(collator.clone()));
+    let own = op.with_vars(op.vars.clone()).with_collator(collator.clone());
     Ok((own, scope.clone().with_collator(collator)))
 }
 

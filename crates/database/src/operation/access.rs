@@ -49,7 +49,7 @@ impl Access {
         match &operation.work {
             Work::Find(_) | Work::Count(_) | Work::Distinct { .. } => out.find(ns, view)?,
             Work::Pipeline(piped) => out.pipeline(ns, piped, view)?,
-            Work::Write { write, .. } => out.write(ns, write, view)?,
+            Work::Write(write) => out.write(ns, write, view)?,
         }
         Ok(out)
     }

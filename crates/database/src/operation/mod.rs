@@ -11,19 +11,19 @@ pub mod access;
 pub mod pipeline;
 pub mod query;
 pub mod views;
+pub mod writing;
 
 pub use access::Access;
 
 use crate::shape::Shape;
-use crate::statement::Statement;
-use crate::write;
 use crate::write::prepared::Prepared;
 use crate::write::statements::Writes;
-use nestor_model::{Namespace, Path, Result, bail};
+use nestor_exec::write::oplog::Retryable;
+use nestor_model::{Namespace, Path};
 use nestor_planner::{FindQuery, Hint};
 use nestor_query::env::OpContext;
 use nestor_query::stage::Pipeline;
-use nestor_storage::{Collection, View};
+use nestor_storage::Collection;
 use std::sync::Arc;
 
 /// What a command wants, once its words are understood.
@@ -51,6 +51,8 @@ pub struct Operation<'a> {
 }
 
 /// What an operation does.
+// A write of one `_id` is not to pay for a box.
+#[expect(clippy::large_enum_variant)]
 pub enum Work<'a> {
     /// Gives the documents that a query finds.
     Find(FindQuery),
@@ -68,12 +70,7 @@ pub enum Work<'a> {
     /// Runs a pipeline: an aggregation, or a read of a view.
     Pipeline(Piped),
     /// Changes or removes the documents that a query finds.
-    Write {
-        /// Which documents, as far as they can be planned.
-        query: FindQuery,
-        /// What becomes of them.
-        write: Box<Prepared<'a>>,
-    },
+    Write(Prepared<'a>),
 }
 
 /// A pipeline on the operation's namespace.
@@ -91,34 +88,20 @@ pub struct Piped {
 impl<'a> Operation<'a> {
     /// A write of documents of `collection` under `op`.
     pub fn of_write(shape: Shape<'a>, collection: Option<Arc<Collection>>, op: OpContext, write: Prepared<'a>) -> Self {
-        let query = write.selection.query((!write.multi).then_some(1));
         Self {
             shape,
             collection,
             op,
             disk_use: true,
-            work: Work::Write {
-                query,
-                write: Box::new(write),
-            },
+            work: Work::Write(write),
         }
     }
 
-    /// The operation that the only statement of a write command is.
-    ///
-    /// Errors: 16 when there are several, 166 on a view, and those of the statement.
-    pub fn of_only(statement: &Statement<'_>, view: &dyn View, writes: &Writes<'a>) -> Result<Self> {
-        let [only] = writes.statements.as_slice() else {
-            bail!(InvalidLength, "explained write batches must be of size 1");
-        };
-        let collection = view.catalog().get(writes.ns(only)).cloned();
-        if let Some(collection) = &collection {
-            write::check_writable(collection)?;
+    /// Makes a write known to the oplog as this statement of a retryable write.
+    pub fn log_as(&mut self, logged: Option<Retryable>) {
+        if let Work::Write(write) = &mut self.work {
+            write.retryable = logged;
         }
-        let (op, scope) = statement.operation(writes.variables)?;
-        let shape = writes.shape(only);
-        let (prepared, own) = writes.prepare(only, shape.words, collection.as_deref(), (&op, &scope))?;
-        Ok(Self::of_write(shape, collection, own.unwrap_or(op), prepared))
     }
 
     /// The namespace that the operation names.
@@ -130,7 +113,8 @@ impl<'a> Operation<'a> {
     pub fn query(&self) -> Option<&FindQuery> {
         match &self.work {
             Work::Find(query) | Work::Count(query) => Some(query),
-            Work::Distinct { query, .. } | Work::Write { query, .. } => Some(query),
+            Work::Distinct { query, .. } => Some(query),
+            Work::Write(write) => Some(&write.selection.query),
             Work::Pipeline(_) => None,
         }
     }
@@ -139,7 +123,8 @@ impl<'a> Operation<'a> {
     pub fn query_mut(&mut self) -> Option<&mut FindQuery> {
         match &mut self.work {
             Work::Find(query) | Work::Count(query) => Some(query),
-            Work::Distinct { query, .. } | Work::Write { query, .. } => Some(query),
+            Work::Distinct { query, .. } => Some(query),
+            Work::Write(write) => Some(&mut write.selection.query),
             Work::Pipeline(_) => None,
         }
     }

@@ -3,21 +3,11 @@
 use crate::read;
 use crate::shape::Words;
 use nestor_model::{DocRef, Result, bail};
-use nestor_planner::{FindQuery, Hint};
+use nestor_planner::FindQuery;
 use nestor_query::env::Scope;
 use nestor_query::projection::{Policy, Projection};
 use nestor_query::sort::SortSpec;
 use std::sync::Arc;
-
-/// The query of a filter, in a scope that is under its collation, for the index of `hint`.
-///
-/// Errors: those of the filter.
-pub fn filtered(words: &Words<'_>, hint: &Hint, scope: &mut Scope) -> Result<FindQuery> {
-    let mut query = FindQuery::all(read::parse_filter(words.filter, scope)?);
-    query.collation = scope.collator().cloned();
-    hint.apply(&mut query);
-    Ok(query)
-}
 
 /// Adds order and projection.
 ///

@@ -73,7 +73,7 @@ impl<'g> Met<'g> {
             let Some(now) = writer.ws.get(self.records, record)? else {
                 continue;
             };
-            if now == *seen || self.selection.filter.matches(now.document().as_doc(), self.op)? {
+            if now == *seen || self.selection.query.filter.matches(now.document().as_doc(), self.op)? {
                 return Ok(Some((record, now)));
             }
         }

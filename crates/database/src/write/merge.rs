@@ -3,7 +3,6 @@
 use super::target::Selection;
 use super::{Progress, check_document_namespace, prepare, writable};
 use crate::read;
-use crate::shape::Words;
 use crate::statement::Statement;
 use crate::write::validator::Validator;
 use nestor_exec::catalog::{id_collation, index_collation};
@@ -13,7 +12,7 @@ use nestor_exec::{BoxOperator, Step};
 use nestor_model::{
     DocRef, Document, Error, ErrorCode, Path, RawDoc, RawDocBuf, Result, Str, Value, ValueRef, bail, doc, values_equal,
 };
-use nestor_planner::Hint;
+use nestor_planner::FindQuery;
 use nestor_query::Expr;
 use nestor_query::collation::Collator;
 use nestor_query::env::{Env, OpContext, Scope};
@@ -150,14 +149,14 @@ impl<'m> Merger<'m> {
         } else {
             doc
         };
+        let filter = Arc::new(self.filter(doc.as_raw(), op.collator.as_ref())?);
         let selection = Selection {
-            filter: Arc::new(self.filter(doc.as_raw(), op.collator.as_ref())?),
+            query: FindQuery {
+                collation: op.collator.clone(),
+                ..FindQuery::all(filter)
+            },
+            may_insert: false,
             words: None,
-            ..Selection::parse(
-                Words::default(),
-                Hint::default(),
-                &mut Scope::new().with_collator(op.collator.clone()),
-            )?
         };
         let ns = &self.merge.into;
         let mut uuid = None;

@@ -1,8 +1,8 @@
 //! What commands that write have in common: the write set and its commit, retries, and write concern.
 //!
-//! Reading order: [`statements`] (the list of what a command does, and the loop that runs it), [`insert`], [`update`] and
-//! [`delete`] (one statement each; [`prepared`] is an update or delete once it is parsed, [`groups`] those of many
-//! documents), the command's reply (what the client is told).
+//! Reading order: [`statements`] (the list of what a command does, as it was written), [`prepared`] (an update or delete once it is
+//! parsed), [`insert`], [`update`] and [`delete`] (one statement each, [`groups`] those of many documents). The loop that runs the
+//! list is [`writing`](crate::operation::writing).
 
 pub mod delete;
 pub mod groups;

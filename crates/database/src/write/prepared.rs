@@ -2,13 +2,11 @@
 
 use super::statements::{DeleteOp, UpdateOp, WriteOp};
 use super::target::Selection;
-use super::{Progress, Written, delete, update};
 use crate::read;
 use crate::shape::Words;
-use crate::statement::Statement;
 use nestor_exec::write::oplog::Retryable;
-use nestor_model::{DocRef, Namespace, Result, bail};
-use nestor_query::env::{OpContext, Scope};
+use nestor_model::{DocRef, Result, bail};
+use nestor_query::env::Scope;
 use nestor_query::update::{Update, UpdateOptions};
 use nestor_storage::Collection;
 
@@ -59,10 +57,8 @@ impl<'a> Prepared<'a> {
             bail!(FailedToParse, "Cannot specify sort with multi=true");
         }
         let hint = read::check_hint(op.hint, collection)?;
-        let selection = Selection {
-            may_insert: op.upsert,
-            ..Selection::parse(words, hint, scope)?
-        };
+        let mut selection = Selection::parse(words, &hint, scope)?;
+        selection.may_insert = op.upsert;
         let options = UpdateOptions {
             array_filters: op.array_filters,
             constants: op.constants.map(DocRef::Raw),
@@ -77,11 +73,12 @@ impl<'a> Prepared<'a> {
 
     fn delete(op: &DeleteOp<'a>, words: Words<'a>, collection: Option<&Collection>, scope: &mut Scope) -> Result<Self> {
         let hint = read::check_hint(op.hint, collection)?;
-        let selection = Selection::parse(words, hint, scope)?;
+        let selection = Selection::parse(words, &hint, scope)?;
         Ok(Self::with(selection, Action::Delete, op.multi))
     }
 
-    fn with(selection: Selection<'a>, action: Action<'a>, multi: bool) -> Self {
+    fn with(mut selection: Selection<'a>, action: Action<'a>, multi: bool) -> Self {
+        selection.query.limit = (!multi).then_some(1);
         Self {
             selection,
             action,
@@ -89,31 +86,6 @@ impl<'a> Prepared<'a> {
             bypass_validation: false,
             images: false,
             retryable: None,
-        }
-    }
-
-    /// Runs it on the documents of `ns`.
-    pub fn run(
-        &self,
-        statement: &Statement<'_>,
-        ns: &Namespace,
-        op: &OpContext,
-        progress: &mut Progress,
-    ) -> Result<Written> {
-        match &self.action {
-            Action::Update { update, upsert } => {
-                let update = update::Running {
-                    prepared: self,
-                    update,
-                    upsert: *upsert,
-                };
-                match self.multi {
-                    true => update.many(statement, ns, op, progress),
-                    false => update.one(statement, ns, op, progress),
-                }
-            }
-            Action::Delete if self.multi => delete::many(statement, ns, self, op, progress),
-            Action::Delete => delete::one(statement, ns, self, op, progress),
         }
     }
 }

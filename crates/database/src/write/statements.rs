@@ -1,26 +1,15 @@
-//! The statements of a write command, and the one loop that runs them.
+//! The statements of a write command, as they were written.
 //!
-//! `insert`, `update`, `delete` and `bulkWrite` read their arguments into a list of [`WriteOp`]s; [`execute`] runs
-//! the list. Everything that is the same for all of them stands here once: which statements were executed by an
-//! earlier attempt of a retryable write, neighbouring inserts that share a commit, what an error ends, and what
-//! the profiler is told. How a reply shows the results is up to the command's [`Report`].
+//! `insert`, `update`, `delete` and `bulkWrite` read their arguments into a list of [`WriteOp`]s. How a reply shows the results is
+//! up to the command's [`Report`].
 
-use super::insert::{self, InsertOptions};
-use super::prepared::Prepared;
-use super::{Progress, Retryable, Written, check_count};
-use crate::failures::{self, Consequence};
-use crate::observe::op_kind::OpKind;
-use crate::read;
+use super::check_count;
 use crate::sessions::StatementResult;
 use crate::shape::{Shape, Words};
 use crate::statement::Statement;
 use crate::statement::record as profiler;
-use nestor_exec::write::oplog::{Image, Retryable as Logged};
 use nestor_model::{ArrayRef, Document, Error, Namespace, RawDoc, Result, ValueRef, bail};
-use nestor_query::env::{OpContext, Scope};
-use nestor_storage::Collection;
 use std::ops::Deref;
-use std::time::Duration;
 
 /// What one statement does.
 #[derive(Clone, Debug)]
@@ -72,7 +61,8 @@ pub struct DeleteOp<'a> {
 }
 
 impl WriteOp<'_> {
-    fn is_multi(&self) -> bool {
+    /// Whether it is about all documents that match.
+    pub fn is_multi(&self) -> bool {
         match self {
             Self::Insert(_) => false,
             Self::Update(update) => update.multi,
@@ -90,7 +80,7 @@ impl WriteOp<'_> {
     }
 
     /// What the profiler calls it.
-    fn profiled(&self) -> profiler::Op {
+    pub fn profiled(&self) -> profiler::Op {
         match self {
             Self::Insert(_) => profiler::Op::INSERT,
             Self::Update(_) => profiler::Op::UPDATE,
@@ -148,7 +138,7 @@ impl StatementIds {
     }
 
     /// The id of the statement at `index`.
-    fn of(&self, index: usize) -> i32 {
+    pub fn of(&self, index: usize) -> i32 {
         match &self.each {
             Some(ids) => ids.get(index).copied().unwrap_or(index as i32),
             None => self.first.unwrap_or(0).saturating_add(index as i32),
@@ -233,23 +223,6 @@ impl<'a> Writes<'a> {
         }
     }
 
-    /// Prepares an update or delete of documents of `collection` in the command's `scope`, with the operation that it runs
-    /// under if that is not the command's own.
-    ///
-    /// Errors: those of the statement.
-    pub fn prepare(
-        &self,
-        write: &WriteStatement<'a>,
-        words: Words<'a>,
-        collection: Option<&Collection>,
-        (op, scope): (&OpContext, &Scope),
-    ) -> Result<(Prepared<'a>, Option<OpContext>)> {
-        let (own, mut scope) = read::statement(op, scope, words.collation, collection)?;
-        let mut prepared = Prepared::new(&write.op, words, collection, &mut scope)?;
-        prepared.bypass_validation = self.bypass_validation;
-        Ok((prepared, own))
-    }
-
     /// Refuses an empty or overlong list, and ids that do not go with it; `field` is what the client calls the list.
     pub fn check(command: &str, field: &str, count: usize, ids: &StatementIds) -> Result<()> {
         check_count(command, field, count)?;
@@ -263,174 +236,4 @@ pub trait Report {
     fn done(&mut self, index: usize, op: &WriteOp<'_>, done: &StatementResult);
     /// A statement failed, and the command did not.
     fn failed(&mut self, index: usize, op: &WriteOp<'_>, error: Error);
-}
-
-/// What is remembered of an insert.
-const INSERTED: StatementResult = StatementResult {
-    n: 1,
-    n_modified: 0,
-    upserted: None,
-    value: None,
-    recovered: false,
-};
-
-/// Runs the statements of a command and tells `report` what becomes of each. Statements after the first failure are left
-/// out when the command is ordered.
-///
-/// Errors: those that end the command and not one statement.
-pub fn execute<'c>(statement: &Statement<'c>, writes: &Writes<'c>, report: &mut dyn Report) -> Result<Progress> {
-    statement.check_write_concern()?;
-    let session = statement.retry_session()?;
-    let retryable = Retryable::begin(statement, session.as_ref())?;
-    if retryable.is_on() && writes.statements.iter().any(|write| write.op.is_multi()) {
-        let option = match statement.op {
-            OpKind::Delete => "limit=0",
-            _ => "multi=true",
-        };
-        bail!(InvalidOptions, "Cannot use retryable writes with {option}");
-    }
-    let (op, scope) = statement.operation(writes.variables)?;
-    let mut run = Run {
-        statement,
-        writes,
-        op,
-        scope,
-        retryable,
-        progress: Progress::default(),
-        single: 0,
-    };
-    let mut next = 0;
-    while let Some(write) = writes.statements.get(next) {
-        let id = writes.ids.of(next);
-        if let Some(done) = run.retryable.executed(id) {
-            report.done(next, &write.op, done);
-            run.progress.retried.push(id);
-            next += 1;
-            continue;
-        }
-        let (count, outcome) = match &write.op {
-            WriteOp::Insert(_) => run.insert(next)?,
-            _ => (1, run.one(next, id)),
-        };
-        match outcome {
-            Ok(done) => {
-                for index in next..next + count {
-                    report.done(index, &writes.statements[index].op, &done);
-                    run.retryable.remember(writes.ids.of(index), || done.clone());
-                }
-                next += count;
-            }
-            Err(error) => match failures::of_statement(&error, statement.in_transaction()) {
-                Consequence::Command => return Err(error),
-                // Which of several was it? Each gets a commit of its own, until as many went well.
-                _ if count > 1 => run.single = count,
-                consequence => {
-                    run.progress.failures += 1;
-                    report.failed(next, &write.op, error);
-                    if writes.ordered || consequence == Consequence::Statements {
-                        break;
-                    }
-                    next += 1;
-                }
-            },
-        }
-    }
-    Ok(run.progress)
-}
-
-/// The loop's state.
-struct Run<'r, 'c> {
-    statement: &'r Statement<'c>,
-    writes: &'r Writes<'c>,
-    op: OpContext,
-    scope: Scope,
-    retryable: Retryable<'r>,
-    progress: Progress,
-    /// Inserts that are still to be committed one by one.
-    single: usize,
-}
-
-impl<'c> Run<'_, 'c> {
-    /// Inserts the document at `first`, and with it as many of its neighbours as share a commit; returns how many these
-    /// are.
-    fn insert(&mut self, first: usize) -> Result<(usize, Result<StatementResult>)> {
-        self.statement.interrupt.check()?;
-        let group = self.group(first);
-        self.single = self.single.saturating_sub(1);
-        let options = InsertOptions {
-            keep_empty_times: self.writes.keep_empty_times,
-            bypass_validation: self.writes.bypass_validation,
-        };
-        let ns = self.writes.ns(&self.writes.statements[first]);
-        let result =
-            insert::group(self.statement, ns, &self.op, &group, options, &mut self.progress).map(|()| INSERTED);
-        let of_group = result.as_ref().map(|_| StatementResult {
-            n: group.len() as i64,
-            ..INSERTED
-        });
-        if of_group.is_ok() || group.len() == 1 {
-            self.observe(first, of_group);
-        }
-        Ok((group.len(), result))
-    }
-
-    /// The documents from `first` on that share a commit: they stand and fall together.
-    fn group(&self, first: usize) -> Vec<(RawDoc<'c>, Option<Logged>)> {
-        let writes = self.writes;
-        let ns = writes.statements[first].ns;
-        // Each is recorded: then each is an operation.
-        let apart = matches!(self.writes.recorded, Recorded::Apart(_))
-            && self.statement.database.profiler.concerns(Duration::from_micros(1));
-        let count_max = if self.single > 0 || apart { 1 } else { insert::GROUP_MAX };
-        let numbered = (first..).zip(&writes.statements[first..]);
-        let docs = numbered.map_while(|(index, write)| match write.op {
-            WriteOp::Insert(doc) if write.ns == ns => {
-                let id = writes.ids.of(index);
-                let is_new = index == first || self.retryable.executed(id).is_none();
-                is_new.then(|| (doc, self.retryable.logged(id, Image::None)))
-            }
-            _ => None,
-        });
-        let mut bytes = 0;
-        let fits = |(doc, _): &(RawDoc<'_>, _)| {
-            let is_first = bytes == 0;
-            bytes += doc.len();
-            is_first || bytes <= insert::GROUP_BYTES_MAX
-        };
-        docs.take(count_max).take_while(fits).collect()
-    }
-
-    /// Runs the update or delete at `index`.
-    fn one(&mut self, index: usize, id: i32) -> Result<StatementResult> {
-        let result = self.write(index, id).map(Written::into_result);
-        self.observe(index, result.as_ref());
-        result
-    }
-
-    fn write(&mut self, index: usize, id: i32) -> Result<Written> {
-        let (statement, write) = (self.statement, &self.writes.statements[index]);
-        let ns = self.writes.ns(write);
-        let collection = statement.current_view().view().catalog().get(ns).cloned();
-        let shape = self.writes.shape(write);
-        let words = shape.words;
-        statement.describe(shape);
-        let under = (&self.op, &self.scope);
-        let (mut prepared, own) = self.writes.prepare(write, words, collection.as_deref(), under)?;
-        prepared.retryable = self.retryable.logged(id, Image::None);
-        prepared.run(statement, ns, own.as_ref().unwrap_or(&self.op), &mut self.progress)
-    }
-
-    /// Tells the profiler what became of the statement at `index` (and of its group).
-    fn observe(&self, index: usize, result: std::result::Result<impl std::borrow::Borrow<StatementResult>, &Error>) {
-        let write = &self.writes.statements[index];
-        if let Ok(done) = &result {
-            write.op.observe(self.statement, done.borrow());
-        }
-        if let Recorded::Apart(show) = self.writes.recorded {
-            let ns = self.writes.ns(write);
-            let command = || show(write.sent);
-            self.statement
-                .finish_statement(write.op.profiled(), ns, command, result.err());
-        }
-    }
 }

@@ -6,13 +6,11 @@ use crate::shape::Words;
 use crate::statement::Statement;
 use nestor_exec::catalog::id_collation;
 use nestor_exec::{Batch, BoxOperator, Step, find, point};
-use nestor_model::{RawDoc, Result, ValueRef};
+use nestor_model::{DocRef, RawDoc, Result, ValueRef};
 use nestor_planner::find::Wanted;
 use nestor_planner::finish::id_lookup;
 use nestor_planner::{FindQuery, Hint};
-use nestor_query::collation::Collator;
 use nestor_query::env::{OpContext, Scope};
-use nestor_query::matcher::MatchExpr;
 use nestor_query::sort::SortSpec;
 use nestor_storage::{Bytes, Collection, View};
 use std::sync::Arc;
@@ -20,17 +18,11 @@ use std::sync::Arc;
 /// Which documents, in which order.
 #[derive(Clone)]
 pub struct Selection<'a> {
-    /// The condition.
-    pub filter: Arc<MatchExpr>,
-    /// The order, for the first one to be well-defined.
-    pub sort: Option<Arc<SortSpec>>,
-    /// What strings compare by.
-    pub collation: Option<Collator>,
-    /// The index or order to use.
-    pub hint: Hint,
+    /// The query that finds them. Index filters restrict a copy of it, once for each plan that is made.
+    pub query: FindQuery,
     /// When there is none, one is inserted.
     pub may_insert: bool,
-    /// All that as its client wrote it; `None` when a stage of a pipeline made it.
+    /// The query as its client wrote it; `None` when a stage of a pipeline made it.
     pub words: Option<Words<'a>>,
 }
 
@@ -38,33 +30,21 @@ impl<'a> Selection<'a> {
     /// Parses the words of a statement in a scope that is under its collation already.
     ///
     /// Errors: those of the filter and of the sort.
-    pub fn parse(words: Words<'a>, hint: Hint, scope: &mut Scope) -> Result<Self> {
+    pub fn parse(words: Words<'a>, hint: &Hint, scope: &mut Scope) -> Result<Self> {
         // The one document of an `_id` needs no order, and MongoDB does not look at the one given.
         let is_one = scope.collator().is_none() && words.filter.is_some_and(is_one_id);
         let sort = match words.sort.filter(|sort| !sort.is_empty() && !is_one) {
-            Some(sort) => Some(Arc::new(
-                SortSpec::parse(nestor_model::DocRef::Raw(sort))?.under(scope.collator()),
-            )),
+            Some(sort) => Some(Arc::new(SortSpec::parse(DocRef::Raw(sort))?.under(scope.collator()))),
             None => None,
         };
         Ok(Self {
-            filter: read::parse_filter(words.filter, scope)?,
-            sort,
-            collation: scope.collator().cloned(),
-            hint,
+            query: FindQuery {
+                sort,
+                ..read::filtered(&words, hint, scope)?
+            },
             may_insert: false,
             words: Some(words),
         })
-    }
-
-    /// The query that finds them; at most `limit`.
-    pub fn query(&self, limit: Option<u64>) -> FindQuery {
-        let mut query = FindQuery::all(self.filter.clone());
-        query.collation.clone_from(&self.collation);
-        query.sort = self.sort.clone();
-        self.hint.apply(&mut query);
-        query.limit = limit;
-        query
     }
 
     /// The plan that finds them in `collection`; at most `limit`.
@@ -74,7 +54,8 @@ impl<'a> Selection<'a> {
         collection: &Arc<Collection>,
         limit: Option<u64>,
     ) -> Result<BoxOperator> {
-        let mut query = self.query(limit);
+        let mut query = self.query.clone();
+        query.limit = limit;
         let written = self.words.map(|words| words.written()).unwrap_or_default();
         statement.apply_index_filter(&collection.ns, &mut query, written);
         let cache = Some(&*statement.database.plan_cache);
@@ -94,8 +75,8 @@ impl<'a> Selection<'a> {
         op: &OpContext,
     ) -> Result<Option<(Bytes, Bytes)>> {
         // One `_id` needs no plan.
-        if self.hint.index.is_none() && self.hint.natural.is_none() {
-            let by_id = id_lookup(&self.filter, id_collation(collection)?.as_ref());
+        if self.query.hint.is_none() && self.query.natural.is_none() {
+            let by_id = id_lookup(&self.query.filter, id_collation(collection)?.as_ref());
             if let Some(lookup) = by_id {
                 let found = point::by_id(view, collection, lookup.id.as_ref())?;
                 let kind = match lookup.filter.is_some() || self.may_insert {

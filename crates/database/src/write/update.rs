@@ -110,7 +110,7 @@ impl Running<'_> {
     ) -> Result<Written> {
         let before: RawDoc<'_> = old.document();
         let position = if self.update.needs_position() {
-            let filter = &self.prepared.selection.filter;
+            let filter = &self.prepared.selection.query.filter;
             match filter.matches_with_position(before.as_doc(), writer.op)? {
                 Some(details) => details.position,
                 None => None,

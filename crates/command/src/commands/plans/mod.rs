@@ -116,7 +116,7 @@ fn shape(context: &Context<'_>, ns: &Namespace, null_is_absent: bool) -> Result<
         ..Words::default()
     };
     let mut scope = Scope::new().with_collator(collator);
-    let mut find = query::filtered(&words, &Hint::default(), &mut scope)?;
+    let mut find = read::filtered(&words, &Hint::default(), &mut scope)?;
     query::ordered(&words, &mut find, &mut scope)?;
     let plan_shape = words.written().shape(&find);
     let owned = |doc: Option<RawDoc<'_>>| doc.map_or_else(Document::new, |doc| doc.as_doc().to_document());

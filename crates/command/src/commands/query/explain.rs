@@ -216,7 +216,7 @@ fn subject(
         settings: context.shown_settings(),
         ns: operation.ns().clone(),
         write: match &operation.work {
-            Work::Write { write, .. } => Some(stage(write)),
+            Work::Write(write) => Some(stage(write)),
             _ => None,
         },
     }))
@@ -263,7 +263,7 @@ fn append(
     let mut returned = 0i64;
     let mut changes = None;
     match (&operation.work, &operation.collection) {
-        (Work::Write { write, .. }, Some(collection)) => {
+        (Work::Write(write), Some(collection)) => {
             changes = Some(try_write(
                 context,
                 snapshot,
@@ -287,7 +287,7 @@ fn append(
             explain_express::executed(stage, &Reads::of(&*root), returned),
         );
     }
-    if let Work::Write { write, .. } = &operation.work {
+    if let Work::Write(write) = &operation.work {
         let input = stats
             .remove("executionStages")
             .and_then(|stages| stages.as_document().cloned());

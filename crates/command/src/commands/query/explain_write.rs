@@ -54,6 +54,7 @@ fn try_on(write: &Prepared<'_>, row: &Row, writer: &mut Writer<'_>, changes: &mu
             let position = match update.needs_position() {
                 true => write
                     .selection
+                    .query
                     .filter
                     .matches_with_position(old.as_doc(), writer.op)?
                     .and_then(|d| d.position),

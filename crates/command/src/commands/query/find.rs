@@ -265,7 +265,7 @@ fn parse(
     scope: &mut Scope,
 ) -> Result<FindQuery> {
     let hint = read::check_hint(args.hint, collection)?;
-    let mut query = query::filtered(words, &hint, scope)?;
+    let mut query = read::filtered(words, &hint, scope)?;
     key_range(args, collection, &mut query)?;
     query::ordered(words, &mut query, scope)?;
     query.return_key = args.return_key;

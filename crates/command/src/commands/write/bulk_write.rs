@@ -12,11 +12,12 @@ use crate::request::Sequence;
 use crate::spec::CommandSpec;
 use crate::write_reply;
 use nestor_database::observe::op_kind::OpKind;
+use nestor_database::operation::writing::execute;
 use nestor_database::sessions::StatementResult;
 use nestor_database::uuid::Uuid;
 use nestor_database::write;
 use nestor_database::write::statements::{
-    DeleteOp, Namespaces, Recorded, Report, StatementIds, UpdateOp, WriteOp, WriteStatement, Writes, execute,
+    DeleteOp, Namespaces, Recorded, Report, StatementIds, UpdateOp, WriteOp, WriteStatement, Writes,
 };
 use nestor_exec::ops::Values;
 use nestor_model::ArrayRef;

@@ -9,10 +9,11 @@ use crate::spec::CommandSpec;
 use crate::write_reply::{self, Totals};
 use nestor_database::names;
 use nestor_database::observe::op_kind::OpKind;
+use nestor_database::operation::writing::execute;
 use nestor_database::uuid::Uuid;
 use nestor_database::write;
 use nestor_database::write::statements::{
-    DeleteOp, Namespaces, Recorded, StatementIds, WriteOp, WriteStatement, Writes, execute,
+    DeleteOp, Namespaces, Recorded, StatementIds, WriteOp, WriteStatement, Writes,
 };
 use nestor_model::number::safe_i64;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};

@@ -20,10 +20,10 @@ use nestor_database::{names, read};
 use nestor_exec::write::oplog::Image;
 use nestor_model::ArrayRef;
 use nestor_model::{DocRef, Document, Namespace, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail, raw};
-use nestor_query::env::{Env, OpContext};
-use nestor_query::matcher::MatchExpr;
+use nestor_query::env::Env;
 use nestor_query::projection::{Policy, Projection};
 use nestor_storage::{Collection, View};
+use std::sync::Arc;
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::collection("findAndModify", "Changes or removes one document and returns it.")
@@ -69,20 +69,18 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         return again(context, reply, retryable, (stmt_id, &done, args.remove));
     }
     let collection = context.current_view().view().catalog().get(&ns).cloned();
-    let statement = statement(&args);
-    let mut progress = Progress::default();
-    let shape = shape(&args, ns.clone());
-    let words = shape.words;
-    context.describe(shape);
-    let (mut prepared, projection, op) = prepared(context, &args, words, &statement, collection.as_deref())?;
+    let shape = shape(&args, ns);
+    context.describe(shape.clone());
+    let (mut operation, projection) = understand(context, &args, shape, collection)?;
     let image = if args.new { Image::After } else { Image::Before };
-    prepared.retryable = retryable.logged(stmt_id, image);
-    let project = |doc: RawDocBuf| project(doc, projection.as_ref(), &prepared.selection.filter, &op);
+    operation.log_as(retryable.logged(stmt_id, image));
+    let project = |doc: RawDocBuf| project(doc, projection.as_ref(), &operation);
     if let Some(mut done) = retryable.executed(stmt_id).cloned() {
         done.value = done.value.map(|image| project(image.to_raw())).transpose()?;
         return again(context, reply, retryable, (stmt_id, &done, args.remove));
     }
-    let mut written = prepared.run(context, &ns, &op, &mut progress)?;
+    let mut progress = Progress::default();
+    let mut written = operation.write(context, &mut progress)?;
     let shown = if args.new {
         written.new.take()
     } else {
@@ -93,7 +91,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         ..written.into_result()
     };
     append(reply, args.remove, &done);
-    statement.observe(context, &done);
+    statement(&args).observe(context, &done);
     context.figures.borrow_mut().returned = Some(u64::from(done.value.is_some()));
     retryable.remember(stmt_id, || done);
     drop(retryable);
@@ -125,17 +123,16 @@ fn shape<'a>(args: &FindAndModifyArgs<'a>, ns: Namespace) -> Shape<'a> {
     }
 }
 
-/// Prepares it, with the projection of what it returns.
-fn prepared<'a>(
+/// Prepares it on what there is at the shape's namespace, with the projection of what it returns.
+fn understand<'a>(
     context: &Context<'_>,
     args: &FindAndModifyArgs<'a>,
-    words: Words<'a>,
-    statement: &WriteOp<'a>,
-    collection: Option<&Collection>,
-) -> Result<(Prepared<'a>, Option<Projection>, OpContext)> {
-    let collator = read::collator(args.collation, collection)?;
+    shape: Shape<'a>,
+    collection: Option<Arc<Collection>>,
+) -> Result<(Operation<'a>, Option<Projection>)> {
+    let collator = read::collator(args.collation, collection.as_deref())?;
     let (op, mut scope) = context.operation_under(args.variables, collator)?;
-    let mut prepared = Prepared::new(statement, words, collection, &mut scope)?;
+    let mut prepared = Prepared::new(&statement(args), shape.words, collection.as_deref(), &mut scope)?;
     prepared.bypass_validation = args.bypass_document_validation;
     prepared.images = true;
     let projection = match args.fields.filter(|fields| !fields.is_empty()) {
@@ -148,10 +145,10 @@ fn prepared<'a>(
             "The positional projection cannot be used with findAndModify that returns the new document"
         );
     }
-    Ok((prepared, projection, op))
+    Ok((Operation::of_write(shape, collection, op, prepared), projection))
 }
 
-/// Prepares it as an operation, to be explained.
+/// Prepares it to be explained, or for its rights to be looked at.
 pub(crate) fn prepare<'a>(
     context: &Context<'_>,
     view: &dyn View,
@@ -162,10 +159,8 @@ pub(crate) fn prepare<'a>(
     if let Some(collection) = &collection {
         write::check_writable(collection)?;
     }
-    let statement = statement(args);
-    let shape = shape(args, ns);
-    let (prepared, _, op) = prepared(context, args, shape.words, &statement, collection.as_deref())?;
-    Ok(Operation::of_write(shape, collection, op, prepared))
+    let (operation, _) = understand(context, args, shape(args, ns), collection)?;
+    Ok(operation)
 }
 
 /// Answers as an earlier attempt of the same write did.
@@ -236,7 +231,7 @@ fn check(args: &FindAndModifyArgs<'_>) -> Result<()> {
     Ok(())
 }
 
-fn project(doc: RawDocBuf, projection: Option<&Projection>, filter: &MatchExpr, op: &OpContext) -> Result<Document> {
+fn project(doc: RawDocBuf, projection: Option<&Projection>, operation: &Operation<'_>) -> Result<Document> {
     let Some(projection) = projection else {
         return Ok(doc.into());
     };
@@ -244,10 +239,10 @@ fn project(doc: RawDocBuf, projection: Option<&Projection>, filter: &MatchExpr, 
     if projection.is_simple() {
         return Ok(projection.apply_raw_to_buf(raw).into());
     }
-    let details = if projection.needs_match_details() {
-        filter.matches_with_position(raw.as_doc(), op)?
-    } else {
-        None
+    let op = &operation.op;
+    let details = match operation.query() {
+        Some(query) if projection.needs_match_details() => query.filter.matches_with_position(raw.as_doc(), op)?,
+        _ => None,
     };
     projection.apply(&mut Env::new(raw.as_doc(), op), details.as_ref())
 }

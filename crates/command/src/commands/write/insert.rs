@@ -9,11 +9,10 @@ use crate::spec::CommandSpec;
 use crate::write_reply::{self, Totals};
 use nestor_database::names;
 use nestor_database::observe::op_kind::OpKind;
+use nestor_database::operation::writing::execute;
 use nestor_database::uuid::Uuid;
 use nestor_database::write;
-use nestor_database::write::statements::{
-    Namespaces, Recorded, StatementIds, WriteOp, WriteStatement, Writes, execute,
-};
+use nestor_database::write::statements::{Namespaces, Recorded, StatementIds, WriteOp, WriteStatement, Writes};
 use nestor_model::{RawDoc, RawWriter, Result};
 
 /// The command.

@@ -9,10 +9,11 @@ use crate::spec::CommandSpec;
 use crate::write_reply::{self, Totals};
 use nestor_database::names;
 use nestor_database::observe::op_kind::OpKind;
+use nestor_database::operation::writing::execute;
 use nestor_database::uuid::Uuid;
 use nestor_database::write;
 use nestor_database::write::statements::{
-    Namespaces, Recorded, StatementIds, UpdateOp, WriteOp, WriteStatement, Writes, execute,
+    Namespaces, Recorded, StatementIds, UpdateOp, WriteOp, WriteStatement, Writes,
 };
 use nestor_model::ArrayRef;
 use nestor_model::{Document, RawDoc, RawWriter, Result, ValueRef, bail};
