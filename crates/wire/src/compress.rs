@@ -53,7 +53,8 @@ impl Compressor {
     }
 }
 
-/// Bytes that a message claims to have once it is inflated; those that it has if it is not compressed.
+/// Bytes that a message claims to have once it is inflated; those that it has if it is not compressed. Whoever limits the length of
+/// messages asks for it first, so that no memory is taken for one that is refused.
 pub fn inflated_length(message: &[u8]) -> usize {
     let claimed = match Header::parse(message) {
         Ok(header) if header.op_code == OpCode::Compressed => read_i32(message, HEADER_BYTES + 4),
