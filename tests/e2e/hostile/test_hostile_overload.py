@@ -6,7 +6,6 @@ hostile` takes a release build and the bound that the server promises.
 """
 
 import os
-import random
 import selectors
 import threading
 import time
@@ -88,7 +87,7 @@ def test_many_connections(start, dice, seconds):
 
     def ask(i):
         n = dice.randrange(2000)
-        kind = random.random()
+        kind = dice.random()
         command = {"find": "docs", "filter": {"n": n}} if kind < 0.5 else {"update": "docs", "updates": [{"q": {"_id": n}, "u": {"$inc": {"m": 1}}}], "writeConcern": {"w": 1}} if kind < 0.8 else {"insert": "new", "documents": [{"_id": bson.ObjectId(), "n": n}], "writeConcern": {"w": 1}} if kind < 0.95 else {"aggregate": "docs", "pipeline": [{"$group": {"_id": "$m", "n": {"$sum": 1}}}], "cursor": {}}
         asked[i] = time.monotonic()
         raws[i].send(op_msg({**command, "$db": "load"}))
