@@ -88,7 +88,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("name", list(BOMBS))
 def test_no_expression_ends_the_process(start, name):
-    server = start(None, limits={resource.RLIMIT_AS: 6 << 30})
+    server = start(None, limits={resource.RLIMIT_AS: 4 << 30})
     docs = server.client().memory.docs
     docs.insert_one({"_id": 1, "data": "x" * MIB})
     other = server.client().admin

@@ -9,17 +9,17 @@ pub fn host_name() -> String {
         .unwrap_or_else(|| "localhost".to_owned())
 }
 
-/// Memory in MiB that the process may use: the machine's, or the limit of its control group or of its address space if
-/// that is less.
+/// Memory in MiB that the process may use: the machine's, or the limit of its control group or half of that of its address
+/// space if that is less: the allocator keeps addresses of pieces it has given back, so that it never fills the whole.
 pub fn usable_memory_mib() -> i64 {
     let memory_mib = system_mib("/proc/meminfo", "MemTotal");
-    let limits = [memory_limit_mib(), address_space_mib()];
+    let limits = [memory_limit_mib(), half_address_space_mib()];
     limits.into_iter().flatten().fold(memory_mib, i64::min)
 }
 
-/// What the process may map (`ulimit -v`), if that is limited.
-fn address_space_mib() -> Option<i64> {
-    Some(soft_limit(&std::fs::read_to_string("/proc/self/limits").ok()?, "Max address space")? >> 20)
+/// Half of what the process may map (`ulimit -v`), if that is limited.
+fn half_address_space_mib() -> Option<i64> {
+    Some(soft_limit(&std::fs::read_to_string("/proc/self/limits").ok()?, "Max address space")? >> 21)
 }
 
 /// A limit of the process by the name it has in `/proc/self/limits`: the soft one, which is the first of the two there.
