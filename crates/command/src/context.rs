@@ -5,6 +5,7 @@ use crate::facts::Facts;
 use crate::generic::Generic;
 use crate::request::{Park, Sequence};
 use crate::service::Service;
+use nestor_database::audit::Event;
 use nestor_database::rights::Privilege;
 use nestor_database::statement::record::Observed;
 use nestor_database::statement::{Effects, Statement};
@@ -74,6 +75,8 @@ pub struct After {
     pub by_fail_point: bool,
     /// The error's labels are those that a fail point was given, none included.
     pub labels_given: bool,
+    /// What goes to the audit log.
+    pub audited: Vec<Event>,
     /// The command, if the profiler or the log may want it.
     pub observed: Option<Box<Observed>>,
 }

@@ -2,6 +2,7 @@
 //!
 //! Every command is a file in [`crate::commands`] that declares a [`CommandSpec`].
 
+use crate::audit;
 use crate::authorization;
 use crate::commands::administration::{cluster_parameter, rw_concern};
 use crate::commands::plans::stored;
@@ -59,6 +60,7 @@ impl Service {
         if let Err(error) = cluster_parameter::load(&database.engine, &database.node.cluster_parameters) {
             tell(20_005, "COMMAND", "Cannot read the cluster parameters", &error);
         }
+        cluster_parameter::apply_audit(&database.node);
         Self {
             database,
             ttl: Default::default(),
@@ -258,7 +260,7 @@ impl Service {
                 conn.slot.resume_operation();
             } else {
                 let opid = self.opids.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-                let shown = facts::hidden(body, secrets(spec, body));
+                let shown = facts::hidden(body, TABLE.secrets(spec, body));
                 let shown = shown.as_ref().map_or(body, |shown| shown.as_raw());
                 conn.slot.start_operation(spec.name, opid, shown, started);
                 if let Some(lsid) = generic.terms.lsid {
@@ -285,7 +287,11 @@ impl Service {
             context.protocol = if legacy { "op_query" } else { "op_msg" };
             context.exhaust_allowed = exhaust_allowed;
             let (interrupt, account) = (context.interrupt.clone(), context.conn.slot.account.clone());
-            let may_run = |context: &mut Context<'_>| authorization::check(context).and_then(|()| gate::check(context));
+            let may_run = |context: &mut Context<'_>| {
+                let allowed = authorization::check(context);
+                audit::checked(context, &allowed);
+                allowed.and_then(|()| gate::check(context))
+            };
             let result = statement::under(&interrupt, account.as_ref(), || match may_run(&mut context) {
                 Ok(Verdict::Run) if context.terms.in_transaction => {
                     transaction::run(&mut context, spec.flags.has(Flags::COMMITS), |context| {
@@ -313,6 +319,7 @@ impl Service {
                 }
             });
             context.after.hang_up |= context.cut.get();
+            audit::write(&mut context, &result);
             let took = started.elapsed();
             self.count_usage(&context, took, result.is_ok());
             let metrics = &self.node.counters.metrics;
@@ -418,25 +425,12 @@ fn observed(context: &Context<'_>, took: Duration) -> Observed {
     Observed::command(context, ns, context.body.as_doc().to_document(), took)
 }
 
-/// The fields of a command whose values nobody else may see: its own, and those of a command that is to be explained.
-fn secrets(facts: &Facts, body: RawDoc<'_>) -> &'static [&'static str] {
-    if facts.name != "explain" {
-        return facts.secrets;
-    }
-    let explained = body.iter().next().and_then(|(_, value)| value.as_document());
-    let explained = explained.and_then(|command| command.iter().next().and_then(|(name, _)| lookup(name)));
-    match explained.is_some_and(|explained| !explained.secrets.is_empty()) {
-        true => &["explain"],
-        false => &[],
-    }
-}
-
 /// Whether the profiler and the log look at a command: not what drivers send on their own, nor one that is to run again.
 fn is_recorded(context: &Context<'_>) -> bool {
     let flags = context.spec.flags;
     let is_recorded = !flags.has(Flags::QUIET) && !flags.has(Flags::UNRECORDED);
     is_recorded
-        && secrets(context.spec, context.body).is_empty()
+        && TABLE.secrets(context.spec, context.body).is_empty()
         && context.after.park.is_none()
         && !context.after.hang_up
 }

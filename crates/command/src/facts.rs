@@ -259,6 +259,20 @@ impl Table {
         Self { all, by_name }
     }
 
+    /// The fields of a command whose values nobody else may see: its own, and those of a command that is to be explained.
+    pub fn secrets(&self, facts: &Facts, body: RawDoc<'_>) -> &'static [&'static str] {
+        if facts.name != "explain" {
+            return facts.secrets;
+        }
+        let explained = body.iter().next().and_then(|(_, value)| value.as_document());
+        let explained = explained.and_then(|command| command.iter().next());
+        let explained = explained.and_then(|(name, _)| self.all.get(self.number(name)?));
+        match explained.is_some_and(|explained| !explained.secrets.is_empty()) {
+            true => &["explain"],
+            false => &[],
+        }
+    }
+
     /// The place of the command of that name. Names are case-sensitive.
     pub fn number(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()

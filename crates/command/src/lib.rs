@@ -8,6 +8,7 @@
 
 pub mod api_strict;
 pub mod args;
+pub mod audit;
 pub mod authorization;
 pub mod batch;
 pub mod commands;

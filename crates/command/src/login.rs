@@ -11,7 +11,7 @@ use nestor_database::parameters::Param;
 use nestor_database::session_id::Owner;
 use nestor_database::users::UserName;
 use nestor_database::users::restriction::Ends;
-use nestor_model::{Error, ErrorCode, Result, bail, doc};
+use nestor_model::{Document, Error, ErrorCode, Result, bail, doc};
 use std::time::{Duration, Instant};
 
 /// How a client begins.
@@ -51,6 +51,9 @@ pub fn start(context: &mut Context<'_>, start: Start<'_>) -> Result<Option<Answe
         return with_password(context, start);
     }
     let Some(mechanism) = Mechanism::of_name(start.mechanism) else {
+        let name = UserName::new("", start.db);
+        let unknown = Some(ErrorCode::MechanismUnavailable);
+        context.note("authenticate", || audited(&name, start.mechanism), unknown);
         return Err(unavailable(start.mechanism));
     };
     let hello = Hello::parse(start.payload)?;
@@ -236,10 +239,11 @@ fn log_in(context: &mut Context<'_>, name: &UserName, mechanism: &str) -> Result
     let thread = format!("conn{}", context.conn.id);
     let log = context.service.node.log();
     log.info("ACCESS", 5_286_306, &thread, "Successfully authenticated", attr);
+    context.note("authenticate", || audited(name, mechanism), None);
     Ok(())
 }
 
-fn tell_failure(context: &Context<'_>, name: &UserName, mechanism: &str) {
+fn tell_failure(context: &mut Context<'_>, name: &UserName, mechanism: &str) {
     let attr = doc! {
         "user": name.user.clone(),
         "db": name.db.clone(),
@@ -249,6 +253,12 @@ fn tell_failure(context: &Context<'_>, name: &UserName, mechanism: &str) {
     let thread = format!("conn{}", context.conn.id);
     let log = context.service.node.log();
     log.info("ACCESS", 5_286_307, &thread, "Failed to authenticate", attr);
+    let failed = Some(ErrorCode::AuthenticationFailed);
+    context.note("authenticate", || audited(name, mechanism), failed);
+}
+
+fn audited(name: &UserName, mechanism: &str) -> Document {
+    doc! { "user": name.user.clone(), "db": name.db.clone(), "mechanism": mechanism }
 }
 
 /// The error of a mechanism that is not there.

@@ -138,6 +138,7 @@ pub fn needs(name: &str) -> Option<Needs> {
             }
         }),
         "killOp" => Needs::Login,
+        "getAuditConfig" | "setAuditConfig" => one!(on_server AuditConfigure),
         "dropConnections" => one!(on_server DropConnections),
         "fsync" => one!(on_server Fsync),
         "fsyncUnlock" => one!(on_server Unlock),

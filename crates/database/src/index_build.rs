@@ -1,13 +1,14 @@
 //! Making indexes and filling them: those of small collections with the commit that makes them, others beside the
 //! writers.
 
+use crate::audit::changes::Change;
 use crate::parameters::Param;
 use crate::statement::Statement;
 use nestor_exec::index_writer::IndexWriter;
 use nestor_exec::write::Writer;
 use nestor_exec::write::build::{BuildOptions, BuildProgress, Built, build_indexes};
 use nestor_exec::write::oplog::Origin;
-use nestor_model::{Document, IndexSpec, Namespace, Result, Value, bail, doc};
+use nestor_model::{Document, Error, ErrorCode, IndexSpec, Namespace, Result, Value, bail, doc};
 use nestor_storage::{Bytes, Collection, CollectionId, Commit, Index, IndexId, View, WriteSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -58,6 +59,12 @@ pub fn beside_writers(statement: &Statement<'_>, collection: CollectionId, index
     let listed = database.index_builds.list(ids.clone(), database.new_uuid());
     crate::lock(&statement.slot.operation).build = Some(listed.build.clone());
     let begun = Instant::now();
+    let ns = database
+        .engine
+        .snapshot()
+        .catalog()
+        .by_id(collection)
+        .map(|c| c.ns.clone());
     let result = build(statement, collection, indexes, &ids, &listed.build.progress);
     if result.is_err() {
         database.index_builds.leave(&database.engine, collection, &ids);
@@ -65,6 +72,7 @@ pub fn beside_writers(statement: &Statement<'_>, collection: CollectionId, index
     crate::lock(&statement.slot.operation).build = None;
     listed.end(&result);
     note_end(statement, collection, indexes, &result, begun.elapsed());
+    audit_end(statement, &ns, indexes, result.as_ref().err().map(Error::code));
     Ok(result?.commit)
 }
 
@@ -96,6 +104,20 @@ fn build(
         }
         Ok(())
     })
+}
+
+/// Tells the audit log how a build ended.
+fn audit_end(statement: &Statement<'_>, ns: &Option<Namespace>, indexes: &[Arc<Index>], error: Option<ErrorCode>) {
+    let Some(ns) = ns.as_ref().filter(|_| statement.database.node.audit().is_on()) else {
+        return;
+    };
+    let ended = indexes.iter().map(|index| Change::BuildEnded {
+        ns: ns.clone(),
+        name: index.name.clone(),
+        spec: index.spec.listed().clone().into(),
+        error,
+    });
+    statement.catalog_changes.borrow_mut().extend(ended);
 }
 
 /// Tells the log how a build ended.

@@ -3,11 +3,12 @@
 //! Reading order: [`terms`] and [`concern`] (what a statement is run on), [`sessions`] and [`cursors`] (what clients hold
 //! on to), [`node`] and [`gates`] (the process), [`database`] (what all statements share), [`statement`] (one of them),
 //! [`operation`] (what it wants), [`read`], [`mod@write`] and [`changes`] (how it gets it), then [`observe`] and [`profiler`] (what is
-//! counted, logged and recorded), and the small ones.
+//! counted, logged and recorded), [`audit`] (what is kept for those who ask who did it), and the small ones.
 //!
 //! It has never heard of commands: it asks for no command's name, reads no arguments and writes no replies. It looks down
 //! only, on `exec` and what is below.
 
+pub mod audit;
 mod bootstrap;
 pub mod changes;
 pub mod clock;
@@ -15,6 +16,7 @@ pub mod concern;
 pub mod connections;
 pub mod cursors;
 pub mod database;
+pub mod document_filter;
 pub mod fail_points;
 pub mod failures;
 pub mod fuzz;

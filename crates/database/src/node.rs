@@ -1,5 +1,6 @@
 //! The process around the database, as far as commands show or change it.
 
+use crate::audit::{Audit, Config};
 use crate::concern::defaults::Defaults;
 use crate::gates::Gates;
 use crate::observe::counters::Counters;
@@ -20,6 +21,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub struct ProcessOptions {
     /// The log.
     pub log: Arc<Log>,
+    /// The audit log.
+    pub audit: Arc<Audit>,
     /// Name of the memory allocator, if it is not the system's.
     pub allocator: Option<&'static str>,
     /// The command line.
@@ -111,6 +114,11 @@ impl Node {
         }
     }
 
+    /// A UUID for the process, the same whenever it is asked for.
+    pub fn process_uuid(&self) -> [u8; 16] {
+        self.connection_uuid(0)
+    }
+
     /// A UUID for a connection, the same whenever it is asked for.
     pub fn connection_uuid(&self, id: i64) -> [u8; 16] {
         let [_, _, _, _, process @ ..] = self.process_id.0;
@@ -121,6 +129,17 @@ impl Node {
     pub fn parameters_changed(&self) {
         self.gates
             .set_api_required(self.parameters.is_on(Param::RequireApiVersion));
+        if !self.audit().is_runtime() {
+            self.audit().configure(Config {
+                authorization_success: self.parameters.is_on(Param::AuditAuthorizationSuccess),
+                ..self.audit().config()
+            });
+        }
+    }
+
+    /// The audit log.
+    pub fn audit(&self) -> &Audit {
+        &self.options.audit
     }
 
     /// The log.

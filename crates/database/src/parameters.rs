@@ -137,6 +137,8 @@ parameters! {
     PeriodicNoopIntervalSecs "periodicNoopIntervalSecs" Never Kind::Number(10, 10, 10);
     /// Connections and disconnections are not logged.
     Quiet "quiet" RuntimeAndStartup Kind::Switch(false);
+    /// Commands that were allowed are audited too.
+    AuditAuthorizationSuccess "auditAuthorizationSuccess" RuntimeAndStartup Kind::Switch(false);
     /// Commands have to name the API version they rely on.
     RequireApiVersion "requireApiVersion" RuntimeAndStartup Kind::Switch(false);
     /// Which nodes a router keeps connections to: there is no router.

@@ -5,9 +5,12 @@ use nestor::bench::BenchArgs;
 use nestor::check::Verdict;
 use nestor::config;
 use nestor::import::ImportArgs;
-use nestor::serve::{self, AtStart, Bind, LogRotate, ServeOptions};
+use nestor::serve::{self, AtStart, AuditOptions, Bind, LogRotate, ServeOptions};
+use nestor::sink::AuditDestination;
 use nestor::tls::{TlsMode, TlsOptions};
 use nestor_command::commands::diagnostic::build_info;
+use nestor_database::audit::Format;
+use nestor_model::{Value, extjson};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::LazyLock;
@@ -141,6 +144,8 @@ struct Serve {
     #[arg(long = "insecure-no-auth", conflicts_with = "auth")]
     insecure_no_auth: bool,
     #[command(flatten)]
+    audit: Audit,
+    #[command(flatten)]
     tls: Tls,
     /// Port for metrics in Prometheus' form (/metrics) and for health (/healthz, /readyz), at the same addresses; 0 takes a free one
     #[arg(long = "metricsPort", value_name = "PORT")]
@@ -154,6 +159,66 @@ struct Serve {
     /// Print the connection string as the first and only line of standard output; the log goes to standard error
     #[arg(long)]
     print_uri: bool,
+}
+
+/// Where the audit log goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum AuditTo {
+    File,
+    Console,
+    Syslog,
+}
+
+#[derive(Args)]
+struct Audit {
+    /// Record who logs in, and who changes users, roles, collections, indexes and the server, in a file, on standard output or in
+    /// the system's log
+    #[arg(long = "auditDestination", value_enum, value_name = "WHERE")]
+    destination: Option<AuditTo>,
+    /// Form of a file of records: lines of JSON, or BSON, which bsondump reads
+    #[arg(long = "auditFormat", value_name = "FORMAT", value_parser = ["JSON", "BSON"], requires = "path")]
+    format: Option<String>,
+    /// The file of records
+    #[arg(long = "auditPath", value_name = "FILE", requires = "destination")]
+    path: Option<PathBuf>,
+    /// Record only what matches this filter, a query in JSON over records
+    #[arg(long = "auditFilter", value_name = "FILTER", requires = "destination")]
+    filter: Option<String>,
+    /// What is recorded can be changed while the server runs, by the cluster parameter auditConfig, and is kept
+    #[arg(
+        long = "auditRuntimeConfiguration",
+        requires = "destination",
+        conflicts_with = "filter"
+    )]
+    runtime_configuration: bool,
+}
+
+fn audit_options(args: Audit) -> Result<Option<AuditOptions>, String> {
+    let Some(destination) = args.destination else {
+        return Ok(None);
+    };
+    let (destination, format) = match (destination, args.path, args.format.as_deref()) {
+        (AuditTo::File, Some(path), Some("JSON")) => (AuditDestination::File(path), Format::Json),
+        (AuditTo::File, Some(path), Some(_)) => (AuditDestination::File(path), Format::Bson),
+        (AuditTo::File, ..) => return Err("--auditDestination file needs --auditFormat and --auditPath".to_owned()),
+        (AuditTo::Console, None, None) => (AuditDestination::Console, Format::Json),
+        (AuditTo::Syslog, None, None) => (AuditDestination::Syslog, Format::Json),
+        _ => return Err("--auditFormat and --auditPath are for --auditDestination file".to_owned()),
+    };
+    let filter = match args.filter {
+        None => None,
+        Some(text) => match extjson::parse(&text) {
+            Ok(Value::Document(filter)) => Some(filter),
+            Ok(_) => return Err("--auditFilter: a document is wanted".to_owned()),
+            Err(error) => return Err(format!("--auditFilter: {error}")),
+        },
+    };
+    Ok(Some(AuditOptions {
+        destination,
+        format,
+        filter,
+        is_runtime: args.runtime_configuration,
+    }))
 }
 
 #[derive(Args)]
@@ -335,6 +400,7 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         noauth: args.noauth,
         key_file: args.key_file,
         insecure_no_auth: args.insecure_no_auth,
+        audit: audit_options(args.audit)?,
         tls: tls_options(args.tls)?,
         metrics_port: args.metrics_port,
         quiet: args.quiet,

@@ -21,7 +21,12 @@ enum Flag {
 
 use Flag::{Switch, Unless, Value, Verbosity, Words};
 
-const KEYS: [(&str, Flag); 32] = [
+const KEYS: [(&str, Flag); 37] = [
+    ("auditLog.destination", Value("--auditDestination")),
+    ("auditLog.filter", Value("--auditFilter")),
+    ("auditLog.format", Value("--auditFormat")),
+    ("auditLog.path", Value("--auditPath")),
+    ("auditLog.runtimeConfiguration", Switch("--auditRuntimeConfiguration")),
     ("metrics.port", Value("--metricsPort")),
     ("net.bindIp", Value("--bind_ip")),
     ("net.bindIpAll", Switch("--bind_ip_all")),

@@ -6,17 +6,18 @@ use crate::limits;
 use crate::listener::{self, Listener};
 use crate::metrics;
 use crate::notify;
-use crate::sink;
+use crate::sink::{self, AuditDestination};
 use crate::tls::{Tls, TlsOptions};
 use crate::watcher::{self, EndOfWatch, Watcher};
 use nestor_command::Service;
 use nestor_database::DatabaseOptions;
+use nestor_database::audit::{Actor, Audit, Config, Event, Format};
 use nestor_database::node::ProcessOptions;
 use nestor_database::observe::log::Log;
 use nestor_database::parameters::Param;
 pub use nestor_database::profiler::AtStart;
 use nestor_database::transport::{Certificate, Encryption};
-use nestor_model::{Document, doc};
+use nestor_model::{Document, doc, extjson};
 use nestor_storage::engine::Subscription;
 use nestor_storage::{Engine, EngineOptions, StorageError};
 use std::io::Write as _;
@@ -54,6 +55,79 @@ pub enum LogRotate {
     Rename,
     /// Somebody else renamed it: its name is opened anew.
     Reopen,
+}
+
+/// What is recorded of who did what, and where.
+#[derive(Clone, Debug)]
+pub struct AuditOptions {
+    /// Where records go.
+    pub destination: AuditDestination,
+    /// Their form.
+    pub format: Format,
+    /// Only what matches is recorded.
+    pub filter: Option<Document>,
+    /// What is recorded can be changed while the server runs.
+    pub is_runtime: bool,
+}
+
+impl AuditOptions {
+    /// As `getCmdLineOpts` prints them.
+    fn parsed(&self) -> Document {
+        let mut out = match &self.destination {
+            AuditDestination::File(path) => {
+                let format = if self.format == Format::Json { "JSON" } else { "BSON" };
+                doc! { "destination": "file", "format": format, "path": path.display().to_string() }
+            }
+            AuditDestination::Console => doc! { "destination": "console" },
+            AuditDestination::Syslog => doc! { "destination": "syslog" },
+        };
+        if let Some(filter) = &self.filter {
+            let mut text = String::new();
+            extjson::print(filter.as_ref().into(), extjson::Form::Relaxed, &mut text);
+            out.push("filter", text);
+        }
+        if self.is_runtime {
+            out.push("runtimeConfiguration", true);
+        }
+        out
+    }
+}
+
+/// Opens the audit log.
+fn open_audit(options: &ServeOptions) -> Result<Audit, String> {
+    let Some(audit) = &options.audit else {
+        return Ok(Audit::default());
+    };
+    let mut config = Config::default();
+    if let Some(filter) = &audit.filter {
+        config.filter = Config::filter(filter.as_ref()).map_err(|e| format!("--auditFilter: {}", e.message()))?;
+    }
+    if audit.is_runtime
+        && options
+            .parameters
+            .iter()
+            .any(|(name, _)| name == "auditAuthorizationSuccess")
+    {
+        return Err("with --auditRuntimeConfiguration the cluster parameter auditConfig takes the place of auditAuthorizationSuccess".to_owned());
+    }
+    let destination = sink::audit(&audit.destination, audit.format, options.log_rotate, options.print_uri)
+        .map_err(|e| format!("audit log: {e}"))?;
+    Ok(Audit::new(destination, config, audit.is_runtime))
+}
+
+/// Records what the process itself does.
+fn audit_own(service: &Service, action: &'static str, param: Document) -> Result<(), String> {
+    let event = Event {
+        action,
+        param,
+        result: 0,
+    };
+    let actor = Actor::process(service.node.process_uuid());
+    let now_ms = nestor_database::clock::now_ms();
+    let audit = service.node.audit();
+    audit
+        .record(now_ms, &actor, event)
+        .map_err(|e| format!("audit log: {e}"))
 }
 
 /// What `nestor serve` was told.
@@ -109,6 +183,8 @@ pub struct ServeOptions {
     pub key_file: Option<PathBuf>,
     /// Listen beyond this machine although whoever can connect may do everything.
     pub insecure_no_auth: bool,
+    /// The audit log; `None` for none.
+    pub audit: Option<AuditOptions>,
     /// Encryption of connections; `None` for none.
     pub tls: Option<TlsOptions>,
     /// Port for metrics and health; `None` for none, 0 takes a free one.
@@ -315,7 +391,8 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
         .map_err(|e| format!("cannot start threads: {e}"))?;
     // From here on: until it is handled, the signal ends the process, and opening may take a while.
     let rotations = runtime.block_on(async { handle(SignalKind::user_defined1()) })?;
-    runtime.spawn(rotate_log(rotations, log.clone()));
+    let audit = Arc::new(open_audit(&options)?);
+    runtime.spawn(rotate_log(rotations, log.clone(), audit.clone()));
     let watcher = Watcher::start(runtime.handle().clone()).map_err(|e| format!("cannot start threads: {e}"))?;
     // Dropped before the runtime, which waits for its workers.
     let _end_of_watch = EndOfWatch(watcher.clone());
@@ -348,6 +425,7 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
         host: host.as_str().into(),
         process: ProcessOptions {
             log: log.clone(),
+            audit,
             allocator: options.allocator,
             argv: options.argv.iter().map(|arg| arg.as_str().into()).collect(),
             parsed: parsed_options(&options, port),
@@ -369,6 +447,11 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
     }
     let service = Arc::new(service);
     set_parameters(&service, &options)?;
+    audit_own(
+        &service,
+        "startup",
+        doc! { "options": service.node.options.parsed.clone() },
+    )?;
     if let Some(key) = &key {
         let users = &service.users;
         users
@@ -458,7 +541,11 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
         server.service.node.gates.admission.end();
         server.drain().await;
         housekeeping.abort();
-        Ok(())
+        match why {
+            // Who sent it has been recorded.
+            Stops::BY_COMMAND => Ok(()),
+            _ => audit_own(&server.service, "shutdown", Document::new()),
+        }
     });
     server.watcher.stop();
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -480,9 +567,9 @@ fn handle(kind: SignalKind) -> Result<Signal, String> {
 }
 
 /// Begins a new log file whenever `SIGUSR1` asks for it.
-async fn rotate_log(mut requests: Signal, log: Arc<Log>) {
+async fn rotate_log(mut requests: Signal, log: Arc<Log>, audit: Arc<Audit>) {
     while requests.recv().await.is_some() {
-        if let Err(error) = log.rotate() {
+        if let Err(error) = log.rotate().and_then(|()| audit.rotate()) {
             log.error(
                 "CONTROL",
                 23_168,
@@ -620,6 +707,9 @@ fn parsed_options(options: &ServeOptions, port: u16) -> Document {
         net.push("tls", tls.parsed());
     }
     let mut parsed = Document::new();
+    if let Some(audit) = &options.audit {
+        parsed.push("auditLog", audit.parsed());
+    }
     if let Some(path) = &options.config {
         parsed.push("config", path.display().to_string());
     }
@@ -698,6 +788,8 @@ struct Stops {
 }
 
 impl Stops {
+    const BY_COMMAND: &'static str = "shutdown command";
+
     fn listen(server: &Server) -> Result<Self, String> {
         let command = Arc::new(Notify::new());
         let told = command.clone();
@@ -718,7 +810,7 @@ impl Stops {
             tokio::select! {
                 _ = self.interrupt.recv() => return "SIGINT",
                 _ = self.terminate.recv() => return "SIGTERM",
-                () = self.command.notified() => return "shutdown command",
+                () = self.command.notified() => return Self::BY_COMMAND,
                 _ = self.hangup.recv() => match &self.tls {
                     Some(tls) => self.read_certificates(tls),
                     None => return "SIGHUP",

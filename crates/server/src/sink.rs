@@ -1,13 +1,15 @@
 //! Where log lines go: a file, a pipe, or a person at a terminal.
 
 use crate::serve::LogRotate;
+use nestor_database::audit::{self, Destination, Format};
 use nestor_database::observe::log::{Entry, Rotate, Severity, Sink};
 use nestor_model::extjson::{self, Form};
 use nestor_model::{ValueRef, date};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal as _, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// JSON lines into a file; an existing one is appended to or, as mongod does, moved aside first. With the
@@ -35,10 +37,83 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
+/// Where the audit log goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AuditDestination {
+    /// A file, which is appended to.
+    File(PathBuf),
+    /// Standard output, or standard error where standard output is taken.
+    Console,
+    /// The system's log, at facility `user` and severity `info`.
+    Syslog,
+}
+
+/// Records into a file, whole ones only; with the writer comes what begins a new file.
+fn audit_file(path: &Path, how: LogRotate) -> io::Result<(audit::Write, audit::Rotate)> {
+    let file = Arc::new(Mutex::new(open(path)?));
+    let write: audit::Write = {
+        let file = file.clone();
+        Box::new(move |record| lock(&file).write_all(record))
+    };
+    let path = path.to_owned();
+    let rotate: audit::Rotate = Box::new(move || {
+        if how == LogRotate::Rename {
+            move_aside(&path)?;
+        }
+        *lock(&file) = open(&path)?;
+        Ok(())
+    });
+    Ok((write, rotate))
+}
+
+/// Opens the destination of the audit log.
+///
+/// Errors: those of the file system.
+pub fn audit(
+    destination: &AuditDestination,
+    format: Format,
+    how: LogRotate,
+    stdout_is_taken: bool,
+) -> io::Result<Destination> {
+    let (write, rotate) = match destination {
+        AuditDestination::File(path) => {
+            let (write, rotate) = audit_file(path, how)?;
+            (write, Some(rotate))
+        }
+        AuditDestination::Console if stdout_is_taken => (console(io::stderr()), None),
+        AuditDestination::Console => (console(io::stdout()), None),
+        AuditDestination::Syslog => (syslog()?, None),
+    };
+    Ok(Destination { format, write, rotate })
+}
+
+fn console(out: impl Write + Send + 'static) -> audit::Write {
+    let out = Mutex::new(out);
+    Box::new(move |record| {
+        let mut out = lock(&out);
+        out.write_all(record)?;
+        out.flush()
+    })
+}
+
+/// Messages of RFC 3164 to the socket of the machine's log.
+fn syslog() -> io::Result<audit::Write> {
+    /// Facility `user` (1), severity `info` (6).
+    const PRIORITY: u8 = 8 + 6;
+    let socket = UnixDatagram::unbound()?;
+    socket.connect("/dev/log")?;
+    let pid = std::process::id();
+    Ok(Box::new(move |record| {
+        let mut message = format!("<{PRIORITY}>nestor[{pid}]: ").into_bytes();
+        message.extend_from_slice(record.trim_ascii_end());
+        socket.send(&message).map(drop)
+    }))
+}
+
 /// Renames `nestor.log` to `nestor.log.2024-05-01T12-00-00-000`.
 fn move_aside(path: &Path) -> io::Result<()> {
-    let now = date::format_iso(now_ms()).replace(['.', ':'], "-");
     let mut aside = path.as_os_str().to_owned();
+    let now = date::format_iso(now_ms()).replace(['.', ':'], "-");
     aside.push(format!(".{}", now.trim_end_matches('Z')));
     if Path::new(&aside).exists() {
         return Err(io::ErrorKind::AlreadyExists.into());

@@ -7,9 +7,8 @@
 
 pub mod store;
 
-use nestor_model::{DocRef, Document, Result, Str};
-use nestor_query::env::{OpContext, Scope};
-use nestor_query::matcher::MatchExpr;
+use crate::document_filter::DocumentFilter;
+use nestor_model::Str;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -36,36 +35,13 @@ impl Default for AtStart {
     }
 }
 
-/// A filter over documents of `system.profile`.
-#[derive(Debug)]
-pub struct ProfileFilter {
-    /// As it was given.
-    pub given: Document,
-    expr: MatchExpr,
-}
-
-impl ProfileFilter {
-    /// Parses a filter. Errors are those of a query's filter.
-    pub fn parse(given: DocRef<'_>) -> Result<Self> {
-        Ok(Self {
-            given: given.to_document(),
-            expr: MatchExpr::parse(given, &mut Scope::new())?.normalize(),
-        })
-    }
-
-    /// Whether the operation that `doc` describes is to be recorded. One that the filter cannot be computed for is not.
-    pub fn matches(&self, doc: &Document, op: &OpContext) -> bool {
-        self.expr.matches(doc.as_ref(), op).unwrap_or(false)
-    }
-}
-
 /// What is set for one database.
 #[derive(Clone, Debug, Default)]
 pub struct DatabaseSettings {
     /// 0 records nothing, 1 what is slow or what the filter names, 2 everything.
     pub level: u8,
     /// Says what is recorded and logged in place of slowness.
-    pub filter: Option<Arc<ProfileFilter>>,
+    pub filter: Option<Arc<DocumentFilter>>,
 }
 
 /// What is set, as an operation in one database sees it.
@@ -202,7 +178,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nestor_model::doc;
+    use nestor_model::{Document, doc};
 
     fn micros(n: u64) -> Duration {
         Duration::from_micros(n)
@@ -215,7 +191,7 @@ mod tests {
             let mut settings = profiler.settings("a");
             settings.database.level = level;
             settings.database.filter =
-                filter.map(|f| Arc::new(ProfileFilter::parse(f.as_ref()).expect("a good filter")));
+                filter.map(|f| Arc::new(DocumentFilter::parse(f.as_ref()).expect("a good filter")));
             profiler.set("a", settings);
         };
         assert!(!profiler.concerns(micros(100_000)) && profiler.concerns(micros(100_001)));

@@ -5,6 +5,7 @@ pub mod record;
 pub mod settings;
 pub mod transaction;
 
+use crate::audit::changes::{self, Change};
 use crate::connections::Slot;
 use crate::database::Database;
 use crate::observe::figures::Figures;
@@ -19,7 +20,7 @@ use nestor_model::{Namespace, Timestamp};
 use nestor_planner::FindQuery;
 use nestor_planner::shape::Written;
 use nestor_query::env::Caller;
-use nestor_storage::{Guarantee, Lsn};
+use nestor_storage::{Guarantee, Lsn, View as _, WriteSet};
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -62,6 +63,8 @@ pub struct Statement<'r> {
     pub query_settings: RefCell<Option<Arc<Entry>>>,
     /// How it came, as the profiler shows it.
     pub protocol: &'static str,
+    /// What its commits changed of the catalog, if that is audited.
+    pub catalog_changes: RefCell<Vec<Change>>,
     /// What it wants to happen besides its answer.
     pub effects: Effects,
 }
@@ -118,7 +121,17 @@ impl<'r> Statement<'r> {
             caller: None,
             query_settings: RefCell::default(),
             protocol: "op_msg",
+            catalog_changes: RefCell::default(),
             effects: Effects::default(),
+        }
+    }
+
+    /// What `ws` changes of the catalog, if that is audited.
+    pub(crate) fn audited_changes(&self, ws: &WriteSet) -> Vec<Change> {
+        let (before, after) = (ws.snapshot().catalog(), ws.catalog());
+        match Arc::ptr_eq(before, after) || !self.database.node.audit().is_on() {
+            true => Vec::new(),
+            false => changes::between(before, after),
         }
     }
 

@@ -146,7 +146,10 @@ impl Observed {
         let chosen = match &settings.database.filter {
             Some(filter) => {
                 let op = OpContext::new(crate::clock::now_ms(), database.last_time(), database.random());
-                filter.matches(&self.profile_document(conn, ending), &op)
+                // One that the filter cannot be computed for is not recorded.
+                filter
+                    .matches(&self.profile_document(conn, ending), &op)
+                    .unwrap_or(false)
             }
             None => settings.is_slow(self.took) && is_sampled(database, &settings),
         };

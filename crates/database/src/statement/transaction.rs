@@ -160,7 +160,9 @@ pub fn commit(statement: &Statement<'_>, mut txn: Box<Transaction>) -> Result<Op
     let mut last = None;
     if !ws.is_empty() {
         let _admitted = statement.database.node.gates.admission.enter(&statement.interrupt)?;
+        let changes = statement.audited_changes(&ws);
         let commit = statement.database.engine.commit(ws)?;
+        statement.catalog_changes.borrow_mut().extend(changes);
         last = Some((commit.lsn, commit.optime));
     }
     tally.commit(written);

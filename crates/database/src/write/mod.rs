@@ -136,7 +136,9 @@ impl Statement<'_> {
                         return Err(error);
                     }
                 }
+                let changes = self.audited_changes(&ws);
                 let commit = obstacle.commit(engine, ws)?;
+                self.catalog_changes.borrow_mut().extend(changes);
                 self.wrote.set(true);
                 progress.last = Some((commit.lsn, commit.optime));
             }

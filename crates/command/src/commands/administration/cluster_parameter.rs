@@ -4,10 +4,12 @@
 //! Source: manual, "setClusterParameter", "changeStreamOptions"; errors as observed.
 
 use crate::args::wrong_type;
+use crate::audit;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
-use nestor_database::node::ClusterParameters;
+use nestor_database::audit::Config;
+use nestor_database::node::{ClusterParameters, Node};
 use nestor_database::write::Progress;
 use nestor_database::write::replace::{read_by_id, replace_by_id};
 use nestor_model::value::DocRef;
@@ -21,7 +23,12 @@ struct Parameter {
     read: fn(DocRef<'_>) -> Result<Option<Document>>,
 }
 
-const TABLE: [Parameter; 3] = [
+const TABLE: [Parameter; 4] = [
+    Parameter {
+        name: AUDIT_CONFIG,
+        default: || Config::default().to_document(),
+        read: |doc| audit_config(doc).map(|config| Some(config.to_document())),
+    },
     Parameter {
         name: "changeStreamOptions",
         default: || doc! { "preAndPostImages": doc! { "expireAfterSeconds": "off" } },
@@ -53,6 +60,39 @@ const TABLE: [Parameter; 3] = [
     },
 ];
 
+/// Which records the audit log wants.
+const AUDIT_CONFIG: &str = "auditConfig";
+
+fn audit_config(doc: DocRef<'_>) -> Result<Config> {
+    let mut config = Config::default();
+    for (name, value) in doc.iter() {
+        match (name, value) {
+            ("filter", ValueRef::Document(filter)) => config.filter = Config::filter(filter)?,
+            ("filter", other) => return Err(wrong_type("auditConfig.filter", other.bson_type(), "object")),
+            ("auditAuthorizationSuccess", ValueRef::Bool(on)) => config.authorization_success = on,
+            ("auditAuthorizationSuccess", other) => {
+                return Err(wrong_type(
+                    "auditConfig.auditAuthorizationSuccess",
+                    other.bson_type(),
+                    "bool",
+                ));
+            }
+            (other, _) => return Err(crate::args::unknown_field("auditConfig", other)),
+        }
+    }
+    Ok(config)
+}
+
+/// Puts the configuration of the audit log that was read or set in force, where it may be set.
+pub fn apply_audit(node: &Node) {
+    let set = node.cluster_parameters.get(AUDIT_CONFIG);
+    if let (Some((set, _)), true) = (set, node.audit().is_runtime()) {
+        if let Ok(config) = audit_config(set.as_ref()) {
+            node.audit().configure(config);
+        }
+    }
+}
+
 fn namespace() -> Namespace {
     Namespace::new("config", "clusterParameters")
 }
@@ -82,7 +122,7 @@ pub const GET: CommandSpec = Facts::no_collection("getClusterParameter", "Answer
     .flags(Flags::ADMIN)
     .runs(|context, reply| {
         let args = Get::parse(context.body, context.sequences)?;
-        let wanted = wanted(args.which)?;
+        let wanted = wanted(&context.service.node, args.which)?;
         write(context, reply, &wanted);
         Ok(())
     });
@@ -113,7 +153,7 @@ fn set(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             "setClusterParameter only supports setting exactly one parameter"
         );
     }
-    let parameter = find(name)?;
+    find(&context.service.node, name)?;
     let ValueRef::Document(doc) = value else {
         bail!(
             BadValue,
@@ -127,10 +167,30 @@ fn set(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             "The dollar ($) prefixed field '{field}' is not allowed in a cluster parameter"
         );
     }
-    let Some(value) = (parameter.read)(doc)? else {
+    put(context, name, doc, reply)
+}
+
+/// Stores a value and puts it in force.
+///
+/// Errors: 72 for a parameter that is not there; what is wrong with the value.
+pub fn put(context: &mut Context<'_>, name: &str, given: DocRef<'_>, reply: &mut RawWriter) -> Result<()> {
+    let node = &context.service.node;
+    let parameter = find(node, name)?;
+    let Some(value) = (parameter.read)(given)? else {
         return Ok(());
     };
-    let parameters = &context.service.node.cluster_parameters;
+    let parameters = &node.cluster_parameters;
+    let shown = |value: Option<Document>| {
+        let mut out = doc! { "_id": parameter.name };
+        for (name, field) in value.unwrap_or_else(parameter.default).iter() {
+            out.push(name, field);
+        }
+        out
+    };
+    let change = (
+        shown(parameters.get(parameter.name).map(|(old, _)| old)),
+        shown(Some(value.clone())),
+    );
     let mut progress = Progress::default();
     // What is stored and what is in force are changed in the same order.
     let _alone = parameters.alone();
@@ -141,6 +201,16 @@ fn set(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     }
     replace_by_id(context, &namespace(), &stored, &mut progress)?;
     parameters.set(parameter.name, value, time);
+    if parameter.name == AUDIT_CONFIG {
+        // The record of the change is written as the configuration before wants it: who silences the log is seen.
+        let param = || doc! { "previous": change.0, "config": change.1 };
+        context.note("auditConfigure", param, None);
+        audit::write(context, &Ok(()));
+        apply_audit(node);
+    } else {
+        let param = || doc! { "originalClusterServerParameter": change.0, "updatedClusterServerParameter": change.1 };
+        context.note("setClusterParameter", param, None);
+    }
     context.finish_concern(progress.last, reply, false)
 }
 
@@ -150,17 +220,25 @@ crate::args! {
     }
 }
 
-fn find(name: &str) -> Result<&'static Parameter> {
-    match TABLE.iter().find(|parameter| parameter.name == name) {
+/// The parameters that there are; that of auditing only where it is in force.
+fn known(node: &Node) -> impl Iterator<Item = &'static Parameter> {
+    let is_audited = node.audit().is_runtime();
+    TABLE
+        .iter()
+        .filter(move |parameter| is_audited || parameter.name != AUDIT_CONFIG)
+}
+
+fn find(node: &Node, name: &str) -> Result<&'static Parameter> {
+    match known(node).find(|parameter| parameter.name == name) {
         Some(parameter) => Ok(parameter),
         None => bail!(NoSuchKey, "Unknown server parameter: {name}"),
     }
 }
 
 /// One name, an array of names, or `*`.
-fn wanted(which: ValueRef<'_>) -> Result<Vec<&'static Parameter>> {
+fn wanted(node: &Node, which: ValueRef<'_>) -> Result<Vec<&'static Parameter>> {
     let names: Vec<&str> = match which {
-        ValueRef::String("*") => return Ok(TABLE.iter().collect()),
+        ValueRef::String("*") => return Ok(known(node).collect()),
         ValueRef::String(name) => vec![name],
         ValueRef::Array(names) => {
             let mut texts = Vec::new();
@@ -182,7 +260,7 @@ fn wanted(which: ValueRef<'_>) -> Result<Vec<&'static Parameter>> {
             "Must supply at least one cluster server parameter name to getClusterParameter"
         );
     }
-    names.into_iter().map(find).collect()
+    names.into_iter().map(|name| find(node, name)).collect()
 }
 
 fn write(context: &Context<'_>, reply: &mut RawWriter, wanted: &[&Parameter]) {

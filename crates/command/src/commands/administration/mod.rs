@@ -1,5 +1,6 @@
 //! Running the server: parameters, defaults, locks, log, stopping.
 
+pub mod audit_config;
 pub mod auto_compact;
 pub mod cluster_parameter;
 pub mod configure_fail_point;
@@ -20,6 +21,8 @@ use crate::spec::CommandSpec;
 
 /// The commands of this family.
 pub(crate) const SPECS: &[&CommandSpec] = &[
+    &audit_config::GET,
+    &audit_config::SET,
     &auto_compact::SPEC,
     &cluster_parameter::GET,
     &cluster_parameter::SET,

@@ -3,7 +3,8 @@
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
-use nestor_database::profiler::{ProfileFilter, Settings, store};
+use nestor_database::document_filter::DocumentFilter;
+use nestor_database::profiler::{Settings, store};
 use nestor_model::{Document, RawWriter, Result, ValueRef, bail, doc};
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let filter = match args.filter {
         None => None,
         Some(ValueRef::String("unset")) => Some(None),
-        Some(ValueRef::Document(filter)) => Some(Some(Arc::new(ProfileFilter::parse(filter)?))),
+        Some(ValueRef::Document(filter)) => Some(Some(Arc::new(DocumentFilter::parse(filter)?))),
         Some(_) => bail!(BadValue, "Expected an object, or the string 'unset'."),
     };
     let service = context.service;

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
-use nestor_model::bail;
+use nestor_model::{Document, bail};
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("shutdown", "Ends the server.")
@@ -23,6 +23,7 @@ pub const SPEC: CommandSpec = Facts::no_collection("shutdown", "Ends the server.
                 "No electable secondaries caught up as of now. Please use the replSetStepDown command with the argument {{force: true}} to force node to step down."
             );
         }
+        context.note("shutdown", Document::new, None);
         context.after.hang_up = true;
         context.service.node.stop.request();
         Ok(())

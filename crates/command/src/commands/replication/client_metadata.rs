@@ -37,7 +37,11 @@ pub fn set(context: &mut Context<'_>, value: ValueRef<'_>) -> Result<()> {
         "client metadata",
         nestor_model::doc! { "remote": context.conn.peer.clone(), "doc": document.clone() },
     );
-    *client = Some(document);
+    *client = Some(document.clone());
+    drop(client);
+    let local = nestor_database::audit::end(context.conn.host);
+    let param = || nestor_model::doc! { "localEndpoint": local, "clientMetadata": document };
+    context.note("clientMetadata", param, None);
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use crate::login::{self, Answer, CONVERSATION_ID, Start};
 use crate::spec::CommandSpec;
 use nestor_database::login::mechanism::Mechanism;
 use nestor_database::users::UserName;
-use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
+use nestor_model::{RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
 
 /// `saslStart`.
 pub const START: CommandSpec = Facts::no_collection("saslStart", "Begins to log in.")
@@ -48,7 +48,22 @@ pub const LOGOUT: CommandSpec =
         .flags(Flags::QUIET)
         .runs(|context, _reply| {
             let slot = context.conn.slot;
+            let user = context
+                .conn
+                .identity
+                .account()
+                .map(|account| account.name.to_document());
             context.conn.identity.log_out(slot);
+            if let Some(user) = user {
+                let param = || {
+                    doc! {
+                        "reason": "Client has issued a logout command",
+                        "initialUsers": vec![Value::from(user)],
+                        "updatedUsers": Vec::<Value>::new(),
+                    }
+                };
+                context.note("logout", param, None);
+            }
             Ok(())
         });
 
