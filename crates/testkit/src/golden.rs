@@ -437,7 +437,7 @@ fn error(reply: &Document) -> String {
 }
 
 /// The lines of an explain's plans and counts.
-fn explained(reply: DocRef<'_>, line: &mut impl FnMut(String)) {
+fn explained(reply: DocRef<'_>, line: &mut dyn FnMut(String)) {
     if let Some(ValueRef::Document(planner)) = reply.get("queryPlanner") {
         if let Some(ValueRef::Document(plan)) = planner.get("winningPlan") {
             stage(plan, 0, line);
@@ -451,18 +451,33 @@ fn explained(reply: DocRef<'_>, line: &mut impl FnMut(String)) {
         line("executed:".into());
         stage(stats, 1, line);
     }
-    for item in documents(reply.get("stages")) {
-        match item.get("$cursor") {
-            Some(ValueRef::Document(cursor)) => {
-                line("$cursor:".into());
-                explained(cursor, line);
-                let figures = item.iter().filter(|(name, _)| *name != "$cursor");
-                let figures: Document = figures.map(|(name, value)| (name.into(), value.to_value())).collect();
-                if !figures.is_empty() {
-                    stage(figures.as_ref(), 1, line);
-                }
+    stages(reply.get("stages"), line);
+}
+
+/// The lines of the stages of an explained pipeline. Those of a pipeline that a stage runs over another collection stand below it.
+fn stages(items: Option<ValueRef<'_>>, line: &mut dyn FnMut(String)) {
+    for item in documents(items) {
+        if let Some(ValueRef::Document(cursor)) = item.get("$cursor") {
+            line("$cursor:".into());
+            explained(cursor, line);
+            let figures = item.iter().filter(|(name, _)| *name != "$cursor");
+            let figures: Document = figures.map(|(name, value)| (name.into(), value.to_value())).collect();
+            if !figures.is_empty() {
+                stage(figures.as_ref(), 1, line);
             }
-            _ => stage(item, 0, line),
+            continue;
+        }
+        let union = item.get("$unionWith").and_then(ValueRef::as_document);
+        match union.and_then(|union| union.get("pipeline")) {
+            Some(pipeline) => {
+                let mut shown = item.to_document();
+                let mut union = union.map(DocRef::to_document).unwrap_or_default();
+                union.set("pipeline", "below");
+                shown.set("$unionWith", union);
+                stage(shown.as_ref(), 0, line);
+                stages(Some(pipeline), &mut |text| line(format!("    {text}")));
+            }
+            None => stage(item, 0, line),
         }
     }
 }
@@ -476,7 +491,7 @@ fn documents(value: Option<ValueRef<'_>>) -> Vec<DocRef<'_>> {
 }
 
 /// A stage of a plan, or the head of statistics, with what is below it.
-fn stage(doc: DocRef<'_>, depth: usize, line: &mut impl FnMut(String)) {
+fn stage(doc: DocRef<'_>, depth: usize, line: &mut dyn FnMut(String)) {
     const INPUTS: [&str; 3] = ["inputStage", "inputStages", "executionStages"];
     let own = |name: &str| !INPUTS.contains(&name) && !name.starts_with("executionTime") && name != "allPlansExecution";
     let fields: Document = doc

@@ -38,6 +38,9 @@ pub trait EachRow: Send {
 
     /// As [`Explain::stage_fields`].
     fn stage_fields(&self, _out: &mut Document) {}
+
+    /// As [`Explain::planned_fields`].
+    fn planned_fields(&self, _out: &mut Document) {}
 }
 
 /// What a pull of a batch comes with.
@@ -140,5 +143,9 @@ impl<T: EachRow> Explain for Each<T> {
 
     fn stage_fields(&self, out: &mut Document) {
         self.each.stage_fields(out);
+    }
+
+    fn planned_fields(&self, out: &mut Document) {
+        self.each.planned_fields(out);
     }
 }

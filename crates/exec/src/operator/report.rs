@@ -1,10 +1,13 @@
 //! What operators report about themselves, for explain, the profiler and the accounts of memory.
 
 use super::{BoxOperator, Counters, Operator};
+use crate::plan_cache::Tried;
 use crate::reads::Reads;
 use crate::spill::Spilled;
-use nestor_model::Document;
-use nestor_planner::NodeKind;
+use nestor_model::{Document, Namespace};
+use nestor_planner::plan::FindPlan;
+use nestor_planner::{FindQuery, NodeKind};
+use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::change_stream::Token;
 use nestor_storage::Index;
 use nestor_storage::log::LogSignal;
@@ -147,9 +150,46 @@ pub trait Explain {
     /// Appends the operator's own fields to its stage of a pipeline.
     fn stage_fields(&self, _out: &mut Document) {}
 
-    /// The stage of a pipeline as explain prints it after it ran, if that differs from how the client wrote it.
-    fn restated(&self) -> Option<Document> {
-        None
+    /// Appends what is known of how the stage of a pipeline runs, also before it has run.
+    fn planned_fields(&self, _out: &mut Document) {}
+
+    /// The pipelines that the stage runs, to be shown within it.
+    fn within(&self) -> Vec<Within<'_>> {
+        Vec::new()
+    }
+}
+
+/// A pipeline within a stage of one that is explained.
+pub struct Within<'o> {
+    /// Where it is written in the stage.
+    pub field: &'o str,
+    /// What it reads from.
+    pub bottom: &'o Bottom,
+    /// Its operators, with stopwatches.
+    pub root: &'o dyn Operator,
+}
+
+/// What a pipeline that is explained reads from.
+pub struct Bottom {
+    /// The find that does the first stages. Its plans are in the order in which they did on trial; it has none without a collection.
+    pub find: FindPlan,
+    /// How the plans did on trial.
+    pub tried: Vec<Tried>,
+}
+
+impl Bottom {
+    /// That of a pipeline which reads no collection.
+    pub fn nothing(namespace: &Namespace) -> Self {
+        Self {
+            find: FindPlan {
+                query: FindQuery::all(Arc::new(MatchExpr::AlwaysTrue)),
+                namespace: namespace.clone(),
+                plans: Vec::new(),
+                restricted: false,
+                kept: None,
+            },
+            tried: Vec::new(),
+        }
     }
 }
 

@@ -1,16 +1,17 @@
 //! `$facet`: several pipelines over the same rows, one document out.
 
+use super::PipelineSource;
 use super::depth::bounded;
-use super::lower::{lower, lower_probed};
-use super::{PipelineSource, report};
+use super::explained::{Explained, explain_facet};
+use super::lower::lower;
 use crate::batch::Batch;
 use crate::kept::Kept;
-use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
+use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step, Within};
 use crate::row::Row;
-use nestor_model::{Array, Document, Error, ErrorCode, Result, Value, doc};
-use nestor_planner::NodeKind;
+use nestor_model::{Array, Document, Error, ErrorCode, Result, Str, Value};
 use nestor_planner::pipeline::InnerPlan;
-use std::sync::Arc;
+use nestor_planner::{NodeKind, PlanNode};
+use std::sync::{Arc, OnceLock};
 
 /// Collects the input, then runs each pipeline over it.
 pub(super) struct FacetOp {
@@ -21,44 +22,55 @@ pub(super) struct FacetOp {
     rows: Vec<Row>,
     kept: Kept,
     done: bool,
-    /// For each pipeline its stages with their figures, when they are to be explained.
-    explained: Document,
+    /// What the pipelines read, once all of it is there.
+    collected: Arc<OnceLock<Vec<Row>>>,
+    /// The pipelines, one for each of the plans, when they are explained.
+    explained: Vec<Explained>,
     counters: Counters,
 }
 
 impl FacetOp {
-    pub(super) fn new(input: BoxOperator, inner: Arc<InnerPlan>, context: PipelineSource) -> Self {
-        Self {
+    /// `probes`: what the pipelines are tried in when they are explained.
+    pub(super) fn new(
+        input: BoxOperator,
+        inner: Arc<InnerPlan>,
+        context: PipelineSource,
+        probes: Option<&mut Batch<'_>>,
+    ) -> Result<Self> {
+        let collected = Arc::default();
+        let mut explained = Vec::new();
+        if let Some(batch) = probes {
+            for (_, plan) in pipelines(&inner) {
+                explained.push(explain_facet(plan, Replay::of(&collected), &context, batch)?);
+            }
+        }
+        Ok(Self {
             input,
             inner,
             context,
             rows: Vec::new(),
             kept: Kept::default(),
             done: false,
-            explained: Document::new(),
+            collected,
+            explained,
             counters: Counters::default(),
-        }
+        })
     }
 
-    fn run(&mut self, rows: &Arc<Vec<Row>>, batch: &mut Batch<'_>) -> Result<Document> {
-        let pipelines = match &*self.inner {
-            InnerPlan::Facets(pipelines) => pipelines.as_slice(),
-            _ => &[],
-        };
+    fn run(&mut self, batch: &mut Batch<'_>) -> Result<Document> {
+        let pipelines = pipelines(&self.inner);
         let mut out = Document::with_capacity(pipelines.len());
         let mut made = Kept::default();
-        for (name, plan) in pipelines {
-            let source = Box::new(Replay {
-                rows: rows.clone(),
-                at: 0,
-                counters: Counters::default(),
-            });
-            let mut node = if batch.explains {
-                lower_probed(plan, source, &self.context)?
-            } else {
-                lower(plan, Some(source), batch.view, &self.context)?
+        for (at, (name, plan)) in pipelines.iter().enumerate() {
+            let mut own;
+            let node = match self.explained.get_mut(at) {
+                Some(explained) => &mut explained.root,
+                None => {
+                    let source = Replay::of(&self.collected);
+                    own = bounded(lower(plan, Some(source), batch.view, &self.context)?);
+                    &mut own
+                }
             };
-            node = bounded(node);
             let mut items = Vec::new();
             loop {
                 match node.next(batch)? {
@@ -74,24 +86,18 @@ impl FacetOp {
                     Step::Pause => batch.interrupt.check()?,
                 }
             }
-            if batch.explains {
-                self.explained.push(name.clone(), explained(&*node));
-            }
             out.push(name.clone(), Array::new(items));
         }
         Ok(out)
     }
 }
 
-/// A pipeline that ran, as explain prints it: first what gives it the rows.
-fn explained(root: &dyn Operator) -> Array {
-    let report = report(root);
-    let replay = report.plan.map(|(_, mut replay)| {
-        replay.shown = doc! { "$teeConsumer": doc! {} };
-        replay
-    });
-    let stages = replay.into_iter().chain(report.stages);
-    stages.map(|stage| Value::Document(stage.into_document())).collect()
+/// The plans of the pipelines.
+fn pipelines(inner: &InnerPlan) -> &[(Str, PlanNode)] {
+    match inner {
+        InnerPlan::Facets(pipelines) => pipelines,
+        _ => &[],
+    }
 }
 
 fn too_large(limit: usize) -> Error {
@@ -122,12 +128,15 @@ impl Operator for FacetOp {
             }
         }
         self.done = true;
-        let rows = Arc::new(std::mem::take(&mut self.rows));
+        let rows = std::mem::take(&mut self.rows);
+        self.collected.get_or_init(|| rows);
         // The pipelines run to their ends: their rows become one document.
         let mut inner = batch.within(batch.op);
-        let doc = self.run(&rows, &mut inner)?;
-        drop(rows);
-        self.kept.clear();
+        let doc = self.run(&mut inner)?;
+        if self.explained.is_empty() {
+            self.collected = Arc::default();
+            self.kept.clear();
+        }
         self.counters.advanced += 1;
         Ok(Step::Row(Row::computed(doc)))
     }
@@ -144,17 +153,27 @@ impl Operator for FacetOp {
 }
 
 impl Explain for FacetOp {
-    fn restated(&self) -> Option<Document> {
-        let ran = !self.explained.is_empty();
-        ran.then(|| doc! { "$facet": self.explained.clone() })
+    fn within(&self) -> Vec<Within<'_>> {
+        let named = self.explained.iter().zip(pipelines(&self.inner));
+        named.map(|(explained, (name, _))| explained.within(name)).collect()
     }
 }
 
 /// Gives collected rows again.
 struct Replay {
-    rows: Arc<Vec<Row>>,
+    rows: Arc<OnceLock<Vec<Row>>>,
     at: usize,
     counters: Counters,
+}
+
+impl Replay {
+    fn of(rows: &Arc<OnceLock<Vec<Row>>>) -> BoxOperator {
+        Box::new(Self {
+            rows: rows.clone(),
+            at: 0,
+            counters: Counters::default(),
+        })
+    }
 }
 
 impl Operator for Replay {
@@ -162,7 +181,7 @@ impl Operator for Replay {
         if !batch.spend()? {
             return Ok(Step::Pause);
         }
-        let row = self.rows.get(self.at).cloned();
+        let row = self.rows.get().and_then(|rows| rows.get(self.at)).cloned();
         self.at += usize::from(row.is_some());
         Ok(self.counters.gave(row.map_or(Step::Eof, Step::Row)))
     }

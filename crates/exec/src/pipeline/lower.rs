@@ -1,16 +1,18 @@
 //! From the plan of a pipeline to operators.
 
+use super::explained::explain_union;
 use super::{
     PipelineSource, Probe, bucket_auto, densify, depth, documents, facet, graph_lookup, group, lookup, map, sample,
     union_with, unwind, window,
 };
+use crate::batch::Batch;
 use crate::changes;
 use crate::multi_plan::{run_checked, run_kept};
 use crate::operator::BoxOperator;
 use crate::ops::{Eof, Filter, Limit, Project, Skip, Sort};
 use nestor_model::{Document, Error, ErrorCode, Result};
 use nestor_planner::find::Wanted;
-use nestor_planner::pipeline::{StageNode, StageOp};
+use nestor_planner::pipeline::{InnerPlan, StageNode, StageOp};
 use nestor_planner::plan::{FindPlan, StagePlan};
 use nestor_planner::shape::Written;
 use nestor_planner::{NodeKind, PlanNode};
@@ -28,7 +30,7 @@ pub(super) fn lower(
 ) -> Result<BoxOperator> {
     let (source, stages) = parts(plan);
     if let PlanNode::Changes { stage } = source {
-        return lower_changes(stage, stages, context, false);
+        return lower_changes(stage, stages, context, None);
     }
     let context = &on_source(source, context);
     let source = match (source, given) {
@@ -38,22 +40,27 @@ pub(super) fn lower(
         (PlanNode::Eof, _) => Box::new(Eof::default()),
         (other, _) => return Err(no_source(other)),
     };
-    lower_stages(stages, source, context, false)
+    lower_stages(stages, source, context, None)
 }
 
-/// As [`lower`], with a [`Probe`] on the source and on each stage. `source`: what reads, unless the first stage makes the
-/// documents.
-pub(super) fn lower_probed(plan: &PlanNode, source: BoxOperator, context: &PipelineSource) -> Result<BoxOperator> {
+/// As [`lower`], with a [`Probe`] on the source and on each stage. `source`: what reads and how that is shown, unless the first
+/// stage makes the documents. The trials of plans within stages are part of `batch`.
+pub(super) fn lower_probed(
+    plan: &PlanNode,
+    (source, shown): (BoxOperator, Document),
+    context: &PipelineSource,
+    batch: &mut Batch<'_>,
+) -> Result<BoxOperator> {
     let (from, stages) = parts(plan);
     if let PlanNode::Changes { stage } = from {
-        return lower_changes(stage, stages, context, true);
+        return lower_changes(stage, stages, context, Some(batch));
     }
     let context = &on_source(from, context);
     let source = match from {
         PlanNode::Made { stage, .. } => Probe::new(made(stage, context)?, stage.shown()),
-        _ => Probe::new(source, Document::new()),
+        _ => Probe::new(source, shown),
     };
-    lower_stages(stages, Box::new(source), context, true)
+    lower_stages(stages, Box::new(source), context, Some(batch))
 }
 
 /// The operators of a change stream.
@@ -61,8 +68,9 @@ fn lower_changes(
     stage: &StageNode,
     stages: &[StagePlan],
     context: &PipelineSource,
-    is_probed: bool,
+    probes: Option<&mut Batch<'_>>,
 ) -> Result<BoxOperator> {
+    let is_probed = probes.is_some();
     let Some((stream, filter)) = stage.changes() else {
         return Err(no_source(&PlanNode::Changes { stage: stage.clone() }));
     };
@@ -75,7 +83,7 @@ fn lower_changes(
         Some((last, before)) if last.node.kind() == NodeKind::SplitLargeEvent => (Some(last), before),
         _ => (None, stages),
     };
-    let mut root = lower_stages(stages, source, context, is_probed)?;
+    let mut root = lower_stages(stages, source, context, probes)?;
     if let Some(split) = splits {
         root = Box::new(changes::Split::new(root, shared.clone()));
         if is_probed {
@@ -149,18 +157,18 @@ fn misplaced(plan: &StagePlan) -> Error {
     )
 }
 
-/// One operator per stage.
+/// One operator per stage. `probes`: what the pipelines within stages are tried in, when each stage gets a probe.
 fn lower_stages(
     stages: &[StagePlan],
     source: BoxOperator,
     context: &PipelineSource,
-    is_probed: bool,
+    mut probes: Option<&mut Batch<'_>>,
 ) -> Result<BoxOperator> {
     let mut node = source;
     let mut unchecked = depth::Unchecked::default();
     for stage in stages {
-        node = lower_stage(stage, node, context)?;
-        if is_probed {
+        node = lower_stage(stage, node, context, probes.as_deref_mut())?;
+        if probes.is_some() {
             node = Box::new(Probe::new(node, stage.node.shown()));
         }
         node = unchecked.after(&stage.node, node);
@@ -168,7 +176,12 @@ fn lower_stages(
     Ok(node)
 }
 
-fn lower_stage(plan: &StagePlan, node: BoxOperator, context: &PipelineSource) -> Result<BoxOperator> {
+fn lower_stage(
+    plan: &StagePlan,
+    node: BoxOperator,
+    context: &PipelineSource,
+    probes: Option<&mut Batch<'_>>,
+) -> Result<BoxOperator> {
     let collator = context.collator.as_ref();
     let sort = |node, spec: &Arc<SortSpec>, limit| Sort::new(node, spec.clone(), limit, plan.keep_sort_key);
     let stage = match &plan.node.op {
@@ -206,14 +219,17 @@ fn lower_stage(plan: &StagePlan, node: BoxOperator, context: &PipelineSource) ->
             context.clone(),
         )),
         Stage::GraphLookup(graph) => Box::new(graph_lookup::GraphLookupOp::new(node, graph.clone(), context.clone())),
-        Stage::UnionWith(union) => Box::new(union_with::UnionWithOp::new(
-            node,
-            union.clone(),
-            plan.inner.clone(),
-            context.clone(),
-        )),
+        Stage::UnionWith(union) => {
+            let inner = plan.inner.clone();
+            let explained = match (probes, inner.as_deref()) {
+                (Some(batch), Some(InnerPlan::Whole(plan))) => Some(explain_union(union, plan, context, batch)?),
+                _ => None,
+            };
+            let other = union_with::UnionWithOp::new(node, union.clone(), inner, context.clone());
+            Box::new(other.explained(explained))
+        }
         Stage::Facet(_) => match &plan.inner {
-            Some(inner) => Box::new(facet::FacetOp::new(node, inner.clone(), context.clone())),
+            Some(inner) => Box::new(facet::FacetOp::new(node, inner.clone(), context.clone(), probes)?),
             None => return Err(misplaced(plan)),
         },
         Stage::Documents(_) | Stage::Source(_) => made(&plan.node, context)?,

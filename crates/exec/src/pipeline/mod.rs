@@ -11,6 +11,7 @@ mod bucket_auto;
 mod densify;
 mod depth;
 mod documents;
+mod explained;
 mod facet;
 mod graph_lookup;
 mod group;
@@ -26,9 +27,10 @@ mod union_with;
 mod unwind;
 mod window;
 
+pub use explained::{Explained, explain_stages};
 pub use nestor_planner::pipeline::{Restrict, VIEW_DEPTH_MAX};
 use open::open_matching;
-pub use open::{Explained, PipelineSource, explain_stages, plan_stages, resolve};
+pub use open::{PipelineSource, plan_stages, resolve};
 use probe::Probe;
 pub use probe::{PipelineReport, StageReport, report};
 

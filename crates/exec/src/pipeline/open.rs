@@ -2,13 +2,10 @@
 
 use super::ServerState;
 use super::depth::bounded;
-use super::lower::{lower, lower_probed, parts};
-use crate::batch::Batch;
+use super::lower::lower;
 use crate::catalog::{id_collation, indexes};
-use crate::multi_plan::MultiPlan;
 use crate::operator::BoxOperator;
-use crate::ops::Eof;
-use crate::plan_cache::{PlanCache, Tried};
+use crate::plan_cache::PlanCache;
 use nestor_model::statement::{ROW, work};
 use nestor_model::{Namespace, Result};
 use nestor_planner::find::Wanted;
@@ -19,7 +16,7 @@ use nestor_planner::shape::Written;
 use nestor_planner::{FindQuery, Hint, Indexes, PlanNode};
 use nestor_query::collation::Collator;
 use nestor_query::matcher::MatchExpr;
-use nestor_query::stage::{Pipeline, Stage};
+use nestor_query::stage::Stage;
 use nestor_storage::{Catalog, Collection, View};
 use std::sync::{Arc, Weak};
 
@@ -149,75 +146,6 @@ pub fn plan_stages(
     };
     let plan = pipeline::plan(query, &context.named(view))?;
     lower(&plan, None, view, &context.planned(view))
-}
-
-/// A pipeline that is explained.
-pub struct Explained {
-    /// The collection at the bottom.
-    pub namespace: Namespace,
-    /// The find that does the first stages.
-    pub query: FindQuery,
-    /// The plans it could run by, the one that it does run by first; none without a collection.
-    pub plans: Vec<PlanNode>,
-    /// How they did on trial.
-    pub tried: Vec<Tried>,
-    /// Whether the indexes were restricted.
-    pub restricted: bool,
-    /// Stages that stay on top of the plan.
-    pub stages: usize,
-    /// The pipeline, each stage with a probe: read them with [`report`](super::report()).
-    pub root: BoxOperator,
-}
-
-/// As [`plan_stages`], to be explained: it is decided which plan the pipeline runs by, whatever the plan cache has.
-/// The pipeline has to have been parsed with its text.
-pub fn explain_stages(
-    namespace: &Namespace,
-    pipeline: &Pipeline,
-    hint: &Hint,
-    restrict: Restrict<'_>,
-    context: &PipelineSource,
-    batch: &mut Batch<'_>,
-) -> Result<Explained> {
-    let query = PipelineQuery {
-        namespace: Some(namespace),
-        stages: StageNode::all(&pipeline.stages, &pipeline.written),
-        collation: context.collator.as_ref(),
-        hint: Some(hint),
-        restrict: Some(restrict),
-        rules: context.rules,
-        keeps_sort_keys: false,
-        is_explained: true,
-    };
-    let named = Named {
-        view: batch.view,
-        plans: None,
-    };
-    let plan = pipeline::plan(query, &named)?;
-    let (source, stages) = parts(&plan);
-    let mut explained = Explained {
-        namespace: namespace.clone(),
-        query: FindQuery::all(Arc::new(MatchExpr::AlwaysTrue)),
-        plans: Vec::new(),
-        tried: Vec::new(),
-        restricted: false,
-        stages: stages.len(),
-        root: Box::new(Eof::default()),
-    };
-    if let PlanNode::Find(find) = source {
-        explained.namespace = find.namespace.clone();
-        explained.query = find.query.clone();
-        explained.restricted = find.restricted;
-        if let Some(collection) = batch.view.catalog().get(&find.namespace) {
-            let mut multi = MultiPlan::new(find.plans.clone(), find.query.limit, collection);
-            while !multi.decide(batch)? {}
-            explained.plans = multi.ranked();
-            explained.tried = multi.tried().to_vec();
-            explained.root = Box::new(multi);
-        }
-    }
-    explained.root = lower_probed(&plan, explained.root, &context.planned(batch.view))?;
-    Ok(explained)
 }
 
 /// The documents that `stages` make of a namespace, through views, or of the rows `given`; none when the namespace does not

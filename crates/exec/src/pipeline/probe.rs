@@ -2,7 +2,7 @@
 //! no other pipeline has any.
 
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Report, Step, Stopwatch};
+use crate::operator::{BoxOperator, Counters, Operator, Report, Step, Stopwatch, Within};
 use crate::row_batch::{Filled, RowBatch};
 use crate::spill::Spilled;
 use nestor_model::{Document, Result, Value};
@@ -67,22 +67,26 @@ impl Operator for Probe {
 }
 
 /// What one stage of an explained pipeline did.
-pub struct StageReport {
+pub struct StageReport<'p> {
     /// The stage as explain prints it.
     pub shown: Document,
     /// Rows it gave.
     pub returned: u64,
     /// Time it took, that of the stages below it included.
     pub elapsed: Duration,
+    /// How it runs, as far as that is decided.
+    pub planned: Document,
     /// Figures of its own.
     pub figures: Document,
+    /// The pipelines that it runs.
+    pub within: Vec<Within<'p>>,
 }
 
-impl StageReport {
+impl StageReport<'_> {
     /// The stage with its figures.
     pub fn into_document(self) -> Document {
         let mut out = self.shown;
-        for (name, value) in self.figures.iter() {
+        for (name, value) in self.planned.iter().chain(self.figures.iter()) {
             out.push(name, value);
         }
         out.push("nReturned", self.returned as i64);
@@ -95,9 +99,9 @@ impl StageReport {
 /// What a whole explained pipeline did.
 pub struct PipelineReport<'p> {
     /// The plan that the stages read from, with its own report; `None` when the first stage makes the documents.
-    pub plan: Option<(&'p dyn Operator, StageReport)>,
+    pub plan: Option<(&'p dyn Operator, StageReport<'p>)>,
     /// The stages on top of it, in order.
-    pub stages: Vec<StageReport>,
+    pub stages: Vec<StageReport<'p>>,
 }
 
 /// Reads the probes of a pipeline that was built to be explained.
@@ -110,7 +114,9 @@ pub fn report(root: &dyn Operator) -> PipelineReport<'_> {
             shown: watch.shown.clone(),
             returned: probe.counters.advanced,
             elapsed: watch.elapsed,
+            planned: Document::new(),
             figures: Document::new(),
+            within: Vec::new(),
         };
         let below = probe.inputs().next();
         if watch.shown.is_empty() {
@@ -122,10 +128,9 @@ pub fn report(root: &dyn Operator) -> PipelineReport<'_> {
         at = below.map(Operator::report);
         while let Some(operator) = at.filter(|operator| operator.stopwatch.is_none()) {
             if let Some(explain) = operator.explain {
+                explain.planned_fields(&mut report.planned);
                 explain.stage_fields(&mut report.figures);
-                if let Some(restated) = explain.restated() {
-                    report.shown = restated;
-                }
+                report.within.extend(explain.within());
             }
             if let Some(of_this) = operator.spilled {
                 spilled.get_or_insert_default().merge(of_this);

@@ -2,10 +2,11 @@
 
 use super::PipelineSource;
 use super::depth::bounded;
+use super::explained::Explained;
 use super::lower::lower;
 use super::open::open;
 use crate::batch::Batch;
-use crate::operator::{BoxOperator, Counters, Operator, Report, Step};
+use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step, Within};
 use nestor_model::Result;
 use nestor_planner::NodeKind;
 use nestor_planner::pipeline::{InnerPlan, StageNode};
@@ -21,6 +22,9 @@ pub(super) struct UnionWithOp {
     context: PipelineSource,
     /// Opened when the input is at its end.
     other: Option<BoxOperator>,
+    /// The other pipeline, when it is explained.
+    explained: Option<Explained>,
+    is_input_over: bool,
     counters: Counters,
 }
 
@@ -37,8 +41,15 @@ impl UnionWithOp {
             inner,
             context,
             other: None,
+            explained: None,
+            is_input_over: false,
             counters: Counters::default(),
         }
+    }
+
+    /// The same with the other pipeline as it is explained, if it is.
+    pub(super) fn explained(self, explained: Option<Explained>) -> Self {
+        Self { explained, ..self }
     }
 
     fn open_other(&self, batch: &Batch<'_>) -> Result<BoxOperator> {
@@ -54,16 +65,20 @@ impl UnionWithOp {
 
 impl Operator for UnionWithOp {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        if self.other.is_none() {
+        if !self.is_input_over {
             match self.input.next(batch)? {
-                Step::Eof => self.other = Some(self.open_other(batch)?),
+                Step::Eof => self.is_input_over = true,
                 step => {
                     self.counters.pulled(&step);
                     return Ok(self.counters.gave(step));
                 }
             }
+            if self.explained.is_none() {
+                self.other = Some(self.open_other(batch)?);
+            }
         }
-        let step = match &mut self.other {
+        let explained = self.explained.as_mut().map(|explained| &mut explained.root);
+        let step = match explained.or(self.other.as_mut()) {
             Some(other) => other.next(batch)?,
             None => Step::Eof,
         };
@@ -79,9 +94,18 @@ impl Operator for UnionWithOp {
     }
 
     fn report(&self) -> Report<'_> {
-        Report {
-            beside: self.other.as_deref(),
+        let explained = self.explained.as_ref().map(|explained| &*explained.root);
+        let report = Report {
+            beside: self.other.as_deref().or(explained),
             ..Report::new(NodeKind::UnionWith, &self.counters).over(&*self.input)
-        }
+        };
+        report.explained_by(self)
+    }
+}
+
+impl Explain for UnionWithOp {
+    fn within(&self) -> Vec<Within<'_>> {
+        let explained = self.explained.iter();
+        explained.map(|explained| explained.within("pipeline")).collect()
     }
 }

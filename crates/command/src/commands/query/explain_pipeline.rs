@@ -7,7 +7,8 @@
 //!          {$group: .., figures of the stage, nReturned, executionTimeMillisEstimate}, ..]
 //! ```
 //!
-//! Stages are counted by probes that only an explained pipeline has.
+//! Stages are counted by probes that only an explained pipeline has. A pipeline that a stage runs is shown in the same form where it is
+//! written: `{$unionWith: {coll, pipeline: [{$cursor: ..}, ..]}}`, `{$facet: {name: [{$teeConsumer: {}}, ..]}}`.
 
 use super::explain::{Subject, Verbosity, cache_key, execution_stats, planner_document};
 use crate::context::Context;
@@ -15,14 +16,15 @@ use nestor_database::operation::{Operation, Piped};
 use nestor_database::read;
 use nestor_database::shape::Words;
 use nestor_database::write::merge::check_merge;
-use nestor_exec::Step;
-use nestor_exec::pipeline::{Explained, StageReport, explain_stages, report};
-use nestor_model::{DocRef, Error, Namespace, RawDoc, RawWriter, Result, Value, doc};
+use nestor_exec::operator::Bottom;
+use nestor_exec::pipeline::{Explained, PipelineReport, StageReport, explain_stages, report};
+use nestor_exec::{Operator, Step};
+use nestor_model::{DocRef, Document, Error, Namespace, RawDoc, RawWriter, Result, Value, doc};
 use nestor_planner::FindQuery;
 use nestor_planner::reuse::CacheKey;
 use nestor_planner::shape::{Written, extended_shape};
 use nestor_query::stage::{Pipeline, Stage};
-use nestor_storage::{Collection, Snapshot, View};
+use nestor_storage::{Snapshot, View};
 
 /// Stages that are part of a pipeline's plan shape.
 const PLANNED_STAGES: [&str; 11] = [
@@ -62,13 +64,12 @@ pub(super) fn append(
     if verbosity > Verbosity::QueryPlanner {
         while !matches!(explained.root.next(&mut batch)?, Step::Eof) {}
     }
-    let collection = snapshot.catalog().get(&explained.namespace);
-    let mut subject = subject(&explained, &operation.shape.words, collection.map(|c| &**c))?;
-    subject.look_up(context, snapshot);
-    subject.settings = context.shown_settings();
-    subject.index_filter_set &= !context.are_indexes_set(&explained.namespace);
-    append_plans(pipeline, &subject, &explained, verbosity, reply);
-    Ok(())
+    let shown = Shown {
+        context,
+        snapshot,
+        verbosity,
+    };
+    shown.append(pipeline, &explained, &operation.shape.words, reply)
 }
 
 /// Refuses to run a pipeline that ends in `$merge`. One that ends in `$out` runs, without that stage: explaining writes
@@ -83,69 +84,118 @@ fn check_verbosity(pipeline: &Pipeline, verbosity: Verbosity) -> Result<()> {
     Ok(())
 }
 
-fn append_plans(
-    pipeline: &Pipeline,
-    subject: &Subject,
-    explained: &Explained,
+/// What is shown, and of what state.
+struct Shown<'s, 'c> {
+    context: &'s Context<'c>,
+    snapshot: &'s Snapshot,
     verbosity: Verbosity,
-    reply: &mut RawWriter,
-) {
-    let report = report(&*explained.root);
-    let planner = planner_document(subject);
-    let stats = |plan, ran: &StageReport| {
-        let wanted = verbosity > Verbosity::QueryPlanner;
-        wanted.then(|| execution_stats(plan, ran.returned as i64, ran.elapsed, verbosity, &explained.tried))
-    };
-    if let (Some((plan, ran)), 0, false) = (&report.plan, explained.stages, pipeline.writes()) {
-        reply.append("queryPlanner", &planner);
-        if let Some(stats) = stats(*plan, ran) {
-            reply.append("executionStats", &stats);
-        }
-        return;
-    }
-    let cursor = report.plan.map(|(plan, mut ran)| {
-        let mut cursor = doc! { "queryPlanner": planner };
-        cursor.push("executionStats", stats(plan, &ran));
-        ran.shown = doc! { "$cursor": cursor };
-        ran
-    });
-    let show = |stage: StageReport| match verbosity {
-        Verbosity::QueryPlanner => stage.shown,
-        _ => stage.into_document(),
-    };
-    let mut stages: Vec<Value> = cursor
-        .into_iter()
-        .chain(report.stages)
-        .map(|stage| show(stage).into())
-        .collect();
-    if let (true, Some(stage), Some(written)) = (pipeline.writes(), pipeline.stages.last(), pipeline.written.last()) {
-        stages.push(stage.serialize(written).into());
-    }
-    reply.append("stages", &Value::from(stages));
 }
 
-/// What of the pipeline is a query.
-fn subject(explained: &Explained, words: &Words<'_>, collection: Option<&Collection>) -> Result<Subject> {
-    let at = cache_key(&explained.query, Written::default(), collection)?;
-    let stages = words.pipeline.into_iter().flat_map(RawDoc::iter).skip(1);
-    // The stages that a plan takes part in.
-    let names = stages.flat_map(|(_, stage)| stage.as_document().into_iter().flat_map(DocRef::iter));
-    let names = names.map(|(name, _)| name).filter(|name| PLANNED_STAGES.contains(name));
-    Ok(Subject {
-        ns: explained.namespace.clone(),
-        filter: explained.query.filter.clone(),
-        collator: explained.query.collation.clone(),
-        plans: explained.plans.clone(),
-        index_filter_set: explained.restricted,
-        limit: explained.query.limit,
-        at,
-        shown_at: CacheKey {
-            shape: extended_shape(at.shape, names.clone()),
-            key: extended_shape(at.key, names),
-        },
-        cached: None,
-        settings: None,
-        write: None,
-        express: None,
-    })
+impl Shown<'_, '_> {
+    /// Appends the pipeline that the command names.
+    fn append(
+        &self,
+        pipeline: &Pipeline,
+        explained: &Explained,
+        words: &Words<'_>,
+        reply: &mut RawWriter,
+    ) -> Result<()> {
+        let (bottom, root) = (&explained.bottom, &*explained.root);
+        let report = report(root);
+        if let (Some((plan, ran)), 0, false) = (&report.plan, explained.stages, pipeline.writes()) {
+            reply.append("queryPlanner", &planner_document(&self.subject(bottom, words)?));
+            if let Some(stats) = self.stats(*plan, ran, bottom) {
+                reply.append("executionStats", &stats);
+            }
+            return Ok(());
+        }
+        let mut stages = self.stages(report, bottom, words)?;
+        if let (true, Some(stage), Some(written)) = (pipeline.writes(), pipeline.stages.last(), pipeline.written.last())
+        {
+            stages.push(stage.serialize(written).into());
+        }
+        reply.append("stages", &Value::from(stages));
+        Ok(())
+    }
+
+    /// The plan that reads and the stages on top of it.
+    fn stages(&self, report: PipelineReport<'_>, bottom: &Bottom, words: &Words<'_>) -> Result<Vec<Value>> {
+        let mut stages = Vec::with_capacity(report.stages.len() + 1);
+        if let Some((plan, mut ran)) = report.plan {
+            let mut cursor = doc! { "queryPlanner": planner_document(&self.subject(bottom, words)?) };
+            cursor.push("executionStats", self.stats(plan, &ran, bottom));
+            ran.shown = doc! { "$cursor": cursor };
+            stages.push(self.stage(ran)?);
+        }
+        for stage in report.stages {
+            stages.push(self.stage(stage)?);
+        }
+        Ok(stages)
+    }
+
+    /// A stage, with the pipelines that it runs.
+    fn stage(&self, mut stage: StageReport<'_>) -> Result<Value> {
+        for within in std::mem::take(&mut stage.within) {
+            // What their shapes are grouped by is that of the whole pipeline.
+            let stages = self.stages(report(within.root), within.bottom, &Words::default())?;
+            set_within(&mut stage.shown, within.field, stages.into());
+        }
+        Ok(match self.verbosity {
+            Verbosity::QueryPlanner => {
+                stage.shown.fields_mut().append(stage.planned.fields_mut());
+                stage.shown.into()
+            }
+            _ => stage.into_document().into(),
+        })
+    }
+
+    fn stats(&self, plan: &dyn Operator, ran: &StageReport<'_>, bottom: &Bottom) -> Option<Document> {
+        let wanted = self.verbosity > Verbosity::QueryPlanner;
+        wanted.then(|| execution_stats(plan, ran.returned as i64, ran.elapsed, self.verbosity, &bottom.tried))
+    }
+
+    /// What of a pipeline is a query.
+    fn subject(&self, bottom: &Bottom, words: &Words<'_>) -> Result<Subject> {
+        let find = &bottom.find;
+        let (query, ns) = (&find.query, &find.namespace);
+        let collection = self.snapshot.catalog().get(ns);
+        let at = cache_key(query, Written::default(), collection.map(|c| &**c))?;
+        let stages = words.pipeline.into_iter().flat_map(RawDoc::iter).skip(1);
+        // The stages that a plan takes part in.
+        let names = stages.flat_map(|(_, stage)| stage.as_document().into_iter().flat_map(DocRef::iter));
+        let names = names.map(|(name, _)| name).filter(|name| PLANNED_STAGES.contains(name));
+        let mut subject = Subject {
+            ns: ns.clone(),
+            filter: query.filter.clone(),
+            collator: query.collation.clone(),
+            plans: find.plans.clone(),
+            index_filter_set: find.restricted && !self.context.are_indexes_set(ns),
+            limit: query.limit,
+            at,
+            shown_at: CacheKey {
+                shape: extended_shape(at.shape, names.clone()),
+                key: extended_shape(at.key, names),
+            },
+            cached: None,
+            settings: self.context.shown_settings(),
+            write: None,
+            express: None,
+        };
+        subject.look_up(self.context, self.snapshot);
+        Ok(subject)
+    }
+}
+
+/// Puts a pipeline where it is written in a stage. `{$unionWith: "c"}` stands for one with an empty pipeline.
+fn set_within(stage: &mut Document, field: &str, pipeline: Value) {
+    let Some((_, written)) = stage.fields_mut().first_mut() else {
+        return;
+    };
+    if let Value::Document(spec) = written {
+        spec.set(field, pipeline);
+        return;
+    }
+    let mut spec = doc! { "coll": std::mem::replace(written, Value::Null) };
+    spec.push(field, pipeline);
+    *written = spec.into();
 }

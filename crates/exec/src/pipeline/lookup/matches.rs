@@ -24,9 +24,9 @@ use crate::pipeline::open::{lower_inner, open};
 use crate::reads::Reads;
 use crate::row::RowDoc;
 use nestor_model::statement::{ROW, work};
-use nestor_model::{DocRef, Namespace, Path, Result, Value};
+use nestor_model::{DocRef, Document, Namespace, Path, Result, Str, Value, doc};
 use nestor_planner::NodeKind;
-use nestor_planner::pipeline::{InnerPlan, PipelineQuery, StageNode, inner_plan, lookup_stages};
+use nestor_planner::pipeline::{EqualityAccess, InnerPlan, PipelineQuery, StageNode, inner_plan, lookup_stages};
 use nestor_query::OpContext;
 use nestor_query::env::Env;
 use nestor_query::matcher::MatchExpr;
@@ -264,12 +264,25 @@ impl Finder {
         Ok(Matches::Pulled(node, equal.op))
     }
 
-    /// How equality is answered, in the words of MongoDB.
-    pub(super) fn strategy_name(&self) -> &'static str {
-        match self.strategy {
-            Strategy::Hash(_) => "HashJoin",
+    /// How equality is answered, in the words of MongoDB; `None` while that depends on values that have not come.
+    pub(super) fn strategy_name(&self) -> Option<&'static str> {
+        Some(match (&self.strategy, self.inner.as_deref()) {
+            (Strategy::Hash(_), _) | (Strategy::Undecided, Some(InnerPlan::Table { .. })) => "HashJoin",
+            (Strategy::Undecided, Some(InnerPlan::Equality(_))) => "IndexedLoopJoin",
+            (Strategy::Undecided, _) => return None,
             _ if self.reads.indexes_used.is_empty() => "NestedLoopJoin",
             _ => "IndexedLoopJoin",
+        })
+    }
+
+    /// Name and key pattern of the index that was planned to answer equality, unless a table does now.
+    pub(super) fn planned_index(&self) -> Option<(Str, Document)> {
+        match (&self.strategy, self.inner.as_deref()) {
+            (Strategy::Undecided | Strategy::Probe(_), Some(InnerPlan::Equality(plan))) => Some(match &plan.access {
+                EqualityAccess::Id(_) => ("_id_".into(), doc! { "_id": 1 }),
+                EqualityAccess::Index(index) => (index.name.clone(), index.key_pattern.clone()),
+            }),
+            _ => None,
         }
     }
 

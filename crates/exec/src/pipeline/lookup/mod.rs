@@ -83,6 +83,10 @@ impl EachRow for Join {
     fn stage_fields(&self, out: &mut Document) {
         self.0.stage_fields(out);
     }
+
+    fn planned_fields(&self, out: &mut Document) {
+        self.0.planned_fields(out);
+    }
 }
 
 impl Finder {
@@ -95,11 +99,20 @@ impl Finder {
         )
     }
 
+    /// How equality is answered, if that is decided, with the names of MongoDB.
+    fn planned_fields(&self, out: &mut Document) {
+        let Some(strategy) = self.strategy_name().filter(|_| self.lookup.join.is_some()) else {
+            return;
+        };
+        out.push("strategy", strategy);
+        if let Some((name, key_pattern)) = self.planned_index() {
+            out.push("indexName", name);
+            out.push("indexKeyPattern", key_pattern);
+        }
+    }
+
     /// What explain shows of finding.
     fn stage_fields(&self, out: &mut Document) {
-        if self.lookup.join.is_some() {
-            out.push("strategy", self.strategy_name());
-        }
         out.push("totalDocsExamined", self.reads.docs_examined as i64);
         out.push("totalKeysExamined", self.reads.keys_examined as i64);
         out.push("collectionScans", self.reads.collection_scans as i64);

@@ -146,4 +146,8 @@ impl Explain for LookupUnwindOp {
     fn stage_fields(&self, out: &mut Document) {
         self.finder.stage_fields(out);
     }
+
+    fn planned_fields(&self, out: &mut Document) {
+        self.finder.planned_fields(out);
+    }
 }
