@@ -555,6 +555,15 @@ impl Talk<'_> {
         if service.engine.has_reached(wait.lsn, wait.guarantee) {
             return;
         }
+        // Two changes of threads cost more than a fast disk. Where others have something to do, or may wait for the same sync, a thread
+        // of its own syncs.
+        let alone = wait.timeout.is_none() && self.server.has_one_at_work();
+        let reached = alone
+            .then(|| service.engine.try_reach(wait.lsn, wait.guarantee))
+            .flatten();
+        if let Some(Ok(())) = reached {
+            return;
+        }
         let (done, durable) = oneshot::channel();
         service.engine.on_reached(wait.lsn, wait.guarantee, move |result| {
             // The connection may be gone by now.

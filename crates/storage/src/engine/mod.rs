@@ -443,6 +443,16 @@ impl Engine {
         }
     }
 
+    /// As [`Engine::wait_reached`] for a caller who has more to do than to wait: it syncs if nobody else does and syncs take less than a
+    /// millisecond. `None`, at once, otherwise: then [`Engine::on_reached`] will tell.
+    pub fn try_reach(&self, lsn: Lsn, guarantee: Guarantee) -> Option<Result<()>> {
+        let (Guarantee::Durable | Guarantee::Committed) = guarantee;
+        match &self.inner.store {
+            Some(store) => store.journal.syncer.lead(lsn.0),
+            None => Some(Ok(())),
+        }
+    }
+
     /// Calls `done` as soon as a commit has reached a guarantee, or it cannot be known: maybe at once, on this thread, else on
     /// the thread that syncs. It should only pass the news on.
     pub fn on_reached(&self, lsn: Lsn, guarantee: Guarantee, done: impl FnOnce(Result<()>) + Send + 'static) {

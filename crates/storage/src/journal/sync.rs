@@ -3,6 +3,9 @@
 //! A caller that has to wait while no sync runs becomes the leader and syncs everything appended so far; callers that come
 //! during the sync wait, and one of them leads the next one. When no caller waits, a thread syncs at most every [`LAG`], and at
 //! once for those who left a callback. What was synced is noted in the [mark](super::mark) before anybody is told.
+//!
+//! Waking a thread costs as much as a small commit, so nobody is woken in vain: commits do not wake the thread while it looks
+//! every [`LAG`] by itself, and whoever leaves a callback during a sync leaves it to the end of that sync.
 
 use super::Checkpoint;
 use super::mark::{Mark, MarkFile};
@@ -13,13 +16,16 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long appended bytes may stay unsynced when no caller waits for them.
 pub(crate) const LAG: Duration = Duration::from_millis(100);
 
-/// After this long without an append the mark is synced too.
-const IDLE: Duration = Duration::from_secs(1);
+/// After so many times [`LAG`] without an append the mark is synced too, and the thread sleeps until there is one.
+const QUIET_LOOKS: u32 = 10;
+
+/// A sync that takes longer than this is left to the thread by those who have more to do ([`Syncer::lead`]).
+const LEAD_MAX: Duration = Duration::from_millis(1);
 
 /// Called once with the outcome.
 pub(crate) type Callback = Box<dyn FnOnce(Result<()>) + Send>;
@@ -36,7 +42,12 @@ pub(crate) struct Syncer {
     /// Set while the background thread sleeps until something is appended.
     idle: AtomicBool,
     state: Mutex<State>,
+    /// A sync has ended, or nothing is written any more. For those counted in [`State::waiting`].
     changed: Condvar,
+    /// There is something to do for the background thread.
+    work: Condvar,
+    /// How long syncs take, in microseconds, about.
+    took_micros: AtomicU64,
     /// Segments with bytes that may not be on disk, oldest first; the last one is being appended to.
     unsynced: Mutex<Vec<Arc<Segment>>>,
     /// Set when a segment was created or removed since the directory was last synced.
@@ -64,6 +75,10 @@ struct State {
     stop: bool,
     failed: Option<StorageError>,
     callbacks: Vec<(u64, Callback)>,
+    /// Callers that wait for the end of a sync.
+    waiting: usize,
+    /// The background thread waits for something to do.
+    rests: bool,
 }
 
 impl Syncer {
@@ -84,6 +99,8 @@ impl Syncer {
             idle: AtomicBool::new(false),
             state: Mutex::default(),
             changed: Condvar::new(),
+            work: Condvar::new(),
+            took_micros: AtomicU64::new(0),
             unsynced: Mutex::default(),
             dir_changed: AtomicBool::new(true),
         })
@@ -135,10 +152,32 @@ impl Syncer {
         let callbacks = std::mem::take(&mut state.callbacks);
         drop(state);
         self.changed.notify_all();
+        self.work.notify_all();
         for (_, callback) in callbacks {
             callback(Err(failure.clone()));
         }
         failure
+    }
+
+    /// Waits for the end of the sync that runs.
+    fn await_end<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        state.waiting += 1;
+        let mut state = self.changed.wait(state).expect("no holder of the lock panics");
+        state.waiting -= 1;
+        state
+    }
+
+    /// Says that a sync has ended, to those who want to know.
+    fn end_sync(&self, state: MutexGuard<'_, State>) {
+        let has_work = state.rests && !state.callbacks.is_empty();
+        let is_awaited = state.waiting > 0;
+        drop(state);
+        if is_awaited {
+            self.changed.notify_all();
+        }
+        if has_work {
+            self.work.notify_all();
+        }
     }
 
     /// Says that appends go to a new segment from now on.
@@ -161,8 +200,10 @@ impl Syncer {
 
     /// Changes and syncs a file of the journal while no other sync runs. A failure is noted before the next sync can begin.
     pub(crate) fn alone(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
-        let state = self.changed.wait_while(self.state(), |state| state.syncing);
-        let mut state = state.expect("no holder of the lock panics");
+        let mut state = self.state();
+        while state.syncing {
+            state = self.await_end(state);
+        }
         if let Some(failure) = &state.failed {
             return Err(failure.clone());
         }
@@ -175,8 +216,7 @@ impl Syncer {
             // Under the same lock, see `sync`.
             return Err(self.fail_with(state, &error));
         }
-        drop(state);
-        self.changed.notify_all();
+        self.end_sync(state);
         Ok(())
     }
 
@@ -192,7 +232,7 @@ impl Syncer {
         self.appended.store(seq, Ordering::SeqCst);
         if self.idle.swap(false, Ordering::SeqCst) {
             drop(self.state());
-            self.changed.notify_all();
+            self.work.notify_all();
         }
     }
 
@@ -208,7 +248,7 @@ impl Syncer {
                 return Err(failure.clone());
             }
             if state.syncing {
-                state = self.changed.wait(state).expect("no holder of the lock panics");
+                state = self.await_end(state);
             } else {
                 state.syncing = true;
                 drop(state);
@@ -216,6 +256,33 @@ impl Syncer {
                 state = self.state();
             }
         }
+    }
+
+    /// As [`Syncer::wait`] for a caller that has more to do: `None`, at once, when somebody else syncs or a sync takes long.
+    pub(crate) fn lead(&self, seq: u64) -> Option<Result<()>> {
+        let mut state = self.state();
+        if self.durable() >= seq {
+            return Some(Ok(()));
+        }
+        let others = state.syncing || !state.callbacks.is_empty();
+        if others || self.took() > LEAD_MAX {
+            return None;
+        }
+        if let Some(failure) = &state.failed {
+            return Some(Err(failure.clone()));
+        }
+        state.syncing = true;
+        drop(state);
+        self.sync();
+        if self.durable() >= seq {
+            return Some(Ok(()));
+        }
+        self.failure().map(Err)
+    }
+
+    /// How long syncs take, about.
+    fn took(&self) -> Duration {
+        Duration::from_micros(self.took_micros.load(Ordering::Relaxed))
     }
 
     /// Calls back once everything up to `seq` is on disk, maybe at once.
@@ -227,9 +294,12 @@ impl Syncer {
             Err(failure.clone())
         } else {
             state.callbacks.push((seq, callback));
+            // Whoever syncs now hands it on.
+            let has_work = state.rests && !state.syncing;
             drop(state);
-            self.idle.store(false, Ordering::Release);
-            self.changed.notify_all();
+            if has_work {
+                self.work.notify_all();
+            }
             return;
         };
         drop(state);
@@ -243,7 +313,12 @@ impl Syncer {
         let Appended { seq: upto, optime, .. } = last;
         let segments = self.unsynced.lock().expect("no holder of the lock panics").clone();
         let lengths: Vec<u64> = segments.iter().map(|segment| segment.len()).collect();
+        let begun = Instant::now();
         let outcome = self.sync_files(&segments);
+        // Only one syncs at a time.
+        let took = (self.took() * 3 + begun.elapsed()) / 4;
+        self.took_micros
+            .store(took.as_micros().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
         if outcome.is_ok() {
             self.mark.note(last.mark(false));
         }
@@ -264,8 +339,7 @@ impl Syncer {
         let callbacks = std::mem::take(&mut state.callbacks);
         let (done, waiting): (Vec<_>, Vec<_>) = callbacks.into_iter().partition(|(seq, _)| *seq <= upto);
         state.callbacks = waiting;
-        drop(state);
-        self.changed.notify_all();
+        self.end_sync(state);
         for (_, callback) in done {
             callback(Ok(()));
         }
@@ -291,50 +365,63 @@ impl Syncer {
 
     /// The background thread. Ends after [`Syncer::stop`], with everything synced that was appended.
     pub(crate) fn run(&self) {
+        let mut quiet_looks = 0;
         loop {
-            let mut state = self.state();
-            let pending = |s: &Self| s.appended.load(Ordering::SeqCst) > s.durable();
-            while !pending(self) && !state.stop && state.failed.is_none() {
-                self.idle.store(true, Ordering::SeqCst);
-                // An append between the check and the store would not wake us.
-                if pending(self) {
-                    break;
-                }
-                if self.mark.is_synced() {
-                    state = self.changed.wait(state).expect("no holder of the lock panics");
-                    continue;
-                }
-                let waited = self
-                    .changed
-                    .wait_timeout(state, IDLE)
-                    .expect("no holder of the lock panics");
-                state = waited.0;
-                if waited.1.timed_out() {
-                    drop(state);
-                    self.mark.sync();
-                    state = self.state();
-                }
-            }
-            self.idle.store(false, Ordering::Release);
-            if state.failed.is_some() || (state.stop && !pending(self)) {
+            let state = self.state();
+            let seen = self.appended.load(Ordering::SeqCst);
+            let pending = || self.appended.load(Ordering::SeqCst) > self.durable();
+            if state.failed.is_some() || (state.stop && !pending()) {
                 return;
             }
             if state.callbacks.is_empty() && !state.stop {
-                let urgent = |s: &mut State| s.callbacks.is_empty() && !s.stop && s.failed.is_none();
-                let waited = self.changed.wait_timeout_while(state, LAG, urgent);
-                state = waited.expect("no holder of the lock panics").0;
+                if quiet_looks < QUIET_LOOKS || pending() {
+                    let is_time = self.rest(state, Some(LAG));
+                    let is_quiet = seen == self.appended.load(Ordering::SeqCst);
+                    quiet_looks = if is_quiet { quiet_looks.saturating_add(1) } else { 0 };
+                    if !is_time || !pending() {
+                        continue;
+                    }
+                } else if !self.mark.is_synced() {
+                    drop(state);
+                    self.mark.sync();
+                    continue;
+                } else {
+                    self.idle.store(true, Ordering::SeqCst);
+                    // An append between the look and the store would not wake us.
+                    if !pending() {
+                        self.rest(state, None);
+                    }
+                    self.idle.store(false, Ordering::SeqCst);
+                    quiet_looks = 0;
+                    continue;
+                }
+            } else {
+                drop(state);
             }
-            let seq = self.appended.load(Ordering::Acquire);
-            drop(state);
             // A failure is noted where it happens.
-            let _ = self.wait(seq);
+            let _ = self.wait(self.appended.load(Ordering::Acquire));
         }
+    }
+
+    /// Lets the background thread wait until there is something to do. True if `at_most` has passed before.
+    fn rest(&self, mut state: MutexGuard<'_, State>, at_most: Option<Duration>) -> bool {
+        state.rests = true;
+        let (mut state, is_time) = match at_most {
+            None => (self.work.wait(state).expect("no holder of the lock panics"), false),
+            Some(at_most) => {
+                let waited = self.work.wait_timeout(state, at_most);
+                let (state, waited) = waited.expect("no holder of the lock panics");
+                (state, waited.timed_out())
+            }
+        };
+        state.rests = false;
+        is_time
     }
 
     /// Ends the background thread.
     pub(crate) fn stop(&self) {
         self.state().stop = true;
-        self.changed.notify_all();
+        self.work.notify_all();
     }
 }
 
@@ -427,6 +514,99 @@ mod tests {
             });
             assert_eq!(syncer.durable(), 0, "round {round}");
         }
+    }
+
+    /// A file whose syncs tell that they have begun, and end when they may.
+    struct Gated {
+        begun: std::sync::mpsc::Sender<()>,
+        may_end: Mutex<std::sync::mpsc::Receiver<()>>,
+    }
+
+    impl PageFile for Gated {
+        fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<()> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+        fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
+            Ok(())
+        }
+        fn sync(&self) -> io::Result<()> {
+            // Nobody may be listening any more; then nobody holds it up either.
+            let _ = self.begun.send(());
+            let _ = self.may_end.lock().unwrap().recv();
+            Ok(())
+        }
+        fn set_len(&self, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+        fn len(&self) -> io::Result<u64> {
+            Ok(0)
+        }
+    }
+
+    /// One leads; whoever comes meanwhile is not kept, and its callback is called after the next sync, by the thread.
+    #[test]
+    fn what_is_left_during_a_sync_that_a_caller_leads_is_done_by_the_thread() {
+        use std::sync::mpsc;
+        let dir = tempfile::tempdir().unwrap();
+        let (begun, has_begun) = mpsc::channel();
+        let (end, may_end) = mpsc::channel();
+        let gated = Mutex::new(Some(Gated {
+            begun,
+            may_end: Mutex::new(may_end),
+        }));
+        let open = move |_: &Path, _| -> io::Result<Box<dyn PageFile>> {
+            let gated = gated.lock().unwrap().take();
+            Ok(Box::new(gated.ok_or(io::ErrorKind::NotFound)?))
+        };
+        let syncer = Syncer::new(dir.path(), &dir.path().join("mark"), &Checkpoint::default()).unwrap();
+        syncer.add_segment(Arc::new(
+            Segment::create(dir.path(), 1, Timestamp::default(), &open).unwrap(),
+        ));
+        syncer.appended(1, Timestamp { secs: 1, inc: 1 }, 1);
+        let (done, is_done) = mpsc::channel();
+        /// Ends the thread, also when the test fails.
+        struct Stop<'s>(&'s Syncer);
+        impl Drop for Stop<'_> {
+            fn drop(&mut self) {
+                self.0.stop();
+            }
+        }
+        std::thread::scope(|scope| {
+            let _stop = Stop(&syncer);
+            // However this ends, nobody waits for the file any more.
+            let end = end;
+            let leading = scope.spawn(|| syncer.lead(1));
+            has_begun.recv_timeout(Duration::from_secs(60)).unwrap();
+            syncer.appended(2, Timestamp { secs: 1, inc: 2 }, 2);
+            assert!(syncer.lead(2).is_none(), "another one syncs");
+            syncer.on_durable(2, Box::new(move |result| done.send(result).unwrap()));
+            scope.spawn(|| syncer.run());
+            end.send(()).unwrap();
+            leading.join().unwrap().expect("nobody else synced").unwrap();
+            assert_eq!(syncer.durable(), 1);
+            has_begun.recv_timeout(Duration::from_secs(60)).unwrap();
+            assert!(is_done.try_recv().is_err(), "it is not on disk yet");
+            drop(end);
+            is_done.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
+        });
+        assert_eq!(syncer.durable(), 2);
+    }
+
+    /// Where syncs take long, nobody who has more to do is kept by one.
+    #[test]
+    fn nobody_leads_a_slow_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |path: &Path, _| -> io::Result<Box<dyn PageFile>> { Ok(Box::new(File::create(path)?)) };
+        let syncer = Syncer::new(dir.path(), &dir.path().join("mark"), &Checkpoint::default()).unwrap();
+        syncer.add_segment(Arc::new(
+            Segment::create(dir.path(), 1, Timestamp::default(), &open).unwrap(),
+        ));
+        syncer.appended(1, Timestamp { secs: 1, inc: 1 }, 1);
+        syncer.took_micros.store(5_000, Ordering::Relaxed);
+        assert!(syncer.lead(1).is_none());
+        syncer.took_micros.store(50, Ordering::Relaxed);
+        syncer.lead(1).expect("syncs are fast").unwrap();
+        syncer.lead(1).expect("it is durable").unwrap();
     }
 
     /// What a process that has no file descriptor left would notice, too.

@@ -15,6 +15,7 @@ pub const SPEC: CommandSpec = Facts::no_collection("commitTransaction", "Commits
             .and(Flags::ADMIN)
             .and(Flags::WRITE)
             .and(Flags::LONG)
+            .and(Flags::USUALLY_SHORT)
             .and(Flags::TXN)
             .and(Flags::WRITE_CONCERN)
             .and(Flags::ENDS_TXN)
