@@ -129,6 +129,8 @@ impl Node {
     pub fn parameters_changed(&self) {
         self.gates
             .set_api_required(self.parameters.is_on(Param::RequireApiVersion));
+        self.log()
+            .set_redacts(self.parameters.is_on(Param::RedactClientLogData));
         if !self.audit().is_runtime() {
             self.audit().configure(Config {
                 authorization_success: self.parameters.is_on(Param::AuditAuthorizationSuccess),

@@ -139,6 +139,8 @@ parameters! {
     Quiet "quiet" RuntimeAndStartup Kind::Switch(false);
     /// Commands that were allowed are audited too.
     AuditAuthorizationSuccess "auditAuthorizationSuccess" RuntimeAndStartup Kind::Switch(false);
+    /// Log lines say nothing of what clients store or ask for.
+    RedactClientLogData "redactClientLogData" RuntimeAndStartup Kind::Switch(false);
     /// Commands have to name the API version they rely on.
     RequireApiVersion "requireApiVersion" RuntimeAndStartup Kind::Switch(false);
     /// Which nodes a router keeps connections to: there is no router.

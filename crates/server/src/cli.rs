@@ -143,6 +143,9 @@ struct Serve {
     /// Listen beyond this machine without --auth: whoever can connect may do everything
     #[arg(long = "insecure-no-auth", conflicts_with = "auth")]
     insecure_no_auth: bool,
+    /// Log nothing of what clients store or ask for: names of fields and collections, counts and codes only
+    #[arg(long = "redactClientLogData")]
+    redact_client_log_data: bool,
     #[command(flatten)]
     audit: Audit,
     #[command(flatten)]
@@ -400,6 +403,7 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         noauth: args.noauth,
         key_file: args.key_file,
         insecure_no_auth: args.insecure_no_auth,
+        redact_client_log_data: args.redact_client_log_data,
         audit: audit_options(args.audit)?,
         tls: tls_options(args.tls)?,
         metrics_port: args.metrics_port,

@@ -21,7 +21,7 @@ enum Flag {
 
 use Flag::{Switch, Unless, Value, Verbosity, Words};
 
-const KEYS: [(&str, Flag); 37] = [
+const KEYS: [(&str, Flag); 38] = [
     ("auditLog.destination", Value("--auditDestination")),
     ("auditLog.filter", Value("--auditFilter")),
     ("auditLog.format", Value("--auditFormat")),
@@ -62,6 +62,7 @@ const KEYS: [(&str, Flag); 37] = [
         Words(&[("enabled", &["--auth"]), ("disabled", &[])]),
     ),
     ("security.keyFile", Value("--keyFile")),
+    ("security.redactClientLogData", Switch("--redactClientLogData")),
     ("storage.engine", Value("--storageEngine")),
     ("storage.dbPath", Value("--dbpath")),
     ("storage.oplogMinRetentionHours", Value("--oplogMinRetentionHours")),

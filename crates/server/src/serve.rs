@@ -183,6 +183,8 @@ pub struct ServeOptions {
     pub key_file: Option<PathBuf>,
     /// Listen beyond this machine although whoever can connect may do everything.
     pub insecure_no_auth: bool,
+    /// Log nothing of what clients store or ask for.
+    pub redact_client_log_data: bool,
     /// The audit log; `None` for none.
     pub audit: Option<AuditOptions>,
     /// Encryption of connections; `None` for none.
@@ -682,6 +684,9 @@ fn set_parameters(service: &Service, options: &ServeOptions) -> Result<(), Strin
     if options.dbpath.is_none() {
         node.parameters.put(Param::EnableTestCommands, 1);
     }
+    if options.redact_client_log_data {
+        node.parameters.put(Param::RedactClientLogData, 1);
+    }
     if options.quiet {
         node.parameters.put(Param::Quiet, 1);
     }
@@ -746,6 +751,9 @@ fn parsed_options(options: &ServeOptions, port: u16) -> Document {
     }
     if let Some(path) = &options.key_file {
         security.push("keyFile", path.display().to_string());
+    }
+    if options.redact_client_log_data {
+        security.push("redactClientLogData", true);
     }
     if !security.is_empty() {
         parsed.push("security", security);

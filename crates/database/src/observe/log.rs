@@ -8,11 +8,12 @@
 //! sets a file, a pipe or a terminal. Source: the manual's "Log Messages".
 
 use super::log_components::{component_document, component_levels};
+use super::redact::redacted;
 use nestor_model::extjson::{self, Form};
 use nestor_model::{DocRef, Document, Result, ValueRef, date};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -89,6 +90,8 @@ pub struct Log {
     verbosity: AtomicU8,
     /// Levels of components, by name; those that are not here inherit.
     components: Mutex<BTreeMap<String, i32>>,
+    /// Lines say nothing of what clients store or ask for.
+    redacts: AtomicBool,
     /// Highest of all levels: what is above it is not written, without looking further.
     verbosity_max: AtomicU8,
 }
@@ -119,6 +122,7 @@ impl Log {
             verbosity: AtomicU8::new(verbosity),
             components: Mutex::default(),
             verbosity_max: AtomicU8::new(verbosity),
+            redacts: AtomicBool::new(false),
         }
     }
 
@@ -132,6 +136,11 @@ impl Log {
     /// Begins a new file, if lines go to a file.
     pub fn rotate(&self) -> std::io::Result<()> {
         self.rotate.as_ref().map_or(Ok(()), |rotate| rotate())
+    }
+
+    /// From now on lines say nothing of what clients store or ask for, or they do again (`redactClientLogData`).
+    pub fn set_redacts(&self, redacts: bool) {
+        self.redacts.store(redacts, Ordering::Relaxed);
     }
 
     /// Highest debug level that is written (`logLevel`).
@@ -229,6 +238,8 @@ impl Log {
         msg: &str,
         attr: &Document,
     ) -> String {
+        let redacted = self.redacts.load(Ordering::Relaxed).then(|| redacted(attr));
+        let attr = redacted.as_ref().unwrap_or(attr);
         let entry = Entry {
             severity,
             component,

@@ -10,5 +10,6 @@ pub mod log;
 pub mod log_components;
 pub mod metrics;
 pub mod op_kind;
+pub mod redact;
 pub mod top;
 pub mod transaction_counts;

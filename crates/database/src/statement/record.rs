@@ -204,9 +204,10 @@ impl Observed {
             out.push("client", host);
         }
         self.application(&mut out, conn);
-        // Nobody logs in.
-        out.push("allUsers", Vec::new());
-        out.push("user", "");
+        let user = lock(&conn.user);
+        let users: Vec<Value> = user.iter().map(|user| user.to_document().into()).collect();
+        out.push("allUsers", users);
+        out.push("user", user.as_ref().map(ToString::to_string).unwrap_or_default());
         out
     }
 
