@@ -218,7 +218,12 @@ fn lower_stage(
             plan.inner.clone(),
             context.clone(),
         )),
-        Stage::GraphLookup(graph) => Box::new(graph_lookup::GraphLookupOp::new(node, graph.clone(), context.clone())),
+        Stage::GraphLookup(graph) => Box::new(graph_lookup::GraphLookupOp::new(
+            node,
+            graph.clone(),
+            plan.inner.clone(),
+            context.clone(),
+        )),
         Stage::UnionWith(union) => {
             let inner = plan.inner.clone();
             let explained = match (probes, inner.as_deref()) {

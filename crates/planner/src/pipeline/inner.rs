@@ -1,4 +1,4 @@
-//! The plans of pipelines that stages run: `$lookup`, `$unionWith` and `$facet`.
+//! The plans of pipelines that stages run: `$lookup`, `$graphLookup`, `$unionWith` and `$facet`.
 //!
 //! They are part of the tree of the outer pipeline and are planned with it. What depends on an outer document is bound when that
 //! is known: variables are values of the operation, and the value of an equality is bound to an [`EqualityPlan`]. Only where
@@ -15,7 +15,7 @@ use crate::check::check_inner;
 use crate::plan::PlanNode;
 use nestor_model::{Namespace, Path, Result, Str};
 use nestor_query::matcher::MatchExpr;
-use nestor_query::stage::{Lookup, Stage};
+use nestor_query::stage::{GraphLookup, Lookup, Stage};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -27,16 +27,16 @@ pub const INNER_PLANS_MAX: u32 = 100;
 pub enum InnerPlan {
     /// By this plan: the pipeline of `$unionWith`, and that of a `$lookup` without equality.
     Whole(PlanNode),
-    /// `$lookup`: by the value of each outer document, which is bound to the plan.
+    /// `$lookup`: by the value of each outer document, which is bound to the plan. `$graphLookup`: by the values of each step.
     Equality(Arc<EqualityPlan>),
-    /// `$lookup`: from a hash table of all rows of the other side, because no index finds a value.
+    /// `$lookup`, `$graphLookup`: from a hash table of all rows of the other side, because no index finds a value.
     Table {
         /// The rows of the table.
         source: PlanNode,
         /// What is done with those that have the value: a plan over [`PlanNode::Given`].
         rest: Option<PlanNode>,
     },
-    /// `$lookup`: by a plan for each value.
+    /// `$lookup`, `$graphLookup`: by a plan for each value, or for each step.
     ByValue,
     /// `$facet`: its pipelines by their fields; each reads [`PlanNode::Given`].
     Facets(Vec<(Str, PlanNode)>),
@@ -93,7 +93,15 @@ pub fn lookup_stages(lookup: &Lookup, filter: Option<&Arc<MatchExpr>>) -> Vec<St
     stages
 }
 
-/// Plans the pipeline of a `$lookup` or `$unionWith` on its own. `foreign`: the field that has to equal a value of each outer
+/// What has to be true of the documents that a `$graphLookup` finds, as a stage.
+pub fn graph_stages(graph: &GraphLookup) -> Vec<StageNode> {
+    let restrict = graph.restrict.iter();
+    restrict
+        .map(|filter| StageNode::matching(Arc::new(filter.clone().normalize())))
+        .collect()
+}
+
+/// Plans the pipeline of a `$lookup` or `$unionWith`, or how a `$graphLookup` reads, on its own. `foreign`: the field that has to equal a value of each outer
 /// document first of all. The plan is checked.
 ///
 /// Errors: those of [`plan`](super::plan()).
@@ -137,6 +145,7 @@ pub(super) fn of_stage(
             join.lookup.join.as_ref().map(|join| &join.foreign),
             lookup_stages(&join.lookup, join.filter.as_ref()),
         ),
+        StageOp::Parsed(Stage::GraphLookup(graph)) => (Some(&graph.from), Some(&graph.connect_to), graph_stages(graph)),
         StageOp::Parsed(Stage::UnionWith(union)) => (
             union.coll.as_ref(),
             None,
@@ -257,6 +266,10 @@ mod tests {
         let indexed = r#"[{"$lookup": {"from": "d", "localField": "x", "foreignField": "a", "as": "m"}}]"#;
         assert_eq!(planned(indexed), "MULTI_PLAN > equality(-)");
         let table = indexed.replace(r#""a""#, r#""b""#);
+        assert_eq!(planned(&table), "MULTI_PLAN > table(MULTI_PLAN, -)");
+        let graph = r#"[{"$graphLookup": {"from": "d", "startWith": "$x", "connectFromField": "p", "connectToField": "a", "as": "m"}}]"#;
+        assert_eq!(planned(graph), "MULTI_PLAN > equality(-)");
+        let table = graph.replace(r#""a""#, r#""b""#);
         assert_eq!(planned(&table), "MULTI_PLAN > table(MULTI_PLAN, -)");
         let nested = format!(
             r#"[{{"$lookup": {{"from": "d", "pipeline": [{{"$limit": 3}}, {}], "as": "m"}}}}]"#,

@@ -6,7 +6,7 @@
 //!                                                                     candidates      StagePlans
 //! ```
 //!
-//! Pipelines within stages (`$lookup`, `$unionWith`, `$facet`) are planned with the pipeline around them and are part of its tree:
+//! Pipelines within stages (`$lookup`, `$graphLookup`, `$unionWith`, `$facet`) are planned with the pipeline around them and are part of its tree:
 //! see [`InnerPlan`].
 //!
 //! A logical stage is a [`StageNode`]: a stage as it was parsed, or several that are better done together. What rules may
@@ -24,7 +24,7 @@ mod stage;
 pub(crate) mod testing;
 mod views;
 
-pub use inner::{INNER_PLANS_MAX, InnerPlan, inner_plan, lookup_stages};
+pub use inner::{INNER_PLANS_MAX, InnerPlan, graph_stages, inner_plan, lookup_stages};
 pub use into_find::into_find;
 pub use join::{EqualityAccess, EqualityPlan};
 pub use loose::{distinct_scan, group_scan};

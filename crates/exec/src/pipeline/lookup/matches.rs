@@ -306,7 +306,7 @@ impl Finder {
                 let foreign = join.foreign.clone();
                 let from = self.lookup.from.as_ref();
                 let source = open(from, Vec::new(), None, batch.view, &self.context)?;
-                match self.load(source, &foreign, true, batch)? {
+                match load_table(source, &foreign, false, &mut self.reads, batch)? {
                     Some(table) => self.strategy = Strategy::Hash(table),
                     None => self.no_table = true,
                 }
@@ -338,7 +338,7 @@ impl Finder {
                 if let (Some(join), false) = (&self.lookup.join, self.no_table) {
                     let foreign = join.foreign.clone();
                     let source = lower_inner(source, None, batch.view, &self.context)?;
-                    match self.load(source, &foreign, false, batch)? {
+                    match load_table(source, &foreign, true, &mut self.reads, batch)? {
                         Some(table) => {
                             self.strategy = Strategy::Hash(table);
                             self.after = Some(inner);
@@ -392,34 +392,6 @@ impl Finder {
         }
     }
 
-    /// The rows of the other collection as a table; `None` when there is no room for it. It may go to disk where there is no index.
-    fn load(
-        &mut self,
-        mut source: BoxOperator,
-        foreign: &Path,
-        is_indexed: bool,
-        batch: &Batch<'_>,
-    ) -> Result<Option<Box<JoinTable>>> {
-        let collator = batch.op.collator.as_ref();
-        let null = equality(foreign, &[Value::Null], collator)?;
-        let mut table = TableBuilder::new(foreign.clone(), null, collator, !is_indexed);
-        let mut inner = batch.within(batch.op);
-        loop {
-            match source.next(&mut inner)? {
-                Step::Row(row) => {
-                    if !table.add(row.doc, batch)? {
-                        self.reads.note(&*source, batch.explains);
-                        return Ok(None);
-                    }
-                }
-                Step::Pause => {}
-                Step::Eof => break,
-            }
-        }
-        self.reads.note(&*source, batch.explains);
-        Ok(Some(Box::new(table.seal()?)))
-    }
-
     /// All matches; `None` when they do not fit in memory.
     fn collect(&mut self, inner: &InnerPlan, outer: DocRef<'_>, batch: &Batch<'_>) -> Result<Option<Arc<[Value]>>> {
         let op = batch.op.with_vars(self.variables(outer, batch)?);
@@ -457,6 +429,34 @@ impl Finder {
             values.push(expr.eval(&mut Env::new(outer, batch.op))?);
         }
         Ok(values)
+    }
+}
+
+/// The rows of `source` as a table by their values at `foreign`; `None` when there is no room for it. It may go to disk if `may_spill`
+/// and the batch allow it. What is read is added to `reads`.
+pub(in crate::pipeline) fn load_table(
+    mut source: BoxOperator,
+    foreign: &Path,
+    may_spill: bool,
+    reads: &mut Reads,
+    batch: &Batch<'_>,
+) -> Result<Option<Box<JoinTable>>> {
+    let collator = batch.op.collator.as_ref();
+    let null = equality(foreign, &[Value::Null], collator)?;
+    let mut table = TableBuilder::new(foreign.clone(), null, collator, may_spill);
+    let mut inner = batch.within(batch.op);
+    let mut has_room = true;
+    while has_room {
+        match source.next(&mut inner)? {
+            Step::Row(row) => has_room = table.add(row.doc, batch)?,
+            Step::Pause => {}
+            Step::Eof => break,
+        }
+    }
+    reads.note(&*source, batch.explains);
+    match has_room {
+        true => Ok(Some(Box::new(table.seal()?))),
+        false => Ok(None),
     }
 }
 

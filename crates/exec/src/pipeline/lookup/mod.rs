@@ -6,8 +6,10 @@ mod probe;
 mod unwinding;
 mod values;
 
+pub(super) use matches::load_table;
+pub(super) use probe::IndexProbe;
 pub(super) use unwinding::LookupUnwindOp;
-pub(super) use values::one_field;
+pub(super) use values::{equality, one_field};
 
 use super::PipelineSource;
 use crate::batch::Batch;

@@ -14,7 +14,7 @@ use nestor_storage::{Bytes, Collection, Cursor, Index, RecordReader, View};
 use std::sync::Arc;
 
 /// Finds documents by values.
-pub(super) struct IndexProbe {
+pub(in crate::pipeline) struct IndexProbe {
     plan: Arc<EqualityPlan>,
     collection: Arc<Collection>,
     access: Access,
@@ -52,7 +52,7 @@ struct Entries {
 
 impl IndexProbe {
     /// A probe by `plan`. Error: 175 when the index is gone.
-    pub(super) fn new(plan: Arc<EqualityPlan>, collection: &Arc<Collection>) -> Result<Self> {
+    pub(in crate::pipeline) fn new(plan: Arc<EqualityPlan>, collection: &Arc<Collection>) -> Result<Self> {
         let access = match &plan.access {
             EqualityAccess::Id(_) => Access::Id,
             EqualityAccess::Index(info) => {
@@ -87,23 +87,28 @@ impl IndexProbe {
     }
 
     /// The collection that it reads.
-    pub(super) fn collection(&self) -> &Collection {
+    pub(in crate::pipeline) fn collection(&self) -> &Collection {
         &self.collection
     }
 
     /// Whether the collection is in this state as it was when the probe was made: the same indexes, the same fields with arrays.
-    pub(super) fn is_current(&self, view: &dyn View) -> bool {
+    pub(in crate::pipeline) fn is_current(&self, view: &dyn View) -> bool {
         let now = view.catalog().get(&self.plan.namespace);
         now.is_some_and(|now| Arc::ptr_eq(now, &self.collection))
     }
 
     /// Whether the probe finds all documents that equal one of the values.
-    pub(super) fn binds(&self, values: &[Value]) -> bool {
+    pub(in crate::pipeline) fn binds(&self, values: &[Value]) -> bool {
         values.iter().all(|value| self.plan.binds(value))
     }
 
     /// Begins to find the documents that equal one of the values.
-    pub(super) fn begin(&mut self, mut values: Vec<Value>, reads: &mut Reads, explained: bool) -> Result<()> {
+    pub(in crate::pipeline) fn begin(
+        &mut self,
+        mut values: Vec<Value>,
+        reads: &mut Reads,
+        explained: bool,
+    ) -> Result<()> {
         if values.len() > 1 {
             let collator = match &self.access {
                 Access::Id => None,
@@ -134,7 +139,7 @@ impl IndexProbe {
     }
 
     /// The next document. `view` is the same up to the next [`IndexProbe::save`].
-    pub(super) fn next(&mut self, view: &dyn View, reads: &mut Reads) -> Result<Option<Bytes>> {
+    pub(in crate::pipeline) fn next(&mut self, view: &dyn View, reads: &mut Reads) -> Result<Option<Bytes>> {
         while let Some(value) = self.values.get(self.at) {
             effort::made();
             work(ROW)?;
@@ -162,12 +167,12 @@ impl IndexProbe {
     }
 
     /// Outer documents so far.
-    pub(super) fn probes(&self) -> u64 {
+    pub(in crate::pipeline) fn probes(&self) -> u64 {
         self.probes
     }
 
     /// Lets go of cursors, keeps the position.
-    pub(super) fn save(&mut self) {
+    pub(in crate::pipeline) fn save(&mut self) {
         if let Access::Index(entries) = &mut self.access {
             entries.cursor = None;
             entries.seen.rest();

@@ -62,7 +62,11 @@ fn gather(value: ValueRef<'_>, parts: &[PathPart], seen_array: &mut bool, out: &
 }
 
 /// `{foreign: {$in: values}}`; regular expressions are compared as values, not matched.
-pub(super) fn equality(foreign: &Path, values: &[Value], collator: Option<&Collator>) -> Result<MatchExpr> {
+pub(in crate::pipeline) fn equality(
+    foreign: &Path,
+    values: &[Value],
+    collator: Option<&Collator>,
+) -> Result<MatchExpr> {
     // Filters refuse undefined, which old data may hold: it joins as null does.
     let values: Vec<Value> = values
         .iter()
@@ -78,7 +82,7 @@ pub(super) fn equality(foreign: &Path, values: &[Value], collator: Option<&Colla
     let filter = match each.len() {
         0 => return Ok(MatchExpr::AlwaysFalse),
         1 => each.into_iter().next().expect("one"),
-        _ if values.iter().any(|v| matches!(v, Value::Regex(_))) => doc! { "$or": each }.into(),
+        _ if values.iter().any(is_operator) => doc! { "$or": each }.into(),
         _ => one_field(foreign, doc! { "$in": values }).into(),
     };
     let Value::Document(filter) = filter else {
@@ -86,6 +90,15 @@ pub(super) fn equality(foreign: &Path, values: &[Value], collator: Option<&Colla
     };
     let mut scope = Scope::new().with_collator(collator.cloned());
     Ok(MatchExpr::parse(filter.as_ref(), &mut scope)?.normalize())
+}
+
+/// Whether `$in` takes a value for something else, or refuses it: a pattern, an operator.
+fn is_operator(value: &Value) -> bool {
+    match value {
+        Value::Regex(_) => true,
+        Value::Document(doc) => doc.iter().next().is_some_and(|(name, _)| name.starts_with('$')),
+        _ => false,
+    }
 }
 
 /// `{path: condition}`.
