@@ -2,13 +2,13 @@
 
 use crate::operator::BoxOperator;
 use crate::ops::{
-    CollScan, Count, Covered, Eof, Fetch, Filter, IdLookup, IndexScan, Limit, OplogScan, Or, Project, ReturnKey, Skip,
-    Sort, SortMerge,
+    CollScan, Count, Covered, Eof, Fetch, Filter, GeoNear, IdLookup, IndexScan, Limit, OplogScan, Or, Project,
+    ReturnKey, Skip, Sort, SortMerge,
 };
 use nestor_model::{Error, ErrorCode, Result};
-use nestor_planner::PlanNode;
 use nestor_planner::plan::IndexScan as IndexScanPlan;
-use nestor_storage::{Collection, IndexId};
+use nestor_planner::{IndexInfo, PlanNode};
+use nestor_storage::{Collection, Index, IndexId};
 use std::sync::Arc;
 
 /// Builds the operators of a plan over `collection`, and counts the use of what it reads.
@@ -23,6 +23,7 @@ pub(crate) fn note_use(plan: &PlanNode, collection: &Collection) {
     match plan {
         PlanNode::CollScan(scan) if !is_oplog(collection) => collection.state.note_scan(scan.tailable),
         PlanNode::IndexScan(scan) => collection.state.note_index_use(IndexId(scan.index.id)),
+        PlanNode::GeoNear(near) => collection.state.note_index_use(IndexId(near.index.id)),
         PlanNode::IdLookup(_) => {
             if let Some(index) = collection.id_index() {
                 collection.state.note_index_use(index.id);
@@ -45,6 +46,10 @@ pub(crate) fn assemble(plan: &PlanNode, collection: &Arc<Collection>) -> Result<
         PlanNode::CollScan(scan) => Box::new(CollScan::new(collection.records, scan)),
         PlanNode::IdLookup(lookup) => Box::new(IdLookup::new(collection.clone(), lookup)),
         PlanNode::IndexScan(scan) => Box::new(index_scan(scan, collection)?),
+        PlanNode::GeoNear(near) => {
+            let index = index_of(&near.index, collection)?;
+            Box::new(GeoNear::new(collection, index.clone(), (**near).clone()))
+        }
         PlanNode::Fetch { input: from, filter } => {
             let from = match &**from {
                 PlanNode::IndexScan(scan) => Box::new(index_scan(scan, collection)?.records_only()),
@@ -92,14 +97,18 @@ pub(crate) fn assemble(plan: &PlanNode, collection: &Arc<Collection>) -> Result<
 }
 
 fn index_scan(scan: &IndexScanPlan, collection: &Collection) -> Result<IndexScan> {
-    let index = collection.indexes.iter().find(|index| index.id.0 == scan.index.id);
-    let index = index.ok_or_else(|| {
+    let index = index_of(&scan.index, collection)?;
+    Ok(IndexScan::new(collection, index.clone(), scan.clone()))
+}
+
+fn index_of<'c>(planned: &IndexInfo, collection: &'c Collection) -> Result<&'c Arc<Index>> {
+    let index = collection.indexes.iter().find(|index| index.id.0 == planned.id);
+    index.ok_or_else(|| {
         Error::new(
             ErrorCode::QueryPlanKilled,
-            format!("index '{}' was dropped", scan.index.name),
+            format!("index '{}' was dropped", planned.name),
         )
-    })?;
-    Ok(IndexScan::new(collection, index.clone(), scan.clone()))
+    })
 }
 
 /// Whether this is the oplog, whose entries are in the journal and not in records.

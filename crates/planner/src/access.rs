@@ -17,6 +17,7 @@ use crate::catalog::{Condition, IndexInfo, IndexPart, IndexUse};
 use crate::interval::IntervalList;
 use nestor_model::{Path, Value};
 use nestor_query::collation::Collator;
+use nestor_query::geo::Near;
 use nestor_query::matcher::{Leaf, MatchExpr, Predicate};
 use std::sync::Arc;
 
@@ -185,6 +186,44 @@ impl<'f> Search<'f> {
             })
         };
         uses.into_iter().filter_map(access).collect()
+    }
+}
+
+/// A search of an index around a point.
+pub(crate) struct NearAccess {
+    /// The index.
+    pub index: Arc<IndexInfo>,
+    /// The stored part that tells of distances.
+    pub at: usize,
+    /// Which entries, by the other parts.
+    pub bounds: IndexBounds,
+}
+
+impl Search<'_> {
+    /// How an index finds what is nearest first, if it does: parts before the one that tells of distances have to have bounds.
+    /// What else the filter says is left to the document.
+    pub(crate) fn near_access(&self, index: &Arc<IndexInfo>, path: &Path, near: &Near) -> Option<NearAccess> {
+        let at = index.kind.nearest()?.part(path, near)?;
+        // Documents without a location have no entry, but they are not asked for.
+        let mut info = IndexInfo::clone(index);
+        info.sparse = false;
+        let found = access(
+            &Arc::new(info),
+            &self.conjuncts,
+            &self.conditions,
+            Some((at, IntervalList::all())),
+        )?;
+        Some(NearAccess {
+            index: found.index,
+            at,
+            bounds: found.bounds,
+        })
+    }
+
+    /// What the filter says beside the `$near`.
+    pub(crate) fn beside_near(&self) -> Option<Arc<MatchExpr>> {
+        let others = self.conjuncts.iter().filter(|one| one.near().is_none());
+        conjunction(others.map(|one| (*one).clone()).collect())
     }
 }
 

@@ -2,9 +2,11 @@
 
 use crate::bounds::{Part, Tightness, bounds, complement_bounds};
 use crate::interval::IntervalList;
+use crate::kind::NodeKind;
 use nestor_model::index_spec::IndexSpec;
-use nestor_model::{DocRef, Document, Path, Result, Str, ValueRef};
+use nestor_model::{DocRef, Document, Path, Result, Str, Value, ValueRef};
 use nestor_query::collation::Collator;
+use nestor_query::geo::Near;
 use nestor_query::keys::MultikeyPaths;
 use nestor_query::matcher::{MatchExpr, Predicate};
 use nestor_query::update::Touched;
@@ -114,10 +116,45 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether a scan of all entries gives each document that has any, so that a hint may ask for it.
+    fn scans_whole(&self) -> bool {
+        !self.needs_condition()
+    }
+
+    /// How it finds what is nearest to a point first, if it does.
+    fn nearest(&self) -> Option<&dyn Nearest> {
+        None
+    }
+
     /// Entries hold the values at the paths of their parts, so that documents need not be read for those.
     fn covers(&self) -> bool {
         true
     }
+}
+
+/// What keys of an index tell of distances. Distances are in the units of [`Near::metric`].
+pub trait Nearest {
+    /// The node that searches the index.
+    fn node(&self) -> NodeKind;
+
+    /// The stored part whose keys tell of distances at this path, measured so; `None` if none does.
+    fn part(&self, path: &Path, near: &Near) -> Option<usize>;
+
+    /// The keys that whatever is no farther than `distance` has, perhaps among others.
+    ///
+    /// Errors: those of the statement's interrupt.
+    fn within(&self, near: &Near, distance: f64) -> Result<IntervalList>;
+
+    /// The key of the point itself.
+    ///
+    /// Errors: 16433 for a point that can have none.
+    fn around(&self, near: &Near) -> Result<Option<Value>>;
+
+    /// A distance, below which nothing with that key is.
+    fn lower_bound(&self, near: &Near, key: ValueRef<'_>) -> f64;
+
+    /// The greatest distance at which there may be anything.
+    fn farthest(&self, near: &Near) -> f64;
 }
 
 /// An index, as far as planning needs it. Made by [`crate::kinds::open`].

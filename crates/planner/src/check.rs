@@ -182,6 +182,15 @@ fn rows(plan: &PlanNode, wanted: Wanted) -> Result<Rows> {
     match plan {
         PlanNode::Eof | PlanNode::CollScan(_) | PlanNode::IdLookup(_) => Ok(Rows::Documents { records: true }),
         PlanNode::IndexScan(scan) => scan_rows(plan, scan, wanted),
+        PlanNode::GeoNear(near) => {
+            if near.bounds.parts.len() != near.index.parts.len() || near.at >= near.index.parts.len() {
+                return refuse(plan, "it does not have bounds for each part of its index");
+            }
+            if near.index.kind.nearest().is_none() {
+                return refuse(plan, "its index knows no distances");
+            }
+            Ok(Rows::Documents { records: true })
+        }
         PlanNode::Fetch { input, .. } => with_records(input).map(|_| Rows::Documents { records: true }),
         PlanNode::Covered { input, projection } => {
             if rows(input, wanted)? != Rows::Entries {

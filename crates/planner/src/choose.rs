@@ -5,14 +5,16 @@
 //! `$natural` demands it, the collection is scanned. Which candidate is best is for a trial run to say; the
 //! order here only decides ties.
 
-use crate::access::{IndexAccess, IndexBounds, full_access, index_accesses};
+use crate::access::{IndexAccess, IndexBounds, NearAccess, Search, full_access, implies, index_accesses};
 use crate::catalog::{IndexInfo, Indexes, PartKind};
 use crate::collation::{agrees, excludes_collatable};
 use crate::find::{FindQuery, Wanted, reads_sort_key};
 use crate::finish::{finish, id_lookup, residual};
 use crate::interval::IntervalList;
 use crate::key_range::scans;
-use crate::plan::{CollScan, IndexScan, PlanNode, ScanPurpose};
+use crate::plan::{CollScan, GeoNear, IndexScan, PlanNode, ScanPurpose};
+use nestor_model::Path;
+use nestor_query::geo::Near;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::sort::{SortBy, SortSpec};
 use std::sync::Arc;
@@ -87,6 +89,9 @@ fn ways(query: &FindQuery, indexes: &Indexes, among: Option<&[u32]>) -> Vec<Plan
     if matches!(*query.filter, MatchExpr::AlwaysFalse) {
         return vec![finish(query, PlanNode::Eof, true)];
     }
+    if let Some((path, near)) = query.filter.near() {
+        return near_plans(query, path, near, indexes, among);
+    }
     let by_id = id_lookup(&query.filter, indexes.id_collation.as_ref()).filter(|_| !query.keeps_keys());
     if let (Some(lookup), None) = (by_id, &query.hint) {
         return vec![finish(query, PlanNode::IdLookup(lookup), true)];
@@ -95,14 +100,7 @@ fn ways(query: &FindQuery, indexes: &Indexes, among: Option<&[u32]>) -> Vec<Plan
     let usable = if among.is_none() && query.allowed.is_none() && query.hint.is_none() {
         &**indexes
     } else {
-        let is_usable = |index: &&Arc<IndexInfo>| {
-            let is_allowed = match (&query.allowed, &query.hint) {
-                (None, None) => true,
-                (Some(allowed), _) => allowed.iter().any(|a| a.names(index)),
-                (None, Some(name)) => index.name == *name,
-            };
-            is_allowed && among.is_none_or(|among| among.contains(&index.id))
-        };
+        let is_usable = |index: &&Arc<IndexInfo>| is_usable(query, index, among);
         chosen = indexes.iter().filter(is_usable).cloned().collect();
         &chosen
     };
@@ -113,7 +111,7 @@ fn ways(query: &FindQuery, indexes: &Indexes, among: Option<&[u32]>) -> Vec<Plan
     if found.is_empty() {
         if let Some(index) = usable
             .first()
-            .filter(|index| query.hint.is_some() && !index.kind.needs_condition())
+            .filter(|index| query.hint.is_some() && index.kind.scans_whole())
         {
             found.push(Found {
                 node: fetch(full_access(index, &query.filter), true),
@@ -134,11 +132,60 @@ fn ways(query: &FindQuery, indexes: &Indexes, among: Option<&[u32]>) -> Vec<Plan
         };
         return candidates_among(&free, indexes, among);
     }
-    let useless_hint = query.hint.is_some() && usable.first().is_some_and(|index| index.kind.needs_condition());
+    let useless_hint = query.hint.is_some() && usable.first().is_some_and(|index| !index.kind.scans_whole());
     if plans.is_empty() && !useless_hint {
         plans.push(scan());
     }
     plans
+}
+
+/// Whether the query may use an index.
+fn is_usable(query: &FindQuery, index: &IndexInfo, among: Option<&[u32]>) -> bool {
+    let is_allowed = match (&query.allowed, &query.hint) {
+        (None, None) => true,
+        (Some(allowed), _) => allowed.iter().any(|a| a.names(index)),
+        (None, Some(name)) => index.name == *name,
+    };
+    is_allowed && among.is_none_or(|among| among.contains(&index.id))
+}
+
+/// The plans that give the nearest first, which only an index of locations can: none without one.
+fn near_plans(
+    query: &FindQuery,
+    path: &Path,
+    near: &Arc<Near>,
+    indexes: &Indexes,
+    among: Option<&[u32]>,
+) -> Vec<PlanNode> {
+    let search = Search::new(&query.filter);
+    let filter = search.beside_near();
+    let usable = indexes.iter().filter(|index| {
+        let holds = index
+            .partial
+            .as_deref()
+            .is_none_or(|partial| implies(&query.filter, partial));
+        holds && !index.hidden && is_usable(query, index, among)
+    });
+    let found = usable.filter_map(|index| search.near_access(index, path, near));
+    let plan = |access: NearAccess| {
+        let node = PlanNode::GeoNear(Box::new(GeoNear {
+            index: access.index,
+            at: access.at,
+            bounds: access.bounds,
+            path: path.clone(),
+            near: near.clone(),
+            keeps_distance: query.wants_distance(),
+        }));
+        let node = match &filter {
+            Some(filter) => PlanNode::Fetch {
+                input: Box::new(node),
+                filter: Some(filter.clone()),
+            },
+            None => node,
+        };
+        finish(query, node, false)
+    };
+    found.map(plan).collect()
 }
 
 /// The documents whose keys lie from `min` on and before `max`.
@@ -272,7 +319,7 @@ fn order_scans(query: &FindQuery, spec: &SortSpec, indexes: &[Arc<IndexInfo>], f
         .iter()
         .filter(|index| {
             (hinted || (!index.sparse && index.partial.is_none()))
-                && !index.kind.needs_condition()
+                && index.kind.scans_whole()
                 && !index.hidden
                 && !used(index)
         })

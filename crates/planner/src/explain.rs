@@ -2,7 +2,7 @@
 
 use crate::catalog::{IndexInfo, PartKind};
 use crate::interval::Strings;
-use crate::plan::{IndexScan, PlanNode};
+use crate::plan::{GeoNear, IndexScan, PlanNode};
 use nestor_model::{Document, Value, doc};
 use nestor_query::sort::SortSpec;
 
@@ -24,6 +24,7 @@ pub fn plan_document(plan: &PlanNode) -> Document {
             }
         }
         PlanNode::IndexScan(scan) => index_scan_fields(scan, &mut out),
+        PlanNode::GeoNear(near) => near.fields(&mut out),
         PlanNode::Fetch { filter, .. } => {
             if let Some(filter) = filter {
                 out.push("filter", filter.serialize());
@@ -92,6 +93,15 @@ pub fn index_scan_fields(scan: &IndexScan, out: &mut Document) {
     out.push("indexVersion", 2);
     out.push("direction", if scan.forward { "forward" } else { "backward" });
     out.push("indexBounds", index_bounds(scan));
+}
+
+impl GeoNear {
+    /// What a search around a point is.
+    pub fn fields(&self, out: &mut Document) {
+        out.push("keyPattern", self.index.key_pattern.clone());
+        out.push("indexName", self.index.name.clone());
+        out.push("indexVersion", 2);
+    }
 }
 
 /// For each part the prefixes of its path that held arrays.

@@ -6,7 +6,7 @@ use nestor_query::collation::Collator;
 use nestor_query::expr::Deps;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::projection::Projection;
-use nestor_query::sort::SortSpec;
+use nestor_query::sort::{SortBy, SortSpec};
 use std::sync::Arc;
 
 /// What a find asks for, parsed.
@@ -40,6 +40,8 @@ pub struct FindQuery {
     pub allowed: Option<Vec<AllowedIndex>>,
     /// When none of those gives a plan, all may be used; set by query settings.
     pub any_otherwise: bool,
+    /// Rows carry how far they are from the point of the filter's `$near`: `$geoNear`'s do.
+    pub keeps_distance: bool,
 }
 
 /// What the consumer of a plan makes of its rows.
@@ -96,6 +98,17 @@ impl FindQuery {
         self.return_key || projected()
     }
 
+    /// Whether rows are to carry how far they are.
+    pub(crate) fn wants_distance(&self) -> bool {
+        let sorts_by = |spec: &Arc<SortSpec>| {
+            let mut parts = spec.parts().iter();
+            parts.any(|part| matches!(part.by, SortBy::Meta("geoNearDistance")))
+        };
+        self.keeps_distance
+            || self.sort.as_ref().is_some_and(sorts_by)
+            || self.projection.as_ref().is_some_and(|p| reads_distance(p))
+    }
+
     /// Every document that matches.
     pub fn all(filter: Arc<MatchExpr>) -> Self {
         Self {
@@ -113,16 +126,31 @@ impl FindQuery {
             max: None,
             allowed: None,
             any_otherwise: false,
+            keeps_distance: false,
         }
     }
 }
 
-/// The error 291: a hint leaves no plan.
-pub fn no_plan() -> Error {
+/// The error 291: a hint leaves no plan, or no index serves a `$near`.
+pub fn no_plan(query: &FindQuery) -> Error {
+    let why = match query.filter.near() {
+        Some(_) => "unable to find index for $geoNear query",
+        None => "No query solutions",
+    };
+    no_solution(why)
+}
+
+/// The error 291, and why.
+pub fn no_solution(why: &str) -> Error {
     Error::new(
         ErrorCode::NoQueryExecutionPlans,
-        "error processing query: planner returned error :: caused by :: No query solutions",
+        format!("error processing query: planner returned error :: caused by :: {why}"),
     )
+}
+
+/// Whether a projection has `{$meta: "geoNearDistance"}` or `{$meta: "geoNearPoint"}`.
+fn reads_distance(projection: &Projection) -> bool {
+    reads_metadata(projection, "geoNearDistance") || reads_metadata(projection, "geoNearPoint")
 }
 
 /// Whether a projection has `{$meta: "sortKey"}`.

@@ -17,6 +17,10 @@ pub enum NodeKind {
     CountScan,
     /// One entry of an index for each value of its first parts.
     DistinctScan,
+    /// The records of index entries, nearest first, by cells of the sphere.
+    GeoNear2dSphere,
+    /// The same, by squares of a grid.
+    GeoNear2d,
     /// The records of index entries.
     Fetch,
     /// Index entries as documents.
@@ -91,6 +95,8 @@ impl NodeKind {
             Self::IndexScan => "IXSCAN",
             Self::CountScan => "COUNT_SCAN",
             Self::DistinctScan => "DISTINCT_SCAN",
+            Self::GeoNear2dSphere => "GEO_NEAR_2DSPHERE",
+            Self::GeoNear2d => "GEO_NEAR_2D",
             Self::Fetch => "FETCH",
             Self::Covered => "PROJECTION_COVERED",
             Self::Or => "OR",
@@ -129,7 +135,14 @@ impl NodeKind {
     pub const fn is_access(self) -> bool {
         matches!(
             self,
-            Self::Eof | Self::CollScan | Self::IdLookup | Self::IndexScan | Self::CountScan | Self::DistinctScan
+            Self::Eof
+                | Self::CollScan
+                | Self::IdLookup
+                | Self::IndexScan
+                | Self::CountScan
+                | Self::DistinctScan
+                | Self::GeoNear2dSphere
+                | Self::GeoNear2d
         )
     }
 

@@ -5,7 +5,8 @@ use crate::catalog::IndexInfo;
 use crate::find::FindQuery;
 use crate::kind::NodeKind;
 use crate::pipeline::{InnerPlan, StageNode};
-use nestor_model::{Namespace, Str, Value};
+use nestor_model::{Namespace, Path, Str, Value};
+use nestor_query::geo::Near;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::projection::Projection;
 use nestor_query::sort::SortSpec;
@@ -22,6 +23,8 @@ pub enum PlanNode {
     IdLookup(IdLookup),
     /// IXSCAN: index entries within bounds; its rows have no document.
     IndexScan(IndexScan),
+    /// GEO_NEAR_2DSPHERE, GEO_NEAR_2D: the documents of index entries, nearest first.
+    GeoNear(Box<GeoNear>),
     /// FETCH: the documents of rows that are index entries.
     Fetch {
         /// Where rows come from.
@@ -203,6 +206,33 @@ pub struct IndexScan {
     pub purpose: ScanPurpose,
 }
 
+/// A search of an index around a point.
+#[derive(Clone, Debug)]
+pub struct GeoNear {
+    /// The index.
+    pub index: Arc<IndexInfo>,
+    /// The stored part that tells of distances.
+    pub at: usize,
+    /// Which entries, by the other parts.
+    pub bounds: IndexBounds,
+    /// Where locations are.
+    pub path: Path,
+    /// The point, and which distances count.
+    pub near: Arc<Near>,
+    /// Rows carry the distance and the location as metadata.
+    pub keeps_distance: bool,
+}
+
+impl GeoNear {
+    /// The kind of the node.
+    pub fn kind(&self) -> NodeKind {
+        self.index
+            .kind
+            .nearest()
+            .map_or(NodeKind::GeoNear2dSphere, |by| by.node())
+    }
+}
+
 /// What a scan's entries are wanted for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScanPurpose {
@@ -252,7 +282,7 @@ impl PlanNode {
     /// The node's input, if it has just one.
     pub fn input(&self) -> Option<&PlanNode> {
         match self {
-            Self::Eof | Self::CollScan(_) | Self::IdLookup(_) | Self::IndexScan(_) => None,
+            Self::Eof | Self::CollScan(_) | Self::IdLookup(_) | Self::IndexScan(_) | Self::GeoNear(_) => None,
             Self::Made { .. } | Self::Changes { .. } | Self::Given => None,
             Self::Or { .. } | Self::SortMerge { .. } | Self::Find(_) => None,
             Self::Pipeline(pipeline) => Some(&pipeline.source),
@@ -275,6 +305,7 @@ impl PlanNode {
             Self::CollScan(_) => NodeKind::CollScan,
             Self::IdLookup(_) => NodeKind::IdLookup,
             Self::IndexScan(scan) => scan.purpose.kind(),
+            Self::GeoNear(near) => near.kind(),
             Self::Fetch { .. } => NodeKind::Fetch,
             Self::Covered { .. } => NodeKind::Covered,
             Self::Or { .. } => NodeKind::Or,
@@ -307,7 +338,7 @@ impl PlanNode {
         match self {
             Self::IndexScan(scan) => scan.purpose = ScanPurpose::Keys,
             Self::Or { inputs } | Self::SortMerge { inputs, .. } => inputs.iter_mut().for_each(Self::keep_keys),
-            Self::Eof | Self::CollScan(_) | Self::IdLookup(_) => {}
+            Self::Eof | Self::CollScan(_) | Self::IdLookup(_) | Self::GeoNear(_) => {}
             // These are no part of a find's plans.
             Self::Find(_) | Self::Made { .. } | Self::Changes { .. } | Self::Given | Self::Pipeline(_) => {}
             Self::Fetch { input, .. }

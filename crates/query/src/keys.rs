@@ -22,7 +22,11 @@ pub const KEY_FIELDS_MAX: usize = 32;
 
 /// Paths whose values make up a key.
 #[derive(Clone, Debug)]
-pub struct KeyPaths(Box<[Path]>);
+pub struct KeyPaths {
+    paths: Box<[Path]>,
+    /// For each path whether an array at its end is a value as it is, because an array is what such values are.
+    whole: Box<[bool]>,
+}
 
 /// Which components of which path ran through arrays: `components[i]` has bit `k` set when component `k`
 /// of path `i` held an array that was expanded. Components from 64 on share the last bit.
@@ -63,12 +67,23 @@ type Emit<'e, 'd> = dyn FnMut(&[ValueRef<'d>]) -> Result<()> + 'e;
 impl KeyPaths {
     /// These paths, in key order.
     pub fn new(paths: impl IntoIterator<Item = Path>) -> Self {
-        Self(paths.into_iter().collect())
+        let paths: Box<[Path]> = paths.into_iter().collect();
+        Self {
+            whole: vec![false; paths.len()].into(),
+            paths,
+        }
+    }
+
+    /// The same, but arrays at the end of the paths for which `whole` says so are values as they are.
+    #[must_use]
+    pub fn with_whole(mut self, whole: impl Fn(usize) -> bool) -> Self {
+        self.whole = (0..self.paths.len()).map(whole).collect();
+        self
     }
 
     /// The paths.
     pub fn paths(&self) -> &[Path] {
-        &self.0
+        &self.paths
     }
 
     /// Calls `emit` with each key of the document, at least one, duplicates included. `key[i]` belongs to
@@ -77,11 +92,11 @@ impl KeyPaths {
     /// Errors: 171 for two paths through different arrays, 16746 for a numeric component that is both an
     /// element and a field name, and whatever `emit` returns.
     pub fn for_each_key<'d>(&self, doc: DocRef<'d>, emit: &mut Emit<'_, 'd>) -> Result<MultikeyPaths> {
-        let mut key = vec![ValueRef::Missing; self.0.len()];
+        let mut key = vec![ValueRef::Missing; self.paths.len()];
         let mut multikey = MultikeyPaths {
-            components: vec![0; self.0.len()],
+            components: vec![0; self.paths.len()],
         };
-        let open: Vec<(usize, usize)> = (0..self.0.len()).map(|path| (path, 0)).collect();
+        let open: Vec<(usize, usize)> = (0..self.paths.len()).map(|path| (path, 0)).collect();
         self.expand(doc, &open, &mut key, &mut multikey, emit)?;
         Ok(multikey)
     }
@@ -99,14 +114,14 @@ impl KeyPaths {
         let mut array: Option<(ArrayRef<'d>, usize, usize)> = None;
         let mut inside = Vec::new();
         for &(path, from) in open {
-            let parts = self.0[path].parts();
-            match walk(doc, parts, from)? {
+            let parts = self.paths[path].parts();
+            match walk(doc, parts, from, self.whole[path])? {
                 End::Value(value) => key[path] = value,
                 End::Array { items, at } => {
                     if let Some((_, other, other_at)) = array {
-                        let same = at == other_at && self.0[other].parts()[..=at] == parts[..=at];
+                        let same = at == other_at && self.paths[other].parts()[..=at] == parts[..=at];
                         if !same {
-                            return Err(parallel_arrays(&self.0[path], at, &self.0[other], other_at));
+                            return Err(parallel_arrays(&self.paths[path], at, &self.paths[other], other_at));
                         }
                     }
                     array = Some((items, path, at));
@@ -132,8 +147,9 @@ impl KeyPaths {
         multikey: &mut MultikeyPaths,
         emit: &mut Emit<'_, 'd>,
     ) -> Result<()> {
-        let (ending, going_on): (Vec<usize>, Vec<usize>) =
-            inside.iter().partition(|path| self.0[**path].parts().len() == at + 1);
+        let (ending, going_on): (Vec<usize>, Vec<usize>) = inside
+            .iter()
+            .partition(|path| self.paths[**path].parts().len() == at + 1);
         if items.is_empty() {
             ending.iter().for_each(|path| key[*path] = ValueRef::Undefined);
             going_on.iter().for_each(|path| key[*path] = ValueRef::Missing);
@@ -168,7 +184,7 @@ fn parallel_arrays(a: &Path, a_at: usize, b: &Path, b_at: usize) -> Error {
 }
 
 /// Follows `parts[from..]` from `doc` until the path ends or an array has to be expanded.
-fn walk<'d>(doc: DocRef<'d>, parts: &[PathPart], from: usize) -> Result<End<'d>> {
+fn walk<'d>(doc: DocRef<'d>, parts: &[PathPart], from: usize, whole: bool) -> Result<End<'d>> {
     let mut doc = doc;
     let mut at = from;
     loop {
@@ -187,6 +203,7 @@ fn walk<'d>(doc: DocRef<'d>, parts: &[PathPart], from: usize) -> Result<End<'d>>
                     }
                     None => return Ok(End::Array { items, at }),
                 },
+                None if whole && at + 1 == parts.len() => return Ok(End::Value(value)),
                 None => return Ok(End::Array { items, at }),
             }
         }

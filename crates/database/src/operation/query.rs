@@ -29,7 +29,7 @@ pub fn ordered(words: &Words<'_>, query: &mut FindQuery, scope: &mut Scope) -> R
     }
     if let Some(projection) = words.projection.filter(|projection| !projection.is_empty()) {
         let projection = Projection::parse(DocRef::Raw(projection), scope, Policy::Find)?;
-        projection.check_find_metadata(query.sort.is_some())?;
+        projection.check_find_metadata(query.sort.is_some(), query.filter.near().is_some())?;
         query.projection = Some(Arc::new(projection));
     }
     Ok(())

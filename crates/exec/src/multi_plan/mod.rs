@@ -76,7 +76,7 @@ pub(crate) fn run_checked(
     collection: &Arc<Collection>,
 ) -> Result<BoxOperator> {
     match plans.as_slice() {
-        [] => Err(no_plan()),
+        [] => Err(no_plan(query)),
         [only] => build(only, collection),
         _ => {
             let mut multi = MultiPlan::new(plans, query.limit, collection);

@@ -128,7 +128,7 @@ impl Trial {
         }
         match (candidates.is_empty(), gone) {
             (true, Some(error)) => return Err(error),
-            (true, None) => return Err(nestor_planner::find::no_plan()),
+            (true, None) => return Err(nestor_planner::find::no_solution("No query solutions")),
             _ => {}
         }
         Ok(Self {

@@ -59,6 +59,18 @@ impl IndexScan {
         }
     }
 
+    /// Gives each entry of a record, not only the first one.
+    #[must_use]
+    pub(crate) fn with_repeats(mut self) -> Self {
+        self.may_repeat = false;
+        self
+    }
+
+    /// What it did so far.
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
     /// Leaves the entries out of the rows: for what fetches the records and looks at nothing else.
     #[must_use]
     pub fn records_only(mut self) -> Self {

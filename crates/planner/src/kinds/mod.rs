@@ -5,6 +5,8 @@
 //! | [`ordered`] | `{a: 1, b: -1}` | the values, in order |
 //! | [`hashed`] | `{a: 1, h: "hashed"}` | of one part a hash of the value |
 //! | [`wildcard`] | `{a: 1, "$**": 1}` | for each scalar its path and its value |
+//! | [`sphere`] | `{a: 1, loc: "2dsphere"}` | of geometry the cells of the sphere that it lies in |
+//! | [`plane`] | `{loc: "2d", a: 1}` | of a coordinate pair the square of a grid that it lies in |
 //!
 //! A kind says which specifications make sense ([`KindDef::check`]), how documents become keys
 //! ([`IndexKind::for_each_key`]), and how conditions become bounds and access paths ([`IndexKind::bounds`],
@@ -17,21 +19,29 @@
 
 pub mod hashed;
 pub mod ordered;
+pub mod plane;
+pub mod sphere;
 pub mod wildcard;
 
-use crate::catalog::{IndexInfo, IndexKind};
+use crate::catalog::{Condition, IndexInfo, IndexKind, IndexUse};
 use nestor_model::index_spec::{IndexSpec, KeyOrder};
 use nestor_model::{Document, Result, Value, ValueRef, bail};
 use nestor_query::Scope;
 use nestor_query::collation::Collator;
-use nestor_query::matcher::MatchExpr;
+use nestor_query::matcher::{MatchExpr, Predicate};
 use std::sync::Arc;
 
 /// All kinds.
-const KINDS: &[&KindDef] = &[&ordered::KIND, &hashed::KIND, &wildcard::KIND];
+const KINDS: &[&KindDef] = &[
+    &ordered::KIND,
+    &hashed::KIND,
+    &wildcard::KIND,
+    &sphere::KIND,
+    &plane::KIND,
+];
 
 /// Names of kinds that MongoDB has and Nestor does not.
-const UNSUPPORTED: &[&str] = &["text", "2d", "2dsphere", "geoHaystack"];
+const UNSUPPORTED: &[&str] = &["text", "geoHaystack"];
 
 /// What there is to know of a kind without an index.
 pub struct KindDef {
@@ -131,4 +141,23 @@ pub fn check(spec: IndexSpec) -> Result<IndexSpec> {
         }
     }
     (kind.check)(spec)
+}
+
+/// The use of an index whose parts `geo` are geometry: for conditions on one of them. Documents without geometry have no
+/// entry, but none of them satisfies such a condition.
+fn geo_uses<'f>(geo: &[usize], index: &IndexInfo, conditions: &[Condition<'f>]) -> Vec<IndexUse<'f>> {
+    let is_of_use = |condition: &Condition<'_>| {
+        let tests = matches!(condition.predicate, Predicate::Geo(_)) && !condition.negated;
+        tests && geo.iter().any(|at| index.parts[*at].path == condition.path)
+    };
+    if !conditions.iter().any(is_of_use) {
+        return Vec::new();
+    }
+    let mut index = IndexInfo::clone(index);
+    index.sparse = false;
+    vec![IndexUse {
+        index: Arc::new(index),
+        conditions: conditions.to_vec(),
+        fixed: None,
+    }]
 }

@@ -85,6 +85,7 @@ fn predicate_shape(predicate: &Predicate, hash: &mut Fnv) {
         Predicate::Mod(_) => hash.bytes(b"$mod"),
         Predicate::Bits(test) => hash.bytes(test.op().name().as_bytes()),
         Predicate::Geo(test) => hash.bytes(test.op().name().as_bytes()),
+        Predicate::Near(near) => hash.bytes(near.name().as_bytes()),
         Predicate::ElemMatchObject(inner) => {
             hash.bytes(b"$elemMatch{");
             hash.number(filter_shape(inner));

@@ -2,7 +2,7 @@
 
 use super::sphere::{Line, Part, Polygon, point};
 use nestor_model::{ArrayRef, DocRef, Result, ValueRef, bail};
-use s2rst::s2::Point;
+use s2rst::s2::{LatLng, Point};
 
 /// A GeoJSON geometry, or a legacy pair read as a point on the sphere.
 #[derive(Debug)]
@@ -68,22 +68,78 @@ pub fn geometry(value: ValueRef<'_>) -> Result<Geometry> {
 /// # Errors
 /// Those of the statement's interrupt only.
 pub fn stored(value: ValueRef<'_>) -> Result<Option<Geometry>> {
-    let parsed = match value {
-        ValueRef::Document(doc) if is_geojson(doc) => geojson(doc),
-        ValueRef::Document(_) | ValueRef::Array(_) => match stored_pair(value) {
-            Some((lng, lat)) => point(lng, lat).map(|at| Geometry {
-                parts: vec![Part::Point(at)],
-                kind: None,
-                strict_winding: false,
-            }),
-            None => return Ok(None),
-        },
-        _ => return Ok(None),
-    };
-    match parsed {
+    match indexed(value) {
+        // A polygon whose ring's direction counts is for queries; in a document it has no projection to the sphere.
+        Ok(geometry) if geometry.strict_winding => Ok(None),
         Ok(geometry) => Ok(Some(geometry)),
         Err(error) if error.code() == nestor_model::ErrorCode::BadValue => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// The geometry that a field stores for an index, where a legacy pair may have more numbers.
+///
+/// # Errors
+/// 2 (BadValue) if it is none, or not a valid one; those of the statement's interrupt.
+pub fn indexed(value: ValueRef<'_>) -> Result<Geometry> {
+    match value {
+        ValueRef::Document(doc) if is_geojson(doc) => geojson(doc),
+        ValueRef::Document(_) | ValueRef::Array(_) => match stored_pair(value) {
+            Some((lng, lat)) => Ok(Geometry {
+                parts: vec![Part::Point(point(lng, lat)?)],
+                kind: None,
+                strict_winding: false,
+            }),
+            None => bail!(BadValue, "Point must only contain numeric elements"),
+        },
+        _ => bail!(BadValue, "geo element must be an array or object: {value:?}"),
+    }
+}
+
+/// The place that a legacy pair or a GeoJSON point stands for, its coordinates being taken as they are: there are several for
+/// a pole. `None` for all else.
+pub fn stored_lng_lat(value: ValueRef<'_>) -> Option<Point> {
+    let (lng, lat) = stored_planar(value)?;
+    let _ = point(lng, lat).ok()?;
+    Some(LatLng::from_degrees(lat, lng).to_point())
+}
+
+/// Longitude and latitude of the GeoJSON point that a distance is measured from, whose type may be left out; `None` for
+/// GeoJSON of other types.
+///
+/// # Errors
+/// 2 (BadValue).
+pub fn near_point(doc: DocRef<'_>) -> Result<Option<(f64, f64)>> {
+    match doc.get("type") {
+        None | Some(ValueRef::String("Point")) => {}
+        Some(_) => return geojson(doc).map(|_| None),
+    }
+    strict_winding(doc)?;
+    let coordinates = doc.get("coordinates").unwrap_or(ValueRef::Missing);
+    let (lng, lat) = lng_lat(coordinates)?;
+    let _ = point(lng, lat)?;
+    Ok(Some((lng, lat)))
+}
+
+/// The legacy pair that a distance is measured from, and the number behind it.
+///
+/// # Errors
+/// 2 (BadValue).
+pub fn near_pair(value: ValueRef<'_>) -> Result<((f64, f64), Option<ValueRef<'_>>)> {
+    let Some(mut members) = members(value) else {
+        bail!(BadValue, "near requires a point, given {value:?}");
+    };
+    let (Some(x), Some(y)) = (members.next(), members.next()) else {
+        bail!(BadValue, "Point must contain at least two coordinates: {value:?}");
+    };
+    let at = finite_pair(x, y)?;
+    let max = members.next();
+    match members.next() {
+        Some(_) => bail!(
+            BadValue,
+            "Point must not have more than a greatest distance behind it: {value:?}"
+        ),
+        None => Ok((at, max)),
     }
 }
 
@@ -236,6 +292,11 @@ fn strict_winding(doc: DocRef<'_>) -> Result<bool> {
 
 /// A GeoJSON position, whose elements after the second (altitude) are of no interest.
 fn position(value: ValueRef<'_>) -> Result<Point> {
+    let (lng, lat) = lng_lat(value)?;
+    point(lng, lat)
+}
+
+fn lng_lat(value: ValueRef<'_>) -> Result<(f64, f64)> {
     let Some(mut members) = members(value) else {
         bail!(
             BadValue,
@@ -246,8 +307,7 @@ fn position(value: ValueRef<'_>) -> Result<Point> {
     let (Some(lng), Some(lat)) = (members.next(), members.next()) else {
         bail!(BadValue, "Point must contain at least two coordinates: {value:?}");
     };
-    let (lng, lat) = finite_pair(lng, lat)?;
-    point(lng, lat)
+    finite_pair(lng, lat)
 }
 
 fn array<'a>(value: ValueRef<'a>, what: &str) -> Result<ArrayRef<'a>> {

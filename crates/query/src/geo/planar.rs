@@ -32,6 +32,64 @@ impl Shape {
     }
 }
 
+/// What a rectangle has to do with a shape.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placed {
+    /// They have no point in common.
+    Outside,
+    /// All of the rectangle is in the shape.
+    Inside,
+    /// Perhaps some of it is.
+    Partly,
+}
+
+impl Shape {
+    /// How many edges placing a rectangle looks at.
+    pub fn edges(&self) -> usize {
+        match self {
+            Self::Polygon(corners) => corners.len(),
+            Self::Box { .. } | Self::Circle { .. } => 1,
+        }
+    }
+
+    /// Where the rectangle between two corners is.
+    pub fn place(&self, low: (f64, f64), high: (f64, f64)) -> Placed {
+        let within = |a: (f64, f64), b: (f64, f64)| a.0 <= low.0 && high.0 <= b.0 && a.1 <= low.1 && high.1 <= b.1;
+        let apart = |a: (f64, f64), b: (f64, f64)| b.0 < low.0 || high.0 < a.0 || b.1 < low.1 || high.1 < a.1;
+        match self {
+            Self::Box { low: a, high: b } if apart(*a, *b) => Placed::Outside,
+            Self::Box { low: a, high: b } if within(*a, *b) => Placed::Inside,
+            Self::Box { .. } => Placed::Partly,
+            Self::Circle { center, radius } => {
+                let nearest = (center.0.clamp(low.0, high.0), center.1.clamp(low.1, high.1));
+                let farthest = |c: f64, a: f64, b: f64| (c - a).abs().max((c - b).abs());
+                let slack = radius * 1e-12;
+                if (nearest.0 - center.0).hypot(nearest.1 - center.1) > radius + slack {
+                    return Placed::Outside;
+                }
+                let (x, y) = (farthest(center.0, low.0, high.0), farthest(center.1, low.1, high.1));
+                match x.hypot(y) <= radius - slack {
+                    true => Placed::Inside,
+                    false => Placed::Partly,
+                }
+            }
+            Self::Polygon(corners) => {
+                let meets = |(a, b): (&(f64, f64), &(f64, f64))| {
+                    !apart((a.0.min(b.0), a.1.min(b.1)), (a.0.max(b.0), a.1.max(b.1)))
+                };
+                if corners.iter().zip(corners.iter().cycle().skip(1)).any(meets) {
+                    return Placed::Partly;
+                }
+                // No edge runs through it: one point speaks for all of them.
+                match polygon_contains(corners, ((low.0 + high.0) / 2.0, (low.1 + high.1) / 2.0)) {
+                    true => Placed::Inside,
+                    false => Placed::Outside,
+                }
+            }
+        }
+    }
+}
+
 /// Counts the edges to the right. Corners and edges parallel to an axis belong to the polygon; of points on other edges
 /// those belong that have the inside on their right.
 fn polygon_contains(corners: &[(f64, f64)], p: (f64, f64)) -> bool {

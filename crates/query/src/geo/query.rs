@@ -1,11 +1,15 @@
 //! `$geoWithin` and `$geoIntersects`: their operand, and the test of a value.
 
+use super::cells::{self, KeyRanges};
+use super::grid::{Grid, GridRanges};
+use super::near;
 use super::parse::{self, Geometry, Kind};
 use super::planar::Shape;
 use super::sphere::{Part, Polygon, point};
 use nestor_model::statement::work;
 use nestor_model::{ArrayRef, DocRef, Document, Result, Value, ValueRef, bail};
 use s2rst::s2::Point;
+use std::sync::OnceLock;
 
 /// Which relation a value must have to the shape.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -32,6 +36,8 @@ pub struct GeoTest {
     op: GeoOp,
     region: Region,
     source: Document,
+    /// What indexes are asked for, once somebody knows.
+    sphere_ranges: OnceLock<KeyRanges>,
 }
 
 #[derive(Debug)]
@@ -73,6 +79,7 @@ impl GeoTest {
             op,
             region,
             source: operand.to_document(),
+            sphere_ranges: OnceLock::new(),
         })
     }
 
@@ -84,6 +91,36 @@ impl GeoTest {
     /// The operand as it was written.
     pub fn source(&self) -> &Document {
         &self.source
+    }
+
+    /// The ranges in which the keys of a `2dsphere` index lie of all values that may have the relation; `None` if the shape
+    /// is flat.
+    ///
+    /// # Errors
+    /// Those of the statement's interrupt.
+    pub fn sphere_ranges(&self) -> Result<Option<&KeyRanges>> {
+        if let Some(known) = self.sphere_ranges.get() {
+            return Ok(Some(known));
+        }
+        let ranges = match &self.region {
+            Region::Sphere(geometry) => geometry.ranges()?,
+            Region::Cap { center, radius } => cells::ranges_around(*center, *radius)?,
+            Region::Plane(_) => return Ok(None),
+        };
+        Ok(Some(self.sphere_ranges.get_or_init(|| ranges)))
+    }
+
+    /// The ranges in which the keys of a `2d` index lie of all values that may have the relation; `None` if the shape is
+    /// GeoJSON.
+    ///
+    /// # Errors
+    /// Those of the statement's interrupt.
+    pub fn grid_ranges(&self, grid: &Grid) -> Result<Option<GridRanges>> {
+        match &self.region {
+            Region::Plane(shape) => grid.ranges(shape).map(Some),
+            Region::Cap { center, radius } => grid.ranges(&near::rectangle_around(*center, *radius)).map(Some),
+            Region::Sphere(_) => Ok(None),
+        }
     }
 
     /// Whether `value` is a geometry that has the relation to the shape.
@@ -102,10 +139,6 @@ impl GeoTest {
         let Some(stored) = parse::stored(value)? else {
             return Ok(false);
         };
-        // A polygon whose ring's direction counts is for queries; in a document it has no projection to the sphere.
-        if stored.strict_winding {
-            return Ok(false);
-        }
         match (self.op, region) {
             (GeoOp::Within, region) => {
                 for part in &stored.parts {

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 
 /// Radians within which points count as one and a point counts as on an edge: the rounding error of converting degrees,
 /// on earth six nanometres.
-const TOUCH: f64 = 1e-15;
+pub(super) const TOUCH: f64 = 1e-15;
 
 /// The point at `lng` and `lat` degrees. Each place has one point: -180 is 180, and a pole has one longitude.
 ///
@@ -31,9 +31,9 @@ pub fn point(lng: f64, lat: f64) -> Result<Point> {
 
 /// A box around edges in space, by which most pairs are told apart.
 #[derive(Clone, Copy, Debug)]
-struct Bounds {
-    low: [f64; 3],
-    high: [f64; 3],
+pub(super) struct Bounds {
+    pub(super) low: [f64; 3],
+    pub(super) high: [f64; 3],
 }
 
 fn coordinates(p: Point) -> [f64; 3] {
@@ -41,7 +41,7 @@ fn coordinates(p: Point) -> [f64; 3] {
 }
 
 impl Bounds {
-    fn of_edge(a: Point, b: Point) -> Self {
+    pub(super) fn of_edge(a: Point, b: Point) -> Self {
         let (a, b) = (coordinates(a), coordinates(b));
         let chord: f64 = (0..3).map(|i| (a[i] - b[i]).powi(2)).sum();
         // An arc rises above its chord by at most a quarter of the chord's square, as it does at 180 degrees.
@@ -52,7 +52,7 @@ impl Bounds {
         }
     }
 
-    fn of_edges(edges: impl Iterator<Item = (Point, Point)>) -> Self {
+    pub(super) fn of_edges(edges: impl Iterator<Item = (Point, Point)>) -> Self {
         let mut all = Self {
             low: [f64::INFINITY; 3],
             high: [f64::NEG_INFINITY; 3],
@@ -65,7 +65,7 @@ impl Bounds {
         all
     }
 
-    fn meets(&self, other: &Self) -> bool {
+    pub(super) fn meets(&self, other: &Self) -> bool {
         (0..3).all(|i| self.low[i] <= other.high[i] && other.low[i] <= self.high[i])
     }
 }
@@ -184,7 +184,7 @@ impl Polygon {
     }
 
     /// Whether `p` is inside; on the boundary it may be either.
-    fn surrounds(&self, p: Point) -> bool {
+    pub(super) fn surrounds(&self, p: Point) -> bool {
         self.shell.contains_point(&p) && !self.holes.iter().any(|hole| hole.contains_point(&p))
     }
 
@@ -268,6 +268,39 @@ pub enum Part {
 }
 
 impl Part {
+    /// Its edges; a point is one that ends where it starts.
+    pub(super) fn edges(&self) -> Box<dyn Iterator<Item = (Point, Point)> + '_> {
+        match self {
+            Self::Point(p) => Box::new(std::iter::once((*p, *p))),
+            Self::Line(line) => Box::new(line.edges()),
+            Self::Polygon(area) => Box::new(area.edges()),
+        }
+    }
+
+    /// The vertex at which no edge starts.
+    pub(super) fn last(&self) -> Option<Point> {
+        match self {
+            Self::Line(line) => line.vertices.last().copied(),
+            Self::Point(_) | Self::Polygon(_) => None,
+        }
+    }
+
+    /// The smallest angle between `p` and a point of this, in radians.
+    pub fn distance(&self, p: Point) -> Result<f64> {
+        Ok(match self {
+            Self::Point(at) => p.distance(*at).radians(),
+            Self::Polygon(area) if area.contains(p)? => 0.0,
+            _ => {
+                let mut nearest = f64::INFINITY;
+                for (a, b) in self.edges() {
+                    work(1)?;
+                    nearest = nearest.min(distance_from_segment(p, a, b).radians());
+                }
+                nearest
+            }
+        })
+    }
+
     /// Whether nothing of this lies outside of `area`.
     pub fn is_within(&self, area: &Polygon) -> Result<bool> {
         match self {

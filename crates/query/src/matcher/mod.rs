@@ -9,6 +9,7 @@
 
 mod bits;
 mod eval;
+mod nearest;
 mod normalize;
 mod parse;
 mod parse_field;
@@ -21,6 +22,7 @@ mod within;
 
 pub use bits::{BitOp, BitTest};
 pub use eval::{Filter, MatchDetails};
+pub use nearest::nearest;
 pub use parse::Context;
 pub use predicate::{InSet, ModTest};
 
@@ -28,7 +30,7 @@ pub(crate) use path::{Leaves, walk};
 
 use crate::collation::Collator;
 use crate::expr::Expr;
-use crate::geo::GeoTest;
+use crate::geo::{GeoTest, Near};
 use crate::json_schema::Schema;
 use crate::regex::Regex;
 use crate::types::TypeSet;
@@ -107,6 +109,8 @@ pub enum Predicate {
     Bits(BitTest),
     /// `$geoWithin` and `$geoIntersects`.
     Geo(Arc<GeoTest>),
+    /// `$near` and `$nearSphere`: locations at distances that count. Plans give the nearest first.
+    Near(Arc<Near>),
     /// `$elemMatch` with conditions on the fields of elements that are documents (or arrays).
     ElemMatchObject(Box<MatchExpr>),
     /// `$elemMatch` with operators applied to the elements themselves.

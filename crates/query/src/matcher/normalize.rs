@@ -179,6 +179,7 @@ fn rank(expr: &MatchExpr) -> u8 {
             Predicate::Bits(_) => 14,
             Predicate::Type(_) => 17,
             Predicate::Geo(_) => 22,
+            Predicate::Near(_) => 23,
         },
         MatchExpr::Not(_) => 15,
         MatchExpr::Nor(_) => 16,

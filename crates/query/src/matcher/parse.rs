@@ -3,6 +3,7 @@
 use super::{ExprTest, InSet, MatchExpr, Predicate};
 use crate::env::Scope;
 use crate::expr::Expr;
+use crate::geo::Near;
 use crate::json_schema::Schema;
 use nestor_model::{DocRef, Path, Result, ValueRef, bail};
 use std::sync::Arc;
@@ -13,6 +14,8 @@ pub(super) struct Parser<'s> {
     pub(super) context: Context,
     /// False inside `$elemMatch`, where operators on the whole document are refused.
     pub(super) at_top: bool,
+    /// How many `$near` and `$nearSphere` there are so far.
+    pub(super) nears: usize,
 }
 
 /// Where a filter stands: which operators it may use.
@@ -39,12 +42,32 @@ impl MatchExpr {
 
     /// Parses a filter with the operators that `context` allows.
     pub fn parse_in(filter: DocRef<'_>, scope: &mut Scope, context: Context) -> Result<Self> {
-        Parser {
+        let mut parser = Parser {
             scope,
             context,
             at_top: context != Context::Element,
+            nears: 0,
+        };
+        let parsed = parser.document(filter)?;
+        match parser.nears {
+            0 => {}
+            1 if parsed.near().is_some() => {}
+            1 => bail!(BadValue, "geoNear must be top-level expr"),
+            _ => bail!(BadValue, "Too many geoNear expressions"),
         }
-        .document(filter)
+        Ok(parsed)
+    }
+
+    /// The path and the operand of the `$near` or `$nearSphere` that all else is combined with.
+    pub fn near(&self) -> Option<(&Path, &Arc<Near>)> {
+        match self {
+            Self::Leaf(leaf) => match &leaf.predicate {
+                Predicate::Near(near) => Some((&leaf.path, near)),
+                _ => None,
+            },
+            Self::And(all) => all.iter().find_map(Self::near),
+            _ => None,
+        }
     }
 
     /// Parses conditions on an element: [`Context::Element`].

@@ -3,7 +3,7 @@
 use super::parse::{Context, Parser, and};
 use super::predicate::truncated;
 use super::{BitOp, BitTest, CompareOp, InSet, MatchExpr, ModTest, Predicate};
-use crate::geo::{GeoOp, GeoTest};
+use crate::geo::{GeoOp, GeoTest, NEAR_OPERATORS, Near};
 use crate::regex::Regex;
 use crate::types::TypeSet;
 use nestor_model::number::whole_number;
@@ -46,6 +46,10 @@ impl Parser<'_> {
 
     /// Appends one condition for each operator of `doc`.
     pub(super) fn operators(&mut self, path: &Path, doc: DocRef<'_>, out: &mut Vec<MatchExpr>) -> Result<()> {
+        if doc.iter().any(|(name, _)| NEAR_OPERATORS.contains(&name)) {
+            out.push(self.near(path, doc)?);
+            return Ok(());
+        }
         for (name, value) in doc {
             let condition = match name {
                 // $options belongs to $regex, wherever it stands.
@@ -92,19 +96,23 @@ impl Parser<'_> {
             "$bitsAnySet" => leaf(Predicate::Bits(BitTest::parse(BitOp::AnySet, value)?)),
             "$bitsAllClear" => leaf(Predicate::Bits(BitTest::parse(BitOp::AllClear, value)?)),
             "$bitsAnyClear" => leaf(Predicate::Bits(BitTest::parse(BitOp::AnyClear, value)?)),
-            "$near" | "$nearSphere" | "$geoNear" if self.context != Context::Find => {
-                bail!(
-                    5626500,
-                    "$geoNear, $near, and $nearSphere are not allowed in this context"
-                )
-            }
             "$geoWithin" | "$within" => leaf(Predicate::Geo(Arc::new(GeoTest::parse(GeoOp::Within, value)?))),
             "$geoIntersects" => leaf(Predicate::Geo(Arc::new(GeoTest::parse(GeoOp::Intersects, value)?))),
-            "$near" | "$nearSphere" | "$geoNear" => {
-                bail!(NotImplemented, "{name} is not supported yet")
-            }
             _ => bail!(BadValue, "unknown operator: {name}"),
         })
+    }
+
+    /// `{$near: ..., $minDistance: ..., $maxDistance: ...}`, which only one condition of a filter may be, beside others.
+    fn near(&mut self, path: &Path, doc: DocRef<'_>) -> Result<MatchExpr> {
+        if self.context != Context::Find {
+            bail!(
+                5626500,
+                "$geoNear, $near, and $nearSphere are not allowed in this context"
+            );
+        }
+        let near = Near::parse(doc)?;
+        self.nears += 1;
+        Ok(MatchExpr::leaf(path.clone(), Predicate::Near(Arc::new(near))))
     }
 
     fn comparison(&mut self, path: &Path, op: CompareOp, value: ValueRef<'_>) -> Result<MatchExpr> {

@@ -136,6 +136,7 @@ impl Predicate {
             Predicate::Mod(test) => test.matches(value),
             Predicate::Bits(test) => test.matches(value),
             Predicate::Geo(test) => test.matches(value)?,
+            Predicate::Near(near) => near.distance(value)?.is_some_and(|distance| near.counts(distance)),
             Predicate::ElemMatchObject(inner) => first_element(value, position, |item| match item {
                 ValueRef::Document(doc) => inner.matches(doc, op),
                 // An array is a document of its indexes here.

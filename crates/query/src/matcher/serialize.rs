@@ -103,6 +103,7 @@ impl Predicate {
             Self::Mod(test) => out.push("$mod", vec![Value::Int64(test.divisor), Value::Int64(test.remainder)]),
             Self::Bits(test) => out.push(test.op().name(), test.positions_value()),
             Self::Geo(test) => out = test.serialize(),
+            Self::Near(near) => out = near.serialize(),
             Self::ElemMatchObject(inner) => out.push("$elemMatch", inner.serialize()),
             Self::ElemMatchValue(inner) => {
                 // Parsing puts nothing but conditions on the element there.

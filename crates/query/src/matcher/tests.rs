@@ -108,7 +108,7 @@ fn parse_errors() {
             doc! { "a": doc! { "$elemMatch": doc! { "$and": list([doc! { "$where": "1" }.into()]) } } },
             2,
         ),
-        (doc! { "a": doc! { "$near": list([]) } }, 238),
+        (doc! { "a": doc! { "$near": list([]) } }, 2),
     ];
     for (filter, code) in cases {
         let error = MatchExpr::parse(filter.as_ref(), &mut Scope::new()).expect_err("must not parse");

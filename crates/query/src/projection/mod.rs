@@ -205,15 +205,16 @@ impl Projection {
     }
 
     /// Checks that a find can give the metadata that `$meta` asks for. `sorted`: it sorts by something
-    /// other than `$natural`. Errors: 2 for a sort key without a sort, 40218 for what text, search and
+    /// other than `$natural`; `measured`: its filter has a `$near`. Errors: 2 for a sort key without a sort, 40218 for what text, search and
     /// geospatial queries alone give.
-    pub fn check_find_metadata(&self, sorted: bool) -> Result<()> {
+    pub fn check_find_metadata(&self, sorted: bool, measured: bool) -> Result<()> {
         let mut deps = Deps::default();
         self.dependencies(&mut deps);
         for name in deps.metadata {
             match name {
                 "recordId" | "indexKey" => {}
                 "sortKey" if sorted => {}
+                "geoNearDistance" | "geoNearPoint" if measured => {}
                 "sortKey" => bail!(BadValue, "cannot use sortKey $meta projection without a sort"),
                 _ => bail!(40218, "query requires {name} metadata, but it is not available"),
             }

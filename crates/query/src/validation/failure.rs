@@ -228,6 +228,7 @@ fn operator_name(predicate: &Predicate) -> &'static str {
         Predicate::Mod(_) => "$mod",
         Predicate::Bits(test) => test.op().name(),
         Predicate::Geo(test) => test.op().name(),
+        Predicate::Near(near) => near.name(),
         Predicate::ElemMatchObject(_) | Predicate::ElemMatchValue(_) => "$elemMatch",
     }
 }
@@ -271,7 +272,7 @@ fn expected_types(predicate: &Predicate) -> &'static [&'static str] {
         Predicate::Mod(_) => &["decimal", "double", "int", "long", "array"],
         Predicate::Bits(_) => &["binData", "decimal", "double", "int", "long", "array"],
         Predicate::Regex(_) => &["regex", "string", "symbol", "array"],
-        Predicate::Geo(_) => &["array", "object"],
+        Predicate::Geo(_) | Predicate::Near(_) => &["array", "object"],
         Predicate::Size(_) | Predicate::ElemMatchObject(_) | Predicate::ElemMatchValue(_) => &["array"],
         _ => &[],
     }

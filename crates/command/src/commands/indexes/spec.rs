@@ -126,10 +126,6 @@ fn listed_option(kind: &KindDef, spec: RawDoc<'_>, name: &str, value: ValueRef<'
         | "default_language"
         | "language_override"
         | "textIndexVersion"
-        | "2dsphereIndexVersion"
-        | "bits"
-        | "min"
-        | "max"
         | "bucketSize"
         | "columnstoreProjection" => bail!(CannotCreateIndex, "the index option '{name}' is not supported"),
         other => match kinds::option(other) {
@@ -156,7 +152,7 @@ fn wrong_type(name: &str, wanted: &str, value: ValueRef<'_>) -> Error {
 }
 
 /// The options that an index may have, supported here or not; those of one kind are in its folder.
-const OPTIONS: [&str; 24] = [
+const OPTIONS: [&str; 20] = [
     "key",
     "name",
     "ns",
@@ -176,10 +172,6 @@ const OPTIONS: [&str; 24] = [
     "default_language",
     "language_override",
     "textIndexVersion",
-    "2dsphereIndexVersion",
-    "bits",
-    "min",
-    "max",
     "bucketSize",
 ];
 

@@ -187,7 +187,7 @@ fn plans(
         _ => candidates(query, nestor_exec::catalog::indexes(collection)?),
     };
     match plans.is_empty() {
-        true => Err(nestor_planner::find::no_plan()),
+        true => Err(nestor_planner::find::no_plan(query)),
         false => Ok(plans),
     }
 }

@@ -1,0 +1,391 @@
+//! GEO_NEAR_2DSPHERE and GEO_NEAR_2D: the records of index entries, nearest first.
+//!
+//! Rings around the point are searched one after the other, each wider than those before if they held little. Of a ring only
+//! keys are scanned that no ring before it had; what a key tells is how near its record may be. Candidates wait in a heap by
+//! that: the first of them is read, and waits again by its exact distance, until nothing that is nearer may be left. So
+//! records are read for the rows that are asked for, and few others.
+//!
+//! How wide the first ring is depends on the keys next to that of the point.
+
+use crate::batch::Batch;
+use crate::kept::Kept;
+use crate::operator::{Counters, Explain, Operator, Report, Step};
+use crate::ops::IndexScan;
+use crate::ops::dedup::Dedup;
+use crate::row::{Row, RowDoc};
+use nestor_model::{Document, Error, ErrorCode, Result, Value, ValueRef, doc};
+use nestor_planner::access::IndexBounds;
+use nestor_planner::catalog::Nearest;
+use nestor_planner::interval::{Interval, IntervalList};
+use nestor_planner::plan::{GeoNear as GeoNearPlan, IndexScan as IndexScanPlan, ScanPurpose};
+use nestor_query::env::DocMeta;
+use nestor_query::matcher::nearest;
+use nestor_storage::{Bytes, Collection, Index, RecordReader};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+/// Keys on either side of the point's that tell how wide the first ring is.
+const SAMPLE: usize = 8;
+/// A ring with fewer entries makes the next one twice as wide.
+const FEW: u64 = 64;
+/// A ring with more entries makes the next one half as wide.
+const MANY: u64 = 1_000;
+/// Rings that explain lists.
+const SHOWN_MAX: usize = 200;
+
+/// A record that may be a row.
+struct Candidate {
+    /// Exact, if its document was read; else it is no nearer.
+    distance: f64,
+    record: Bytes,
+    found: Option<Found>,
+}
+
+struct Found {
+    doc: Bytes,
+    place: Option<Value>,
+}
+
+impl Candidate {
+    fn bytes(&self) -> usize {
+        let found = self.found.as_ref().map_or(0, |found| found.doc.len());
+        size_of::<Self>() + self.record.len() + found
+    }
+}
+
+/// The nearest is the greatest, as the heap wants it; of several the one that was stored first.
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let nearer = other.distance.total_cmp(&self.distance);
+        // What was not read yet may be nearer than it seems to be.
+        let unread = self.found.is_none().cmp(&other.found.is_none());
+        nearer
+            .then(unread)
+            .then_with(|| other.record.as_slice().cmp(self.record.as_slice()))
+    }
+}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Candidate {}
+
+/// A ring that was searched, for explain.
+#[derive(Clone, Copy, Default)]
+struct Ring {
+    from: f64,
+    to: f64,
+    buffered: u64,
+    returned: u64,
+}
+
+/// Searches an index around a point.
+pub struct GeoNear {
+    collection: Arc<Collection>,
+    index: Arc<Index>,
+    plan: GeoNearPlan,
+    records: RecordReader,
+    /// The scan of the current ring.
+    scan: Option<IndexScan>,
+    /// The keys of the rings so far, the current one included.
+    scanned: IntervalList,
+    ring: Ring,
+    /// Whatever is no farther has been found.
+    covered: f64,
+    /// How wide the next ring is; `None` before the first.
+    width: Option<f64>,
+    heap: BinaryHeap<Candidate>,
+    /// For indexes in which a record may have several entries.
+    dedup: Dedup,
+    kept: Kept,
+    rings: Vec<Ring>,
+    counters: Counters,
+}
+
+impl GeoNear {
+    /// A search of `index`.
+    pub fn new(collection: &Arc<Collection>, index: Arc<Index>, plan: GeoNearPlan) -> Self {
+        Self {
+            records: RecordReader::new(collection.records),
+            collection: collection.clone(),
+            index,
+            plan,
+            scan: None,
+            scanned: IntervalList::none(),
+            ring: Ring::default(),
+            covered: -1.0,
+            width: None,
+            heap: BinaryHeap::new(),
+            dedup: Dedup::default(),
+            kept: Kept::default(),
+            rings: Vec::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// A scan of the keys within the bounds of the other parts.
+    fn scan_of(&self, keys: IntervalList, forward: bool, parts: usize) -> IndexScan {
+        let mut bounds: Vec<IntervalList> = self.plan.bounds.parts.clone();
+        for bound in bounds.iter_mut().skip(parts) {
+            *bound = IntervalList::all();
+        }
+        bounds[self.plan.at] = keys;
+        let plan = IndexScanPlan {
+            index: self.plan.index.clone(),
+            bounds: IndexBounds { parts: bounds },
+            forward,
+            key_filter: None,
+            purpose: ScanPurpose::Entries,
+        };
+        // The nearest of a record's entries counts.
+        IndexScan::new(&self.collection, self.index.clone(), plan).with_repeats()
+    }
+
+    /// How near the record of an entry may be.
+    fn lower_bound(&self, by: &dyn Nearest, row: &Row) -> Result<f64> {
+        let RowDoc::Key(key) = &row.doc else {
+            return Ok(0.0);
+        };
+        let values = key.values()?;
+        let value = values.get(self.plan.at).map_or(ValueRef::Null, ValueRef::from);
+        Ok(by.lower_bound(&self.plan.near, value))
+    }
+
+    /// How wide the first ring is: about as far as half of the entries next to the point in the order of keys.
+    fn first_width(&mut self, by: &dyn Nearest, batch: &mut Batch<'_>) -> Result<f64> {
+        let farthest = by.farthest(&self.plan.near);
+        let Some(at) = by.around(&self.plan.near)? else {
+            return Ok(farthest);
+        };
+        let mut distances = Vec::with_capacity(2 * SAMPLE);
+        for forward in [true, false] {
+            let side = match forward {
+                true => Interval::new(at.clone(), true, Value::MaxKey, true),
+                false => Interval::new(Value::MinKey, true, at.clone(), false),
+            };
+            let mut scan = self.scan_of(IntervalList::of(side), forward, self.plan.at);
+            for _ in 0..SAMPLE {
+                match scan.next(batch)? {
+                    Step::Row(row) => distances.push(self.lower_bound(by, &row)?),
+                    Step::Pause | Step::Eof => break,
+                }
+            }
+            self.count(&Counters::default(), scan.counters());
+        }
+        if distances.len() < SAMPLE {
+            return Ok(farthest);
+        }
+        distances.sort_by(f64::total_cmp);
+        Ok((distances[distances.len() / 2] * 1.5).clamp(farthest * 1e-9, farthest))
+    }
+
+    fn count(&mut self, before: &Counters, now: &Counters) {
+        self.counters.keys_examined += now.keys_examined - before.keys_examined;
+        self.counters.seeks += now.seeks - before.seeks;
+    }
+
+    /// Begins the next ring.
+    fn open_ring(&mut self, by: &dyn Nearest, batch: &mut Batch<'_>) -> Result<()> {
+        let near = self.plan.near.clone();
+        let farthest = by.farthest(&near);
+        let width = match self.width {
+            Some(width) if self.ring.buffered < FEW => width * 2.0,
+            Some(width) if self.ring.buffered > MANY => width / 2.0,
+            Some(width) => width,
+            None => self.first_width(by, batch)?,
+        };
+        self.width = Some(width);
+        let from = self.covered.max(0.0);
+        let mut to = from.max(near.min()) + width;
+        // Half a ring at the end would cost what a whole one does.
+        if to + width / 4.0 >= farthest || to <= from {
+            to = farthest;
+        }
+        let keys = by.within(&near, to)?;
+        let new = keys.intersect(&self.scanned.complement());
+        self.scanned = self.scanned.union(&keys);
+        self.ring = Ring {
+            from,
+            to,
+            ..Ring::default()
+        };
+        self.scan = Some(self.scan_of(new, true, usize::MAX));
+        Ok(())
+    }
+
+    /// The current ring was searched to its end.
+    fn close_ring(&mut self, by: &dyn Nearest) {
+        self.scan = None;
+        self.covered = match self.ring.to >= by.farthest(&self.plan.near) {
+            // Whatever is left was found.
+            true => f64::INFINITY,
+            false => self.ring.to,
+        };
+        if self.rings.len() < SHOWN_MAX {
+            self.rings.push(self.ring);
+        }
+    }
+
+    /// Takes the entry of a row among the candidates.
+    fn consider(&mut self, by: &dyn Nearest, row: Row) -> Result<()> {
+        let distance = self.lower_bound(by, &row)?;
+        let Some(record) = row.record.filter(|_| distance <= self.plan.near.max()) else {
+            return Ok(());
+        };
+        self.ring.buffered += 1;
+        self.wait(Candidate {
+            distance,
+            record,
+            found: None,
+        })
+    }
+
+    fn wait(&mut self, candidate: Candidate) -> Result<()> {
+        self.kept.grow(candidate.bytes())?;
+        self.heap.push(candidate);
+        Ok(())
+    }
+
+    /// The next candidate as a row, if its distance is known; else it is read.
+    fn settle(&mut self, batch: &mut Batch<'_>) -> Result<Option<Row>> {
+        let Some(candidate) = self.heap.pop() else {
+            return Ok(None);
+        };
+        self.kept.shrink(candidate.bytes());
+        if let Some(found) = candidate.found {
+            let meta = self.plan.keeps_distance.then(|| {
+                Box::new(DocMeta {
+                    geo_distance: Some(candidate.distance),
+                    geo_point: found.place,
+                    ..DocMeta::default()
+                })
+            });
+            if let Some(ring) = self.rings.last_mut() {
+                ring.returned += 1;
+            }
+            return Ok(Some(Row {
+                doc: RowDoc::Stored(found.doc),
+                record: Some(candidate.record),
+                meta,
+            }));
+        }
+        if self.plan.index.is_multikey() && !self.dedup.is_new_record(&candidate.record)? {
+            return Ok(None);
+        }
+        self.counters.docs_examined += 1;
+        // The record may be gone since the entry was read.
+        let Some(bytes) = self.records.get(batch.view, &candidate.record)? else {
+            return Ok(None);
+        };
+        let found = nearest(&self.plan.near, bytes.document().as_doc(), &self.plan.path)?;
+        let Some((distance, place)) = found else {
+            return Ok(None);
+        };
+        let place = self.plan.keeps_distance.then(|| place.to_value());
+        self.wait(Candidate {
+            distance,
+            record: candidate.record,
+            found: Some(Found { doc: bytes, place }),
+        })?;
+        Ok(None)
+    }
+}
+
+impl Operator for GeoNear {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        let kind = self.plan.index.kind.clone();
+        let Some(by) = kind.nearest() else {
+            return Err(Error::new(ErrorCode::InternalError, "the index knows no distances"));
+        };
+        loop {
+            if self.counters.is_eof {
+                return Ok(Step::Eof);
+            }
+            if self
+                .heap
+                .peek()
+                .is_some_and(|candidate| candidate.distance <= self.covered)
+            {
+                if !batch.spend()? {
+                    return Ok(Step::Pause);
+                }
+                self.counters.works += 1;
+                match self.settle(batch)? {
+                    Some(row) => {
+                        self.counters.advanced += 1;
+                        return Ok(Step::Row(row));
+                    }
+                    None => continue,
+                }
+            }
+            if let Some(mut scan) = self.scan.take() {
+                let before = *scan.counters();
+                let step = scan.next(batch)?;
+                self.count(&before, scan.counters());
+                self.counters.works += u64::from(!matches!(step, Step::Pause));
+                self.scan = Some(scan);
+                match step {
+                    Step::Row(row) => self.consider(by, row)?,
+                    Step::Pause => return Ok(Step::Pause),
+                    Step::Eof => self.close_ring(by),
+                }
+            } else if self.covered == f64::INFINITY {
+                self.counters.is_eof = true;
+                self.counters.works += 1;
+            } else {
+                self.open_ring(by, batch)?;
+            }
+        }
+    }
+
+    fn save(&mut self) {
+        self.records.save();
+        self.dedup.rest();
+        self.kept.rest();
+        if let Some(scan) = &mut self.scan {
+            scan.save();
+        }
+    }
+
+    fn report(&self) -> Report<'_> {
+        let report = Report::new(self.plan.kind(), &self.counters);
+        Report {
+            index: Some(&self.index),
+            ..report
+                .holding(self.kept.bytes() + self.dedup.memory())
+                .explained_by(self)
+        }
+    }
+}
+
+impl Explain for GeoNear {
+    fn plan_fields(&self, out: &mut Document) {
+        self.plan.fields(out);
+        let intervals: Vec<Value> = (self.rings.iter())
+            .map(|ring| {
+                doc! {
+                    "minDistance": ring.from,
+                    "maxDistance": ring.to,
+                    "maxInclusive": ring.to >= self.plan.near.max(),
+                    "nBuffered": Value::count(ring.buffered),
+                    "nReturned": Value::count(ring.returned),
+                }
+                .into()
+            })
+            .collect();
+        out.push("searchIntervals", intervals);
+        out.push("keysExamined", Value::count(self.counters.keys_examined));
+        out.push("seeks", Value::count(self.counters.seeks));
+        out.push("docsExamined", Value::count(self.counters.docs_examined));
+    }
+}
