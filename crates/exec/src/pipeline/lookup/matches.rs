@@ -24,7 +24,7 @@ use crate::pipeline::open::{lower_inner, open};
 use crate::reads::Reads;
 use crate::row::RowDoc;
 use nestor_model::statement::{ROW, work};
-use nestor_model::{DocRef, Document, Namespace, Path, Result, Str, Value, doc};
+use nestor_model::{DocRef, Document, Namespace, Path, Result, Str, Value, ValueRef, doc};
 use nestor_planner::NodeKind;
 use nestor_planner::pipeline::{EqualityAccess, InnerPlan, PipelineQuery, StageNode, inner_plan, lookup_stages};
 use nestor_query::OpContext;
@@ -89,6 +89,32 @@ pub(super) enum Matches {
     Pulled(BoxOperator, Option<Box<OpContext>>),
     /// Rows that equality found and that the filter has still to look at.
     Equal(Equal),
+}
+
+/// A match, not copied yet.
+pub(super) enum Match {
+    /// One of those that are the same for every document.
+    Kept(Arc<[Value]>, usize),
+    /// A document.
+    Row(RowDoc),
+}
+
+impl Match {
+    /// The view.
+    pub(super) fn as_ref(&self) -> ValueRef<'_> {
+        match self {
+            Self::Kept(values, at) => values.get(*at).map_or(ValueRef::Missing, Value::as_ref),
+            Self::Row(row) => ValueRef::Document(row.as_doc()),
+        }
+    }
+
+    /// An owned value.
+    pub(super) fn into_value(self) -> Value {
+        match self {
+            Self::Kept(values, at) => values.get(at).cloned().unwrap_or(Value::Missing),
+            Self::Row(row) => Value::Document(row.into_document()),
+        }
+    }
 }
 
 /// Rows that equality found for one document.
@@ -192,22 +218,20 @@ impl Finder {
     }
 
     /// The next match.
-    pub(super) fn next(&mut self, matches: &mut Matches, batch: &Batch<'_>) -> Result<Option<Value>> {
+    pub(super) fn next(&mut self, matches: &mut Matches, batch: &Batch<'_>) -> Result<Option<Match>> {
         match matches {
             Matches::Kept(values, at) => {
                 work(1)?;
-                *at += 1;
-                Ok(values.get(*at - 1).cloned())
+                let is_there = *at < values.len();
+                *at += usize::from(is_there);
+                Ok(is_there.then(|| Match::Kept(values.clone(), *at - 1)))
             }
-            Matches::Equal(equal) => {
-                let row = self.next_equal(equal, batch)?;
-                Ok(row.map(|row| Value::Document(row.into_document())))
-            }
+            Matches::Equal(equal) => Ok(self.next_equal(equal, batch)?.map(Match::Row)),
             Matches::Pulled(node, op) => {
                 let mut inner = batch.within(op.as_deref().unwrap_or(batch.op));
                 loop {
                     match node.next(&mut inner)? {
-                        Step::Row(row) => return Ok(Some(Value::Document(row.doc.into_document()))),
+                        Step::Row(row) => return Ok(Some(Match::Row(row.doc))),
                         Step::Pause => {}
                         Step::Eof => break,
                     }
@@ -397,7 +421,8 @@ impl Finder {
         let op = batch.op.with_vars(self.variables(outer, batch)?);
         let mut matches = Matches::Pulled(Self::lowered(inner, batch, &self.context)?, Some(Box::new(op)));
         let mut all = Vec::new();
-        while let Some(value) = self.next(&mut matches, batch)? {
+        while let Some(found) = self.next(&mut matches, batch)? {
+            let value = found.into_value();
             self.kept_same.grow(value.weight())?;
             if self.kept_same.bytes() > batch.memory_bytes_max {
                 self.kept_same.clear();

@@ -17,7 +17,7 @@ use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Each, EachRow, Report};
 use crate::row::{Row, RowDoc};
 use matches::Finder;
-use nestor_model::{Array, DocRef, Document, Error, PathPart, RawDocBuf, RawWriter, Result, Value};
+use nestor_model::{Array, DocRef, Document, Error, PathPart, RawWriter, Result, Value};
 use nestor_planner::NodeKind;
 use nestor_planner::pipeline::InnerPlan;
 use nestor_query::stage::Lookup;
@@ -48,19 +48,37 @@ impl EachRow for Join {
     fn row(&mut self, row: Row, batch: &Batch<'_>, _: &mut Counters) -> Result<Option<Row>> {
         let Self(finder) = self;
         let mut matches = finder.find(row.as_doc(), batch)?;
-        let (mut all, mut kept) = (Vec::new(), Kept::default());
-        while let Some(value) = finder.next(&mut matches, batch)? {
-            kept.grow(value.weight())?;
-            if kept.bytes() > batch.memory_bytes_max {
-                return Err(finder.too_many(batch.memory_bytes_max));
+        let lookup = finder.lookup.clone();
+        let path = lookup.as_path.parts();
+        let mut kept = Kept::default();
+        let limit = batch.memory_bytes_max;
+        let doc = match new_field(row.doc.as_doc(), path) {
+            Some(name) => {
+                let mut writer = begun_with(row.doc.as_doc());
+                writer.begin_array(name);
+                let before = writer.len();
+                let mut index = 0;
+                while let Some(found) = finder.next(&mut matches, batch)? {
+                    writer.append_index(index, found.as_ref());
+                    index += 1;
+                    kept.set(writer.len() - before)?;
+                    if kept.bytes() > limit {
+                        return Err(finder.too_many(limit));
+                    }
+                }
+                writer.end();
+                RowDoc::Raw(writer.into_doc())
             }
-            all.push(value);
-        }
-        let meta = row.meta;
-        let path = finder.lookup.as_path.parts();
-        let doc = match appended(row.doc.as_doc(), path, &all) {
-            Some(doc) => RowDoc::Raw(doc),
             None => {
+                let mut all = Vec::new();
+                while let Some(found) = finder.next(&mut matches, batch)? {
+                    let value = found.into_value();
+                    kept.grow(value.weight())?;
+                    if kept.bytes() > limit {
+                        return Err(finder.too_many(limit));
+                    }
+                    all.push(value);
+                }
                 let mut doc = row.doc.into_document();
                 set_path(&mut doc, path, Value::Array(Array::new(all)));
                 RowDoc::Owned(doc)
@@ -69,7 +87,7 @@ impl EachRow for Join {
         Ok(Some(Row {
             doc,
             record: None,
-            meta,
+            meta: row.meta,
         }))
     }
 
@@ -123,26 +141,30 @@ impl Finder {
     }
 }
 
-/// A document with one more field, an array: as bytes if the document is bytes and does not have the field yet. Documents in the
-/// array are mostly bytes too, so that nothing is read of either side.
-fn appended(doc: DocRef<'_>, path: &[PathPart], items: &[Value]) -> Option<RawDocBuf> {
+/// The name of the field at `path` if it can be put behind those of a document: the document is bytes and does not have it yet. So
+/// nothing is read of either side of a join.
+fn new_field<'p>(doc: DocRef<'_>, path: &'p [PathPart]) -> Option<&'p str> {
     let (DocRef::Raw(doc), [part]) = (doc, path) else {
         return None;
     };
-    if doc.get(&part.name).is_some() {
-        return None;
+    doc.get(&part.name).is_none().then_some(&*part.name)
+}
+
+/// A writer of a document that begins with the fields of another one.
+fn begun_with(doc: DocRef<'_>) -> RawWriter {
+    match doc {
+        DocRef::Raw(doc) => {
+            // Without the length in front and the zero byte behind. There is room for a match of about the same size.
+            let mut out = RawWriter::with_capacity(2 * doc.len() + 32);
+            out.append_element_bytes(doc.as_bytes().get(4..doc.len() - 1).unwrap_or_default());
+            out
+        }
+        DocRef::Fields(_) => {
+            let mut out = RawWriter::new();
+            doc.iter().for_each(|(name, value)| out.append(name, value));
+            out
+        }
     }
-    // Without the length in front and the zero byte behind.
-    let fields = doc.as_bytes().get(4..doc.len() - 1)?;
-    let size: usize = items.iter().map(Value::weight).sum();
-    let mut out = RawWriter::with_capacity(doc.len() + size + part.name.len() + 16);
-    out.append_element_bytes(fields);
-    out.begin_array(&part.name);
-    for (index, item) in items.iter().enumerate() {
-        out.append_index(index, item);
-    }
-    out.end();
-    Some(out.into_doc())
 }
 
 /// Sets the field at a path, making documents on the way, in place of what is no document, arrays included.

@@ -1,12 +1,14 @@
 //! `$lookup` with the `$unwind` of its array right behind: the matches go out one by one.
+//!
+//! An outer document that is bytes, without the field and its position, stays bytes: each row is those bytes and the match behind them.
 
-use super::matches::{Finder, Matches};
-use super::set_path;
+use super::matches::{Finder, Match, Matches};
+use super::{begun_with, new_field, set_path};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::pipeline::PipelineSource;
 use crate::row::{Row, RowDoc};
-use nestor_model::{Array, Document, Result, Value};
+use nestor_model::{Array, Document, Result, Str, Value};
 use nestor_planner::NodeKind;
 use nestor_planner::pipeline::{InnerPlan, LookupUnwind};
 use nestor_query::env::DocMeta;
@@ -24,13 +26,19 @@ pub(in crate::pipeline) struct LookupUnwindOp {
 }
 
 struct Current {
-    /// The row with something small in place of the match.
-    base: Document,
+    outer: Outer,
     meta: Option<Box<DocMeta>>,
     matches: Matches,
-    /// The next match and its position: a match with none behind it needs no copy of the row.
-    ahead: Value,
-    at: i64,
+    /// The next match: one with none behind it needs no copy of the row.
+    ahead: Match,
+}
+
+/// What each match is put into.
+enum Outer {
+    /// A document that each row begins with, and the field for the match.
+    Bytes(RowDoc, Str),
+    /// A document with something small in place of the match, and the position of the match ahead.
+    Fields(Document, i64),
 }
 
 impl LookupUnwindOp {
@@ -54,20 +62,27 @@ impl LookupUnwindOp {
         let mut matches = self.finder.find(row.as_doc(), batch)?;
         let first = self.finder.next(&mut matches, batch)?;
         let meta = row.meta;
-        let mut base = row.doc.into_document();
         let path = self.finder.lookup.as_path.parts();
         let Some(ahead) = first else {
+            let mut base = row.doc.into_document();
             set_path(&mut base, path, Value::Array(Array::new(Vec::new())));
             let mut unwound = self.unwind.start(base);
             return Ok(self.unwind.next(&mut unwound).map(|doc| computed(doc, meta)));
         };
-        set_path(&mut base, path, Value::Null);
+        let name = new_field(row.doc.as_doc(), path).filter(|_| self.unwind.index().is_none());
+        let outer = match name {
+            Some(name) => Outer::Bytes(row.doc, name.into()),
+            None => {
+                let mut base = row.doc.into_document();
+                set_path(&mut base, path, Value::Null);
+                Outer::Fields(base, 0)
+            }
+        };
         self.current = Some(Current {
-            base,
+            outer,
             meta,
             matches,
             ahead,
-            at: 0,
         });
         Ok(None)
     }
@@ -77,17 +92,36 @@ impl LookupUnwindOp {
         let Some(mut current) = self.current.take() else {
             return Ok(None);
         };
-        let Some(next) = self.finder.next(&mut current.matches, batch)? else {
-            let mut doc = current.base;
-            self.unwind.put(&mut doc, current.ahead, current.at);
-            return Ok(Some(computed(doc, current.meta)));
+        let next = self.finder.next(&mut current.matches, batch)?;
+        let doc = match &mut current.outer {
+            Outer::Bytes(outer, name) => {
+                let mut writer = begun_with(outer.as_doc());
+                writer.append(name, current.ahead.as_ref());
+                RowDoc::Raw(writer.into_doc())
+            }
+            Outer::Fields(base, at) => {
+                let mut doc = match next {
+                    Some(_) => base.clone(),
+                    None => std::mem::take(base),
+                };
+                self.unwind.put(&mut doc, current.ahead.into_value(), *at);
+                *at += 1;
+                RowDoc::Owned(doc)
+            }
         };
-        let mut doc = current.base.clone();
-        let value = std::mem::replace(&mut current.ahead, next);
-        self.unwind.put(&mut doc, value, current.at);
-        let row = computed(doc, current.meta.clone());
-        current.at += 1;
-        self.current = Some(current);
+        let mut row = Row {
+            doc,
+            record: None,
+            meta: None,
+        };
+        match next {
+            None => row.meta = current.meta,
+            Some(next) => {
+                row.meta.clone_from(&current.meta);
+                current.ahead = next;
+                self.current = Some(current);
+            }
+        }
         Ok(Some(row))
     }
 }
