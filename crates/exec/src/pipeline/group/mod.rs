@@ -217,6 +217,8 @@ impl Operator for GroupOp {
 
     fn save(&mut self) {
         self.kept.rest();
+        self.spill.iter_mut().for_each(Partitions::rest);
+        self.waiting.iter_mut().for_each(Partition::rest);
         self.input.save();
     }
 

@@ -9,6 +9,7 @@
 //! `$push` and `$first` their order.
 
 use super::table::Bucket;
+use crate::kept::Kept;
 use crate::spill;
 use nestor_model::{Error, ErrorCode, RawDoc, RawWriter, Result};
 use nestor_query::accumulator::Accumulator;
@@ -32,6 +33,8 @@ pub(super) struct Partitions {
     files: [Option<BufWriter<File>>; PARTITIONS],
     /// The record that is being made.
     record: Vec<u8>,
+    /// The buffers of the files, and the record.
+    buffers: Kept,
 }
 
 impl Partitions {
@@ -40,10 +43,11 @@ impl Partitions {
             level,
             files: Default::default(),
             record: Vec::new(),
+            buffers: Kept::default(),
         }
     }
 
-    /// Writes a group; returns the bytes written. Error: 146 when it is too large for a record.
+    /// Writes a group; returns the bytes written. Errors: 146 when it is too large for a record; those of [`Kept::grow`].
     pub(super) fn write(&mut self, bucket: &Bucket, dir: &Path) -> Result<u64> {
         let mut record = std::mem::take(&mut self.record);
         record.clear();
@@ -67,7 +71,14 @@ impl Partitions {
         };
         file.write_all(&record).map_err(spill::io_error)?;
         self.record = record;
+        let open = self.files.iter().flatten().count();
+        self.buffers.set(open * BUFFER_BYTES + self.record.capacity())?;
         Ok(self.record.len() as u64)
+    }
+
+    /// The operator is saved.
+    pub(super) fn rest(&mut self) {
+        self.buffers.rest();
     }
 
     /// The partitions that hold something, to be read.
@@ -76,10 +87,13 @@ impl Partitions {
         let read = |writer: BufWriter<File>| {
             let mut file = writer.into_inner().map_err(|e| spill::io_error(e.into_error()))?;
             file.seek(SeekFrom::Start(0)).map_err(spill::io_error)?;
+            let mut buffers = Kept::default();
+            buffers.grow(BUFFER_BYTES)?;
             Ok(Partition {
                 level,
                 input: BufReader::with_capacity(BUFFER_BYTES, file),
                 document: Vec::new(),
+                buffers,
             })
         };
         self.files.into_iter().flatten().map(read).collect()
@@ -92,6 +106,8 @@ pub(super) struct Partition {
     pub(super) level: u32,
     input: BufReader<File>,
     document: Vec<u8>,
+    /// The buffer, and the document.
+    buffers: Kept,
 }
 
 impl Partition {
@@ -107,6 +123,10 @@ impl Partition {
         let length = u32::from_le_bytes([a, b, c, d]) as usize;
         self.document.clear();
         self.document.extend_from_slice(&[a, b, c, d]);
+        if length > self.document.capacity() {
+            self.buffers.set(BUFFER_BYTES + length)?;
+            self.document.reserve_exact(length - self.document.len());
+        }
         self.document.resize(length.max(4), 0);
         self.input
             .read_exact(&mut self.document[4..])
@@ -118,5 +138,46 @@ impl Partition {
             )
         })?;
         Ok(Some((u64::from_le_bytes(hash), document)))
+    }
+
+    /// The operator is saved.
+    pub(super) fn rest(&mut self) {
+        self.buffers.rest();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nestor_model::Value;
+    use nestor_model::interrupt::Interrupt;
+    use nestor_model::memory::Pool;
+    use nestor_model::statement;
+    use std::sync::Arc;
+
+    #[test]
+    fn the_statement_holds_the_buffers() {
+        let dir = std::env::temp_dir().join(format!("nestor-partitions-{}", std::process::id()));
+        let account = Arc::new(Pool::default()).open(Arc::default());
+        statement::under(&Interrupt::default(), Some(&account), || {
+            let mut partitions = Partitions::new(0);
+            for at in 0..PARTITIONS as u64 {
+                let bucket = Bucket {
+                    hash: at << FIRST_BIT,
+                    key: Value::from("k".repeat(BUFFER_BYTES)),
+                    states: Vec::new(),
+                };
+                partitions.write(&bucket, &dir).expect("room");
+            }
+            assert!(account.held() > (PARTITIONS + 1) * BUFFER_BYTES, "{}", account.held());
+            let mut waiting = partitions.finish().expect("files");
+            let open = waiting.len() * BUFFER_BYTES;
+            assert_eq!((waiting.len(), account.held()), (PARTITIONS, open));
+            assert!(waiting[0].next().expect("a record").is_some());
+            assert!(account.held() >= open + BUFFER_BYTES, "{}", account.held());
+            drop(waiting);
+            assert_eq!(account.held(), 0);
+        });
+        std::fs::remove_dir_all(&dir).expect("an empty directory");
     }
 }
