@@ -113,6 +113,22 @@ def test_expanded_events(db):
     assert update["updateDescription"]["disambiguatedPaths"] == {"l.0.0": ["l", 0, "0"]}
 
 
+def test_what_becomes_of_views_is_an_expanded_event(db):
+    """Source: specification "Change Streams", showExpandedEvents, "create events on views are reported"."""
+    with db.watch(show_expanded_events=True, max_await_time_ms=200) as expanded, db.watch(max_await_time_ms=200) as plain:
+        db.command("create", "v", viewOn="c", pipeline=[{"$match": {"a": 1}}])
+        db.command("collMod", "v", viewOn="d", pipeline=[])
+        db.drop_collection("v")
+        db.c.insert_one({"_id": 1})
+        events = take(expanded, 5)
+        assert kinds(take(plain, 1)) == ["insert"]
+    assert kinds(events) == ["create", "modify", "drop", "create", "insert"]
+    assert {event["ns"]["coll"] for event in events[:3]} == {"v"}
+    assert all("collectionUUID" not in event for event in events[:3])
+    assert events[0]["operationDescription"] == {"viewOn": "c", "pipeline": [{"$match": {"a": 1}}]}
+    assert events[1]["operationDescription"] == {"viewOn": "d", "pipeline": []}
+
+
 def test_events_of_a_transaction_have_its_time(db, client):
     db.c.insert_one({"_id": 0})
     with db.c.watch(max_await_time_ms=200) as stream, client.start_session() as session:

@@ -109,8 +109,6 @@ fn command<'e>(op: RawDoc<'e>, db: &'e str, stream: &ChangeStream) -> Option<Cha
     let o = document(op, "o")?;
     let (name, target) = o.iter().next()?;
     let kind = match name {
-        // A view is no collection.
-        "create" if o.get("viewOn").is_some() => return None,
         "create" => Kind::Create,
         "createIndexes" => Kind::CreateIndexes,
         "dropIndexes" => Kind::DropIndexes,
@@ -124,7 +122,12 @@ fn command<'e>(op: RawDoc<'e>, db: &'e str, stream: &ChangeStream) -> Option<Cha
         return None;
     }
     let o2 = document(op, "o2");
-    if o2.is_some_and(|before| before.get("viewOn").is_some()) {
+    // A view is no collection: only a stream that asks for more, on more than one collection, tells of it.
+    let of_view = [Some(o), o2]
+        .into_iter()
+        .flatten()
+        .any(|doc| doc.get("viewOn").is_some());
+    if of_view && (!stream.expanded || matches!(stream.watched, Watched::Collection(_))) {
         return None;
     }
     let (ns, to) = match (kind, target) {
@@ -154,7 +157,7 @@ fn command<'e>(op: RawDoc<'e>, db: &'e str, stream: &ChangeStream) -> Option<Cha
         kind,
         ns,
         to,
-        uuid: uuid(op),
+        uuid: if of_view { [0; 16] } else { uuid(op) },
         o,
         o2,
         invalidates: match &stream.watched {
@@ -328,7 +331,20 @@ mod tests {
                 r#"{"op":"c","ns":"db.$cmd","o":{"create":"c"}}"#,
                 "create create create",
             ),
-            (r#"{"op":"c","ns":"db.$cmd","o":{"create":"v","viewOn":"c"}}"#, "- - -"),
+            // Source of what becomes of views: specification "Change Streams", "when showExpandedEvents is true, create events on views
+            // are reported".
+            (
+                r#"{"op":"c","ns":"db.$cmd","o":{"create":"c","viewOn":"b"}}"#,
+                "- create create",
+            ),
+            (
+                r#"{"op":"c","ns":"db.$cmd","o":{"collMod":"c","pipeline":[]},"o2":{"viewOn":"b"}}"#,
+                "- modify modify",
+            ),
+            (
+                r#"{"op":"c","ns":"db.$cmd","o":{"drop":"c"},"o2":{"viewOn":"b"}}"#,
+                "- drop drop",
+            ),
             (
                 r#"{"op":"c","ns":"db.$cmd","o":{"createIndexes":"c"}}"#,
                 "createIndexes createIndexes createIndexes",
