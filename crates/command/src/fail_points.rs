@@ -79,7 +79,7 @@ pub fn known(name: &str) -> Option<&'static str> {
 /// true and false of the same commands.
 ///
 /// Errors: `BadValue`, `TypeMismatch`, `InvalidOptions`.
-pub fn check_data(name: &str, mode: Mode, data: DocRef<'_>) -> Result<()> {
+pub fn check_data(data: DocRef<'_>) -> Result<()> {
     for (name, value) in data.iter() {
         check_field(name, value)?;
     }
@@ -88,12 +88,6 @@ pub fn check_data(name: &str, mode: Mode, data: DocRef<'_>) -> Result<()> {
         bail!(
             InvalidOptions,
             "must specify 'blockTimeMS' when 'blockConnection' is true"
-        );
-    }
-    if name == FAIL_COMMAND && mode != Mode::Off && data.get("failCommands").is_none() {
-        bail!(
-            BadValue,
-            "failCommand needs 'failCommands', the names of the commands that fail"
         );
     }
     Ok(())

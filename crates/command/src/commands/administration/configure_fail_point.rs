@@ -23,7 +23,7 @@ pub const SPEC: CommandSpec = Facts::no_collection(
     };
     let mode = fail_points::parse_mode(args.mode)?;
     let data = args.data.map_or(Document::new(), |data| Document::from(data.to_buf()));
-    fail_points::check_data(name, mode, data.as_ref())?;
+    fail_points::check_data(data.as_ref())?;
     let gates = &service.node.gates;
     let count = gates.fail_points.configure(name, mode, data);
     gates.fail_points_changed();
