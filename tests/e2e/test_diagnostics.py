@@ -236,6 +236,27 @@ def test_settings_that_wait_behind_the_fsync_lock_keep_nobody_waiting(start):
     assert [other[f"db{i}"].command("profile", 0)["was"] for i in range(8)] == [1] * 8
 
 
+def test_long_commands_are_cut_where_one_asks_for_it(db):
+    """Source: manual, "currentOp" ("command") and "$currentOp" ("truncateOps")."""
+    admin = db.client.admin
+    long = {"x": {"$nin": ["y" * 1000] * 20}}
+    mine = {"command.comment": "long", **long}
+
+    def staged(**options):
+        pipeline = [{"$currentOp": options}, {"$match": mine}]
+        (own,) = admin.aggregate(pipeline, comment="long")
+        return own["command"]
+
+    assert staged()["pipeline"] == [{"$currentOp": {}}, {"$match": mine}]
+    assert "$truncated" not in staged(truncateOps=False)
+    for cut in (staged(truncateOps=True), admin.command("currentOp", comment="long", **mine)["inprog"][0]["command"]):
+        assert set(cut) == {"$truncated", "comment"} and cut["comment"] == "long"
+        assert len(cut["$truncated"]) == 1024 and cut["$truncated"].endswith("yyy")
+    assert "currentOp" in admin.command("currentOp", comment="short", **{"command.comment": "short"})["inprog"][0]["command"]
+    (whole,) = admin.command("currentOp", comment="long", **{"$truncateOps": False}, **mine)["inprog"]
+    assert whole["command"]["x"] == long["x"]
+
+
 def test_current_op_has_the_fields_of_an_operation(db):
     (own,) = db.client.admin.aggregate([{"$currentOp": {}}, {"$match": {"command.comment": "me"}}], comment="me")
     assert own["active"] is True and own["type"] == "op"

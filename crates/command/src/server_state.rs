@@ -1,7 +1,9 @@
 //! Stages that read the server's own state: `$collStats`, `$indexStats`, `$currentOp`, `$listSessions` and so on.
 
 use crate::commands::collections::list_collections::describe;
-use crate::commands::diagnostic::current_op::{describe as describe_operation, describe_cursor, describe_transaction};
+use crate::commands::diagnostic::current_op::{
+    Shown, describe as describe_operation, describe_cursor, describe_transaction,
+};
 use crate::commands::stats::coll_stats::{number, storage_stats};
 use crate::facts::Table;
 use crate::plans;
@@ -169,19 +171,15 @@ impl State {
         let is_on = |name: &str, default: bool| options.get(name).map_or(default, ValueRef::truthy);
         let only = caller.filter(|_| !is_on("allUsers", false));
         let owner = only.map(Owner::of);
+        let shown = Shown {
+            idle: is_on("idleConnections", false),
+            truncated: is_on("truncateOps", false),
+        };
         let connections = self.shared.connections.all();
         let mut out: Vec<Document> = connections
             .iter()
             .filter(|slot| only.is_none() || slot.is_of(only))
-            .filter_map(|slot| {
-                describe_operation(
-                    self.commands,
-                    &self.shared.host,
-                    slot,
-                    &self.shared.cursors,
-                    is_on("idleConnections", false),
-                )
-            })
+            .filter_map(|slot| describe_operation(self.commands, &self.shared.host, slot, &self.shared.cursors, shown))
             .collect();
         if is_on("idleSessions", true) {
             let idle = self.shared.sessions.idle_transactions();
@@ -198,7 +196,7 @@ impl State {
                     .idle()
                     .iter()
                     .filter(|cursor| only.is_none() || cursor.user.as_deref() == only)
-                    .map(|cursor| describe_cursor(&self.shared.host, cursor)),
+                    .map(|cursor| describe_cursor(&self.shared.host, cursor, shown)),
             );
         }
         out

@@ -482,6 +482,24 @@ pub fn to_string<'a>(value: impl Into<ValueRef<'a>>, form: Form) -> String {
 
 /// Prints a value at the end of `out`.
 pub fn print(value: ValueRef<'_>, form: Form, out: &mut String) {
+    print_within(value, form, usize::MAX, out);
+}
+
+/// The beginning of the text of a document with these fields: `bytes_max` bytes, or fewer where that would cut a character. What
+/// follows costs nothing.
+pub fn beginning<'a>(fields: impl Iterator<Item = (&'a str, ValueRef<'a>)>, form: Form, bytes_max: usize) -> String {
+    let mut out = String::new();
+    print_fields(fields, form, bytes_max, &mut out);
+    let mut end = bytes_max.min(out.len());
+    while !out.is_char_boundary(end) {
+        end -= 1;
+    }
+    out.truncate(end);
+    out
+}
+
+/// Prints a value, of which only the first `max` bytes of `out` matter: strings, arrays and documents end there.
+fn print_within(value: ValueRef<'_>, form: Form, max: usize, out: &mut String) {
     let relaxed = form == Form::Relaxed;
     // Writing to a String cannot fail.
     let _ = match value {
@@ -496,16 +514,16 @@ pub fn print(value: ValueRef<'_>, form: Form, out: &mut String) {
         ValueRef::Double(v) => write!(out, r#"{{"$numberDouble":"{}"}}"#, double_text(v)),
         ValueRef::Decimal128(v) => write!(out, r#"{{"$numberDecimal":"{v}"}}"#),
         ValueRef::String(v) => {
-            print_string(v, out);
+            print_string(v, max, out);
             Ok(())
         }
-        ValueRef::Symbol(v) => wrapped_string("$symbol", v, out),
-        ValueRef::Code(v) => wrapped_string("$code", v, out),
+        ValueRef::Symbol(v) => wrapped_string("$symbol", v, max, out),
+        ValueRef::Code(v) => wrapped_string("$code", v, max, out),
         ValueRef::CodeWithScope { code, scope } => {
             out.push_str(r#"{"$code":"#);
-            print_string(code, out);
+            print_string(code, max, out);
             out.push_str(r#","$scope":"#);
-            print_document(scope, form, out);
+            print_document(scope, form, max, out);
             write!(out, "}}")
         }
         ValueRef::ObjectId(v) => write!(out, r#"{{"$oid":"{v}"}}"#),
@@ -516,9 +534,9 @@ pub fn print(value: ValueRef<'_>, form: Form, out: &mut String) {
         ValueRef::Timestamp(v) => write!(out, r#"{{"$timestamp":{{"t":{},"i":{}}}}}"#, v.secs, v.inc),
         ValueRef::Regex { pattern, options } => {
             out.push_str(r#"{"$regularExpression":{"pattern":"#);
-            print_string(pattern, out);
+            print_string(pattern, max, out);
             out.push_str(r#","options":"#);
-            print_string(options, out);
+            print_string(options, max, out);
             write!(out, "}}}}")
         }
         ValueRef::Binary { subtype, bytes } => {
@@ -527,6 +545,7 @@ pub fn print(value: ValueRef<'_>, form: Form, out: &mut String) {
             } else {
                 bytes
             };
+            let bytes = &bytes[..bytes.len().min(max)];
             write!(
                 out,
                 r#"{{"$binary":{{"base64":"{}","subType":"{subtype:02x}"}}}}"#,
@@ -535,13 +554,13 @@ pub fn print(value: ValueRef<'_>, form: Form, out: &mut String) {
         }
         ValueRef::DbPointer { namespace, id } => {
             out.push_str(r#"{"$dbPointer":{"$ref":"#);
-            print_string(namespace, out);
+            print_string(namespace, max, out);
             write!(out, r#","$id":{{"$oid":"{id}"}}}}}}"#)
         }
         ValueRef::MinKey => write!(out, r#"{{"$minKey":1}}"#),
         ValueRef::MaxKey => write!(out, r#"{{"$maxKey":1}}"#),
         ValueRef::Document(doc) => {
-            print_document(doc, form, out);
+            print_document(doc, form, max, out);
             Ok(())
         }
         ValueRef::Array(items) => {
@@ -550,7 +569,10 @@ pub fn print(value: ValueRef<'_>, form: Form, out: &mut String) {
                 if i > 0 {
                     out.push(',');
                 }
-                print(item, form, out);
+                print_within(item, form, max, out);
+                if out.len() >= max {
+                    break;
+                }
             }
             out.push(']');
             Ok(())
@@ -558,9 +580,9 @@ pub fn print(value: ValueRef<'_>, form: Form, out: &mut String) {
     };
 }
 
-fn wrapped_string(name: &str, text: &str, out: &mut String) -> fmt::Result {
+fn wrapped_string(name: &str, text: &str, max: usize, out: &mut String) -> fmt::Result {
     write!(out, r#"{{"{name}":"#)?;
-    print_string(text, out);
+    print_string(text, max, out);
     out.write_char('}')
 }
 
@@ -574,22 +596,30 @@ fn double_text(v: f64) -> String {
     }
 }
 
-fn print_document(doc: DocRef<'_>, form: Form, out: &mut String) {
+fn print_document(doc: DocRef<'_>, form: Form, max: usize, out: &mut String) {
+    print_fields(doc.iter(), form, max, out);
+}
+
+fn print_fields<'a>(fields: impl Iterator<Item = (&'a str, ValueRef<'a>)>, form: Form, max: usize, out: &mut String) {
     out.push('{');
-    for (i, (name, value)) in doc.iter().enumerate() {
+    for (i, (name, value)) in fields.enumerate() {
         if i > 0 {
             out.push(',');
         }
-        print_string(name, out);
+        print_string(name, max, out);
         out.push(':');
-        print(value, form, out);
+        print_within(value, form, max, out);
+        if out.len() >= max {
+            break;
+        }
     }
     out.push('}');
 }
 
-fn print_string(text: &str, out: &mut String) {
+fn print_string(text: &str, max: usize, out: &mut String) {
     out.push('"');
-    for c in text.chars() {
+    // No character takes less than a byte of the text.
+    for c in text.chars().take(max.saturating_sub(out.len())) {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
@@ -633,6 +663,26 @@ mod tests {
             let value = parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
             assert_eq!(to_string(&value, Form::Canonical), text);
         }
+    }
+
+    #[test]
+    fn the_beginning_of_a_text() {
+        let value = parse(r#"{"a":["xé",{"b":{"$binary":{"base64":"AQIDBA==","subType":"00"}}},1.5],"c":"yy"}"#)
+            .expect("valid JSON");
+        let whole = to_string(&value, Form::Relaxed);
+        let fields = value.as_document().expect("a document");
+        for max in 0..=whole.len() + 1 {
+            let found = beginning(fields.iter(), Form::Relaxed, max);
+            assert!(whole.starts_with(&found), "{found}");
+            assert!(
+                (max.saturating_sub(1)..=max).contains(&found.len()) || found == whole,
+                "{max}: {found}"
+            );
+        }
+        let long = Value::from(vec![Value::from("é".repeat(1 << 20)), Value::from("x")]);
+        let mut out = String::new();
+        print_within(long.as_ref(), Form::Relaxed, 100, &mut out);
+        assert!((100..400).contains(&out.len()), "{}", out.len());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::observe::op_kind::OpKind;
 use crate::profiler::{Settings, store};
 use crate::shape::Described;
 use nestor_model::extjson::{self, Form};
-use nestor_model::{Document, Error, Namespace, Value, ValueRef, doc};
+use nestor_model::{Document, Error, Namespace, RawDoc, Value, doc};
 use nestor_planner::shape::hash_text;
 use nestor_query::env::OpContext;
 use std::time::Duration;
@@ -360,21 +360,26 @@ fn int_or_long(count: i64) -> Value {
 
 /// A command, or `{$truncated: text}` with the beginning of a long one and its comment.
 fn cut(command: &Document, bytes_max: usize) -> Document {
-    if command.to_raw().as_bytes().len() <= bytes_max {
-        return command.clone();
+    shortened(command.to_raw().as_raw(), bytes_max).unwrap_or_else(|| command.clone())
+}
+
+/// `{$truncated: text}` with the beginning of a command that is longer than `bytes_max`; its comment stands beside the text, if that
+/// makes it no longer than twice as much.
+pub fn shortened(command: RawDoc<'_>, bytes_max: usize) -> Option<Document> {
+    if command.as_bytes().len() <= bytes_max {
+        return None;
     }
-    let mut text = String::new();
-    extjson::print(ValueRef::Document(command.as_ref()), Form::Relaxed, &mut text);
-    let mut end = bytes_max.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.truncate(end);
+    let fields = command.iter().filter(|(name, _)| *name != "comment");
+    let text = extjson::beginning(fields, Form::Relaxed, bytes_max);
     let mut out = doc! { "$truncated": text };
-    if let Some(comment @ ValueRef::String(_)) = command.get("comment") {
-        out.push("comment", comment);
+    if let Some(comment) = command.get("comment") {
+        let mut with_comment = out.clone();
+        with_comment.push("comment", comment);
+        if with_comment.to_raw().as_bytes().len() <= 2 * bytes_max {
+            out = with_comment;
+        }
     }
-    out
+    Some(out)
 }
 
 #[cfg(test)]
@@ -391,6 +396,13 @@ mod tests {
             "{text}"
         );
         assert_eq!(short.get("comment").and_then(|v| v.as_str()), Some("why"));
+        let only_comment = doc! { "find": "c", "comment": "why ".repeat(100) };
+        let short = cut(&only_comment, 50);
+        assert_eq!(
+            short.get("$truncated").and_then(|v| v.as_str()),
+            Some(r#"{"find":"c"}"#)
+        );
+        assert_eq!(short.len(), 1);
         assert!(cut(&long, 5_000).get("$truncated").is_none());
     }
 }

@@ -11,6 +11,7 @@ use nestor_database::observe::log::time_text;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::observe::transaction_counts::TransactionFacts;
 use nestor_database::session_id::Lsid;
+use nestor_database::statement::record::shortened;
 use nestor_exec::summary::plan_summary;
 use nestor_model::{Document, RawDoc, RawWriter, Value, ValueRef, doc};
 use nestor_query::env::{OpContext, Scope};
@@ -21,11 +22,14 @@ use std::time::{Duration, Instant};
 pub const SPEC: CommandSpec = Facts::no_collection("currentOp", "Lists the operations that run now.")
     .flags(Flags::ADMIN.and(Flags::QUIET))
     .runs(|context, reply| {
-        let show_idle = context.body.get("$all").is_some_and(|v| v.truthy());
+        let shown = Shown {
+            idle: context.body.get("$all").is_some_and(|v| v.truthy()),
+            truncated: context.body.get("$truncateOps").is_none_or(|v| v.truthy()),
+        };
         let only_own = is_own(context.body);
         let user = privileges::user(context);
         // All is all: what is asked for besides counts no more.
-        let filter = match show_idle {
+        let filter = match shown.idle {
             true => Document::new(),
             false => filter(context.body),
         };
@@ -38,7 +42,7 @@ pub const SPEC: CommandSpec = Facts::no_collection("currentOp", "Lists the opera
             if only_own && !slot.is_of(user) {
                 continue;
             }
-            let Some(doc) = describe(service.commands, context.conn.host, &slot, &service.cursors, show_idle) else {
+            let Some(doc) = describe(service.commands, context.conn.host, &slot, &service.cursors, shown) else {
                 continue;
             };
             if filter.matches(doc.as_ref(), &op)? {
@@ -48,6 +52,31 @@ pub const SPEC: CommandSpec = Facts::no_collection("currentOp", "Lists the opera
         write(context, reply, &found);
         Ok(())
     });
+
+/// What is shown besides what runs, and how much of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    /// Connections that run nothing, too.
+    pub idle: bool,
+    /// Of a long command the beginning alone.
+    pub truncated: bool,
+}
+
+/// Commands up to this size are shown as they are.
+///
+/// Source: manual, "currentOp", "command".
+const COMMAND_BYTES_MAX: usize = 1024;
+
+impl Shown {
+    fn command(self, command: RawDoc<'_>) -> Value {
+        let short = if self.truncated {
+            shortened(command, COMMAND_BYTES_MAX)
+        } else {
+            None
+        };
+        short.map_or_else(|| Value::from(command), Value::from)
+    }
+}
 
 /// Whether only the caller's own operations are asked for, which needs no right.
 pub fn is_own(body: RawDoc<'_>) -> bool {
@@ -83,10 +112,10 @@ fn write(context: &Context<'_>, reply: &mut RawWriter, found: &[Document]) {
 /// What is shown of a connection; `None` when it runs nothing and idle ones are not wanted.
 ///
 /// Nothing here takes locks that others could wait for, but for the one that `fsync` holds against all writes.
-pub fn describe(commands: &Table, host: &str, slot: &Slot, cursors: &Cursors, show_idle: bool) -> Option<Document> {
+pub fn describe(commands: &Table, host: &str, slot: &Slot, cursors: &Cursors, shown: Shown) -> Option<Document> {
     let operation = crate::lock(&slot.operation);
     let is_active = operation.opid != 0;
-    if !is_active && !show_idle {
+    if !is_active && !shown.idle {
         return None;
     }
     let mut doc = doc! {
@@ -134,7 +163,10 @@ pub fn describe(commands: &Table, host: &str, slot: &Slot, cursors: &Cursors, sh
         .zip(command)
         .map(|(facts, command)| facts.profiled_namespace(db.unwrap_or_default(), command));
     doc.push("ns", ns.unwrap_or_default());
-    doc.push("command", command.map_or(Value::from(Document::new()), Value::from));
+    doc.push(
+        "command",
+        command.map_or_else(|| Document::new().into(), |command| shown.command(command)),
+    );
     let plan = (!operation.plan.is_empty()).then(|| plan_summary(&operation.plan));
     if let Some(plan) = &plan {
         doc.push("queryFramework", "classic");
@@ -142,10 +174,10 @@ pub fn describe(commands: &Table, host: &str, slot: &Slot, cursors: &Cursors, sh
     }
     if kind == OpKind::GetMore {
         if let Some(cursor) = cursors.used_by(&slot.kill) {
-            let mut shown = cursor_facts(&cursor);
-            shown.push("planSummary", plan);
-            shown.push("operationUsingCursorId", i64::from(operation.opid));
-            doc.push("cursor", shown);
+            let mut facts = cursor_facts(&cursor, shown);
+            facts.push("planSummary", plan);
+            facts.push("operationUsingCursorId", i64::from(operation.opid));
+            doc.push("cursor", facts);
         }
     }
     doc.push("numYields", 0);
@@ -177,16 +209,16 @@ pub fn describe_transaction(host: &str, lsid: Lsid, facts: &TransactionFacts) ->
 }
 
 /// What is shown of a cursor that no operation uses now.
-pub fn describe_cursor(host: &str, cursor: &CursorSummary) -> Document {
+pub fn describe_cursor(host: &str, cursor: &CursorSummary, shown: Shown) -> Document {
     let mut doc = doc! { "type": "idleCursor", "host": host, "ns": cursor.ns.to_string() };
     if let Some(lsid) = cursor.lsid {
         doc.push("lsid", lsid.to_document());
     }
-    doc.push("cursor", cursor_facts(cursor));
+    doc.push("cursor", cursor_facts(cursor, shown));
     doc
 }
 
-fn cursor_facts(cursor: &CursorSummary) -> Document {
+fn cursor_facts(cursor: &CursorSummary, shown: Shown) -> Document {
     let at = |time: Instant| {
         let ago = i64::try_from(time.elapsed().as_millis()).unwrap_or(0);
         Value::DateTime(nestor_database::clock::now_ms().saturating_sub(ago))
@@ -200,6 +232,6 @@ fn cursor_facts(cursor: &CursorSummary) -> Document {
         "noCursorTimeout": cursor.no_timeout,
         "tailable": cursor.tailable,
         "awaitData": cursor.await_data,
-        "originatingCommand": Value::from(cursor.originating.as_raw()),
+        "originatingCommand": shown.command(cursor.originating.as_raw()),
     }
 }
