@@ -64,6 +64,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         })
         .collect::<Result<Vec<IndexSpec>>>()?;
     write::check_namespace(&ns)?;
+    if ns.coll.starts_with("system.") && specs.iter().any(|spec| spec.hidden) {
+        bail!(BadValue, "indexes of system collections cannot be hidden: {ns}");
+    }
     context.check_write_concern()?;
     let mut progress = Progress::default();
     let (before, after, created) = make(context, &mut progress, &ns, &specs)?;

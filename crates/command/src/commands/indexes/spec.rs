@@ -95,9 +95,13 @@ fn listed_option(kind: &KindDef, spec: RawDoc<'_>, name: &str, value: ValueRef<'
             return Ok(None);
         }
         // The last is listed and means nothing: no build drops documents.
-        "unique" | "sparse" | "hidden" | "prepareUnique" | "dropDups" => {
+        "unique" | "sparse" | "prepareUnique" | "dropDups" => {
             return Ok(flag(name, value)?.then_some(Value::Bool(true)));
         }
+        "hidden" => match value {
+            ValueRef::Bool(hidden) => return Ok(hidden.then_some(Value::Bool(true))),
+            other => return Err(wrong_type(name, "a boolean", other)),
+        },
         // It is listed as it was given and means nothing: all builds leave writers alone.
         "background" => flag(name, value)?.into(),
         "expireAfterSeconds" => expire(value)?.into(),
@@ -223,6 +227,18 @@ fn same_documents(a: Option<&Document>, b: Option<&Document>) -> bool {
     }
 }
 
+/// Whether two filters of partial indexes are the same however their conditions are ordered.
+fn same_filters(a: Option<&Document>, b: Option<&Document>) -> bool {
+    let normal = |filter: &Document| {
+        let parsed = MatchExpr::parse(filter.as_ref(), &mut Scope::new());
+        parsed.map(|filter| filter.normalize().serialize())
+    };
+    match (a.map(normal), b.map(normal)) {
+        (Some(Ok(a)), Some(Ok(b))) => same_documents(Some(&a), Some(&b)),
+        _ => same_documents(a, b),
+    }
+}
+
 fn check_name(name: &str) -> Result<()> {
     if name.is_empty() {
         bail!(CannotCreateIndex, "index name cannot be empty");
@@ -272,9 +288,11 @@ fn expire(value: ValueRef<'_>) -> Result<i32> {
         );
     }
     let secs = match value {
-        ValueRef::Double(v) if v.is_nan() => i64::from(i32::MAX),
+        number if is_nan(number) => bail!(
+            CannotCreateIndex,
+            "TTL index 'expireAfterSeconds' option must be within an acceptable range, and NaN is in none"
+        ),
         ValueRef::Double(v) => v as i64,
-        ValueRef::Decimal128(v) if v.is_nan() => i64::from(i32::MAX),
         ValueRef::Decimal128(v) => v.to_i64_truncated().unwrap_or(-1),
         other => safe_i64(other).unwrap_or(-1),
     };
@@ -293,6 +311,10 @@ fn check_partial(filter: &MatchExpr) -> Result<()> {
     let fits = match filter {
         MatchExpr::AlwaysTrue => true,
         MatchExpr::And(all) | MatchExpr::Or(all) => return all.iter().try_for_each(check_partial),
+        MatchExpr::Expr(_) => bail!(
+            QueryFeatureNotAllowed,
+            "$expr is not allowed in the filter of a partial index"
+        ),
         // `$in: []`.
         MatchExpr::AlwaysFalse => true,
         MatchExpr::Leaf(leaf) => match &leaf.predicate {
@@ -317,6 +339,12 @@ fn check_partial(filter: &MatchExpr) -> Result<()> {
 /// Error: 67.
 fn check_together(written: RawDoc<'_>, spec: &IndexSpec) -> Result<()> {
     let first_version = written.get("v").and_then(safe_i64) == Some(1);
+    if first_version && spec.key.iter().any(|part| part.is_wildcard()) {
+        bail!(
+            CannotCreateIndex,
+            "Invalid index specification {written:?}; cannot create a wildcard index with v=1"
+        );
+    }
     if first_version && spec.collation.as_ref().is_some_and(|collation| !is_simple(collation)) {
         bail!(
             CannotCreateIndex,
@@ -380,7 +408,7 @@ fn check_key(key: DocRef<'_>) -> Result<()> {
         }
         match direction {
             ValueRef::String("") => return bad("Unknown index plugin ''".into()),
-            ValueRef::String("wildcard") => bail!(
+            ValueRef::String("wildcard") if !index_spec::is_wildcard_path(path) => bail!(
                 7246202,
                 "Index type 'wildcard' is not a type that a key part can have: {path}"
             ),
@@ -397,7 +425,7 @@ fn check_key(key: DocRef<'_>) -> Result<()> {
                 ));
             }
         }
-        if path.split('.').any(|part| part == "$**") && !index_spec::is_wildcard_path(path) {
+        if path.split('.').rev().skip(1).any(|part| part == "$**") {
             return bad(format!("a wildcard must be the end of its path: {path}"));
         }
     }
@@ -418,8 +446,7 @@ fn is_nan(number: ValueRef<'_>) -> bool {
 pub fn find<'c>(collection: &'c Collection, spec: &IndexSpec) -> Result<Option<&'c Arc<Index>>> {
     let kind = kinds::of(spec)?;
     let same = |index: &Index| is_same(kind, index, spec);
-    // Being hidden is a state, not an option.
-    let same_options = |index: &Index| index.expire_after_secs == spec.expire_after_secs;
+    let same_options = |index: &Index| index.expire_after_secs == spec.expire_after_secs && index.hidden == spec.hidden;
     if let Some(index) = collection.all_indexes().find(|index| index.name == spec.name) {
         if !same(index) {
             return Err(conflict(
@@ -469,7 +496,7 @@ fn is_same(kind: &KindDef, index: &IndexSpec, spec: &IndexSpec) -> bool {
     same_documents(Some(&index.key_pattern), Some(&spec.key_pattern))
         && (index.unique == spec.unique || index.is_id())
         && index.sparse == spec.sparse
-        && same_documents(index.partial_filter.as_ref(), spec.partial_filter.as_ref())
+        && same_filters(index.partial_filter.as_ref(), spec.partial_filter.as_ref())
         && same_documents(index.collation.as_ref(), spec.collation.as_ref())
         && kind
             .options

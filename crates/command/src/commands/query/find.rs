@@ -308,6 +308,13 @@ fn key_range(args: &FindArgs<'_>, collection: Option<&Collection>, query: &mut F
         );
     };
     let info = collection.map(|collection| index_info(collection, index)).transpose()?;
+    if index.key.iter().any(|part| part.is_wildcard()) {
+        bail!(
+            51174,
+            "min and max cannot be keys of a wildcard index: '{}'",
+            index.name
+        );
+    }
     let Some(info) = info.flatten().filter(|info| info.has_key_ranges()) else {
         bail!(
             NotImplemented,

@@ -9,12 +9,12 @@ const REFUSED: &[&str] = &["unique", "sparse", "expireAfterSeconds", "prepareUni
 
 /// Checks what goes together with a wildcard.
 ///
-/// Error: 67.
+/// Errors: 67, 7246201 for a second wildcard, 7246209 for a projection that keeps another field of the key.
 pub(super) fn specification(spec: IndexSpec) -> Result<IndexSpec> {
     let key = &spec.key_pattern;
     let projection = spec.option("wildcardProjection");
     if spec.key.iter().filter(|part| part.is_wildcard()).count() > 1 {
-        bail!(CannotCreateIndex, "an index may have one wildcard only: {key:?}");
+        bail!(7246201, "an index may have one wildcard only: {key:?}");
     }
     if let Some(option) = REFUSED.iter().find(|option| spec.option(option).is_some()) {
         bail!(
@@ -39,6 +39,13 @@ pub(super) fn specification(spec: IndexSpec) -> Result<IndexSpec> {
         .key
         .iter()
         .find(|part| !part.is_wildcard() && wildcard.covers(&part.path));
+    if let (Some(part), Some(_)) = (shared, projection) {
+        bail!(
+            7246209,
+            "The field '{}' of a compound wildcard index must be left out by the wildcardProjection",
+            part.path
+        );
+    }
     if let Some(part) = shared {
         bail!(
             CannotCreateIndex,
@@ -51,7 +58,8 @@ pub(super) fn specification(spec: IndexSpec) -> Result<IndexSpec> {
 
 /// Checks a `wildcardProjection`.
 ///
-/// Errors: 14, 67, 9 where the wildcard is below a path, and 31253 or 31254 when it both keeps and leaves out fields.
+/// Errors: 14, 9 where the wildcard is below a path or nothing is projected, 51271 for computed fields, 31249 and 31250 for
+/// paths that collide, and 31253 or 31254 when it both keeps and leaves out fields.
 pub(super) fn projection(value: ValueRef<'_>, key: &Document) -> Result<Value> {
     let ValueRef::Document(projection) = value else {
         bail!(
@@ -67,35 +75,63 @@ pub(super) fn projection(value: ValueRef<'_>, key: &Document) -> Result<Value> {
         );
     }
     if projection.is_empty() {
-        bail!(
-            CannotCreateIndex,
-            "The 'wildcardProjection' field can't be an empty object"
-        );
+        bail!(FailedToParse, "The 'wildcardProjection' field can't be an empty object");
     }
-    let mut keeps = None;
-    check_projected("", projection, &mut keeps, 0)?;
+    check_projected("", projection, &mut Projected::default(), 0)?;
     Ok(projection.to_document().into())
 }
 
-fn check_projected(prefix: &str, projection: DocRef<'_>, keeps: &mut Option<bool>, depth: usize) -> Result<()> {
+/// What is known of a projection from the fields that were read.
+#[derive(Default)]
+struct Projected {
+    /// It keeps fields, or leaves fields out.
+    keeps: Option<bool>,
+    paths: Vec<String>,
+}
+
+impl Projected {
+    /// Refuses a path that is one of those before, or above or below it.
+    fn note(&mut self, path: &str) -> Result<()> {
+        for before in &self.paths {
+            if let Some(rest) = path
+                .strip_prefix(before.as_str())
+                .and_then(|rest| rest.strip_prefix('.'))
+            {
+                bail!(31249, "Path collision at {path} remaining portion {rest}");
+            }
+            let is_above = before
+                .strip_prefix(path)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+            if is_above {
+                bail!(31250, "Path collision at {path}");
+            }
+        }
+        self.paths.push(path.to_owned());
+        Ok(())
+    }
+}
+
+fn check_projected(prefix: &str, projection: DocRef<'_>, read: &mut Projected, depth: usize) -> Result<()> {
     for (name, value) in projection.iter() {
         let path = format!("{prefix}{name}");
         match value {
             ValueRef::Document(inner) if depth < 100 && !inner.is_empty() => {
-                check_projected(&format!("{path}."), inner, keeps, depth + 1)?;
+                check_projected(&format!("{path}."), inner, read, depth + 1)?;
+                continue;
             }
             ValueRef::Bool(_) => {}
             number if number.is_number() => {}
             _ => bail!(
-                CannotCreateIndex,
-                "'wildcardProjection' keeps or leaves out fields: {path} has another value"
+                51271,
+                "Bad projection specification, cannot use computed fields here: {path} is neither kept nor left out"
             ),
         }
-        if path == "_id" || matches!(value, ValueRef::Document(_)) {
+        read.note(&path)?;
+        if path == "_id" {
             continue;
         }
-        match *keeps {
-            None => *keeps = Some(value.truthy()),
+        match read.keeps {
+            None => read.keeps = Some(value.truthy()),
             Some(true) if !value.truthy() => {
                 bail!(31254, "Cannot do exclusion on field {path} in inclusion projection")
             }

@@ -3,7 +3,7 @@
 use super::paths::Wildcard;
 use crate::catalog::EmitKey;
 use nestor_model::index_spec::IndexSpec;
-use nestor_model::{ArrayRef, DocRef, Path, Result, ValueRef};
+use nestor_model::{ArrayRef, DocRef, Path, Result, ValueRef, bail};
 use nestor_query::keys::{KeyPaths, MultikeyPaths};
 
 /// Makes the keys of one wildcard index.
@@ -74,6 +74,13 @@ impl WildcardKeys {
             }
             Ok(())
         })?;
+        // One array per document can be expanded, and that is what the wildcard is for.
+        if others.components.iter().any(|bits| *bits != 0) {
+            bail!(
+                7246301,
+                "the fields of a compound wildcard index beside the wildcard must not be arrays"
+            );
+        }
         for (other, bits) in others.components.iter().enumerate() {
             multikey.components[other + usize::from(other >= at)] = *bits;
         }
