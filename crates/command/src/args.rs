@@ -15,7 +15,8 @@
 //!
 //! `command` structs read a whole command: the first element is the command itself whatever its
 //! spelling, and the arguments every command takes ([`crate::generic`]) are passed over. `nested`
-//! structs read a document inside one and are given their full path (`"update.updates"`).
+//! structs read a document inside one and are given their full path (`"update.updates"`). `lenient` structs read a whole
+//! command that is older than typed arguments in MongoDB and passes over what it does not know.
 //!
 //! A field's type says what it accepts and what its absence means: `Option<T>` is optional, `bool`
 //! defaults to false, all else is required. Null counts as absent, as in MongoDB. Errors are
@@ -25,7 +26,7 @@ use crate::generic_names;
 use crate::request::Sequence;
 use nestor_database::read::Target;
 use nestor_database::uuid::Uuid;
-use nestor_model::number::safe_i64;
+use nestor_model::number::{Num, safe_i64};
 use nestor_model::value::{ArrayRef, DocRef};
 use nestor_model::{BsonType, Error, ErrorCode, RawDoc, Result, Timestamp, ValueRef, bail};
 use std::fmt;
@@ -74,6 +75,25 @@ pub fn wrong_type(at: impl fmt::Display, got: BsonType, expected: &str) -> Error
         "BSON field '{at}' is the wrong type '{}', expected {types} '{expected}'",
         got.alias()
     ))
+}
+
+/// A hint: a string or a document. Null is neither.
+///
+/// Error: 9 for other types, which fails the command even when the hint is that of one statement in it.
+#[derive(Clone, Copy, Debug)]
+pub struct HintValue<'a>(pub ValueRef<'a>);
+
+impl<'a> Arg<'a> for HintValue<'a> {
+    fn parse(value: ValueRef<'a>, _: At<'_>) -> Result<Option<Self>> {
+        match value {
+            ValueRef::String(_) | ValueRef::Document(_) => Ok(Some(Self(value))),
+            other => bail!(
+                FailedToParse,
+                "Hint must be a string or an object, found {}",
+                other.bson_type().alias()
+            ),
+        }
+    }
 }
 
 /// The error of a field nobody knows.
@@ -191,6 +211,18 @@ impl<'a> Arg<'a> for StrictBool {
     }
 }
 
+/// A boolean and nothing else, which has to be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequiredBool(pub bool);
+
+impl<'a> Arg<'a> for RequiredBool {
+    const EXPECTED: &'static str = "bool";
+
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        Ok(StrictBool::parse(value, at)?.map(|given| Self(given.0)))
+    }
+}
+
 /// Types that [`safe_i64`] takes, as error messages print them.
 pub const NUMBER_TYPES: &str = "[long, int, decimal, double]";
 
@@ -257,6 +289,25 @@ impl<'a, const MIN: i64, const MAX: i64> Arg<'a> for InRange<MIN, MAX> {
             "BSON field '{}' value must be {sign} {bound}, actual value '{v}'",
             at.field
         )))
+    }
+}
+
+/// A whole number that must lie in `MIN..=MAX`.
+///
+/// Errors: 9 for a fraction or what no long holds, 2 for a whole number outside the range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExactInt<const MIN: i64, const MAX: i64>(pub i64);
+
+impl<'a, const MIN: i64, const MAX: i64> Arg<'a> for ExactInt<MIN, MAX> {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        let Some(number) = Num::from_ref(value) else {
+            return absent_or(at, value, NUMBER_TYPES).map(|_| None);
+        };
+        if number.to_i64_exact().is_none() {
+            bail!(FailedToParse, "BSON field '{at}' must be a whole number: {value:?}");
+        }
+        let bounded = <InRange<MIN, MAX> as Arg>::parse(value, at)?;
+        Ok(bounded.map(|bounded| Self(bounded.0)))
     }
 }
 
@@ -446,11 +497,24 @@ impl<'a, T: Arg<'a>> Slot<T> {
 }
 
 #[doc(hidden)]
-pub fn check_unknown(top: bool, index: usize, path: &str, field: &str) -> Result<()> {
-    if top && (index == 0 || generic_names::is_generic(field)) {
-        return Ok(());
+pub fn check_unknown(reads: Reads, index: usize, path: &str, field: &str) -> Result<()> {
+    match reads {
+        Reads::Lenient => Ok(()),
+        Reads::Command if index == 0 || generic_names::is_generic(field) => Ok(()),
+        Reads::Command | Reads::Nested => Err(unknown_field(path, field)),
     }
-    Err(unknown_field(path, field))
+}
+
+/// What a struct of arguments reads.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// A whole command.
+    Command,
+    /// A whole command, of which fields that nobody knows are passed over.
+    Lenient,
+    /// A document inside a command.
+    Nested,
 }
 
 #[doc(hidden)]
@@ -464,19 +528,21 @@ pub fn no_sequences<'s, 'a>(path: &str, sequences: &'s [Sequence<'a>]) -> Result
 /// Declares a struct of arguments; see the module.
 #[macro_export]
 macro_rules! args {
-    (@top command) => { true };
-    (@top nested) => { false };
+    (@reads command) => { $crate::args::Reads::Command };
+    (@reads lenient) => { $crate::args::Reads::Lenient };
+    (@reads nested) => { $crate::args::Reads::Nested };
     (@parse $lt:lifetime $top:ident $path:literal $doc:ident $sequences:ident { $( $wire:literal => $field:ident : $type:ty ),* }) => {{
         #[allow(unused_imports)]
         use $crate::args::{Arg as _, At, Slot};
-        const TOP: bool = $crate::args!(@top $top);
+        const READS: $crate::args::Reads = $crate::args!(@reads $top);
+        let top = !matches!(READS, $crate::args::Reads::Nested);
         $( let mut $field = Slot::<$type>::default(); )*
         for (index, (name, value)) in $doc.iter().enumerate() {
-            let name = if TOP && index == 0 { $path } else { name };
+            let name = if top && index == 0 { $path } else { name };
             let _ = &value;
             match name {
                 $( $wire => $field.read(value, At { path: $path, field: $wire })?, )*
-                other => $crate::args::check_unknown(TOP, index, $path, other)?,
+                other => $crate::args::check_unknown(READS, index, $path, other)?,
             }
         }
         for sequence in $sequences {

@@ -95,6 +95,7 @@ pub fn needs(name: &str) -> Option<Needs> {
         "collMod" => Needs::Arguments(coll_mod),
         "collStats" => one!(on_collection CollStats),
         "compact" => one!(on_collection Compact),
+        "compactStructuredEncryptionData" => one!(on_collection CompactStructuredEncryptionData),
         "convertToCapped" => one!(on_collection ConvertToCapped),
         "cloneCollectionAsCapped" => Needs::Arguments(clone_as_capped),
         "create" => Needs::Arguments(create),

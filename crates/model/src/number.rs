@@ -17,14 +17,16 @@ pub enum Num {
     Decimal(Decimal128),
 }
 
-/// A number as a 64-bit integer: fractions are cut off, what is out of range is clamped, NaN is 0. `None` for other types.
+/// A number as a 64-bit integer: fractions of doubles are cut off, those of decimals round half to even, what is out of
+/// range is clamped, NaN is 0. `None` for other types.
 pub fn safe_i64(value: ValueRef<'_>) -> Option<i64> {
     match value {
         ValueRef::Int32(v) => Some(v.into()),
         ValueRef::Int64(v) => Some(v),
         ValueRef::Double(v) => Some(v as i64),
-        // Beyond 2^53 the detour through a double would lose digits, so whole decimals go straight.
-        ValueRef::Decimal128(v) => Some(v.to_i64_exact().unwrap_or_else(|| v.to_f64().round_ties_even() as i64)),
+        // Only what does not fit takes the detour through a double, which would lose digits: a decimal just above one
+        // half is 1.
+        ValueRef::Decimal128(v) => Some(v.to_i64_rounded().unwrap_or_else(|| v.to_f64() as i64)),
         _ => None,
     }
 }

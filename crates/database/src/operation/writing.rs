@@ -126,9 +126,10 @@ pub fn execute<'c>(statement: &Statement<'c>, writes: &Writes<'c>, report: &mut 
             next += 1;
             continue;
         }
-        let (count, outcome) = match &write.op {
-            WriteOp::Insert(_) => run.insert(next)?,
-            _ => (1, run.one(next, id)),
+        let (count, outcome) = match (writes.check_uuid(statement, write), &write.op) {
+            (Err(error), _) => (1, Err(error)),
+            (Ok(()), WriteOp::Insert(_)) => run.insert(next)?,
+            (Ok(()), _) => (1, run.one(next, id)),
         };
         match outcome {
             Ok(done) => {

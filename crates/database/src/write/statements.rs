@@ -8,6 +8,7 @@ use crate::sessions::StatementResult;
 use crate::shape::{Shape, Words};
 use crate::statement::Statement;
 use crate::statement::record as profiler;
+use crate::uuid::Uuid;
 use nestor_model::{ArrayRef, Document, Error, Namespace, RawDoc, Result, ValueRef, bail};
 use std::ops::Deref;
 
@@ -180,6 +181,9 @@ impl Deref for Namespaces {
 pub struct Writes<'a> {
     /// The collections written to.
     pub namespaces: Namespaces,
+    /// What their UUIDs have to be, where that was said: `uuids[i]` belongs to `namespaces[i]`, and none are told when it is
+    /// empty.
+    pub uuids: Vec<Option<Uuid>>,
     /// What to do.
     pub statements: Vec<WriteStatement<'a>>,
     /// Stop at the first statement that fails.
@@ -200,6 +204,16 @@ impl<'a> Writes<'a> {
     /// The collection that a statement is about.
     pub fn ns(&self, write: &WriteStatement<'_>) -> &Namespace {
         &self.namespaces[write.ns]
+    }
+
+    /// Checks that the collection which a statement is about is the one that was meant.
+    ///
+    /// Error: 361.
+    pub fn check_uuid(&self, statement: &Statement<'_>, write: &WriteStatement<'_>) -> Result<()> {
+        match self.uuids.get(write.ns) {
+            Some(uuid @ Some(_)) => super::check_uuid(statement, self.ns(write), *uuid),
+            _ => Ok(()),
+        }
     }
 
     /// The shape of an update or delete.

@@ -505,6 +505,19 @@ fn check_nesting(def: &StageDef, context: &ParseContext<'_>) -> Result<()> {
 
 fn check_positions(placed: &[&StageDef], context: &ParseContext<'_>) -> Result<()> {
     let on_database = context.namespace.coll.is_empty();
+    // Without a collection there is nothing for an ordinary stage to read, wherever the others stand.
+    if let Some(first) = placed.first() {
+        let needs_collection = first.rules.collectionless.is_none() && !first.rules.first;
+        if on_database && context.place == Place::Top && needs_collection {
+            return Err(Error::new(
+                ErrorCode::InvalidNamespace,
+                format!(
+                    "{{aggregate: 1}} is not valid for '{}'; a collection is required",
+                    first.name
+                ),
+            ));
+        }
+    }
     for (at, def) in placed.iter().enumerate() {
         if def.rules.first && at > 0 {
             return Err(Error::location(
@@ -540,13 +553,6 @@ fn check_positions(placed: &[&StageDef], context: &ParseContext<'_>) -> Result<(
         Some(false) if on_database => Err(Error::new(
             ErrorCode::InvalidNamespace,
             format!("{} must be run against a collection", first.name),
-        )),
-        None if on_database && context.place == Place::Top && !first.rules.first => Err(Error::new(
-            ErrorCode::InvalidNamespace,
-            format!(
-                "{{aggregate: 1}} is not valid for '{}'; a collection is required",
-                first.name
-            ),
         )),
         _ => Ok(()),
     }

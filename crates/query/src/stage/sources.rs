@@ -158,7 +158,8 @@ fn list_cluster_catalog(value: ValueRef<'_>, context: &ParseContext<'_>) -> Resu
     let names = ["shards", "balancingConfiguration", "tracked"];
     let options = Options::read(NAME, doc, &names)?;
     for name in names {
-        if let Some(value) = options.given(name).filter(|v| !matches!(v, ValueRef::Bool(_))) {
+        // Null is of the wrong type here: it does not mean that the option is absent.
+        if let Some(value) = doc.get(name).filter(|v| !matches!(v, ValueRef::Bool(_))) {
             return Err(options.wrong_type(name, value, "bool"));
         }
     }
@@ -206,7 +207,8 @@ fn coll_stats(value: ValueRef<'_>) -> Result<Document> {
         match name {
             "latencyStats" => {
                 let options = Options::read("$collStats.latencyStats", spec, &["histograms"])?;
-                if let Some(other) = options.given("histograms").filter(|v| !matches!(v, ValueRef::Bool(_))) {
+                // Null is of the wrong type here, too.
+                if let Some(other) = spec.get("histograms").filter(|v| !matches!(v, ValueRef::Bool(_))) {
                     return Err(options.wrong_type("histograms", other, "bool"));
                 }
             }

@@ -68,7 +68,7 @@ crate::args! {
 }
 
 crate::args! {
-    struct FsyncUnlock: "fsyncUnlock" command {}
+    struct FsyncUnlock: "fsyncUnlock" lenient {}
 }
 
 /// An int32 and nothing else.

@@ -1,7 +1,7 @@
 //! `collMod`: changes options of a collection, view or index.
 
 use super::{DDL_FLAGS, options};
-use crate::args::{CollectionName, RawArray};
+use crate::args::{CollectionName, RawArray, RequiredBool};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
@@ -52,6 +52,12 @@ crate::args! {
         "unique" => unique: Option<bool>,
         "prepareUnique" => prepare_unique: Option<bool>,
         "forceNonUnique" => force_non_unique: Option<bool>,
+    }
+}
+
+crate::args! {
+    struct Images: "collMod.changeStreamPreAndPostImages" nested {
+        "enabled" => enabled: RequiredBool,
     }
 }
 
@@ -297,22 +303,10 @@ fn others(collection: &Collection, args: &CollModArgs<'_>, new: &mut Document) -
         },
     }
     if let Some(images) = args.images {
-        match images.get("enabled") {
-            Some(ValueRef::Bool(true)) => new.set("changeStreamPreAndPostImages", doc! { "enabled": true }),
-            Some(ValueRef::Bool(false)) => {
-                new.remove("changeStreamPreAndPostImages");
-            }
-            Some(other) => {
-                return Err(crate::args::wrong_type(
-                    "collMod.changeStreamPreAndPostImages.enabled",
-                    other.bson_type(),
-                    "bool",
-                ));
-            }
-            None => bail!(
-                40414,
-                "BSON field 'collMod.changeStreamPreAndPostImages.enabled' is missing but a required field"
-            ),
+        if Images::parse(images, &[])?.enabled.0 {
+            new.set("changeStreamPreAndPostImages", doc! { "enabled": true });
+        } else {
+            new.remove("changeStreamPreAndPostImages");
         }
     }
     Ok(())
@@ -444,6 +438,12 @@ fn change_index(
     let was_prepared = spec.get("prepareUnique").is_some_and(ValueRef::truthy);
     if let Some(prepare) = change.prepare_unique {
         if prepare != was_prepared && !index.unique {
+            if change.hidden.is_some() || change.expire_after_seconds.is_some() {
+                bail!(
+                    InvalidOptions,
+                    "collMod does not change 'prepareUnique' and other options of an index together"
+                );
+            }
             changed.push("prepareUnique_old", was_prepared);
             changed.push("prepareUnique_new", prepare);
             if prepare {

@@ -1,7 +1,7 @@
 //! `convertToCapped` and `cloneCollectionAsCapped`: a capped collection with the newest documents of another.
 
 use super::{DDL_FLAGS, options};
-use crate::args::CollectionName;
+use crate::args::{Arg, At, CollectionName, wrong_type};
 use crate::context::Context;
 use crate::facts::Facts;
 use crate::spec::CommandSpec;
@@ -9,7 +9,8 @@ use nestor_database::names;
 use nestor_database::write;
 use nestor_database::write::Progress;
 use nestor_exec::write::Writer;
-use nestor_model::{CollectionOptions, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc};
+use nestor_model::number::safe_i64;
+use nestor_model::{BsonType, CollectionOptions, Namespace, RawWriter, Result, ValueRef, bail, doc};
 use nestor_storage::{View, WriteSet};
 
 /// The command that converts in place.
@@ -25,18 +26,68 @@ pub const CLONE_SPEC: CommandSpec =
 
 crate::args! {
     /// Arguments of `convertToCapped`.
-    pub struct ConvertArgs<'a>: "convertToCapped" command {
+    pub struct ConvertArgs<'a>: "convertToCapped" lenient {
         "convertToCapped" => coll: CollectionName<'a>,
-        "size" => size: i64,
+        "size" => size: CopySize,
+    }
+}
+
+crate::args! {
+    /// Arguments of `cloneCollectionAsCapped`.
+    struct CloneArgs<'a>: "cloneCollectionAsCapped" lenient {
+        "cloneCollectionAsCapped" => from: Text<'a>,
+        "toCollection" => to: Text<'a>,
+        "size" => size: CopySize,
+    }
+}
+
+/// The size of the capped collection to be made, in bytes.
+///
+/// Errors: 72 for what is no number above zero, absent included; 2 for one above the limit.
+#[derive(Clone, Copy, Debug)]
+pub struct CopySize(i64);
+
+impl<'a> Arg<'a> for CopySize {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        match safe_i64(value) {
+            Some(size) if size > 0 => options::capped_size(size).map(|size| Some(Self(size))),
+            _ => Self::absent(at).map(Some),
+        }
+    }
+
+    fn absent(at: At<'_>) -> Result<Self> {
+        bail!(InvalidOptions, "{} must be a number greater than zero", at.field)
+    }
+}
+
+/// A string; none at all is of the wrong type, too.
+#[derive(Clone, Copy, Debug)]
+struct Text<'a>(&'a str);
+
+impl<'a> Arg<'a> for Text<'a> {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        match value {
+            ValueRef::String(text) => Ok(Some(Self(text))),
+            other => Err(wrong_type(at, other.bson_type(), "string")),
+        }
+    }
+
+    fn absent(at: At<'_>) -> Result<Self> {
+        Err(wrong_type(at, BsonType::Missing, "string"))
     }
 }
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = ConvertArgs::parse(context.body, context.sequences)?;
     let ns = names::collection(context.db(), args.coll.0)?;
-    write::check_namespace(&ns)?;
+    // No collection has such a name, so there is none to be found.
+    if !ns.coll.contains('$') {
+        write::check_namespace(&ns)?;
+    }
+    if ns.coll == "system.views" {
+        bail!(BadValue, "the collection of views cannot be capped: {ns}");
+    }
     context.check_write_concern()?;
-    let size = options::capped_size(args.size)?;
     let mut progress = Progress::default();
     let temporary = Namespace::new(
         ns.db.clone(),
@@ -48,7 +99,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     );
     let uuid = context.service.new_uuid();
     context.atomically(&mut progress, |ws| {
-        copy_capped(context, ws, &ns, &temporary, size, uuid)?;
+        copy_capped(context, ws, &ns, &temporary, args.size, uuid)?;
         super::drop::drop_one(context, ws, &ns)?;
         ws.rename_collection(&temporary, &ns, false)?;
         Ok(())
@@ -56,41 +107,18 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     context.finish_concern(progress.last, reply, false)
 }
 
-/// Arguments of `cloneCollectionAsCapped`.
-struct CloneArgs<'a> {
-    from: &'a str,
-    to: &'a str,
-    size: i64,
-}
-
-/// Reads them. This command is older than typed arguments in MongoDB: it passes over what it does not know.
-fn clone_args(body: RawDoc<'_>) -> Result<CloneArgs<'_>> {
-    let text = |name: &str| match body.get(name) {
-        Some(ValueRef::String(text)) => Ok(text),
-        other => Err(crate::args::wrong_type(
-            format_args!("cloneCollectionAsCapped.{name}"),
-            other.map_or(nestor_model::BsonType::Missing, ValueRef::bson_type),
-            "string",
-        )),
-    };
-    Ok(CloneArgs {
-        from: text("cloneCollectionAsCapped")?,
-        to: text("toCollection")?,
-        size: body.get("size").and_then(nestor_model::number::safe_i64).unwrap_or(0),
-    })
-}
-
 fn run_clone(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
-    let args = clone_args(context.body)?;
-    let from = names::collection(context.db(), args.from)?;
-    let to = names::collection(context.db(), args.to)?;
+    let args = CloneArgs::parse(context.body, context.sequences)?;
+    let from = names::collection(context.db(), args.from.0)?;
+    let to = names::collection(context.db(), args.to.0)?;
     write::check_namespace(&from)?;
     write::check_namespace(&to)?;
     context.check_write_concern()?;
-    let size = options::capped_size(args.size)?;
     let uuid = context.service.new_uuid();
     let mut progress = Progress::default();
-    context.atomically(&mut progress, |ws| copy_capped(context, ws, &from, &to, size, uuid))?;
+    context.atomically(&mut progress, |ws| {
+        copy_capped(context, ws, &from, &to, args.size, uuid)
+    })?;
     context.finish_concern(progress.last, reply, false)
 }
 
@@ -100,7 +128,7 @@ fn copy_capped(
     ws: &mut WriteSet,
     from: &Namespace,
     to: &Namespace,
-    size: i64,
+    size: CopySize,
     uuid: [u8; 16],
 ) -> Result<()> {
     let Some(source) = ws.catalog().get(from).cloned() else {
@@ -113,7 +141,7 @@ fn copy_capped(
             "cloneCollectionAsCapped failed - destination collection {to} already exists"
         );
     }
-    let options = CollectionOptions::parse(doc! { "capped": true, "size": size })?;
+    let options = CollectionOptions::parse(doc! { "capped": true, "size": size.0 })?;
     let target = ws.create_collection(to, uuid, options.clone())?;
     let logged = context.origin(&to.db);
     if logged.is_some() {

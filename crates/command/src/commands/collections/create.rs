@@ -1,6 +1,6 @@
 //! `create`: makes a collection or a view.
 
-use super::{DDL_FLAGS, options, view_graph};
+use super::{DDL_FLAGS, encrypted_fields, options, view_graph};
 use crate::args::{CollectionName, RawArray};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
@@ -9,6 +9,7 @@ use nestor_database::names;
 use nestor_database::write;
 use nestor_database::write::Progress;
 use nestor_database::write::create_entry;
+use nestor_model::collection_options::{ValidationAction, ValidationLevel};
 use nestor_model::value::ArrayRef;
 use nestor_model::{
     CollectionOptions, DocRef, Document, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc, values_equal,
@@ -195,7 +196,23 @@ fn collection_options(args: &CreateArgs<'_>) -> Result<Document> {
             "the 'capped' field needs to be true when either the 'size' or 'max' fields are present"
         );
     }
+    let expire = args.expire_after_seconds.filter(|value| !value.is_nullish());
+    let expire = expire.map(|value| options::expire_after_secs(value, nestor_database::clock::now_ms()));
+    let expire = expire.transpose()?;
+    if expire.is_some() && clustered.is_none() && args.timeseries.is_none() {
+        bail!(
+            InvalidOptions,
+            "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified"
+        );
+    }
     refuse_unsupported(args)?;
+    // The names of levels and actions are checked even where they are not allowed.
+    if let Some(level) = args.validation_level {
+        ValidationLevel::parse(level)?;
+    }
+    if let Some(action) = args.validation_action {
+        ValidationAction::parse(action)?;
+    }
     if let Some(view_on) = args.view_on {
         return view_options(args, view_on);
     }
@@ -233,6 +250,9 @@ fn collection_options(args: &CreateArgs<'_>) -> Result<Document> {
     if let Some(clustered) = clustered {
         out.push("clusteredIndex", clustered);
     }
+    if let Some(secs) = expire {
+        out.push("expireAfterSeconds", secs);
+    }
     if args
         .images
         .is_some_and(|images| images.get("enabled").is_some_and(ValueRef::truthy))
@@ -266,14 +286,9 @@ fn refuse_unsupported(args: &CreateArgs<'_>) -> Result<()> {
         }
         bail!(NotImplemented, "time-series collections are not supported");
     }
-    if args.encrypted_fields.is_some() {
+    if let Some(description) = args.encrypted_fields {
+        encrypted_fields::check(description)?;
         bail!(NotImplemented, "encryptedFields are not supported");
-    }
-    if args.expire_after_seconds.is_some_and(|v| !v.is_nullish()) {
-        bail!(
-            InvalidOptions,
-            "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified"
-        );
     }
     if let Some(images) = args.images {
         for (name, value) in images.iter() {

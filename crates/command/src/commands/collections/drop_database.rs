@@ -29,7 +29,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     if let Err(error) = args {
         // MongoDB has its own code for a marker other than 1.
         if error.code() == nestor_model::ErrorCode::BadValue {
-            bail!(5255000, "dropDatabase expects 1 as its argument");
+            bail!(5255100, "dropDatabase expects 1 as its argument");
         }
         return Err(error);
     }
@@ -39,20 +39,17 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     }
     context.check_write_concern()?;
     let mut progress = Progress::default();
-    let existed = context.atomically(&mut progress, |ws| {
+    context.atomically(&mut progress, |ws| {
         let Some(database) = ws.catalog().database(db).cloned() else {
-            return Ok(false);
+            return Ok(());
         };
         for collection in database.collections() {
             drop_one(context, ws, &Namespace::new(db, collection.ns.coll.clone()))?;
         }
         let entry = Origin::default().command(db, None, &doc! { "dropDatabase": 1 }, nestor_database::clock::now_ms());
         ws.oplog(entry)?;
-        Ok(true)
+        Ok(())
     })?;
     context.service.profiler.forget(db);
-    if existed {
-        reply.append("dropped", db);
-    }
     context.finish_concern(progress.last, reply, false)
 }

@@ -2,10 +2,12 @@
 
 pub mod coll_mod;
 pub mod compact;
+pub mod compact_encrypted;
 pub mod convert_to_capped;
 pub mod create;
 pub mod drop;
 pub mod drop_database;
+mod encrypted_fields;
 pub mod list_collections;
 pub mod list_databases;
 pub mod options;
@@ -24,6 +26,7 @@ pub const SPECS: &[&CommandSpec] = &[
     &rename::SPEC,
     &coll_mod::SPEC,
     &compact::SPEC,
+    &compact_encrypted::SPEC,
     &convert_to_capped::SPEC,
     &convert_to_capped::CLONE_SPEC,
     &list_collections::SPEC,

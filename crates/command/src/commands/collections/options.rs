@@ -35,6 +35,27 @@ pub fn capped_max(max: i64) -> Result<i64> {
     Ok(max.max(0))
 }
 
+/// Reads after how many seconds documents of a clustered or time-series collection expire.
+///
+/// Errors: 14 for what is no number, 72 for one that is negative, that is too large to be counted in milliseconds, or that
+/// reaches back beyond 1970.
+pub fn expire_after_secs(value: ValueRef<'_>, now_ms: i64) -> Result<i64> {
+    let Some(secs) = safe_i64(value) else {
+        return Err(wrong_type(
+            "create.expireAfterSeconds",
+            value.bson_type(),
+            crate::args::NUMBER_TYPES,
+        ));
+    };
+    match secs.checked_mul(1000) {
+        Some(ms) if (0..=now_ms).contains(&ms) => Ok(secs),
+        _ => bail!(
+            InvalidOptions,
+            "'expireAfterSeconds' must be within the range of 0 to the seconds since 1970, but is {secs}"
+        ),
+    }
+}
+
 /// The settings of WiredTiger that `configString` may name.
 /// Source: WiredTiger's manual, "WT_SESSION::create".
 const WIRED_TIGER_SETTINGS: [&str; 20] = [

@@ -1,10 +1,11 @@
 //! `renameCollection`.
 
 use super::DDL_FLAGS;
-use crate::args::StrictBool;
+use crate::args::{Arg, At, StrictBool, wrong_type};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
+use nestor_database::names::NAMESPACE_BYTES_MAX;
 use nestor_database::uuid::Uuid;
 use nestor_database::write;
 use nestor_database::write::Progress;
@@ -22,9 +23,35 @@ crate::args! {
     pub struct RenameArgs<'a>: "renameCollection" command {
         "renameCollection" => from: &'a str,
         "to" => to: &'a str,
-        "dropTarget" => drop_target: Option<ValueRef<'a>>,
+        "dropTarget" => drop_target: Option<DropTarget>,
         "stayTemp" => stay_temp: StrictBool,
         "collectionUUID" => collection_uuid: Option<Uuid>,
+    }
+}
+
+/// What a rename may replace.
+#[derive(Clone, Copy, Debug)]
+pub enum DropTarget {
+    /// Whatever collection has the name, or none.
+    Any(bool),
+    /// The collection with this UUID, which has to be there.
+    Only(Uuid),
+}
+
+/// A boolean or a UUID. Null is neither.
+///
+/// Errors: 14 for other types, 207 for binary data that is no UUID.
+impl<'a> Arg<'a> for DropTarget {
+    fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
+        match value {
+            ValueRef::Bool(drop) => Ok(Some(Self::Any(drop))),
+            ValueRef::Binary { subtype: 4, bytes } if bytes.len() == 16 => Ok(Uuid::parse(value, at)?.map(Self::Only)),
+            ValueRef::Binary { .. } => bail!(
+                InvalidUUID,
+                "uuid must be a 16-byte binary field with UUID (4) subtype: '{at}'"
+            ),
+            other => Err(wrong_type(at, other.bson_type(), "[bool, binData]")),
+        }
     }
 }
 
@@ -32,21 +59,24 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = RenameArgs::parse(context.body, context.sequences)?;
     let from = parse(args.from)?;
     let to = parse(args.to)?;
-    let drop_target = match args.drop_target {
-        None | Some(ValueRef::Null | ValueRef::Undefined) => false,
-        // The UUID of the collection to drop: for other members of a cluster.
-        Some(ValueRef::Binary { subtype: 4, .. }) => true,
-        Some(ValueRef::Bool(drop)) => drop,
-        Some(other) => {
-            return Err(crate::args::wrong_type(
-                "renameCollection.dropTarget",
-                other.bson_type(),
-                "[bool, binData]",
-            ));
-        }
-    };
+    check_movable(&from)?;
+    check_movable(&to)?;
     write::check_namespace(&from)?;
     write::check_namespace(&to)?;
+    let drop_target = match args.drop_target {
+        None => false,
+        Some(DropTarget::Any(drop)) => drop,
+        Some(DropTarget::Only(uuid)) => {
+            if from.db != to.db {
+                bail!(
+                    InvalidOptions,
+                    "dropTarget can be a UUID only when a collection stays in its database"
+                );
+            }
+            write::check_uuid(context, &to, Some(uuid))?;
+            true
+        }
+    };
     write::check_uuid(context, &from, args.collection_uuid)?;
     context.check_write_concern()?;
     let mut progress = Progress::default();
@@ -77,6 +107,23 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         Ok(())
     })?;
     context.finish_concern(progress.last, reply, false)
+}
+
+/// Refuses collections that keep their names, and names that no collection gets by a rename.
+///
+/// Error: 20.
+fn check_movable(ns: &Namespace) -> Result<()> {
+    let is_oplog = ns.db == "local" && ns.coll.starts_with("oplog.");
+    if is_oplog || ns.coll.starts_with("system.") {
+        bail!(IllegalOperation, "system collections cannot be renamed: {ns}");
+    }
+    if ns.db.len() + 1 + ns.coll.len() > NAMESPACE_BYTES_MAX {
+        bail!(
+            IllegalOperation,
+            "a collection cannot be renamed from or to a namespace of more than {NAMESPACE_BYTES_MAX} bytes: {ns}"
+        );
+    }
+    Ok(())
 }
 
 fn parse(text: &str) -> Result<Namespace> {

@@ -1,6 +1,6 @@
 //! `validateDBMetadata`: whether what exists can be used under an API version.
 
-use crate::args::StrictBool;
+use crate::args::{NotNull, StrictBool};
 use crate::context::Context;
 use crate::facts::Facts;
 use crate::spec::CommandSpec;
@@ -24,8 +24,8 @@ crate::args! {
 crate::args! {
     struct ApiParameters<'a>: "validateDBMetadata.apiParameters" nested {
         "version" => version: &'a str,
-        "strict" => strict: StrictBool,
-        "deprecationErrors" => deprecation_errors: StrictBool,
+        "strict" => strict: Option<NotNull<StrictBool>>,
+        "deprecationErrors" => deprecation_errors: Option<NotNull<StrictBool>>,
     }
 }
 
@@ -38,6 +38,13 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     if let Some(db) = args.db {
         check_name(db)?;
     }
+    if let (Some(db), Some(name)) = (args.db, args.collection) {
+        nestor_database::names::collection(db, name)?;
+    } else if let Some(name) = args.collection {
+        nestor_database::names::collection(context.db(), name)?;
+    }
+    let is_on = |flag: Option<NotNull<StrictBool>>| flag.is_some_and(|flag| flag.0.0);
+    let refuses = is_on(api.strict) || is_on(api.deprecation_errors);
     let snapshot = context.service.engine.snapshot();
     reply.begin_array("apiVersionErrors");
     let mut count = 0;
@@ -54,7 +61,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
                     .key_pattern
                     .iter()
                     .any(|(_, kind)| matches!(kind, ValueRef::String("text")));
-                if outside && (api.strict.0 || api.deprecation_errors.0) {
+                if outside && refuses {
                     reply.begin_document_at(count);
                     reply.append("ns", collection.ns.to_string().as_str());
                     reply.append("code", 323);

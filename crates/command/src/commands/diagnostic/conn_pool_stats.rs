@@ -29,5 +29,5 @@ pub const SPEC: CommandSpec = Facts::no_collection("connPoolStats", "Counts conn
     });
 
 crate::args! {
-    struct ConnPoolStats: "connPoolStats" command {}
+    struct ConnPoolStats: "connPoolStats" lenient {}
 }

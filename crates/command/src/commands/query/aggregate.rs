@@ -243,7 +243,10 @@ fn check_read_concern(level: Level, pipeline: &Pipeline) -> Result<()> {
         (_, Some(Stage::Out(_) | Stage::Merge(_))) => level == Level::Linearizable,
         (
             Some(Stage::Source(
-                SourceStage::CurrentOp(_) | SourceStage::ListLocalSessions(_) | SourceStage::PlanCacheStats,
+                SourceStage::CurrentOp(_)
+                | SourceStage::ListClusterCatalog(_)
+                | SourceStage::ListLocalSessions(_)
+                | SourceStage::PlanCacheStats,
             )),
             _,
         ) => level != Level::Local,

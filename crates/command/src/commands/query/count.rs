@@ -1,5 +1,6 @@
 //! `count`.
 
+use crate::args::{Arg, At, NonNegative};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
@@ -14,7 +15,7 @@ use nestor_database::read::Target;
 use nestor_database::shape::{Shape, Words};
 use nestor_exec::catalog::{index_info, indexes};
 use nestor_exec::{BoxOperator, count_rows, find};
-use nestor_model::number::safe_i64;
+use nestor_model::number::Num;
 use nestor_model::{ArrayRef, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_planner::choose::candidates_for;
 use nestor_planner::find::Wanted;
@@ -41,8 +42,8 @@ crate::args! {
     pub struct CountArgs<'a>: "count" command {
         "count" => target: Target<'a>,
         "query" => query: Option<RawDoc<'a>>,
-        "limit" => limit: Option<ValueRef<'a>>,
-        "skip" => skip: Option<ValueRef<'a>>,
+        "limit" => limit: Option<Limit>,
+        "skip" => skip: Option<NonNegative>,
         "hint" => hint: Option<ValueRef<'a>>,
         "collation" => collation: Option<RawDoc<'a>>,
         "fields" => fields: Option<ValueRef<'a>>,
@@ -105,7 +106,7 @@ pub(crate) fn prepare<'a>(
     }
     let ns = context.namespace(view, args.target)?;
     nestor_database::write::check_uuid(context, &ns, args.collection_uuid)?;
-    let (limit, skip) = limits(args)?;
+    let (limit, skip) = limits(args);
     let words = Words {
         filter: args.query,
         collation: args.collation,
@@ -172,32 +173,34 @@ fn drain(context: &Context<'_>, view: &dyn View, op: &OpContext, root: &mut BoxO
 }
 
 /// How many documents are counted at most, and how many are left out before.
-fn limits(args: &CountArgs<'_>) -> Result<(Option<u64>, u64)> {
-    // A negative limit means its absolute value.
-    let limit = number("limit", args.limit)?.unsigned_abs();
-    match u64::try_from(number("skip", args.skip)?) {
-        Ok(skip) => Ok((Some(limit).filter(|limit| *limit > 0), skip)),
-        Err(_) => bail!(BadValue, "BSON field 'skip' value must be >= 0"),
+fn limits(args: &CountArgs<'_>) -> (Option<u64>, u64) {
+    let limit = args.limit.map(|limit| limit.0).filter(|limit| *limit > 0);
+    (limit, args.skip.map_or(0, |skip| skip.0 as u64))
+}
+
+/// The `limit` of a count: a whole number, of which the sign means nothing. Null is none.
+///
+/// Errors: 2 for other types and for the one number without an absolute value, 9 for fractions and what no long holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit(u64);
+
+impl<'a> Arg<'a> for Limit {
+    fn parse(value: ValueRef<'a>, _: At<'_>) -> Result<Option<Self>> {
+        let Some(number) = Num::from_ref(value) else {
+            bail!(BadValue, "limit value is not a valid number");
+        };
+        match number.to_i64_exact() {
+            None => bail!(
+                FailedToParse,
+                "limit value {value:?} is not representable as a 64-bit integer"
+            ),
+            Some(i64::MIN) => bail!(BadValue, "limit value for count cannot be min long"),
+            Some(limit) => Ok(Some(Self(limit.unsigned_abs()))),
+        }
     }
 }
 
 /// The plans by which the documents of a query could be counted.
 pub(super) fn plans(query: &FindQuery, collection: &Collection) -> Result<Vec<PlanNode>> {
     Ok(candidates_for(query, Wanted::Count, indexes(collection)?))
-}
-
-fn number(name: &str, value: Option<ValueRef<'_>>) -> Result<i64> {
-    match value {
-        None => Ok(0),
-        Some(ValueRef::Null | ValueRef::Undefined) if name == "skip" => Ok(0),
-        Some(ValueRef::Null | ValueRef::Undefined) => bail!(BadValue, "limit must be a number"),
-        Some(value) => match safe_i64(value) {
-            Some(v) => Ok(v),
-            None => Err(crate::args::wrong_type(
-                format_args!("count.{name}"),
-                value.bson_type(),
-                crate::args::NUMBER_TYPES,
-            )),
-        },
-    }
 }

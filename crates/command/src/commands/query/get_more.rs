@@ -43,7 +43,7 @@ crate::args! {
         "getMore" => id: Long,
         "collection" => coll: &'a str,
         "batchSize" => batch_size: Option<NonNegative>,
-        "term" => term: Option<i64>,
+        "term" => term: Option<Long>,
         "lastKnownCommittedOpTime" => last_known: Option<RawDoc<'a>>,
         "includeQueryStatsMetrics" => include_query_stats_metrics: bool,
     }

@@ -66,7 +66,7 @@ pub fn intent<'a>(context: &Context<'_>, view: &dyn View, command: Command<'a>) 
         "insert" => return Ok(Some(Intent::Writes(insert::prepare(context, body, sequences)?))),
         "update" => return Ok(Some(Intent::Writes(update::prepare(context, body, sequences)?))),
         "delete" => return Ok(Some(Intent::Writes(delete::prepare(context, body, sequences)?))),
-        "bulkWrite" => return Ok(Some(Intent::Writes(bulk_write::prepare(context, body, sequences)?))),
+        "bulkWrite" => return Ok(Some(Intent::Writes(bulk_write::prepare(body, sequences)?))),
         "getMore" => {
             let (_, ns) = get_more::prepare(context, body, sequences)?;
             return Ok(Some(Intent::Batch(ns)));

@@ -4,7 +4,7 @@
 
 use super::WRITE_FLAGS;
 use super::update::UpdateValue;
-use crate::args::{InRange, NonNegative, RawArray, StrictBool};
+use crate::args::{HintValue, NonNegative, RawArray, StrictBool, unknown_field};
 use crate::batch::{self, Opening};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
@@ -33,13 +33,15 @@ pub const SPEC: CommandSpec = Facts::no_collection("bulkWrite", "Writes to sever
 crate::args! {
     /// Arguments of `bulkWrite`.
     pub struct BulkWriteArgs<'a>: "bulkWrite" command {
-        "bulkWrite" => marker: InRange<1, 1>,
+        /// Any value: that the command is this one is said by the name alone.
+        #[allow(dead_code)]
+        "bulkWrite" => marker: ValueRef<'a>,
         "ops" => ops: Vec<RawDoc<'a>>,
         "nsInfo" => ns_info: Vec<RawDoc<'a>>,
         "ordered" => ordered: Option<StrictBool>,
         "bypassDocumentValidation" => bypass_document_validation: bool,
         "let" => variables: Option<RawDoc<'a>>,
-        "errorsOnly" => errors_only: bool,
+        "errorsOnly" => errors_only: StrictBool,
         "cursor" => cursor: Option<RawDoc<'a>>,
         "stmtId" => stmt_id: Option<i32>,
         "stmtIds" => stmt_ids: Option<Vec<i32>>,
@@ -68,10 +70,10 @@ crate::args! {
         "update" => ns: NonNegative,
         "filter" => filter: RawDoc<'a>,
         "updateMods" => update: UpdateValue<'a>,
-        "multi" => multi: bool,
-        "upsert" => upsert: bool,
+        "multi" => multi: StrictBool,
+        "upsert" => upsert: StrictBool,
         "arrayFilters" => array_filters: Option<RawArray<'a>>,
-        "hint" => hint: Option<ValueRef<'a>>,
+        "hint" => hint: Option<HintValue<'a>>,
         "constants" => constants: Option<RawDoc<'a>>,
         "collation" => collation: Option<RawDoc<'a>>,
         "sort" => sort: Option<RawDoc<'a>>,
@@ -84,8 +86,8 @@ crate::args! {
     struct DeleteItem<'a>: "bulkWrite.ops" nested {
         "delete" => ns: NonNegative,
         "filter" => filter: RawDoc<'a>,
-        "multi" => multi: bool,
-        "hint" => hint: Option<ValueRef<'a>>,
+        "multi" => multi: StrictBool,
+        "hint" => hint: Option<HintValue<'a>>,
         "collation" => collation: Option<RawDoc<'a>>,
         "sampleId" => sample_id: Option<Uuid>,
     }
@@ -122,10 +124,10 @@ fn statement(sent: RawDoc<'_>, namespaces: usize) -> Result<WriteStatement<'_>> 
                 filter: update.filter,
                 update: update.update.0,
                 constants: update.constants,
-                multi: update.multi,
-                upsert: update.upsert,
+                multi: update.multi.0,
+                upsert: update.upsert.0,
                 array_filters: update.array_filters.map(|filters| ArrayRef::Raw(filters.0)),
-                hint: update.hint,
+                hint: update.hint.map(|hint| hint.0),
                 collation: update.collation,
                 sort: update.sort,
             };
@@ -136,17 +138,14 @@ fn statement(sent: RawDoc<'_>, namespaces: usize) -> Result<WriteStatement<'_>> 
             refuse_router_fields(delete.sample_id.is_some())?;
             let op = DeleteOp {
                 filter: delete.filter,
-                multi: delete.multi,
-                hint: delete.hint,
+                multi: delete.multi.0,
+                hint: delete.hint.map(|hint| hint.0),
                 collation: delete.collation,
                 sort: None,
             };
             (delete.ns, WriteOp::Delete(op))
         }
-        Some(other) => bail!(
-            FailedToParse,
-            "Unrecognized op type '{other}', expected one of 'insert', 'update', 'delete'"
-        ),
+        Some(other) => return Err(unknown_field("bulkWrite.ops", other)),
         None => bail!(FailedToParse, "Operation in 'ops' must not be empty"),
     };
     let ns = ns.0 as usize;
@@ -172,7 +171,7 @@ struct Totals {
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = BulkWriteArgs::parse(context.body, context.sequences)?;
-    let writes = writes(context, &args)?;
+    let writes = writes(&args)?;
     // The operations in it count beside the command.
     for statement in &writes.statements {
         let kind = match statement.op {
@@ -187,7 +186,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         None => None,
     };
     let mut totals = Totals {
-        errors_only: args.errors_only,
+        errors_only: args.errors_only.0,
         ..Totals::default()
     };
     let progress = execute(context, &writes, &mut totals)?;
@@ -208,25 +207,22 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
 }
 
 /// The statements of a bulkWrite command.
-pub(crate) fn prepare<'a>(
-    context: &Context<'_>,
-    body: RawDoc<'a>,
-    sequences: &'a [Sequence<'a>],
-) -> Result<Writes<'a>> {
-    writes(context, &BulkWriteArgs::parse(body, sequences)?)
+pub(crate) fn prepare<'a>(body: RawDoc<'a>, sequences: &'a [Sequence<'a>]) -> Result<Writes<'a>> {
+    writes(&BulkWriteArgs::parse(body, sequences)?)
 }
 
-fn writes<'a>(context: &Context<'_>, args: &BulkWriteArgs<'a>) -> Result<Writes<'a>> {
+fn writes<'a>(args: &BulkWriteArgs<'a>) -> Result<Writes<'a>> {
     let ids = StatementIds {
         first: args.stmt_id,
         each: args.stmt_ids.clone(),
     };
     Writes::check("bulkWrite", "ops", args.ops.len(), &ids)?;
-    let namespaces = namespaces(context, args)?;
+    let (namespaces, uuids) = namespaces(args)?;
     let statements = args.ops.iter().map(|doc| statement(*doc, namespaces.len()));
     Ok(Writes {
         statements: statements.collect::<Result<_>>()?,
         namespaces: Namespaces::Many(namespaces),
+        uuids,
         ordered: args.ordered.is_none_or(|ordered| ordered.0),
         bypass_validation: args.bypass_document_validation,
         keep_empty_times: args.bypass_empty_ts_replacement,
@@ -236,9 +232,10 @@ fn writes<'a>(context: &Context<'_>, args: &BulkWriteArgs<'a>) -> Result<Writes<
     })
 }
 
-/// The collections of `nsInfo`.
-fn namespaces(context: &Context<'_>, args: &BulkWriteArgs<'_>) -> Result<Vec<Namespace>> {
+/// The collections of `nsInfo` and what their UUIDs have to be.
+fn namespaces(args: &BulkWriteArgs<'_>) -> Result<(Vec<Namespace>, Vec<Option<Uuid>>)> {
     let mut out = Vec::with_capacity(args.ns_info.len());
+    let mut uuids = Vec::with_capacity(args.ns_info.len());
     for doc in &args.ns_info {
         let info = NsInfo::parse(*doc, &[])?;
         refuse_router_fields(info.is_timeseries_namespace)?;
@@ -252,10 +249,11 @@ fn namespaces(context: &Context<'_>, args: &BulkWriteArgs<'_>) -> Result<Vec<Nam
         }
         write::check_document_namespace(&ns)?;
         write_reply::refuse_encryption(info.encryption_information)?;
-        write::check_uuid(context, &ns, info.collection_uuid)?;
+        // A UUID that does not match fails the statements about the collection, not the command.
+        uuids.push(info.collection_uuid);
         out.push(ns);
     }
-    Ok(out)
+    Ok((out, uuids))
 }
 
 impl Report for Totals {

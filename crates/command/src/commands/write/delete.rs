@@ -1,7 +1,7 @@
 //! `delete`.
 
 use super::WRITE_FLAGS;
-use crate::args::{CollectionName, StrictBool};
+use crate::args::{CollectionName, HintValue, StrictBool};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::request::Sequence;
@@ -47,7 +47,7 @@ crate::args! {
     pub struct DeleteItem<'a>: "delete.deletes" nested {
         "q" => q: RawDoc<'a>,
         "limit" => limit: ValueRef<'a>,
-        "hint" => hint: Option<ValueRef<'a>>,
+        "hint" => hint: Option<HintValue<'a>>,
         "collation" => collation: Option<RawDoc<'a>>,
         "sampleId" => sample_id: Option<Uuid>,
     }
@@ -78,6 +78,7 @@ pub(crate) fn prepare<'a>(
     write::check_uuid(context, &ns, args.collection_uuid)?;
     Ok(Writes {
         namespaces: Namespaces::One([ns]),
+        uuids: Vec::new(),
         statements: args.deletes.iter().map(|doc| statement(*doc)).collect::<Result<_>>()?,
         ordered: args.ordered.is_none_or(|ordered| ordered.0),
         bypass_validation: args.bypass_document_validation,
@@ -93,7 +94,7 @@ fn statement(sent: RawDoc<'_>) -> Result<WriteStatement<'_>> {
     let op = WriteOp::Delete(DeleteOp {
         filter: item.q,
         multi: is_multi(item.limit)?,
-        hint: item.hint,
+        hint: item.hint.map(|hint| hint.0),
         collation: item.collation,
         sort: None,
     });

@@ -2,7 +2,7 @@
 
 use super::WRITE_FLAGS;
 use super::update::UpdateValue;
-use crate::args::{CollectionName, RawArray};
+use crate::args::{CollectionName, HintValue, RawArray};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
@@ -39,7 +39,7 @@ crate::args! {
         "query" => query: Option<RawDoc<'a>>,
         "fields" => fields: Option<RawDoc<'a>>,
         "sort" => sort: Option<RawDoc<'a>>,
-        "hint" => hint: Option<ValueRef<'a>>,
+        "hint" => hint: Option<HintValue<'a>>,
         "collation" => collation: Option<RawDoc<'a>>,
         "arrayFilters" => array_filters: Option<RawArray<'a>>,
         "remove" => remove: bool,
@@ -191,14 +191,14 @@ fn statement<'a>(args: &FindAndModifyArgs<'a>) -> WriteOp<'a> {
             multi: false,
             upsert: args.upsert,
             array_filters: args.array_filters.map(|filters| ArrayRef::Raw(filters.0)),
-            hint: args.hint,
+            hint: args.hint.map(|hint| hint.0),
             collation: None,
             sort: args.sort,
         }),
         None => WriteOp::Delete(DeleteOp {
             filter,
             multi: false,
-            hint: args.hint,
+            hint: args.hint.map(|hint| hint.0),
             collation: None,
             sort: args.sort,
         }),
@@ -224,9 +224,6 @@ fn check(args: &FindAndModifyArgs<'_>) -> Result<()> {
         }
     } else if args.update.is_none() {
         bail!(FailedToParse, "Either an update or remove=true must be specified");
-    }
-    if matches!(args.hint, Some(ValueRef::Null)) {
-        bail!(FailedToParse, "Hint must be a string or an object, found null");
     }
     Ok(())
 }

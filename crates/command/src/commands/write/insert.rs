@@ -69,6 +69,7 @@ pub(crate) fn prepare<'a>(
     };
     Ok(Writes {
         namespaces: Namespaces::One([ns]),
+        uuids: Vec::new(),
         statements: args.documents.into_iter().map(statement).collect(),
         ordered: args.ordered.is_none_or(|ordered| ordered.0),
         bypass_validation: args.bypass_document_validation,

@@ -1,7 +1,7 @@
 //! `update`.
 
 use super::WRITE_FLAGS;
-use crate::args::{Arg, CollectionName, RawArray, StrictBool};
+use crate::args::{Arg, CollectionName, HintValue, RawArray, StrictBool};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::request::Sequence;
@@ -52,7 +52,7 @@ crate::args! {
         "multi" => multi: bool,
         "upsert" => upsert: bool,
         "arrayFilters" => array_filters: Option<RawArray<'a>>,
-        "hint" => hint: Option<ValueRef<'a>>,
+        "hint" => hint: Option<HintValue<'a>>,
         "collation" => collation: Option<RawDoc<'a>>,
         "sort" => sort: Option<RawDoc<'a>>,
         "sampleId" => sample_id: Option<Uuid>,
@@ -103,6 +103,7 @@ pub(crate) fn prepare<'a>(
     write::check_uuid(context, &ns, args.collection_uuid)?;
     Ok(Writes {
         namespaces: Namespaces::One([ns]),
+        uuids: Vec::new(),
         statements: args.updates.iter().map(|doc| statement(*doc)).collect::<Result<_>>()?,
         ordered: args.ordered.is_none_or(|ordered| ordered.0),
         bypass_validation: args.bypass_document_validation,
@@ -127,7 +128,7 @@ impl<'a> From<UpdateItem<'a>> for UpdateOp<'a> {
             multi: item.multi,
             upsert: item.upsert,
             array_filters: item.array_filters.map(|filters| ArrayRef::Raw(filters.0)),
-            hint: item.hint,
+            hint: item.hint.map(|hint| hint.0),
             collation: item.collation,
             sort: item.sort,
         }
