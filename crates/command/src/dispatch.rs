@@ -21,6 +21,7 @@ use crate::request::{Outcome, Request, Sequence};
 use crate::server_state::State;
 use crate::service::{Length, Service};
 use crate::spec::CommandSpec;
+use crate::used;
 use nestor_database::Database;
 use nestor_database::DatabaseOptions;
 use nestor_database::connections::Waits;
@@ -294,7 +295,8 @@ impl Service {
             };
             let result = statement::under(&interrupt, account.as_ref(), || match may_run(&mut context) {
                 Ok(Verdict::Run) if context.terms.in_transaction => {
-                    transaction::run(&mut context, spec.flags.has(Flags::COMMITS), |context| {
+                    let is_commit = spec.flags.has(Flags::COMMITS);
+                    transaction::run(&mut context, is_commit, used::collections, |context| {
                         (spec.run)(context, writer)
                     })
                 }

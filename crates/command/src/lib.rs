@@ -34,6 +34,7 @@ pub mod service;
 pub mod spec;
 pub mod startup_log;
 pub mod ttl;
+mod used;
 pub mod write_concern;
 pub mod write_reply;
 

@@ -5,11 +5,12 @@
 use crate::fail_points::FailPoints;
 use nestor_exec::Interrupt;
 use nestor_exec::write::admission::Admission;
+use nestor_exec::write::collection_locks::CollectionLocks;
 use nestor_model::namespace::is_internal_database;
 use nestor_model::{Error, Result, bail};
 use nestor_storage::{BaseHold, Engine};
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 /// How often a write that waits for `fsyncUnlock`, or an `fsync` that waits for another, looks again.
@@ -25,6 +26,8 @@ pub struct Gates {
     held: Mutex<Option<BaseHold>>,
     /// Attempts at a write pass it.
     pub admission: Admission,
+    /// Transactions share those of the collections that they use.
+    pub collections: Arc<CollectionLocks>,
     write_block: Mutex<Option<String>>,
     /// Fail points.
     pub fail_points: FailPoints,

@@ -92,6 +92,7 @@ fn build(
         interrupt: &statement.interrupt,
         op: &op,
         admission: &database.node.gates.admission,
+        locks: &database.node.gates.collections,
         progress,
     };
     build_indexes(&database.engine, collection, ids, &options, |ws| {

@@ -5,10 +5,11 @@
 //! serializable transaction begins, until the last one has ended. Most of the check is done before the
 //! transaction has the sequencer; only the last few commits are looked at while everybody waits.
 
+use crate::cursor::Overlay;
 use crate::faults::{Fault, strikes};
 use crate::read_set::{ReadSet, SharedReads};
 use crate::sequencer::Accepted;
-use crate::{Bytes, Result, StorageError, TreeId};
+use crate::{Bytes, Result, StorageError, TreeId, WriteSet};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -70,7 +71,7 @@ impl RecentWrites {
         }
         let mut log = self.lock();
         for one in accepted {
-            let trees = one.prepared.ws.kept_trees();
+            let trees = validated(&one.prepared.ws);
             let keys: Keys = trees
                 .flat_map(|(tree, keys)| keys.keys().map(move |key| (tree, key.clone())))
                 .collect();
@@ -135,7 +136,7 @@ impl Reads {
             .iter()
             .flat_map(|(_, keys)| keys.iter().map(|(tree, key)| (*tree, key)));
         let group = accepted.iter().flat_map(|one| {
-            let trees = one.prepared.ws.kept_trees();
+            let trees = validated(&one.prepared.ws);
             trees.flat_map(|(tree, keys)| keys.keys().map(move |key| (tree, key)))
         });
         match conflicts(&set, committed.chain(group)) {
@@ -143,6 +144,13 @@ impl Reads {
             false => Ok(()),
         }
     }
+}
+
+/// What a commit wrote that others may have read. That an array was found says nothing of what there is.
+fn validated(ws: &WriteSet) -> impl Iterator<Item = (TreeId, &Overlay)> {
+    let catalog = ws.trees.contains_key(&TreeId::CATALOG) && ws.changes_catalog();
+    ws.kept_trees()
+        .filter(move |(tree, _)| catalog || *tree != TreeId::CATALOG)
 }
 
 /// Whether one of `keys` was read. What exists is read with everything else, and the catalog as one.

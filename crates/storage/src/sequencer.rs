@@ -5,7 +5,7 @@
 //! when the journal took the group, and a snapshot shows all commits up to its number.
 
 use crate::base::BaseSnapshot;
-use crate::catalog::{Catalog, ddl};
+use crate::catalog::{Catalog, Collection, ddl};
 use crate::claims::{Claim, Claims};
 use crate::clock::{self, Clock};
 use crate::engine::Prepared;
@@ -128,9 +128,10 @@ impl Sequencer {
     /// after the transaction's snapshot.
     pub(crate) fn claim(&self, ws: &mut WriteSet) -> Result<()> {
         let seen = ws.snapshot.state.seq;
+        let is_outdated = self.is_outdated(ws, &self.current.catalog);
         let Some(claim) = &mut ws.claim else { return Ok(()) };
         let keys = || claim.fresh.iter().map(|(tree, key)| (*tree, key));
-        if self.written_after(seen, keys) {
+        if is_outdated || self.written_after(seen, keys) {
             return Err(StorageError::WriteConflict);
         }
         if let Some(reservation) = self.claims.conflict(Some(claim), keys()) {
@@ -138,6 +139,15 @@ impl Sequencer {
         }
         claim.take();
         Ok(())
+    }
+
+    /// Whether a collection that a write set requires is another one in `catalog`.
+    fn is_outdated(&self, ws: &WriteSet, catalog: &Arc<Catalog>) -> bool {
+        let fits = |collection: &Arc<Collection>| {
+            let now = catalog.by_id(collection.id);
+            now.is_some_and(|now| Arc::ptr_eq(now, collection) || now.fits_writers_of(collection))
+        };
+        !Arc::ptr_eq(&ws.snapshot.state.catalog, catalog) && !ws.required.iter().all(fits)
     }
 
     /// Whether any of `keys` was committed after `seen`.
@@ -225,13 +235,8 @@ impl Sequencer {
         if seen == group.seq {
             return Ok(());
         }
-        if !Arc::ptr_eq(&ws.snapshot.state.catalog, &group.catalog) {
-            for collection in &ws.required {
-                let now = group.catalog.by_id(collection.id);
-                if !now.is_some_and(|now| Arc::ptr_eq(now, collection)) {
-                    return conflict;
-                }
-            }
+        if self.is_outdated(ws, &group.catalog) {
+            return conflict;
         }
         if ws.unwritten.iter().any(|state| state.last_write() > seen) {
             return conflict;

@@ -5,7 +5,7 @@ use crate::claims::{CLAIM_BYTES, Claim};
 use crate::cursor::{Cursor, Layer, Overlay, Source};
 use crate::recent::Reads;
 use crate::snapshot::{Snapshot, View};
-use crate::{Bytes, CollectionId, Result, StorageError, TreeId};
+use crate::{Bytes, CollectionId, IndexId, Result, StorageError, TreeId};
 use nestor_model::{ErrorCode, RawDocBuf, Timestamp, ValueRef, raw};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -94,6 +94,8 @@ pub struct WriteSet {
     pub(crate) unwritten: Vec<Arc<CollectionState>>,
     pub(crate) oplog: Vec<PendingEntry>,
     pub(crate) counts: Vec<CountChange>,
+    /// Arrays that a transaction has found, and that nobody else knows of: see [`Engine::publish_multikey`](crate::Engine::publish_multikey).
+    pub(crate) multikey: Vec<(CollectionId, IndexId, Vec<u64>)>,
     /// The keys that a transaction has reserved.
     pub(crate) claim: Option<Claim>,
     /// What was read through the write set, if its transaction is serializable.
@@ -139,6 +141,7 @@ impl WriteSet {
             unwritten: Vec::new(),
             oplog: Vec::new(),
             counts: Vec::new(),
+            multikey: Vec::new(),
             claim: None,
             reads: None,
             undo: Vec::new(),
@@ -176,8 +179,8 @@ impl WriteSet {
         self.unchanged.push((tree, key.into()));
     }
 
-    /// The commit will conflict if the collection's catalog entry (its name, options or indexes) changed after this
-    /// write set's snapshot. Every write to a collection says so, once is enough.
+    /// The commit will conflict if the collection's name, options or indexes changed after this write set's snapshot; not if an
+    /// array was found in a document, or the build of an index began. Every write to a collection says so, once is enough.
     pub fn require_collection(&mut self, id: CollectionId) {
         if self.required.iter().any(|c| c.id == id) {
             return;
@@ -347,6 +350,7 @@ impl WriteSet {
         self.oplog.truncate(savepoint.oplog);
         self.counts = savepoint.counts;
         self.catalog = savepoint.catalog;
+        self.multikey.clear();
         self.leave_savepoint();
     }
 

@@ -7,7 +7,7 @@ use nestor_database::index_builds::Listed;
 use nestor_exec::Interrupt;
 use nestor_exec::catalog;
 use nestor_exec::write::build::{BuildOptions, KeySorter, Phase, build_indexes};
-use nestor_model::{Document, IndexSpec, Result, Value, ValueRef, doc};
+use nestor_model::{CollectionOptions, Document, IndexSpec, Result, Value, ValueRef, doc};
 use nestor_query::env::OpContext;
 use nestor_query::keys::MultikeyPaths;
 use nestor_storage::{Collection, CollectionId, Engine, EngineOptions, IndexId, View};
@@ -313,6 +313,7 @@ fn finish(service: &Service, (id, index, listed): (CollectionId, IndexId, Listed
     let interrupt = Interrupt::default();
     let options = BuildOptions {
         admission: &service.node.gates.admission,
+        locks: &service.node.gates.collections,
         // So little that it spills.
         memory_bytes_max: 10_000,
         spill_dir: service.spill_dir.clone(),
@@ -418,8 +419,9 @@ fn an_open_transaction_that_has_the_catalog_entry_is_waited_for() {
     let progress = build.2.build.clone();
     let engine = &service.engine;
     let mut holder = engine.begin_transaction(engine.snapshot());
-    let key = collection(&service, "c").indexes[0].id;
-    holder.set_multikey(build.0, key, &[1]).expect("it exists");
+    holder
+        .set_options(build.0, CollectionOptions::default())
+        .expect("it exists");
     engine.claim(&mut holder).expect("nobody else has it");
     thread::scope(|scope| {
         let built = scope.spawn(|| finish(&service, build));
@@ -451,8 +453,7 @@ fn an_index_that_could_not_be_dropped_is_later() {
     service.index_builds.leave(&engine, id, &[index]);
     // It is the tick that would end an idle transaction: it does not wait for one.
     let mut holder = engine.begin_transaction(engine.snapshot());
-    let key = collection(&service, "c").indexes[0].id;
-    holder.set_multikey(id, key, &[1]).expect("it exists");
+    holder.set_options(id, CollectionOptions::default()).expect("it exists");
     engine.claim(&mut holder).expect("nobody else has it");
     service.tick();
     assert_eq!(collection(&service, "c").building.len(), 1);

@@ -12,9 +12,10 @@ use crate::observe::transaction_counts::{Tally, TransactionCounts, TransactionFa
 use crate::session_id::Lsid;
 use crate::sessions::Session;
 use crate::terms::Terms;
+use nestor_exec::write::collection_locks::{CollectionLocks, Shared};
 use nestor_exec::write::oplog::Operation;
 use nestor_model::{Error, ErrorCode, Result, Timestamp, bail};
-use nestor_storage::{Engine, Lsn, Snapshot, WriteSet};
+use nestor_storage::{Engine, Lsn, Snapshot, View, WriteSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -29,6 +30,8 @@ pub struct Transaction {
     pub operations: Arc<Mutex<Vec<Operation>>>,
     /// Its place in the counts.
     pub tally: Tally,
+    /// The locks of the collections that it uses.
+    pub collections: Shared,
 }
 
 impl std::fmt::Debug for Transaction {
@@ -69,9 +72,10 @@ fn no_such(session: &Session, number: i64) -> Error {
 }
 
 impl Session {
-    /// The transaction that a command belongs to: a new one, or the open one.
+    /// The transaction that a command belongs to: a new one, or the open one. `share` has it share the locks of the collections that
+    /// the command uses in a state, before a new one looks at that state; an error of it aborts the transaction.
     ///
-    /// Errors: 225 an older number, 251 no such transaction, 256 it was committed, 117 it was started already, 239 it is to
+    /// Errors: those of `share`; 225 an older number, 251 no such transaction, 256 it was committed, 117 it was started already, 239 it is to
     /// read a time that is not kept.
     pub fn take_transaction(
         &mut self,
@@ -79,8 +83,8 @@ impl Session {
         terms: &Terms<'_>,
         engine: &Engine,
         begin_at: impl FnOnce(Timestamp) -> Result<Snapshot>,
-        counts: &Arc<TransactionCounts>,
-        lifetime: Duration,
+        (locks, share): (&Arc<CollectionLocks>, impl Fn(&mut Shared, &dyn View) -> Result<()>),
+        (counts, lifetime): (&Arc<TransactionCounts>, Duration),
     ) -> Result<Box<Transaction>> {
         let number = terms.txn_number.unwrap_or(-1);
         self.check_number(lsid, number)?;
@@ -97,15 +101,26 @@ impl Session {
                     "Cannot start a transaction at given transaction number {number} as a retryable write with the same number has been made"
                 );
             }
+            let mut collections = locks.begin();
+            let state = engine.snapshot();
+            if let Err(error) = share(&mut collections, &state) {
+                self.begin(number, State::Aborted);
+                return Err(error);
+            }
             let concern = &terms.read_concern;
             let ws = match (concern.level(), concern.at_cluster_time) {
                 (Level::Serializable, _) => engine.begin_serializable(),
                 (_, None) => engine.begin_transaction(engine.snapshot()),
                 (_, Some(time)) => engine.begin_transaction(begin_at(time)?),
             };
-            self.txn_number = Some(number);
-            self.statements.clear();
-            self.txn = State::Open(None);
+            // A name may have come to be another collection's while it waited.
+            if !Arc::ptr_eq(state.catalog(), ws.catalog())
+                && let Err(error) = share(&mut collections, &ws)
+            {
+                self.begin(number, State::Aborted);
+                return Err(error);
+            }
+            self.begin(number, State::Open(None));
             let facts = TransactionFacts {
                 number,
                 read_level: terms.read_concern.level_name(),
@@ -120,6 +135,7 @@ impl Session {
                 ws,
                 operations: Arc::default(),
                 tally: Tally::new(counts.clone(), facts),
+                collections,
             }));
         }
         if self.txn_number != Some(number) {
@@ -128,7 +144,13 @@ impl Session {
         self.expire();
         match &mut self.txn {
             State::Open(txn) => match txn.take() {
-                Some(txn) => Ok(txn),
+                Some(mut txn) => match share(&mut txn.collections, &txn.ws) {
+                    Ok(()) => Ok(txn),
+                    Err(error) => {
+                        self.txn = State::Aborted;
+                        Err(error)
+                    }
+                },
                 None => Err(no_such(self, number)),
             },
             State::Committed(_) => bail!(
@@ -137,6 +159,13 @@ impl Session {
             ),
             State::Aborted | State::None => Err(no_such(self, number)),
         }
+    }
+
+    /// Goes on to a new transaction.
+    fn begin(&mut self, number: i64, txn: State) {
+        self.txn_number = Some(number);
+        self.statements.clear();
+        self.txn = txn;
     }
 
     fn check_number(&self, lsid: Lsid, number: i64) -> Result<()> {

@@ -5,9 +5,10 @@ use crate::lock;
 use crate::observe::transaction_counts::Committed;
 use crate::parameters::Param;
 use crate::sessions::transaction::{State, Transaction};
+use nestor_exec::write::collection_locks::Shared;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::{Result, Timestamp, bail};
-use nestor_storage::{Lsn, Snapshot, View};
+use nestor_storage::{CollectionId, Lsn, Snapshot, View};
 use std::cell::{Ref, RefCell};
 use std::ops::DerefMut;
 use std::time::Duration;
@@ -70,8 +71,13 @@ impl Statement<'_> {
 }
 
 /// Runs a statement of a transaction: takes the transaction out of its session, and puts it back if all went well.
-/// `context` is whatever the statement is part of.
-pub fn run<'r, C>(context: &mut C, is_commit: bool, work: impl FnOnce(&mut C) -> Result<()>) -> Result<()>
+/// `context` is whatever the statement is part of; `uses` tells which collections it uses in a state.
+pub fn run<'r, C>(
+    context: &mut C,
+    is_commit: bool,
+    uses: impl Fn(&C, &dyn View) -> Vec<CollectionId>,
+    work: impl FnOnce(&mut C) -> Result<()>,
+) -> Result<()>
 where
     C: DerefMut<Target = Statement<'r>>,
 {
@@ -95,7 +101,13 @@ where
         _ => {
             let counts = &database.node.transactions;
             let begin_at = |time| database.snapshot_at(Some(time), &context.interrupt);
-            let txn = session.take_transaction(lsid, &context.terms, &database.engine, begin_at, counts, lifetime)?;
+            let limit_ms = database.node.parameters.number(Param::TransactionLockMillis);
+            let at_most = u64::try_from(limit_ms).ok().map(Duration::from_millis);
+            let share =
+                |held: &mut Shared, view: &dyn View| held.share(&uses(context, view), at_most, &context.interrupt);
+            let locks = (&database.node.gates.collections, share);
+            let (terms, engine) = (&context.terms, &database.engine);
+            let txn = session.take_transaction(lsid, terms, engine, begin_at, locks, (counts, lifetime))?;
             context.interrupt.limit_lifetime(txn.tally.facts().end());
             active = Some(txn.tally.activate());
             lock(&context.slot.operation).transaction = Some(txn.tally.facts().clone());

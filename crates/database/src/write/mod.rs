@@ -25,10 +25,11 @@ use crate::profiler::store;
 use crate::sessions::{Session, StatementResult};
 use crate::statement::Statement;
 use crate::statement::Wait;
+use nestor_exec::write::collection_locks::Exclusion;
 use nestor_exec::write::oplog::{self, Image, Origin};
-use nestor_exec::write::with_retry;
+use nestor_exec::write::{Obstacle, with_retry};
 use nestor_model::{CollectionOptions, Error, ErrorCode, Namespace, RawDocBuf, Result, Timestamp, Value, bail, doc};
-use nestor_storage::{Collection, Lsn, View, WriteSet};
+use nestor_storage::{Collection, CollectionId, Lsn, View, WriteSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Most statements of one write command.
@@ -99,6 +100,10 @@ impl Statement<'_> {
             let savepoint = txn.ws.savepoint();
             let result = work(&mut txn.ws).and_then(|out| {
                 self.database.engine.claim(&mut txn.ws)?;
+                if txn.ws.has_found_arrays() {
+                    let _admitted = self.database.node.gates.admission.enter(&self.interrupt)?;
+                    self.database.engine.publish_multikey(&mut txn.ws)?;
+                }
                 Ok(out)
             });
             match &result {
@@ -117,17 +122,36 @@ impl Statement<'_> {
             (figures.keys_inserted, figures.keys_deleted)
         };
         let mut attempts = 0;
-        with_retry(&self.interrupt, |obstacle| {
+        let locks = &self.database.node.gates.collections;
+        let mut exclusion: Option<Exclusion<'_>> = None;
+        let mut attempt = |obstacle: &mut Obstacle, waits_for: &mut Vec<CollectionId>| {
             if attempts > 0 {
                 // What the attempt before would have changed does not count.
                 let mut figures = self.figures.borrow_mut();
                 (figures.keys_inserted, figures.keys_deleted) = keys;
-                figures.write_conflicts += 1;
+                figures.write_conflicts += u64::from(waits_for.is_empty());
             }
             attempts += 1;
+            if !waits_for.is_empty() {
+                exclusion = None;
+                exclusion = Some(locks.exclude(&std::mem::take(waits_for), &self.interrupt)?);
+            }
             let _admitted = self.database.node.gates.admission.enter(&self.interrupt)?;
             let mut ws = engine.begin();
             let out = work(&mut ws)?;
+            let altered = ws.altered_collections();
+            if !exclusion
+                .as_ref()
+                .map_or(altered.is_empty(), |own| own.covers(&altered))
+            {
+                if exclusion.is_none() {
+                    exclusion = locks.try_exclude(&altered);
+                }
+                if !exclusion.as_ref().is_some_and(|own| own.covers(&altered)) {
+                    *waits_for = altered;
+                    return Ok(None);
+                }
+            }
             if !ws.is_empty() {
                 if self.terms.txn_number.is_some() {
                     let (closes, error) = self.database.node.gates.on_retryable_write();
@@ -142,8 +166,15 @@ impl Statement<'_> {
                 self.wrote.set(true);
                 progress.last = Some((commit.lsn, commit.optime));
             }
-            Ok(out)
-        })
+            Ok(Some(out))
+        };
+        let mut waits_for = Vec::new();
+        loop {
+            // Transactions use what it would change: once they have ended it begins again.
+            if let Some(out) = with_retry(&self.interrupt, |obstacle| attempt(obstacle, &mut waits_for))? {
+                return Ok(out);
+            }
+        }
     }
 
     /// The session's state for a retryable write; `None` when the command is not one.

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`Writer`] (what all writes share), `insert`, `update`, `delete`, `entries` (index
 //! upkeep), [`oplog`] (the entries), `capped`, [`build`] (indexes of filled collections), [`admission`] (who
-//! may commit), `document_keys` (what the verifier of data directories needs to know).
+//! may commit), [`collection_locks`] (who may change a collection), `document_keys` (what the verifier of data directories needs to know).
 //!
 //! Nothing here but [`build`] commits. A failed write may have changed part of the write set: the caller takes a
 //! savepoint before, or drops the write set.
@@ -10,6 +10,7 @@
 pub mod admission;
 pub mod build;
 mod capped;
+pub mod collection_locks;
 mod delete;
 mod document_keys;
 mod entries;

@@ -79,6 +79,20 @@ impl Collection {
         self.derived.get(self)
     }
 
+    /// Whether writers who prepared for `other` fit this version of the entry: its name, options and indexes are the same. Where
+    /// arrays were found (those who find one note it) and what is being built changes nothing for them.
+    pub(crate) fn fits_writers_of(&self, other: &Self) -> bool {
+        let is_same = |(one, other): (&Arc<Index>, &Arc<Index>)| {
+            Arc::ptr_eq(one, other)
+                || one.id == other.id && one.spec.listed().as_bytes() == other.spec.listed().as_bytes()
+        };
+        self.id == other.id
+            && self.ns == other.ns
+            && self.indexes.len() == other.indexes.len()
+            && self.indexes.iter().zip(&other.indexes).all(is_same)
+            && self.options.listed().to_raw().as_bytes() == other.options.listed().to_raw().as_bytes()
+    }
+
     /// The next record id, never given before.
     pub fn allocate_record_id(&self) -> RecordId {
         self.state.allocate_record_id()
@@ -130,6 +144,13 @@ impl Index {
             spec,
             tree,
             multikey,
+        }
+    }
+
+    /// Notes arrays, see [`crate::WriteSet::set_multikey`].
+    pub(crate) fn add_multikey(&mut self, multikey: &[u64]) {
+        for (bits, new) in self.multikey.iter_mut().zip(multikey) {
+            *bits |= new;
         }
     }
 

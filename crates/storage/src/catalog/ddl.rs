@@ -162,7 +162,8 @@ impl WriteSet {
     }
 
     /// Notes path components that hold arrays: `multikey[i]` belongs to key part `i`, see [`Index::multikey`]. Does
-    /// nothing if all are known, so it may be called for every document.
+    /// nothing if all are known, so it may be called for every document. A transaction notes it for itself, and has to tell the others
+    /// before it commits ([`Engine::publish_multikey`](crate::Engine::publish_multikey)): the entry of the catalog is none that transactions could have to themselves.
     ///
     /// Errors: `NamespaceNotFound`, `IndexNotFound`.
     pub fn set_multikey(&mut self, id: CollectionId, index: IndexId, multikey: &[u64]) -> Result<()> {
@@ -174,11 +175,31 @@ impl WriteSet {
         if known {
             return Ok(());
         }
+        if self.claim.is_some() && self.shares_entry(id) {
+            let mut collection = self.existing_by_id(id)?;
+            let (list, at) = position(&mut collection, index)?;
+            Arc::make_mut(&mut list[at]).add_multikey(multikey);
+            Arc::make_mut(&mut self.catalog).put(Arc::new(collection));
+            self.multikey.push((id, index, multikey.to_vec()));
+            return Ok(());
+        }
         self.change_index(id, index, |index| {
-            for (bits, new) in index.multikey.iter_mut().zip(multikey) {
-                *bits |= new;
-            }
+            index.add_multikey(multikey);
             Ok(())
+        })
+    }
+
+    /// Whether a transaction has found arrays that the others have not been told of.
+    pub fn has_found_arrays(&self) -> bool {
+        !self.multikey.is_empty()
+    }
+
+    /// Whether a collection was there before this write set, which has not changed its entry.
+    fn shares_entry(&self, id: CollectionId) -> bool {
+        let overlay = self.trees.get(&TreeId::CATALOG);
+        let before = self.snapshot.state.catalog.by_id(id);
+        before.is_some_and(|before| {
+            overlay.is_none_or(|overlay| !overlay.contains_key(&entry::collection_key(&before.ns)[..]))
         })
     }
 
@@ -272,6 +293,31 @@ impl WriteSet {
                 "collection dropped",
             )),
         }
+    }
+
+    /// The collections and views that this write set makes different for those who use them: dropped, renamed, with other options or
+    /// indexes. New ones are none of them.
+    pub fn altered_collections(&self) -> Vec<CollectionId> {
+        let before = &self.snapshot.state.catalog;
+        let changes = self.catalog_changes();
+        let altered = changes.iter().filter_map(|(ns, now)| {
+            let before = before.get(ns)?;
+            let fits = now.as_ref().is_some_and(|now| now.fits_writers_of(before));
+            (!fits).then_some(before.id)
+        });
+        altered.collect()
+    }
+
+    /// Whether the commit changes what the catalog says of any collection, but for arrays found and builds under way.
+    pub(crate) fn changes_catalog(&self) -> bool {
+        let before = &self.snapshot.state.catalog;
+        self.catalog_changes()
+            .iter()
+            .any(|(ns, now)| match (before.get(ns), now) {
+                (Some(before), Some(now)) => !now.fits_writers_of(before),
+                (None, None) => false,
+                _ => true,
+            })
     }
 
     /// What this write set makes of the catalog: the collection (or nothing) at each namespace it touched.

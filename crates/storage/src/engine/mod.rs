@@ -336,6 +336,29 @@ impl Engine {
         Ok(())
     }
 
+    /// Tells of arrays that a transaction found since the last time ([`WriteSet::set_multikey`]), with a commit of its own, whatever
+    /// becomes of the transaction: an index that is taken for multikey is right either way. So transactions that
+    /// are the first to find an array, and others who write the collection meanwhile, are not in each other's way.
+    ///
+    /// Errors: [`StorageError::WriteConflict`]: an index or the collection is gone, or an open transaction has changed the catalog's
+    /// entry; those of [`Engine::commit`].
+    pub fn publish_multikey(&self, ws: &mut WriteSet) -> Result<()> {
+        let found = std::mem::take(&mut ws.multikey);
+        loop {
+            let mut own = self.begin();
+            for (id, index, multikey) in &found {
+                // The one or the other is gone.
+                own.set_multikey(*id, *index, multikey)
+                    .map_err(|_| StorageError::WriteConflict)?;
+            }
+            match self.commit(own) {
+                // Somebody else has changed the entry, which does not happen again and again.
+                Err(StorageError::WriteConflict) => {}
+                result => return result.map(|_| ()),
+            }
+        }
+    }
+
     /// Commits a write set: all of it or, on error, nothing. When this returns, snapshots show it; it is durable once
     /// the engine says so of its [`Lsn`]. An empty write set commits at the present moment and leaves no trace.
     ///

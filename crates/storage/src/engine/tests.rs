@@ -238,6 +238,67 @@ fn an_open_cursor_does_not_see_later_changes_of_its_write_set() {
     assert_eq!(text(&ws), "a=1 b=2 c=2");
 }
 
+/// A transaction hears of a change of a collection at its next statement, and of arrays not at all.
+#[test]
+fn transactions_beside_changes_of_the_catalog() {
+    let engine = engine();
+    let mut ws = engine.begin();
+    let ns = Namespace::new("db", "a");
+    let made = ws
+        .create_collection(&ns, [1; 16], CollectionOptions::default())
+        .unwrap();
+    let spec = |name: &str| {
+        nestor_model::IndexSpec::parse(doc! { "v": 2, "key": doc! { "x": 1 }, "name": name }.to_raw()).unwrap()
+    };
+    let x = ws.create_index(made.id, spec("x")).unwrap();
+    engine.commit(ws).unwrap();
+    let begin = || {
+        let mut txn = engine.begin_transaction(engine.snapshot());
+        txn.require_collection(made.id);
+        txn
+    };
+    let is_multikey = |view: &dyn View, name: &str| view.catalog().get(&ns).unwrap().index(name).unwrap().is_multikey();
+    let (mut one, mut other) = (begin(), begin());
+    for (txn, key) in [(&mut one, b"1"), (&mut other, b"2")] {
+        txn.put(made.records, key, b"doc");
+        txn.set_multikey(made.id, x.id, &[1]).unwrap();
+        assert!(is_multikey(txn, "x") && txn.has_found_arrays());
+        engine.claim(txn).unwrap();
+        engine.publish_multikey(txn).unwrap();
+        assert!(!txn.has_found_arrays() && txn.altered_collections().is_empty());
+    }
+    assert!(
+        is_multikey(&engine.snapshot(), "x"),
+        "everybody knows before the commit"
+    );
+    engine.commit(one).unwrap();
+    other.put(made.records, b"3", b"doc");
+    let mut ddl = engine.begin();
+    ddl.start_index(made.id, spec("building")).unwrap();
+    assert!(ddl.altered_collections().is_empty());
+    engine.commit(ddl).unwrap();
+    engine.claim(&mut other).unwrap();
+    let mut ddl = engine.begin();
+    ddl.create_index(made.id, spec("y")).unwrap();
+    assert_eq!(ddl.altered_collections(), [made.id]);
+    engine.commit(ddl).unwrap();
+    assert!(matches!(engine.claim(&mut other), Err(StorageError::WriteConflict)));
+    // What a transaction makes itself it has to itself.
+    let mut txn = begin();
+    let own = txn.create_index(made.id, spec("own")).unwrap();
+    txn.set_multikey(made.id, own.id, &[1]).unwrap();
+    assert!(!txn.has_found_arrays() && is_multikey(&txn, "own"));
+    engine.commit(txn).unwrap();
+    assert!(is_multikey(&engine.snapshot(), "own"));
+    // An array of a statement that failed is none.
+    let mut txn = begin();
+    let y = txn.catalog().get(&ns).unwrap().index("y").unwrap().id;
+    let before = txn.savepoint();
+    txn.set_multikey(made.id, y, &[1]).unwrap();
+    txn.rollback_to(before);
+    assert!(!txn.has_found_arrays() && !is_multikey(&txn, "y"));
+}
+
 #[test]
 fn catalog_changes_are_atomic_and_conflict() {
     let engine = engine();

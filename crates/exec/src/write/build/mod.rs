@@ -25,6 +25,7 @@ pub use crate::key_sorter::{KeySorter, Sorted};
 pub use progress::{BuildProgress, Phase};
 
 use super::admission::Admission;
+use super::collection_locks::CollectionLocks;
 use super::{Writer, with_retry};
 use crate::index_writer::{IndexWriter, duplicate_key};
 use crate::interrupt::{Interrupt, while_waiting};
@@ -67,6 +68,8 @@ pub struct BuildOptions<'b> {
     pub op: &'b OpContext,
     /// The gate that the build passes before each commit.
     pub admission: &'b Admission,
+    /// The locks of collections: the last commit waits for transactions that use the collection.
+    pub locks: &'b CollectionLocks,
     /// Where the build reports its progress.
     pub progress: &'b BuildProgress,
 }
@@ -227,6 +230,8 @@ impl<'b> Build<'b> {
         }
         let (mut rounds, mut drained, mut last) = (0, 0, usize::MAX);
         let mut slow = SLOW_MIN;
+        let (locks, own) = (self.options.locks, [self.id]);
+        let mut exclusion = None;
         loop {
             self.check()?;
             let now = self.engine.read_watch(&self.watch, &mut self.pending);
@@ -243,6 +248,14 @@ impl<'b> Build<'b> {
                 continue;
             }
             drop(now);
+            if exclusion.is_none() {
+                exclusion = locks.try_exclude(&own);
+            }
+            if exclusion.is_none() {
+                // What is written while it waits is made up for first.
+                exclusion = Some(locks.exclude(&own, self.options.interrupt)?);
+                continue;
+            }
             if let Some(commit) = self.commit(rounds >= ROUNDS_MAX, &mut finish)? {
                 return Ok(Built {
                     commit,
