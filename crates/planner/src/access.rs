@@ -15,7 +15,7 @@
 use crate::bounds::{Part, Tightness, bounds};
 use crate::catalog::{Condition, IndexInfo, IndexPart, IndexUse};
 use crate::interval::IntervalList;
-use nestor_model::{Path, Value};
+use nestor_model::{Path, Value, values_equal};
 use nestor_query::collation::Collator;
 use nestor_query::geo::Near;
 use nestor_query::matcher::{Leaf, MatchExpr, Predicate};
@@ -428,6 +428,10 @@ fn leaf_implies(have: &Leaf, want: &Leaf) -> bool {
             inner.intersect(&outer.complement()).is_empty()
         }
         (Predicate::Type(have), Predicate::Type(want)) => have.all().all(|kind| want.contains(kind)),
+        // Whether one area is within another is not asked.
+        (Predicate::Geo(have), Predicate::Geo(want)) => {
+            have.op() == want.op() && values_equal(have.source(), want.source())
+        }
         _ => false,
     }
 }

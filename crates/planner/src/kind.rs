@@ -61,6 +61,8 @@ pub enum NodeKind {
     Documents,
     /// `$facet`.
     Facet,
+    /// `$geoNear`, on top of its find.
+    GeoNear,
     /// `$graphLookup`.
     GraphLookup,
     /// `$group`.
@@ -117,6 +119,7 @@ impl NodeKind {
             Self::Densify => "$densify",
             Self::Documents => "$documents",
             Self::Facet => "$facet",
+            Self::GeoNear => "$geoNear",
             Self::GraphLookup => "$graphLookup",
             Self::Group => "$group",
             Self::Lookup => "$lookup",

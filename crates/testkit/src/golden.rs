@@ -457,10 +457,13 @@ fn explained(reply: DocRef<'_>, line: &mut dyn FnMut(String)) {
 /// The lines of the stages of an explained pipeline. Those of a pipeline that a stage runs over another collection stand below it.
 fn stages(items: Option<ValueRef<'_>>, line: &mut dyn FnMut(String)) {
     for item in documents(items) {
-        if let Some(ValueRef::Document(cursor)) = item.get("$cursor") {
-            line("$cursor:".into());
+        let cursor = ["$cursor", "$geoNearCursor"]
+            .into_iter()
+            .find_map(|name| Some((name, item.get(name)?)));
+        if let Some((own, ValueRef::Document(cursor))) = cursor {
+            line(format!("{own}:"));
             explained(cursor, line);
-            let figures = item.iter().filter(|(name, _)| *name != "$cursor");
+            let figures = item.iter().filter(|(name, _)| *name != own);
             let figures: Document = figures.map(|(name, value)| (name.into(), value.to_value())).collect();
             if !figures.is_empty() {
                 stage(figures.as_ref(), 1, line);

@@ -2,8 +2,8 @@
 
 use super::explained::explain_union;
 use super::{
-    PipelineSource, Probe, bucket_auto, densify, depth, documents, facet, graph_lookup, group, lookup, map, sample,
-    union_with, unwind, window,
+    PipelineSource, Probe, bucket_auto, densify, depth, documents, facet, geo_near, graph_lookup, group, lookup, map,
+    sample, union_with, unwind, window,
 };
 use crate::batch::Batch;
 use crate::changes;
@@ -210,6 +210,7 @@ fn lower_stage(
         Stage::Redact(redact) => Box::new(map::Map::redact(node, redact.clone())),
         Stage::Group(group) => Box::new(group::GroupOp::new(node, group.clone())),
         Stage::BucketAuto(spec) => Box::new(bucket_auto::BucketAutoOp::new(node, spec.clone(), collator)?),
+        Stage::GeoNear(spec) => Box::new(geo_near::build(node, spec.clone())),
         Stage::Densify(spec) => Box::new(densify::DensifyOp::new(node, spec.clone(), collator)),
         Stage::SetWindowFields(spec) => Box::new(window::WindowOp::new(node, spec.clone(), collator)),
         Stage::Lookup(lookup) => Box::new(lookup::LookupOp::new(

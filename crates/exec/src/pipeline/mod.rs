@@ -13,6 +13,7 @@ mod depth;
 mod documents;
 mod explained;
 mod facet;
+mod geo_near;
 mod graph_lookup;
 mod group;
 mod hash_join;

@@ -14,6 +14,7 @@
 //!
 //! [`PlanNode`]: crate::PlanNode
 
+mod geo_near;
 mod inner;
 mod into_find;
 mod join;

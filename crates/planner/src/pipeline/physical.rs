@@ -1,5 +1,6 @@
 //! From a pipeline to its plan.
 
+use super::geo_near::geo_near_find;
 use super::inner::{self, Allowance};
 use super::{Namespaces, StageNode, StageOp, group_scan, into_find, resolve};
 use crate::check::check;
@@ -66,8 +67,13 @@ pub(super) fn unchecked(
         (Some(made), _) => made,
         (None, None) => PlanNode::Given,
         (None, Some((namespace, exists))) => {
+            let indexes = match exists {
+                true => namespaces.indexes(&namespace)?,
+                false => None,
+            };
+            let measured = geo_near_find(&mut stages, &namespace, indexes)?;
             let mut find = FindPlan {
-                query: into_find(&mut stages),
+                query: measured.unwrap_or_else(|| into_find(&mut stages)),
                 namespace,
                 plans: Vec::new(),
                 restricted: false,

@@ -159,6 +159,7 @@ impl StageNode {
             Stage::SetWindowFields(_) => NodeKind::SetWindowFields,
             Stage::Densify(_) => NodeKind::Densify,
             Stage::Facet(_) => NodeKind::Facet,
+            Stage::GeoNear(_) => NodeKind::GeoNear,
             Stage::Lookup(_) => NodeKind::Lookup,
             Stage::GraphLookup(_) => NodeKind::GraphLookup,
             Stage::UnionWith(_) => NodeKind::UnionWith,
@@ -195,6 +196,7 @@ impl StageNode {
             Some(Stage::Project { .. } | Stage::ReplaceRoot(_) | Stage::Group(_)) => self.reads_sort_key(),
             Some(Stage::Match(filter)) => !matches!(**filter, MatchExpr::Leaf(_)),
             Some(Stage::Sort(_) | Stage::Limit(_) | Stage::Skip(_) | Stage::Sample(_) | Stage::Unwind(_)) => false,
+            Some(Stage::GeoNear(_)) => false,
             None if matches!(self.op, StageOp::TopSort { .. }) => false,
             _ => true,
         }

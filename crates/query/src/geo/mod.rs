@@ -34,3 +34,14 @@ pub fn sphere_keys(value: ValueRef<'_>) -> Result<Vec<i64>> {
     }
     geometry.keys()
 }
+
+/// The legacy pair that `$geoNear` measures from.
+///
+/// # Errors
+/// 2 (BadValue).
+pub fn near_pair(value: ValueRef<'_>) -> Result<(f64, f64)> {
+    match parse::near_pair(value)? {
+        (at, None) => Ok(at),
+        _ => nestor_model::bail!(BadValue, "near must be a pair of coordinates: {value:?}"),
+    }
+}

@@ -16,6 +16,7 @@ pub mod change_stream;
 mod densify;
 mod documents;
 mod facet;
+mod geo_near;
 mod graph_lookup;
 mod group;
 mod lookup;
@@ -35,6 +36,7 @@ pub use bucket_auto::{BucketAuto, Granularity};
 pub use change_stream::ChangeStream;
 pub use densify::{Densify, DensifyBounds};
 pub use facet::Facet;
+pub use geo_near::GeoNear;
 pub use graph_lookup::GraphLookup;
 pub use group::{Group, GroupField};
 pub use lookup::{Lookup, LookupJoin};
@@ -92,6 +94,8 @@ pub enum Stage {
     BucketAuto(Arc<BucketAuto>),
     SetWindowFields(Arc<SetWindowFields>),
     Densify(Arc<Densify>),
+    /// What the find of a `$geoNear` measured, as fields; with that find the whole stage.
+    GeoNear(Arc<GeoNear>),
     Facet(Arc<Facet>),
     Lookup(Arc<Lookup>),
     GraphLookup(Arc<GraphLookup>),
@@ -359,7 +363,15 @@ static TABLE: &[StageDef] = &[
     def("$vectorSearch", sources::parse, FIRST),
     def("$rankFusion", sources::parse, FIRST),
     def("$scoreFusion", sources::parse, FIRST),
-    def("$geoNear", sources::parse, FIRST),
+    // It has to be first of what is left of the pipeline: see the planner.
+    def(
+        "$geoNear",
+        geo_near::parse,
+        Rules {
+            not_in_facet: true,
+            ..ANYWHERE
+        },
+    ),
     def(
         "$changeStream",
         change_stream::parse,

@@ -129,9 +129,7 @@ pub(super) fn refusal(stage: &str) -> Error {
             31082,
             format!("{stage} needs a search index like those of Atlas, which Nestor does not support yet"),
         ),
-        "$geoNear" | "$queryStats" => {
-            Error::new(ErrorCode::CommandNotSupported, format!("{stage} is not supported yet"))
-        }
+        "$queryStats" => Error::new(ErrorCode::CommandNotSupported, format!("{stage} is not supported yet")),
         _ => Error::new(
             ErrorCode::CommandNotSupported,
             format!("{stage} is not supported on a server without shards"),

@@ -137,7 +137,8 @@ fn execution_stats(explained: DocRef<'_>) -> Option<DocRef<'_>> {
     }
     let stages = explained.get("stages").and_then(ValueRef::as_array)?;
     let first = stages.iter().next().and_then(ValueRef::as_document)?;
-    execution_stats(first.get("$cursor").and_then(ValueRef::as_document)?)
+    let cursor = first.get("$cursor").or_else(|| first.get("$geoNearCursor"));
+    execution_stats(cursor.and_then(ValueRef::as_document)?)
 }
 
 fn microseconds(time: Duration) -> f64 {

@@ -318,7 +318,7 @@ fn check_partial(filter: &MatchExpr) -> Result<()> {
         // `$in: []`.
         MatchExpr::AlwaysFalse => true,
         MatchExpr::Leaf(leaf) => match &leaf.predicate {
-            Predicate::Compare { .. } | Predicate::Exists | Predicate::Type(_) => true,
+            Predicate::Compare { .. } | Predicate::Exists | Predicate::Type(_) | Predicate::Geo(_) => true,
             Predicate::In(set) => set.regexes().is_empty(),
             _ => false,
         },

@@ -91,6 +91,11 @@ struct Shown<'s, 'c> {
     verbosity: Verbosity,
 }
 
+/// Whether the find at the bottom of a pipeline is that of `$geoNear`: no `$match` finds by distance.
+fn measures(bottom: &Bottom) -> bool {
+    bottom.find.query.filter.near().is_some()
+}
+
 impl Shown<'_, '_> {
     /// Appends the pipeline that the command names.
     fn append(
@@ -102,7 +107,9 @@ impl Shown<'_, '_> {
     ) -> Result<()> {
         let (bottom, root) = (&explained.bottom, &*explained.root);
         let report = report(root);
-        if let (Some((plan, ran)), 0, false) = (&report.plan, explained.stages, pipeline.writes()) {
+        // $geoNear is shown as a stage even if nothing is done with the rows of its find.
+        let stays = pipeline.writes() || measures(bottom);
+        if let (Some((plan, ran)), 0, false) = (&report.plan, explained.stages, stays) {
             reply.append("queryPlanner", &planner_document(&self.subject(bottom, words)?));
             if let Some(stats) = self.stats(*plan, ran, bottom) {
                 reply.append("executionStats", &stats);
@@ -124,10 +131,15 @@ impl Shown<'_, '_> {
         if let Some((plan, mut ran)) = report.plan {
             let mut cursor = doc! { "queryPlanner": planner_document(&self.subject(bottom, words)?) };
             cursor.push("executionStats", self.stats(plan, &ran, bottom));
-            ran.shown = doc! { "$cursor": cursor };
+            ran.shown = match measures(bottom) {
+                true => doc! { "$geoNearCursor": cursor },
+                false => doc! { "$cursor": cursor },
+            };
             stages.push(self.stage(ran)?);
         }
-        for stage in report.stages {
+        // The fields that $geoNear sets belong to its cursor.
+        let is_shown = |stage: &StageReport<'_>| stage.shown.get("$geoNear").is_none();
+        for stage in report.stages.into_iter().filter(is_shown) {
             stages.push(self.stage(stage)?);
         }
         Ok(stages)
