@@ -281,20 +281,21 @@ fn append(
         },
     }
     let mut stats = execution_stats(&*root, returned, started.elapsed(), verbosity, &tried);
+    let changes: Changes = changes.unwrap_or_default();
+    let write = match &operation.work {
+        Work::Write(write) => Some((write, &changes)),
+        _ => None,
+    };
     if let Some(stage) = &subject.express {
-        stats.set(
-            "executionStages",
-            explain_express::executed(stage, &Reads::of(&*root), returned),
-        );
-    }
-    if let Work::Write(write) = &operation.work {
+        let stages = explain_express::executed(stage, &Reads::of(&*root), returned, write);
+        stats.set("executionStages", stages);
+    } else if let Some((write, changes)) = write {
         let input = stats
             .remove("executionStages")
             .and_then(|stages| stages.as_document().cloned());
-        let changes: Changes = changes.unwrap_or_default();
         stats.push(
             "executionStages",
-            would_write(write, &changes, input.unwrap_or_default()),
+            would_write(write, changes, input.unwrap_or_default()),
         );
     }
     reply.append("executionStats", &stats);
@@ -330,11 +331,11 @@ fn whole_plan(plan: &PlanNode, subject: &Subject) -> Document {
     let fields = std::mem::take(found.fields_mut());
     let mut out = doc! { "isCached": subject.is_cached(plan) };
     match subject.write {
-        Some(stage) => {
+        Some(stage) if subject.express.is_none() => {
             out.push("stage", stage);
             out.push("inputStage", fields.into_iter().collect::<Document>());
         }
-        None => out.fields_mut().extend(fields),
+        _ => out.fields_mut().extend(fields),
     }
     out
 }

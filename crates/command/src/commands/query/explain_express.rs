@@ -1,42 +1,72 @@
-//! Explaining a lookup that goes the express way: one document by its `_id`, with no plan to choose.
+//! Explaining what goes the express way: reading or writing one document by its `_id`, with no plan to choose.
 //!
-//! Source: manual, "Explain Results", "EXPRESS_IXSCAN" and "EXPRESS_CLUSTERED_IXSCAN".
+//! Source: manual, "Explain Results", "EXPRESS_IXSCAN", "EXPRESS_CLUSTERED_IXSCAN", "EXPRESS_UPDATE" and "EXPRESS_DELETE".
 
+use super::explain_write::Changes;
 use nestor_database::operation::{Operation, Work};
+use nestor_database::write::prepared::{Action, Prepared};
 use nestor_exec::Reads;
 use nestor_model::{Document, Value, doc};
 use nestor_planner::PlanNode;
 
-/// The stage of a find that demands one `_id` and nothing else, if `plan` looks it up.
+/// The stage of an operation on the document of one `_id`, which its filter demands and nothing else, if `plan` looks it up.
 pub(super) fn stage(operation: &Operation<'_>, plan: Option<&PlanNode>) -> Option<Document> {
-    let (Work::Find(_), Some(collection)) = (&operation.work, &operation.collection) else {
-        return None;
+    let collection = operation.collection.as_ref()?;
+    let plan = plan?;
+    // Of one document a limit leaves one.
+    let plan = match plan {
+        PlanNode::Limit { input, .. } => &**input,
+        plan => plan,
     };
-    let lookup = match plan? {
-        PlanNode::IdLookup(lookup) => lookup,
-        // Of one document a limit leaves one.
-        PlanNode::Limit { input, .. } => match &**input {
-            PlanNode::IdLookup(lookup) => lookup,
-            _ => return None,
-        },
-        _ => return None,
+    let PlanNode::IdLookup(lookup) = plan else {
+        return None;
     };
     if lookup.filter.is_some() {
         return None;
     }
-    Some(match collection.is_clustered() {
-        true => doc! { "stage": "EXPRESS_CLUSTERED_IXSCAN" },
-        false => doc! { "stage": "EXPRESS_IXSCAN", "keyPattern": "{ _id: 1 }", "indexName": "_id_" },
+    let write = match &operation.work {
+        Work::Find(_) => None,
+        Work::Write(write) => Some(write_stage(write)?),
+        _ => return None,
+    };
+    let mut out = match (write, collection.is_clustered()) {
+        (Some(write), _) => doc! { "stage": write },
+        (None, true) => doc! { "stage": "EXPRESS_CLUSTERED_IXSCAN" },
+        (None, false) => doc! { "stage": "EXPRESS_IXSCAN" },
+    };
+    if !collection.is_clustered() {
+        out.push("keyPattern", "{ _id: 1 }");
+        out.push("indexName", "_id_");
+    }
+    Some(out)
+}
+
+/// The stage of a write of one document that inserts none and answers none: the others need a plan.
+fn write_stage(write: &Prepared<'_>) -> Option<&'static str> {
+    if write.multi || write.images || write.selection.may_insert {
+        return None;
+    }
+    Some(match write.action {
+        Action::Update { .. } => "EXPRESS_UPDATE",
+        Action::Delete => "EXPRESS_DELETE",
     })
 }
 
-/// The stage with what it counted.
-pub(super) fn executed(stage: &Document, reads: &Reads, returned: i64) -> Document {
+/// The stage with what it counted, and of a write with what it would have done.
+pub(super) fn executed(
+    stage: &Document,
+    reads: &Reads,
+    returned: i64,
+    write: Option<(&Prepared<'_>, &Changes)>,
+) -> Document {
     let mut out = doc! { "isCached": false };
     out.fields_mut()
         .extend(stage.iter().map(|(name, value)| (name.into(), value.to_value())));
     out.push("keysExamined", Value::count(reads.keys_examined));
     out.push("docsExamined", Value::count(reads.docs_examined));
     out.push("nReturned", returned as i32);
+    if let Some((write, changes)) = write {
+        changes.append_to(write, &mut out);
+    }
     out
 }

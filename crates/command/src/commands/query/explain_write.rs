@@ -18,6 +18,22 @@ pub(super) struct Changes {
     keys_deleted: u64,
 }
 
+impl Changes {
+    /// Appends what `write` would have done.
+    pub(super) fn append_to(&self, write: &Prepared<'_>, out: &mut Document) {
+        match &write.action {
+            Action::Update { upsert, .. } => {
+                out.push("nMatched", self.found as i32);
+                out.push("nWouldModify", self.modified as i32);
+                out.push("nWouldUpsert", i32::from(upsert.is_some() && self.found == 0));
+            }
+            Action::Delete => out.push("nWouldDelete", self.found as i32),
+        }
+        out.push("keysInserted", Value::count(self.keys_inserted));
+        out.push("keysDeleted", Value::count(self.keys_deleted));
+    }
+}
+
 /// Does `write` to what `root` finds in the collection, one document after the other, and undoes it.
 pub(super) fn try_write(
     context: &Context<'_>,
@@ -94,16 +110,7 @@ pub(super) fn would_write(write: &Prepared<'_>, changes: &Changes, input: Docume
         "needYield": 0,
         "isEOF": 1,
     };
-    match &write.action {
-        Action::Update { upsert, .. } => {
-            out.push("nMatched", changes.found as i32);
-            out.push("nWouldModify", changes.modified as i32);
-            out.push("nWouldUpsert", i32::from(upsert.is_some() && changes.found == 0));
-        }
-        Action::Delete => out.push("nWouldDelete", changes.found as i32),
-    }
-    out.push("keysInserted", Value::count(changes.keys_inserted));
-    out.push("keysDeleted", Value::count(changes.keys_deleted));
+    changes.append_to(write, &mut out);
     out.push("inputStage", input);
     out
 }
