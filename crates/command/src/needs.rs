@@ -132,6 +132,7 @@ pub fn needs(name: &str) -> Option<Needs> {
         "autoCompact" => one!(on_server Compact),
         "configureFailPoint" => one!(on_server SetParameter),
         "connPoolStats" => one!(on_server ConnPoolStats),
+        "createBackup" => one!(on_server CreateBackup),
         // Everybody may see and end their own.
         "currentOp" => Needs::Arguments(|asked, wanted| {
             if !asked.body.get("$ownOps").is_some_and(ValueRef::truthy) {

@@ -1,6 +1,7 @@
 //! The command line. Flags have mongod's names where they mean the same; unknown ones are refused.
 
 use clap::{Args, Parser, Subcommand};
+use nestor::backup::{self, BackupArgs, RestoreArgs};
 use nestor::bench::BenchArgs;
 use nestor::check::Verdict;
 use nestor::config;
@@ -38,6 +39,10 @@ enum Command {
         /// The directory
         dir: PathBuf,
     },
+    /// Have a running server copy its data directory while writes go on
+    Backup(Box<BackupArgs>),
+    /// Make a data directory of backups, as it was at the end of the last or at a time before
+    Restore(Box<RestoreArgs>),
     /// Load a file into a collection
     Import(Box<ImportArgs>),
     /// Measure what operations cost
@@ -286,6 +291,8 @@ pub fn run() -> ExitCode {
             // Not the status of damage: nothing is known of the data.
             checked => (2, checked.map(drop)),
         },
+        Command::Backup(args) => (1, backup::back_up(&args)),
+        Command::Restore(args) => (1, backup::run_restore(&args)),
         Command::Import(args) => (1, nestor::import::run(&args)),
         Command::Bench(args) => (1, nestor::bench::run(&args)),
     };

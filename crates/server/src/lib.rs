@@ -6,6 +6,7 @@
 //! [`key_file`] and [`first_user`] (who may log in without anybody having made a user). Beside it [`client`], a small
 //! client of our own, and [`import`] and [`mod@bench`], which use it; [`check`].
 
+pub mod backup;
 pub mod bench;
 pub mod buffers;
 pub mod check;

@@ -106,6 +106,14 @@ pub enum StorageError {
     /// Stored bytes that passed their checksum but do not mean anything: an index key or catalog entry.
     #[error("stored bytes do not decode: {0}")]
     Undecodable(String),
+    /// A backup cannot be made or restored as it was asked for.
+    #[error("{message}")]
+    Backup {
+        /// MongoDB's code for it.
+        code: ErrorCode,
+        /// Text for people.
+        message: String,
+    },
     /// Oplog entries before the oldest retained one were asked for.
     #[error("the oplog no longer holds entries that old")]
     OplogHistoryLost,
@@ -129,7 +137,7 @@ impl StorageError {
             Self::NoDataDirectory { .. } => ErrorCode::InvalidPath,
             Self::ReadOnlyAfterFailure(_) => ErrorCode::LogWriteFailed,
             Self::Closed => ErrorCode::ShutdownInProgress,
-            Self::Catalog { code, .. } => *code,
+            Self::Catalog { code, .. } | Self::Backup { code, .. } => *code,
             Self::OplogHistoryLost => ErrorCode::CappedPositionLost,
         }
     }

@@ -27,6 +27,7 @@
 //! | log | [`LogReader`] through [`Engine::read_log`], [`LogSignal`], [`Engine::log_begins`], [`LogRetention`]; as documents [`OplogCursor`], [`Engine::oplog_range`] | changes of commits in order, each once, from any position that is kept; [`StorageError::OplogHistoryLost`] instead of a gap; waiting costs nothing. The contract is in [`log`] |
 //! | news | [`Engine::subscribe`], [`Engine::wait_for_commit`] | of every accepted commit |
 //! | watch and load | [`Watch`], [`Touched`], [`Engine::load`] | which records were written since a snapshot; sorted entries into a new tree, atomic with its catalog entry |
+//! | backup | [`Engine::backup`], [`restore`] | a copy of all commits before the call, made while others go on; as of its end, or of a time before |
 //! | upkeep | [`Engine::checkpoint`], [`Engine::hold_base`], [`Engine::stats`], [`Engine::pins`], [`Engine::room`], [`Engine::scratch`], [`Engine::close`] | no effect on what snapshots show |
 //!
 //! [`keys`] and [`record`] are the encoding that any engine has to keep, since the crates above compute bounds with it.
@@ -70,7 +71,10 @@ pub use bytes::Bytes;
 pub use catalog::{Catalog, Collection, Database, Derive, Index};
 pub use claims::Reservation;
 pub use cursor::Cursor;
-pub use engine::{BaseHold, Engine, EngineOptions, EngineStats, HistoryStats, PastState, Pins, Room, Subscription};
+pub use engine::{
+    Backup, BaseHold, Engine, EngineOptions, EngineStats, HistoryStats, PastState, Pins, RestoreOptions, Restored,
+    Room, Subscription, restore,
+};
 pub use error::{Result, StorageError};
 pub use ids::{CollectionId, IndexId, Lsn, TreeId};
 pub use log::{LogPosition, LogReader, LogRetention, LogSignal, LogTruncation};

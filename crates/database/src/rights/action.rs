@@ -59,6 +59,8 @@ actions! {
     ConnPoolSync => "connPoolSync",
     ConvertToCapped => "convertToCapped",
     CpuProfiler => "cpuProfiler",
+    // Nestor's own.
+    CreateBackup => "createBackup",
     CreateCollection => "createCollection",
     CreateIndex => "createIndex",
     CreateRole => "createRole",

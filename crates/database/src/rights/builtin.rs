@@ -349,6 +349,8 @@ fn host_manager(out: &mut Vec<Grant>) {
 }
 
 fn backup(out: &mut Vec<Grant>) {
+    // Nestor's own: whoever may read everything may have it copied.
+    out.push(Grant::new(Pattern::Cluster, Actions::of(&[CreateBackup])));
     let find = Actions::of(&[Find]);
     let on_anything = Actions::of(&[ListCollections, ListDatabases, ListIndexes, ListSearchIndexes]);
     let of_server = Actions::of(&[

@@ -289,6 +289,7 @@ fn recover(directory: &Directory, base: &Arc<dyn BaseSnapshot>, give_up_after: O
         mark: directory.read_mark()?,
         mark_file: directory.mark(),
         give_up_after,
+        until: None,
     };
     let options = JournalOptions::read_only();
     let replay = |frame: &Frame<'_>| state.replay(frame);

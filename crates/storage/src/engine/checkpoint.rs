@@ -69,6 +69,8 @@ struct State {
     ended: bool,
     /// See [`Checkpointer::set_needed`].
     needed: Option<Position>,
+    /// What a backup that is being made still has to copy begins here.
+    backup: Option<Position>,
 }
 
 /// What a checkpoint writes.
@@ -215,12 +217,17 @@ impl Checkpointer {
         self.state.lock().expect("no holder of the lock panics").needed = Some(needed);
     }
 
+    /// Keeps the journal from there on, for a backup that is being made.
+    pub(super) fn keep_for_backup(&self, from: Option<Position>) {
+        self.state.lock().expect("no holder of the lock panics").backup = from;
+    }
+
     /// Removes what the log need not keep any more. Before the first checkpoint nothing is known to be dispensable, and while
     /// somebody holds the base nothing goes.
     pub(super) fn trim_log(&self, inner: &Inner) {
         let state = self.state.lock().expect("no holder of the lock panics");
         if let (Some(store), Some(needed), 0) = (&inner.store, state.needed, state.holds) {
-            inner.retain(store, needed);
+            inner.retain(store, needed, state.backup);
         }
     }
 
@@ -349,13 +356,21 @@ impl Inner {
         *slot = None;
         self.large.store(false, Ordering::Release);
         self.checkpointer.set_needed(position);
-        self.retain(store, position);
+        let backup = self
+            .checkpointer
+            .state
+            .lock()
+            .expect("no holder of the lock panics")
+            .backup;
+        self.retain(store, position, backup);
         self.history.end(self);
         Ok(())
     }
 
-    /// Removes what the log need not keep, as long as it lies before `needed`.
-    fn retain(&self, store: &Store, needed: Position) {
+    /// Removes what the log need not keep, as long as it lies before `needed` and before what a backup has to copy.
+    fn retain(&self, store: &Store, needed: Position, backup: Option<Position>) {
+        let is_older = |backup: &Position| backup.segment < needed.segment;
+        let needed = backup.filter(is_older).unwrap_or(needed);
         let retention = self.retention.get();
         let now = (self.options.clock)();
         let age_min = u32::try_from(retention.age_min.as_secs()).unwrap_or(u32::MAX);

@@ -254,7 +254,7 @@ impl History {
 }
 
 /// The checkpoint that a base is of; for a new one the beginning of the first segment.
-fn start(base: &Arc<dyn BaseSnapshot>) -> Result<Checkpoint> {
+pub(super) fn start(base: &Arc<dyn BaseSnapshot>) -> Result<Checkpoint> {
     let first = Checkpoint {
         position: Position {
             segment: 1,

@@ -2,6 +2,7 @@
 //!
 //! - `directory`: the data directory, its lock and version.
 //! - `recovery`: start-up from base and journal.
+//! - `backup`: copies while commits go on, and directories made of them.
 //! - `checkpoint`: the memtable goes into the base.
 //! - `commits`: those who are told of commits.
 //! - `reclaim`: a store that lives in memory frees what no snapshot reads any more.
@@ -9,6 +10,7 @@
 //! - `load`: sorted entries into a new tree, and the last commit of an index build.
 //! - `log`: how far readers of the log may read, and how much of it is kept.
 
+mod backup;
 mod checkpoint;
 mod commits;
 pub(crate) mod directory;
@@ -19,6 +21,7 @@ mod options;
 mod reclaim;
 pub(crate) mod recovery;
 
+pub use backup::{Backup, RestoreOptions, Restored, restore};
 pub use commits::Subscription;
 pub use history::{HistoryStats, PastState};
 pub use options::{EngineOptions, EngineStats, Pins, Room};
@@ -93,6 +96,8 @@ pub(crate) struct Inner {
     /// Set under the sequencer's lock. Whoever is about to change the store looks under that lock, or under the
     /// checkpointer's, which closing takes afterwards.
     closed: AtomicBool,
+    /// A backup is being made.
+    backup: AtomicBool,
 }
 
 /// What a store has on disk.
@@ -165,6 +170,7 @@ impl Engine {
             mark: directory.read_mark()?,
             mark_file: directory.mark(),
             give_up_after: options.give_up_after,
+            until: options.recover_until,
         };
         if known.mark.mark().is_none() && directory.version() > 1 {
             tracing::warn!(path = %known.mark_file.display(), "whether durable commits are missing is not known");
@@ -657,6 +663,7 @@ impl Inner {
             replay_from: AtomicU64::new(0),
             long_group: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            backup: AtomicBool::new(false),
         }
     }
 
@@ -945,6 +952,8 @@ impl Drop for Guard {
     }
 }
 
+#[cfg(test)]
+mod copy_tests;
 #[cfg(test)]
 mod disk_tests;
 #[cfg(test)]

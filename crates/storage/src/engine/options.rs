@@ -23,6 +23,8 @@ pub struct EngineOptions {
     /// Opens a store whose journal ends with this commit although later ones were durable
     /// ([`StorageError::CommitsLost`](crate::StorageError::CommitsLost)): they are given up. It has to be that very number.
     pub give_up_after: Option<u64>,
+    /// Recovers commits up to this time only, and gives up what comes after: for a copy of a directory.
+    pub recover_until: Option<Timestamp>,
     /// Called on a committing thread before it waits for long, so that a server can let another thread do what else this
     /// one has to do.
     pub before_wait: Option<fn()>,
@@ -46,6 +48,7 @@ impl EngineOptions {
             ephemeral_oplog_bytes_max: 32 << 20,
             base_cache_bytes_max: 256 << 20,
             give_up_after: None,
+            recover_until: None,
             before_wait: None,
             after_reclaim: None,
             journal: JournalOptions::new(),

@@ -371,8 +371,7 @@ impl<'a> Frame<'a> {
 
     /// Checksum of the frame before this one, if that is known.
     pub(crate) fn previous(&self) -> Option<u32> {
-        let previous = get_u32(self.bytes, 36);
-        (previous != 0 && self.bytes.starts_with(MAGIC)).then_some(previous)
+        previous(self.bytes)
     }
 
     /// Its checksum, which the next frame repeats.
@@ -436,6 +435,12 @@ pub(crate) fn seq(header: &[u8]) -> u64 {
 /// Checksum in a frame's header.
 pub(crate) fn checksum(header: &[u8]) -> u32 {
     get_u32(header, 4)
+}
+
+/// Checksum of the frame before, in a frame's header, if that is known.
+pub(crate) fn previous(header: &[u8]) -> Option<u32> {
+    let previous = get_u32(header, 36);
+    (previous != 0 && header.starts_with(MAGIC)).then_some(previous)
 }
 
 /// Optime in a frame's header.

@@ -62,7 +62,8 @@ impl Found {
 }
 
 impl Mark {
-    fn encode(&self) -> [u8; BYTES] {
+    /// The bytes of the file.
+    pub(crate) fn encode(&self) -> [u8; BYTES] {
         let mut out = [0; BYTES];
         out[..8].copy_from_slice(MAGIC);
         out[8..12].copy_from_slice(&VERSION.to_le_bytes());

@@ -19,7 +19,7 @@ use nestor_model::Timestamp;
 use segment::{OpenFile, Segment};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use sync::Syncer;
 
@@ -105,6 +105,8 @@ pub(crate) struct Journal {
     last: Mutex<Option<LastFrame>>,
     /// Bytes appended since it was opened.
     appended: AtomicU64,
+    /// The next frame begins a segment, whatever the size of the last.
+    ends_segment: AtomicBool,
     pub(crate) syncer: Syncer,
 }
 
@@ -129,6 +131,7 @@ impl Journal {
             segments: RwLock::new(segments),
             last: Mutex::new(end.last),
             appended: AtomicU64::new(0),
+            ends_segment: AtomicBool::new(false),
             syncer,
         })
     }
@@ -189,8 +192,10 @@ impl Journal {
             return Err(failure);
         }
         let mut segment = self.current();
-        if segment.len() >= self.options.segment_bytes {
+        let is_ended = self.ends_segment.load(Ordering::Relaxed) && segment.len() > segment::HEADER_BYTES as u64;
+        if segment.len() >= self.options.segment_bytes || is_ended {
             segment = self.rotate(frames.seqs.0, frames.before)?;
+            self.ends_segment.store(false, Ordering::Relaxed);
         }
         let at = segment.len();
         if let Err(error) = segment.file.write_at(frames.bytes, at) {
@@ -205,6 +210,11 @@ impl Journal {
         self.appended.fetch_add(frames.bytes.len() as u64, Ordering::Relaxed);
         self.syncer.appended(frames.seqs.1, frames.optime, checksum);
         Ok(())
+    }
+
+    /// Has the next frame begin a segment: those that are there stay as they are. For the holder of the sequencer.
+    pub(crate) fn end_segment(&self) {
+        self.ends_segment.store(true, Ordering::Relaxed);
     }
 
     fn rotate(&self, first_seq: u64, before: Timestamp) -> Result<Arc<Segment>> {

@@ -17,6 +17,7 @@ use super::frame::{self, Frame};
 use super::segment::{self, Segment};
 use super::{Checkpoint, Journal, JournalOptions, LastFrame, Position, mark};
 use crate::{Result, StorageError};
+use nestor_model::Timestamp;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,6 +40,8 @@ pub(crate) struct Known {
     pub(crate) mark_file: PathBuf,
     /// It may end with this commit, though later ones were durable.
     pub(crate) give_up_after: Option<u64>,
+    /// Commits after this time are given up.
+    pub(crate) until: Option<Timestamp>,
 }
 
 /// Opens the journal in `dir` and hands every frame after the checkpoint to `replay`.
@@ -102,6 +105,9 @@ pub(crate) fn open(
             if !follows(&frame, end.last) {
                 return Err(segment.corrupt(place, OTHER_COPY));
             }
+            if known.until.is_some_and(|until| frame.optime() > until) {
+                break Some(TOO_LATE);
+            }
             replay(&frame).map_err(|e| place_error(e, &segment, place))?;
             done += frame.len();
             end = Checkpoint {
@@ -122,7 +128,10 @@ pub(crate) fn open(
             segment.write_again(&bytes[..done], offset)?;
         }
         if let Some(reason) = unsound {
-            cut(&segments[at..], offset + done as u64, reason, &end, known, access)?;
+            match reason {
+                TOO_LATE => end_at(&segments[at], offset + done as u64, access)?,
+                _ => cut(&segments[at..], offset + done as u64, reason, &end, known, access)?,
+            }
             segments.truncate(at + 1);
             is_cut = true;
             break;
@@ -293,6 +302,19 @@ pub(crate) fn open_segments(dir: &Path, options: &JournalOptions) -> Result<Vec<
     Ok(segments)
 }
 
+/// Why a frame that is later than what is to be recovered is not replayed.
+const TOO_LATE: &str = "the frame is later than wanted";
+
+/// Ends the journal at `offset` of this segment.
+fn end_at(segment: &Segment, offset: u64, access: Access) -> Result<()> {
+    if access == Access::Write {
+        let cut = segment.file.set_len(offset);
+        cut.map_err(|e| StorageError::io("truncate", &segment.path, &e))?;
+    }
+    segment.set_len(offset);
+    Ok(())
+}
+
 /// Ends the journal at `offset` of the first of these segments, behind `end`, unless something was durable from there on.
 fn cut(
     segments: &[Arc<Segment>],
@@ -323,12 +345,7 @@ fn cut(
         reason,
         "the journal ends in an incomplete write, which is cut off"
     );
-    if access == Access::Write {
-        let cut = segment.file.set_len(offset);
-        cut.map_err(|e| StorageError::io("truncate", &segment.path, &e))?;
-    }
-    segment.set_len(offset);
-    Ok(())
+    end_at(segment, offset, access)
 }
 
 /// The last number, `seq` or a later one, that some sound frame in `bytes` says was durable when it was written.

@@ -4,6 +4,7 @@ pub mod audit_config;
 pub mod auto_compact;
 pub mod cluster_parameter;
 pub mod configure_fail_point;
+pub mod create_backup;
 pub mod drop_connections;
 pub mod feature_version;
 pub mod fsync;
@@ -27,6 +28,7 @@ pub(crate) const SPECS: &[&CommandSpec] = &[
     &cluster_parameter::GET,
     &cluster_parameter::SET,
     &configure_fail_point::SPEC,
+    &create_backup::SPEC,
     &drop_connections::SPEC,
     &feature_version::SPEC,
     &fsync::LOCK,

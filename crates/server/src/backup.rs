@@ -1,0 +1,144 @@
+//! `nestor backup` has a running server copy its data directory, and `nestor restore` makes a data directory of such copies.
+
+use crate::client::{Client, ClientError, Uri, number};
+use clap::Args;
+use nestor_model::{RawDoc, Timestamp, ValueRef, doc};
+use nestor_storage::{EngineOptions, RestoreOptions, restore};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Arguments of `nestor backup`.
+#[derive(Args, Debug)]
+pub struct BackupArgs {
+    /// Directory for the backup, on the server's machine; made if it does not exist, and empty if it does
+    pub dir: PathBuf,
+    /// A backup that was made before: only what has changed since is copied
+    #[arg(long = "incrementalFrom", value_name = "DIR")]
+    pub incremental_from: Option<PathBuf>,
+    /// Server to back up
+    #[arg(long, default_value = "mongodb://127.0.0.1:27017")]
+    pub uri: String,
+}
+
+/// Arguments of `nestor restore`.
+#[derive(Args, Debug)]
+pub struct RestoreArgs {
+    /// Directory of a backup; given for the full one and for each incremental one that follows it
+    #[arg(long, value_name = "DIR", required = true)]
+    pub from: Vec<PathBuf>,
+    /// The data directory to make; must not exist, or be empty
+    #[arg(long, value_name = "DIR")]
+    pub dbpath: PathBuf,
+    /// Restore the state of this time: seconds since the epoch, and a number within the second, as timestamps of the oplog have it
+    #[arg(long, value_name = "SECONDS[:ORDINAL]", value_parser = timestamp)]
+    pub to: Option<Timestamp>,
+    /// The data directory that was backed up, if its oplog is still there: it goes on where the last backup ends
+    #[arg(long = "oplogFrom", value_name = "DIR")]
+    pub oplog_from: Option<PathBuf>,
+}
+
+/// `seconds` or `seconds:ordinal`. Without an ordinal it is the end of that second.
+fn timestamp(text: &str) -> Result<Timestamp, String> {
+    let (secs, inc) = text
+        .split_once(':')
+        .map_or((text, None), |(secs, inc)| (secs, Some(inc)));
+    let number = |text: &str| text.parse::<u32>().map_err(|error| format!("{text}: {error}"));
+    Ok(Timestamp {
+        secs: number(secs)?,
+        inc: inc.map_or(Ok(u32::MAX), number)?,
+    })
+}
+
+/// Has the server make the backup and prints what it says. The error is for people to read.
+pub fn back_up(args: &BackupArgs) -> Result<(), String> {
+    let absolute = |path: &Path| {
+        let path = std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        path.into_os_string()
+            .into_string()
+            .map_err(|path| format!("{}: the path is not UTF-8", path.display()))
+    };
+    let mut command = doc! { "createBackup": 1, "backupDir": absolute(&args.dir)? };
+    if let Some(parent) = &args.incremental_from {
+        command.push("incrementalFrom", absolute(parent)?);
+    }
+    command.push("$db", "admin");
+    let uri: Uri = args.uri.parse().map_err(|error: ClientError| error.to_string())?;
+    let mut client = Client::connect(&uri).map_err(|error| error.to_string())?;
+    let reply = client
+        .command(command.to_raw().as_raw())
+        .map_err(|error| error.to_string())?;
+    println!("{}", summary(reply.as_raw()));
+    Ok(())
+}
+
+fn summary(reply: RawDoc<'_>) -> String {
+    let time = |name| match reply.get(name) {
+        Some(ValueRef::Timestamp(Timestamp { secs, inc })) => format!("{secs}:{inc}"),
+        _ => "?".to_owned(),
+    };
+    let number = |name| number(reply, name).unwrap_or(0);
+    let id = reply.get("id").and_then(ValueRef::as_str).unwrap_or("?");
+    let gap = match reply.get("continues") {
+        Some(ValueRef::Bool(false)) => "; the oplog between the parent and this backup was gone",
+        _ => "",
+    };
+    format!(
+        "backup {id}: restores {} to {}; {} of {} bytes of the base and {} bytes of the oplog copied{gap}",
+        time("from"),
+        time("until"),
+        number("copiedBytes"),
+        number("baseBytes"),
+        number("oplogBytes")
+    )
+}
+
+/// Makes the data directory and prints the time that it is of. The error is for people to read.
+pub fn run_restore(args: &RestoreArgs) -> Result<(), String> {
+    let wanted = RestoreOptions {
+        from: args.from.clone(),
+        journal: args.oplog_from.clone(),
+        to: args.dbpath.clone(),
+        until: args.to,
+    };
+    let mut options = EngineOptions::new(Arc::new(crate::serve::wall_secs));
+    // How much of the oplog is kept, the server decides that opens the directory.
+    options.oplog_bytes_max = u64::MAX;
+    let Timestamp { secs, inc } = restore(&wanted, options).map_err(|error| error.to_string())?.until;
+    println!("restored the state of {secs}:{inc} into {}", args.dbpath.display());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nestor_model::Document;
+
+    #[test]
+    fn times() {
+        let end = |secs| Timestamp { secs, inc: u32::MAX };
+        assert_eq!(timestamp("1764000000"), Ok(end(1_764_000_000)));
+        assert_eq!(
+            timestamp("1764000000:7"),
+            Ok(Timestamp {
+                secs: 1_764_000_000,
+                inc: 7
+            })
+        );
+        for wrong in ["", "x", "1:", "1:2:3", "-1", "5000000000"] {
+            assert!(timestamp(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_printed() {
+        let mut reply: Document =
+            doc! { "id": "ab", "copiedBytes": 1_i64, "baseBytes": 2_i64, "oplogBytes": 3_i64, "continues": false };
+        reply.push("from", Timestamp { secs: 5, inc: 1 });
+        reply.push("until", Timestamp { secs: 6, inc: 2 });
+        assert_eq!(
+            summary(reply.to_raw().as_raw()),
+            "backup ab: restores 5:1 to 6:2; 1 of 2 bytes of the base and 3 bytes of the oplog copied; the oplog between the parent and \
+             this backup was gone"
+        );
+    }
+}
