@@ -177,28 +177,32 @@ impl Service {
     ///
     /// Errors: those of the command that are told before it runs.
     pub fn access(&self, conn: &mut Connection, request: Request<'_>) -> Result<Option<Access>> {
-        let name = request.body.iter().next().map_or("", |(name, _)| name);
-        let Some(spec) = lookup(name) else {
-            bail!(CommandNotFound, "no such command: '{name}'");
-        };
-        let generic = Generic::parse(request.body, spec, conn.identity.owner())?;
-        let interrupt = Interrupt::new(conn.slot.kill.clone(), None);
-        let words = (request.body, request.sequences);
-        let context = Context::new(self, conn, spec, words, generic, interrupt, Instant::now());
-        let read = context.current_view();
-        let command = Command {
-            facts: &spec.facts,
-            body: request.body,
-            sequences: request.sequences,
-        };
-        let intent = prepare::intent(&context, read.view(), command)?;
-        intent.map(|intent| Access::of(&intent, read.view())).transpose()
+        self.without_running(conn, &request, |context| {
+            let read = context.current_view();
+            let command = Command {
+                facts: context.spec,
+                body: request.body,
+                sequences: request.sequences,
+            };
+            let intent = prepare::intent(context, read.view(), command)?;
+            intent.map(|intent| Access::of(&intent, read.view())).transpose()
+        })
     }
 
     /// Whether whoever is logged in may run a command. The command does not run.
     ///
     /// Errors: 13; those of the command that are told before it runs.
     pub fn authorize(&self, conn: &mut Connection, request: Request<'_>) -> Result<()> {
+        self.without_running(conn, &request, authorization::check)
+    }
+
+    /// Does something with the context that a command would run in.
+    fn without_running<T>(
+        &self,
+        conn: &mut Connection,
+        request: &Request<'_>,
+        work: impl FnOnce(&mut Context<'_>) -> Result<T>,
+    ) -> Result<T> {
         let name = request.body.iter().next().map_or("", |(name, _)| name);
         let Some(spec) = lookup(name) else {
             bail!(CommandNotFound, "no such command: '{name}'");
@@ -206,8 +210,15 @@ impl Service {
         let generic = Generic::parse(request.body, spec, conn.identity.owner())?;
         let interrupt = Interrupt::new(conn.slot.kill.clone(), None);
         let words = (request.body, request.sequences);
-        let mut context = Context::new(self, conn, spec, words, generic, interrupt, Instant::now());
-        authorization::check(&mut context)
+        work(&mut Context::new(
+            self,
+            conn,
+            spec,
+            words,
+            generic,
+            interrupt,
+            Instant::now(),
+        ))
     }
 
     fn dispatch(

@@ -2,7 +2,7 @@
 //!
 //! Source: manual, "Role Management Commands".
 
-use super::users::{FLAGS, Way, check_restrictions, check_roles, role_names, set_restrictions};
+use super::users::{FLAGS, Way, check_restrictions, check_roles, role_names, set_restrictions, without_those_of};
 use crate::args::RawArray;
 use crate::context::Context;
 use crate::facts::Facts;
@@ -203,10 +203,7 @@ fn drop_all(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let db = context.db();
     let mut progress = Progress::default();
     let dropped = change(context, &mut progress, |changes| {
-        let dropped = changes.roles(|role| match role.get("db").and_then(ValueRef::as_str) == Some(db) {
-            true => Outcome::Remove,
-            false => Outcome::Keep,
-        })?;
+        let dropped = changes.roles(|role| without_those_of(db, role))?;
         changes.take_from_all(|role| role.db == db && !builtin::exists(&role.role, &role.db))?;
         Ok(dropped)
     })?;
@@ -256,11 +253,7 @@ fn change_roles(
             check_inherited(changes, &name, &named)?;
         }
         changes.role(&name.id(), |old| {
-            let mut role = old.ok_or_else(|| not_found(&name))?;
-            let mut roles = account::names(role.get("roles"));
-            way.apply(&mut roles, &named);
-            role.set("roles", role_values(&roles));
-            Ok(Outcome::Put(role))
+            way.change(old.ok_or_else(|| not_found(&name))?, &named)
         })
     })?;
     context.finish_concern(progress.last, reply, false)

@@ -244,10 +244,7 @@ fn drop_all(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let db = context.db();
     let mut progress = Progress::default();
     let dropped = change(context, &mut progress, |changes| {
-        changes.users(|user| match user.get("db").and_then(ValueRef::as_str) == Some(db) {
-            true => Outcome::Remove,
-            false => Outcome::Keep,
-        })
+        changes.users(|user| without_those_of(db, user))
     })?;
     reply.append("n", dropped);
     context.finish_concern(progress.last, reply, false)
@@ -270,6 +267,14 @@ impl Way {
             roles.extend_from_slice(named);
         }
     }
+
+    /// The document of a user or role when `named` are given or taken.
+    pub(super) fn change(self, mut document: Document, named: &[RoleName]) -> Result<Outcome> {
+        let mut roles = account::names(document.get("roles"));
+        self.apply(&mut roles, named);
+        document.set("roles", role_values(&roles));
+        Ok(Outcome::Put(document))
+    }
 }
 
 fn change_roles(
@@ -285,14 +290,18 @@ fn change_roles(
             check_roles(changes.view(), named)?;
         }
         changes.user(&name.id(), |old| {
-            let mut user = old.ok_or_else(|| not_found(&name))?;
-            let mut roles = account::names(user.get("roles"));
-            way.apply(&mut roles, named);
-            user.set("roles", role_values(&roles));
-            Ok(Outcome::Put(user))
+            way.change(old.ok_or_else(|| not_found(&name))?, named)
         })
     })?;
     context.finish_concern(progress.last, reply, false)
+}
+
+/// What becomes of a user or role when all those of a database are dropped.
+pub(super) fn without_those_of(db: &str, document: &Document) -> Outcome {
+    match document.get("db").and_then(ValueRef::as_str) == Some(db) {
+        true => Outcome::Remove,
+        false => Outcome::Keep,
+    }
 }
 
 fn user_name(user: &str, db: &str) -> Result<UserName> {
@@ -303,10 +312,7 @@ fn user_name(user: &str, db: &str) -> Result<UserName> {
 }
 
 fn not_found(name: &UserName) -> Error {
-    Error::new(
-        nestor_model::ErrorCode::UserNotFound,
-        format!("User '{name}' not found"),
-    )
+    Error::new(ErrorCode::UserNotFound, format!("User '{name}' not found"))
 }
 
 /// Reads `roles`. Names belong to `db`. No entry comes twice.
