@@ -9,9 +9,10 @@ use nestor_database::login::scram::Hello;
 use nestor_database::login::{failed, nonce};
 use nestor_database::parameters::Param;
 use nestor_database::session_id::Owner;
-use nestor_database::users::UserName;
 use nestor_database::users::restriction::Ends;
+use nestor_database::users::{Account, UserName};
 use nestor_model::{Document, Error, ErrorCode, Result, bail, doc};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How a client begins.
@@ -58,13 +59,15 @@ pub fn start(context: &mut Context<'_>, start: Start<'_>) -> Result<Option<Answe
     };
     let hello = Hello::parse(start.payload)?;
     let name = UserName::new(&hello.user, start.db);
-    let mechanisms = context.service.users.mechanisms(&name)?;
-    if !mechanisms.is_empty() && !mechanisms.contains(&mechanism) {
+    let (account, _) = context.service.users.account(&name)?;
+    let has_others =
+        |account: &Account| !account.credentials.is_empty() && !account.mechanisms().any(|own| own == mechanism);
+    if account.as_deref().is_some_and(has_others) {
         // Drivers begin with the newest mechanism before they know which the user has, and would take a challenge for consent. Which ones a
         // user has, `hello` tells everybody.
         return Err(failed());
     }
-    let credential = context.service.users.credential(mechanism, &name)?;
+    let credential = context.service.users.credential(mechanism, &name, account.as_deref())?;
     let (challenge, answer) = hello.challenge(credential, &nonce()?);
     context.conn.identity.exchange = Some(Exchange {
         name,
@@ -96,11 +99,7 @@ pub fn proceed(context: &mut Context<'_>, conversation: i32, payload: &[u8]) -> 
             Ok(answer) => {
                 let answer = answer.into_bytes();
                 if exchange.skips_empty {
-                    log_in(context, &exchange.name, exchange.mechanism.name())?;
-                    return Ok(Some(Answer {
-                        payload: answer,
-                        done: true,
-                    }));
+                    return end(context, &exchange.name, exchange.mechanism.name(), answer);
                 }
                 context.conn.identity.exchange = Some(Exchange {
                     step: Step::Proved,
@@ -112,17 +111,11 @@ pub fn proceed(context: &mut Context<'_>, conversation: i32, payload: &[u8]) -> 
                 }))
             }
             Err(error) => {
-                tell_failure(context, &exchange.name, exchange.mechanism.name());
+                tell(context, &exchange.name, exchange.mechanism.name(), Outcome::Failed);
                 fail_later(context, error)
             }
         },
-        Step::Proved if payload.is_empty() => {
-            log_in(context, &exchange.name, exchange.mechanism.name())?;
-            Ok(Some(Answer {
-                payload: Vec::new(),
-                done: true,
-            }))
-        }
+        Step::Proved if payload.is_empty() => end(context, &exchange.name, exchange.mechanism.name(), Vec::new()),
         Step::Proved => Err(failed()),
     }
 }
@@ -151,24 +144,41 @@ fn with_password(context: &mut Context<'_>, start: Start<'_>) -> Result<Option<A
         return Err(failed());
     }
     let name = UserName::new(user, start.db);
-    let own = context.service.users.mechanisms(&name)?;
-    let mechanism = own.into_iter().max().unwrap_or(Mechanism::ScramSha256);
-    let credential = context.service.users.credential(mechanism, &name)?;
+    let found = context.service.users.account(&name)?;
     // What comes now takes some milliseconds of computing: others that this thread serves do not wait for it.
     nestor_model::interrupt::lose_patience();
-    if !credential.is_of(user, password) {
-        tell_failure(context, &name, PLAIN);
+    if !context.service.users.is_password(&name, found.0.as_deref(), password)? {
+        tell(context, &name, PLAIN, Outcome::Failed);
         return fail_later(context, failed());
     }
-    log_in(context, &name, PLAIN)?;
-    Ok(Some(Answer {
-        payload: Vec::new(),
-        done: true,
-    }))
+    match log_in_as(context, found, &name, PLAIN) {
+        Ok(()) => Ok(Some(Answer {
+            payload: Vec::new(),
+            done: true,
+        })),
+        Err(error) => refuse(context, error),
+    }
+}
+
+/// Logs in who has proved to be `name`, and answers.
+fn end(context: &mut Context<'_>, name: &UserName, mechanism: &str, payload: Vec<u8>) -> Result<Option<Answer>> {
+    match log_in(context, name, mechanism) {
+        Ok(()) => Ok(Some(Answer { payload, done: true })),
+        Err(error) => refuse(context, error),
+    }
+}
+
+/// As [`fail_later`] if it was an attempt to log in that failed; other errors are told at once. Who has the password and comes from the
+/// wrong place is not told sooner than who does not have it.
+fn refuse<T>(context: &mut Context<'_>, error: Error) -> Result<Option<T>> {
+    match error.code() {
+        ErrorCode::AuthenticationFailed => fail_later(context, error),
+        _ => Err(error),
+    }
 }
 
 /// Has the failure told when the command runs again, after `authFailedDelayMs`.
-fn fail_later(context: &mut Context<'_>, error: Error) -> Result<Option<Answer>> {
+fn fail_later<T>(context: &mut Context<'_>, error: Error) -> Result<Option<T>> {
     let delay_ms = context.service.node.parameters.number(Param::AuthFailedDelayMillis);
     let delay_ms = u64::try_from(delay_ms).unwrap_or(0);
     if delay_ms == 0 {
@@ -194,30 +204,56 @@ fn check_failure(context: &mut Context<'_>) -> Result<()> {
 /// Logs in as the subject of the client's certificate, who is a user of `$external`; `user`, if the client says who it is, has to be the
 /// same. Returns the name.
 ///
+/// `None` as for [`start`].
+///
 /// Errors: 334 when the connection is not encrypted, 18 when there is no certificate or no such user.
-pub fn with_certificate(context: &mut Context<'_>, user: Option<&str>, db: &str) -> Result<UserName> {
+pub fn with_certificate(context: &mut Context<'_>, user: Option<&str>, db: &str) -> Result<Option<UserName>> {
+    check_failure(context)?;
+    match try_certificate(context, user, db) {
+        Ok(name) => Ok(Some(name)),
+        Err(error) => refuse(context, error),
+    }
+}
+
+/// As [`with_certificate`], on the chance: a failure is told at once.
+pub fn try_certificate(context: &mut Context<'_>, user: Option<&str>, db: &str) -> Result<UserName> {
     if !context.conn.protection.is_encrypted {
         return Err(unavailable(X509));
     }
     let subject = context.conn.protection.certificate.clone();
     let known = subject.filter(|subject| db == EXTERNAL && user.is_none_or(|user| user == subject.as_str()));
     let Some(subject) = known else {
-        tell_failure(context, &UserName::new(user.unwrap_or_default(), db), X509);
+        tell(
+            context,
+            &UserName::new(user.unwrap_or_default(), db),
+            X509,
+            Outcome::Failed,
+        );
         return Err(failed());
     };
     let name = UserName::new(&subject, EXTERNAL);
-    log_in(context, &name, X509).inspect_err(|_| tell_failure(context, &name, X509))?;
+    log_in(context, &name, X509)?;
     Ok(name)
 }
 
 fn log_in(context: &mut Context<'_>, name: &UserName, mechanism: &str) -> Result<()> {
-    let (account, generation) = context.service.users.account(name)?;
     // The user may have gone since the challenge.
-    let account = account.ok_or_else(failed)?;
-    if !account.may_come_by(Ends::parse(context.conn.peer, context.conn.host)) {
-        tell_failure(context, name, mechanism);
+    let found = context.service.users.account(name)?;
+    log_in_as(context, found, name, mechanism)
+}
+
+/// Logs in who has proved to be `name`, of whom that account and its generation are known. Failures are told to the log.
+fn log_in_as(
+    context: &mut Context<'_>,
+    (account, generation): (Option<Arc<Account>>, u64),
+    name: &UserName,
+    mechanism: &str,
+) -> Result<()> {
+    let ends = Ends::parse(context.conn.peer, context.conn.host);
+    let Some(account) = account.filter(|account| account.may_come_by(ends)) else {
+        tell(context, name, mechanism, Outcome::Failed);
         return Err(failed());
-    }
+    };
     if let Some(other) = context.conn.identity.account().filter(|other| other.name != *name) {
         bail!(
             ProtocolError,
@@ -230,20 +266,27 @@ fn log_in(context: &mut Context<'_>, name: &UserName, mechanism: &str) -> Result
         *crate::lock(&context.conn.slot.user) = Some(name.clone());
     }
     context.conn.identity.login = Some(Login { account, generation });
-    let attr = doc! {
-        "user": name.user.clone(),
-        "db": name.db.clone(),
-        "mechanism": mechanism,
-        "client": context.conn.peer.clone(),
-    };
-    let thread = format!("conn{}", context.conn.id);
-    let log = context.service.node.log();
-    log.info("ACCESS", 5_286_306, &thread, "Successfully authenticated", attr);
-    context.note("authenticate", || audited(name, mechanism), None);
+    tell(context, name, mechanism, Outcome::LoggedIn);
     Ok(())
 }
 
-fn tell_failure(context: &mut Context<'_>, name: &UserName, mechanism: &str) {
+/// What became of an attempt to log in.
+#[derive(Clone, Copy)]
+enum Outcome {
+    LoggedIn,
+    Failed,
+}
+
+/// Tells the log and the audit log what became of an attempt to log in.
+fn tell(context: &mut Context<'_>, name: &UserName, mechanism: &str, outcome: Outcome) {
+    let (id, what, code) = match outcome {
+        Outcome::LoggedIn => (5_286_306, "Successfully authenticated", None),
+        Outcome::Failed => (
+            5_286_307,
+            "Failed to authenticate",
+            Some(ErrorCode::AuthenticationFailed),
+        ),
+    };
     let attr = doc! {
         "user": name.user.clone(),
         "db": name.db.clone(),
@@ -251,10 +294,8 @@ fn tell_failure(context: &mut Context<'_>, name: &UserName, mechanism: &str) {
         "client": context.conn.peer.clone(),
     };
     let thread = format!("conn{}", context.conn.id);
-    let log = context.service.node.log();
-    log.info("ACCESS", 5_286_307, &thread, "Failed to authenticate", attr);
-    let failed = Some(ErrorCode::AuthenticationFailed);
-    context.note("authenticate", || audited(name, mechanism), failed);
+    context.service.node.log().info("ACCESS", id, &thread, what, attr);
+    context.note("authenticate", || audited(name, mechanism), code);
 }
 
 fn audited(name: &UserName, mechanism: &str) -> Document {

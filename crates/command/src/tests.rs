@@ -1,6 +1,7 @@
 //! Commands through the service that golden cases cannot tell: several connections, cursors, sessions, transactions.
 
 mod index_builds;
+mod logins;
 mod rights;
 mod writes_explained;
 

@@ -76,6 +76,11 @@ impl Credential {
         }
     }
 
+    /// Whether nobody has it.
+    pub fn is_decoy(&self) -> bool {
+        self.is_decoy
+    }
+
     /// It is that of this password. Takes as long for one that nobody has.
     pub fn is_of(&self, user: &str, password: &str) -> bool {
         let prepared = self.mechanism.password(user, password);

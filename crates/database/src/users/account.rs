@@ -83,6 +83,11 @@ impl Account {
         Ok(Self { credentials, ..account })
     }
 
+    /// The mechanisms by which the user can log in with a password.
+    pub fn mechanisms(&self) -> impl Iterator<Item = Mechanism> {
+        self.credentials.iter().map(|credential| credential.mechanism)
+    }
+
     /// Whether the user may log in over that connection.
     pub fn may_come_by(&self, ends: Ends) -> bool {
         self.restrictions.iter().all(|restrictions| restrictions.allow(ends))

@@ -102,7 +102,7 @@ impl Changes {
 #[derive(Default)]
 struct Known {
     generation: u64,
-    accounts: HashMap<UserName, Option<Arc<Account>>>,
+    accounts: HashMap<UserName, Arc<Account>>,
     any: Option<bool>,
 }
 
@@ -158,12 +158,12 @@ impl Users {
             let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
             if known.generation == generation {
                 if let Some(account) = known.accounts.get(name) {
-                    return Ok((account.clone(), generation));
+                    return Ok((Some(account.clone()), generation));
                 }
             }
         }
         let account = account(&self.engine.snapshot(), name)?.map(Arc::new);
-        if account.is_some() {
+        if let Some(account) = &account {
             self.keep(generation, |known| {
                 if known.accounts.len() >= KNOWN_MAX {
                     known.accounts.clear();
@@ -196,12 +196,11 @@ impl Users {
         Ok(any)
     }
 
-    /// What a client that wants to log in is challenged with: the user's credential, or one that nobody has.
+    /// What a client that wants to log in as `name` is challenged with: the credential of that user's account, or one that nobody has.
     ///
-    /// Errors: those of reading; 1 when there is no randomness.
-    pub fn credential(&self, mechanism: Mechanism, name: &UserName) -> Result<Credential> {
-        let (account, _) = self.account(name)?;
-        let own = account.as_ref().and_then(|account| {
+    /// Errors: 1 when there is no randomness.
+    pub fn credential(&self, mechanism: Mechanism, name: &UserName, account: Option<&Account>) -> Result<Credential> {
+        let own = account.and_then(|account| {
             let mut all = account.credentials.iter();
             all.find(|credential| credential.mechanism == mechanism).cloned()
         });
@@ -209,6 +208,22 @@ impl Users {
             Some(credential) => Ok(credential),
             None => Ok(Credential::decoy(mechanism, self.secret()?, &name.db, &name.user)),
         }
+    }
+
+    /// Whether `password` is that of a user. By each mechanism it is compared with a credential, with one that nobody has where the user
+    /// has none, so that an attempt takes as long whoever is named. The newest mechanism that the user has decides.
+    ///
+    /// Errors: those of [`Users::credential`].
+    pub fn is_password(&self, name: &UserName, account: Option<&Account>, password: &str) -> Result<bool> {
+        let mut is_own = false;
+        for mechanism in Mechanism::ALL {
+            let credential = self.credential(mechanism, name, account)?;
+            let fits = credential.is_of(&name.user, password);
+            if !credential.is_decoy() {
+                is_own = fits;
+            }
+        }
+        Ok(is_own)
     }
 
     fn secret(&self) -> Result<&[u8; 32]> {
@@ -224,8 +239,7 @@ impl Users {
     /// Errors: those of reading.
     pub fn mechanisms(&self, name: &UserName) -> Result<Vec<Mechanism>> {
         let (account, _) = self.account(name)?;
-        let credentials = account.iter().flat_map(|account| &account.credentials);
-        Ok(credentials.map(|credential| credential.mechanism).collect())
+        Ok(account.map_or_else(Vec::new, |account| account.mechanisms().collect()))
     }
 
     /// Keeps something that was read after `generation` was asked for.

@@ -4,7 +4,7 @@
 
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::login::{X509, unavailable, with_certificate};
+use crate::login::{X509, try_certificate, unavailable, with_certificate};
 use crate::spec::CommandSpec;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 
@@ -46,9 +46,10 @@ fn log_in(
     if mechanism != X509 {
         return Err(unavailable(mechanism));
     }
-    let name = with_certificate(context, user, db)?;
-    reply.append("dbname", name.db.as_str());
-    reply.append("user", name.user.as_str());
+    if let Some(name) = with_certificate(context, user, db)? {
+        reply.append("dbname", name.db.as_str());
+        reply.append("user", name.user.as_str());
+    }
     Ok(())
 }
 
@@ -61,7 +62,7 @@ pub fn speculate(context: &mut Context<'_>, words: RawDoc<'_>, reply: &mut RawWr
     if args.mechanism != Some(X509) {
         return;
     }
-    if let Ok(name) = with_certificate(context, args.user, args.db) {
+    if let Ok(name) = try_certificate(context, args.user, args.db) {
         reply.begin_document("speculativeAuthenticate");
         reply.append("dbname", name.db.as_str());
         reply.append("user", name.user.as_str());
