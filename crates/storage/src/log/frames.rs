@@ -54,35 +54,46 @@ pub(crate) struct Frames {
 
 /// A place in a segment.
 struct Place {
-    segment: Held,
+    segment: Held<Segment>,
     offset: u64,
 }
 
-/// A segment that is being read, or that may be removed meanwhile.
-enum Held {
-    Fast(Arc<Segment>),
-    Loose(Weak<Segment>),
+/// A segment or a frame that is being read, or that may be removed meanwhile.
+enum Held<T> {
+    Fast(Arc<T>),
+    Loose(Weak<T>),
 }
 
-impl Held {
-    fn get(&self) -> Option<Arc<Segment>> {
+impl<T> Held<T> {
+    fn get(&self) -> Option<Arc<T>> {
         match self {
-            Held::Fast(segment) => Some(segment.clone()),
-            Held::Loose(segment) => segment.upgrade(),
+            Held::Fast(held) => Some(held.clone()),
+            Held::Loose(held) => held.upgrade(),
+        }
+    }
+
+    /// Holds it fast again; `None` if it was removed.
+    fn fasten(&mut self) -> Option<&T> {
+        if let Held::Loose(held) = self {
+            *self = Held::Fast(held.upgrade()?);
+        }
+        match self {
+            Held::Fast(held) => Some(held),
+            Held::Loose(_) => None,
         }
     }
 
     fn loosen(&mut self) {
-        if let Held::Fast(segment) = self {
-            *self = Held::Loose(Arc::downgrade(segment));
+        if let Held::Fast(held) = self {
+            *self = Held::Loose(Arc::downgrade(held));
         }
     }
 }
 
 /// Where a frame's bytes are.
 enum Source {
-    Segment { segment: Held, offset: u64 },
-    Memory(Arc<MemoryFrame>),
+    Segment { segment: Held<Segment>, offset: u64 },
+    Memory(Held<MemoryFrame>),
 }
 
 /// The frame that is being read.
@@ -166,12 +177,10 @@ impl Frames {
         if let Some(place) = &mut self.place {
             place.segment.loosen();
         }
-        if let Some(Open {
-            source: Source::Segment { segment, .. },
-            ..
-        }) = &mut self.open
-        {
-            segment.loosen();
+        match self.open.as_mut().map(|open| &mut open.source) {
+            Some(Source::Segment { segment, .. }) => segment.loosen(),
+            Some(Source::Memory(frame)) => frame.loosen(),
+            None => {}
         }
     }
 
@@ -330,7 +339,7 @@ impl Frames {
 
     /// The entry that [`Frames::advance`] went to.
     pub(crate) fn entry(&mut self) -> Result<Option<Entry<'_>>> {
-        let Some(open) = &self.open else { return Ok(None) };
+        let Some(open) = &mut self.open else { return Ok(None) };
         let Some((number, at, len)) = open.entry else {
             return Ok(None);
         };
@@ -436,7 +445,7 @@ impl Open {
         let mut header = [0; frame::HEADER_BYTES];
         header.copy_from_slice(&frame.bytes[..frame::HEADER_BYTES]);
         let length = frame.bytes.len() as u64;
-        let mut open = Self::new(Source::Memory(frame), &header, length);
+        let mut open = Self::new(Source::Memory(Held::Fast(frame)), &header, length);
         open.verified = length;
         open
     }
@@ -444,13 +453,17 @@ impl Open {
 
 impl Source {
     /// `len` bytes at `at` of the frame.
-    fn bytes<'a>(&'a self, ahead: &'a mut Ahead, at: u64, len: u64) -> Result<&'a [u8]> {
+    ///
+    /// Errors: [`StorageError::OplogHistoryLost`] if the frame was removed meanwhile; those of reading.
+    fn bytes<'a>(&'a mut self, ahead: &'a mut Ahead, at: u64, len: u64) -> Result<&'a [u8]> {
         match self {
             Source::Segment { segment, offset } => {
                 let segment = segment.get().ok_or(StorageError::OplogHistoryLost)?;
-                ahead.get(&segment, offset + at, len)
+                ahead.get(&segment, *offset + at, len)
             }
             Source::Memory(frame) => frame
+                .fasten()
+                .ok_or(StorageError::OplogHistoryLost)?
                 .bytes
                 .get(at as usize..(at + len) as usize)
                 .ok_or_else(|| StorageError::Undecodable("a frame is cut off".into())),

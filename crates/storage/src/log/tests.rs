@@ -507,3 +507,27 @@ fn a_reader_at_rest_holds_nothing() {
         thread::yield_now();
     }
 }
+
+/// The same in memory: what a reader has half read is given back, too, and goes on as long as it is kept.
+#[test]
+fn a_reader_at_rest_holds_no_memory() {
+    let engine = Engine::ephemeral(options());
+    transaction(&engine, "d.c", 0..6);
+    let Log::Memory(memory) = &engine.inner.log else {
+        panic!("it is in memory")
+    };
+    let next = memory.next(Timestamp::default(), true);
+    let frame = Arc::downgrade(&next.unwrap_or_else(|_| panic!("it is kept")).unwrap());
+    let mut reader = engine.read_log(LogPosition::default(), all());
+    let mut step = || {
+        reader
+            .next()
+            .map(|step| (matches!(step, LogStep::Change(_)), reader.rest()).0)
+    };
+    assert!(matches!(step(), Ok(true)));
+    assert!(matches!(step(), Ok(true)), "the frame is still kept");
+    transaction(&engine, "d.c", 6..12);
+    memory.set_bytes_max(1);
+    assert_eq!(frame.strong_count(), 0);
+    assert!(matches!(step(), Err(StorageError::OplogHistoryLost)));
+}
