@@ -283,6 +283,26 @@ def test_a_start_in_the_future_waits_for_it(db):
         assert stream.try_next() is None
 
 
+def test_a_start_in_the_future_begins_there(db):
+    """Once that time is reached, with the first event at or after it."""
+    db.c.insert_one({"_id": 0})
+    start = Timestamp(int(time.time()) + 3, 1)
+    with db.c.watch(start_at_operation_time=start, max_await_time_ms=100) as stream:
+        with db.c.watch(max_await_time_ms=100) as everything:
+            written, deadline = 0, time.monotonic() + 60
+            seen = []
+            while not (seen and seen[-1]["clusterTime"] > start):
+                assert time.monotonic() < deadline, "the time does not come"
+                written += 1
+                db.c.insert_one({"_id": written})
+                seen += take(everything, 1)
+                time.sleep(0.02)
+        expected = [event for event in seen if event["clusterTime"] >= start]
+        assert len(expected) > 0
+        assert take(stream, len(expected)) == expected
+        assert stream.try_next() is None
+
+
 def test_idle_streams_do_not_run(start):
     """A stream for which nothing happens costs no time of the processor, and wakes up when something does."""
     server = start()
