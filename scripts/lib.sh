@@ -146,6 +146,35 @@ need_venv() {
     touch "$venv/.complete"
 }
 
+# The module that MongoDB's database tools are built of, and the folder in the cache that has them.
+mongo_tools_module=github.com/mongodb/mongo-tools@v0.0.0-20260702221138-e4f25276abe9
+mongo_tools_names='bsondump mongodump mongorestore mongoexport mongoimport mongostat mongotop'
+
+# need_mongo_tools: MongoDB's database tools. Sets $mongo_tools, empty when they
+# cannot be had (no Go on this machine, or one that is too old): the tests then say so.
+need_mongo_tools() {
+    mongo_tools=
+    local folder=$cache/mongo-tools-${mongo_tools_module##*-} go=go source name
+    if [ -f "$folder/.complete" ]; then
+        mongo_tools=$folder
+        return
+    fi
+    have go || go=/usr/local/go/bin/go
+    if ! have "$go"; then
+        [ -n "${NESTOR_CI:-}" ] && apt_install golang-go && go=go
+        have "$go" || return 0
+    fi
+    say "building MongoDB's database tools ($folder)"
+    source=$("$go" mod download -json "$mongo_tools_module" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+    [ -n "$source" ] || return 0
+    mkdir -p "$folder"
+    for name in $mongo_tools_names; do
+        (cd "$source" && "$go" build -buildvcs=false -o "$folder/$name" "./$name/main") || return 0
+    done
+    touch "$folder/.complete"
+    mongo_tools=$folder
+}
+
 # node_clients: Node's driver and mongosh. Sets $node_modules, empty when they
 # cannot be had (no Node.js on this machine): the tests then say so.
 need_node_clients() {

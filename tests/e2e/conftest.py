@@ -23,6 +23,8 @@ def pytest_sessionstart(session):
 def pytest_terminal_summary(terminalreporter):
     if not os.environ.get("NESTOR_NODE_MODULES"):
         terminalreporter.write_line("Node.js is not here: its driver and mongosh were LEFT OUT")
+    if not os.environ.get("NESTOR_MONGO_TOOLS"):
+        terminalreporter.write_line("Go is not here: MongoDB's database tools were LEFT OUT")
 
 
 @pytest.hookimpl(trylast=True)
