@@ -6,6 +6,7 @@
 //! Source: manual, "Privilege Actions", and "Required Access" or "Access Control" of each command's page.
 
 use crate::facts::{CollectionAt, Facts};
+use crate::generic_names::is_generic;
 use crate::request::Sequence;
 use nestor_database::rights::Action::*;
 use nestor_database::rights::grant::is_system;
@@ -403,6 +404,9 @@ fn create(asked: &Asked<'_>, wanted: &mut Wanted) {
         CreateCollection
     };
     want_on(&asked.collection(), action, wanted);
+    if asked.body.get("masking").is_some() {
+        want_on(&asked.collection(), ChangeMasking, wanted);
+    }
     if asked.body.get("capped").is_some_and(ValueRef::truthy) {
         want_on(&asked.collection(), ConvertToCapped, wanted);
     }
@@ -410,7 +414,15 @@ fn create(asked: &Asked<'_>, wanted: &mut Wanted) {
 }
 
 fn coll_mod(asked: &Asked<'_>, wanted: &mut Wanted) {
-    want_on(&asked.collection(), CollMod, wanted);
+    // Who changes what is masked need not be who looks after collections, nor the other way round.
+    let changes_masking = asked.body.get("masking").is_some();
+    if changes_masking {
+        want_on(&asked.collection(), ChangeMasking, wanted);
+    }
+    let is_other = |name: &str| name != "masking" && !is_generic(name);
+    if !changes_masking || asked.body.iter().skip(1).any(|(name, _)| is_other(name)) {
+        want_on(&asked.collection(), CollMod, wanted);
+    }
     want_view(asked, wanted);
 }
 

@@ -26,6 +26,7 @@ pub mod index_builds;
 pub mod index_filters;
 pub mod login;
 pub mod machine;
+pub mod masking;
 pub mod names;
 pub mod node;
 pub mod observe;

@@ -1,11 +1,14 @@
 //! What is computed once from each version of a collection's catalog entry, and lives with it.
 
 use crate::index_writer::IndexWriter;
-use nestor_model::{Error, Result};
+use nestor_model::{Error, Result, bail};
+use nestor_planner::rules::fields_read;
 use nestor_planner::{IndexInfo, Indexes};
 use nestor_query::collation::Collator;
+use nestor_query::env::Caller;
+use nestor_query::masking::Masking;
 use nestor_query::validation::Validator;
-use nestor_storage::{Collection, Derive, Index};
+use nestor_storage::{Collection, Derive, Index, View};
 use std::sync::Arc;
 
 /// The indexes of a collection, for those who write and those who plan.
@@ -63,6 +66,84 @@ pub fn validator(collection: &Collection) -> Result<Option<Arc<Validator>>> {
         None => Ok(None),
         Some(_) => Ok(collection.derived::<WriteRules>()?.0.clone()),
     }
+}
+
+/// A collection as somebody sees it who may not see it plain.
+pub struct Masked {
+    /// What becomes of its fields.
+    pub masking: Arc<Masking>,
+    /// The indexes that plans may use: those that neither hold nor are limited by masked fields. Bounds on those would tell of the
+    /// values, and so would the order of their entries and which documents they have.
+    pub indexes: Indexes,
+}
+
+impl Derive for Masked {
+    type Error = Error;
+
+    fn derive(collection: &Collection) -> Result<Self> {
+        let none = nestor_model::Document::new();
+        let listed = collection.options.masking.as_ref().unwrap_or(&none);
+        let masking = Masking::parse(listed.as_ref())?;
+        let all = &prepared(collection)?.indexes;
+        Ok(Self {
+            indexes: Indexes {
+                all: all.iter().filter(|index| !tells(index, &masking)).cloned().collect(),
+                id_collation: all.id_collation.clone(),
+            },
+            masking: Arc::new(masking),
+        })
+    }
+}
+
+/// Whether an index holds masked fields or is limited by them.
+pub fn tells(index: &IndexInfo, masking: &Masking) -> bool {
+    let is_limited = index.partial.as_ref().is_some_and(|filter| match fields_read(filter) {
+        Some(fields) => fields.iter().any(|field| masking.has_field(field)),
+        None => true,
+    });
+    is_limited || index.key_pattern.iter().any(|(path, _)| key_tells(path, masking))
+}
+
+/// Whether a field of a key pattern holds masked fields.
+pub fn key_tells(path: &str, masking: &Masking) -> bool {
+    match path.strip_suffix("$**") {
+        Some("") => true,
+        Some(below) => masking.touches(below.trim_end_matches('.')),
+        None => masking.touches(path),
+    }
+}
+
+/// The collection as `caller` sees it; `None` when that is as it is: it has no policy, or the caller sees it plain, or nobody has to
+/// log in. This is the one place that decides it.
+///
+/// Errors: those of the policy, and of [`prepared`].
+pub fn masked<'c>(collection: &'c Collection, caller: Option<&Caller>) -> Result<Option<&'c Masked>> {
+    let (Some(_), Some(caller)) = (&collection.options.masking, caller) else {
+        return Ok(None);
+    };
+    match caller.sight.is_plain(&collection.ns.db, &collection.ns.coll) {
+        true => Ok(None),
+        false => collection.derived().map(Some),
+    }
+}
+
+/// Refuses to read the oplog to who may not see some collection plain: it has all documents.
+///
+/// Errors: 13.
+pub fn refuse_log(view: &dyn View, collection: &Collection, caller: Option<&Caller>) -> Result<()> {
+    if caller.is_none() || collection.ns.db != "local" || !collection.ns.coll.starts_with("oplog.") {
+        return Ok(());
+    }
+    for other in view.catalog().collections() {
+        if masked(other, caller)?.is_some() {
+            bail!(
+                Unauthorized,
+                "the oplog has documents of collections that are masked for you, {} among them",
+                other.ns
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The collation by which a collection tells `_id`s apart. Errors as [`prepared`].

@@ -36,6 +36,8 @@ pub struct CollectionOptions {
     pub validation_action: ValidationAction,
     /// Documents as they were before and after changes are kept for change streams.
     pub pre_and_post_images: bool,
+    /// What becomes of fields for users who may not see them plain, by path.
+    pub masking: Option<Document>,
     /// Documents of a clustered collection expire that many seconds after the date in `_id`.
     pub expire_after_secs: Option<i64>,
 }
@@ -156,6 +158,7 @@ impl CollectionOptions {
                     let enabled = document(name, value)?.get("enabled");
                     out.pre_and_post_images = enabled.map_or(Ok(false), |on| flag("enabled", on))?;
                 }
+                "masking" => out.masking = Some(document(name, value)?.to_document()),
                 "expireAfterSeconds" => out.expire_after_secs = Some(number(name, value)?),
                 // These mean nothing here: they are for storage engines of MongoDB, and for its local collections.
                 "storageEngine" | "indexOptionDefaults" => {

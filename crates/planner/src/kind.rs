@@ -69,6 +69,8 @@ pub enum NodeKind {
     Group,
     /// `$lookup`.
     Lookup,
+    /// What the caller may not see plain is masked.
+    Mask,
     /// `$redact`.
     Redact,
     /// `$replaceRoot`.
@@ -123,6 +125,7 @@ impl NodeKind {
             Self::GraphLookup => "$graphLookup",
             Self::Group => "$group",
             Self::Lookup => "$lookup",
+            Self::Mask => "$mask",
             Self::Redact => "$redact",
             Self::ReplaceRoot => "$replaceRoot",
             Self::Sample => "$sample",

@@ -7,6 +7,7 @@
 //! whenever it can.
 
 use crate::collation::{self, Collator};
+use crate::masking::Sight;
 use nestor_model::random::Random;
 use nestor_model::statement::{Scope as MemoryScope, note};
 use nestor_model::{ArrayRef, DocRef, Document, Error, ErrorCode, ObjectId, Result, Str, Timestamp, Value, ValueRef};
@@ -25,6 +26,8 @@ pub struct Caller {
     pub db: Str,
     /// `$$USER_ROLES`: an array of documents.
     pub roles: Value,
+    /// What the user sees plain of collections that have a masking policy.
+    pub sight: Sight,
 }
 
 static NO_ROLES: LazyLock<Value> = LazyLock::new(|| Value::Array(Default::default()));

@@ -12,6 +12,7 @@ mod field_names;
 pub mod geo;
 pub mod json_schema;
 pub mod keys;
+pub mod masking;
 pub mod matcher;
 mod pcre;
 pub mod projection;

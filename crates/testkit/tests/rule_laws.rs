@@ -132,6 +132,7 @@ fn run(snapshot: &Snapshot, pipeline: &Pipeline, rules: &'static [Rule]) -> Resu
         collator: None,
         rules,
         plans: None,
+        caller: None,
         planned_with: Weak::new(),
     };
     let all = |_: &Namespace, _: &mut _| false;
@@ -164,6 +165,7 @@ fn run_by_batches(
         collator: None,
         rules: RULES,
         plans: None,
+        caller: None,
         planned_with: Weak::new(),
     };
     let all = |_: &Namespace, _: &mut _| false;

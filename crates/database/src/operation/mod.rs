@@ -15,11 +15,12 @@ pub mod writing;
 
 pub use access::Access;
 
+use crate::masking;
 use crate::shape::Shape;
 use crate::write::prepared::Prepared;
 use crate::write::statements::Writes;
 use nestor_exec::write::oplog::Retryable;
-use nestor_model::{Namespace, Path};
+use nestor_model::{Namespace, Path, Result};
 use nestor_planner::{FindQuery, Hint};
 use nestor_query::env::OpContext;
 use nestor_query::stage::Pipeline;
@@ -87,14 +88,22 @@ pub struct Piped {
 
 impl<'a> Operation<'a> {
     /// A write of documents of `collection` under `op`.
-    pub fn of_write(shape: Shape<'a>, collection: Option<Arc<Collection>>, op: OpContext, write: Prepared<'a>) -> Self {
-        Self {
+    ///
+    /// Errors: 13 when it depends on fields that are masked for who runs it.
+    pub fn of_write(
+        shape: Shape<'a>,
+        collection: Option<Arc<Collection>>,
+        op: OpContext,
+        mut write: Prepared<'a>,
+    ) -> Result<Self> {
+        masking::check_write(collection.as_deref(), &op, &mut write)?;
+        Ok(Self {
             shape,
             collection,
             op,
             disk_use: true,
             work: Work::Write(write),
-        }
+        })
     }
 
     /// Makes a write known to the oplog as this statement of a retryable write.

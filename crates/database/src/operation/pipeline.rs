@@ -71,6 +71,7 @@ impl Statement<'_> {
             collator: collator.cloned(),
             rules: nestor_planner::rules::RULES,
             plans: Some(self.database.plan_cache.clone()),
+            caller: self.caller.clone(),
             planned_with: Weak::new(),
         }
     }

@@ -10,6 +10,7 @@
 
 use super::{Operation, Work};
 use crate::failures::{self, Consequence};
+use crate::masking::without_document;
 use crate::observe::op_kind::OpKind;
 use crate::read;
 use crate::sessions::StatementResult;
@@ -41,7 +42,7 @@ impl<'a> Operation<'a> {
         let (op, mut scope) = read::statement(op, scope, shape.words.collation, collection.as_deref())?;
         let mut prepared = Prepared::new(&write.op, shape.words, collection.as_deref(), &mut scope)?;
         prepared.bypass_validation = writes.bypass_validation;
-        Ok(Self::of_write(shape, collection, op, prepared))
+        Self::of_write(shape, collection, op, prepared)
     }
 
     /// The operation that the only statement of a write command is.
@@ -65,7 +66,11 @@ impl<'a> Operation<'a> {
             bail!(InternalError, "an operation that reads cannot be run as a write");
         };
         let (ns, op) = (self.ns(), &self.op);
-        match &write.action {
+        let told = |error| match write.hides_errors {
+            true => without_document(error),
+            false => error,
+        };
+        let written = match &write.action {
             Action::Update { update, upsert } => {
                 let update = update::Running {
                     prepared: write,
@@ -79,7 +84,8 @@ impl<'a> Operation<'a> {
             }
             Action::Delete if write.multi => delete::many(statement, ns, write, op, progress),
             Action::Delete => delete::one(statement, ns, write, op, progress),
-        }
+        };
+        written.map_err(told)
     }
 }
 

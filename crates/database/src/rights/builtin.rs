@@ -68,6 +68,7 @@ const DB_ADMIN: Actions = Actions::of(&[
 const PROFILE: Actions = READ.and(Actions::of(&[ConvertToCapped, CreateCollection, DropCollection]));
 const USER_ADMIN: Actions = Actions::of(&[
     ChangeCustomData,
+    ChangeMasking,
     ChangePassword,
     CreateRole,
     CreateUser,
@@ -163,7 +164,10 @@ fn add(role: &str, db: &str, out: &mut Vec<Grant>) {
         }
         "userAdmin" => give(own(), USER_ADMIN),
         "enableSharding" => give(Pattern::AllDatabases, ENABLE_SHARDING),
-        "dbOwner" => inherit(&["readWrite", "dbAdmin", "userAdmin"], db, out),
+        "dbOwner" => {
+            give(own(), one(Unmask));
+            inherit(&["readWrite", "dbAdmin", "userAdmin"], db, out);
+        }
         "readAnyDatabase" | "readWriteAnyDatabase" => {
             let actions = if role == "readAnyDatabase" { READ } else { READ_WRITE };
             give(Pattern::AllDatabases, actions);
@@ -352,7 +356,7 @@ fn backup(out: &mut Vec<Grant>) {
     // Nestor's own: whoever may read everything may have it copied.
     out.push(Grant::new(Pattern::Cluster, Actions::of(&[CreateBackup])));
     let find = Actions::of(&[Find]);
-    let on_anything = Actions::of(&[ListCollections, ListDatabases, ListIndexes, ListSearchIndexes]);
+    let on_anything = Actions::of(&[ListCollections, ListDatabases, ListIndexes, ListSearchIndexes, Unmask]);
     let of_server = Actions::of(&[
         AppendOplogNote,
         GetParameter,
@@ -385,6 +389,7 @@ fn restore(out: &mut Vec<Grant>) {
     let find = Actions::of(&[Find]);
     let on_all = RESTORE.and(Actions::of(&[
         ChangeCustomData,
+        ChangeMasking,
         ChangePassword,
         ConvertToCapped,
         CreateRole,
@@ -400,7 +405,7 @@ fn restore(out: &mut Vec<Grant>) {
     let on_users = RESTORE.and(Actions::of(&[Find, Remove, Update]));
     let of_server = Actions::of(&[BypassWriteBlockingMode, GetParameter, SetUserWriteBlockMode]);
     for (on, actions) in [
-        (Pattern::Anything, Actions::of(&[ListCollections])),
+        (Pattern::Anything, Actions::of(&[ListCollections, Unmask])),
         (Pattern::Cluster, of_server),
         (Pattern::AllDatabases, on_all),
         (Pattern::Database("config".into()), RESTORE),
@@ -437,7 +442,7 @@ fn root(out: &mut Vec<Grant>) {
     inherit(&roles, "admin", out);
     let preimages = Actions::of(&[Find, Remove]);
     out.push(Grant::new(Pattern::collection("config", "system.preimages"), preimages));
-    out.push(Grant::new(Pattern::Anything, Actions::of(&[Validate])));
+    out.push(Grant::new(Pattern::Anything, Actions::of(&[Unmask, Validate])));
 }
 
 #[cfg(test)]

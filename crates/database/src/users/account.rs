@@ -12,12 +12,13 @@ use super::restriction::{Ends, Restrictions};
 use crate::login::credential::{self, Credential};
 use crate::login::mechanism::Mechanism;
 use crate::rights::grant::merged;
-use crate::rights::{Grant, Grants, builtin};
+use crate::rights::{Action, Grant, Grants, builtin};
 use crate::uuid::Uuid;
-use nestor_model::{DocRef, Document, Result, Value, ValueRef, doc};
+use nestor_model::{DocRef, Document, Namespace, Result, Value, ValueRef, doc};
 use nestor_query::env::Caller;
+use nestor_query::masking::{Key, Sight};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A user, with all that comes of the user's roles.
 #[derive(Clone, Debug)]
@@ -56,7 +57,7 @@ impl Account {
         let restrictions = user.get("authenticationRestrictions").map(Value::from);
         let restrictions = restrictions.iter().chain(&resolved.restrictions);
         Ok(Self {
-            caller: Arc::new(caller(&name, &resolved.roles)),
+            caller: Arc::new(caller(&name, &resolved, &Arc::default())),
             restrictions: restrictions.map(|array| Restrictions::stored(array.as_ref())).collect(),
             name,
             id: uuid(user.get("userId")),
@@ -88,6 +89,18 @@ impl Account {
         self.credentials.iter().map(|credential| credential.mechanism)
     }
 
+    /// The same account, to whose user masked values are shown as hashes by `key`.
+    #[must_use]
+    pub fn hashing_by(mut self, key: &Arc<OnceLock<Key>>) -> Self {
+        let resolved = Resolved {
+            roles: self.all_roles.clone(),
+            grants: self.privileges.clone(),
+            restrictions: Vec::new(),
+        };
+        self.caller = Arc::new(caller(&self.name, &resolved, key));
+        self
+    }
+
     /// Whether the user may log in over that connection.
     pub fn may_come_by(&self, ends: Ends) -> bool {
         self.restrictions.iter().all(|restrictions| restrictions.allow(ends))
@@ -97,8 +110,10 @@ impl Account {
 /// Name and database of the user that the cluster's key is the password of.
 pub const SYSTEM_USER: (&str, &str) = ("__system", "local");
 
-fn caller(name: &UserName, roles: &BTreeSet<RoleName>) -> Caller {
-    let shown = roles.iter().map(|role| {
+fn caller(name: &UserName, resolved: &Resolved, key: &Arc<OnceLock<Key>>) -> Caller {
+    let grants: Grants = resolved.grants.iter().cloned().collect();
+    let sees_plain = move |db: &str, coll: &str| grants.on_collection(&Namespace::new(db, coll)).has(Action::Unmask);
+    let shown = resolved.roles.iter().map(|role| {
         let shown = doc! { "_id": role.id(), "role": role.role.clone(), "db": role.db.clone() };
         Value::from(shown)
     });
@@ -106,6 +121,7 @@ fn caller(name: &UserName, roles: &BTreeSet<RoleName>) -> Caller {
         user: name.user.clone(),
         db: name.db.clone(),
         roles: Value::from(shown.collect::<Vec<_>>()),
+        sight: Sight::new(Arc::new(sees_plain), key.clone()),
     }
 }
 
@@ -177,8 +193,7 @@ pub fn uuid(value: Option<ValueRef<'_>>) -> Option<Uuid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rights::{Action, Privilege, Resource};
-    use nestor_model::Namespace;
+    use crate::rights::{Privilege, Resource};
     use std::collections::BTreeMap;
 
     fn roles(names: &[(&str, &str)]) -> Vec<Value> {

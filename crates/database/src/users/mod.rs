@@ -19,11 +19,12 @@ use crate::login::mechanism::Mechanism;
 use crate::login::secret_bytes;
 use nestor_exec::point;
 use nestor_model::{Document, Namespace, Result, ValueRef};
+use nestor_query::masking::Key;
 use nestor_storage::log::{Interest, Kinds, Scope, Upto};
 use nestor_storage::{Engine, LogPosition, LogReader, LogSignal, View};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 /// The collection of users.
 pub fn users_namespace() -> Namespace {
@@ -33,6 +34,24 @@ pub fn users_namespace() -> Namespace {
 /// The collection of roles.
 pub fn roles_namespace() -> Namespace {
     Namespace::new("admin", "system.roles")
+}
+
+/// Where the key of masked values is kept: no right on database `local` reaches it, and no dump has it.
+pub fn masking_key_namespace() -> Namespace {
+    Namespace::new("local", "system.version")
+}
+
+/// The `_id` of that key.
+pub const MASKING_KEY_ID: &str = "maskingKey";
+
+/// The key of masked values that was kept, if there is one.
+fn stored_key(view: &dyn View) -> Result<Option<Key>> {
+    let stored = document(view, &masking_key_namespace(), MASKING_KEY_ID)?;
+    let key = stored.as_ref().and_then(|stored| stored.get("key"));
+    Ok(match key {
+        Some(ValueRef::Binary { bytes, .. }) => bytes.try_into().ok(),
+        _ => None,
+    })
 }
 
 /// The document of a user.
@@ -118,6 +137,9 @@ pub struct Users {
     secret: OnceLock<[u8; 32]>,
     /// The user of the cluster's key, if there is one.
     cluster: OnceLock<Arc<Account>>,
+    /// The key by which masked values are hashed.
+    masking_key: Arc<OnceLock<Key>>,
+    making_key: Mutex<()>,
 }
 
 impl Users {
@@ -129,7 +151,23 @@ impl Users {
             known: RwLock::default(),
             secret: OnceLock::new(),
             cluster: OnceLock::new(),
+            // Without a key that can be read hashes are null: nothing is shown that should not be.
+            masking_key: Arc::new(match stored_key(&engine.snapshot()) {
+                Ok(Some(key)) => OnceLock::from(key),
+                _ => OnceLock::new(),
+            }),
+            making_key: Mutex::default(),
         }
+    }
+
+    /// The key by which masked values are hashed; it is there once there is a masking policy.
+    pub fn masking_key(&self) -> &Arc<OnceLock<Key>> {
+        &self.masking_key
+    }
+
+    /// For whoever makes that key: nobody else does so meanwhile.
+    pub fn making_key(&self) -> MutexGuard<'_, ()> {
+        lock(&self.making_key)
     }
 
     /// Lets whoever has the cluster's key log in as `__system`. The first key stays.
@@ -162,7 +200,8 @@ impl Users {
                 }
             }
         }
-        let account = account(&self.engine.snapshot(), name)?.map(Arc::new);
+        let account = account(&self.engine.snapshot(), name)?.map(|account| account.hashing_by(&self.masking_key));
+        let account = account.map(Arc::new);
         if let Some(account) = &account {
             self.keep(generation, |known| {
                 if known.accounts.len() >= KNOWN_MAX {

@@ -1,6 +1,7 @@
 //! Inserting documents with one commit.
 
 use super::{Progress, prepare, writable};
+use crate::masking;
 use crate::statement::Statement;
 use crate::write::validator::Validator;
 use nestor_exec::write::Writer;
@@ -39,6 +40,7 @@ pub fn group(
     let mut uuid = None;
     statement.atomically(progress, |ws: &mut WriteSet| {
         let collection = writable(ws, ns, statement, &mut uuid)?;
+        masking::check_insert(&collection, op)?;
         let validator = Validator::of(statement, &collection, options.bypass_validation)?;
         let origin = statement.origin(&ns.db);
         let mut writer = Writer::new(ws, collection, op, origin)?;

@@ -47,6 +47,9 @@ pub fn write_merge(
     progress: &mut Progress,
 ) -> Result<()> {
     check_document_namespace(&merge.into)?;
+    if let Some(existing) = view.catalog().get(&merge.into) {
+        statement.check_plain(existing, "$merge would tell of what it meets there")?;
+    }
     let merger = Merger::new(view, merge, bypass_validation, op.collator.as_ref())?;
     statement.note_plan(&*root);
     let mut batch = read::batch(statement, view, op, true);

@@ -22,6 +22,8 @@ pub struct Prepared<'a> {
     pub bypass_validation: bool,
     /// [`Written::old`] and [`Written::new`] are wanted, of a write of one document.
     pub images: bool,
+    /// Errors must not tell of the document, some of which is masked for who writes.
+    pub hides_errors: bool,
     /// Which statement of a retryable write it is.
     pub retryable: Option<Retryable>,
 }
@@ -85,6 +87,7 @@ impl<'a> Prepared<'a> {
             multi,
             bypass_validation: false,
             images: false,
+            hides_errors: false,
             retryable: None,
         }
     }

@@ -8,7 +8,8 @@
 
 use super::change::{Change, Kind, append_namespace};
 use super::images::OfEvent;
-use nestor_model::{RawDoc, RawDocBuf, RawWriter, Result, Timestamp, ValueRef};
+use nestor_model::{RawDoc, RawDocBuf, RawWriter, Result, Timestamp, ValueRef, bail};
+use nestor_query::masking::{self, Key, Masking};
 use nestor_query::stage::change_stream::{ChangeStream, Token};
 use nestor_query::update::description;
 use nestor_storage::log::TransactionId;
@@ -35,13 +36,16 @@ pub(super) fn header(change: &Change<'_>) -> RawDocBuf {
 
 /// The event of `change`.
 ///
-/// Errors: 9 when the log holds an update that is none.
+/// `masking` is what of the documents the reader may not see plain, with the key of hashes.
+///
+/// Errors: 9 when the log holds an update that is none; 13 when it would be shown as it is and must not be.
 pub(super) fn event(
     change: &Change<'_>,
     origin: Origin<'_>,
     token: &Token,
     images: &OfEvent,
     stream: &ChangeStream,
+    masking: Option<(&Masking, Option<&Key>)>,
 ) -> Result<RawDocBuf> {
     let images_len = [&images.before, &images.after].into_iter().flatten().flatten();
     let images_len: usize = images_len.map(|doc| doc.as_bytes().len()).sum();
@@ -70,12 +74,26 @@ pub(super) fn event(
         out.append_raw("documentKey", key);
     }
     match change.kind {
+        Kind::Update if stream.raw_updates && masking.is_some() => bail!(
+            Unauthorized,
+            "{}.{} is masked for you: showRawUpdateDescription would show it plain",
+            change.ns.0,
+            change.ns.1
+        ),
         Kind::Update if stream.raw_updates => out.append_raw("rawUpdateDescription", change.o),
-        Kind::Update => {
-            out.begin_document("updateDescription");
-            description::describe(change.o, stream.expanded, &mut out)?;
-            out.end();
-        }
+        Kind::Update => match masking {
+            None => {
+                out.begin_document("updateDescription");
+                description::describe(change.o, stream.expanded, &mut out)?;
+                out.end();
+            }
+            Some((masking, key)) => {
+                let mut plain = RawWriter::new();
+                description::describe(change.o, stream.expanded, &mut plain)?;
+                let masked = masking::description(masking, plain.into_doc().as_raw(), key);
+                out.append_raw("updateDescription", masked.as_raw());
+            }
+        },
         Kind::Rename => {
             if let Some(to) = change.to {
                 append_namespace(&mut out, "to", to);

@@ -3,6 +3,7 @@
 use super::change::{Change, Kind};
 use crate::point;
 use nestor_model::{Error, ErrorCode, Namespace, RawDocBuf, RawWriter, Result, ValueRef};
+use nestor_query::masking::{Key, Masking};
 use nestor_query::stage::change_stream::{BeforeChange, ChangeStream, FullDocument};
 use nestor_query::update::diff;
 use nestor_storage::{Snapshot, View};
@@ -15,6 +16,15 @@ type Image = Option<Option<RawDocBuf>>;
 pub(super) struct OfEvent {
     pub(super) before: Image,
     pub(super) after: Image,
+}
+
+impl OfEvent {
+    /// Masks them.
+    pub(super) fn mask(&mut self, masking: &Masking, key: Option<&Key>) {
+        for image in [&mut self.before, &mut self.after].into_iter().flatten().flatten() {
+            *image = masking.apply(image.as_raw().as_doc(), key);
+        }
+    }
 }
 
 /// The images that `stream` wants of `change`, before which the document was `kept`, if it was kept. `now` is a state that has the

@@ -9,14 +9,16 @@ use super::images;
 use super::shared::Shared;
 use super::{fatal, history_lost};
 use crate::batch::Batch;
+use crate::catalog::masked;
 use crate::operator::{Counters, Explain, Operator, Report, Step};
 use crate::row::RowDoc;
 use nestor_model::{Document, Error, ErrorCode, RawDocBuf, Result, Timestamp, Value};
 use nestor_planner::NodeKind;
+use nestor_query::masking::Masking;
 use nestor_query::matcher::{Filter, MatchExpr};
 use nestor_query::stage::change_stream::{BeforeChange, ChangeStream, EventId, FullDocument, Start, Token, Watched};
-use nestor_storage::StorageError;
 use nestor_storage::log::{self, Interest, Kinds, LogPosition, LogReader, LogStep, Scope, Upto};
+use nestor_storage::{StorageError, View as _};
 use std::sync::Arc;
 
 /// How often the reader may come upon nothing that is wanted, a millisecond each time, in one pull: then whoever pulls hears where
@@ -172,14 +174,39 @@ impl Source {
             .filter(|_| logged.wall_ms >= batch.images_since_ms);
         // The state that the batch reads may be older than what the log has by now.
         let now = || self.reader.as_ref().map(LogReader::snapshot);
-        let images = images::of_event(found, &self.stream, kept, now)?;
+        let mut images = images::of_event(found, &self.stream, kept, now)?;
+        let masking = self.masking_of(found, batch)?;
+        let key = batch.op.caller.as_ref().and_then(|caller| caller.sight.key());
+        if let Some(masking) = &masking {
+            images.mask(masking, key);
+        }
         self.shared.lock().token = token;
         let origin = Origin {
             time: logged.position.optime,
             wall_ms: logged.wall_ms,
             transaction: logged.transaction.as_ref(),
         };
-        event(found, origin, &token, &images, &self.stream).map(Some)
+        let masking = masking.as_deref().map(|masking| (masking, key));
+        event(found, origin, &token, &images, &self.stream, masking).map(Some)
+    }
+
+    /// What of the documents of a change is masked for who reads the stream: by the policy that the collection has now, whatever its name
+    /// was then.
+    fn masking_of(&self, found: &Change<'_>, batch: &Batch<'_>) -> Result<Option<Arc<Masking>>> {
+        let Some(caller) = batch.op.caller.as_deref() else {
+            return Ok(None);
+        };
+        // The state that the batch reads may be older than what the log has by now.
+        let newest = self.reader.as_ref().map(LogReader::snapshot);
+        let catalog = newest.as_ref().map_or(batch.view.catalog(), |newest| newest.catalog());
+        let named = catalog.collection(found.ns.0, found.ns.1);
+        let collection = named
+            .filter(|collection| collection.uuid == found.uuid)
+            .or_else(|| catalog.by_uuid(&found.uuid));
+        Ok(match collection {
+            Some(collection) => masked(collection, Some(caller))?.map(|masked| masked.masking.clone()),
+            None => None,
+        })
     }
 
     /// Notes where the stream is, for a reader to whom nothing is given.

@@ -61,6 +61,7 @@ pub fn explain_stages(
     let named = Named {
         view: batch.view,
         plans: None,
+        caller: context.caller.as_deref(),
     };
     let plan = pipeline::plan(query, &named)?;
     explain_plan(&plan, namespace, None, &context.planned(batch.view), batch)

@@ -207,6 +207,7 @@ fn lower_stage(
         Stage::Sample(size) => sample::build(node, *size),
         Stage::Unwind(unwind) => Box::new(unwind::UnwindOp::new(node, unwind.clone())),
         Stage::ReplaceRoot(expr) => Box::new(map::Map::replace_root(node, expr.clone())),
+        Stage::Mask(masking) => Box::new(map::Map::mask(node, masking.clone())),
         Stage::Redact(redact) => Box::new(map::Map::redact(node, redact.clone())),
         Stage::Group(group) => Box::new(group::GroupOp::new(node, group.clone())),
         Stage::BucketAuto(spec) => Box::new(bucket_auto::BucketAutoOp::new(node, spec.clone(), collator)?),

@@ -1,4 +1,4 @@
-//! Stages that make at most one document of each: `$replaceRoot`, `$redact`.
+//! Stages that make at most one document of each: `$replaceRoot`, `$redact`, masking.
 
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Each, EachRow};
@@ -7,6 +7,7 @@ use nestor_model::{Error, Result, Value};
 use nestor_planner::NodeKind;
 use nestor_query::Expr;
 use nestor_query::env::Env;
+use nestor_query::masking::Masking;
 use nestor_query::stage::{Redact, redact};
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ pub(super) type Map = Each<Change>;
 /// What a [`Map`] does with a row.
 pub(super) enum Change {
     ReplaceRoot(Arc<Expr>),
+    Mask(Arc<Masking>),
     Redact(Arc<Redact>),
 }
 
@@ -23,6 +25,11 @@ impl Map {
     /// `$replaceRoot`.
     pub(super) fn replace_root(input: BoxOperator, expr: Arc<Expr>) -> Self {
         Self::over(input, Change::ReplaceRoot(expr))
+    }
+
+    /// What the caller may not see plain is masked.
+    pub(super) fn mask(input: BoxOperator, masking: Arc<Masking>) -> Self {
+        Self::over(input, Change::Mask(masking))
     }
 
     /// `$redact`.
@@ -47,6 +54,11 @@ impl Change {
                     )),
                 }
             }
+            Self::Mask(masking) => {
+                let key = batch.op.caller.as_ref().and_then(|caller| caller.sight.key());
+                let doc = masking.apply(row.as_doc(), key);
+                Ok(Some(RowDoc::Owned(doc.into())))
+            }
             Self::Redact(stage) => Ok(redact(stage, row.as_doc(), batch.op)?.map(RowDoc::Owned)),
         }
     }
@@ -56,6 +68,7 @@ impl EachRow for Change {
     fn kind(&self) -> NodeKind {
         match self {
             Self::ReplaceRoot(_) => NodeKind::ReplaceRoot,
+            Self::Mask(_) => NodeKind::Mask,
             Self::Redact(_) => NodeKind::Redact,
         }
     }

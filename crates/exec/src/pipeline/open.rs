@@ -3,7 +3,7 @@
 use super::ServerState;
 use super::depth::bounded;
 use super::lower::lower;
-use crate::catalog::{id_collation, indexes};
+use crate::catalog::{id_collation, indexes, masked, refuse_log};
 use crate::operator::BoxOperator;
 use crate::plan_cache::PlanCache;
 use nestor_model::statement::{ROW, work};
@@ -15,6 +15,7 @@ use nestor_planner::rules::Rule;
 use nestor_planner::shape::Written;
 use nestor_planner::{FindQuery, Hint, Indexes, PlanNode};
 use nestor_query::collation::Collator;
+use nestor_query::env::Caller;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::Stage;
 use nestor_storage::{Catalog, Collection, View};
@@ -33,6 +34,8 @@ pub struct PipelineSource {
     pub rules: &'static [Rule],
     /// Where choices between plans are kept; `None` to choose anew each time.
     pub plans: Option<Arc<PlanCache>>,
+    /// Who it is run for; `None` where nobody has to log in.
+    pub caller: Option<Arc<Caller>>,
     /// The catalog that the plan was made with which the stages are part of; none before there is a plan.
     pub planned_with: Weak<Catalog>,
 }
@@ -46,6 +49,7 @@ impl PipelineSource {
             collator: self.collator.clone(),
             rules: self.rules,
             plans: self.plans.clone(),
+            caller: self.caller.clone(),
             planned_with: self.planned_with.clone(),
         }
     }
@@ -68,6 +72,7 @@ impl PipelineSource {
         Named {
             view,
             plans: self.plans.as_deref(),
+            caller: self.caller.as_deref(),
         }
     }
 }
@@ -77,6 +82,8 @@ pub(super) struct Named<'v> {
     pub(super) view: &'v dyn View,
     /// `None` to choose between all plans.
     pub(super) plans: Option<&'v PlanCache>,
+    /// Who reads; `None` where nobody has to log in.
+    pub(super) caller: Option<&'v Caller>,
 }
 
 impl Namespaces for Named<'_> {
@@ -85,7 +92,12 @@ impl Namespaces for Named<'_> {
             return Ok(Entry::Nothing);
         };
         match &collection.options.view {
-            None => Ok(Entry::Collection),
+            None => {
+                refuse_log(self.view, collection, self.caller)?;
+                Ok(Entry::Collection {
+                    masking: masked(collection, self.caller)?.map(|masked| masked.masking.clone()),
+                })
+            }
             Some(view) => Ok(Entry::View {
                 on: &view.on,
                 pipeline: view.pipeline.as_ref(),
@@ -95,11 +107,21 @@ impl Namespaces for Named<'_> {
     }
 
     fn indexes(&self, namespace: &Namespace) -> Result<Option<&Indexes>> {
-        self.view.catalog().get(namespace).map(|c| indexes(c)).transpose()
+        let Some(collection) = self.view.catalog().get(namespace) else {
+            return Ok(None);
+        };
+        match masked(collection, self.caller)? {
+            Some(masked) => Ok(Some(&masked.indexes)),
+            None => indexes(collection).map(Some),
+        }
     }
 
     fn reuse(&self, namespace: &Namespace, query: &FindQuery, indexes: &Indexes) -> Option<Reused> {
         let collection = self.view.catalog().get(namespace)?;
+        // What was kept for others may use indexes that this caller's plans may not.
+        if !matches!(masked(collection, self.caller), Ok(None)) {
+            return None;
+        }
         self.plans?
             .reuse(query, Wanted::Documents, Written::default(), collection, indexes)
     }
@@ -117,7 +139,16 @@ pub struct Resolved {
 
 /// Resolves a namespace through its views. Errors as [`nestor_planner::pipeline::resolve`].
 pub fn resolve(namespace: &Namespace, view: &dyn View, collator: Option<&Collator>) -> Result<Resolved> {
-    let resolved = pipeline::resolve(namespace, &Named { view, plans: None }, collator, false)?;
+    let resolved = pipeline::resolve(
+        namespace,
+        &Named {
+            view,
+            plans: None,
+            caller: None,
+        },
+        collator,
+        false,
+    )?;
     Ok(Resolved {
         collection: view.catalog().get(&resolved.namespace).cloned(),
         namespace: resolved.namespace,

@@ -57,7 +57,12 @@ pub(super) fn unchecked(
         Some(namespace) => Some(resolve(namespace, namespaces, query.collation, query.is_explained)?),
         None => None,
     };
-    let found = resolved.map(|resolved| {
+    let found = resolved.map(|mut resolved| {
+        let is_mask = |stage: &StageNode| matches!(stage.parsed(), Some(Stage::Mask(_)));
+        if stages.first().is_some_and(makes_rows) && resolved.stages.first().is_some_and(is_mask) {
+            // What makes documents itself masks what it shows of stored ones.
+            resolved.stages.remove(0);
+        }
         stages.splice(0..0, resolved.stages);
         (resolved.namespace, resolved.exists)
     });
@@ -101,6 +106,11 @@ pub(super) fn unchecked(
         true => source,
         false => PlanNode::Pipeline(Box::new(PipelinePlan { source, stages })),
     })
+}
+
+/// Whether a stage makes documents itself.
+fn makes_rows(stage: &StageNode) -> bool {
+    stage.changes().is_some() || matches!(stage.parsed(), Some(Stage::Documents(_) | Stage::Source(_)))
 }
 
 /// The source that the first stage is, taken out.

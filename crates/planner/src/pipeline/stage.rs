@@ -153,6 +153,7 @@ impl StageNode {
             Stage::Sample(_) => NodeKind::Sample,
             Stage::Unwind(_) => NodeKind::Unwind,
             Stage::ReplaceRoot(_) => NodeKind::ReplaceRoot,
+            Stage::Mask(_) => NodeKind::Mask,
             Stage::Redact(_) => NodeKind::Redact,
             Stage::Group(_) => NodeKind::Group,
             Stage::BucketAuto(_) => NodeKind::BucketAuto,
@@ -195,7 +196,14 @@ impl StageNode {
         match self.parsed() {
             Some(Stage::Project { .. } | Stage::ReplaceRoot(_) | Stage::Group(_)) => self.reads_sort_key(),
             Some(Stage::Match(filter)) => !matches!(**filter, MatchExpr::Leaf(_)),
-            Some(Stage::Sort(_) | Stage::Limit(_) | Stage::Skip(_) | Stage::Sample(_) | Stage::Unwind(_)) => false,
+            Some(
+                Stage::Sort(_)
+                | Stage::Mask(_)
+                | Stage::Limit(_)
+                | Stage::Skip(_)
+                | Stage::Sample(_)
+                | Stage::Unwind(_),
+            ) => false,
             Some(Stage::GeoNear(_)) => false,
             None if matches!(self.op, StageOp::TopSort { .. }) => false,
             _ => true,
@@ -206,7 +214,13 @@ impl StageNode {
     pub fn is_row_by_row(&self) -> bool {
         matches!(
             self.parsed(),
-            Some(Stage::Project { .. } | Stage::ReplaceRoot(_) | Stage::Lookup(_) | Stage::GraphLookup(_))
+            Some(
+                Stage::Project { .. }
+                    | Stage::Mask(_)
+                    | Stage::ReplaceRoot(_)
+                    | Stage::Lookup(_)
+                    | Stage::GraphLookup(_)
+            )
         )
     }
 }

@@ -21,7 +21,7 @@ impl OneCollection {
 
 impl Namespaces for OneCollection {
     fn entry(&self, _: &Namespace) -> Result<Entry<'_>> {
-        Ok(Entry::Collection)
+        Ok(Entry::Collection { masking: None })
     }
 
     fn indexes(&self, _: &Namespace) -> Result<Option<&Indexes>> {

@@ -7,7 +7,9 @@ use crate::reuse::Reused;
 use nestor_model::{ArrayRef, Error, ErrorCode, Namespace, Result, Str};
 use nestor_query::Scope;
 use nestor_query::collation::Collator;
-use nestor_query::stage::{ParseContext, Pipeline, Place};
+use nestor_query::masking::Masking;
+use nestor_query::stage::{ParseContext, Pipeline, Place, Stage};
+use std::sync::Arc;
 
 /// Views on views at most.
 pub const VIEW_DEPTH_MAX: usize = 20;
@@ -32,7 +34,10 @@ pub enum Entry<'n> {
     /// Nothing.
     Nothing,
     /// A collection.
-    Collection,
+    Collection {
+        /// What the caller may not see plain of it.
+        masking: Option<Arc<Masking>>,
+    },
     /// A view.
     View {
         /// Name of what it is on, in its own database.
@@ -75,11 +80,16 @@ pub fn resolve(
             } => (Str::from(on), pipeline, collation),
             other => {
                 let layers = layers.iter().rev();
+                let layers = layers.flat_map(|layer| StageNode::all(&layer.stages, &layer.written));
+                // Everything that is asked of a collection is asked of what the caller may see of it.
+                let masking = match &other {
+                    Entry::Collection { masking } => masking.clone(),
+                    _ => None,
+                };
+                let masking = masking.map(|masking| StageNode::of(Stage::Mask(masking)));
                 return Ok(Resolved {
-                    exists: matches!(other, Entry::Collection),
-                    stages: layers
-                        .flat_map(|layer| StageNode::all(&layer.stages, &layer.written))
-                        .collect(),
+                    exists: matches!(other, Entry::Collection { .. }),
+                    stages: masking.into_iter().chain(layers).collect(),
                     namespace,
                 });
             }

@@ -17,6 +17,7 @@ mod limit_before_rows;
 mod lookup_unwind;
 mod lookup_unwind_match;
 mod match_before_lookup;
+mod match_before_mask;
 mod match_before_projection;
 mod match_before_sort;
 mod match_before_unwind;
@@ -51,6 +52,10 @@ pub static RULES: &[Rule] = &[
     Rule {
         name: "match_before_projection",
         apply: match_before_projection::apply,
+    },
+    Rule {
+        name: "match_before_mask",
+        apply: match_before_mask::apply,
     },
     Rule {
         name: "match_before_unwind",
@@ -105,7 +110,7 @@ pub fn rewrite(stages: &mut Vec<StageNode>, rules: &[Rule]) {
 
 /// The top-level fields that decide whether a condition holds; `None` when something else counts as well: the document as a
 /// whole, metadata, chance.
-pub(crate) fn fields_read(condition: &MatchExpr) -> Option<Vec<String>> {
+pub fn fields_read(condition: &MatchExpr) -> Option<Vec<String>> {
     let mut fields = Vec::new();
     note_fields(condition, &mut fields).then_some(fields)
 }

@@ -49,6 +49,7 @@ pub use unwind::{Unwind, Unwound};
 pub use window::{Bound, Bounds, SetWindowFields, WindowFunction};
 pub use written::Written;
 
+use crate::masking::Masking;
 use crate::matcher::MatchExpr;
 use crate::projection::Projection;
 use crate::sort::SortSpec;
@@ -89,6 +90,8 @@ pub enum Stage {
     Unwind(Arc<Unwind>),
     /// `$replaceRoot` and `$replaceWith`.
     ReplaceRoot(Arc<Expr>),
+    /// What the caller may not see plain is masked; planning puts it above a collection, and nobody can write it.
+    Mask(Arc<Masking>),
     Redact(Arc<Redact>),
     Group(Arc<Group>),
     BucketAuto(Arc<BucketAuto>),

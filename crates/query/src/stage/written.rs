@@ -24,6 +24,7 @@ impl Stage {
             Self::Limit(limit) => ("$limit", Value::Int64(*limit as i64)),
             Self::Skip(skip) => ("$skip", Value::Int64(*skip as i64)),
             Self::Unwind(unwind) => ("$unwind", unwind.serialize().into()),
+            Self::Mask(masking) => ("$mask", masking.listed().clone().into()),
             Self::Out(out) => ("$out", out.serialize().into()),
             Self::Merge(merge) => ("$merge", merge.serialize(written.value.as_ref()).into()),
             _ => match self.of_shorthand(written) {

@@ -140,6 +140,11 @@ impl Update {
         matches!(self.kind, Kind::Replacement(_))
     }
 
+    /// True for update operators (`{$set: ..}`), as opposed to a replacement or a pipeline.
+    pub fn is_modifiers(&self) -> bool {
+        matches!(self.kind, Kind::Modifiers(_))
+    }
+
     /// True when applying needs the array position of the match (`$` in a path).
     pub fn needs_position(&self) -> bool {
         match &self.kind {

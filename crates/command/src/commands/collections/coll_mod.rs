@@ -36,6 +36,7 @@ crate::args! {
         "validationAction" => validation_action: Option<&'a str>,
         "expireAfterSeconds" => expire_after_seconds: Option<ValueRef<'a>>,
         "timeseries" => timeseries: Option<RawDoc<'a>>,
+        "masking" => masking: Option<RawDoc<'a>>,
         "changeStreamPreAndPostImages" => images: Option<RawDoc<'a>>,
         "cappedSize" => capped_size: Option<i64>,
         "cappedMax" => capped_max: Option<i64>,
@@ -91,13 +92,22 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     if args.view_on == Some("") {
         bail!(BadValue, "'viewOn' cannot be empty");
     }
+    if let Some(policy) = args.masking {
+        options::masking(&ns.coll, policy)?;
+    }
     context.check_write_concern()?;
     let mut progress = Progress::default();
+    if args.masking.is_some() && !args.dry_run {
+        context.keep_masking_key(&mut progress)?;
+    }
     let work = |ws: &mut WriteSet| {
         let Some(collection) = ws.catalog().get(&ns).cloned() else {
             bail!(NamespaceNotFound, "ns does not exist: {ns}");
         };
         let mut changed = Document::new();
+        if index.is_some() {
+            context.check_plain(&collection, "its indexes are changed by who sees it plain")?;
+        }
         change_options(ws, &collection, &args)?;
         if let Some(index) = &index {
             change_index(context, ws, &ns, index, &mut changed)?;
@@ -193,6 +203,7 @@ fn view(collection: &Collection, args: &CollModArgs<'_>, new: &mut Document) -> 
         || args.expire_after_seconds.is_some_and(|v| !v.is_nullish())
         || args.timeseries.is_some()
         || args.images.is_some()
+        || args.masking.is_some()
         || args.capped_size.is_some()
         || args.capped_max.is_some();
     if foreign {
@@ -301,6 +312,11 @@ fn others(collection: &Collection, args: &CollModArgs<'_>, new: &mut Document) -
                 ));
             }
         },
+    }
+    match args.masking {
+        Some(policy) if policy.is_empty() => drop(new.remove("masking")),
+        Some(policy) => new.set("masking", policy),
+        None => {}
     }
     if let Some(images) = args.images {
         if Images::parse(images, &[])?.enabled.0 {

@@ -135,6 +135,7 @@ fn copy_capped(
         bail!(NamespaceNotFound, "source collection {from} does not exist");
     };
     write::check_writable(&source)?;
+    context.check_plain(&source, "a copy of it would be plain")?;
     if ws.catalog().get(to).is_some() {
         bail!(
             NamespaceExists,

@@ -24,6 +24,7 @@ pub const SPEC: CommandSpec = Facts::collection("create", "Makes a collection or
         "autoIndexId",
         "capped",
         "indexOptionDefaults",
+        "masking",
         "max",
         "size",
         "storageEngine",
@@ -51,6 +52,7 @@ crate::args! {
         "timeseries" => timeseries: Option<RawDoc<'a>>,
         "clusteredIndex" => clustered_index: Option<ValueRef<'a>>,
         "expireAfterSeconds" => expire_after_seconds: Option<ValueRef<'a>>,
+        "masking" => masking: Option<RawDoc<'a>>,
         "encryptedFields" => encrypted_fields: Option<RawDoc<'a>>,
         "temp" => temp: bool,
         "flags" => flags: Option<i64>,
@@ -68,6 +70,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     context.check_write_concern()?;
     let uuid = context.service.new_uuid();
     let mut progress = Progress::default();
+    if options.masking.is_some() {
+        context.keep_masking_key(&mut progress)?;
+    }
     make(context, &ns, &options, uuid, &mut progress)?;
     context.finish_concern(progress.last, reply, false)
 }
@@ -259,6 +264,9 @@ fn collection_options(args: &CreateArgs<'_>) -> Result<Document> {
     {
         out.push("changeStreamPreAndPostImages", doc! { "enabled": true });
     }
+    if let Some(policy) = args.masking.filter(|policy| !policy.is_empty()) {
+        out.push("masking", options::masking(args.coll.0, policy)?);
+    }
     if let Some(collation) = collation {
         out.push("collation", collation.to_document());
     }
@@ -343,6 +351,7 @@ fn view_options(args: &CreateArgs<'_>, view_on: &str) -> Result<Document> {
         || args.id_index.is_some()
         || args.capped
         || args.storage_engine.is_some()
+        || args.masking.is_some()
         || args.index_option_defaults.is_some();
     if forbidden {
         bail!(InvalidOptions, "these options are not allowed with viewOn");

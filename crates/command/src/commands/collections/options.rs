@@ -163,6 +163,18 @@ pub fn check_validation(validator: Option<RawDoc<'_>>, level: Option<&str>, acti
     Ok(())
 }
 
+/// `masking`: the policy of the collection `coll`, checked.
+///
+/// Errors: 72 for collections of the server's own; what is wrong with the policy.
+pub fn masking(coll: &str, policy: RawDoc<'_>) -> Result<Document> {
+    if coll.starts_with("system.") {
+        bail!(InvalidOptions, "masking is not allowed on the system collection {coll}");
+    }
+    let policy = DocRef::Raw(policy).to_document();
+    nestor_database::masking::check_policy(&policy)?;
+    Ok(policy)
+}
+
 /// `clusteredIndex`: `{key: {_id: 1}, unique: true, name, v}`; returns it completed.
 pub fn clustered_index(value: ValueRef<'_>) -> Result<Option<Document>> {
     let doc = match value {

@@ -87,6 +87,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         if source.is_view() {
             bail!(CommandNotSupportedOnView, "cannot rename view: {from}");
         }
+        context.check_plain(&source, "under another name you might see more of it")?;
         if from == to {
             bail!(IllegalOperation, "Can't rename a collection to itself");
         }

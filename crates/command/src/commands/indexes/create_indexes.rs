@@ -152,7 +152,10 @@ fn step(
                     return Ok(Step::Wait(collection.id, index.id));
                 }
                 Some(_) => {}
-                None => missing.push(spec),
+                None => {
+                    context.check_index(&collection, &spec)?;
+                    missing.push(spec);
+                }
             }
         }
         if context.in_transaction() && !missing.is_empty() {

@@ -119,7 +119,7 @@ pub(crate) fn prepare<'a>(
     let (op, scope) = context.operation_under(None, collator)?;
     let mut scope = scope.without_clock();
     let work = match &collection {
-        Some(found) if found.is_view() => {
+        Some(found) if context.reads_by_pipeline(view, found)? => {
             let stages = stages_over_view(&words, skip, limit)?;
             let pipeline = (ArrayRef::Items(&stages), args.hint);
             Work::Pipeline(context.prepare_pipeline(view, &ns, pipeline, &mut scope, purpose)?)

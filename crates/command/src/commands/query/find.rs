@@ -88,7 +88,8 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let collection = view.catalog().get(&ns).cloned();
     let shape = shape(&args, ns);
     if let Some(collection) = &collection {
-        if let Some(id) = express_id(&args).filter(|_| !collection.is_view()) {
+        let is_piped = context.reads_by_pipeline(view, collection)?;
+        if let Some(id) = express_id(&args).filter(|_| !is_piped) {
             context.describe(shape);
             return express(context, view, collection, id, reply);
         }
@@ -152,7 +153,7 @@ pub(crate) fn prepare<'a>(
     let collator = read::collator(args.collation, collection.as_deref())?;
     let (op, mut scope) = context.operation_under(args.variables, collator)?;
     let work = match &collection {
-        Some(found) if found.is_view() => {
+        Some(found) if context.reads_by_pipeline(view, found)? => {
             check_on_view(args)?;
             let limit = args.limit.map(|n| n.0 as u64).filter(|n| *n > 0);
             let stages = stages_over_view(&shape.words, args.skip.map_or(0, |n| n.0 as u64), limit)?;

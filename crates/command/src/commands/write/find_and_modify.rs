@@ -16,7 +16,7 @@ use nestor_database::write;
 use nestor_database::write::prepared::Prepared;
 use nestor_database::write::statements::{DeleteOp, UpdateOp, WriteOp};
 use nestor_database::write::{Progress, Retryable};
-use nestor_database::{names, read};
+use nestor_database::{masking, names, read};
 use nestor_exec::write::oplog::Image;
 use nestor_model::ArrayRef;
 use nestor_model::{DocRef, Document, Namespace, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail, raw};
@@ -145,7 +145,7 @@ fn understand<'a>(
             "The positional projection cannot be used with findAndModify that returns the new document"
         );
     }
-    Ok((Operation::of_write(shape, collection, op, prepared), projection))
+    Ok((Operation::of_write(shape, collection, op, prepared)?, projection))
 }
 
 /// Prepares it to be explained, or for its rights to be looked at.
@@ -229,6 +229,7 @@ fn check(args: &FindAndModifyArgs<'_>) -> Result<()> {
 }
 
 fn project(doc: RawDocBuf, projection: Option<&Projection>, operation: &Operation<'_>) -> Result<Document> {
+    let doc = masking::shown(doc, operation.collection.as_deref(), &operation.op)?;
     let Some(projection) = projection else {
         return Ok(doc.into());
     };
