@@ -20,9 +20,8 @@ use nestor_model::random::Random;
 use nestor_model::{Result, Str, Timestamp, bail, doc};
 use nestor_storage::log::{Interest, LogPosition, LogReader};
 use nestor_storage::oplog::OplogCursor;
-use nestor_storage::{Engine, OpTime, Positions, Snapshot};
+use nestor_storage::{Engine, OpTime, Positions, Scratch, Snapshot};
 use std::hash::{BuildHasher, RandomState};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -63,7 +62,7 @@ pub struct Database {
     /// Index builds that run.
     pub index_builds: IndexBuilds,
     /// Where blocking operators and index builds spill.
-    pub spill_dir: PathBuf,
+    pub spill_dir: Scratch,
     /// States that snapshot reads may ask for again.
     pub snapshots: Snapshots,
     /// Opens the oplog behind an optime.

@@ -217,7 +217,7 @@ fn is_clustered_name(collection: &Collection, name: &str) -> bool {
 
 /// A batch over `view` for this statement.
 pub fn batch<'v>(statement: &'v Statement<'_>, view: &'v dyn View, op: &'v OpContext, disk_use: bool) -> Batch<'v> {
-    let dir = disk_use.then_some(statement.database.spill_dir.as_path());
+    let dir = disk_use.then_some(&statement.database.spill_dir);
     let mut batch = Batch::new(view, op, &statement.interrupt)
         .with_spill_dir(dir)
         .with_plan_cache(Some(&statement.database.plan_cache))

@@ -5,10 +5,9 @@ use crate::plan_cache::PlanCache;
 use nestor_model::statement::{ROW, work};
 use nestor_model::{Result, Timestamp};
 use nestor_query::env::OpContext;
-use nestor_storage::View;
 use nestor_storage::log::{Interest, LogPosition, LogReader};
 use nestor_storage::oplog::OplogCursor;
-use std::path::Path;
+use nestor_storage::{Scratch, View};
 
 /// Bytes a blocking operator may hold before it spills or fails (`internalQueryMaxBlockingSortMemoryUsageBytes`).
 pub const BLOCKING_MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
@@ -31,7 +30,7 @@ pub struct Batch<'v> {
     /// Documents as they were before changes are shown of changes from then on, in milliseconds since the epoch.
     pub images_since_ms: i64,
     /// Where blocking operators may spill; `None` forbids it (`allowDiskUse: false`).
-    pub spill_dir: Option<&'v Path>,
+    pub spill_dir: Option<&'v Scratch>,
     /// Where choices between plans are kept; `None` to choose anew each time.
     pub plan_cache: Option<&'v PlanCache>,
     /// Bytes each blocking operator may hold in memory.
@@ -70,9 +69,9 @@ impl<'v> Batch<'v> {
         }
     }
 
-    /// Lets blocking operators spill to files in `dir`.
+    /// Lets blocking operators spill to files of `dir`.
     #[must_use]
-    pub fn with_spill_dir(mut self, dir: Option<&'v Path>) -> Self {
+    pub fn with_spill_dir(mut self, dir: Option<&'v Scratch>) -> Self {
         self.spill_dir = dir;
         self
     }

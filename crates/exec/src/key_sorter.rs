@@ -11,11 +11,10 @@ use nestor_model::sort::sort_copies_by;
 use nestor_model::statement::work;
 use nestor_model::{Error, Result};
 use nestor_storage::base::{Change, ChangeSource};
+use nestor_storage::{Scratch, ScratchFile};
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
-use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
 
 /// Bytes read from and written to a run at a time.
 const BUFFER_BYTES: usize = 128 << 10;
@@ -27,8 +26,8 @@ pub struct KeySorter {
     arena: Vec<u8>,
     items: Vec<Item>,
     memory_max: usize,
-    dir: PathBuf,
-    runs: Vec<File>,
+    dir: Scratch,
+    runs: Vec<ScratchFile>,
     kept: Kept,
     spilled_bytes: u64,
     len: u64,
@@ -63,7 +62,7 @@ fn head(key: &[u8]) -> u64 {
 
 impl KeySorter {
     /// A sorter that holds about `memory_max` bytes and puts what is beyond into files in `dir`.
-    pub fn new(memory_max: usize, dir: PathBuf) -> Self {
+    pub fn new(memory_max: usize, dir: Scratch) -> Self {
         Self {
             arena: Vec::new(),
             items: Vec::new(),
@@ -236,7 +235,7 @@ impl ChangeSource for Sorted {
 
 /// A run at its current entry. The least key is the greatest run, for the heap.
 struct Run {
-    input: BufReader<File>,
+    input: BufReader<ScratchFile>,
     entry: Vec<u8>,
     key_len: usize,
 }
@@ -291,7 +290,7 @@ mod tests {
 
     /// Entries as they come out, and the number of runs.
     fn sorted(memory_max: usize, count: u32) -> (Entries, usize) {
-        let mut sorter = KeySorter::new(memory_max, std::env::temp_dir());
+        let mut sorter = KeySorter::new(memory_max, Scratch::plain(std::env::temp_dir()));
         let mut state = 12345u32;
         for i in 0..count {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

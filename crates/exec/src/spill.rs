@@ -1,11 +1,8 @@
 //! Temporary files of blocking operators.
 
 use nestor_model::{Document, Error, ErrorCode, Result, Value};
-use nestor_storage::files;
-use std::fs::File;
+use nestor_storage::{Scratch, ScratchFile};
 use std::io;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a blocking operator wrote to temporary files, as explain prints it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,16 +41,9 @@ impl Spilled {
     }
 }
 
-static COUNT: AtomicU64 = AtomicU64::new(0);
-
-/// An open file in `dir` (made if missing) that has no name any more: it is gone when it is closed.
-pub fn temporary_file(dir: &Path) -> Result<File> {
-    files::create_directories(dir).map_err(io_error)?;
-    let name = format!("spill-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let path = dir.join(name);
-    let file = files::create_new(&path).map_err(io_error)?;
-    std::fs::remove_file(&path).map_err(io_error)?;
-    Ok(file)
+/// A file in `dir` (made if missing) that is gone when it is closed.
+pub fn temporary_file(dir: &Scratch) -> Result<ScratchFile> {
+    dir.file().map_err(io_error)
 }
 
 /// A failure of a temporary file as an error of the command.

@@ -1,6 +1,7 @@
 //! `nestor backup` has a running server copy its data directory, and `nestor restore` makes a data directory of such copies.
 
 use crate::client::{Client, ClientError, Uri, number};
+use crate::master_key;
 use clap::Args;
 use nestor_model::{RawDoc, Timestamp, ValueRef, doc};
 use nestor_storage::{EngineOptions, RestoreOptions, restore};
@@ -35,6 +36,9 @@ pub struct RestoreArgs {
     /// The data directory that was backed up, if its oplog is still there: it goes on where the last backup ends
     #[arg(long = "oplogFrom", value_name = "DIR")]
     pub oplog_from: Option<PathBuf>,
+    /// File with the master key of an encrypted backup
+    #[arg(long = "encryptionKeyFile", value_name = "FILE")]
+    pub encryption_key_file: Option<PathBuf>,
 }
 
 /// `seconds` or `seconds:ordinal`. Without an ordinal it is the end of that second.
@@ -103,6 +107,7 @@ pub fn run_restore(args: &RestoreArgs) -> Result<(), String> {
     let mut options = EngineOptions::new(Arc::new(crate::serve::wall_secs));
     // How much of the oplog is kept, the server decides that opens the directory.
     options.oplog_bytes_max = u64::MAX;
+    options.master_key = args.encryption_key_file.as_deref().map(master_key::read).transpose()?;
     let Timestamp { secs, inc } = restore(&wanted, options).map_err(|error| error.to_string())?.until;
     println!("restored the state of {secs}:{inc} into {}", args.dbpath.display());
     Ok(())

@@ -3,7 +3,9 @@
 //!
 //! Exit status: 0 when no fault was found (a note is none), 1 for faults, 2 when the directory cannot be checked.
 
+use crate::master_key;
 use nestor_exec::write::document_keys;
+use nestor_storage::StorageError;
 use nestor_storage::check::{self, CheckReport, CollectionReport, IndexReport};
 use std::io::{self, Write};
 use std::path::Path;
@@ -18,8 +20,14 @@ pub enum Verdict {
 }
 
 /// Checks the directory and prints what is in it. An error, for people to read, says why it cannot be checked.
-pub fn run(dir: &Path) -> Result<Verdict, String> {
-    let report = check::check(dir, &document_keys).map_err(|e| e.to_string())?;
+///
+/// An encrypted directory needs the file with its master key.
+pub fn run(dir: &Path, master_key: Option<&Path>) -> Result<Verdict, String> {
+    let master_key = master_key.map(master_key::read).transpose()?;
+    let report = check::check(dir, master_key.as_ref(), &document_keys).map_err(|e| match (&e, &master_key) {
+        (StorageError::Encryption { .. }, None) => format!("{e}: --encryptionKeyFile names the file with it"),
+        _ => e.to_string(),
+    })?;
     print(&report, &mut io::stdout().lock()).map_err(|e| e.to_string())
 }
 
@@ -30,6 +38,9 @@ fn print(report: &CheckReport, out: &mut impl Write) -> io::Result<Verdict> {
         "base: {} entries in {} pages of {} bytes, {} of them free",
         base.entries, base.pages, base.page_bytes, base.free_pages
     )?;
+    if report.data_keys > 0 {
+        writeln!(out, "encrypted: {} data keys", report.data_keys)?;
+    }
     writeln!(
         out,
         "journal: {} commits in {} segments, {} of them not in the base yet; {} oplog entries",
@@ -122,9 +133,9 @@ mod tests {
                 doc! { "createIndexes": "orders", "indexes": vec![index(doc! { "tags": 1 }, "tags_1", doc! {})] },
             ],
         );
-        assert!(run(dir.path()).is_err(), "it is open here");
+        assert!(run(dir.path(), None).is_err(), "it is open here");
         drop(db);
-        let report = check::check(dir.path(), &document_keys).unwrap();
+        let report = check::check(dir.path(), None, &document_keys).unwrap();
         let (verdict, text) = printed(&report);
         assert_eq!(verdict, Verdict::Sound, "{text}");
         assert!(
@@ -132,7 +143,7 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("\nno faults found\n"), "{text}");
-        assert!(run(&dir.path().join("nothing-here")).is_err());
+        assert!(run(&dir.path().join("nothing-here"), None).is_err());
     }
 
     /// Each kind of index over documents of each shape it treats in its own way: the verifier makes the keys that
@@ -205,7 +216,7 @@ mod tests {
             );
         }
         drop(db);
-        let report = check::check(dir.path(), &document_keys).unwrap();
+        let report = check::check(dir.path(), None, &document_keys).unwrap();
         assert_eq!((report.faults, report.notes), (vec![], vec![]));
         let counts = |collection: &CollectionReport| collection.indexes.iter().map(|index| index.entries).sum::<u64>();
         let shop: Vec<_> = report.collections.iter().filter(|c| &*c.ns.db == "shop").collect();
@@ -232,7 +243,7 @@ mod tests {
             &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/formats/1"),
             dir.path(),
         );
-        let report = check::check(dir.path(), &document_keys).unwrap();
+        let report = check::check(dir.path(), None, &document_keys).unwrap();
         assert_eq!((report.faults, report.replayed), (vec![], 1));
         let unknown = report
             .unverified
@@ -252,7 +263,7 @@ mod tests {
         }
         let format = std::fs::read_to_string(dir.path().join("nestor.format")).unwrap();
         assert_eq!(format, "nestor 3\n");
-        let report = check::check(dir.path(), &document_keys).unwrap();
+        let report = check::check(dir.path(), None, &document_keys).unwrap();
         assert_eq!((report.faults, report.unverified), (vec![], vec![]));
     }
 

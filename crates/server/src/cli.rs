@@ -6,6 +6,7 @@ use nestor::bench::BenchArgs;
 use nestor::check::Verdict;
 use nestor::config;
 use nestor::import::ImportArgs;
+use nestor::master_key::MasterKeyFile;
 use nestor::serve::{self, AtStart, AuditOptions, Bind, LogRotate, ServeOptions};
 use nestor::sink::AuditDestination;
 use nestor::tls::{TlsMode, TlsOptions};
@@ -38,6 +39,9 @@ enum Command {
     Check {
         /// The directory
         dir: PathBuf,
+        /// File with the master key of an encrypted directory
+        #[arg(long = "encryptionKeyFile", value_name = "FILE")]
+        encryption_key_file: Option<PathBuf>,
     },
     /// Have a running server copy its data directory while writes go on
     Backup(Box<BackupArgs>),
@@ -154,6 +158,8 @@ struct Serve {
     #[command(flatten)]
     audit: Audit,
     #[command(flatten)]
+    encryption: AtRest,
+    #[command(flatten)]
     tls: Tls,
     /// Port for metrics in Prometheus' form (/metrics) and for health (/healthz, /readyz), at the same addresses; 0 takes a free one
     #[arg(long = "metricsPort", value_name = "PORT")]
@@ -230,6 +236,35 @@ fn audit_options(args: Audit) -> Result<Option<AuditOptions>, String> {
 }
 
 #[derive(Args)]
+struct AtRest {
+    /// Encrypt the data directory: a new one only, an existing one stays as it is
+    #[arg(
+        long = "enableEncryption",
+        requires = "encryption_key_file",
+        conflicts_with = "ephemeral"
+    )]
+    enable_encryption: bool,
+    /// File with the master key: 32 bytes in base64
+    #[arg(long = "encryptionKeyFile", value_name = "FILE", requires = "enable_encryption")]
+    encryption_key_file: Option<PathBuf>,
+    /// How to encrypt; there is one way
+    #[arg(
+        long = "encryptionCipherMode",
+        value_name = "MODE",
+        value_parser = ["AES256-GCM"],
+        requires = "enable_encryption"
+    )]
+    encryption_cipher_mode: Option<String>,
+    /// Replace the master key by that in this file, and end
+    #[arg(
+        long = "encryptionRotateMasterKey",
+        value_name = "NEWFILE",
+        requires = "enable_encryption"
+    )]
+    encryption_rotate_master_key: Option<PathBuf>,
+}
+
+#[derive(Args)]
 struct Tls {
     /// Which connections are encrypted
     #[arg(long = "tlsMode", value_enum, value_name = "MODE", default_value = "disabled")]
@@ -286,7 +321,10 @@ pub fn run() -> ExitCode {
     };
     let (failure, done) = match Cli::parse_from(args).command {
         Command::Serve(args) => (1, serve_options(*args).and_then(serve::run)),
-        Command::Check { dir } => match nestor::check::run(&dir) {
+        Command::Check {
+            dir,
+            encryption_key_file,
+        } => match nestor::check::run(&dir, encryption_key_file.as_deref()) {
             Ok(Verdict::Damaged) => return ExitCode::FAILURE,
             // Not the status of damage: nothing is known of the data.
             checked => (2, checked.map(drop)),
@@ -412,6 +450,10 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         insecure_no_auth: args.insecure_no_auth,
         redact_client_log_data: args.redact_client_log_data,
         audit: audit_options(args.audit)?,
+        encryption: args
+            .encryption
+            .encryption_key_file
+            .map(|path| MasterKeyFile::new(path, args.encryption.encryption_rotate_master_key)),
         tls: tls_options(args.tls)?,
         metrics_port: args.metrics_port,
         quiet: args.quiet,
@@ -505,6 +547,12 @@ mod tests {
             "nestor serve --auth --noauth",
             "nestor serve --keyFile k --noauth",
             "nestor serve --auth --insecure-no-auth",
+            "nestor serve --enableEncryption",
+            "nestor serve --encryptionKeyFile k",
+            "nestor serve --encryptionRotateMasterKey k",
+            "nestor serve --enableEncryption --encryptionKeyFile k --encryptionCipherMode AES256-CBC",
+            "nestor serve --enableEncryption --encryptionKeyFile k --ephemeral",
+            "nestor serve --enableEncryption --encryptionKeyFile k --kmipServerName x",
             "nestor serve --tlsMode requireTLS",
             "nestor serve --tlsMode sometimes --tlsCertificateKeyFile x",
             "nestor serve --tlsCertificateKeyFile x",

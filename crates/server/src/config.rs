@@ -21,7 +21,7 @@ enum Flag {
 
 use Flag::{Switch, Unless, Value, Verbosity, Words};
 
-const KEYS: [(&str, Flag); 38] = [
+const KEYS: [(&str, Flag); 42] = [
     ("auditLog.destination", Value("--auditDestination")),
     ("auditLog.filter", Value("--auditFilter")),
     ("auditLog.format", Value("--auditFormat")),
@@ -60,6 +60,13 @@ const KEYS: [(&str, Flag); 38] = [
     (
         "security.authorization",
         Words(&[("enabled", &["--auth"]), ("disabled", &[])]),
+    ),
+    ("security.enableEncryption", Switch("--enableEncryption")),
+    ("security.encryptionCipherMode", Value("--encryptionCipherMode")),
+    ("security.encryptionKeyFile", Value("--encryptionKeyFile")),
+    (
+        "security.encryptionRotateMasterKey",
+        Value("--encryptionRotateMasterKey"),
     ),
     ("security.keyFile", Value("--keyFile")),
     ("security.redactClientLogData", Switch("--redactClientLogData")),
@@ -241,6 +248,9 @@ security:
   authorization: enabled
 #  clusterAuthMode: keyFile
   keyFile: /etc/nestor.key
+  enableEncryption: true
+  encryptionCipherMode: AES256-GCM
+  encryptionKeyFile: /etc/nestor.master
 setParameter:
   quiet: true
 ";
@@ -248,7 +258,8 @@ setParameter:
             of(text).unwrap(),
             "--dbpath /var/lib/nestor --cacheSizeGB 0.5 --logappend --logpath /var/log/nestor.log -v -v --port 27018 \
              --bind_ip 127.0.0.1,::1 --ipv6 --tlsMode requireTLS --tlsCertificateKeyFile /etc/ssl/nestor.pem --profile 1 \
-             --auth --keyFile /etc/nestor.key --setParameter quiet=true"
+             --auth --keyFile /etc/nestor.key --enableEncryption --encryptionCipherMode AES256-GCM \
+             --encryptionKeyFile /etc/nestor.master --setParameter quiet=true"
         );
         assert_eq!(of("").unwrap(), "");
         assert_eq!(of("# nothing\n").unwrap(), "");

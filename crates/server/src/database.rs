@@ -128,26 +128,22 @@ impl Database {
     /// Opens the database in the directory `path`, which is made if it does not exist, and recovers what a
     /// crash left. One process at a time can have it open. Among the files of something else no database is made.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StorageError> {
-        let path = path.as_ref();
-        Ok(Self::over(Engine::open(path, options())?, Some(path)))
+        Ok(Self::over(Engine::open(path.as_ref(), options())?))
     }
 
     /// A database in memory, gone when its last clone is dropped.
     pub fn ephemeral() -> Self {
-        Self::over(Engine::ephemeral(options()), None)
+        Self::over(Engine::ephemeral(options()))
     }
 
-    fn over(engine: Engine, path: Option<&Path>) -> Self {
+    fn over(engine: Engine) -> Self {
         let options = DatabaseOptions {
             replica_set: Some("rs0".into()),
             host: "localhost:0".into(),
             process: ProcessOptions::default(),
             ..DatabaseOptions::default()
         };
-        let mut service = Service::new(options, engine);
-        if let Some(path) = path {
-            service.database.spill_dir = path.join("tmp");
-        }
+        let service = Service::new(options, engine);
         let inner = Arc::new(Inner {
             service,
             idle: Mutex::default(),

@@ -13,14 +13,19 @@ const KEY_CHARS: std::ops::RangeInclusive<usize> = 6..=1024;
 ///
 /// Errors: a sentence that names the file.
 pub fn read(path: &Path) -> Result<String, String> {
+    let text = read_private(path, "key file")?;
+    parse(&text).map_err(|what| format!("key file {} {what}", path.display()))
+}
+
+/// Reads a file that must be its owner's alone. `what` it is, for the sentence of the error.
+pub(crate) fn read_private(path: &Path, what: &str) -> Result<String, String> {
     let shown = path.display();
-    let unreadable = |e| format!("cannot read key file {shown}: {e}");
+    let unreadable = |e| format!("cannot read {what} {shown}: {e}");
     let mode = fs::metadata(path).map_err(unreadable)?.permissions().mode();
     if mode & 0o077 != 0 {
-        return Err(format!("permissions on key file {shown} are too open: chmod 400 it"));
+        return Err(format!("permissions on {what} {shown} are too open: chmod 400 it"));
     }
-    let text = fs::read_to_string(path).map_err(unreadable)?;
-    parse(&text).map_err(|what| format!("key file {shown} {what}"))
+    fs::read_to_string(path).map_err(unreadable)
 }
 
 fn parse(text: &str) -> Result<String, &'static str> {

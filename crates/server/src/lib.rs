@@ -3,7 +3,7 @@
 //! [`Database`] is all of it as a library, without sockets. The rest of this crate stands around it. The
 //! server: [`serve`] (a process from start to end), [`config`] (the configuration file), [`listener`] (accepting), [`connection`] (reading, running,
 //! answering), [`watcher`], [`stream`], [`tls`], [`metrics`], [`notify`], [`buffers`], [`sink`] (where log lines go), [`limits`],
-//! [`key_file`] and [`first_user`] (who may log in without anybody having made a user). Beside it [`client`], a small
+//! [`key_file`] and [`first_user`] (who may log in without anybody having made a user), [`master_key`]. Beside it [`client`], a small
 //! client of our own, and [`import`] and [`mod@bench`], which use it; [`check`].
 
 pub mod backup;
@@ -19,6 +19,7 @@ pub mod import;
 pub mod key_file;
 pub mod limits;
 pub mod listener;
+pub mod master_key;
 pub mod metrics;
 pub mod notify;
 pub mod serve;

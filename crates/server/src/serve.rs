@@ -4,6 +4,7 @@ use crate::first_user;
 use crate::key_file;
 use crate::limits;
 use crate::listener::{self, Listener};
+use crate::master_key::{self, MasterKeyFile};
 use crate::metrics;
 use crate::notify;
 use crate::sink::{self, AuditDestination};
@@ -22,7 +23,7 @@ use nestor_storage::engine::Subscription;
 use nestor_storage::{Engine, EngineOptions, StorageError};
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -187,6 +188,8 @@ pub struct ServeOptions {
     pub redact_client_log_data: bool,
     /// The audit log; `None` for none.
     pub audit: Option<AuditOptions>,
+    /// The master key of an encrypted data directory; `None` for one that is not.
+    pub encryption: Option<MasterKeyFile>,
     /// Encryption of connections; `None` for none.
     pub tls: Option<TlsOptions>,
     /// Port for metrics and health; `None` for none, 0 takes a free one.
@@ -377,6 +380,17 @@ impl Server {
 /// Runs a server until it is told to stop. An error is for people to read.
 pub fn run(mut options: ServeOptions) -> Result<(), String> {
     let began = Instant::now();
+    if let (Some(dir), Some(file)) = (&options.dbpath, &options.encryption)
+        && let Some(replacement) = &file.replacement
+    {
+        rotate_master_key(dir, file, replacement, &options)?;
+        println!(
+            "the master key of {} is that in {} now",
+            dir.display(),
+            replacement.display()
+        );
+        return Ok(());
+    }
     let log = match &options.logpath {
         Some(path) => {
             let (sink, rotate) = sink::file(path, options.logappend, options.log_rotate)
@@ -447,11 +461,7 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
         profiler: options.profiler,
         authorization: options.auth,
     };
-    let mut service = Service::new(service_options, engine.clone());
-    if let Some(dir) = &options.dbpath {
-        // Beside the data there is room for what does not fit into memory; /tmp is often memory itself.
-        service.database.spill_dir = dir.join("tmp");
-    }
+    let service = Service::new(service_options, engine.clone());
     let service = Arc::new(service);
     set_parameters(&service, &options)?;
     audit_own(
@@ -623,6 +633,7 @@ fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
     let mut engine_options = EngineOptions::new(Arc::new(wall_secs));
     engine_options.before_wait = Some(nestor_exec::lose_patience);
     engine_options.give_up_after = options.give_up_after;
+    engine_options.master_key = options.encryption.as_ref().map(MasterKeyFile::key).transpose()?;
     // Nothing is cut off before the catalog has been read, which says how much is kept.
     engine_options.oplog_bytes_max = u64::MAX;
     engine_options.ephemeral_oplog_bytes_max = u64::MAX;
@@ -634,7 +645,7 @@ fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
     // times as large while merges lag behind, and a start after a crash replays it.
     engine_options.memtable_bytes_max = (engine_options.base_cache_bytes_max / 20).clamp(64 << 20, 512 << 20);
     match &options.dbpath {
-        Some(dir) => Engine::open(dir, engine_options).map_err(|e| refusal(&e)),
+        Some(dir) => Engine::open(dir, engine_options).map_err(|e| refusal(&e, options)),
         None => {
             // A huge page stays as a whole for one small part of it that is used again. An old kernel without the call does
             // without the effect.
@@ -645,9 +656,25 @@ fn open_engine(options: &ServeOptions) -> Result<Engine, String> {
     }
 }
 
+/// Replaces the master key of the data directory.
+fn rotate_master_key(
+    dir: &Path,
+    file: &MasterKeyFile,
+    replacement: &Path,
+    options: &ServeOptions,
+) -> Result<(), String> {
+    let (old, new) = (file.key()?, master_key::read(replacement)?);
+    let rotated = nestor_storage::encryption::rotate(dir, &old, &new, u64::from(wall_secs()));
+    rotated.map_err(|e| refusal(&e, options))
+}
+
 /// Why the store does not open, and what can be done.
-fn refusal(error: &StorageError) -> String {
+fn refusal(error: &StorageError, options: &ServeOptions) -> String {
     match error {
+        StorageError::Encryption { .. } => match &options.encryption {
+            Some(file) => format!("{error} (--encryptionKeyFile {})", file.path().display()),
+            None => format!("{error} (--enableEncryption --encryptionKeyFile FILE)"),
+        },
         StorageError::CommitsLost { last, .. } => format!(
             "{error}. Restore the file from a copy; or give up what was committed after number {last}: start with \
              --giveUpCommitsAfter {last}"
@@ -754,6 +781,10 @@ fn parsed_options(options: &ServeOptions, port: u16) -> Document {
     }
     if options.redact_client_log_data {
         security.push("redactClientLogData", true);
+    }
+    if let Some(encryption) = &options.encryption {
+        security.push("enableEncryption", true);
+        security.push("encryptionKeyFile", encryption.path().display().to_string());
     }
     if !security.is_empty() {
         parsed.push("security", security);

@@ -89,6 +89,14 @@ pub enum StorageError {
         /// How that can be told.
         reason: String,
     },
+    /// The directory is not encrypted with the key that was given, or it is and none was given.
+    #[error("the data directory {} {reason}", dir.display())]
+    Encryption {
+        /// The directory.
+        dir: PathBuf,
+        /// What about it.
+        reason: &'static str,
+    },
     /// A write or sync failed before, so what is on disk is unknown. Reads go on, writes are refused until restart.
     #[error("writes are refused after a failure of the disk: {0}")]
     ReadOnlyAfterFailure(String),
@@ -135,6 +143,7 @@ impl StorageError {
             Self::NewerFormat { .. } => ErrorCode::UnsupportedFormat,
             Self::DirectoryInUse { .. } => ErrorCode::DBPathInUse,
             Self::NoDataDirectory { .. } => ErrorCode::InvalidPath,
+            Self::Encryption { .. } => ErrorCode::InvalidOptions,
             Self::ReadOnlyAfterFailure(_) => ErrorCode::LogWriteFailed,
             Self::Closed => ErrorCode::ShutdownInProgress,
             Self::Catalog { code, .. } | Self::Backup { code, .. } => *code,
@@ -152,6 +161,13 @@ impl StorageError {
             file: file.to_owned(),
             message: source.to_string(),
             kind: source.kind(),
+        }
+    }
+
+    pub(crate) fn encryption(dir: &Path, reason: &'static str) -> Self {
+        Self::Encryption {
+            dir: dir.to_owned(),
+            reason,
         }
     }
 

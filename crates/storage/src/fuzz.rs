@@ -5,6 +5,7 @@
 //! either: where bytes need a checksum, these functions put the right one in.
 
 use crate::base::tree::fuzz as tree;
+use crate::encryption::{KeyFile, MasterKey, Seals, keys};
 use crate::journal::frame::{self, Frame};
 use crate::journal::mark::Mark;
 use crate::keys::{EntryFormat, KeyWriter, decode};
@@ -74,6 +75,32 @@ fn read_frames(mut bytes: &[u8]) -> usize {
 pub fn page(bytes: &[u8]) {
     tree::extent(bytes);
     let _ = crate::engine::recovery::Meta::decode(bytes);
+}
+
+/// What encrypted directories hold, as it is and with checksums that fit: `nestor.keys`, and a frame of the journal. Whatever the bytes
+/// are, nothing was encrypted with the keys that are given.
+pub fn encryption(bytes: &[u8]) {
+    let master = MasterKey::new(&[7; 32]).expect("32 bytes");
+    assert!(KeyFile::decode(bytes, &master).is_err());
+    let mut file = bytes.to_vec();
+    if keys::mend(&mut file) {
+        assert!(KeyFile::decode(&file, &master).is_err());
+    }
+    let Some(seals) = KeyFile::new(1)
+        .ok()
+        .and_then(|file| Seals::new(file.into_data_keys()).ok())
+    else {
+        return;
+    };
+    let mut whole = bytes.to_vec();
+    whole.truncate(whole.len() / frame::ALIGN * frame::ALIGN);
+    if frame::mend_sealed(&mut whole) {
+        let frame = Frame::read(&whole).expect("its header fits");
+        frame.entries().for_each(drop);
+        frame.ops().for_each(drop);
+        assert!(frame.open(Some(&seals), &mut Vec::new()).is_err());
+        assert!(frame.open(None, &mut Vec::new()).is_err());
+    }
 }
 
 #[cfg(test)]
@@ -219,6 +246,30 @@ mod tests {
         }
         assert_eq!(seeds.len(), 5);
         replay(journal, &seeded("journal", seeds));
+    }
+
+    #[test]
+    fn encrypted() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut options = EngineOptions::at_time(100);
+        options.master_key = MasterKey::new(&[9; 32]);
+        let engine = Engine::open(dir.path(), options).unwrap();
+        for len in [0, 10, 300, 3000] {
+            let mut ws = engine.begin();
+            ws.put(TreeId(900), b"key", vec![5; len]);
+            engine.commit(ws).unwrap();
+        }
+        engine.close().unwrap();
+        let read = |name: &str| fs::read(dir.path().join(name)).unwrap();
+        let journal = read("journal/0000000000000001.journal");
+        let mut rest = &journal[crate::journal::segment::HEADER_BYTES..];
+        let mut seeds = Seeds::from([("keys".to_owned(), read("nestor.keys"))]);
+        while let Ok(frame) = Frame::read(rest) {
+            seeds.insert(format!("commit-{}", frame.seq()), rest[..frame.len()].to_vec());
+            rest = &rest[frame.len()..];
+        }
+        assert_eq!(seeds.len(), 5);
+        replay(encryption, &seeded("encryption", seeds));
     }
 
     #[test]

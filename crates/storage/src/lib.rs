@@ -46,6 +46,7 @@ pub mod check;
 mod claims;
 pub mod clock;
 pub mod cursor;
+pub mod encryption;
 pub mod engine;
 pub mod error;
 mod faults;
@@ -61,6 +62,7 @@ mod read_set;
 mod recent;
 pub mod record;
 mod record_reader;
+pub mod scratch;
 mod sequencer;
 pub mod snapshot;
 pub mod topology;
@@ -71,6 +73,7 @@ pub use bytes::Bytes;
 pub use catalog::{Catalog, Collection, Database, Derive, Index};
 pub use claims::Reservation;
 pub use cursor::Cursor;
+pub use encryption::MasterKey;
 pub use engine::{
     Backup, BaseHold, Engine, EngineOptions, EngineStats, HistoryStats, PastState, Pins, RestoreOptions, Restored,
     Room, Subscription, restore,
@@ -80,6 +83,7 @@ pub use ids::{CollectionId, IndexId, Lsn, TreeId};
 pub use log::{LogPosition, LogReader, LogRetention, LogSignal, LogTruncation};
 pub use oplog::OplogCursor;
 pub use record_reader::RecordReader;
+pub use scratch::{Scratch, ScratchFile};
 pub use snapshot::{Snapshot, View};
 pub use topology::{Guarantee, OpTime, Positions, Topology};
 pub use watch::{Touched, Watch};

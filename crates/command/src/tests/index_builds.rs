@@ -477,7 +477,7 @@ fn an_interrupted_process_leaves_no_index() {
     {
         let service = service(Some(dir.path()));
         let (id, index, _listed) = started(&service);
-        let mut entries = KeySorter::new(1 << 20, dir.path().into());
+        let mut entries = KeySorter::new(1 << 20, nestor_storage::Scratch::plain(dir.path()));
         entries.push(b"an entry of nothing", b"").expect("room");
         let mut entries = entries.finish().expect("readable");
         assert_eq!(service.engine.load(id, index, &mut entries).ok(), Some(false));
@@ -489,6 +489,6 @@ fn an_interrupted_process_leaves_no_index() {
     check(&again, "c", 0);
     again.engine.close().expect("closes");
     drop(again);
-    let report = nestor_storage::check::check(dir.path(), &nestor_exec::write::document_keys).expect("readable");
+    let report = nestor_storage::check::check(dir.path(), None, &nestor_exec::write::document_keys).expect("readable");
     assert_eq!(report.faults, Vec::<String>::new());
 }

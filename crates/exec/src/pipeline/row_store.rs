@@ -12,9 +12,8 @@ use crate::row::RowDoc;
 use crate::spill;
 use nestor_model::statement::{BYTES_PER_UNIT, work};
 use nestor_model::{Error, ErrorCode, RawDocBuf, Result};
-use std::fs::File;
+use nestor_storage::ScratchFile;
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::FileExt;
 
 /// Units of work of reading a row from a file.
 const READ: usize = 8;
@@ -29,9 +28,9 @@ pub(super) struct RowStore {
 }
 
 struct Disk {
-    rows: BufWriter<File>,
+    rows: BufWriter<ScratchFile>,
     /// In a file of their own: those of very many rows would not fit in memory either.
-    offsets: BufWriter<File>,
+    offsets: BufWriter<ScratchFile>,
     len: usize,
     /// Where the next row will begin.
     end: u64,

@@ -2,6 +2,7 @@
 
 use super::CheckReport;
 use crate::Result;
+use crate::engine::directory::Directory;
 use crate::journal::frame::Frame;
 use crate::journal::segment::{self, HEADER_BYTES, Segment};
 use crate::journal::{JournalOptions, LastFrame, Position, recover};
@@ -27,15 +28,16 @@ pub(super) struct End {
 }
 
 /// `end` is `None` if recovery failed: then everything has to be sound.
-pub(super) fn check(dir: &Path, end: Option<End>, report: &mut CheckReport) -> Result<()> {
+pub(super) fn check(directory: &Directory, end: Option<End>, report: &mut CheckReport) -> Result<()> {
+    let dir = &*directory.journal();
     let is_lost = end.is_some_and(|end| end.is_lost);
     let end = end.map(|end| end.position);
     let names = recover::files(dir)?;
     report.segments = names.len() as u64;
-    let options = JournalOptions::read_only();
+    let options = JournalOptions::read_only(directory.seals().cloned());
     let mut next: Option<Next> = None;
     for first_seq in &names {
-        let opened = Segment::open(dir, *first_seq, &*options.open);
+        let opened = Segment::open(dir, *first_seq, &options);
         let segment = match report.damage("", opened)? {
             Some(Some(segment)) => segment,
             Some(None) => {
@@ -106,6 +108,7 @@ fn frames(segment: &Segment, start: Next, end: Option<(u64, bool)>, report: &mut
         mut last,
     } = start;
     let mut done = 0;
+    let mut plain = Vec::new();
     while done < bytes.len() {
         let offset = (done + HEADER_BYTES) as u64;
         let frame = match Frame::read(&bytes[done..]) {
@@ -123,6 +126,13 @@ fn frames(segment: &Segment, start: Next, end: Option<(u64, bool)>, report: &mut
             }
             Err(reason) => {
                 report.fault(segment.corrupt(offset, reason).to_string());
+                return Ok(None);
+            }
+        };
+        let frame = match segment.contents(frame, offset, &mut plain) {
+            Ok(frame) => frame,
+            Err(error) => {
+                report.fault(error.to_string());
                 return Ok(None);
             }
         };

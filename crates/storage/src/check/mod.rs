@@ -21,6 +21,7 @@ pub use contents::{CollectionReport, IndexReport, collection};
 
 use crate::base::tree::{Tree, TreeOptions};
 use crate::base::{Base, BaseSnapshot};
+use crate::encryption::MasterKey;
 use crate::engine::directory::Directory;
 use crate::engine::recovery::Recovery;
 use crate::journal::frame::Frame;
@@ -73,6 +74,8 @@ pub struct CheckReport {
     pub commits: u64,
     /// Oplog entries in the journal.
     pub oplog_entries: u64,
+    /// Data keys of an encrypted directory; 0 for others.
+    pub data_keys: u64,
     /// Commits that the next start will replay.
     pub replayed: u64,
     /// What could not be checked, because nothing tells how it should be.
@@ -126,15 +129,22 @@ fn is_damage(error: &StorageError) -> bool {
     }
 }
 
-/// Checks the data directory `dir`, which nobody may have open for writing.
+/// Checks the data directory `dir`, which nobody may have open for writing. An encrypted one needs its master key.
 ///
 /// Errors: what prevents a check: [`StorageError::NoDataDirectory`], [`StorageError::DirectoryInUse`],
-/// [`StorageError::NewerFormat`], files that may not be opened. Everything that is wrong is in the report.
-pub fn check(dir: &Path, keys_of: &KeysOf<'_>) -> Result<CheckReport> {
+/// [`StorageError::Encryption`], [`StorageError::NewerFormat`], files that may not be opened. Everything that is wrong is in the report.
+pub fn check(dir: &Path, master: Option<&MasterKey>, keys_of: &KeysOf<'_>) -> Result<CheckReport> {
     let mut report = CheckReport::default();
-    let Some(directory) = report.damage("", Directory::read(dir))? else {
+    let Some(directory) = report.damage("", Directory::read(dir, master))? else {
         return Ok(report);
     };
+    if let Some(seals) = directory.seals() {
+        report.data_keys = seals.data_keys() as u64;
+        // Each file can be as old as the others are: then nothing in them tells.
+        report
+            .unverified
+            .push("whether the whole directory was set back to an earlier copy of itself".to_owned());
+    }
     let journal = directory.journal();
     if !journal.is_dir() {
         report.fault(format!("{}: the directory is missing", journal.display()));
@@ -148,7 +158,7 @@ pub fn check(dir: &Path, keys_of: &KeysOf<'_>) -> Result<CheckReport> {
         position: recovered.end,
         is_lost: recovered.is_lost,
     });
-    journal::check(&journal, end, &mut report)?;
+    journal::check(&directory, end, &mut report)?;
     let Some(recovered) = recovered else {
         report.note(match report.fault_count {
             0 => "the directory is new, nothing was stored in it yet",
@@ -200,7 +210,7 @@ fn check_base(directory: &Directory, report: &mut CheckReport) -> Result<Option<
         read_only: true,
         ..TreeOptions::default()
     };
-    let opened = Tree::open(&path, options).map_err(StorageError::from);
+    let opened = Tree::open_sealed(&path, options, directory.seals()).map_err(StorageError::from);
     let Some(base) = report.damage("", opened)? else {
         return Ok(None);
     };
@@ -291,7 +301,7 @@ fn recover(directory: &Directory, base: &Arc<dyn BaseSnapshot>, give_up_after: O
         give_up_after,
         until: None,
     };
-    let options = JournalOptions::read_only();
+    let options = JournalOptions::read_only(directory.seals().cloned());
     let replay = |frame: &Frame<'_>| state.replay(frame);
     let journal = recover::open(&directory.journal(), options, &known, Access::Read, replay)?;
     let end = journal.segments().last().map(|segment| Position {

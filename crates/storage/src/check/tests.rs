@@ -128,7 +128,7 @@ fn segments(dir: &Path) -> Vec<PathBuf> {
 /// Checks that checking changes nothing.
 fn checked(dir: &Path) -> CheckReport {
     let before = files(dir);
-    let report = check(dir, &fields).unwrap();
+    let report = check(dir, None, &fields).unwrap();
     assert_eq!(files(dir), before);
     report
 }
@@ -283,7 +283,7 @@ fn a_clustered_collection() {
 fn keys_that_cannot_be_made() {
     let dir = directory(3, true, |_, _| {});
     let unknown = |_: &Collection| Err(Error::new(nestor_model::ErrorCode::BadValue, "no such collation"));
-    let report = check(dir.path(), &unknown).unwrap();
+    let report = check(dir.path(), None, &unknown).unwrap();
     assert_eq!(
         report.faults,
         ["db.c: keys of its indexes cannot be made: no such collation"]
@@ -416,7 +416,7 @@ fn damage_in_the_journal() {
         "{lost:?}"
     );
     fs::remove_dir_all(dir.path().join("journal")).unwrap();
-    let report = check(dir.path(), &fields).unwrap();
+    let report = check(dir.path(), None, &fields).unwrap();
     assert_eq!(
         without(dir.path(), &report.faults),
         ["journal: the directory is missing"]
@@ -573,7 +573,7 @@ fn a_commit_of_the_base_that_was_interrupted_between_its_meta_pages() {
 
 #[test]
 fn what_cannot_be_checked() {
-    let refused = |dir: &Path| match check(dir, &fields) {
+    let refused = |dir: &Path| match check(dir, None, &fields) {
         Ok(report) => panic!("{report:?}"),
         Err(error) => error,
     };
@@ -585,7 +585,7 @@ fn what_cannot_be_checked() {
     let engine = open(dir.path());
     assert!(matches!(refused(dir.path()), StorageError::DirectoryInUse { .. }));
     drop(engine);
-    fs::write(dir.path().join("nestor.format"), "nestor 4\n").unwrap();
+    fs::write(dir.path().join("nestor.format"), "nestor 5\n").unwrap();
     assert!(matches!(refused(dir.path()), StorageError::NewerFormat { .. }));
     fs::write(dir.path().join("nestor.format"), "nestor?").unwrap();
     assert_eq!(

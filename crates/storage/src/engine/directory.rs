@@ -1,7 +1,8 @@
 //! The data directory.
 //!
 //! ```text
-//! nestor.format     `nestor 3`: the version of what is here as a whole
+//! nestor.format     `nestor 3`: the version of what is here as a whole; `nestor 4` if it is encrypted
+//! nestor.keys       the keys, if it is encrypted
 //! nestor.lock       locked by the process that has the directory open
 //! nestor.durable    how far the journal is known to be durable
 //! base.nestor       the base B-tree
@@ -12,6 +13,7 @@
 //! becomes one of this version when it is opened for writing. Journals of versions 1 and 2 have no images of documents.
 
 use crate::StorageError;
+use crate::encryption::{self, KeyFile, MasterKey, Seals};
 use crate::error::Result;
 use crate::files;
 use crate::journal::{mark, recover, segment};
@@ -19,17 +21,23 @@ use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+/// Of a directory that is not encrypted.
 const VERSION: u32 = 3;
+/// Of one that is: versions before would take what they cannot read for damaged.
+const ENCRYPTED_VERSION: u32 = 4;
 const FORMAT: &str = "nestor.format";
 const LOCK: &str = "nestor.lock";
 const MARK: &str = "nestor.durable";
 /// What may lie in a directory whose version file has not been written yet.
-const OWN: [&str; 8] = [
+const OWN: [&str; 10] = [
     LOCK,
     MARK,
     "nestor.durable.new",
     "nestor.format.new",
+    encryption::FILE,
+    "nestor.keys.new",
     "journal",
     "base.nestor",
     "base.nestor.new",
@@ -41,6 +49,8 @@ pub(crate) struct Directory {
     pub(crate) path: PathBuf,
     /// The version it has.
     version: u32,
+    /// What encrypts and decrypts its files, if they are encrypted.
+    seals: Option<Arc<Seals>>,
     /// The lock goes with the file. A copy that is only read may have none.
     _lock: Option<File>,
 }
@@ -48,9 +58,14 @@ pub(crate) struct Directory {
 impl Directory {
     /// Makes the directory if needed, locks it and checks its version.
     ///
-    /// Errors: [`StorageError::NoDataDirectory`] for a directory with files of others, which are left alone.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
+    /// With a master key it is an encrypted one. The time, in seconds since the epoch, is that of keys that are made.
+    ///
+    /// Errors: [`StorageError::NoDataDirectory`] for a directory with files of others, which are left alone;
+    /// [`StorageError::Encryption`] for one that is encrypted with another key or not at all, or is encrypted and there is no key:
+    /// nothing in it is touched.
+    pub(crate) fn open(path: &Path, master: Option<&MasterKey>, now_secs: u64) -> Result<Self> {
         refuse_foreign(path)?;
+        unlock(path, master)?;
         let journal = path.join("journal");
         if !journal.exists() {
             create_durably(&journal).map_err(|e| StorageError::io("create", &journal, &e))?;
@@ -62,12 +77,19 @@ impl Directory {
             .open(&lock_path)
             .map_err(|e| StorageError::io("open", &lock_path, &e))?;
         lock_file(path, &lock, FlockOperation::NonBlockingLockExclusive)?;
+        // Once more: now nobody else changes them.
+        let keys = unlock(path, master)?;
         let mut directory = Self {
             path: path.to_owned(),
-            version: VERSION,
+            version: if master.is_some() { ENCRYPTED_VERSION } else { VERSION },
+            seals: None,
             _lock: Some(lock),
         };
-        match directory.check_format()? {
+        let format = directory.check_format()?;
+        if let Some(master) = master {
+            directory.seals = Some(directory.keys(keys, master, now_secs)?);
+        }
+        match format {
             Some(version) => {
                 directory.version = version;
                 directory.make_private()?;
@@ -79,6 +101,24 @@ impl Directory {
             }
         }
         Ok(directory)
+    }
+
+    /// The keys that were found, or new ones, and another one if the last one is old.
+    fn keys(&self, found: Option<KeyFile>, master: &MasterKey, now_secs: u64) -> Result<Arc<Seals>> {
+        let failed = |e: &std::io::Error| StorageError::io("create", &self.path.join(encryption::FILE), e);
+        let (mut keys, is_new) = match found {
+            Some(keys) => (keys, false),
+            None => (KeyFile::new(now_secs).map_err(|e| failed(&e))?, true),
+        };
+        if keys.renew(now_secs).map_err(|e| failed(&e))? || is_new {
+            keys.write(&self.path, master)?;
+        }
+        Seals::new(keys.into_data_keys()).map(Arc::new).map_err(|e| failed(&e))
+    }
+
+    /// What encrypts and decrypts its files, if they are encrypted.
+    pub(crate) fn seals(&self) -> Option<&Arc<Seals>> {
+        self.seals.as_ref()
     }
 
     /// Takes what earlier versions let others read from them: the directory and the files in it that are Nestor's.
@@ -104,7 +144,7 @@ impl Directory {
     /// the same time; who wants to write is kept out.
     ///
     /// Errors: [`StorageError::DirectoryInUse`]: somebody has it open for writing.
-    pub(crate) fn read(path: &Path) -> Result<Self> {
+    pub(crate) fn read(path: &Path, master: Option<&MasterKey>) -> Result<Self> {
         let opened = |path: &Path| match File::open(path) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -118,9 +158,19 @@ impl Directory {
         if let Some(lock) = &lock {
             lock_file(path, lock, FlockOperation::NonBlockingLockShared)?;
         }
+        let seals = match unlock(path, master)? {
+            Some(keys) => {
+                let seals = Seals::new(keys.into_data_keys());
+                Some(Arc::new(seals.map_err(|e| {
+                    StorageError::io("open", &path.join(encryption::FILE), &e)
+                })?))
+            }
+            None => None,
+        };
         let mut directory = Self {
             path: path.to_owned(),
             version: VERSION,
+            seals,
             _lock: lock,
         };
         match directory.check_format()? {
@@ -216,11 +266,14 @@ impl Directory {
             .strip_prefix("nestor ")
             .and_then(|v| v.parse::<u32>().ok())
         {
-            Some(found @ 1..=VERSION) => Ok(Some(found)),
-            Some(found) if found > VERSION => Err(StorageError::NewerFormat {
+            Some(ENCRYPTED_VERSION) if self.seals.is_none() && !self.path.join(encryption::FILE).exists() => {
+                Err(lost_keys(&self.path))
+            }
+            Some(found @ 1..=ENCRYPTED_VERSION) => Ok(Some(found)),
+            Some(found) if found > ENCRYPTED_VERSION => Err(StorageError::NewerFormat {
                 file: path,
                 found,
-                supported: VERSION,
+                supported: ENCRYPTED_VERSION,
             }),
             _ => Err(StorageError::Corrupt {
                 file: path,
@@ -232,9 +285,46 @@ impl Directory {
 
     fn write_format(&self) -> Result<()> {
         let path = self.path.join(FORMAT);
-        let text = format!("nestor {VERSION}\n");
+        let version = if self.seals.is_some() {
+            ENCRYPTED_VERSION
+        } else {
+            VERSION
+        };
+        let text = format!("nestor {version}\n");
         files::replace(&path, text.as_bytes()).map_err(|e| StorageError::io("create", &path, &e))
     }
+}
+
+/// The keys of a directory that is to be opened with this master key; `None` if it is not encrypted, or new.
+pub(crate) fn unlock(dir: &Path, master: Option<&MasterKey>) -> Result<Option<KeyFile>> {
+    let is_there = |name: &str| dir.join(name).exists();
+    let Some(master) = master else {
+        return match is_there(encryption::FILE) {
+            true => Err(StorageError::encryption(
+                dir,
+                "is encrypted, and no master key was given",
+            )),
+            false => Ok(None),
+        };
+    };
+    if let Some(keys) = KeyFile::read(dir, master)? {
+        return Ok(Some(keys));
+    }
+    match fs::read_to_string(dir.join(FORMAT)) {
+        Ok(text) if text.trim_end() == format!("nestor {ENCRYPTED_VERSION}") => Err(lost_keys(dir)),
+        Err(_) if !is_there("base.nestor") => Ok(None),
+        _ => Err(StorageError::encryption(
+            dir,
+            "is not encrypted, and a master key was given; a dump of it can be restored into a new directory that is",
+        )),
+    }
+}
+
+fn lost_keys(dir: &Path) -> StorageError {
+    StorageError::encryption(
+        dir,
+        "is encrypted, and nestor.keys is missing: without that file nothing in it can be read",
+    )
 }
 
 fn no_data_directory(dir: &Path, reason: impl Into<String>) -> StorageError {
@@ -307,7 +397,7 @@ mod tests {
         for foreign in ["WiredTiger", "storage.bson", "PG_VERSION", "notes.txt"] {
             let dir = tempfile::tempdir().unwrap();
             fs::write(dir.path().join(foreign), b"x").unwrap();
-            let said = refusal(Directory::open(dir.path()));
+            let said = refusal(Directory::open(dir.path(), None, 0));
             assert!(said.contains(&format!("there is {foreign} in it")), "{said}");
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was made");
         }
@@ -320,31 +410,31 @@ mod tests {
             fs::write(dir.path().join(name), b"").unwrap();
         }
         fs::create_dir(dir.path().join("lost+found")).unwrap();
-        drop(Directory::open(dir.path()).unwrap());
+        drop(Directory::open(dir.path(), None, 0).unwrap());
         fs::write(dir.path().join("notes.txt"), b"").unwrap();
-        Directory::open(dir.path()).expect("it is Nestor's by now");
+        Directory::open(dir.path(), None, 0).expect("it is Nestor's by now");
     }
 
     #[test]
     fn readers_share_it_and_keep_writers_out() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(refusal(Directory::read(dir.path())).contains("there is no nestor.format in it"));
-        assert!(refusal(Directory::read(&dir.path().join("missing"))).contains("does not exist"));
+        assert!(refusal(Directory::read(dir.path(), None)).contains("there is no nestor.format in it"));
+        assert!(refusal(Directory::read(&dir.path().join("missing"), None)).contains("does not exist"));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-        let writer = Directory::open(dir.path()).unwrap();
-        assert!(refusal(Directory::read(dir.path())).contains("in use"));
+        let writer = Directory::open(dir.path(), None, 0).unwrap();
+        assert!(refusal(Directory::read(dir.path(), None)).contains("in use"));
         drop(writer);
         let readers = [
-            Directory::read(dir.path()).unwrap(),
-            Directory::read(dir.path()).unwrap(),
+            Directory::read(dir.path(), None).unwrap(),
+            Directory::read(dir.path(), None).unwrap(),
         ];
-        assert!(refusal(Directory::open(dir.path())).contains("in use"));
+        assert!(refusal(Directory::open(dir.path(), None, 0)).contains("in use"));
         drop(readers);
         fs::remove_file(dir.path().join(LOCK)).unwrap();
-        Directory::read(dir.path()).expect("a copy may have no lock");
+        Directory::read(dir.path(), None).expect("a copy may have no lock");
         fs::remove_file(dir.path().join(FORMAT)).unwrap();
         fs::write(dir.path().join("base.nestor"), b"").unwrap();
-        for refused in [Directory::read(dir.path()), Directory::open(dir.path())] {
+        for refused in [Directory::read(dir.path(), None), Directory::open(dir.path(), None, 0)] {
             assert!(refusal(refused).contains("the version file is missing"));
         }
     }

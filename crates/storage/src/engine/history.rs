@@ -279,7 +279,7 @@ fn replay<E: From<StorageError>>(
     let Some(first) = segments.iter().position(|segment| segment.first_seq == from.segment) else {
         return Ok(None);
     };
-    let mut bytes = Vec::new();
+    let (mut bytes, mut plain) = (Vec::new(), Vec::new());
     for segment in &segments[first..] {
         let len = segment.len();
         let mut wanted = READ_BYTES;
@@ -300,7 +300,8 @@ fn replay<E: From<StorageError>>(
                 if frame.optime() > time {
                     return Ok(Some(frame.optime()));
                 }
-                state.replay(&frame)?;
+                let contents = segment.contents(frame, offset + done as u64, &mut plain)?;
+                state.replay(&contents)?;
                 done += length;
             }
             if done == 0 && wanted == READ_BYTES {

@@ -97,7 +97,7 @@ fn base_and_journal_of_two_copies_are_refused() {
             fs::copy(other.path().join(parts[*part]), dir.path().join(parts[*part])).unwrap();
         }
         let before = fs::read(dir.path().join(parts[1])).unwrap();
-        let report = crate::check::check(dir.path(), &crate::check::tests::fields).unwrap();
+        let report = crate::check::check(dir.path(), None, &crate::check::tests::fields).unwrap();
         assert!(report.fault_count > 0, "{mixed:?}");
         let refused = open(dir.path()).map(|engine| keys(&engine)).unwrap_err();
         assert!(

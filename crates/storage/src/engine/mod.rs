@@ -36,6 +36,7 @@ use crate::journal::{Frames, Journal, frame};
 use crate::log::{self as log_of_commits, Followers, Log, MemoryLog, News};
 use crate::memtable::Memtable;
 use crate::oplog::OplogCursor;
+use crate::scratch::Scratch;
 use crate::sequencer::{Accepted, Group, Sequencer, Waste};
 use crate::snapshot::{Layers, Published, Snapshot};
 use crate::topology::{self, Guarantee, OpTime, Positions, Topology};
@@ -50,7 +51,7 @@ use log::Retention;
 use nestor_model::Timestamp;
 use reclaim::Reclaimer;
 use recovery::Recovery;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::thread::{self, JoinHandle};
@@ -104,6 +105,7 @@ pub(crate) struct Inner {
 struct Store {
     base: Arc<dyn Base>,
     journal: Arc<Journal>,
+    scratch: Scratch,
 }
 
 /// A write set and its frame for the journal (empty if there is none).
@@ -148,10 +150,19 @@ impl Engine {
     /// Opens the store in a directory, making it if there is none, and recovers what was committed. Indexes that were being
     /// built are dropped, unless the disk is full: then they are in the catalog as such.
     ///
-    /// Errors: [`StorageError::NoDataDirectory`], [`StorageError::DirectoryInUse`], [`StorageError::NewerFormat`],
-    /// [`StorageError::Corrupt`], [`StorageError::CommitsLost`], [`StorageError::Io`].
+    /// Errors: [`StorageError::NoDataDirectory`], [`StorageError::DirectoryInUse`], [`StorageError::Encryption`],
+    /// [`StorageError::NewerFormat`], [`StorageError::Corrupt`], [`StorageError::CommitsLost`], [`StorageError::Io`].
     pub fn open(dir: &Path, options: EngineOptions) -> Result<Engine> {
-        let mut directory = Directory::open(dir)?;
+        let mut options = options;
+        let now_secs = u64::from((options.clock)());
+        let mut directory = Directory::open(dir, options.master_key.as_ref(), now_secs)?;
+        // It is not needed any more.
+        options.master_key = None;
+        options.journal.seals = directory.seals().cloned();
+        let scratch = match directory.seals() {
+            Some(_) => Scratch::encrypted(dir.join("tmp")).map_err(|e| StorageError::io("open", dir, &e))?,
+            None => Scratch::plain(dir.join("tmp")),
+        };
         let tree = TreeOptions {
             cache_bytes_max: options.base_cache_bytes_max,
             ..TreeOptions::default()
@@ -160,7 +171,7 @@ impl Engine {
             Some(base) => base.clone(),
             None => {
                 directory.has_base()?;
-                Arc::new(Tree::open(&directory.base(), tree)?)
+                Arc::new(Tree::open_sealed(&directory.base(), tree, directory.seals())?)
             }
         };
         let snapshot = base.snapshot();
@@ -190,6 +201,7 @@ impl Engine {
         let store = Store {
             base,
             journal: journal.clone(),
+            scratch,
         };
         let layers = Layers {
             active: Arc::new(state.memtable),
@@ -561,11 +573,9 @@ impl Engine {
     }
 
     /// A local directory for temporary files of those who use this store. It need not exist.
-    pub fn scratch(&self) -> PathBuf {
-        match self.directory() {
-            Some(dir) => dir.join("tmp"),
-            None => std::env::temp_dir(),
-        }
+    pub fn scratch(&self) -> Scratch {
+        let store = self.inner.store.as_ref();
+        store.map_or_else(|| Scratch::plain(std::env::temp_dir()), |store| store.scratch.clone())
     }
 
     /// Room where the data is; `None` for a store that lives in memory, or where nobody knows.
@@ -741,7 +751,7 @@ impl Inner {
     /// A write set with its frame for the journal.
     fn prepare(&self, mut ws: WriteSet) -> Result<Prepared> {
         let frame = match &self.store {
-            Some(_) => frame::prepare(&ws)?,
+            Some(_) => frame::prepare(&ws, self.options.journal.seals.is_some())?,
             None => frame::prepare_log(&ws)?,
         };
         ws.forget_logged();
@@ -856,6 +866,7 @@ impl Inner {
             }
         };
         let durable = journal.syncer.durable();
+        let seals = journal.seals().map(|seals| &**seals);
         let first_seq = group.accepted.first().map_or(0, |a| a.seq);
         let (mut last_seq, mut last_optime, mut last_at) = (first_seq, Timestamp::default(), 0);
         let mut previous = journal.last().map_or(0, |last| last.checksum);
@@ -872,7 +883,7 @@ impl Inner {
                 previous,
                 term,
             };
-            previous = frame::seal(frame, ws, seal);
+            previous = frame::seal(frame, ws, seal, seals);
         }
         let joined: Vec<u8>;
         let frames = match group.accepted.as_slice() {
@@ -963,6 +974,6 @@ mod model_tests;
 #[cfg(test)]
 mod power_tests;
 #[cfg(test)]
-mod recovery_tests;
+pub(crate) mod recovery_tests;
 #[cfg(test)]
 mod tests;

@@ -225,13 +225,14 @@ fn in_memory() {
 
 #[test]
 fn on_disk_with_checkpoints_crashes_and_clean_restarts() {
-    for seed in [2, 0xBEEF] {
+    for (seed, is_encrypted) in [(2, false), (0xBEEF, false), (0xFADE, true)] {
         let dir = tempfile::tempdir().unwrap();
         let mut options = EngineOptions::at_time(1);
         // Small enough that checkpoints and new segments happen all the time.
         options.memtable_bytes_max = 20_000;
         options.journal.segment_bytes = 5_000;
         options.oplog_bytes_max = 20_000;
+        options.master_key = is_encrypted.then(|| crate::MasterKey::new(&[7; 32]).unwrap());
         let open = || Engine::open(dir.path(), options.clone()).unwrap();
         let mut run = Run::new(seed, open());
         for _ in 0..12 {

@@ -3,6 +3,7 @@
 use crate::Lsn;
 use crate::base::Base;
 use crate::clock::Clock;
+use crate::encryption::MasterKey;
 use crate::journal::JournalOptions;
 use nestor_model::Timestamp;
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub struct EngineOptions {
     pub give_up_after: Option<u64>,
     /// Recovers commits up to this time only, and gives up what comes after: for a copy of a directory.
     pub recover_until: Option<Timestamp>,
+    /// The master key of an encrypted store. A new directory is encrypted if there is one.
+    pub master_key: Option<MasterKey>,
     /// Called on a committing thread before it waits for long, so that a server can let another thread do what else this
     /// one has to do.
     pub before_wait: Option<fn()>,
@@ -49,6 +52,7 @@ impl EngineOptions {
             base_cache_bytes_max: 256 << 20,
             give_up_after: None,
             recover_until: None,
+            master_key: None,
             before_wait: None,
             after_reclaim: None,
             journal: JournalOptions::new(),

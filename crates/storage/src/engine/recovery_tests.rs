@@ -53,7 +53,7 @@ pub(super) fn oplog(engine: &Engine, after: Timestamp) -> String {
     out
 }
 
-pub(super) fn segments(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn segments(dir: &Path) -> Vec<PathBuf> {
     let mut found: Vec<_> = fs::read_dir(dir.join("journal"))
         .unwrap()
         .map(|e| e.unwrap().path())
@@ -62,7 +62,7 @@ pub(super) fn segments(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-pub(super) fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
@@ -346,10 +346,10 @@ fn the_directory_is_locked_and_has_a_version() {
     drop(engine);
     drop(open(dir.path()).unwrap());
     let format = dir.path().join("nestor.format");
-    fs::write(&format, "nestor 4\n").unwrap();
+    fs::write(&format, "nestor 5\n").unwrap();
     let newer = open(dir.path()).map(|_| ());
     assert!(
-        matches!(newer, Err(StorageError::NewerFormat { found: 4, .. })),
+        matches!(newer, Err(StorageError::NewerFormat { found: 5, .. })),
         "{newer:?}"
     );
     fs::write(&format, "something else").unwrap();
@@ -401,7 +401,7 @@ fn a_missing_base_is_not_taken_for_a_new_one() {
                 matches!(&refused, Err(StorageError::Corrupt { file, .. }) if *file == base(dir.path())),
                 "{refused:?}"
             );
-            let checked = crate::check::check(dir.path(), &crate::check::tests::fields).unwrap();
+            let checked = crate::check::check(dir.path(), None, &crate::check::tests::fields).unwrap();
             let missing = |fault: &String| fault.contains("base.nestor is corrupt at byte 0: it is missing");
             assert!(checked.faults.iter().any(missing), "{checked:?}");
         }

@@ -89,9 +89,9 @@ fn where_it_is_and_how_much_room_there_is() {
     let on_disk = Engine::open(dir.path(), EngineOptions::at_time(100)).unwrap();
     let room = on_disk.room().expect("it is on a file system");
     assert!(0 < room.total && room.used <= room.total, "{room:?}");
-    assert_eq!(on_disk.scratch(), dir.path().join("tmp"));
+    assert_eq!(on_disk.scratch().dir(), dir.path().join("tmp"));
     assert_eq!(engine().room(), None);
-    assert_eq!(engine().scratch(), std::env::temp_dir());
+    assert_eq!(engine().scratch().dir(), std::env::temp_dir());
 }
 
 #[test]

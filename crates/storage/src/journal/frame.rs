@@ -41,9 +41,13 @@
 //! The checksum of a frame covers that of the one before it, so frames of two copies of a directory that went different ways
 //! do not follow each other, although their numbers do.
 //!
+//! Frames of encrypted directories, `NJX1`, are in [`super::sealed`].
+//!
 //! Frames of format 1, `NJF1`, are read too: bytes 32 to 40 are the sequence number that was durable, and nothing is said of
 //! the frame before.
 
+use super::sealed;
+use crate::encryption::Seals;
 use crate::faults::{Fault, strikes};
 use crate::write_set::WriteSet;
 use crate::{Bytes, CollectionId, StorageError, TreeId};
@@ -107,7 +111,7 @@ pub(crate) struct Image<'a> {
 }
 
 /// A commit's frame but for what only the sequencer knows; [`seal`] fills that in.
-pub(crate) fn prepare(ws: &WriteSet) -> Result<Vec<u8>, StorageError> {
+pub(crate) fn prepare(ws: &WriteSet, is_sealed: bool) -> Result<Vec<u8>, StorageError> {
     let (mut out, mut ops) = prepare_oplog(ws);
     if out.len() >= LARGE_BYTES {
         // A vector that grows by half of hundreds of megabytes wastes as much.
@@ -155,7 +159,7 @@ pub(crate) fn prepare(ws: &WriteSet) -> Result<Vec<u8>, StorageError> {
         varint(zigzag(change.documents), &mut out);
         varint(zigzag(change.bytes), &mut out);
     }
-    finish(out, ws, ops)
+    finish(out, ws, ops, is_sealed)
 }
 
 /// As [`prepare`], without the operations that replay repeats: for the log of a store that lives in memory. Empty for a commit
@@ -165,7 +169,7 @@ pub(crate) fn prepare_log(ws: &WriteSet) -> Result<Vec<u8>, StorageError> {
         return Ok(Vec::new());
     }
     let (out, ops) = prepare_oplog(ws);
-    finish(out, ws, ops)
+    finish(out, ws, ops, false)
 }
 
 /// The beginning of a frame: room for the header, oplog entries, and images, of which it returns the number.
@@ -194,8 +198,14 @@ fn oplog_bytes(ws: &WriteSet) -> usize {
 }
 
 /// The end of a frame and its header, but for what [`seal`] fills in.
-fn finish(mut out: Vec<u8>, ws: &WriteSet, ops: u32) -> Result<Vec<u8>, StorageError> {
-    out.resize(out.len().next_multiple_of(ALIGN), 0);
+fn finish(mut out: Vec<u8>, ws: &WriteSet, ops: u32, is_sealed: bool) -> Result<Vec<u8>, StorageError> {
+    let plain = out.len().next_multiple_of(ALIGN);
+    let overhead = if is_sealed {
+        sealed::overhead(plain - HEADER_BYTES)
+    } else {
+        0
+    };
+    out.resize(plain + overhead, 0);
     if out.len() > FRAME_BYTES_MAX {
         return Err(StorageError::catalog(
             ErrorCode::TransactionTooLarge,
@@ -205,7 +215,7 @@ fn finish(mut out: Vec<u8>, ws: &WriteSet, ops: u32) -> Result<Vec<u8>, StorageE
             ),
         ));
     }
-    out[..4].copy_from_slice(MAGIC);
+    out[..4].copy_from_slice(if is_sealed { sealed::MAGIC } else { MAGIC });
     let length = out.len() as u32;
     put_u32(&mut out, 8, length);
     put_u32(&mut out, 12, ws.oplog.len() as u32);
@@ -230,9 +240,13 @@ pub(crate) struct Seal {
     pub(crate) term: i64,
 }
 
-/// Fills in what only the sequencer knows, and the checksum, which it returns.
-pub(crate) fn seal(frame: &mut [u8], ws: &WriteSet, seal: Seal) -> u32 {
+/// Fills in what only the sequencer knows, encrypts the frame if it was prepared for that, and fills in the checksum, which it
+/// returns.
+pub(crate) fn seal(frame: &mut [u8], ws: &WriteSet, seal: Seal, seals: Option<&Seals>) -> u32 {
     fill_in(frame, ws, seal);
+    if let Some(seals) = seals {
+        sealed::seal(frame, seals);
+    }
     let crc = crc32c::crc32c(&frame[UNCOVERED_BYTES..]);
     put_u32(frame, 4, crc);
     crc
@@ -323,7 +337,7 @@ pub(crate) struct Unsound(pub(crate) &'static str);
 /// Reads the header at the start of `bytes` and returns the length of the frame.
 pub(crate) fn length(bytes: &[u8]) -> Result<usize, Unsound> {
     let header = bytes.get(..HEADER_BYTES).ok_or(Unsound("frame header is cut off"))?;
-    if !header.starts_with(MAGIC) && !header.starts_with(MAGIC_1) {
+    if !header.starts_with(MAGIC) && !header.starts_with(MAGIC_1) && !sealed::is_sealed(header) {
         return Err(Unsound("no frame starts here"));
     }
     let length = get_u32(header, 8) as usize;
@@ -340,10 +354,34 @@ impl<'a> Frame<'a> {
         if crc32c::crc32c(&bytes[UNCOVERED_BYTES..]) != get_u32(bytes, 4) {
             return Err(Unsound("frame checksum does not match"));
         }
+        Self::of(bytes)
+    }
+
+    /// The frame that has these bytes, whatever its checksum.
+    fn of(bytes: &'a [u8]) -> Result<Self, Unsound> {
         if get_u32(bytes, 40) as usize > bytes.len() - HEADER_BYTES {
             return Err(Unsound("oplog entries are longer than the frame"));
         }
         Ok(Self { bytes })
+    }
+
+    /// The frame as it was before it was encrypted with what `seals` knows, in `plain` if it was. With `None` only plain frames are
+    /// taken, and otherwise only encrypted ones: whoever can write to the journal could add others.
+    pub(crate) fn open<'p>(self, seals: Option<&Seals>, plain: &'p mut Vec<u8>) -> Result<Frame<'p>, Unsound>
+    where
+        'a: 'p,
+    {
+        match (seals, sealed::is_sealed(self.bytes)) {
+            (None, false) => Ok(self),
+            (None, true) => Err(Unsound("the frame is encrypted, the directory is not")),
+            (Some(_), false) => Err(Unsound("the frame is not encrypted, the directory is")),
+            (Some(seals), true) => {
+                plain.clear();
+                plain.extend_from_slice(self.bytes);
+                sealed::open(plain, seals)?;
+                Frame::of(plain)
+            }
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -385,10 +423,15 @@ impl<'a> Frame<'a> {
 
     /// The oplog entries; an error for bytes that are not documents.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Result<RawDoc<'a>, Unsound>> + use<'a> {
+        let is_sealed = sealed::is_sealed(self.bytes);
         let mut rest = self.oplog();
         let mut left = get_u32(self.bytes, 12);
         std::iter::from_fn(move || {
             left = left.checked_sub(1)?;
+            if is_sealed {
+                left = 0;
+                return Some(Err(Unsound("the frame is encrypted")));
+            }
             Some(match RawDoc::validate_prefix(rest) {
                 Ok(doc) => {
                     rest = &rest[doc.len()..];
@@ -405,20 +448,35 @@ impl<'a> Frame<'a> {
     /// The operations, in order; an error where they do not decode.
     pub(crate) fn ops(&self) -> Ops<'a> {
         let oplog = self.oplog();
+        let rest = &self.bytes[HEADER_BYTES + oplog.len()..];
         Ops {
-            rest: &self.bytes[HEADER_BYTES + oplog.len()..],
+            rest: if sealed::is_sealed(self.bytes) { &[] } else { rest },
             left: get_u32(self.bytes, 44),
             oplog,
         }
     }
 }
 
+/// Says of a frame that was decrypted that it is plain.
+pub(crate) fn make_plain(frame: &mut [u8]) {
+    frame[..4].copy_from_slice(MAGIC);
+}
+
 /// Makes the header of a frame of these bytes fit them, for fuzzing. `false` if they are too short.
 pub(crate) fn mend(frame: &mut [u8]) -> bool {
+    mend_as(frame, MAGIC)
+}
+
+/// As [`mend`], for an encrypted frame.
+pub(crate) fn mend_sealed(frame: &mut [u8]) -> bool {
+    mend_as(frame, sealed::MAGIC)
+}
+
+fn mend_as(frame: &mut [u8], magic: &[u8; 4]) -> bool {
     if frame.len() < HEADER_BYTES || !frame.len().is_multiple_of(ALIGN) {
         return false;
     }
-    frame[..4].copy_from_slice(MAGIC);
+    frame[..4].copy_from_slice(magic);
     put_u32(frame, 8, frame.len() as u32);
     let oplog = get_u32(frame, 40) % (frame.len() - HEADER_BYTES + 1) as u32;
     put_u32(frame, 40, oplog);
@@ -440,7 +498,7 @@ pub(crate) fn checksum(header: &[u8]) -> u32 {
 /// Checksum of the frame before, in a frame's header, if that is known.
 pub(crate) fn previous(header: &[u8]) -> Option<u32> {
     let previous = get_u32(header, 36);
-    (previous != 0 && header.starts_with(MAGIC)).then_some(previous)
+    (previous != 0 && !header.starts_with(MAGIC_1)).then_some(previous)
 }
 
 /// Optime in a frame's header.
@@ -614,7 +672,7 @@ mod tests {
     use nestor_model::{CollectionOptions, Namespace, doc};
 
     fn sealed(ws: &WriteSet, seq: u64) -> Vec<u8> {
-        let mut frame = prepare(ws).unwrap();
+        let mut frame = prepare(ws, false).unwrap();
         let first = Timestamp { secs: 100, inc: 1 };
         let last = Timestamp {
             secs: 100,
@@ -632,6 +690,7 @@ mod tests {
                 previous,
                 term,
             },
+            None,
         );
         frame
     }
@@ -666,7 +725,7 @@ mod tests {
         let engine = Engine::ephemeral(EngineOptions::at_time(100));
         let mut ws = engine.begin();
         ws.put(TreeId(7), b"k", b"v");
-        let mut frame = prepare(&ws).unwrap();
+        let mut frame = prepare(&ws, false).unwrap();
         let (first, last) = (Timestamp { secs: 1, inc: 1 }, Timestamp { secs: 1, inc: 1 });
         for (seq, durable, read) in [(9, 8, 8), (9, 0, 0), (1 << 40, 3, 0), (u64::from(u32::MAX), 1, 1)] {
             let (previous, term) = (0xABCD, 1);
@@ -678,7 +737,7 @@ mod tests {
                 previous,
                 term,
             };
-            let checksum = seal(&mut frame, &ws, seal_with);
+            let checksum = seal(&mut frame, &ws, seal_with, None);
             let frame = Frame::read(&frame).unwrap();
             assert_eq!((frame.durable(), frame.previous()), (read, Some(0xABCD)));
             assert_eq!(frame.checksum(), checksum);

@@ -8,10 +8,12 @@
 pub(crate) mod frame;
 pub(crate) mod mark;
 pub(crate) mod recover;
+pub(crate) mod sealed;
 pub(crate) mod segment;
 pub(crate) mod sync;
 
 use crate::base::tree::PageFile;
+use crate::encryption::Seals;
 use crate::error::is_full;
 use crate::files;
 use crate::{Result, StorageError};
@@ -69,6 +71,8 @@ pub(crate) struct JournalOptions {
     /// A segment that has reached this size is followed by a new one.
     pub(crate) segment_bytes: u64,
     pub(crate) open: Arc<OpenFile>,
+    /// What encrypts and decrypts frames, in an encrypted directory.
+    pub(crate) seals: Option<Arc<Seals>>,
 }
 
 impl JournalOptions {
@@ -76,13 +80,15 @@ impl JournalOptions {
         Self {
             segment_bytes: 32 << 20,
             open: Arc::new(open_file),
+            seals: None,
         }
     }
 
     /// To look at segments that need not be writable.
-    pub(crate) fn read_only() -> Self {
+    pub(crate) fn read_only(seals: Option<Arc<Seals>>) -> Self {
         Self {
             open: Arc::new(|path, _| Ok(Box::new(File::open(path)?))),
+            seals,
             ..Self::new()
         }
     }
@@ -139,6 +145,11 @@ impl Journal {
     /// The segments, oldest first.
     pub(crate) fn segments(&self) -> Vec<Arc<Segment>> {
         self.segments.read().expect("no holder of the lock panics").clone()
+    }
+
+    /// What encrypts and decrypts its frames, if they are encrypted.
+    pub(crate) fn seals(&self) -> Option<&Arc<Seals>> {
+        self.options.seals.as_ref()
     }
 
     /// Where its segments are.
@@ -218,7 +229,7 @@ impl Journal {
     }
 
     fn rotate(&self, first_seq: u64, before: Timestamp) -> Result<Arc<Segment>> {
-        let segment = Segment::create(&self.dir, first_seq, before, &*self.options.open)?;
+        let segment = Segment::create(&self.dir, first_seq, before, &self.options)?;
         let segment = Arc::new(segment);
         self.syncer.add_segment(segment.clone());
         let mut segments = self.segments.write().expect("no holder of the lock panics");

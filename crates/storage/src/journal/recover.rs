@@ -59,7 +59,7 @@ pub(crate) fn open(
     if segments.is_empty() && start.is_none() {
         known.check_end(&dir.join(segment::file_name(1)), 0, &end, None)?;
         if access == Access::Write {
-            segments.push(Arc::new(Segment::create(dir, 1, end.optime, &*options.open)?));
+            segments.push(Arc::new(Segment::create(dir, 1, end.optime, &options)?));
         }
     }
     let first = match start {
@@ -80,6 +80,8 @@ pub(crate) fn open(
     let mut at = first;
     let mut offset = start.map_or(segment::HEADER_BYTES as u64, |p| p.offset);
     let mut is_cut = false;
+    // The bytes read are written again, so they are not decrypted where they are.
+    let mut plain = Vec::new();
     while let Some(segment) = segments.get(at).cloned() {
         if at > first && segment.first_seq != end.seq + 1 {
             // The end of the segment before is missing.
@@ -108,7 +110,8 @@ pub(crate) fn open(
             if known.until.is_some_and(|until| frame.optime() > until) {
                 break Some(TOO_LATE);
             }
-            replay(&frame).map_err(|e| place_error(e, &segment, place))?;
+            let contents = segment.contents(frame, place, &mut plain)?;
+            replay(&contents).map_err(|e| place_error(e, &segment, place))?;
             done += frame.len();
             end = Checkpoint {
                 seq: frame.seq(),
@@ -297,7 +300,7 @@ pub(crate) fn has_commits(dir: &Path) -> Result<bool> {
 pub(crate) fn open_segments(dir: &Path, options: &JournalOptions) -> Result<Vec<Arc<Segment>>> {
     let mut segments = Vec::new();
     for first_seq in files(dir)? {
-        segments.extend(Segment::open(dir, first_seq, &*options.open)?.map(Arc::new));
+        segments.extend(Segment::open(dir, first_seq, options)?.map(Arc::new));
     }
     Ok(segments)
 }

@@ -17,14 +17,16 @@
 //! 4e 65 73 74 6f 72 4a 4c  01 00 00 00  07 5c 4a 40  01 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00
 //! ```
 
-use super::frame;
+use super::JournalOptions;
+use super::frame::{self, Frame};
 use crate::base::tree::PageFile;
+use crate::encryption::Seals;
 use crate::error::is_full;
 use crate::{Result, StorageError};
 use nestor_model::Timestamp;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 pub(crate) const HEADER_BYTES: usize = 32;
 const MAGIC: &[u8; 8] = b"NestorJL";
@@ -47,6 +49,8 @@ pub(crate) struct Segment {
     pub(crate) file: Box<dyn PageFile>,
     /// Bytes of header and whole frames.
     len: AtomicU64,
+    /// What encrypts and decrypts the frames, if they are encrypted.
+    pub(crate) seals: Option<Arc<Seals>>,
     index: Mutex<Index>,
     /// Where what may stay in memory begins.
     forgotten: AtomicU64,
@@ -93,9 +97,14 @@ fn header_crc(header: &[u8; HEADER_BYTES]) -> u32 {
 
 impl Segment {
     /// Makes an empty segment. A file that could not be finished is removed.
-    pub(crate) fn create(dir: &Path, first_seq: u64, optime_before: Timestamp, open: &OpenFile) -> Result<Self> {
+    pub(crate) fn create(
+        dir: &Path,
+        first_seq: u64,
+        optime_before: Timestamp,
+        options: &JournalOptions,
+    ) -> Result<Self> {
         let path = dir.join(file_name(first_seq));
-        let file = open(&path, true).map_err(|e| StorageError::io("create", &path, &e))?;
+        let file = (options.open)(&path, true).map_err(|e| StorageError::io("create", &path, &e))?;
         if let Err(error) = file.write_at(&encode_header(first_seq, optime_before), 0) {
             // Best effort: a header that is cut off is recognized at the next start anyway.
             let _ = std::fs::remove_file(&path);
@@ -107,6 +116,7 @@ impl Segment {
             optime_before,
             file,
             len: AtomicU64::new(HEADER_BYTES as u64),
+            seals: options.seals.clone(),
             index: Mutex::default(),
             forgotten: AtomicU64::new(0),
         })
@@ -114,9 +124,9 @@ impl Segment {
 
     /// Opens an existing segment. `Ok(None)` if its header was never written completely. `len` is set to the length of
     /// the file.
-    pub(crate) fn open(dir: &Path, first_seq: u64, open: &OpenFile) -> Result<Option<Self>> {
+    pub(crate) fn open(dir: &Path, first_seq: u64, options: &JournalOptions) -> Result<Option<Self>> {
         let path = dir.join(file_name(first_seq));
-        let file = open(&path, false).map_err(|e| StorageError::io("open", &path, &e))?;
+        let file = (options.open)(&path, false).map_err(|e| StorageError::io("open", &path, &e))?;
         let len = file.len().map_err(|e| StorageError::io("open", &path, &e))?;
         if len < HEADER_BYTES as u64 {
             return Ok(None);
@@ -156,6 +166,7 @@ impl Segment {
             first_seq,
             file,
             len: AtomicU64::new(len),
+            seals: options.seals.clone(),
             index: Mutex::default(),
             forgotten: AtomicU64::new(0),
         }))
@@ -200,6 +211,13 @@ impl Segment {
             offset,
             reason: reason.into(),
         }
+    }
+
+    /// What is in a frame, which begins at `offset`: itself, or decrypted in `plain`.
+    pub(crate) fn contents<'p>(&self, frame: Frame<'p>, offset: u64, plain: &'p mut Vec<u8>) -> Result<Frame<'p>> {
+        frame
+            .open(self.seals.as_deref(), plain)
+            .map_err(|e| self.corrupt(offset, e.0))
     }
 
     /// Reads `buffer.len()` bytes at `offset`.
@@ -299,9 +317,11 @@ mod tests {
     fn what_is_durable_leaves_memory_in_large_pieces() {
         let file = std::sync::Arc::new(Forgetful(Mutex::default()));
         let opened = file.clone();
-        let segment = Segment::create(Path::new("."), 1, Timestamp::default(), &move |_, _| {
-            Ok(Box::new(opened.clone()) as Box<dyn PageFile>)
-        });
+        let options = JournalOptions {
+            open: Arc::new(move |_, _| Ok(Box::new(opened.clone()) as Box<dyn PageFile>)),
+            ..JournalOptions::new()
+        };
+        let segment = Segment::create(Path::new("."), 1, Timestamp::default(), &options);
         let segment = segment.unwrap();
         for durable in [
             32,

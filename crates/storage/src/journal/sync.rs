@@ -439,6 +439,7 @@ impl Appended {
 mod tests {
     use super::*;
     use crate::base::tree::PageFile;
+    use crate::journal::JournalOptions;
     use std::io;
 
     /// A file whose first sync fails; later ones say that all is well, as the operating system does.
@@ -468,13 +469,20 @@ mod tests {
         }
     }
 
+    fn options(open: impl Fn(&Path, bool) -> io::Result<Box<dyn PageFile>> + Send + Sync + 'static) -> JournalOptions {
+        JournalOptions {
+            open: Arc::new(open),
+            ..JournalOptions::new()
+        }
+    }
+
     #[test]
     fn nobody_syncs_again_after_a_failure() {
         let dir = tempfile::tempdir().unwrap();
         for round in 0..200 {
             let failed = Arc::new(AtomicBool::new(false));
             let shared = failed.clone();
-            let open = move |path: &std::path::Path, _| -> io::Result<Box<dyn PageFile>> {
+            let open = move |path: &Path, _| -> io::Result<Box<dyn PageFile>> {
                 let failed = shared.clone();
                 Ok(Box::new(FailsOnce {
                     file: File::create(path)?,
@@ -482,7 +490,7 @@ mod tests {
                 }))
             };
             let syncer = Syncer::new(dir.path(), &dir.path().join("mark"), &Checkpoint::default()).unwrap();
-            let segment = Arc::new(Segment::create(dir.path(), 1, Timestamp::default(), &open).unwrap());
+            let segment = Arc::new(Segment::create(dir.path(), 1, Timestamp::default(), &options(open)).unwrap());
             syncer.add_segment(segment.clone());
             syncer.appended(1, Timestamp { secs: 1, inc: 1 }, 1);
             let wait = || syncer.wait(1);
@@ -560,7 +568,7 @@ mod tests {
         };
         let syncer = Syncer::new(dir.path(), &dir.path().join("mark"), &Checkpoint::default()).unwrap();
         syncer.add_segment(Arc::new(
-            Segment::create(dir.path(), 1, Timestamp::default(), &open).unwrap(),
+            Segment::create(dir.path(), 1, Timestamp::default(), &options(open)).unwrap(),
         ));
         syncer.appended(1, Timestamp { secs: 1, inc: 1 }, 1);
         let (done, is_done) = mpsc::channel();
@@ -599,7 +607,7 @@ mod tests {
         let open = |path: &Path, _| -> io::Result<Box<dyn PageFile>> { Ok(Box::new(File::create(path)?)) };
         let syncer = Syncer::new(dir.path(), &dir.path().join("mark"), &Checkpoint::default()).unwrap();
         syncer.add_segment(Arc::new(
-            Segment::create(dir.path(), 1, Timestamp::default(), &open).unwrap(),
+            Segment::create(dir.path(), 1, Timestamp::default(), &options(open)).unwrap(),
         ));
         syncer.appended(1, Timestamp { secs: 1, inc: 1 }, 1);
         syncer.took_micros.store(5_000, Ordering::Relaxed);
@@ -618,7 +626,7 @@ mod tests {
         let syncer = Syncer::new(&at, &dir.path().join("mark"), &Checkpoint::default()).unwrap();
         syncer.settle().unwrap();
         let open = |path: &Path, _| -> io::Result<Box<dyn PageFile>> { Ok(Box::new(File::create(path)?)) };
-        let segment = Segment::create(&at, 1, Timestamp::default(), &open).unwrap();
+        let segment = Segment::create(&at, 1, Timestamp::default(), &options(open)).unwrap();
         syncer.add_segment(Arc::new(segment));
         syncer.appended(1, Timestamp::default(), 1);
         std::fs::rename(&at, &elsewhere).unwrap();

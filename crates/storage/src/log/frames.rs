@@ -1,8 +1,10 @@
 //! Frames of the log one after the other, whether they are in segments of the journal or in memory, and what is in them.
 
 use super::memory::{MemoryFrame, MemoryLog};
+use crate::encryption::Seals;
 use crate::journal::Journal;
 use crate::journal::frame::{self, Frame};
+use crate::journal::sealed::{self, Layout};
 use crate::journal::segment::Segment;
 use crate::{Result, StorageError};
 use nestor_model::{RawDocBuf, Timestamp};
@@ -99,6 +101,7 @@ enum Source {
 /// The frame that is being read.
 struct Open {
     source: Source,
+    header: [u8; frame::HEADER_BYTES],
     length: u64,
     optime: Timestamp,
     /// How many entries it has, and how many bytes of it are header and entries.
@@ -110,6 +113,10 @@ struct Open {
     verified: u64,
     /// The current entry's number, place and length; before the first there is none.
     entry: Option<(u32, u64, u64)>,
+    /// Where the operations end at the latest.
+    body_end: u64,
+    /// If it is encrypted and verified.
+    key: Option<(sealed::Key, Arc<Seals>)>,
     /// Where the next image would be, and how many operations are left from there.
     image_at: u64,
     ops_left: u32,
@@ -308,7 +315,42 @@ impl Frames {
         if open.crc != open.expected {
             return Err(self.corrupt("frame checksum does not match"));
         }
+        self.unlock()?;
         Ok(Found::Frame)
+    }
+
+    /// Reads what it takes to decrypt the open frame, if it is encrypted.
+    fn unlock(&mut self) -> Result<()> {
+        let (Some(open), Log::Journal(journal)) = (&mut self.open, &self.log) else {
+            return Ok(());
+        };
+        let header = open.header;
+        let Some(seals) = journal.seals() else {
+            return match sealed::is_sealed(&header) {
+                true => Err(self.corrupt("the frame is encrypted, the directory is not")),
+                false => Ok(()),
+            };
+        };
+        if !sealed::is_sealed(&header) {
+            return Err(self.corrupt("the frame is not encrypted, the directory is"));
+        }
+        let key = match Layout::of(open.length as usize) {
+            Ok(layout) => {
+                let at = layout.body_end as u64;
+                let end = open.source.bytes(&mut self.ahead, at, open.length - at)?;
+                sealed::Key::read(&header, end, layout)
+            }
+            Err(unsound) => Err(unsound),
+        };
+        match key {
+            Ok(key) => {
+                open.body_end = key.body_end() as u64;
+                open.entries_end = open.entries_end.min(open.body_end);
+                open.key = Some((key, seals.clone()));
+                Ok(())
+            }
+            Err(unsound) => Err(self.corrupt(unsound.0)),
+        }
     }
 
     /// Time of the open frame's commit.
@@ -328,7 +370,7 @@ impl Frames {
         if number >= open.entries {
             return Ok(false);
         }
-        let word = open.source.bytes(&mut self.ahead, at, 4)?;
+        let word = open.bytes(&mut self.ahead, at, 4)?;
         let len = word.try_into().map_or(0, u32::from_le_bytes);
         if len < 5 || at + u64::from(len) > open.entries_end {
             return Err(self.corrupt("oplog entry is not a document"));
@@ -351,7 +393,7 @@ impl Frames {
         Ok(Some(Entry {
             number,
             optime,
-            bytes: open.source.bytes(&mut self.ahead, at, len)?,
+            bytes: open.bytes(&mut self.ahead, at, len)?,
         }))
     }
 
@@ -363,8 +405,8 @@ impl Frames {
                 return Ok(None);
             };
             let at = open.image_at;
-            let len = (frame::IMAGE_HEAD_MAX as u64).min(open.length - at);
-            let head = open.source.bytes(&mut self.image_ahead, at, len)?;
+            let len = (frame::IMAGE_HEAD_MAX as u64).min(open.body_end.saturating_sub(at));
+            let head = open.bytes(&mut self.image_ahead, at, len)?;
             let Some((of_entry, of_operation, start, end)) = frame::image_head(head) else {
                 open.ops_left = 0;
                 return Ok(None);
@@ -373,13 +415,13 @@ impl Frames {
                 return Ok(None);
             }
             let (start, end) = (at + start as u64, at + end as u64);
-            if end > open.length {
+            if end > open.body_end {
                 return Err(self.corrupt("an image is longer than the frame"));
             }
             open.ops_left -= 1;
             open.image_at = end;
             if (of_entry, of_operation) == (entry, operation) {
-                let bytes = open.source.bytes(&mut self.image_ahead, start, end - start)?;
+                let bytes = open.bytes(&mut self.image_ahead, start, end - start)?;
                 let image = RawDocBuf::validate(bytes);
                 return image.map(Some).map_err(|_| self.corrupt("an image is not a document"));
             }
@@ -423,10 +465,11 @@ impl Frames {
 }
 
 impl Open {
-    fn new(source: Source, header: &[u8], length: u64) -> Self {
+    fn new(source: Source, header: &[u8; frame::HEADER_BYTES], length: u64) -> Self {
         let entries_end = frame::HEADER_BYTES as u64 + u64::from(frame::oplog_len(header));
         Self {
             source,
+            header: *header,
             length,
             optime: frame::optime(header),
             entries: frame::entry_count(header),
@@ -435,8 +478,21 @@ impl Open {
             expected: 0,
             verified: 0,
             entry: None,
+            body_end: length,
+            key: None,
             image_at: entries_end.min(length),
             ops_left: frame::op_count(header),
+        }
+    }
+
+    /// `len` bytes at `at` of the frame, decrypted if it is encrypted.
+    fn bytes<'a>(&'a mut self, ahead: &'a mut Ahead, at: u64, len: u64) -> Result<&'a [u8]> {
+        match (&self.key, &mut self.source) {
+            (Some((key, seals)), Source::Segment { segment, offset }) => {
+                let segment = segment.get().ok_or(StorageError::OplogHistoryLost)?;
+                ahead.plain(&segment, *offset, (at, len), key, seals)
+            }
+            (_, source) => source.bytes(ahead, at, len),
         }
     }
 
@@ -478,6 +534,17 @@ struct Ahead {
     /// Of which segment they are, by its first number, and where in it they begin.
     segment: u64,
     offset: u64,
+    plain: Plain,
+}
+
+/// Bytes of an encrypted frame that were decrypted.
+#[derive(Default)]
+struct Plain {
+    bytes: Vec<u8>,
+    /// The frame: of which segment, and where in it.
+    frame: (u64, u64),
+    /// Where in the frame they begin.
+    at: u64,
 }
 
 impl Ahead {
@@ -501,6 +568,39 @@ impl Ahead {
         Ok(&self.bytes[at..at + len as usize])
     }
 
+    /// `len` bytes at `at` of the encrypted frame that begins at `offset`.
+    fn plain(
+        &mut self,
+        segment: &Segment,
+        offset: u64,
+        (at, len): (u64, u64),
+        key: &sealed::Key,
+        seals: &Seals,
+    ) -> Result<&[u8]> {
+        let frame = (segment.first_seq, offset);
+        let mut plain = std::mem::take(&mut self.plain);
+        if plain.frame != frame || at < plain.at || at + len > plain.at + plain.bytes.len() as u64 {
+            let unsound = |e: frame::Unsound| segment.corrupt(offset, e.0);
+            let (range, first) = key.pieces_of(at as usize, len as usize).map_err(unsound)?;
+            let (from, wanted) = (range.start as u64, range.len() as u64);
+            if plain.bytes.capacity() as u64 > (2 * READ_AHEAD).max(wanted) {
+                plain.bytes = Vec::new();
+            }
+            plain.bytes.clear();
+            if wanted > READ_AHEAD {
+                plain.bytes.resize(range.len(), 0);
+                segment.read(&mut plain.bytes, offset + from)?;
+            } else {
+                plain.bytes.extend_from_slice(self.get(segment, offset + from, wanted)?);
+            }
+            key.open(first, &mut plain.bytes, seals).map_err(unsound)?;
+            (plain.frame, plain.at) = (frame, from);
+        }
+        self.plain = plain;
+        let start = (at - self.plain.at) as usize;
+        Ok(&self.plain.bytes[start..start + len as usize])
+    }
+
     /// As [`Segment::header`].
     fn header(&mut self, segment: &Segment, offset: u64) -> Result<Option<([u8; frame::HEADER_BYTES], u64)>> {
         if offset >= segment.len() {
@@ -516,6 +616,8 @@ impl Ahead {
 /// The entries of the frame with these bytes, which is at `offset`, with their optimes.
 fn entries(bytes: &[u8], segment: &Segment, offset: u64) -> Result<Vec<(Timestamp, RawDocBuf)>> {
     let frame = Frame::read(bytes).map_err(|e| segment.corrupt(offset, e.0))?;
+    let mut plain = Vec::new();
+    let frame = segment.contents(frame, offset, &mut plain)?;
     let mut found = Vec::new();
     for entry in frame.entries() {
         let entry = entry.map_err(|e| segment.corrupt(offset, e.0))?;

@@ -1,7 +1,7 @@
 //! Readers of the log.
 
 use super::*;
-use crate::{CollectionId, Commit, Engine, EngineOptions, StorageError, TreeId};
+use crate::{CollectionId, Commit, Engine, EngineOptions, MasterKey, StorageError, TreeId};
 use nestor_model::{CollectionOptions, Document, RawDocBuf, Timestamp, Value, ValueRef, doc};
 use std::path::Path;
 use std::sync::Arc;
@@ -19,6 +19,13 @@ fn options() -> EngineOptions {
 fn on_disk(dir: &Path, segment_bytes: u64) -> Engine {
     let mut options = options();
     options.journal.segment_bytes = segment_bytes;
+    Engine::open(dir, options).unwrap()
+}
+
+fn encrypted(dir: &Path, segment_bytes: u64) -> Engine {
+    let mut options = options();
+    options.journal.segment_bytes = segment_bytes;
+    options.master_key = MasterKey::new(&[7; 32]);
     Engine::open(dir, options).unwrap()
 }
 
@@ -123,6 +130,8 @@ fn in_both(test: impl Fn(Engine)) {
     test(Engine::ephemeral(options()));
     let dir = tempfile::tempdir().unwrap();
     test(on_disk(dir.path(), 700));
+    let dir = tempfile::tempdir().unwrap();
+    test(encrypted(dir.path(), 700));
 }
 
 #[test]
@@ -233,7 +242,7 @@ fn images_come_with_their_changes_and_last() {
     engine.close().unwrap();
     drop(engine);
     let keys = |_: &crate::Collection| Err(StorageError::Closed.into());
-    let report = crate::check::check(dir.path(), &keys).unwrap();
+    let report = crate::check::check(dir.path(), None, &keys).unwrap();
     assert_eq!(report.faults, ["tree 900 has entries and belongs to nothing"]);
 }
 

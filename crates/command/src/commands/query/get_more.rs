@@ -153,7 +153,7 @@ fn next_batch(
         // getMore limits the waiting only.
         let deadline = cursor.time_left.map(|left| started + left);
         let interrupt = Interrupt::new(context.conn.slot.kill.clone(), deadline);
-        let dir = cursor.disk_use.then_some(context.service.spill_dir.as_path());
+        let dir = cursor.disk_use.then_some(&context.service.spill_dir);
         let mut batch = Batch::new(view, &cursor.op, &interrupt)
             .with_spill_dir(dir)
             .with_plan_cache(Some(&context.service.plan_cache))

@@ -17,12 +17,10 @@ use crate::spill;
 use nestor_model::statement::{BYTES_PER_UNIT, ROW, work};
 use nestor_model::{Document, Error, ErrorCode, RawDocBuf, Result, Value};
 use nestor_query::env::DocMeta;
-use nestor_storage::Bytes;
+use nestor_storage::{Bytes, Scratch, ScratchFile};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::Path;
 
 const HAS_RECORD: u8 = 1;
 const HAS_META: u8 = 2;
@@ -32,14 +30,14 @@ const BUFFER_BYTES: usize = 1 << 16;
 
 /// A run that was written.
 pub(super) struct RunWriter {
-    file: File,
+    file: ScratchFile,
     bytes: u64,
     entries: u64,
 }
 
 impl RunWriter {
     /// Writes `rows`, each of which is gone from memory then.
-    pub(super) fn write(dir: &Path, mut rows: Ordered) -> Result<Self> {
+    pub(super) fn write(dir: &Scratch, mut rows: Ordered) -> Result<Self> {
         let mut run = OpenRun::new(dir)?;
         while let Some(row) = rows.pop() {
             run.push(&row)?;
@@ -48,7 +46,7 @@ impl RunWriter {
     }
 
     /// Makes one run of several.
-    pub(super) fn merge(dir: &Path, runs: Vec<Self>) -> Result<Self> {
+    pub(super) fn merge(dir: &Scratch, runs: Vec<Self>) -> Result<Self> {
         let mut merge = Merge::new(runs, Ordered::default())?;
         let mut run = OpenRun::new(dir)?;
         while let Some(row) = merge.next(&mut Kept::default())? {
@@ -65,13 +63,13 @@ impl RunWriter {
 
 /// A run that is being written.
 struct OpenRun {
-    out: BufWriter<File>,
+    out: BufWriter<ScratchFile>,
     bytes: u64,
     entries: u64,
 }
 
 impl OpenRun {
-    fn new(dir: &Path) -> Result<Self> {
+    fn new(dir: &Scratch) -> Result<Self> {
         Ok(Self {
             out: BufWriter::with_capacity(BUFFER_BYTES, spill::temporary_file(dir)?),
             bytes: 0,
@@ -159,7 +157,7 @@ fn meta_of(doc: &Document) -> DocMeta {
 }
 
 struct RunReader {
-    input: BufReader<File>,
+    input: BufReader<ScratchFile>,
     left: u64,
 }
 

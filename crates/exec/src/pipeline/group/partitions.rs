@@ -13,9 +13,8 @@ use crate::kept::Kept;
 use crate::spill;
 use nestor_model::{Error, ErrorCode, RawDoc, RawWriter, Result};
 use nestor_query::accumulator::Accumulator;
-use std::fs::File;
+use nestor_storage::{Scratch, ScratchFile};
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::path::Path;
 
 /// Partitions per level.
 const PARTITIONS: usize = 16;
@@ -30,7 +29,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 pub(super) struct Partitions {
     level: u32,
     /// Made when something is written into them.
-    files: [Option<BufWriter<File>>; PARTITIONS],
+    files: [Option<BufWriter<ScratchFile>>; PARTITIONS],
     /// The record that is being made.
     record: Vec<u8>,
     /// The buffers of the files, and the record.
@@ -48,7 +47,7 @@ impl Partitions {
     }
 
     /// Writes a group; returns the bytes written. Errors: 146 when it is too large for a record; those of [`Kept::grow`].
-    pub(super) fn write(&mut self, bucket: &Bucket, dir: &Path) -> Result<u64> {
+    pub(super) fn write(&mut self, bucket: &Bucket, dir: &Scratch) -> Result<u64> {
         let mut record = std::mem::take(&mut self.record);
         record.clear();
         record.extend_from_slice(&bucket.hash.to_le_bytes());
@@ -84,7 +83,7 @@ impl Partitions {
     /// The partitions that hold something, to be read.
     pub(super) fn finish(self) -> Result<Vec<Partition>> {
         let level = self.level + 1;
-        let read = |writer: BufWriter<File>| {
+        let read = |writer: BufWriter<ScratchFile>| {
             let mut file = writer.into_inner().map_err(|e| spill::io_error(e.into_error()))?;
             file.seek(SeekFrom::Start(0)).map_err(spill::io_error)?;
             let mut buffers = Kept::default();
@@ -104,7 +103,7 @@ impl Partitions {
 pub(super) struct Partition {
     /// Level of the partitions that it is divided into when it does not fit in memory.
     pub(super) level: u32,
-    input: BufReader<File>,
+    input: BufReader<ScratchFile>,
     document: Vec<u8>,
     /// The buffer, and the document.
     buffers: Kept,
@@ -167,7 +166,7 @@ mod tests {
                     key: Value::from("k".repeat(BUFFER_BYTES)),
                     states: Vec::new(),
                 };
-                partitions.write(&bucket, &dir).expect("room");
+                partitions.write(&bucket, &Scratch::plain(&dir)).expect("room");
             }
             assert!(account.held() > (PARTITIONS + 1) * BUFFER_BYTES, "{}", account.held());
             let mut waiting = partitions.finish().expect("files");

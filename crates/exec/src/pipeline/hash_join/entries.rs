@@ -14,10 +14,8 @@ use nestor_model::sort::sort_copies_by;
 use nestor_model::statement::work;
 use nestor_model::{Error, ErrorCode, Result};
 use nestor_storage::base::ChangeSource;
-use std::fs::File;
+use nestor_storage::{Scratch, ScratchFile};
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 
 const PAIR_BYTES: usize = 16;
 /// Pairs of a block.
@@ -30,7 +28,7 @@ type Pair = (u64, u64);
 pub(super) enum Collected {
     Memory(Vec<Pair>),
     /// On their way into a file in this directory.
-    Disk(Box<KeySorter>, PathBuf),
+    Disk(Box<KeySorter>, Scratch),
 }
 
 impl Collected {
@@ -56,7 +54,7 @@ impl Collected {
     }
 
     /// Lets the pairs go to a file in `dir`, of which at most `memory_max` bytes are in memory from now on.
-    pub(super) fn leave_memory(&mut self, dir: &Path, memory_max: usize) -> Result<()> {
+    pub(super) fn leave_memory(&mut self, dir: &Scratch, memory_max: usize) -> Result<()> {
         if let Self::Memory(pairs) = self {
             let mut sorter = KeySorter::new(memory_max, dir.to_owned());
             for pair in std::mem::take(pairs) {
@@ -99,7 +97,7 @@ fn memory_bytes(pairs: &Vec<Pair>) -> usize {
     pairs.capacity() * PAIR_BYTES + pairs.len() * size_of::<usize>()
 }
 
-fn write(sorter: KeySorter, dir: &Path) -> Result<Entries> {
+fn write(sorter: KeySorter, dir: &Scratch) -> Result<Entries> {
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, spill::temporary_file(dir)?);
     let (mut firsts, mut len) = (Vec::new(), 0);
     let mut sorted = sorter.finish()?;
@@ -135,7 +133,7 @@ pub(super) enum Entries {
         starts: HashTable<usize>,
     },
     Disk {
-        file: File,
+        file: ScratchFile,
         /// The first hash of each block.
         firsts: Vec<u64>,
         len: usize,
@@ -205,7 +203,7 @@ impl Entries {
 }
 
 /// Reads the positions of the block at `place`, and moves it behind that or to the end, which is at `len`.
-fn read_block(file: &File, place: &mut Place, count: usize, len: usize) -> Result<()> {
+fn read_block(file: &ScratchFile, place: &mut Place, count: usize, len: usize) -> Result<()> {
     let mut bytes = [0; BLOCK * PAIR_BYTES];
     let bytes = &mut bytes[..count * PAIR_BYTES];
     work(BLOCK / 16)?;
@@ -234,7 +232,8 @@ mod tests {
     fn a_file_finds_what_memory_finds() {
         for hashes in [3u64, 1_000_000] {
             let (mut memory, mut disk) = (Collected::new(), Collected::new());
-            disk.leave_memory(&std::env::temp_dir(), 4_000).expect("nothing in it");
+            disk.leave_memory(&Scratch::plain(std::env::temp_dir()), 4_000)
+                .expect("nothing in it");
             let mut expected = std::collections::BTreeMap::<u64, Vec<u64>>::new();
             for at in 0..3_000u64 {
                 let hash = at.wrapping_mul(7_919) % hashes * 11;

@@ -35,9 +35,9 @@ use nestor_model::{DocRef, Error, ErrorCode, Result};
 use nestor_query::env::OpContext;
 use nestor_query::keys::MultikeyPaths;
 use nestor_storage::{
-    Bytes, Collection, CollectionId, Commit, Engine, IndexId, Snapshot, StorageError, Touched, View, Watch, WriteSet,
+    Bytes, Collection, CollectionId, Commit, Engine, IndexId, Scratch, Snapshot, StorageError, Touched, View, Watch,
+    WriteSet,
 };
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ pub struct BuildOptions<'b> {
     /// Memory for keys, in bytes; what is beyond goes into files.
     pub memory_bytes_max: usize,
     /// The directory of those files.
-    pub spill_dir: PathBuf,
+    pub spill_dir: Scratch,
     /// Tells the build when to stop.
     pub interrupt: &'b Interrupt,
     /// The context of the operation, with its time.

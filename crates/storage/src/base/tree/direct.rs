@@ -117,7 +117,7 @@ impl AlignedBuffer {
     }
 
     /// Appends `count` bytes, whatever they are.
-    fn room(&mut self, count: usize) -> &mut [u8] {
+    pub(crate) fn room(&mut self, count: usize) -> &mut [u8] {
         let len = self.len + count;
         if self.start + len > self.memory.len() {
             let mut memory = vec![0; (2 * self.len).max(len) + ALIGNMENT];

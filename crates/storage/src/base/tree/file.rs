@@ -20,6 +20,14 @@ pub trait PageFile: Send + Sync {
     fn set_len(&self, len: u64) -> io::Result<()>;
     /// Length in bytes.
     fn len(&self) -> io::Result<u64>;
+    /// The size of the tree's pages, if the file has pages of its own and no other will do.
+    fn page_bytes(&self) -> Option<usize> {
+        None
+    }
+    /// Where on the disk what is at `offset` lies.
+    fn place(&self, offset: u64) -> u64 {
+        offset
+    }
     /// Whether the file has no bytes.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)

@@ -106,7 +106,7 @@ mod build;
 mod cache;
 mod check;
 mod cursor;
-mod direct;
+pub(crate) mod direct;
 mod file;
 pub(crate) mod frame;
 pub(crate) mod fuzz;
@@ -123,6 +123,7 @@ mod version;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use crate::encryption::{self, SealedPages, Seals};
 use crate::files;
 use std::io;
 use std::path::Path;
@@ -152,7 +153,8 @@ pub struct TreeOptions {
     pub cache_bytes_max: usize,
     /// Open for reading only: nothing is created or repaired, `apply` is refused.
     pub read_only: bool,
-    /// Page size in bytes of a file to be created: a power of two from 512 to 65,536. Existing files keep theirs.
+    /// Page size in bytes of a file to be created: a power of two from 512 to 65,536. Existing files keep theirs, and encrypted ones
+    /// have a size of their own.
     pub page_bytes: usize,
 }
 
@@ -197,6 +199,11 @@ struct Writer {
 impl Tree {
     /// Opens the tree in the file at `path`, or creates one there.
     pub fn open(path: &Path, options: TreeOptions) -> Result<Tree> {
+        Tree::open_sealed(path, options, None)
+    }
+
+    /// As [`Tree::open`], of a file that is encrypted with what is given.
+    pub(crate) fn open_sealed(path: &Path, options: TreeOptions, seals: Option<&Arc<Seals>>) -> Result<Tree> {
         let name: Arc<Path> = path.into();
         let io = |operation| {
             let file = name.clone();
@@ -208,10 +215,14 @@ impl Tree {
         };
         let exists = path.try_exists().map_err(io("open"))?;
         if !exists && !options.read_only {
-            create(path, options.page_bytes).map_err(io("create"))?;
+            create(path, options.page_bytes, seals).map_err(io("create"))?;
         }
         let file = DirectFile::open(path, options.read_only).map_err(io("open"))?;
-        Tree::open_file(Box::new(file), &name, options)
+        let file: Box<dyn PageFile> = match seals {
+            Some(seals) => Box::new(SealedPages::new(Box::new(file), seals.clone())),
+            None => Box::new(file),
+        };
+        Tree::open_file(file, &name, options)
     }
 
     /// Opens the tree in `file`, which [`empty_file`] began. `name` is for messages.
@@ -333,7 +344,8 @@ impl Base for Tree {
 
 /// The file of an empty tree with pages of `page_bytes`: a power of two from 512 to 65,536.
 pub fn empty_file(page_bytes: usize) -> Vec<u8> {
-    assert!(PAGE_BYTES.contains(&page_bytes), "a page size of the format");
+    let is_known = PAGE_BYTES.contains(&page_bytes) || page_bytes == encryption::PAGE_BYTES;
+    assert!(is_known, "a page size of the format");
     let meta = Meta {
         page_bytes,
         txn: 0,
@@ -346,8 +358,12 @@ pub fn empty_file(page_bytes: usize) -> Vec<u8> {
 }
 
 /// Makes an empty tree at `path` such that the file is either whole or not there.
-fn create(path: &Path, page_bytes: usize) -> io::Result<()> {
-    files::replace(path, &empty_file(page_bytes))
+fn create(path: &Path, page_bytes: usize, seals: Option<&Arc<Seals>>) -> io::Result<()> {
+    let bytes = match seals {
+        Some(seals) => SealedPages::encode(&empty_file(encryption::PAGE_BYTES), seals),
+        None => empty_file(page_bytes),
+    };
+    files::replace(path, &bytes)
 }
 
 /// The committed state of a file of `len` bytes, and whether a meta page has to be written again.
@@ -364,12 +380,15 @@ fn read_meta(store: &Store, len: u64) -> Result<(Meta, bool)> {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 Ok(Slot::Damaged("the file ends in it".into()))
             }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(Slot::Damaged(error.to_string())),
             Err(error) => Err(store.io("read")(error)),
         }
     };
     let mut reason = None;
     let mut found: Vec<Meta> = Vec::new();
-    for page_bytes in PAGE_BYTES {
+    let own = store.file.page_bytes();
+    let sizes = own.as_ref().map_or(&PAGE_BYTES[..], std::slice::from_ref);
+    for &page_bytes in sizes {
         for slot in [0, 1] {
             if u64::from(slot) * page_bytes as u64 >= len {
                 continue;

@@ -26,7 +26,7 @@ impl Store {
     pub(crate) fn corrupt(&self, page: u32, reason: impl Into<String>) -> BaseError {
         BaseError::Corrupt {
             file: self.path.clone(),
-            offset: self.offset(page),
+            offset: self.file.place(self.offset(page)),
             reason: reason.into(),
         }
     }
@@ -53,6 +53,7 @@ impl Store {
             .read_at(&mut bytes, self.offset(page))
             .map_err(|error| match error.kind() {
                 io::ErrorKind::UnexpectedEof => self.corrupt(page, "the file ends before this page does"),
+                io::ErrorKind::InvalidData => self.corrupt(page, error.to_string()),
                 _ => self.io("read")(error),
             })?;
         verify(&bytes, page, kind, crc).map_err(|reason| self.corrupt(page, reason))?;

@@ -6,6 +6,8 @@
 use super::blocks::{self, BLOCK_BYTES, Hasher};
 use super::manifest::{Held, Manifest};
 use super::{BASE, BLOCKS, CHANGED, COPY_BYTES, JOURNAL, MARK, copy_file, create_directory, refused, sync_directory};
+use crate::encryption;
+use crate::engine::directory::unlock;
 use crate::journal::{recover, segment};
 use crate::{Engine, EngineOptions, Result, StorageError, files};
 use nestor_model::{ErrorCode, Timestamp};
@@ -44,7 +46,8 @@ struct Source {
 /// Makes a data directory from backups, and opens it once with `options`, so that it is known to be sound as far as start-up can tell.
 ///
 /// Errors: [`StorageError::Backup`] for backups that do not belong together, times that they do not have, and a directory that is not empty;
-/// [`StorageError::Corrupt`] for a file that is not what was backed up.
+/// [`StorageError::Corrupt`] for a file that is not what was backed up; [`StorageError::Encryption`] for a master key that is missing or
+/// another one, before anything is made.
 pub fn restore(wanted: &RestoreOptions, options: EngineOptions) -> Result<Restored> {
     let chain = chain(&wanted.from)?;
     let (base, last) = choose(&chain, wanted)?;
@@ -53,6 +56,12 @@ pub fn restore(wanted: &RestoreOptions, options: EngineOptions) -> Result<Restor
         let newest = &chain[chain.len() - 1].manifest;
         follow(&data.join(JOURNAL), newest.end.seq, &mut segments)?;
     }
+    // Keys may have been added since the backup.
+    let newest_keys = wanted
+        .journal
+        .as_deref()
+        .filter(|dir| dir.join(encryption::FILE).exists());
+    unlock(newest_keys.unwrap_or(&chain[last].dir), options.master_key.as_ref())?;
     make_empty(&wanted.to)?;
     let journal = wanted.to.join(JOURNAL);
     create_directory(&journal)?;
@@ -71,6 +80,11 @@ pub fn restore(wanted: &RestoreOptions, options: EngineOptions) -> Result<Restor
             let copy = copy_file(&path, &wanted.to.join(&file.name), &file.name, u64::MAX)?;
             check_copy(&path, &copy, Some(file))?;
         }
+    }
+    if let Some(dir) = newest_keys {
+        let (from, to) = (dir.join(encryption::FILE), wanted.to.join(encryption::FILE));
+        let keys = fs::read(&from).map_err(|error| StorageError::io("read", &from, &error))?;
+        files::replace(&to, &keys).map_err(|error| StorageError::io("write", &to, &error))?;
     }
     sync_directory(&journal)?;
     sync_directory(&wanted.to)?;

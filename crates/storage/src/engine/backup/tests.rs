@@ -290,7 +290,7 @@ fn it_is_consistent_while_others_write() {
                 until: None,
             };
             assert_eq!(restore(&wanted, options()).unwrap().until, backup.until);
-            let report = crate::check::check(&restored, &|_| unreachable!("there is no collection")).unwrap();
+            let report = crate::check::check(&restored, None, &|_| unreachable!("there is no collection")).unwrap();
             // The catalog of this test knows no tree.
             let is_fault = |fault: &&String| !fault.contains("belongs to nothing");
             assert_eq!(report.faults.iter().find(is_fault), None);

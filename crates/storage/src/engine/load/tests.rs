@@ -100,13 +100,13 @@ fn what_a_crash_leaves_of_a_build_is_dropped() {
             engine.checkpoint().unwrap();
         }
         engine.crash();
-        assert_eq!(check(dir.path(), &fields).unwrap().faults, Vec::<String>::new());
+        assert_eq!(check(dir.path(), None, &fields).unwrap().faults, Vec::<String>::new());
         let engine = open(dir.path());
         let found = engine.snapshot().catalog().collection("db", "c").unwrap().clone();
         assert!(found.building.is_empty() && found.indexes.len() == 1);
         engine.close().unwrap();
         drop(engine);
-        let report = check(dir.path(), &fields).unwrap();
+        let report = check(dir.path(), None, &fields).unwrap();
         assert_eq!(
             (report.faults, report.base.entries),
             (Vec::new(), 2),
@@ -130,7 +130,7 @@ fn nothing_is_loaded_into_a_dropped_tree() {
     ));
     engine.close().unwrap();
     drop(engine);
-    assert_eq!(check(dir.path(), &fields).unwrap().base.entries, 2);
+    assert_eq!(check(dir.path(), None, &fields).unwrap().base.entries, 2);
 }
 
 #[test]
