@@ -31,6 +31,8 @@ pub struct IndexScan {
     dedup: Dedup,
     /// Nobody looks at the entries.
     records_only: bool,
+    /// It neither jumps from value to value nor counts.
+    ends_at_bound: bool,
     counters: Counters,
 }
 
@@ -40,6 +42,7 @@ impl IndexScan {
         let bounds = ScanBounds::new(&plan.bounds, &index.descending, plan.forward);
         let format = Arc::new(index.entry_format(collection));
         let may_repeat = plan.index.is_multikey();
+        let ends_at_bound = matches!(plan.purpose, ScanPurpose::Entries | ScanPurpose::Keys);
         let counters = Counters {
             is_eof: bounds.is_empty(),
             ..Counters::default()
@@ -55,6 +58,7 @@ impl IndexScan {
             may_repeat,
             dedup: Dedup::default(),
             records_only: false,
+            ends_at_bound,
             counters,
         }
     }
@@ -129,14 +133,22 @@ impl IndexScan {
     }
 
     /// Looks at entries from the cursor's position on until one is in, jumping where the bounds allow it.
+    ///
+    /// The entry behind a single range is not counted as examined: MongoDB gives its cursors that end, and figures should
+    /// compare. Scans for distinct values and counts look at the entry where they end there, too.
     fn settle(&mut self) -> Result<bool> {
         let Some(cursor) = &mut self.cursor else {
             return Ok(false);
         };
+        let ends_at_bound = self.bounds.is_single() && self.ends_at_bound;
         loop {
             effort::made();
+            let verdict = self.bounds.check(cursor.key(), &mut self.jump)?;
+            if ends_at_bound && verdict != Verdict::In {
+                return Ok(false);
+            }
             self.counters.keys_examined += 1;
-            match self.bounds.check(cursor.key(), &mut self.jump)? {
+            match verdict {
                 Verdict::In => return Ok(true),
                 Verdict::Over => return Ok(false),
                 Verdict::Jump => {

@@ -47,6 +47,8 @@ pub struct ScanBounds {
     forward: bool,
     /// Parts from here on take everything.
     bounded: usize,
+    /// The keys within are neighbours: points of the first parts, then one interval, then everything.
+    single: bool,
 }
 
 /// What to do about a key.
@@ -80,12 +82,25 @@ impl ScanBounds {
             })
             .collect();
         let bounded = parts.iter().rposition(|part| !part.all).map_or(0, |last| last + 1);
+        let mut behind_points = parts.iter().skip_while(|part| {
+            let point = |interval: &ByteInterval| interval.point;
+            part.intervals.len() == 1 && part.intervals.first().is_some_and(point)
+        });
+        let first = behind_points.next();
+        let single = first.is_none_or(|part| part.intervals.len() == 1) && behind_points.all(|part| part.all);
         Self {
             parts,
             descending: descending.to_vec(),
             forward,
             bounded,
+            single,
         }
+    }
+
+    /// True when the keys within the bounds are neighbours: then the first one that is not in, from [`ScanBounds::start`] on,
+    /// ends the scan.
+    pub fn is_single(&self) -> bool {
+        self.single
     }
 
     /// True when nothing can be in.

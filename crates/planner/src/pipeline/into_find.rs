@@ -3,15 +3,16 @@
 use super::StageNode;
 use crate::find::FindQuery;
 use nestor_query::matcher::MatchExpr;
+use nestor_query::projection::Projection;
 use nestor_query::sort::SortBy;
 use nestor_query::stage::Stage;
 use std::sync::Arc;
 
 /// The find that does the first stages of a pipeline, which are taken out: any number of `$match`, a `$sort`, then `$skip`s
-/// and `$limit`s.
+/// and `$limit`s, then a `$project` or `$unset`.
 ///
-/// Law: a find filters, sorts, skips and limits, in this order. A limit before a skip leaves so much less of itself behind it;
-/// one that the skip uses up stays a stage.
+/// Law: a find filters, sorts, skips, limits and projects, in this order. A limit before a skip leaves so much less of itself
+/// behind it; one that the skip uses up stays a stage.
 pub fn into_find(stages: &mut Vec<StageNode>) -> FindQuery {
     let mut at = 0;
     let mut conditions = Vec::new();
@@ -53,8 +54,22 @@ pub fn into_find(stages: &mut Vec<StageNode>) -> FindQuery {
         }
         at += 1;
     }
+    if let Some(projection) = stages.get(at).and_then(projected) {
+        query.projection = Some(projection.clone());
+        at += 1;
+    }
     stages.drain(..at);
     query
+}
+
+/// The projection that a find can do for a stage. One that shows the key of a sort stays behind the sort that keeps it.
+fn projected(stage: &StageNode) -> Option<&Arc<Projection>> {
+    match stage.parsed()? {
+        Stage::Project { name, projection } if matches!(*name, "$project" | "$unset") => {
+            (!stage.reads_sort_key()).then_some(projection)
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -91,6 +106,12 @@ mod tests {
                 false,
                 (0, None),
                 r#"[{"$unwind":{"path":"$a"}},{"$limit":1}]"#,
+            ),
+            (
+                r#"[{"$match":{"a":1}},{"$limit":2},{"$project":{"a":1}},{"$unset":"b"}]"#,
+                false,
+                (0, Some(2)),
+                r#"[{"$unset":"b"}]"#,
             ),
         ] {
             let mut nodes = parse(stages);

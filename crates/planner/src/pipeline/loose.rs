@@ -56,7 +56,7 @@ fn loose(access: IndexAccess, path: &Path, collation: Option<&Collator>, forward
 }
 
 /// A plan that gives a `$group` under a collation one document per group instead of all: the group's key is one path,
-/// and what is computed is at most `$first` of an order that the index has, beginning with that path.
+/// and what is computed is at most `$first`, or at most `$last`, of an order that the index has, beginning with that path.
 pub fn group_scan(
     filter: &Arc<MatchExpr>,
     sort: Option<&SortSpec>,
@@ -65,17 +65,19 @@ pub fn group_scan(
     indexes: &[Arc<IndexInfo>],
 ) -> Option<PlanNode> {
     let path = group.id.field_path()?;
-    let only_first = group.fields.iter().all(|field| field.accumulator.name() == "$first");
+    let only = |name: &str| group.fields.iter().all(|field| field.accumulator.name() == name);
+    let (only_first, only_last) = (only("$first"), only("$last"));
     let scan = match sort {
         None if group.fields.is_empty() => distinct_scan(filter, path, collation, indexes)?,
-        Some(spec) if only_first => {
+        Some(spec) if only_first || only_last => {
             let leads = matches!(&spec.parts()[0].by, SortBy::Path(first) if first == path);
             if !leads {
                 return None;
             }
             accesses(filter, indexes).find_map(|access| {
-                let forward = order(&access, spec)?;
-                loose(access, path, collation, forward)
+                let in_order = order(&access, spec)?;
+                // The last document of a group is the first one that is met from the other end.
+                loose(access, path, collation, in_order == only_first)
             })?
         }
         _ => return None,

@@ -134,11 +134,14 @@ fn make_plans(find: &mut FindPlan, next: Option<&StageNode>, namespaces: &dyn Na
     };
     let query = &find.query;
     let unlimited = query.limit.is_none() && query.skip == 0;
-    let free = unlimited && !find.restricted && query.hint.is_none() && query.natural.is_none();
+    let free =
+        unlimited && query.projection.is_none() && !find.restricted && query.hint.is_none() && query.natural.is_none();
     if let (Some(Stage::Group(group)), true) = (next.and_then(StageNode::parsed), free) {
         let order = query.sort.as_deref();
         if let Some(plan) = group_scan(&query.filter, order, group, query.collation.as_ref(), indexes) {
             find.plans = vec![plan];
+            // A group of one document has no order, and the scan may run against that of the query.
+            find.query.sort = None;
             return Ok(());
         }
     }
