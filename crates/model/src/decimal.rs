@@ -278,6 +278,19 @@ impl Decimal128 {
         })
     }
 
+    /// The same number with as many digits as fit, 34 unless the exponent is too small; zero, infinities and NaN as they are.
+    #[must_use]
+    pub fn with_all_digits(self) -> Self {
+        let Some(mut parts) = self.parts().filter(|parts| parts.coefficient > 0) else {
+            return self;
+        };
+        while parts.coefficient <= COEFFICIENT_MAX / 10 && parts.exponent > EXPONENT_MIN {
+            parts.coefficient *= 10;
+            parts.exponent -= 1;
+        }
+        Self::from_parts(parts).unwrap_or(self)
+    }
+
     /// Nearest double.
     pub fn to_f64(self) -> f64 {
         let mut flags = 0;

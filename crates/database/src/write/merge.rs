@@ -28,6 +28,8 @@ struct Merger<'m> {
     on: Vec<Path>,
     /// The unique index on these fields, unless it is that on `_id` of a collection to be made.
     index: Option<Arc<Index>>,
+    /// Documents without one of these fields have null there: the index has them.
+    takes_null: bool,
     /// The update of `whenMatched: [...]` and the expressions of its variables.
     update: Option<(Update, Vec<(Str, Expr)>)>,
     bypass_validation: bool,
@@ -138,6 +140,7 @@ impl<'m> Merger<'m> {
         Ok(Self {
             merge,
             on,
+            takes_null: on_index.as_ref().is_some_and(|index| !index.sparse),
             index: on_index,
             update,
             bypass_validation,
@@ -153,6 +156,10 @@ impl<'m> Merger<'m> {
             doc
         };
         let filter = Arc::new(self.filter(doc.as_raw(), op.collator.as_ref())?);
+        let fresh = match self.merge.when_matched {
+            WhenMatched::Merge | WhenMatched::KeepExisting => self.upserted(fresh.as_raw()),
+            _ => fresh,
+        };
         let selection = Selection {
             query: FindQuery {
                 collation: op.collator.clone(),
@@ -212,7 +219,7 @@ impl<'m> Merger<'m> {
     fn filter(&self, doc: RawDoc<'_>, collator: Option<&Collator>) -> Result<MatchExpr> {
         let mut parts = Vec::with_capacity(self.on.len());
         for path in &self.on {
-            let value = value_at(doc, path)?;
+            let value = value_at(doc, path, self.takes_null)?;
             let predicate = Predicate::Compare {
                 op: CompareOp::Eq,
                 value: value.to_value(),
@@ -227,6 +234,30 @@ impl<'m> Merger<'m> {
         })
     }
 
+    /// A document to be inserted, with its fields in the order in which MongoDB's upsert sets them: `_id`, the fields that it is
+    /// found by, then the others in the order of their names.
+    fn upserted(&self, fresh: RawDoc<'_>) -> RawDocBuf {
+        let mut out = Document::new();
+        if let Some(id) = fresh.get("_id") {
+            out.push("_id", id);
+        }
+        for path in &self.on {
+            let Some(first) = path.parts().first().map(|part| part.name.clone()) else {
+                continue;
+            };
+            let value = match fresh.get(&first) {
+                None if path.parts().len() == 1 => ValueRef::Null,
+                None => continue,
+                Some(value) => value,
+            };
+            out.set(&first, value);
+        }
+        for (name, value) in in_order_of_names(fresh) {
+            out.set(name, value);
+        }
+        out.to_raw()
+    }
+
     /// The new version of a document that is there; `None` to leave it.
     fn matched(&self, old: RawDoc<'_>, new: RawDoc<'_>, op: &OpContext) -> Result<Option<RawDocBuf>> {
         let result = match &self.merge.when_matched {
@@ -239,7 +270,7 @@ impl<'m> Merger<'m> {
                 };
                 let mut key = Document::new();
                 for (name, _) in pattern.iter() {
-                    key.push(name, value_at(new, &Path::new(name))?);
+                    key.push(name, value_at(new, &Path::new(name), self.takes_null)?);
                 }
                 return Err(duplicate(&self.merge.into, index, pattern, key, op.collator.as_ref()));
             }
@@ -259,7 +290,7 @@ impl<'m> Merger<'m> {
             WhenMatched::Merge => {
                 check_id(old, new)?;
                 let mut merged: Document = old.to_buf().into();
-                for (name, value) in new.iter() {
+                for (name, value) in in_order_of_names(new) {
                     merged.set(name, value);
                 }
                 merged.to_raw()
@@ -317,8 +348,15 @@ fn check_id(old: RawDoc<'_>, new: RawDoc<'_>) -> Result<()> {
     }
 }
 
-/// The value of an `on` field: there must be exactly one, and not null.
-fn value_at<'d>(doc: RawDoc<'d>, path: &Path) -> Result<ValueRef<'d>> {
+/// The fields of a document in the order of their names, in which an update sets them.
+fn in_order_of_names(doc: RawDoc<'_>) -> Vec<(&str, ValueRef<'_>)> {
+    let mut fields: Vec<_> = doc.iter().collect();
+    fields.sort_by_key(|(name, _)| *name);
+    fields
+}
+
+/// The value of an `on` field: there must be exactly one. `takes_null`: null is one, and what is not there is null.
+fn value_at<'d>(doc: RawDoc<'d>, path: &Path, takes_null: bool) -> Result<ValueRef<'d>> {
     let mut value = ValueRef::Document(DocRef::Raw(doc));
     for part in path.parts() {
         value = match value {
@@ -329,6 +367,7 @@ fn value_at<'d>(doc: RawDoc<'d>, path: &Path) -> Result<ValueRef<'d>> {
     }
     match value {
         ValueRef::Array(_) => bail!(51185, "$merge write error: 'on' field '{path}' cannot be an array"),
+        value if value.is_nullish() && takes_null => Ok(ValueRef::Null),
         value if value.is_nullish() => bail!(
             51132,
             "$merge write error: 'on' field '{path}' cannot be missing, null or undefined"

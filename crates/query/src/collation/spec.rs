@@ -196,6 +196,12 @@ impl<'a> Given<'a> {
                 "caseLevel" => given.case_level = flag(name, value)?,
                 "numericOrdering" => given.numeric_ordering = flag(name, value)?,
                 "normalization" => given.normalization = flag(name, value)?,
+                // Null leaves out any option but this one.
+                "backwards" if value.is_nullish() => bail!(
+                    TypeMismatch,
+                    "BSON field 'collation.backwards' is the wrong type '{}', expected type 'bool'",
+                    value.bson_type().alias()
+                ),
                 "backwards" => given.backwards = flag(name, value)?,
                 "strength" => given.strength = strength(value)?,
                 "caseFirst" => {

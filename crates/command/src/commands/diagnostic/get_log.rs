@@ -15,6 +15,9 @@ pub const SPEC: CommandSpec = Facts::no_collection(
 .flags(Flags::ADMIN.and(Flags::QUIET))
 .runs(|context, reply| {
     let args = GetLog::parse(context.body, context.sequences)?;
+    if args.name.is_nullish() {
+        bail!(40414, "BSON field 'getLog.getLog' is missing but a required field");
+    }
     let ValueRef::String(name) = args.name else {
         bail!(
             TypeMismatch,

@@ -146,6 +146,10 @@ fn step(
         let before = collection.indexes.len();
         let mut missing: Vec<IndexSpec> = Vec::new();
         for spec in specs {
+            if spec.is_id() && collection.is_clustered() {
+                // Its records are in the order of `_id` already.
+                continue;
+            }
             let spec = spec::inherit(spec, &collection)?;
             match spec::find(&collection, &spec)? {
                 Some(index) if collection.building_by_id(index.id).is_some() => {

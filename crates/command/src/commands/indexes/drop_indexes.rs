@@ -8,7 +8,8 @@ use nestor_database::names;
 use nestor_database::write;
 use nestor_database::write::Progress;
 use nestor_exec::write::oplog::Origin;
-use nestor_model::{Document, RawWriter, Result, ValueRef, bail, doc, values_equal};
+use nestor_model::number::safe_i64;
+use nestor_model::{DocRef, Document, RawWriter, Result, ValueRef, bail, doc, values_equal};
 use nestor_storage::{Collection, Index, View};
 use std::sync::Arc;
 
@@ -97,6 +98,9 @@ fn select(collection: &Collection, which: ValueRef<'_>) -> Result<Vec<Arc<Index>
                 .cloned()
                 .collect();
             match found.as_slice() {
+                [] if collection.is_clustered() && is_id_pattern(pattern) => {
+                    bail!(5979800, "It is illegal to drop the clusteredIndex")
+                }
                 [] => bail!(IndexNotFound, "can't find index with key: {pattern:?}"),
                 [index] if index.is_id() => bail!(InvalidOptions, "cannot drop _id index"),
                 [_] => Ok(found),
@@ -113,6 +117,10 @@ fn select(collection: &Collection, which: ValueRef<'_>) -> Result<Vec<Arc<Index>
             other.bson_type().alias()
         ),
     }
+}
+
+fn is_id_pattern(pattern: DocRef<'_>) -> bool {
+    pattern.iter().count() == 1 && pattern.get("_id").and_then(safe_i64) == Some(1)
 }
 
 fn by_name(collection: &Collection, name: &str) -> Result<Arc<Index>> {

@@ -2,7 +2,7 @@
 //!
 //! A filter that is one `_id` and nothing else takes the express path: parse, two gets, copy.
 
-use crate::args::{NonNegative, StrictBool};
+use crate::args::{NonNegative, NotNull, StrictBool};
 use crate::batch::{self, Opening};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
@@ -54,7 +54,7 @@ crate::args! {
     /// Arguments of `find`.
     pub struct FindArgs<'a>: "find" command {
         "find" => target: Target<'a>,
-        "filter" => filter: Option<RawDoc<'a>>,
+        "filter" => filter: Option<NotNull<RawDoc<'a>>>,
         "sort" => sort: Option<RawDoc<'a>>,
         "projection" => projection: Option<RawDoc<'a>>,
         "hint" => hint: Option<ValueRef<'a>>,
@@ -187,7 +187,7 @@ pub(crate) fn shape<'a>(args: &FindArgs<'a>, ns: Namespace) -> Shape<'a> {
         ns,
         is_settable: true,
         words: Words {
-            filter: args.filter,
+            filter: args.filter.map(|filter| filter.0),
             sort: args.sort,
             projection: args.projection,
             collation: args.collation,
@@ -347,7 +347,7 @@ pub(crate) fn express_id<'a>(args: &FindArgs<'a>) -> Option<ValueRef<'a>> {
     if !plain {
         return None;
     }
-    let mut fields = args.filter?.iter();
+    let mut fields = args.filter?.0.iter();
     let (Some(("_id", id)), None) = (fields.next(), fields.next()) else {
         return None;
     };

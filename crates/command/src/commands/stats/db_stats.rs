@@ -18,7 +18,7 @@ crate::args! {
     pub struct DbStatsArgs<'a>: "dbStats" command {
         "dbStats" => marker: Option<ValueRef<'a>>,
         "scale" => scale: Option<i64>,
-        "freeStorage" => free_storage: Option<i64>,
+        "freeStorage" => free_storage: bool,
     }
 }
 
@@ -61,12 +61,12 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     );
     reply.append("dataSize", scaled(data));
     reply.append("storageSize", scaled(data));
-    if args.free_storage.unwrap_or(0) > 0 {
+    if args.free_storage {
         reply.append("freeStorageSize", 0.0);
     }
     reply.append("indexes", indexes);
     reply.append("indexSize", scaled(index_bytes));
-    if args.free_storage.unwrap_or(0) > 0 {
+    if args.free_storage {
         reply.append("indexFreeStorageSize", 0.0);
         reply.append("totalFreeStorageSize", 0.0);
     }

@@ -5,6 +5,7 @@ use crate::env::{Env, Scope, Val};
 use crate::expr::Expr;
 use crate::expr::args::error;
 use crate::expr::parse::OpDef;
+use nestor_model::decimal::DecimalParts;
 use nestor_model::number::Num;
 use nestor_model::{Decimal128, Error, Result, ValueRef};
 use std::cmp::Ordering;
@@ -47,7 +48,7 @@ fn pow<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         return Err(error(28764, "$pow cannot take a base of 0 and a negative exponent"));
     }
     Ok(match (base, exponent) {
-        (Num::Decimal(_), _) | (_, Num::Decimal(_)) => base.to_decimal().pow(exponent.to_decimal()).into(),
+        (Num::Decimal(_), _) | (_, Num::Decimal(_)) => decimal_pow(base.to_decimal(), exponent.to_decimal()).into(),
         (Num::Double(_), _) | (_, Num::Double(_)) => base.to_f64().powf(exponent.to_f64()).into(),
         _ => {
             let narrow = matches!((base, exponent), (Num::Int32(_), Num::Int32(_)));
@@ -59,6 +60,26 @@ fn pow<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
             }
         }
     })
+}
+
+/// The power of decimals in the form that MongoDB gives it: with all 34 digits, and a zero without a sign. Powers of one and
+/// powers by zero are not computed and stay short.
+fn decimal_pow(base: Decimal128, exponent: Decimal128) -> Decimal128 {
+    let power = base.pow(exponent);
+    let is_one = base.abs().to_i64_exact() == Some(1);
+    match power.parts() {
+        // The smallest exponent there is.
+        Some(parts) if parts.coefficient == 0 => {
+            let zero = DecimalParts {
+                negative: false,
+                coefficient: 0,
+                exponent: -6176,
+            };
+            Decimal128::from_parts(zero).unwrap_or(power)
+        }
+        Some(_) if !is_one && !exponent.is_zero() => power.with_all_digits(),
+        _ => power,
+    }
 }
 
 /// The power when it is whole and fits.

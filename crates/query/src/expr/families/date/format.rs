@@ -123,7 +123,11 @@ pub(crate) fn print(ms: i64, zone: &Zone, format: &str) -> Result<String> {
                 let sign = if minutes < 0 { '-' } else { '+' };
                 write!(out, "{sign}{:02}{:02}", minutes.abs() / 60, minutes.abs() % 60)
             }
-            _ => write!(out, "{:+}", zone.offset_ms(ms) / 60_000),
+            _ => match zone.offset_ms(ms) / 60_000 {
+                // No offset has no sign.
+                0 => write!(out, "0"),
+                minutes => write!(out, "{minutes:+}"),
+            },
         };
     }
     Ok(out)

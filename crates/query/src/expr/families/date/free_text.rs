@@ -24,7 +24,11 @@ pub(crate) fn parse(text: &str, zone: Option<Zone>) -> Result<i64> {
 }
 
 fn read_free(text: &str, fields: &mut Fields) -> Option<()> {
-    let mut reader = Reader { rest: text.trim() };
+    // Not all that Unicode calls a space, but zero bytes.
+    let is_space = |c: char| c.is_ascii_whitespace() || matches!(c, '\0' | '\u{b}' | '\u{a0}');
+    let mut reader = Reader {
+        rest: text.trim_matches(is_space),
+    };
     if reader.rest.is_empty() {
         return None;
     }
