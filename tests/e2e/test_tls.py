@@ -10,6 +10,7 @@ import time
 import bson
 import pymongo
 import pytest
+from pymongo import monitoring
 from pymongo.errors import AutoReconnect, ConnectionFailure, OperationFailure
 
 from certificates import Authority
@@ -249,6 +250,24 @@ def test_login_by_certificate(guarded, authority, client_pem):
         assert refused.value.code == 13
         who = client.admin.command("connectionStatus")["authInfo"]["authenticatedUsers"]
         assert who == [{"user": "CN=ann,OU=Clients,O=Nestor tests", "db": "$external"}]
+    class Told(monitoring.CommandListener):
+        def __init__(self):
+            self.names = []
+
+        def started(self, event):
+            self.names.append(event.command_name)
+
+        def succeeded(self, event):
+            pass
+
+        def failed(self, event):
+            pass
+
+    # The handshake logs in already, though PyMongo names no database there (its own suite, test_mongodb_x509_auth).
+    told = Told()
+    with pymongo.MongoClient(guarded.uri, tlsCertificateKeyFile=str(client_pem), event_listeners=[told], **x509) as client:
+        client.e2e_x509.c.find_one()
+        assert told.names == ["find"]
     stranger, _ = authority.issue("nobody.pem", CN="ann")
     for options in [
         {"tlsCertificateKeyFile": str(stranger)},

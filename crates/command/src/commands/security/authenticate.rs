@@ -4,7 +4,7 @@
 
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::login::{X509, try_certificate, unavailable, with_certificate};
+use crate::login::{EXTERNAL, X509, try_certificate, unavailable, with_certificate};
 use crate::spec::CommandSpec;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 
@@ -30,7 +30,7 @@ crate::args! {
         "authenticate" => command: ValueRef<'a>,
         "mechanism" => mechanism: Option<&'a str>,
         "user" => user: Option<&'a str>,
-        "db" => db: &'a str,
+        "db" => db: Option<&'a str>,
     }
 }
 
@@ -54,7 +54,7 @@ fn log_in(
 }
 
 /// Answers `speculativeAuthenticate` of `hello` for a certificate. An attempt that fails is not answered and fails when the client tries in
-/// earnest.
+/// earnest. PyMongo names no database: certificates are for one alone.
 pub fn speculate(context: &mut Context<'_>, words: RawDoc<'_>, reply: &mut RawWriter) {
     let Ok(args) = Speculative::parse(words, &[]) else {
         return;
@@ -62,7 +62,7 @@ pub fn speculate(context: &mut Context<'_>, words: RawDoc<'_>, reply: &mut RawWr
     if args.mechanism != Some(X509) {
         return;
     }
-    if let Ok(name) = try_certificate(context, args.user, args.db) {
+    if let Ok(name) = try_certificate(context, args.user, args.db.unwrap_or(EXTERNAL)) {
         reply.begin_document("speculativeAuthenticate");
         reply.append("dbname", name.db.as_str());
         reply.append("user", name.user.as_str());
