@@ -1,7 +1,7 @@
 //! What of commands goes to the audit log ([`nestor_database::audit`]).
 //!
 //! Changes of the catalog are told by the commits that make them, whichever command asked for them; what else is recorded of a command
-//! that ran stands in one table ([`told`]), and so do failed attempts to change the catalog. Logging in and out and the server's own
+//! that ran stands in one table (`told`), and so do failed attempts to change the catalog. Logging in and out and the server's own
 //! configuration are told where they happen, by [`Context::note`].
 //!
 //! Source: manual, "mongo Schema Audit Messages".

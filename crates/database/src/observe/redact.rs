@@ -1,6 +1,6 @@
 //! What of a log line's particulars may tell what clients store or ask for, taken out (`redactClientLogData`).
 //!
-//! What is not known to be harmless is taken out: texts and whole documents, but for the fields of [`PLAIN`]; numbers, switches and times
+//! What is not known to be harmless is taken out: texts and whole documents, but for the fields in `PLAIN`; numbers, switches and times
 //! stay where they stand alone, since they count and measure. Names of fields stay, as do those within documents.
 //!
 //! Source: manual, "Log Redaction": error codes, names of commands and collections, and counts are kept, values are not.
