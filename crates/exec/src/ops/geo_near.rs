@@ -186,7 +186,7 @@ impl GeoNear {
             return Ok(farthest);
         }
         distances.sort_by(f64::total_cmp);
-        Ok((distances[distances.len() / 2] * 1.5).clamp(farthest * 1e-9, farthest))
+        Ok(distances[distances.len() / 2].clamp(farthest * 1e-9, farthest))
     }
 
     fn count(&mut self, before: &Counters, now: &Counters) {

@@ -16,8 +16,9 @@ use std::collections::VecDeque;
 /// Most cells for the keys of one geometry.
 const KEYS_MAX: usize = 20;
 
-/// Most cells for an area that is looked for.
-const AREA_CELLS_MAX: usize = 16;
+/// Most cells for an area that is looked for: those of a circle are then two thirds larger than it. Fewer cells take less time to
+/// find, and more documents that are not in the area have to be read.
+pub const AREA_CELLS_MAX: usize = 32;
 
 /// The level of the smallest cells that are keys of anything but points: half a metre.
 const FINEST_KEY: u8 = 24;
@@ -179,31 +180,28 @@ impl Bounds {
     }
 }
 
-/// The ranges in which keys of geometries lie that are no farther from `center` than `radius` radians.
-pub fn ranges_around(center: Point, radius: f64) -> Result<KeyRanges> {
+/// The ranges in which keys of geometries lie that are no farther from `center` than `radius` radians, made of about `limit`
+/// cells.
+pub fn ranges_around(center: Point, radius: f64, limit: usize) -> Result<KeyRanges> {
     if radius >= std::f64::consts::PI {
         return Ok(ranges_of(&faces()));
     }
     // Rounding of degrees and of squares of chords.
     let cap = Cap::from_center_angle(center, Angle::from_radians(radius + radius * 1e-9 + 1e-14));
-    let limit = cap.chord_radius();
-    let cells = cover(
-        cap.cell_union_bound(),
-        (),
-        AREA_CELLS_MAX / 2,
-        Level::MAX.as_u8(),
-        |cell, ()| {
-            work(1)?;
-            let cell = Cell::from_cell_id(cell);
-            Ok(if cell.distance_to_point(center).length2() > limit.length2() + 1e-15 {
+    let farthest = cap.chord_radius();
+    let cells = cover(cap.cell_union_bound(), (), limit, Level::MAX.as_u8(), |cell, ()| {
+        work(1)?;
+        let cell = Cell::from_cell_id(cell);
+        Ok(
+            if cell.distance_to_point(center).length2() > farthest.length2() + 1e-15 {
                 Judged::Outside
-            } else if cell.max_distance_to_point(center) <= limit {
+            } else if cell.max_distance_to_point(center) <= farthest {
                 Judged::Inside
             } else {
                 Judged::Partly(())
-            })
-        },
-    )?;
+            },
+        )
+    })?;
     Ok(ranges_of(&cells))
 }
 

@@ -11,6 +11,9 @@ use s2rst::s1::Angle;
 use s2rst::s2::{Cap, LatLng, Point};
 use std::f64::consts::PI;
 
+/// Most cells for a ring that is searched, in which keys are looked at, and no documents that are too far.
+const RING_CELLS_MAX: usize = 20;
+
 /// Metres of the earth's radius.
 pub const EARTH_RADIUS: f64 = 6_378_100.0;
 
@@ -287,7 +290,7 @@ impl Near {
     /// Those of the statement's interrupt.
     pub fn sphere_ranges(&self, distance: f64) -> Result<Option<KeyRanges>> {
         match self.center {
-            Some(center) => cells::ranges_around(center, self.radians(distance)).map(Some),
+            Some(center) => cells::ranges_around(center, self.radians(distance), RING_CELLS_MAX).map(Some),
             None => Ok(None),
         }
     }

@@ -104,7 +104,7 @@ impl GeoTest {
         }
         let ranges = match &self.region {
             Region::Sphere(geometry) => geometry.ranges()?,
-            Region::Cap { center, radius } => cells::ranges_around(*center, *radius)?,
+            Region::Cap { center, radius } => cells::ranges_around(*center, *radius, cells::AREA_CELLS_MAX)?,
             Region::Plane(_) => return Ok(None),
         };
         Ok(Some(self.sphere_ranges.get_or_init(|| ranges)))

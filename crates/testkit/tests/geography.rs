@@ -1,0 +1,331 @@
+//! Geographic indexes find what collection scans find, and the nearest first: random places, lines and areas, many of them on
+//! round coordinates, at poles and at the antimeridian, and random shapes around them.
+
+use nestor_command::{Connection, Request, Service};
+use nestor_database::DatabaseOptions;
+use nestor_model::{Document, RawDoc, Value, ValueRef, doc};
+use nestor_storage::{Engine, EngineOptions};
+use nestor_testkit::random::Random;
+
+const EARTH_RADIUS: f64 = 6_378_100.0;
+
+struct Database {
+    service: Service,
+    connection: Connection,
+}
+
+impl Database {
+    fn new() -> Self {
+        let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
+        let service = Service::new(DatabaseOptions::default(), engine);
+        let connection = Connection::new(&service, "test");
+        Self { service, connection }
+    }
+
+    fn run(&mut self, mut command: Document) -> Document {
+        command.push("$db", "test");
+        let raw = command.to_raw();
+        let outcome = self.service.run(&mut self.connection, Request::new(raw.as_raw()));
+        let reply = RawDoc::validate(&outcome.reply).expect("a reply is BSON");
+        reply.to_buf().into()
+    }
+
+    fn must(&mut self, command: Document) -> Document {
+        let reply = self.run(command.clone());
+        assert!(
+            reply.get("ok").is_some_and(ValueRef::truthy),
+            "{command:?} gave {reply:?}"
+        );
+        reply
+    }
+
+    /// Whether the document could be stored.
+    fn insert(&mut self, collection: &str, doc: &Document) -> bool {
+        let reply = self.run(doc! { "insert": collection, "documents": list([doc.clone().into()]) });
+        reply.get("writeErrors").is_none()
+    }
+
+    /// What a find gives; `None` if it is refused.
+    fn find(&mut self, collection: &str, filter: &Document, limit: i32, hint: Option<&str>) -> Option<Vec<Document>> {
+        let measured = filter.get("at").and_then(ValueRef::as_document);
+        let measured = measured.is_some_and(|at| at.iter().any(|(name, _)| name.starts_with("$near")));
+        let mut command = doc! { "find": collection, "filter": filter.clone(), "batchSize": 10_000, "limit": limit };
+        if let Some(hint) = hint {
+            command.push("hint", hint);
+        }
+        if measured {
+            command.push("projection", doc! { "far": doc! { "$meta": "geoNearDistance" } });
+        }
+        let reply = self.run(command);
+        let batch = reply.get("cursor")?.as_document()?.get("firstBatch")?.as_array()?;
+        Some(
+            batch
+                .iter()
+                .filter_map(ValueRef::as_document)
+                .map(|doc| doc.to_document())
+                .collect(),
+        )
+    }
+
+    fn ids(&mut self, collection: &str, filter: &Document, hint: Option<&str>) -> Option<Vec<i32>> {
+        let found = self.find(collection, filter, 0, hint)?;
+        let mut ids: Vec<i32> = found.iter().filter_map(id).collect();
+        ids.sort_unstable();
+        Some(ids)
+    }
+}
+
+fn id(doc: &Document) -> Option<i32> {
+    match doc.get("_id") {
+        Some(ValueRef::Int32(id)) => Some(id),
+        _ => None,
+    }
+}
+
+fn far(doc: &Document) -> f64 {
+    match doc.get("far") {
+        Some(ValueRef::Double(far)) => far,
+        other => panic!("{other:?} is no distance"),
+    }
+}
+
+fn list(items: impl IntoIterator<Item = Value>) -> Value {
+    Value::Array(items.into_iter().collect())
+}
+
+fn pair((x, y): (f64, f64)) -> Value {
+    list([x.into(), y.into()])
+}
+
+fn between(random: &mut Random, low: f64, high: f64) -> f64 {
+    low + (high - low) * f64::from(random.below(1_000_001) as u32) / 1_000_000.0
+}
+
+fn place(random: &mut Random) -> (f64, f64) {
+    match random.below(4) {
+        0 => (
+            *random.pick(&[-180.0, -170.0, -90.0, -10.0, 0.0, 10.0, 45.0, 90.0, 180.0]),
+            *random.pick(&[-90.0, -80.0, -45.0, -10.0, 0.0, 10.0, 45.0, 80.0, 90.0]),
+        ),
+        1 => (between(random, -180.0, 180.0), between(random, -90.0, 90.0)),
+        2 => (
+            *random.pick(&[179.99, -179.99, 180.0, -180.0]),
+            between(random, -5.0, 5.0),
+        ),
+        _ => (between(random, 9.5, 10.5), between(random, 44.5, 45.5)),
+    }
+}
+
+/// A ring of degrees around a place, closed.
+fn ring(random: &mut Random, radius: f64) -> Value {
+    let (center, corners) = (place(random), 3 + random.below(6));
+    let mut points: Vec<Value> = (0..corners)
+        .map(|corner| {
+            let angle = std::f64::consts::TAU * corner as f64 / corners as f64;
+            let lng = (center.0 + radius * angle.cos() + 540.0) % 360.0 - 180.0;
+            pair((lng, (center.1 + radius * angle.sin()).clamp(-89.9, 89.9)))
+        })
+        .collect();
+    points.extend(points.first().cloned());
+    list(points)
+}
+
+fn geojson(kind: &str, coordinates: Value) -> Value {
+    doc! { "type": kind, "coordinates": coordinates }.into()
+}
+
+fn geometry(random: &mut Random) -> Value {
+    let several = |random: &mut Random, least: usize| {
+        let count = least + random.below(4);
+        list((0..count).map(|_| pair(place(random))).collect::<Vec<_>>())
+    };
+    match random.below(10) {
+        0..=3 => geojson("Point", pair(place(random))),
+        4 => pair(place(random)),
+        5 => geojson("LineString", several(random, 2)),
+        6 => geojson("MultiPoint", several(random, 1)),
+        _ => {
+            let radius = *random.pick(&[0.001, 0.1, 1.0, 10.0]);
+            geojson("Polygon", list([ring(random, radius)]))
+        }
+    }
+}
+
+fn shape(random: &mut Random) -> Document {
+    let polygon = |random: &mut Random| {
+        let radius = *random.pick(&[0.01, 1.0, 10.0, 40.0]);
+        doc! { "type": "Polygon", "coordinates": list([ring(random, radius)]) }
+    };
+    match random.below(6) {
+        0 | 1 => {
+            let radius = *random.pick(&[1e-9, 0.0001, 0.01, 0.2, 1.0, 2.0, 3.2]);
+            doc! { "$geoWithin": doc! { "$centerSphere": list([pair(place(random)), radius.into()]) } }
+        }
+        2 => doc! { "$geoWithin": doc! { "$geometry": polygon(random) } },
+        3 => {
+            let mut polygon = polygon(random);
+            let name = doc! { "name": "urn:x-mongodb:crs:strictwinding:EPSG:4326" };
+            polygon.push("crs", doc! { "type": "name", "properties": name });
+            doc! { "$geoWithin": doc! { "$geometry": polygon } }
+        }
+        4 => doc! { "$geoIntersects": doc! { "$geometry": polygon(random) } },
+        _ => match geometry(random) {
+            geometry @ Value::Document(_) => doc! { "$geoIntersects": doc! { "$geometry": geometry } },
+            _ => doc! { "$geoIntersects": doc! { "$geometry": geojson("Point", pair(place(random))) } },
+        },
+    }
+}
+
+/// By a formula that nothing else here is computed by.
+fn metres(a: (f64, f64), b: (f64, f64)) -> f64 {
+    let (lng, lat) = ((a.0 - b.0).to_radians(), (a.1 - b.1).to_radians());
+    let h = (lat / 2.0).sin().powi(2) + a.1.to_radians().cos() * b.1.to_radians().cos() * (lng / 2.0).sin().powi(2);
+    2.0 * EARTH_RADIUS * h.sqrt().min(1.0).asin()
+}
+
+#[test]
+fn cells_find_what_scans_find() {
+    let mut random = Random::new(20_251_122);
+    let mut database = Database::new();
+    let indexes = list([
+        doc! { "key": doc! { "at": "2dsphere" }, "name": "at" }.into(),
+        doc! { "key": doc! { "a": 1, "at": "2dsphere", "b": -1 }, "name": "compound" }.into(),
+    ]);
+    database.must(doc! { "createIndexes": "indexed", "indexes": indexes });
+    let mut stored = 0;
+    for id in 0..400 {
+        let doc =
+            doc! { "_id": id, "at": geometry(&mut random), "a": random.below(2) as i32, "b": random.below(3) as i32 };
+        if database.insert("indexed", &doc) {
+            assert!(database.insert("plain", &doc));
+            stored += 1;
+        }
+    }
+    assert!(stored > 150, "most geometries are valid, but only {stored} were");
+    let mut found = 0;
+    for _ in 0..100 {
+        let mut filter = doc! { "at": shape(&mut random) };
+        if random.below(3) == 0 {
+            filter.push("a", random.below(2) as i32);
+            filter.push("b", doc! { "$gt": random.below(2) as i32 });
+        }
+        let Some(expected) = database.ids("plain", &filter, None) else {
+            continue;
+        };
+        found += expected.len();
+        for hint in [None, Some("at"), Some("compound")] {
+            let by_index = database.ids("indexed", &filter, hint);
+            assert_eq!(by_index.as_ref(), Some(&expected), "{filter:?}, hint {hint:?}");
+        }
+    }
+    assert!(found > 500, "only {found} documents were looked for");
+}
+
+#[test]
+fn the_nearest_comes_first() {
+    let mut random = Random::new(20_251_123);
+    let mut database = Database::new();
+    let indexes = list([doc! { "key": doc! { "at": "2dsphere" }, "name": "at" }.into()]);
+    database.must(doc! { "createIndexes": "places", "indexes": indexes });
+    let places: Vec<(f64, f64)> = (0..400).map(|_| place(&mut random)).collect();
+    for (id, at) in places.iter().enumerate() {
+        let doc = doc! { "_id": id as i32, "at": geojson("Point", pair(*at)) };
+        assert!(database.insert("places", &doc));
+    }
+    for _ in 0..120 {
+        let from = place(&mut random);
+        let min = *random.pick(&[0.0, 0.0, 500.0, 1e6]);
+        let max = *random.pick(&[1e3, 1e5, 1e7, 3e7]);
+        let limit = *random.pick(&[0, 1, 10, 50]);
+        let near = doc! { "$geometry": geojson("Point", pair(from)), "$minDistance": min, "$maxDistance": max };
+        let filter = doc! { "at": doc! { "$near": near } };
+        let found = database
+            .find("places", &filter, limit as i32, None)
+            .expect("is not refused");
+        let mut expected: Vec<f64> = places.iter().map(|at| metres(*at, from)).collect();
+        // What is at the very border is left out of the comparison.
+        expected.retain(|far| min - 1e-3 <= *far && *far <= max + 1e-3);
+        assert!(expected.iter().all(|far| min == 0.0 || far - min > 1e-2), "{filter:?}");
+        expected.sort_by(f64::total_cmp);
+        expected.truncate(if limit == 0 { usize::MAX } else { limit });
+        assert_eq!(found.len(), expected.len(), "{filter:?}");
+        for (doc, expected) in found.iter().zip(expected) {
+            // The formula is worst for what is opposite.
+            assert!((far(doc) - expected).abs() < 0.5, "{filter:?}: {doc:?}, {expected}");
+        }
+    }
+}
+
+#[test]
+fn squares_find_what_scans_find() {
+    let mut random = Random::new(20_251_124);
+    for bits in [5, 32] {
+        let mut database = Database::new();
+        let indexes = list([doc! { "key": doc! { "at": "2d", "b": 1 }, "name": "at", "bits": bits }.into()]);
+        database.must(doc! { "createIndexes": "indexed", "indexes": indexes });
+        let on_plane = |random: &mut Random| {
+            let of = |random: &mut Random| match random.below(3) {
+                0 => *random.pick(&[-180.0, 0.0, 45.0, 90.0, 180.0]),
+                _ => between(random, -180.0, 180.0),
+            };
+            (of(random), of(random))
+        };
+        let mut places: Vec<Vec<(f64, f64)>> = Vec::new();
+        for id in 0..200 {
+            let own: Vec<(f64, f64)> = (0..1 + random.below(2)).map(|_| on_plane(&mut random)).collect();
+            let at = match own.as_slice() {
+                [only] => pair(*only),
+                several => list(several.iter().map(|at| pair(*at))),
+            };
+            let doc = doc! { "_id": id, "at": at, "b": random.below(2) as i32 };
+            assert!(database.insert("indexed", &doc) && database.insert("plain", &doc));
+            places.push(own);
+        }
+        for _ in 0..60 {
+            let corner = |random: &mut Random| pair(on_plane(random));
+            let shape = match random.below(4) {
+                0 => doc! { "$box": list([corner(&mut random), corner(&mut random)]) },
+                1 => {
+                    let radius = *random.pick(&[0.0, 1.0, 20.0, 100.0]);
+                    doc! { "$center": list([corner(&mut random), radius.into()]) }
+                }
+                2 => {
+                    let corners = 3 + random.below(4);
+                    doc! { "$polygon": list((0..corners).map(|_| corner(&mut random)).collect::<Vec<_>>()) }
+                }
+                _ => {
+                    let radius = *random.pick(&[0.01, 0.3, 2.0]);
+                    doc! { "$centerSphere": list([pair(place(&mut random)), radius.into()]) }
+                }
+            };
+            let filter = doc! { "at": doc! { "$geoWithin": shape } };
+            let expected = database.ids("plain", &filter, None).expect("is not refused");
+            assert_eq!(
+                database.ids("indexed", &filter, None),
+                Some(expected),
+                "{bits} bits: {filter:?}"
+            );
+        }
+        for _ in 0..40 {
+            let (from, limit) = (on_plane(&mut random), *random.pick(&[0, 1, 10]));
+            let max = *random.pick(&[5.0, 100.0, 1000.0]);
+            let filter = doc! { "at": doc! { "$near": pair(from), "$maxDistance": max } };
+            let found = database
+                .find("indexed", &filter, limit as i32, None)
+                .expect("is not refused");
+            let flat = |at: &(f64, f64)| (at.0 - from.0).hypot(at.1 - from.1);
+            let nearest = |own: &Vec<(f64, f64)>| own.iter().map(flat).fold(f64::INFINITY, f64::min);
+            let mut expected: Vec<f64> = places.iter().map(nearest).filter(|far| *far <= max).collect();
+            expected.sort_by(f64::total_cmp);
+            expected.truncate(if limit == 0 { usize::MAX } else { limit });
+            let found: Vec<f64> = found.iter().map(far).collect();
+            assert_eq!(found.len(), expected.len(), "{bits} bits: {filter:?}");
+            for (found, expected) in found.iter().zip(&expected) {
+                assert!(
+                    (found - expected).abs() < 1e-9,
+                    "{bits} bits: {filter:?}: {found}, {expected}"
+                );
+            }
+        }
+    }
+}
