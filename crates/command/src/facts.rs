@@ -421,6 +421,7 @@ mod tests {
             ("aggregate", OpKind::Read),
             ("count", OpKind::Read),
             ("distinct", OpKind::Read),
+            ("mapReduce", OpKind::Read),
             ("insert", OpKind::Insert),
             ("update", OpKind::Update),
             ("delete", OpKind::Delete),
@@ -434,7 +435,7 @@ mod tests {
         let documents = all().filter(|spec| spec.op != OpKind::Command);
         assert_eq!(
             documents.count(),
-            12,
+            13,
             "a command that reads or writes documents is listed here"
         );
     }

@@ -49,6 +49,7 @@ thread_local! {
         }
     };
     static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
+    static AT_END: Cell<Option<fn()>> = const { Cell::new(None) };
 }
 
 #[derive(Clone)]
@@ -65,7 +66,11 @@ pub fn under<R>(interrupt: &Interrupt, account: Option<&Arc<Account>>, run: impl
         fn drop(&mut self) {
             STATE.with(|state| state.held.set(self.1));
             publish();
+            let is_over = self.0.is_none();
             RUNNING.set(self.0.take());
+            if is_over && let Some(end) = AT_END.take() {
+                end();
+            }
         }
     }
     let running = Running {
@@ -85,6 +90,14 @@ pub fn stop_by(interrupt: &Interrupt) {
             running.interrupt = interrupt.clone();
         }
     });
+}
+
+/// Calls `end` when the statement that runs on this thread has ended, for what a thread keeps as long as a statement runs. There is
+/// one who keeps such things.
+pub fn at_end(end: fn()) {
+    if RUNNING.with_borrow(Option::is_some) {
+        AT_END.set(Some(end));
+    }
 }
 
 /// The account of the statement that runs on this thread.

@@ -11,6 +11,7 @@ use crate::masking::Sight;
 use nestor_model::random::Random;
 use nestor_model::statement::{Scope as MemoryScope, note};
 use nestor_model::{ArrayRef, DocRef, Document, Error, ErrorCode, ObjectId, Result, Str, Timestamp, Value, ValueRef};
+use nestor_script::Globals;
 use std::cmp::Ordering;
 use std::sync::{Arc, LazyLock};
 
@@ -174,6 +175,9 @@ pub struct Scope {
     depth: usize,
     collator: Option<Collator>,
     late_failures: bool,
+    script_globals: Option<Arc<Globals>>,
+    is_map_reduce: bool,
+    no_scripts: bool,
 }
 
 /// Deepest nesting of expressions that is parsed. BSON nests 200 deep at most, but sub-pipelines may
@@ -218,6 +222,45 @@ impl Scope {
     /// Compares the strings of what is parsed; none for the order by bytes.
     pub fn collator(&self) -> Option<&Collator> {
         self.collator.as_ref()
+    }
+
+    /// Scripts in what is parsed here see these variables.
+    #[must_use]
+    pub fn with_script_globals(mut self, globals: Option<Arc<Globals>>) -> Self {
+        self.script_globals = globals;
+        self
+    }
+
+    /// What is parsed here is the pipeline of a mapReduce: `$_internalJsEmit` and `$_internalJsReduce` are there, and scripts see
+    /// these variables.
+    #[must_use]
+    pub fn of_map_reduce(mut self, globals: Arc<Globals>) -> Self {
+        self.script_globals = Some(globals);
+        self.is_map_reduce = true;
+        self
+    }
+
+    /// As said by [`Scope::of_map_reduce`].
+    pub(crate) fn is_map_reduce(&self) -> bool {
+        self.is_map_reduce
+    }
+
+    /// Expressions must not run scripts, as in a collection's validator.
+    pub(crate) fn refuse_scripts(&mut self, refuse: bool) {
+        self.no_scripts = refuse;
+    }
+
+    /// Errors: 2 where scripts are refused.
+    pub(crate) fn check_scripts(&self, name: &str) -> Result<()> {
+        match self.no_scripts {
+            true => Err(Error::bad_value(format!("{name} is not allowed in this context"))),
+            false => Ok(()),
+        }
+    }
+
+    /// Variables that scripts see.
+    pub fn script_globals(&self) -> Option<Arc<Globals>> {
+        self.script_globals.clone()
     }
 
     /// Names of the variables from outside, by slot.

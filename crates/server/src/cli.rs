@@ -152,6 +152,9 @@ struct Serve {
     /// Listen beyond this machine without --auth: whoever can connect may do everything
     #[arg(long = "insecure-no-auth", conflicts_with = "auth")]
     insecure_no_auth: bool,
+    /// Refuse `$where`, `$function`, `$accumulator` and mapReduce, whose functions are JavaScript
+    #[arg(long = "noscripting")]
+    noscripting: bool,
     /// Log nothing of what clients store or ask for: names of fields and collections, counts and codes only
     #[arg(long = "redactClientLogData")]
     redact_client_log_data: bool,
@@ -448,6 +451,7 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         noauth: args.noauth,
         key_file: args.key_file,
         insecure_no_auth: args.insecure_no_auth,
+        noscripting: args.noscripting,
         redact_client_log_data: args.redact_client_log_data,
         audit: audit_options(args.audit)?,
         encryption: args

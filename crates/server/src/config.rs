@@ -21,7 +21,7 @@ enum Flag {
 
 use Flag::{Switch, Unless, Value, Verbosity, Words};
 
-const KEYS: [(&str, Flag); 42] = [
+const KEYS: [(&str, Flag); 43] = [
     ("auditLog.destination", Value("--auditDestination")),
     ("auditLog.filter", Value("--auditFilter")),
     ("auditLog.format", Value("--auditFormat")),
@@ -68,6 +68,7 @@ const KEYS: [(&str, Flag); 42] = [
         "security.encryptionRotateMasterKey",
         Value("--encryptionRotateMasterKey"),
     ),
+    ("security.javascriptEnabled", Unless("--noscripting")),
     ("security.keyFile", Value("--keyFile")),
     ("security.redactClientLogData", Switch("--redactClientLogData")),
     ("storage.engine", Value("--storageEngine")),

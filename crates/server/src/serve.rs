@@ -186,6 +186,8 @@ pub struct ServeOptions {
     pub insecure_no_auth: bool,
     /// Log nothing of what clients store or ask for.
     pub redact_client_log_data: bool,
+    /// Functions in JavaScript are refused.
+    pub noscripting: bool,
     /// The audit log; `None` for none.
     pub audit: Option<AuditOptions>,
     /// The master key of an encrypted data directory; `None` for one that is not.
@@ -711,6 +713,7 @@ fn set_parameters(service: &Service, options: &ServeOptions) -> Result<(), Strin
     if options.dbpath.is_none() {
         node.parameters.put(Param::EnableTestCommands, 1);
     }
+    nestor_script::enable(!options.noscripting);
     if options.redact_client_log_data {
         node.parameters.put(Param::RedactClientLogData, 1);
     }
@@ -778,6 +781,9 @@ fn parsed_options(options: &ServeOptions, port: u16) -> Document {
     }
     if let Some(path) = &options.key_file {
         security.push("keyFile", path.display().to_string());
+    }
+    if options.noscripting {
+        security.push("javascriptEnabled", false);
     }
     if options.redact_client_log_data {
         security.push("redactClientLogData", true);

@@ -173,7 +173,7 @@ impl BucketAutoOp {
         self.last_max = Some(max.clone());
         let mut out = doc! { "_id": doc! { "min": min, "max": max } };
         for ((name, _), state) in self.spec.output.iter().zip(&states) {
-            let value = state.result();
+            let value = state.finish()?;
             out.push(name.clone(), if value.is_missing() { Value::Null } else { value });
         }
         Ok(Some(Row::computed(out)))

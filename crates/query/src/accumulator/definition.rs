@@ -1,11 +1,13 @@
 //! The table of accumulators.
 
+use super::Scripts;
 use super::{
     Accumulator, add_to_set, average, concat_arrays, count, first, first_n, last, last_n, merge_objects, min_max,
-    min_max_n, percentile, push, set_union, std_dev, sum, top,
+    min_max_n, percentile, push, scripted, set_union, std_dev, sum, top,
 };
 use crate::collation::Collator;
 use crate::sort::SortSpec;
+use nestor_model::Value;
 use std::fmt;
 use std::sync::Arc;
 
@@ -33,6 +35,8 @@ pub enum Argument {
         /// Whether `n` is wanted.
         with_n: bool,
     },
+    /// Functions that are scripts.
+    Script,
     /// `{input, method}`, and `p`.
     Percentile {
         /// Whether `p` is wanted.
@@ -41,7 +45,6 @@ pub enum Argument {
 }
 
 /// What a machine is started with, beside its name.
-#[derive(Default)]
 pub struct Settings<'a> {
     /// Compares strings.
     pub collator: Option<&'a Collator>,
@@ -51,9 +54,26 @@ pub struct Settings<'a> {
     pub sort: Option<Arc<SortSpec>>,
     /// `p`, each from 0 to 1; used where [`Argument`] has it.
     pub probabilities: Vec<f64>,
+    /// The functions; given where [`Argument`] is scripts.
+    pub scripts: Option<Arc<Scripts>>,
+    /// The state to start from, where [`Argument`] is scripts.
+    pub initial: Value,
 }
 
-static DEFINITIONS: [Definition; 24] = [
+impl Default for Settings<'_> {
+    fn default() -> Self {
+        Self {
+            collator: None,
+            n: 0,
+            sort: None,
+            probabilities: Vec::new(),
+            scripts: None,
+            initial: Value::Null,
+        }
+    }
+}
+
+static DEFINITIONS: [Definition; 26] = [
     sum::DEFINITION,
     average::DEFINITION,
     min_max::MIN,
@@ -78,6 +98,8 @@ static DEFINITIONS: [Definition; 24] = [
     top::BOTTOM_N,
     percentile::MEDIAN,
     percentile::DEFINITION,
+    scripted::ACCUMULATOR,
+    scripted::REDUCE,
 ];
 
 impl Definition {

@@ -28,6 +28,7 @@ mod min_max;
 mod min_max_n;
 mod percentile;
 mod push;
+mod scripted;
 mod set_union;
 mod std_dev;
 mod sum;
@@ -47,6 +48,7 @@ pub use min_max_n::ExtremumN;
 pub(crate) use percentile::probabilities;
 pub use percentile::{Percentile, percentile_of_sorted};
 pub use push::Push;
+pub use scripted::{Scripted, Scripts, Steps};
 pub use set_union::SetUnion;
 pub use std_dev::StdDev;
 pub use sum::Sum;
@@ -141,8 +143,19 @@ machines! {
     MergeObjects(MergeObjects),
     ConcatArrays(ConcatArrays),
     SetUnion(SetUnion),
+    Scripted(Box<Scripted>),
     Top(Box<Top>),
     Percentile(Box<Percentile>),
+}
+
+impl Accumulator {
+    /// The result. Errors: those of a script that makes it.
+    pub fn finish(&self) -> Result<Value> {
+        match self {
+            Self::Scripted(machine) => machine.finish(),
+            other => Ok(other.result()),
+        }
+    }
 }
 
 /// The items of an array, none of anything else.

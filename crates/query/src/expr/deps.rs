@@ -57,6 +57,10 @@ impl Expr {
                 }
                 args.iter().for_each(|e| e.dependencies(deps));
             }
+            Node::Operator(operator) => {
+                deps.volatile |= operator.is_volatile();
+                operator.visit(&mut |e| e.dependencies(deps));
+            }
             _ => self.visit(&mut |e| e.dependencies(deps)),
         }
     }

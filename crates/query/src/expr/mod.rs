@@ -9,7 +9,7 @@
 //! family has a file with its functions and a table of `OpDef`s; [`parse`] joins the tables.
 //! Source: manual, "Expression Operators".
 
-mod args;
+pub(crate) mod args;
 mod bindings;
 mod deps;
 mod families;
@@ -23,6 +23,7 @@ pub use families::compare::Comparison;
 pub use families::date::Unit;
 pub use families::hashing::hashed_index_key;
 pub(crate) use families::percentile::PercentileOptions;
+pub(crate) use families::script;
 
 use crate::env::{Env, OpContext, Scope, Val, Var};
 use crate::field_names::validate_path;
@@ -45,6 +46,10 @@ pub(crate) trait Operator: Send + Sync {
     fn visit(&self, visit: &mut dyn FnMut(&Expr));
     /// `$name`, for printing.
     fn name(&self) -> &'static str;
+    /// It may give another value each time.
+    fn is_volatile(&self) -> bool {
+        false
+    }
 }
 
 /// A compiled expression.
@@ -232,6 +237,8 @@ impl Expr {
     }
 
     pub(crate) const ABSENT: Expr = Expr(Node::Absent);
+    /// The document.
+    pub(crate) const ROOT: Expr = Expr(Node::Variable(Var::Root));
 
     pub(crate) fn operator(operator: impl Operator + 'static) -> Self {
         Self(Node::Operator(Arc::new(operator)))

@@ -2,7 +2,7 @@
 
 use super::{ExprTest, InSet, MatchExpr, Predicate};
 use crate::env::Scope;
-use crate::expr::Expr;
+use crate::expr::{Expr, script};
 use crate::geo::Near;
 use crate::json_schema::Schema;
 use nestor_model::{DocRef, Path, Result, ValueRef, bail};
@@ -42,6 +42,7 @@ impl MatchExpr {
 
     /// Parses a filter with the operators that `context` allows.
     pub fn parse_in(filter: DocRef<'_>, scope: &mut Scope, context: Context) -> Result<Self> {
+        scope.refuse_scripts(context == Context::Validator);
         let mut parser = Parser {
             scope,
             context,
@@ -126,7 +127,13 @@ impl Parser<'_> {
             "where" | "text" if self.context == Context::Validator => {
                 bail!(BadValue, "${operator} is not allowed in a collection validator")
             }
-            "where" => bail!(BadValue, "$where needs JavaScript, which this server does not run"),
+            "where" if self.context == Context::Pipeline => {
+                bail!(BadValue, "$where is not allowed in this context")
+            }
+            "where" => {
+                let (expr, source) = script::of_where(value, self.scope)?;
+                Ok(MatchExpr::Expr(Arc::new(ExprTest { expr, source })))
+            }
             "expr" => {
                 let test = ExprTest {
                     expr: Expr::parse(value, self.scope)?,

@@ -103,7 +103,7 @@ fn parse_errors() {
         (doc! { "a": doc! { "$regex": 1 } }, 2),
         (doc! { "a": doc! { "$elemMatch": 1 } }, 2),
         (doc! { "a": Value::Undefined }, 2),
-        (doc! { "$where": "true" }, 2),
+        (doc! { "$where": 1 }, 2),
         (
             doc! { "a": doc! { "$elemMatch": doc! { "$and": list([doc! { "$where": "1" }.into()]) } } },
             2,

@@ -4,14 +4,15 @@
 //! {$sum: "$x"} ──AccumulatorSpec::parse──► spec ──start──► Accumulator ──accumulate(document)*──► result
 //! ```
 
-use crate::accumulator::{Accumulator, Argument, Definition, Settings, positive_n, probabilities};
+use crate::accumulator::{Accumulator, Argument, Definition, Scripts, Settings, Steps, positive_n, probabilities};
 use crate::env::{Env, OpContext};
-use crate::expr::{DIVIDE_BY_ZERO, PercentileOptions};
+use crate::expr::args::Named;
+use crate::expr::{DIVIDE_BY_ZERO, PercentileOptions, script};
 use crate::sort::SortSpec;
 use crate::{Expr, Scope};
 use nestor_model::statement::work;
 use nestor_model::value::EMPTY_DOC;
-use nestor_model::{Error, ErrorCode, Result, Value, ValueRef};
+use nestor_model::{Error, Result, Value, ValueRef};
 use std::sync::Arc;
 
 /// A parsed accumulator.
@@ -26,32 +27,31 @@ pub struct AccumulatorSpec {
     sort: Option<Arc<SortSpec>>,
     /// `p` of `$percentile`.
     percentiles: Option<Expr>,
+    /// The functions of `$accumulator`.
+    scripts: Option<Arc<Scripts>>,
+    /// What the function that makes the first state is given, over the group's key.
+    init_args: Option<Expr>,
 }
 
 impl AccumulatorSpec {
     /// True when there is an accumulator of that name.
     pub fn is_known(name: &str) -> bool {
-        Definition::named(name).is_some() || name == "$accumulator"
+        Definition::named(name).is_some_and(|definition| definition.name != "$_internalJsReduce")
     }
 
     /// Parses the argument of the accumulator `name`.
     ///
     /// Errors: 15952 an unknown name, 40237 an array where one expression is wanted, and those of each
-    /// accumulator's own options. `$accumulator` needs JavaScript and is refused.
+    /// accumulator's own options.
     pub fn parse(name: &str, argument: ValueRef<'_>, scope: &mut Scope) -> Result<Self> {
-        if name == "$accumulator" {
-            return Err(Error::new(
-                ErrorCode::NotImplemented,
-                "$accumulator needs server-side JavaScript, which is not supported",
-            ));
-        }
         if matches!(argument, ValueRef::Array(_)) {
             return Err(Error::location(
                 40237,
                 format!("The {name} accumulator is a unary operator"),
             ));
         }
-        let Some(definition) = Definition::named(name) else {
+        let known = Definition::named(name).filter(|known| known.name != "$_internalJsReduce" || scope.is_map_reduce());
+        let Some(definition) = known else {
             return Err(Error::location(15952, format!("unknown group operator '{name}'")));
         };
         match definition.argument {
@@ -64,6 +64,14 @@ impl AccumulatorSpec {
             Argument::Expression => Ok(Self::plain(definition, Expr::parse(argument, scope)?)),
             Argument::InputAndN => Self::parse_n(definition, argument, scope),
             Argument::Sorted { with_n } => Self::parse_sorted(definition, with_n, argument, scope),
+            Argument::Script if definition.name == "$accumulator" => Self::parse_scripts(definition, argument, scope),
+            Argument::Script => Ok(Self {
+                scripts: Some(Arc::new(Scripts {
+                    steps: Steps::Reduce(script::function(name, "reduce", argument)?),
+                    globals: scope.script_globals(),
+                })),
+                ..Self::plain(definition, Expr::field("emits")?)
+            }),
             Argument::Percentile { with_p } => {
                 let options = PercentileOptions::parse(definition.name, with_p, argument, scope)?;
                 Ok(Self {
@@ -108,6 +116,8 @@ impl AccumulatorSpec {
             n: None,
             sort: None,
             percentiles: None,
+            scripts: None,
+            init_args: None,
         }
     }
 
@@ -190,6 +200,53 @@ impl AccumulatorSpec {
         })
     }
 
+    /// `{init, initArgs, accumulate, accumulateArgs, merge, finalize, lang}`.
+    ///
+    /// Errors: 9 (FailedToParse) for a field that is unknown or missing, or another language; 14 for a function that is neither text
+    /// nor code; 238 when scripts are not run.
+    fn parse_scripts(definition: &'static Definition, argument: ValueRef<'_>, scope: &mut Scope) -> Result<Self> {
+        const FAILED: i32 = 9;
+        let name = definition.name;
+        let named = Named {
+            not_object: FAILED,
+            unknown: FAILED,
+            fields: &[
+                ("init", Some(FAILED)),
+                ("initArgs", None),
+                ("accumulate", Some(FAILED)),
+                ("accumulateArgs", Some(FAILED)),
+                ("merge", Some(FAILED)),
+                ("finalize", None),
+                ("lang", Some(FAILED)),
+            ],
+        };
+        let fields = named.split(name, argument)?;
+        script::check_language(name, fields[6])?;
+        let mut args_of = |at: usize| match fields[at] {
+            ValueRef::Missing => Ok(None),
+            given => Expr::parse(given, scope).map(Some),
+        };
+        let (init_args, input) = (args_of(1)?, args_of(3)?);
+        let function = |field: &str, at: usize| script::function(name, field, fields[at]);
+        let steps = Steps::Accumulate {
+            init: function("init", 0)?,
+            accumulate: function("accumulate", 2)?,
+            merge: function("merge", 4)?,
+            finalize: match fields[5] {
+                ValueRef::Missing => None,
+                _ => Some(function("finalize", 5)?),
+            },
+        };
+        Ok(Self {
+            scripts: Some(Arc::new(Scripts {
+                steps,
+                globals: scope.script_globals(),
+            })),
+            init_args,
+            ..Self::plain(definition, input.unwrap_or_else(|| Expr::constant_of(Value::Null)))
+        })
+    }
+
     /// Its name, `$sum` and so on.
     pub fn name(&self) -> &'static str {
         self.definition.name
@@ -224,6 +281,21 @@ impl AccumulatorSpec {
             };
             settings.n = positive_n(n.eval_ref(&mut Env::new(key, op))?.as_ref())?;
         }
+        if let Some(scripts) = &self.scripts {
+            if let Steps::Accumulate { init, .. } = &scripts.steps {
+                let key = match group {
+                    Value::Document(doc) => doc.as_ref(),
+                    _ => EMPTY_DOC,
+                };
+                let args = match &self.init_args {
+                    Some(args) => args.eval(&mut Env::new(key, op))?,
+                    None => Value::Null,
+                };
+                let args: Vec<ValueRef<'_>> = args.as_ref().as_array().into_iter().flatten().collect();
+                settings.initial = init.call(scripts.globals.as_ref(), ValueRef::Missing, &args)?;
+            }
+            settings.scripts = Some(scripts.clone());
+        }
         if let Some(p) = &self.percentiles {
             settings.probabilities = probabilities(&p.eval_without_document(op)?)?;
         }
@@ -255,7 +327,16 @@ impl AccumulatorSpec {
             top.insert(key, output);
             return Ok(());
         }
-        state.add(self.input.eval_ref(env)?)
+        let input = self.input.eval_ref(env)?;
+        if self.definition.argument == Argument::Script
+            && self.definition.name == "$accumulator"
+            && !matches!(input.as_ref(), ValueRef::Array(_))
+        {
+            return Err(Error::failed_to_parse(
+                "$accumulator requires 'accumulateArgs' to evaluate to an array",
+            ));
+        }
+        state.add(input)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::commands::query::count::{self, CountArgs};
 use crate::commands::query::distinct::{self, DistinctArgs};
 use crate::commands::query::explain::{self, ExplainArgs};
 use crate::commands::query::find::{self, FindArgs};
+use crate::commands::query::map_reduce::MapReduceArgs;
 use crate::commands::query::{get_more, map_reduce};
 use crate::commands::write::find_and_modify::{self, FindAndModifyArgs};
 use crate::commands::write::{bulk_write, delete, insert, update};
@@ -80,7 +81,10 @@ pub fn intent<'a>(context: &Context<'_>, view: &dyn View, command: Command<'a>) 
             };
             return intent(context, view, command);
         }
-        "mapReduce" => return Err(map_reduce::refusal()),
+        "mapReduce" => {
+            let args = MapReduceArgs::parse(body, sequences)?;
+            map_reduce::prepare(context, view, &args, purpose)?
+        }
         _ => return Ok(None),
     };
     Ok(Some(Intent::Operation(Box::new(operation))))
@@ -92,8 +96,6 @@ pub fn intent<'a>(context: &Context<'_>, view: &dyn View, command: Command<'a>) 
 pub fn explained<'a>(context: &Context<'_>, view: &dyn View, command: Command<'a>) -> Result<Operation<'a>> {
     let name = command.facts.name;
     let intent = match name {
-        // It is refused as when it runs.
-        "mapReduce" => intent(context, view, command)?,
         _ if command.facts.flags.has(Flags::EXPLAINABLE) => intent(context, view, command)?,
         _ => None,
     };

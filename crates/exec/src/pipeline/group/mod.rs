@@ -168,14 +168,14 @@ impl GroupOp {
         }
     }
 
-    fn emit(&self, bucket: Bucket) -> Row {
+    fn emit(&self, bucket: Bucket) -> Result<Row> {
         let mut doc = Document::with_capacity(1 + self.group.fields.len());
         doc.push("_id", bucket.key);
         for (field, state) in self.group.fields.iter().zip(&bucket.states) {
-            let value = state.result();
+            let value = state.finish()?;
             doc.push(field.name.clone(), if value.is_missing() { Value::Null } else { value });
         }
-        Row::computed(doc)
+        Ok(Row::computed(doc))
     }
 }
 
@@ -202,7 +202,7 @@ impl Operator for GroupOp {
                 self.kept.shrink_by_one_of(left);
                 work(ROW)?;
                 effort::made();
-                let row = self.emit(bucket);
+                let row = self.emit(bucket)?;
                 if batch.explains {
                     self.figures.output_bytes += row.doc.size();
                 }

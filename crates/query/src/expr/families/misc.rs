@@ -1,10 +1,10 @@
-//! `$rand`, fresh ids, `$subtype`, and what needs JavaScript.
+//! `$rand`, fresh ids, `$subtype`.
 
-use crate::env::{Env, Scope, Val};
+use crate::env::{Env, Val};
 use crate::expr::Expr;
 use crate::expr::args::error;
 use crate::expr::parse::OpDef;
-use nestor_model::{Binary, Error, ErrorCode, Result, Value, ValueRef};
+use nestor_model::{Binary, Result, Value, ValueRef};
 
 pub(crate) const OPERATORS: &[OpDef] = &[
     OpDef::custom("$rand", |name, value, _| {
@@ -24,8 +24,6 @@ pub(crate) const OPERATORS: &[OpDef] = &[
         Ok(Expr::call_unfolded(name, current_date, Box::default()))
     }),
     OpDef::fixed("$subtype", 1, subtype),
-    OpDef::custom("$function", needs_javascript),
-    OpDef::custom("$_internalJsEmit", needs_javascript),
 ];
 
 /// Accepts `{}` and `[]` only. Errors: 10065 another type, `code` for contents.
@@ -87,13 +85,6 @@ fn subtype<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     }
 }
 
-fn needs_javascript(name: &'static str, _: ValueRef<'_>, _: &mut Scope) -> Result<Expr> {
-    Err(Error::new(
-        ErrorCode::NotImplemented,
-        format!("{name} needs server-side JavaScript, which is not supported"),
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use crate::expr::testing::{check, shown};
@@ -108,10 +99,6 @@ mod tests {
                 (r#"{"$subtype": {"$createUUID": {}}}"#, "4"),
                 (r#"{"$rand": 1}"#, "error 10065"),
                 (r#"{"$rand": [1]}"#, "error 3040501"),
-                (
-                    r#"{"$function": {"body": "function() {}", "args": [], "lang": "js"}}"#,
-                    "error 238",
-                ),
             ],
         );
         assert_ne!(shown("{}", r#"[{"$rand": {}}, 0]"#), "[0, 0]");

@@ -23,6 +23,7 @@ pub(crate) mod percentile;
 pub(crate) mod power;
 pub(crate) mod regex;
 pub(crate) mod rounding;
+pub(crate) mod script;
 pub(crate) mod set;
 pub(crate) mod similarity;
 pub(crate) mod sort_by;
@@ -54,6 +55,7 @@ pub(crate) const FAMILIES: &[&[OpDef]] = &[
     power::OPERATORS,
     regex::OPERATORS,
     rounding::OPERATORS,
+    script::OPERATORS,
     set::OPERATORS,
     similarity::OPERATORS,
     string::OPERATORS,

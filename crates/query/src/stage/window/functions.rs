@@ -199,7 +199,7 @@ impl WindowFunction {
                 Ok(Self::Locf(Expr::parse(argument, scope)?))
             }
             "$minMaxScaler" => Self::parse_scaler(argument, bounds()?, scope),
-            _ if AccumulatorSpec::is_known(name) => {
+            _ if AccumulatorSpec::is_known(name) && name != "$accumulator" => {
                 let bounds = bounds()?;
                 // Unlike in $group, an array argument is an array expression here.
                 let spec = match argument {

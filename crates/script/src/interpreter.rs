@@ -1,0 +1,373 @@
+//! One interpreter: made for a statement, kept by its thread until the statement ends.
+
+use crate::heap::{Heap, Limited};
+use crate::values::{Fault, Tools, base64, decimal, from_hex, object_id, to_base64, to_hex};
+use crate::{Form, Function, Globals};
+use md5::{Digest, Md5};
+use nestor_model::statement::{self, look, work};
+use nestor_model::{Error, ErrorCode, ObjectId, Result, Value, ValueRef};
+use rquickjs::context::EvalOptions;
+use rquickjs::context::intrinsic::{Date, Eval, Json, MapSet, RegExp, RegExpCompiler, TypedArrays};
+use rquickjs::function::{Args, Rest, This};
+use rquickjs::{Array, Coerced, Context, Ctx, Exception, Object, Persistent, Runtime, Symbol, Value as JsValue};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What calls within a script may take of the thread's stack, in bytes.
+pub const STACK_BYTES_MAX: usize = 512 * 1024;
+
+/// What is called for the interpreter's own functions, a document as `this`.
+type JsFunction<'js> = rquickjs::Function<'js>;
+
+/// Units of work that a call counts for itself.
+const CALL: usize = 8;
+
+thread_local! {
+    /// By the id of their globals; 0 for none.
+    static INTERPRETERS: RefCell<Vec<(u64, Rc<Interpreter>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Interpreters that one statement keeps on a thread.
+const KEPT_MAX: usize = 4;
+
+/// Runs `run` with the interpreter of this thread's statement that has these globals.
+pub(crate) fn with<R>(globals: Option<&Arc<Globals>>, run: impl FnOnce(&Interpreter) -> Result<R>) -> Result<R> {
+    work(CALL)?;
+    let id = globals.map_or(0, |globals| globals.id);
+    let found = INTERPRETERS.with_borrow(|all| all.iter().find(|(of, _)| *of == id).map(|(_, one)| one.clone()));
+    let interpreter = match found {
+        Some(interpreter) => interpreter,
+        None => {
+            let made = Rc::new(Interpreter::new(globals)?);
+            statement::at_end(|| INTERPRETERS.take().clear());
+            INTERPRETERS.with_borrow_mut(|all| {
+                if all.len() >= KEPT_MAX {
+                    all.remove(0);
+                }
+                all.push((id, made.clone()));
+            });
+            made
+        }
+    };
+    let result = run(&interpreter);
+    interpreter.heap.publish();
+    result
+}
+
+/// What the prelude left for calls.
+struct Prelude {
+    make: Persistent<JsFunction<'static>>,
+    parts: Persistent<JsFunction<'static>>,
+    emitting: Persistent<JsFunction<'static>>,
+    global: Persistent<JsFunction<'static>>,
+    kind: Persistent<Symbol<'static>>,
+    ints: Persistent<Symbol<'static>>,
+}
+
+/// The fields are dropped in this order: what belongs to the interpreter before the interpreter.
+pub(crate) struct Interpreter {
+    functions: RefCell<HashMap<u64, Persistent<JsFunction<'static>>>>,
+    prelude: Prelude,
+    context: Context,
+    _runtime: Runtime,
+    heap: Rc<Heap>,
+}
+
+impl Interpreter {
+    fn new(globals: Option<&Arc<Globals>>) -> Result<Self> {
+        let heap = Heap::new();
+        let runtime = Runtime::new_with_alloc(Limited(heap.clone())).map_err(|error| cannot_start(&error))?;
+        runtime.set_max_stack_size(STACK_BYTES_MAX);
+        // Without proxies, which could answer differently each time they are asked, and promises, which nobody would wait for.
+        let context = Context::custom::<(Date, Eval, RegExpCompiler, RegExp, Json, MapSet, TypedArrays)>(&runtime)
+            .map_err(|error| cannot_start(&error))?;
+        let prelude = context
+            .with(|ctx| Prelude::run(&ctx))
+            .map_err(|error| cannot_start(&error))?;
+        let of_handler = Rc::downgrade(&heap);
+        runtime.set_interrupt_handler(Some(Box::new(move || {
+            if let Some(heap) = of_handler.upgrade() {
+                heap.publish();
+            }
+            look().is_err()
+        })));
+        let interpreter = Self {
+            functions: RefCell::default(),
+            prelude,
+            context,
+            _runtime: runtime,
+            heap,
+        };
+        if let Some(globals) = globals {
+            interpreter.set(globals)?;
+        }
+        Ok(interpreter)
+    }
+
+    fn set(&self, globals: &Globals) -> Result<()> {
+        self.run(|tools| {
+            let global = self.prelude.global.clone().restore(&tools.ctx)?;
+            for (name, value) in globals.values.as_ref() {
+                let value = match value {
+                    ValueRef::Code(code) | ValueRef::CodeWithScope { code, .. } => {
+                        compile(&tools.ctx, code, Form::Function)?.into_value()
+                    }
+                    other => tools.to_js(other)?,
+                };
+                global.call::<_, ()>((name, value))?;
+            }
+            Ok(())
+        })
+    }
+
+    pub(crate) fn call(&self, function: &Function, this: ValueRef<'_>, args: &[ValueRef<'_>]) -> Result<Value> {
+        self.run(|tools| {
+            let compiled = self.compiled(&tools.ctx, function)?;
+            let mut list = Args::new(tools.ctx.clone(), args.len());
+            list.this(tools.to_js(this)?)?;
+            for arg in args {
+                list.push_arg(tools.to_js(*arg)?)?;
+            }
+            let returned: JsValue<'_> = compiled.call_arg(list)?;
+            tools.to_value(&returned)
+        })
+    }
+
+    pub(crate) fn holds(&self, function: &Function, document: ValueRef<'_>) -> Result<bool> {
+        self.run(|tools| {
+            let compiled = self.compiled(&tools.ctx, function)?;
+            let document = tools.to_js(document)?;
+            tools.ctx.globals().set("obj", document.clone())?;
+            let returned: Coerced<bool> = compiled.call((This(document),))?;
+            Ok(returned.0)
+        })
+    }
+
+    pub(crate) fn emitted(&self, function: &Function, document: ValueRef<'_>) -> Result<Vec<(Value, Value)>> {
+        self.run(|tools| {
+            let compiled = self.compiled(&tools.ctx, function)?;
+            let emitting = self.prelude.emitting.clone().restore(&tools.ctx)?;
+            let pairs: Array<'_> = emitting.call((compiled, tools.to_js(document)?))?;
+            let mut emitted = Vec::with_capacity(pairs.len());
+            for pair in pairs.iter::<Array<'_>>() {
+                let pair = pair?;
+                let part = |at| {
+                    pair.get::<JsValue<'_>>(at)
+                        .map_err(Fault::from)
+                        .and_then(|part| tools.to_value(&part))
+                };
+                emitted.push((part(0)?, part(1)?));
+            }
+            Ok(emitted)
+        })
+    }
+
+    /// Runs what may throw; what was thrown becomes an error.
+    fn run<R>(&self, run: impl for<'js> FnOnce(&Tools<'js>) -> std::result::Result<R, Fault>) -> Result<R> {
+        self.context.with(|ctx| {
+            let result = self
+                .prelude
+                .tools(&ctx)
+                .map_err(Fault::Js)
+                .and_then(|tools| run(&tools));
+            result.map_err(|fault| match fault {
+                Fault::Ours(error) => error,
+                Fault::Js(error) => thrown(&ctx, &error),
+            })
+        })
+    }
+
+    fn compiled<'js>(&self, ctx: &Ctx<'js>, function: &Function) -> rquickjs::Result<JsFunction<'js>> {
+        let known = self.functions.borrow().get(&function.id).cloned();
+        if let Some(compiled) = known {
+            return compiled.restore(ctx);
+        }
+        let compiled = compile(ctx, &function.source, function.form)?;
+        let kept = Persistent::save(ctx, compiled.clone());
+        self.functions.borrow_mut().insert(function.id, kept);
+        Ok(compiled)
+    }
+}
+
+impl Prelude {
+    fn run(ctx: &Ctx<'_>) -> rquickjs::Result<Self> {
+        let prelude: JsFunction<'_> = ctx.eval_with_options(include_str!("prelude.js"), options("prelude"))?;
+        let tools: Object<'_> = prelude.call((native(ctx)?,))?;
+        let function = |name: &str| tools.get::<_, JsFunction<'_>>(name).map(|f| Persistent::save(ctx, f));
+        let symbol = |name: &str| tools.get::<_, Symbol<'_>>(name).map(|s| Persistent::save(ctx, s));
+        Ok(Self {
+            make: function("make")?,
+            parts: function("parts")?,
+            emitting: function("emitting")?,
+            global: function("global")?,
+            kind: symbol("KIND")?,
+            ints: symbol("INTS")?,
+        })
+    }
+
+    fn tools<'js>(&self, ctx: &Ctx<'js>) -> rquickjs::Result<Tools<'js>> {
+        Ok(Tools {
+            ctx: ctx.clone(),
+            make: self.make.clone().restore(ctx)?,
+            parts: self.parts.clone().restore(ctx)?,
+            kind: self.kind.clone().restore(ctx)?,
+            ints: self.ints.clone().restore(ctx)?,
+        })
+    }
+}
+
+/// What the prelude needs and the language does not have.
+fn native<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
+    fn or_throw<T>(ctx: &Ctx<'_>, result: Result<T>) -> rquickjs::Result<T> {
+        result.map_err(|error| Exception::throw_type(ctx, error.message()))
+    }
+    let native = Object::new(ctx.clone())?;
+    let function = |name: &str, function: JsFunction<'js>| native.set(name, function);
+    function(
+        "decimal",
+        JsFunction::new(ctx.clone(), |ctx: Ctx<'_>, text: String| {
+            or_throw(&ctx, decimal(&text).map(|value| value.to_string()))
+        })?,
+    )?;
+    function(
+        "objectId",
+        JsFunction::new(ctx.clone(), || ObjectId::generate(now_ms()).to_string())?,
+    )?;
+    function(
+        "uuid",
+        JsFunction::new(ctx.clone(), || {
+            let mut bytes = [0; 16];
+            bytes[..12].copy_from_slice(&ObjectId::generate(now_ms()).0);
+            bytes = Md5::digest(bytes).into();
+            bytes[6] = bytes[6] & 0x0F | 0x40;
+            bytes[8] = bytes[8] & 0x3F | 0x80;
+            to_hex(&bytes)
+        })?,
+    )?;
+    function(
+        "base64",
+        JsFunction::new(ctx.clone(), |ctx: Ctx<'_>, text: String| {
+            or_throw(&ctx, base64(&text).map(|bytes| to_base64(&bytes)))
+        })?,
+    )?;
+    function(
+        "toHex",
+        JsFunction::new(ctx.clone(), |ctx: Ctx<'_>, text: String| {
+            or_throw(&ctx, base64(&text).map(|bytes| to_hex(&bytes)))
+        })?,
+    )?;
+    function(
+        "fromHex",
+        JsFunction::new(ctx.clone(), |ctx: Ctx<'_>, text: String| match from_hex(&text) {
+            Some(bytes) => Ok(to_base64(&bytes)),
+            None => Err(Exception::throw_type(&ctx, "these are no hexadecimal digits")),
+        })?,
+    )?;
+    function(
+        "md5",
+        JsFunction::new(ctx.clone(), |text: String| to_hex(&Md5::digest(text.as_bytes())))?,
+    )?;
+    function("sleep", JsFunction::new(ctx.clone(), sleep)?)?;
+    // Object id checks of other sizes are the prelude's; this keeps the reader of ids in one place.
+    debug_assert!(object_id("0123456789abcdef01234567").is_ok());
+    Ok(native)
+}
+
+fn now_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Waits so many milliseconds, or until the statement has to stop.
+fn sleep(ms: f64, _: Rest<JsValue<'_>>) {
+    let until = Instant::now() + Duration::from_millis(ms.clamp(0.0, 86_400_000.0) as u64);
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() || look().is_err() {
+            return;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(5)));
+    }
+}
+
+fn options(name: &str) -> EvalOptions {
+    let mut options = EvalOptions::default();
+    options.strict = false;
+    options.backtrace_barrier = true;
+    options.filename = Some(name.to_owned());
+    options
+}
+
+/// Makes a function of its source: of a function as it is, of an expression or of statements by putting one around them.
+fn compile<'js>(ctx: &Ctx<'js>, source: &str, form: Form) -> rquickjs::Result<JsFunction<'js>> {
+    let eval = |text: String| ctx.eval_with_options::<JsFunction<'js>, _>(text, options("script"));
+    if is_function(source) {
+        return eval(format!("({}\n)", source.trim().trim_end_matches(';')));
+    }
+    if form == Form::Where {
+        // Statements are no expression, and the other way round.
+        if let Ok(expression) = eval(format!("(function() {{ return ({source}\n) }})")) {
+            return Ok(expression);
+        }
+        ctx.catch();
+    }
+    eval(format!("(function() {{ {source}\n}})"))
+}
+
+/// Whether a source is a function as such: it begins with `function`, or is an arrow function.
+fn is_function(source: &str) -> bool {
+    let source = source.trim_start();
+    if let Some(rest) = source.strip_prefix("function") {
+        return rest.starts_with(|c: char| c.is_whitespace() || c == '(' || c == '*' || c == '/');
+    }
+    let head = match source.strip_prefix('(') {
+        Some(rest) => rest.split_once(')').map(|(_, rest)| rest),
+        None => {
+            let end = source.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'));
+            end.filter(|end| *end > 0).map(|end| &source[end..])
+        }
+    };
+    head.is_some_and(|rest| rest.trim_start().starts_with("=>"))
+}
+
+/// What a script threw, as an error; or why it had to stop.
+fn thrown(ctx: &Ctx<'_>, error: &rquickjs::Error) -> Error {
+    let value = ctx.catch();
+    if let Err(stop) = look() {
+        return stop;
+    }
+    let message = match error {
+        rquickjs::Error::Exception => describe(&value),
+        other => other.to_string(),
+    };
+    Error::new(ErrorCode::JSInterpreterFailure, message)
+}
+
+fn describe(value: &JsValue<'_>) -> String {
+    let Some(object) = value.as_object().filter(|_| value.is_error()) else {
+        let text: rquickjs::Result<Coerced<String>> = value.get();
+        return format!(
+            "uncaught exception: {}",
+            text.map_or_else(|_| "unknown".to_owned(), |text| text.0)
+        );
+    };
+    let part = |name: &str| {
+        object
+            .get::<_, Coerced<String>>(name)
+            .map_or_else(|_| String::new(), |text| text.0)
+    };
+    format!("{}: {} :\n{}", part("name"), part("message"), part("stack"))
+}
+
+fn cannot_start(error: &rquickjs::Error) -> Error {
+    if let Err(stop) = look() {
+        return stop;
+    }
+    Error::new(
+        ErrorCode::JSInterpreterFailure,
+        format!("cannot start the interpreter: {error}"),
+    )
+}

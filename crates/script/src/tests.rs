@@ -1,0 +1,277 @@
+use super::*;
+use nestor_model::extjson;
+use nestor_model::interrupt::{Interrupt, KillSwitch};
+use nestor_model::statement::under;
+use std::time::{Duration, Instant};
+
+fn function(source: &str) -> Function {
+    Function::new(source, Form::Function).expect("scripts are run")
+}
+
+fn shown(value: &Value) -> String {
+    extjson::to_string(value, extjson::Form::Canonical)
+}
+
+/// What a function returns for arguments in extended JSON, as extended JSON, or its error.
+fn returned(source: &str, args: &str) -> String {
+    let args = extjson::parse_document(&format!("{{\"args\":{args}}}")).expect("valid JSON");
+    let Some(ValueRef::Array(items)) = args.as_ref().get("args") else {
+        panic!("an array")
+    };
+    let args: Vec<ValueRef<'_>> = items.iter().collect();
+    match function(source).call(None, ValueRef::Missing, &args) {
+        Ok(value) => shown(&value),
+        Err(error) => format!("{}: {}", error.code().number(), error.message()),
+    }
+}
+
+#[test]
+fn every_type_comes_back_as_it_went() {
+    let same = "function(x) { return x }";
+    for value in [
+        r#"{"$numberDouble":"1.5"}"#,
+        r#"{"$numberLong":"9223372036854775807"}"#,
+        r#"{"$numberLong":"-9223372036854775808"}"#,
+        r#"{"$numberDecimal":"1.50"}"#,
+        r#"{"$oid":"0123456789abcdef01234567"}"#,
+        r#"{"$date":{"$numberLong":"-1"}}"#,
+        r#"{"$timestamp":{"t":4294967295,"i":7}}"#,
+        r#"{"$binary":{"base64":"AQID","subType":"80"}}"#,
+        r#"{"$regularExpression":{"pattern":"^a(b)","options":"i"}}"#,
+        r#"{"$regularExpression":{"pattern":"(?<=a)+*","options":"x"}}"#,
+        r#"{"$minKey":1}"#,
+        r#"{"$maxKey":1}"#,
+        r#"{"$code":"function() {}"}"#,
+        r#"{"$undefined":true}"#,
+        "null",
+        "true",
+        r#""é😀\u0000""#,
+        r#"{"a":{"$numberInt":"1"},"b":{"__proto__":{"$numberInt":"3"}},"":[{"$numberDouble":"2.0"}]}"#,
+    ] {
+        assert_eq!(returned(same, &format!("[{value}]")), value);
+    }
+}
+
+#[test]
+fn numbers_are_doubles_but_for_fields_that_keep_an_int() {
+    assert_eq!(
+        returned("function(x) { return x }", "[5]"),
+        r#"{"$numberDouble":"5.0"}"#
+    );
+    assert_eq!(
+        returned(
+            "function(d) { d.b = 7; d.c = 3; d.a = 2; d.a = 1; return d }",
+            r#"[{"a":1,"b":1}]"#
+        ),
+        r#"{"a":{"$numberInt":"1"},"b":{"$numberInt":"7"},"c":{"$numberDouble":"3.0"}}"#
+    );
+    assert_eq!(
+        returned("(a, b) => NumberLong(a) + b", r#"[{"$numberLong":"2"},3]"#),
+        r#"{"$numberDouble":"5.0"}"#
+    );
+    assert_eq!(returned("() => NumberInt(5.7)", "[]"), r#"{"$numberInt":"5"}"#);
+    assert_eq!(returned("() => 2n ** 40n", "[]"), r#"{"$numberLong":"1099511627776"}"#);
+    assert!(returned("() => 2n ** 80n", "[]").starts_with("139: "));
+}
+
+#[test]
+fn sources_are_functions_or_statements() {
+    for source in [
+        "function(x) { return x * 2 }",
+        "  function f(x) { return x * 2 };",
+        "x => x * 2",
+        "(x) => { return x * 2 }",
+        "return arguments[0] * 2",
+    ] {
+        assert_eq!(returned(source, "[4]"), r#"{"$numberDouble":"8.0"}"#, "{source}");
+    }
+    let document = nestor_model::doc! { "a": 3 };
+    for (source, expected) in [
+        ("this.a == 3", true),
+        ("obj.a > 3", false),
+        ("var b = this.a; return b === 3", true),
+        ("function() { return obj.a - 3 }", false),
+        ("() => 'yes'", true),
+        ("this.missing", false),
+    ] {
+        let test = Function::new(source, Form::Where).expect("scripts are run");
+        let holds = test.holds(None, ValueRef::Document(document.as_ref()));
+        assert_eq!(holds.expect("valid"), expected, "{source}");
+    }
+}
+
+#[test]
+fn errors_say_what_was_thrown() {
+    for (source, expected) in [
+        ("function( { }", "139: SyntaxError: "),
+        (
+            "function() { return missing.x }",
+            "139: ReferenceError: missing is not defined",
+        ),
+        ("function() { throw new TypeError('no') }", "139: TypeError: no"),
+        ("function() { throw 'plain' }", "139: uncaught exception: plain"),
+        (
+            "function() { throw {toString() { throw 1 }} }",
+            "139: uncaught exception: unknown",
+        ),
+        ("function f() { return f() }", "139: RangeError: "),
+        ("function() { return Symbol() }", "139: cannot convert a symbol"),
+        ("function() { return '\\ud83d' }", "139: cannot convert a string"),
+        (
+            "function() { return new Date(NaN) }",
+            "139: cannot convert an invalid date",
+        ),
+        ("function() { var a = {}; a.a = a; return a }", "15: "),
+        (
+            "function() { return ObjectId('x') }",
+            "139: Error: invalid object id: x",
+        ),
+        ("function() { assert(false, 'it') }", "139: Error: assert failed: it"),
+    ] {
+        let got = returned(source, "[]");
+        assert!(got.starts_with(expected), "{source}: {got}");
+    }
+}
+
+#[test]
+fn the_heap_is_limited() {
+    for source in [
+        "function() { var a = []; while (true) a.push('x'.repeat(1000) + a.length) }",
+        "function() { return 'x'.repeat(1 << 29) }",
+        "function() { return new Array(1 << 28).fill(1).map(String) }",
+        "function() { return new ArrayBuffer(1 << 30) }",
+    ] {
+        let got = returned(source, "[]");
+        assert!(got.starts_with("139: "), "{source}: {}", &got[..got.len().min(200)]);
+    }
+    assert_eq!(returned("() => true", "[]"), "true", "the next call works");
+}
+
+#[test]
+fn what_never_ends_is_interrupted() {
+    for source in [
+        "while (true) ;",
+        "return /(a+)+$/.test('a'.repeat(40) + 'b')",
+        "return new Array(4294967295).indexOf(1)",
+        "return Array.prototype.includes.call({length: 9007199254740991}, 1)",
+        "return Array.prototype.reverse.call({length: 9007199254740991})",
+        "for (;;) try { sleep(10) } catch (e) {}",
+        "var d = '1'; while (true) d = JSON.stringify(JSON.parse(d))",
+        "sleep(1e9)",
+        "return Array.prototype.join.call({length: 9007199254740991}).length",
+        "return new Array(4294967295).lastIndexOf(1)",
+        "return Array.prototype.copyWithin.call({length: 9007199254740991}, 1, 0)",
+        "return [].concat(new Array(4294967295)).flat().length",
+        "new Array(4294967295).forEach(x => x)",
+        "return [new Array(4294967295)].flat().length",
+        "return JSON.stringify({}, new Array(4294967295))",
+        "return new Set(new Array(4294967295)).size",
+        "var n = 0; return [].indexOf.call({get length() { return n++ ? 9007199254740991 : 1 }}, 1)",
+        "return 'a'.repeat(3e6).indexOf('a'.repeat(1e6) + 'b')",
+        "return 'a'.repeat(3e6).split('a'.repeat(1e6) + 'b').length",
+        "var n = 0; return 'a'.repeat(3e6).replaceAll({toString() { return 'a'.repeat(n++ ? 1e6 : 1) + 'b' }}, '').length",
+        "return Array.from({length: 4294967295}).length",
+        "return 'a'.repeat(1 << 20).split('').join('').replaceAll('a', 'bbbbbbbb').padEnd(1 << 26).localeCompare('x')",
+    ] {
+        let kill = Arc::new(KillSwitch::default());
+        let begun = Instant::now();
+        let interrupt = Interrupt::new(kill, Some(begun + Duration::from_millis(50)));
+        let result = under(&interrupt, None, || function(source).call(None, ValueRef::Missing, &[]));
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "{source} took {:?}",
+            begun.elapsed()
+        );
+        if let Err(error) = result {
+            assert!(matches!(error.code().number(), 50 | 139), "{source}: {error:?}");
+        }
+    }
+}
+
+#[test]
+fn statements_do_not_see_each_other() {
+    let run = |source: &str| {
+        under(&Interrupt::default(), None, || {
+            let first = function(source).call(None, ValueRef::Missing, &[]);
+            let second = function("return typeof left + [].stolen").call(None, ValueRef::Missing, &[]);
+            (first.is_ok(), shown(&second.expect("valid")))
+        })
+    };
+    assert_eq!(run("left = 1; Array.prototype.stolen = 2").1, "\"number2\"");
+    assert_eq!(run("return 1").1, "\"undefinedundefined\"");
+    for source in [
+        "require('fs')",
+        "std.open('x')",
+        "os.exec(['ls'])",
+        "process.exit()",
+        "load('x')",
+        "fetch('x')",
+    ] {
+        assert!(!run(source).0, "{source}");
+    }
+}
+
+#[test]
+fn globals_are_given() {
+    let globals = Globals::new(nestor_model::doc! {
+        "factor": 3,
+        "times": Value::Code("function(x) { return x * factor }".into()),
+    });
+    let map = function("function() { emit(this.k, times(this.v)); emit('all', {v: this.v}) }");
+    let document = nestor_model::doc! { "k": "a", "v": 2 };
+    let emitted = map
+        .emitted(Some(&globals), ValueRef::Document(document.as_ref()))
+        .expect("valid");
+    assert_eq!(
+        format!("{emitted:?}"),
+        format!(
+            "{:?}",
+            vec![
+                (Value::from("a"), Value::from(6.0)),
+                (Value::from("all"), Value::from(nestor_model::doc! { "v": 2.0 })),
+            ]
+        )
+    );
+}
+
+#[test]
+fn the_shells_functions_are_there() {
+    for (source, expected) in [
+        (
+            "tojson({a: [1, NumberLong(2)], b: ISODate('2020-01-01T00:00:00Z')}, '', true)",
+            "{ \"a\" : [ 1, NumberLong(2) ], \"b\" : ISODate(\"2020-01-01T00:00:00.000Z\") }",
+        ),
+        ("tojson({a: {}})", "{\n\t\"a\" : { }\n}"),
+        ("String(UUID('01234567-89ab-cdef-0123-456789abcdef').subtype())", "4"),
+        ("hex_md5('abc')", "900150983cd24fb0d6963f7d28e17f72"),
+        ("ObjectId('0123456789abcdef01234567').str", "0123456789abcdef01234567"),
+        ("String(Timestamp(1, 2))", "Timestamp(1, 2)"),
+        ("String(Array.sum([1, 2, 3]) + Array.avg([1, 3]))", "8"),
+        ("String(Array.contains([{a: 1}], {a: 1}))", "true"),
+        (
+            "String(NumberLong('5') == 5 && NumberLong(5).compare(NumberLong(6)))",
+            "-1",
+        ),
+        ("BinData(0, 'AQID').hex()", "010203"),
+        (
+            "String(isNumber(NumberDecimal('1')) && isObject({}) && isString('x'))",
+            "true",
+        ),
+        (
+            "String([1, [2, [3, [4]]]].flat(2).length + [1].concat(2, [3, 4]).length)",
+            "8",
+        ),
+        (
+            "String(Array.prototype.map.call('ab', x => x + x)) + [,1].indexOf(1) + [3, 1, 2].sort()",
+            "aa,bb11,2,3",
+        ),
+        (
+            "'a.b.c'.split('.').join('-').replace('b', 'x').replaceAll(/[ac]/g, 'y') + 'abc'.split('') + 'x'.split().length",
+            "y-x-ya,b,c1",
+        ),
+        ("HexData(0, '0aff').base64()", "Cv8="),
+    ] {
+        let got = function(&format!("return {source}")).call(None, ValueRef::Missing, &[]);
+        assert_eq!(shown(&got.expect(source)), shown(&Value::from(expected)), "{source}");
+    }
+}
