@@ -50,6 +50,8 @@ fn acknowledgement(value: ValueRef<'_>) -> Result<Acknowledgement> {
     match value {
         ValueRef::String("majority") => Ok(Acknowledgement::Majority),
         ValueRef::String(name) => Ok(Acknowledgement::Mode(name.into())),
+        // The name of no mode, as other servers take it: it is refused by what would wait for it.
+        ValueRef::Null => Ok(Acknowledgement::Mode("".into())),
         ValueRef::Double(v) if v.is_nan() => bail!(FailedToParse, "w cannot be NaN"),
         ValueRef::Decimal128(v) if v.is_nan() => bail!(FailedToParse, "w cannot be NaN"),
         ValueRef::Document(tags) => {
@@ -124,6 +126,14 @@ mod tests {
         assert_eq!(waits(doc! { "w": 0, "j": true }), Some(Guarantee::Durable));
     }
 
+    /// Source: functional tests of DocumentDB, "w: null is coerced to the empty string".
+    #[test]
+    fn null_is_a_mode_without_a_name() {
+        let concern = parsed(doc! { "w": Value::Null }).expect("a concern").expect("one");
+        assert_eq!(concern.w, Acknowledgement::Mode("".into()));
+        assert!(nestor_database::concern::write::unsatisfiable(&concern).is_some());
+    }
+
     #[test]
     fn refusals() {
         let code = |doc| parsed(doc).expect_err("bad concern").code().number();
@@ -131,7 +141,7 @@ mod tests {
         assert_eq!(code(doc! { "w": f64::NAN }), 9);
         assert_eq!(code(doc! { "w": true }), 9);
         assert_eq!(code(doc! { "w": doc! {} }), 9);
-        assert_eq!(code(doc! { "w": Value::Null }), 9);
+        assert_eq!(code(doc! { "w": Value::Undefined }), 9);
         assert_eq!(code(doc! { "j": "x" }), 14);
         assert_eq!(code(doc! { "wtimeout": f64::INFINITY }), 9);
         assert_eq!(code(doc! { "x": 1 }), 40415);
