@@ -11,6 +11,7 @@ use crate::profiler::Profiler;
 use crate::query_settings::QuerySettings;
 use crate::sessions::{Sessions, history};
 use crate::snapshots::Snapshots;
+use crate::turns::Turns;
 use crate::users::Users;
 use crate::{bootstrap, clock, machine};
 use nestor_exec::pipeline::ServerState;
@@ -281,6 +282,12 @@ impl Database {
         self.connections.memory.set_limit(bytes);
         self.engine.set_transaction_bytes_max(bytes);
         self.engine.set_history_window(self.snapshot_window());
+        for (turns, tickets) in [
+            (Turns::of_reads(), Param::ReadTickets),
+            (Turns::of_writes(), Param::WriteTickets),
+        ] {
+            turns.set_limit(usize::try_from(number(tickets)).unwrap_or(0));
+        }
         self.plan_cache.set_tuning(Tuning {
             works_min: number(Param::PlanTrialWorks),
             documents_share: parameters.real(Param::PlanTrialCollFraction),

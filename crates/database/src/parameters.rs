@@ -130,6 +130,10 @@ parameters! {
     /// Commands wait this long for locks within a transaction, in milliseconds.
     TransactionLockMillis "maxTransactionLockRequestTimeoutMillis" RuntimeAndStartup
         Kind::Number(5, -1, i64::MAX);
+    /// How many long operations that read run at a time; 0 for two for each core.
+    ReadTickets "storageEngineConcurrentReadTransactions" RuntimeAndStartup Kind::Number(0, 0, 1 << 15);
+    /// How many long operations that write run at a time; 0 for two for each core.
+    WriteTickets "storageEngineConcurrentWriteTransactions" RuntimeAndStartup Kind::Number(0, 0, 1 << 15);
     /// How many seconds back snapshot reads may ask for any time.
     SnapshotHistorySeconds "minSnapshotHistoryWindowInSeconds" RuntimeAndStartup
         Kind::Number(300, 0, i32::MAX as i64);

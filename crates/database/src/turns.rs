@@ -23,13 +23,19 @@ const POLL: Duration = Duration::from_millis(50);
 thread_local! {
     /// When the operation that runs on this thread got its turn, if it has one.
     static TURN: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// The operation that runs on this thread writes.
+    static WRITES: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The turns of this process: processors are what all of it shares.
-static OF_PROCESS: LazyLock<Turns> = LazyLock::new(|| {
+static OF_READS: LazyLock<Turns> = LazyLock::new(|| Turns::new(default_limit()));
+static OF_WRITES: LazyLock<Turns> = LazyLock::new(|| Turns::new(default_limit()));
+
+/// Two for each core.
+fn default_limit() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Turns::new((2 * cores).max(LIMIT_MIN))
-});
+    (2 * cores).max(LIMIT_MIN)
+}
 
 /// Turns there are at least, so that one that reads from a slow disk leaves the processor to others.
 const LIMIT_MIN: usize = 4;
@@ -37,13 +43,13 @@ const LIMIT_MIN: usize = 4;
 /// A number of turns, and who has and who wants one.
 #[derive(Debug)]
 pub struct Turns {
-    limit: usize,
+    limit: AtomicUsize,
     queue: Mutex<Queue>,
     /// Length of the queue, to be looked at without the lock.
     waiting: AtomicUsize,
 }
 
-/// `waiters` is empty unless `running` is the limit.
+/// `waiters` is empty unless `running` is the limit or, since it was lowered, more.
 #[derive(Debug, Default)]
 struct Queue {
     running: usize,
@@ -88,15 +94,35 @@ pub enum Turn {
 }
 
 impl Turns {
-    /// Those of this process: two for each core.
-    pub fn of_process() -> &'static Self {
-        &OF_PROCESS
+    /// Those of operations of this process that read.
+    pub fn of_reads() -> &'static Self {
+        &OF_READS
+    }
+
+    /// Those of operations of this process that write.
+    pub fn of_writes() -> &'static Self {
+        &OF_WRITES
+    }
+
+    /// Those of the operation that runs on this thread.
+    pub fn of_thread() -> &'static Self {
+        if WRITES.get() { &OF_WRITES } else { &OF_READS }
+    }
+
+    /// Says whether the operation that begins on this thread writes.
+    #[inline]
+    pub fn begin(is_write: bool) {
+        if WRITES.get() != is_write {
+            // One within another that reads: a turn that it has is of the other kind.
+            Self::of_thread().give_up();
+            WRITES.set(is_write);
+        }
     }
 
     /// Turns for so many operations at a time.
     pub fn new(limit: usize) -> Self {
         Self {
-            limit: limit.max(1),
+            limit: AtomicUsize::new(limit.max(1)),
             queue: Mutex::default(),
             waiting: AtomicUsize::new(0),
         }
@@ -104,7 +130,17 @@ impl Turns {
 
     /// How many may run at a time.
     pub fn limit(&self) -> usize {
-        self.limit
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Sets how many may run at a time; 0 for as many as suit this machine. If more run now, they keep their turns until they give them up.
+    pub fn set_limit(&self, limit: usize) {
+        let limit = if limit == 0 { default_limit() } else { limit };
+        let mut queue = self.lock();
+        self.limit.store(limit, Ordering::Relaxed);
+        while queue.running < limit && self.pass_on(&mut queue) {
+            queue.running += 1;
+        }
     }
 
     /// What is under way, and what was.
@@ -130,7 +166,7 @@ impl Turns {
 
     /// Gives this thread's operation a turn if one is free.
     fn grant(&self, queue: &mut Queue) -> bool {
-        let is_free = queue.running < self.limit && queue.waiters.is_empty();
+        let is_free = queue.running < self.limit() && queue.waiters.is_empty();
         if is_free {
             queue.running += 1;
             queue.admitted += 1;
@@ -175,7 +211,8 @@ impl Turns {
     pub fn give_up(&self) {
         if TURN.take().is_some() {
             let mut queue = self.lock();
-            if !self.pass_on(&mut queue) {
+            let is_over = queue.running > self.limit();
+            if is_over || !self.pass_on(&mut queue) {
                 queue.running -= 1;
             }
         }
@@ -251,6 +288,37 @@ mod tests {
             );
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn the_limit_can_be_changed_while_some_wait() {
+        let turns = &Turns::new(1);
+        let (ends, end) = mpsc::channel::<()>();
+        let end = &Mutex::new(end);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                spawn(scope, move || {
+                    let in_vain = in_vain();
+                    turns.take(&in_vain);
+                    let _ = end.lock().unwrap().recv_timeout(Duration::from_secs(60));
+                    turns.give_up();
+                });
+            }
+            wait_for(turns, (1, 2));
+            turns.set_limit(2);
+            wait_for(turns, (2, 1));
+            // Nobody loses a turn; the next that is given up is gone.
+            turns.set_limit(1);
+            assert_eq!(running_and_waiting(turns), (2, 1));
+            ends.send(()).unwrap();
+            wait_for(turns, (1, 1));
+            ends.send(()).unwrap();
+            wait_for(turns, (1, 0));
+            ends.send(()).unwrap();
+            wait_for(turns, (0, 0));
+        });
+        turns.set_limit(0);
+        assert_eq!(turns.limit(), default_limit());
     }
 
     #[test]

@@ -84,7 +84,7 @@ fn hand_on() {
 
 /// Waits for the command's turn, if long operations have to take turns.
 fn make_way(stops: &dyn Fn() -> bool) {
-    let turns = Turns::of_process();
+    let turns = Turns::of_thread();
     if turns.try_take() {
         hand_on();
     } else {
@@ -95,7 +95,7 @@ fn make_way(stops: &dyn Fn() -> bool) {
 
 fn before_wait() {
     hand_on();
-    Turns::of_process().give_up();
+    Turns::of_thread().give_up();
 }
 
 /// A command that runs on this thread; its turn ends with it, also when it panics.
@@ -110,7 +110,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        Turns::of_process().give_up();
+        Turns::of_thread().give_up();
     }
 }
 

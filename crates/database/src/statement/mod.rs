@@ -9,11 +9,13 @@ use crate::audit::changes::{self, Change};
 use crate::connections::Slot;
 use crate::database::Database;
 use crate::observe::figures::Figures;
+use crate::observe::latency::Class;
 use crate::observe::op_kind::OpKind;
 use crate::query_settings::Entry;
 use crate::sessions::transaction::{State, Transaction};
 use crate::shape::{Described, Shape};
 use crate::terms::Terms;
+use crate::turns::Turns;
 use nestor_exec::Interrupt;
 use nestor_exec::write::oplog::Operation;
 use nestor_model::{Namespace, Timestamp};
@@ -102,6 +104,7 @@ impl<'r> Statement<'r> {
         op: OpKind,
         (interrupt, started): (Interrupt, Instant),
     ) -> Self {
+        Turns::begin(op.class() == Class::Writes);
         Self {
             database,
             slot,

@@ -40,13 +40,20 @@ pub(super) fn global_lock(context: &Context<'_>, reply: &mut RawWriter) {
     }
 }
 
-/// `queues`: the turns that long operations take. Reads and writes share them, so that they are not counted apart; short
-/// operations take none.
+/// `queues`: the turns that long operations take, those of reads and those of writes; short operations take none.
 pub(super) fn queues(_: &Context<'_>, reply: &mut RawWriter) {
-    let turns = Turns::of_process();
+    reply.begin_document("execution");
+    for (name, turns) in [("write", Turns::of_writes()), ("read", Turns::of_reads())] {
+        reply.begin_document(name);
+        tickets(turns, reply);
+        reply.end();
+    }
+    reply.end();
+}
+
+fn tickets(turns: &Turns, reply: &mut RawWriter) {
     let counts = turns.counts();
     let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    reply.begin_document("execution");
     reply.append("out", counts.running as i32);
     reply.append("available", turns.limit().saturating_sub(counts.running) as i32);
     reply.append("totalTickets", turns.limit() as i32);
@@ -66,7 +73,6 @@ pub(super) fn queues(_: &Context<'_>, reply: &mut RawWriter) {
     ] {
         reply.append(name, count(n));
     }
-    reply.end();
     reply.end();
 }
 
