@@ -69,6 +69,11 @@ impl TypeSet {
         self.bits & bit(kind) != 0
     }
 
+    /// True when all types of `other` are in it.
+    pub fn has_all(self, other: TypeSet) -> bool {
+        self.bits & other.bits == other.bits
+    }
+
     /// True when no type is in it.
     pub fn is_empty(self) -> bool {
         self.bits == 0

@@ -12,6 +12,7 @@ impl Schema {
     pub fn matches(&self, value: ValueRef<'_>) -> Result<bool> {
         work(1)?;
         Ok(self.types.is_none_or(|types| types.contains(value.bson_type()))
+            && self.is_encrypted_as_wanted(value)
             && self.enum_allows(value)
             && self.number_fits(value)
             && self.string_fits(value)?
@@ -21,6 +22,10 @@ impl Schema {
                 _ => true,
             }
             && self.combinations_fit(value)?)
+    }
+
+    pub(super) fn is_encrypted_as_wanted(&self, value: ValueRef<'_>) -> bool {
+        self.encrypted.is_none_or(|encrypted| encrypted.allows(value))
     }
 
     pub(super) fn enum_allows(&self, value: ValueRef<'_>) -> bool {

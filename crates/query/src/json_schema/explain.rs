@@ -62,6 +62,9 @@ impl Schema {
             failure.push("consideredType", value.bson_type().alias());
             out.push(failure);
         }
+        if !self.is_encrypted_as_wanted(value) {
+            out.push(self.reasoned("encrypt", "value was not encrypted", value));
+        }
         if !self.enum_allows(value) {
             out.push(self.reasoned("enum", "value was not found in enum", value));
         }

@@ -1,18 +1,21 @@
 //! `$jsonSchema`.
 //!
 //! The dialect is JSON Schema draft 4 with `bsonType`, without `$ref`, `$schema`, `default`,
-//! `definitions`, `format`, `id` and the type `integer`. Source: manual, "$jsonSchema" and
+//! `definitions`, `format`, `id` and the type `integer`, and with `encrypt` and `encryptMetadata`. Source: manual, "$jsonSchema" and
 //! "Specify JSON Schema Validation"; JSON Schema draft 4, validation.
 //!
 //! Reading order: this file (a parsed [`Schema`]), `parse`, `eval`, [`explain`] (which rules failed and
 //! why).
 
+mod encrypt;
 mod eval;
 pub mod explain;
+mod operand;
 mod parse;
 #[cfg(test)]
 mod tests;
 
+use self::encrypt::Encrypted;
 use crate::regex::Regex;
 use crate::types::TypeSet;
 use nestor_model::{Document, Str, Value};
@@ -51,6 +54,8 @@ pub struct Schema {
     any_of: Vec<Schema>,
     one_of: Vec<Schema>,
     not: Option<Box<Schema>>,
+    /// Values have to be encrypted by their clients.
+    encrypted: Option<Encrypted>,
 }
 
 /// A limit of numbers.

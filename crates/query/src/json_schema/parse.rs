@@ -1,5 +1,7 @@
 //! Parsing `$jsonSchema`.
 
+use super::encrypt::{self, Encrypted};
+use super::operand::{object, string, types, wrong};
 use super::{Additional, Bound, Dependency, Items, Schema};
 use crate::json_schema::eval::duplicate;
 use crate::regex::Regex;
@@ -29,6 +31,12 @@ impl Schema {
             bail!(
                 FailedToParse,
                 "cannot specify both $jsonSchema keywords 'type' and 'bsonType'"
+            );
+        }
+        if schema.encrypted.is_some() && schema.types.is_some() {
+            bail!(
+                FailedToParse,
+                "$jsonSchema keyword 'encrypt' says the type itself: it cannot stand beside 'type' or 'bsonType'"
             );
         }
         for (exclusive, bound) in [
@@ -131,8 +139,10 @@ impl Schema {
             "allOf" => self.all_of = some_schemas(keyword, value)?,
             "anyOf" => self.any_of = some_schemas(keyword, value)?,
             "oneOf" => self.one_of = some_schemas(keyword, value)?,
+            "encrypt" => self.encrypted = Some(Encrypted::parse(value)?),
+            "encryptMetadata" => encrypt::check_metadata(value)?,
             "not" => self.not = Some(Box::new(sub_schema(keyword, value)?)),
-            "$ref" | "$schema" | "default" | "definitions" | "format" | "id" | "encrypt" | "encryptMetadata" => {
+            "$ref" | "$schema" | "default" | "definitions" | "format" | "id" => {
                 bail!(
                     FailedToParse,
                     "$jsonSchema keyword '{keyword}' is not currently supported"
@@ -144,26 +154,8 @@ impl Schema {
     }
 }
 
-fn wrong(keyword: &str, wanted: &str, value: ValueRef<'_>) -> Error {
-    let found = value.bson_type().alias();
-    Error::type_mismatch(format!(
-        "$jsonSchema keyword '{keyword}' must be {wanted}, but found {found}"
-    ))
-}
-
-fn string(keyword: &str, value: ValueRef<'_>) -> Result<Str> {
-    value
-        .as_str()
-        .map(Str::from)
-        .ok_or_else(|| wrong(keyword, "a string", value))
-}
-
 fn array<'a>(keyword: &str, value: ValueRef<'a>) -> Result<ArrayRef<'a>> {
     value.as_array().ok_or_else(|| wrong(keyword, "an array", value))
-}
-
-fn object<'a>(keyword: &str, value: ValueRef<'a>) -> Result<DocRef<'a>> {
-    value.as_document().ok_or_else(|| wrong(keyword, "an object", value))
 }
 
 fn boolean(keyword: &str, value: ValueRef<'_>) -> Result<bool> {
@@ -244,40 +236,6 @@ fn names(keyword: &str, items: ArrayRef<'_>) -> Result<Vec<Str>> {
         );
     }
     Ok(out)
-}
-
-fn types(keyword: &str, value: ValueRef<'_>, by_name: impl Fn(&str) -> Option<TypeSet>) -> Result<TypeSet> {
-    let one = |value: ValueRef<'_>| -> Result<TypeSet> {
-        let name = value
-            .as_str()
-            .ok_or_else(|| wrong(keyword, "a string or an array of strings", value))?;
-        if name == "integer" {
-            bail!(FailedToParse, "$jsonSchema type 'integer' is not currently supported");
-        }
-        by_name(name).ok_or_else(|| Error::bad_value(format!("unknown type name alias: {name}")))
-    };
-    let ValueRef::Array(items) = value else {
-        return one(value);
-    };
-    let mut set = TypeSet::default();
-    let mut seen = Vec::new();
-    for item in items {
-        set.extend(one(item)?);
-        if seen.contains(&item.as_str()) {
-            bail!(
-                FailedToParse,
-                "$jsonSchema keyword '{keyword}' has duplicate value {item:?}"
-            );
-        }
-        seen.push(item.as_str());
-    }
-    if set.is_empty() {
-        bail!(
-            FailedToParse,
-            "$jsonSchema keyword '{keyword}' must name at least one type"
-        );
-    }
-    Ok(set)
 }
 
 fn json_type(name: &str) -> Option<TypeSet> {
