@@ -133,3 +133,17 @@ def test_no_stage_ends_the_process(start, name, tmp_path):
     for thread in threads:
         thread.join(120)
     assert server.is_running and server.client().admin.command("ping")["ok"] == 1
+
+
+def test_keys_of_one_document_are_limited(start):
+    """A wildcard index repeats the path for each element: 16 MiB of a document would become a gigabyte of keys."""
+    server = start(None)
+    docs = server.client().memory.docs
+    docs.insert_one({"_id": 1, "p" * 300: list(range(1_200_000))})
+    with pytest.raises(pymongo.errors.OperationFailure) as refused:
+        docs.create_index([("$**", 1)])
+    assert refused.value.code == 146
+    assert harness.rss_bytes(server.pid) < 1 << 30
+    assert [index["name"] for index in docs.list_indexes()] == ["_id_"]
+    docs.create_index("p" * 300)
+    assert docs.count_documents({"p" * 300: 7}) == 1

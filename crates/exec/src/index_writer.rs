@@ -1,7 +1,7 @@
 //! From documents to the entries of one index.
 
 use crate::keys::KeyEncoder;
-use nestor_model::statement::{BYTES_PER_UNIT, effort, work};
+use nestor_model::statement::{BYTES_PER_UNIT, Scope, charge, effort, work};
 use nestor_model::{DocRef, Document, Error, ErrorCode, Namespace, Result, Value, ValueRef, doc};
 use nestor_planner::{IndexInfo, kinds};
 use nestor_query::collation::{Collator, sort_key_text, stored};
@@ -27,6 +27,9 @@ pub struct IndexWriter {
 /// Entries of one document in one index: the encoded key and the type bits that restore its values.
 pub type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
+/// What an entry takes beside its bytes.
+const ENTRY_BYTES: usize = size_of::<(Vec<u8>, Vec<u8>)>();
+
 impl IndexWriter {
     /// A writer of an index of `collection`, built or being built.
     ///
@@ -43,9 +46,11 @@ impl IndexWriter {
 
     /// The entries that `doc` has, and the paths that ran through arrays.
     ///
-    /// Errors: 171 and others of making keys.
+    /// Errors: 171 and others of making keys; 146 when they take too much memory.
     pub fn entries(&self, doc: DocRef<'_>, op: &OpContext) -> Result<(Entries, MultikeyPaths)> {
         let mut entries = Entries::new();
+        // A large document has as many keys as it has values, and those of a wildcard index have paths.
+        let _memory = Scope::begin();
         if let Some(partial) = &self.info.partial {
             if !partial.matches(doc, op)? {
                 return Ok((entries, MultikeyPaths::default()));
@@ -55,6 +60,7 @@ impl IndexWriter {
             effort::made();
             let (key, type_bits) = self.encoder.encode(values);
             work(1 + key.len() / BYTES_PER_UNIT)?;
+            charge(ENTRY_BYTES + key.len() + type_bits.len())?;
             entries.insert(key, type_bits);
             Ok(())
         })?;

@@ -3,6 +3,7 @@
 use super::paths::Wildcard;
 use crate::catalog::EmitKey;
 use nestor_model::index_spec::IndexSpec;
+use nestor_model::statement::{charge, work};
 use nestor_model::{ArrayRef, DocRef, Path, Result, ValueRef, bail};
 use nestor_query::keys::{KeyPaths, MultikeyPaths};
 
@@ -15,7 +16,7 @@ pub(super) struct WildcardKeys {
 }
 
 /// Where a walk through a document reports scalars: path and value.
-type Found<'f, 'd> = dyn FnMut(&str, ValueRef<'d>) + 'f;
+type Found<'f, 'd> = dyn FnMut(&str, ValueRef<'d>) -> Result<()> + 'f;
 
 impl WildcardKeys {
     /// For an index with this specification.
@@ -38,10 +39,13 @@ impl WildcardKeys {
         let mut arrays = false;
         let mut path = String::new();
         visit(doc, &mut path, &mut arrays, &mut |path, value| {
+            work(1)?;
             if wildcard.covers(path) {
+                charge(size_of::<(String, ValueRef<'_>)>() + path.len())?;
                 found.push((path.to_owned(), value));
             }
-        });
+            Ok(())
+        })?;
         let at = wildcard.at;
         let mut emit_with = |others: &[ValueRef<'_>], path: ValueRef<'_>, value: ValueRef<'_>| {
             let (before, behind) = others.split_at(at.min(others.len()));
@@ -90,7 +94,7 @@ impl WildcardKeys {
 
 /// Reports the scalars of a document with their paths. Arrays are expanded once; an array in an array is a value, as
 /// are an empty object and, as undefined, an empty array.
-fn visit<'d>(doc: DocRef<'d>, path: &mut String, arrays: &mut bool, found: &mut Found<'_, 'd>) {
+fn visit<'d>(doc: DocRef<'d>, path: &mut String, arrays: &mut bool, found: &mut Found<'_, 'd>) -> Result<()> {
     for (name, value) in doc.iter() {
         let before = path.len();
         if before > 0 {
@@ -100,24 +104,36 @@ fn visit<'d>(doc: DocRef<'d>, path: &mut String, arrays: &mut bool, found: &mut 
         match value {
             ValueRef::Array(items) => {
                 *arrays = true;
-                visit_items(items, path, arrays, found);
+                visit_items(items, path, arrays, found)?;
             }
-            other => visit_value(other, path, arrays, found),
+            other => visit_value(other, path, arrays, found)?,
         }
         path.truncate(before);
     }
+    Ok(())
 }
 
-fn visit_items<'d>(items: ArrayRef<'d>, path: &mut String, arrays: &mut bool, found: &mut Found<'_, 'd>) {
+fn visit_items<'d>(
+    items: ArrayRef<'d>,
+    path: &mut String,
+    arrays: &mut bool,
+    found: &mut Found<'_, 'd>,
+) -> Result<()> {
     if items.is_empty() {
-        found(path, ValueRef::Undefined);
+        found(path, ValueRef::Undefined)?;
     }
     for item in items.iter() {
-        visit_value(item, path, arrays, found);
+        visit_value(item, path, arrays, found)?;
     }
+    Ok(())
 }
 
-fn visit_value<'d>(value: ValueRef<'d>, path: &mut String, arrays: &mut bool, found: &mut Found<'_, 'd>) {
+fn visit_value<'d>(
+    value: ValueRef<'d>,
+    path: &mut String,
+    arrays: &mut bool,
+    found: &mut Found<'_, 'd>,
+) -> Result<()> {
     match value {
         ValueRef::Document(inner) if !inner.is_empty() => visit(inner, path, arrays, found),
         other => found(path, other),
