@@ -20,7 +20,7 @@ pub struct Prepared<'a> {
     pub multi: bool,
     /// Do not apply the collection's validator.
     pub bypass_validation: bool,
-    /// [`Written::old`] and [`Written::new`] are wanted, of a write of one document.
+    /// [`old`](super::Written::old) and [`new`](super::Written::new) are wanted, of a write of one document.
     pub images: bool,
     /// Errors must not tell of the document, some of which is masked for who writes.
     pub hides_errors: bool,

@@ -7,7 +7,7 @@
 //! | offset | size | meaning |
 //! |---|---|---|
 //! | 0 | 48 | header, which begins with `NJX1` |
-//! | 48 | n | encrypted: oplog entries, operations, zeros, as in a plain [frame](super::frame); in pieces of 65,536 bytes, the last one shorter |
+//! | 48 | n | encrypted: oplog entries, operations, zeros, as in a plain [`super::frame`]; in pieces of 65,536 bytes, the last one shorter |
 //! | | 16 for each piece | their tags |
 //! | | 32 | [seal](crate::encryption) |
 //!
