@@ -330,10 +330,10 @@ def test_directory_of_a_newer_format(tmp_path):
 
 
 def newer_format(dbpath):
-    """Raises the format version the directory states."""
+    """Raises the format version the directory states, beyond the next one, which encrypted directories have."""
     path = dbpath / "nestor.format"
     name, version = path.read_text().split()
-    path.write_text(f"{name} {int(version) + 1}\n")
+    path.write_text(f"{name} {int(version) + 2}\n")
 
 
 # -- many and slow clients --------------------------------------------------------------------
