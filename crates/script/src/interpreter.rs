@@ -359,7 +359,11 @@ fn describe(value: &JsValue<'_>) -> String {
             .get::<_, Coerced<String>>(name)
             .map_or_else(|_| String::new(), |text| text.0)
     };
-    format!("{}: {} :\n{}", part("name"), part("message"), part("stack"))
+    let what = format!("{}: {}", part("name"), part("message"));
+    match object.get::<_, Option<String>>("stack") {
+        Ok(Some(stack)) => format!("{what} :\n{stack}"),
+        _ => what,
+    }
 }
 
 fn cannot_start(error: &rquickjs::Error) -> Error {

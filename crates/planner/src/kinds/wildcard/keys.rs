@@ -113,12 +113,7 @@ fn visit<'d>(doc: DocRef<'d>, path: &mut String, arrays: &mut bool, found: &mut 
     Ok(())
 }
 
-fn visit_items<'d>(
-    items: ArrayRef<'d>,
-    path: &mut String,
-    arrays: &mut bool,
-    found: &mut Found<'_, 'd>,
-) -> Result<()> {
+fn visit_items<'d>(items: ArrayRef<'d>, path: &mut String, arrays: &mut bool, found: &mut Found<'_, 'd>) -> Result<()> {
     if items.is_empty() {
         found(path, ValueRef::Undefined)?;
     }
@@ -128,12 +123,7 @@ fn visit_items<'d>(
     Ok(())
 }
 
-fn visit_value<'d>(
-    value: ValueRef<'d>,
-    path: &mut String,
-    arrays: &mut bool,
-    found: &mut Found<'_, 'd>,
-) -> Result<()> {
+fn visit_value<'d>(value: ValueRef<'d>, path: &mut String, arrays: &mut bool, found: &mut Found<'_, 'd>) -> Result<()> {
     match value {
         ValueRef::Document(inner) if !inner.is_empty() => visit(inner, path, arrays, found),
         other => found(path, other),
