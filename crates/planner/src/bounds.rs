@@ -37,6 +37,14 @@ pub struct Part<'i> {
     pub collation: Option<&'i Collator>,
 }
 
+/// The bounds for a condition on the index part's path: a test of its values, or that none passes the test.
+pub fn condition_bounds(predicate: &Predicate, negated: bool, part: Part<'_>) -> Option<(IntervalList, Tightness)> {
+    match negated {
+        false => bounds(predicate, part),
+        true => complement_bounds(predicate, part),
+    }
+}
+
 /// The bounds for a test of the values at the index part's path; `None` when an index is of no use for it.
 pub fn bounds(predicate: &Predicate, part: Part<'_>) -> Option<(IntervalList, Tightness)> {
     match predicate {

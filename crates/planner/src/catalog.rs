@@ -1,6 +1,6 @@
 //! What the planner knows of a collection: its indexes, as plain data, each with its kind ([`IndexKind`]).
 
-use crate::bounds::{Part, Tightness, bounds, complement_bounds};
+use crate::bounds::{Part, Tightness, condition_bounds};
 use crate::interval::IntervalList;
 use crate::kind::NodeKind;
 use nestor_model::index_spec::IndexSpec;
@@ -98,10 +98,7 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
         properties: Part<'_>,
     ) -> Option<(IntervalList, Tightness)> {
         let _ = part;
-        match negated {
-            false => bounds(predicate, properties),
-            true => complement_bounds(predicate, properties),
-        }
+        condition_bounds(predicate, negated, properties)
     }
 
     /// The ways to use an index that needs a condition. Bounds alone decide nothing in them: documents are always checked.

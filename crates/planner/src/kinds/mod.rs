@@ -31,6 +31,19 @@ use nestor_query::collation::Collator;
 use nestor_query::matcher::{MatchExpr, Predicate};
 use std::sync::Arc;
 
+/// For kinds that no wildcard is a part of. Errors: 67.
+fn refuse_wildcard_parts(spec: &IndexSpec) -> Result<()> {
+    if let Some(part) = spec.key.iter().find(|part| part.is_wildcard()) {
+        bail!(
+            CannotCreateIndex,
+            "wildcard indexes do not allow parts of other types: '{}' in {:?}",
+            part.path,
+            spec.key_pattern
+        );
+    }
+    Ok(())
+}
+
 /// All kinds.
 const KINDS: &[&KindDef] = &[
     &ordered::KIND,

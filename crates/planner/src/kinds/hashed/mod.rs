@@ -9,8 +9,8 @@
 
 mod bounds;
 
-use super::KindDef;
 use super::ordered::{self, FieldKeys};
+use super::{KindDef, refuse_wildcard_parts};
 use crate::bounds::{Part, Tightness};
 use crate::catalog::{EmitKey, IndexKind, IndexPart};
 use crate::interval::IntervalList;
@@ -47,14 +47,7 @@ fn check(spec: IndexSpec) -> Result<IndexSpec> {
             "Currently hashed indexes cannot guarantee uniqueness. Use a regular index."
         );
     }
-    if let Some(part) = spec.key.iter().find(|part| part.is_wildcard()) {
-        bail!(
-            CannotCreateIndex,
-            "wildcard indexes do not allow parts of other types: '{}' in {:?}",
-            part.path,
-            spec.key_pattern
-        );
-    }
+    refuse_wildcard_parts(&spec)?;
     Ok(spec)
 }
 

@@ -8,8 +8,8 @@
 //! Keys are binary values of the user-defined subtype. A document without the field has no key.
 //! Source: manual, "2d Indexes", "2d Index Internals".
 
-use super::{KindDef, OptionDef, ordered};
-use crate::bounds::{Part, Tightness, bounds, complement_bounds};
+use super::{KindDef, OptionDef, ordered, refuse_wildcard_parts};
+use crate::bounds::{Part, Tightness, condition_bounds};
 use crate::catalog::{Condition, EmitKey, IndexInfo, IndexKind, IndexPart, IndexUse, Nearest};
 use crate::interval::{Interval, IntervalList};
 use crate::kind::NodeKind;
@@ -90,14 +90,7 @@ fn check(spec: IndexSpec) -> Result<IndexSpec> {
             false => return Err(Error::location(16801, "2d has to be first in index")),
         }
     }
-    if let Some(part) = spec.key.iter().find(|part| part.is_wildcard()) {
-        bail!(
-            CannotCreateIndex,
-            "wildcard indexes do not allow parts of other types: '{}' in {:?}",
-            part.path,
-            spec.key_pattern
-        );
-    }
+    refuse_wildcard_parts(&spec)?;
     let simple = |collation: &Document| collation.get("locale").and_then(ValueRef::as_str) == Some("simple");
     if let Some(collation) = spec.collation.as_ref().filter(|collation| !simple(collation)) {
         bail!(
@@ -190,10 +183,7 @@ impl IndexKind for Plane {
         properties: Part<'_>,
     ) -> Option<(IntervalList, Tightness)> {
         if part != 0 {
-            return match negated {
-                false => bounds(predicate, properties),
-                true => complement_bounds(predicate, properties),
-            };
+            return condition_bounds(predicate, negated, properties);
         }
         match predicate {
             // When the statement is to stop, the next operator says so.

@@ -9,8 +9,8 @@
 //! documents always decide. A document without any geometry has no key, unless the index is of version 1.
 //! Source: manual, "2dsphere Indexes", "2dsphere Index Properties".
 
-use super::{KindDef, OptionDef, ordered};
-use crate::bounds::{Part, Tightness, bounds, complement_bounds};
+use super::{KindDef, OptionDef, ordered, refuse_wildcard_parts};
+use crate::bounds::{Part, Tightness, condition_bounds};
 use crate::catalog::{Condition, EmitKey, IndexInfo, IndexKind, IndexPart, IndexUse, Nearest};
 use crate::interval::{Interval, IntervalList};
 use crate::kind::NodeKind;
@@ -60,14 +60,7 @@ fn version(value: ValueRef<'_>, _: &Document) -> Result<Value> {
 }
 
 fn check(spec: IndexSpec) -> Result<IndexSpec> {
-    if let Some(part) = spec.key.iter().find(|part| part.is_wildcard()) {
-        bail!(
-            CannotCreateIndex,
-            "wildcard indexes do not allow parts of other types: '{}' in {:?}",
-            part.path,
-            spec.key_pattern
-        );
-    }
+    refuse_wildcard_parts(&spec)?;
     if spec.option(VERSION).is_some() {
         return Ok(spec);
     }
@@ -177,10 +170,7 @@ impl IndexKind for Sphere {
         properties: Part<'_>,
     ) -> Option<(IntervalList, Tightness)> {
         if !self.geo.contains(&part) {
-            return match negated {
-                false => bounds(predicate, properties),
-                true => complement_bounds(predicate, properties),
-            };
+            return condition_bounds(predicate, negated, properties);
         }
         match predicate {
             // When the statement is to stop, the next operator says so.
