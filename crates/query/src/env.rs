@@ -224,13 +224,6 @@ impl Scope {
         self.collator.as_ref()
     }
 
-    /// Scripts in what is parsed here see these variables.
-    #[must_use]
-    pub fn with_script_globals(mut self, globals: Option<Arc<Globals>>) -> Self {
-        self.script_globals = globals;
-        self
-    }
-
     /// What is parsed here is the pipeline of a mapReduce: `$_internalJsEmit` and `$_internalJsReduce` are there, and scripts see
     /// these variables.
     #[must_use]

@@ -256,7 +256,7 @@ fn date_ms(ms: f64) -> Result<i64> {
 }
 
 /// Reads the digits of an object id.
-pub(crate) fn object_id(hex: &str) -> Result<ObjectId> {
+fn object_id(hex: &str) -> Result<ObjectId> {
     let mut id = [0; 12];
     match from_hex(hex) {
         Some(bytes) if bytes.len() == id.len() => id.copy_from_slice(&bytes),
