@@ -1,44 +1,16 @@
 //! Geographic indexes find what collection scans find, and the nearest first: random places, lines and areas, many of them on
 //! round coordinates, at poles and at the antimeridian, and random shapes around them.
 
-use nestor_command::{Connection, Request, Service};
-use nestor_database::DatabaseOptions;
-use nestor_model::{Document, RawDoc, Value, ValueRef, doc};
-use nestor_storage::{Engine, EngineOptions};
+#[path = "shared/database.rs"]
+mod database;
+
+use database::Database;
+use nestor_model::{Document, Value, ValueRef, doc};
 use nestor_testkit::random::Random;
 
 const EARTH_RADIUS: f64 = 6_378_100.0;
 
-struct Database {
-    service: Service,
-    connection: Connection,
-}
-
 impl Database {
-    fn new() -> Self {
-        let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
-        let service = Service::new(DatabaseOptions::default(), engine);
-        let connection = Connection::new(&service, "test");
-        Self { service, connection }
-    }
-
-    fn run(&mut self, mut command: Document) -> Document {
-        command.push("$db", "test");
-        let raw = command.to_raw();
-        let outcome = self.service.run(&mut self.connection, Request::new(raw.as_raw()));
-        let reply = RawDoc::validate(&outcome.reply).expect("a reply is BSON");
-        reply.to_buf().into()
-    }
-
-    fn must(&mut self, command: Document) -> Document {
-        let reply = self.run(command.clone());
-        assert!(
-            reply.get("ok").is_some_and(ValueRef::truthy),
-            "{command:?} gave {reply:?}"
-        );
-        reply
-    }
-
     /// Whether the document could be stored.
     fn insert(&mut self, collection: &str, doc: &Document) -> bool {
         let reply = self.run(doc! { "insert": collection, "documents": list([doc.clone().into()]) });

@@ -3,50 +3,23 @@
 //! Some indexes are there before the documents, some are built over them; documents are replaced and deleted in
 //! between. The same under collations, for indexes that have that of the query, another one or none.
 
-use nestor_command::{Connection, Request, Service};
-use nestor_database::DatabaseOptions;
+#[path = "shared/database.rs"]
+mod database;
+
+use database::Database;
 use nestor_exec::{Batch, Interrupt, Step, find};
-use nestor_model::{Array, Decimal128, DocRef, Document, RawDoc, Timestamp, Value, ValueRef, doc};
+use nestor_model::{Array, Decimal128, DocRef, Document, Timestamp, Value, ValueRef, doc};
 use nestor_planner::FindQuery;
 use nestor_planner::find::Wanted;
 use nestor_planner::shape::Written;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::sort::SortSpec;
 use nestor_query::{OpContext, Scope};
-use nestor_storage::{Engine, EngineOptions, View};
+use nestor_storage::View;
 use nestor_testkit::random::Random;
 use std::sync::Arc;
 
-struct Database {
-    service: Service,
-    connection: Connection,
-}
-
 impl Database {
-    fn new() -> Self {
-        let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
-        let service = Service::new(DatabaseOptions::default(), engine);
-        let connection = Connection::new(&service, "test");
-        Self { service, connection }
-    }
-
-    fn run(&mut self, mut command: Document) -> Document {
-        command.push("$db", "test");
-        let raw = command.to_raw();
-        let outcome = self.service.run(&mut self.connection, Request::new(raw.as_raw()));
-        let reply = RawDoc::validate(&outcome.reply).expect("a reply is BSON");
-        reply.to_buf().into()
-    }
-
-    fn must(&mut self, command: Document) -> Document {
-        let reply = self.run(command.clone());
-        assert!(
-            reply.get("ok").is_some_and(ValueRef::truthy),
-            "{command:?} gave {reply:?}"
-        );
-        reply
-    }
-
     /// `_id` and `s` of what a find gives, in its order, or the reply that refuses it.
     fn find(
         &mut self,

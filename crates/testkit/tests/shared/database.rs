@@ -1,0 +1,42 @@
+//! A database in memory, asked by commands, for tests that compare it with something.
+
+use nestor_command::{Connection, Request, Service};
+use nestor_database::DatabaseOptions;
+use nestor_model::{Document, RawDoc, ValueRef};
+use nestor_storage::{Engine, EngineOptions};
+
+/// The database and a connection to it.
+pub struct Database {
+    /// The service, for what is looked at beside replies.
+    pub service: Service,
+    connection: Connection,
+}
+
+impl Database {
+    /// An empty one.
+    pub fn new() -> Self {
+        let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
+        let service = Service::new(DatabaseOptions::default(), engine);
+        let connection = Connection::new(&service, "test");
+        Self { service, connection }
+    }
+
+    /// The reply to a command on `test`.
+    pub fn run(&mut self, mut command: Document) -> Document {
+        command.push("$db", "test");
+        let raw = command.to_raw();
+        let outcome = self.service.run(&mut self.connection, Request::new(raw.as_raw()));
+        let reply = RawDoc::validate(&outcome.reply).expect("a reply is BSON");
+        reply.to_buf().into()
+    }
+
+    /// As [`Database::run`], of a command that must not fail.
+    pub fn must(&mut self, command: Document) -> Document {
+        let reply = self.run(command.clone());
+        assert!(
+            reply.get("ok").is_some_and(ValueRef::truthy),
+            "{command:?} gave {reply:?}"
+        );
+        reply
+    }
+}
