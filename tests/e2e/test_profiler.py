@@ -63,6 +63,8 @@ def test_find_and_get_more(profiled):
 
     db.c.find_one({"_id": 5})
     having(profiled(op="query"), planSummary="EXPRESS_IXSCAN { _id: 1 }", keysExamined=1, docsExamined=1, nreturned=1)
+    db.c.find_one({"_id": 5}, {"a": 1})
+    having(profiled(op="query"), planSummary="EXPRESS_IXSCAN { _id: 1 }", keysExamined=1, docsExamined=1, nreturned=1)
     list(db.c.find({"b": {"$gt": 50}}).sort("b", -1).limit(3))
     having(profiled(op="query"), planSummary="COLLSCAN", docsExamined=100, keysExamined=0, hasSortStage=True)
     list(db.none.find())
@@ -115,6 +117,12 @@ def test_writes_are_recorded_by_statement(profiled):
     assert record["command"] == {"q": {"a": 55}, "limit": 0}
     assert db["system.profile"].count_documents({"ns": f"{db.name}.$cmd"}) == 0
     # Each of several statements on its own.
+    db.c.update_one({"a": 1}, {"$set": {"z": 1}}, hint="a_1")
+    assert profiled(op="update")["command"]["hint"] == {"$hint": "a_1"}
+    db.c.delete_one({"a": 11}, hint="a_1")
+    assert profiled(op="remove")["command"]["hint"] == {"$hint": "a_1"}
+    db.c.delete_one({"a": 11}, hint={"a": 1})
+    assert profiled(op="remove")["command"]["hint"] == {"a": 1}
     db.c.bulk_write([UpdateOne({"_id": i}, {"$set": {"z": 1}}) for i in (1, 2)] + [DeleteMany({"_id": 3})])
     recent = list(db["system.profile"].find({"op": {"$in": ["update", "remove"]}}).sort("$natural", -1).limit(3))
     assert [r["command"]["q"]["_id"] for r in recent] == [3, 2, 1]

@@ -6,20 +6,26 @@ use super::explain_write::Changes;
 use nestor_database::operation::{Operation, Work};
 use nestor_database::write::prepared::{Action, Prepared};
 use nestor_exec::Reads;
+use nestor_exec::text::shell;
 use nestor_model::{Document, Value, doc};
 use nestor_planner::PlanNode;
 
 /// The stage of an operation on the document of one `_id`, which its filter demands and nothing else, if `plan` looks it up.
 pub(super) fn stage(operation: &Operation<'_>, plan: Option<&PlanNode>) -> Option<Document> {
     let collection = operation.collection.as_ref()?;
-    let plan = plan?;
-    // Of one document a limit leaves one.
-    let plan = match plan {
-        PlanNode::Limit { input, .. } => &**input,
-        plan => plan,
-    };
-    let PlanNode::IdLookup(lookup) = plan else {
-        return None;
+    let mut plan = plan?;
+    let mut projected = None;
+    let lookup = loop {
+        plan = match plan {
+            PlanNode::IdLookup(lookup) => break lookup,
+            // Of one document a limit leaves one, and its top-level fields are copied or not.
+            PlanNode::Limit { input, .. } => input,
+            PlanNode::Project { input, projection, .. } if projection.is_top_level() => {
+                projected = Some(projection);
+                input
+            }
+            _ => return None,
+        };
     };
     if lookup.filter.is_some() {
         return None;
@@ -37,6 +43,11 @@ pub(super) fn stage(operation: &Operation<'_>, plan: Option<&PlanNode>) -> Optio
     if !collection.is_clustered() {
         out.push("keyPattern", "{ _id: 1 }");
         out.push("indexName", "_id_");
+    }
+    if let Some(projection) = projected {
+        out.push("projection", shell(projection.specification().into()));
+        // The document is read.
+        out.push("projectionCovered", false);
     }
     Some(out)
 }

@@ -1,6 +1,7 @@
 //! `find`: documents of a collection by filter, sorted, projected, in batches.
 //!
-//! A filter that is one `_id` and nothing else takes the express path: parse, two gets, copy.
+//! A filter that is one `_id` and nothing else takes the express path: parse, two gets, copy, of all fields or of those
+//! that a simple projection keeps.
 
 use crate::args::{NonNegative, NotNull, StrictBool};
 use crate::batch::{self, Opening};
@@ -23,6 +24,7 @@ use nestor_planner::FindQuery;
 use nestor_planner::find::{Wanted, reads_sort_key};
 use nestor_planner::key_range::check as check_key_range;
 use nestor_query::env::Scope;
+use nestor_query::projection::{Policy, Projection};
 use nestor_storage::{Collection, View};
 use std::sync::Arc;
 
@@ -89,9 +91,10 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let shape = shape(&args, ns);
     if let Some(collection) = &collection {
         let is_piped = context.reads_by_pipeline(view, collection)?;
-        if let Some(id) = express_id(&args).filter(|_| !is_piped) {
+        let express = express_id(&args).filter(|_| !is_piped);
+        if let Some((id, fields)) = express.zip(Fields::of(args.projection)) {
             context.describe(shape);
-            return express(context, view, collection, id, reply);
+            return answer_express(context, view, (collection, id), &fields, reply);
         }
     }
     context.look_up_settings(&shape)?;
@@ -330,10 +333,9 @@ fn key_range(args: &FindArgs<'_>, collection: Option<&Collection>, query: &mut F
     Ok(())
 }
 
-/// The `_id`, when the command asks for one document by `_id` and for nothing that needs a plan.
+/// The `_id`, when the command asks for one document by `_id` and, its projection aside, for nothing that needs a plan.
 pub(crate) fn express_id<'a>(args: &FindArgs<'a>) -> Option<ValueRef<'a>> {
     let plain = args.sort.is_none()
-        && args.projection.is_none()
         && args.hint.is_none()
         && args.min.is_none()
         && args.max.is_none()
@@ -362,11 +364,45 @@ pub(crate) fn express_id<'a>(args: &FindArgs<'a>) -> Option<ValueRef<'a>> {
     simple.then_some(id)
 }
 
-fn express(
+/// What the express way returns of a document.
+enum Fields {
+    All,
+    Projected(Projection),
+}
+
+impl Fields {
+    /// `None` for a projection that more than keeps or leaves out top-level fields, and for a wrong one: that is planned.
+    fn of(projection: Option<RawDoc<'_>>) -> Option<Self> {
+        let Some(spec) = projection.filter(|spec| !spec.is_empty()) else {
+            return Some(Self::All);
+        };
+        let is_plain = |(name, value): (&str, ValueRef<'_>)| {
+            !name.contains(['.', '$']) && (value.is_number() || matches!(value, ValueRef::Bool(_)))
+        };
+        if !spec.iter().all(is_plain) {
+            return None;
+        }
+        let projection = Projection::parse(spec.into(), &mut Scope::new(), Policy::Find).ok()?;
+        projection.is_top_level().then_some(Self::Projected(projection))
+    }
+
+    fn write(&self, doc: RawDoc<'_>, reply: &mut RawWriter) {
+        match self {
+            Self::All => reply.append_raw("0", doc),
+            Self::Projected(projection) => {
+                reply.begin_document("0");
+                projection.apply_raw(doc, reply);
+                reply.end();
+            }
+        }
+    }
+}
+
+fn answer_express(
     context: &Context<'_>,
     view: &dyn View,
-    collection: &Collection,
-    id: ValueRef<'_>,
+    (collection, id): (&Collection, ValueRef<'_>),
+    fields: &Fields,
     reply: &mut RawWriter,
 ) -> Result<()> {
     if let Some(index) = collection.id_index() {
@@ -378,7 +414,7 @@ fn express(
     context.observe_id_lookup(IdLookup::express(collection), found.is_some());
     context.observe_batch(u64::from(found.is_some()), 0);
     if let Some((_, bytes)) = found {
-        reply.append_raw("0", bytes.document());
+        fields.write(bytes.document(), reply);
     }
     reply.end();
     reply.append("id", 0i64);

@@ -85,7 +85,7 @@ pub(crate) fn prepare<'a>(
         keep_empty_times: false,
         variables: args.variables,
         ids,
-        recorded: Recorded::Apart(|sent| sent.as_doc().to_document()),
+        recorded: Recorded::Apart(super::profiled),
     })
 }
 

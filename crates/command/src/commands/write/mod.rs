@@ -8,6 +8,7 @@ pub mod update;
 
 use crate::facts::Flags;
 use crate::spec::CommandSpec;
+use nestor_model::{Document, RawDoc, ValueRef, doc};
 
 /// The family.
 pub const SPECS: &[&CommandSpec] = &[
@@ -26,3 +27,14 @@ pub(crate) const WRITE_FLAGS: Flags = Flags::API_V1
     .and(Flags::WRITE_CONCERN)
     .and(Flags::TXN_READ_CONCERN)
     .and(Flags::RETRYABLE);
+
+/// A statement of `update` or `delete` as the profiler shows it: as it was sent, with the name of an index marked as one.
+///
+/// Source: `system.profile` of MongoDB 4.4 and later, `hint: {$hint: "a_1"}`.
+fn profiled(statement: RawDoc<'_>) -> Document {
+    let mut out = statement.as_doc().to_document();
+    if let Some(ValueRef::String(name)) = statement.get("hint") {
+        out.set("hint", doc! { "$hint": name });
+    }
+    out
+}

@@ -137,7 +137,7 @@ impl<'a> From<UpdateItem<'a>> for UpdateOp<'a> {
 
 /// A statement as the profiler shows it: as it was sent, and what it left out.
 fn described(statement: RawDoc<'_>) -> Document {
-    let mut out = statement.as_doc().to_document();
+    let mut out = super::profiled(statement);
     for name in ["multi", "upsert"] {
         if out.get(name).is_none() {
             out.push(name, false);
