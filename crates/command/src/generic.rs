@@ -27,8 +27,6 @@ pub struct Generic<'a> {
     pub cluster_time: Option<Timestamp>,
     /// `apiVersion: "1"` was given.
     pub api_version: bool,
-    /// `apiStrict: true`.
-    pub api_strict: bool,
 }
 
 impl<'a> Generic<'a> {
@@ -90,7 +88,7 @@ impl<'a> Generic<'a> {
         }
         api.check(body, spec)?;
         out.api_version = api.version.is_some();
-        out.api_strict = api.strict == Some(true);
+        out.terms.strict_api = api.strict == Some(true);
         out.check_transaction(autocommit, spec)?;
         out.check_concerns(spec)?;
         Ok(out)

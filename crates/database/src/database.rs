@@ -11,6 +11,7 @@ use crate::profiler::Profiler;
 use crate::query_settings::QuerySettings;
 use crate::sessions::{Sessions, history};
 use crate::snapshots::Snapshots;
+use crate::stored_functions::StoredFunctions;
 use crate::turns::Turns;
 use crate::users::Users;
 use crate::{bootstrap, clock, machine};
@@ -19,6 +20,7 @@ use nestor_exec::plan_cache::Tuning;
 use nestor_exec::{Interrupt, PlanCache};
 use nestor_model::random::Random;
 use nestor_model::{Result, Str, Timestamp, bail, doc};
+use nestor_query::env::ScriptLibrary;
 use nestor_storage::log::{Interest, LogPosition, LogReader};
 use nestor_storage::oplog::OplogCursor;
 use nestor_storage::{Engine, OpTime, Positions, Scratch, Snapshot};
@@ -64,6 +66,8 @@ pub struct Database {
     pub index_builds: IndexBuilds,
     /// Where blocking operators and index builds spill.
     pub spill_dir: Scratch,
+    /// Finds the functions that databases store for scripts.
+    pub script_library: Arc<dyn ScriptLibrary>,
     /// States that snapshot reads may ask for again.
     pub snapshots: Snapshots,
     /// Opens the oplog behind an optime.
@@ -135,6 +139,7 @@ impl Database {
         let database = Self {
             snapshots: Snapshots::default(),
             users: Users::new(&engine),
+            script_library: Arc::new(StoredFunctions::new(&engine)),
             open_oplog: Box::new(move |after| oplog.oplog_cursor(after)),
             read_log: Box::new(move |after, interest| log.read_log(after, interest)),
             engine,

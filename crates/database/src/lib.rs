@@ -43,6 +43,7 @@ pub mod sessions;
 pub mod shape;
 pub mod snapshots;
 pub mod statement;
+mod stored_functions;
 pub mod terms;
 pub mod transport;
 pub mod ttl;

@@ -80,12 +80,12 @@ impl Statement<'_> {
         let now_ms = crate::clock::now_ms();
         let mut op = OpContext::new(now_ms, self.database.last_time(), self.database.random()).with_collator(collator);
         op.caller.clone_from(&self.caller);
-        let Some(variables) = variables else {
-            let scope = Scope::new().with_collator(op.collator.clone());
-            return Ok((op, scope));
+        op.library = Some((self.db().into(), self.database.script_library.clone()));
+        let scope = match variables {
+            Some(variables) => bind_variables(DocRef::Raw(variables), &mut op)?,
+            None => Scope::new().with_collator(op.collator.clone()),
         };
-        let scope = bind_variables(DocRef::Raw(variables), &mut op)?;
-        Ok((op, scope))
+        Ok((op, scope.with_strict_api(self.terms.strict_api)))
     }
 }
 

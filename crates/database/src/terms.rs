@@ -26,6 +26,8 @@ pub struct Terms<'a> {
     pub write_concern: Option<WriteConcern>,
     /// That is the default.
     pub is_default_concern: bool,
+    /// It may use what is in version 1 of the API only.
+    pub strict_api: bool,
     /// What the client says about it.
     pub comment: Option<ValueRef<'a>>,
 }

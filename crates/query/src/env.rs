@@ -13,6 +13,7 @@ use nestor_model::statement::{Scope as MemoryScope, note};
 use nestor_model::{ArrayRef, DocRef, Document, Error, ErrorCode, ObjectId, Result, Str, Timestamp, Value, ValueRef};
 use nestor_script::Globals;
 use std::cmp::Ordering;
+use std::fmt::Debug;
 use std::sync::{Arc, LazyLock};
 
 /// Largest string or buffer an expression may build, in bytes.
@@ -46,7 +47,17 @@ pub struct OpContext {
     pub caller: Option<Arc<Caller>>,
     /// Compares the operation's strings; the one its expressions were parsed with ([`Scope::collator`]).
     pub collator: Option<Collator>,
+    /// The operation's database, and what finds the functions that it stores for scripts.
+    pub library: Option<(Str, Arc<dyn ScriptLibrary>)>,
     random: Random,
+}
+
+/// Finds the functions that databases store for scripts.
+pub trait ScriptLibrary: Debug + Send + Sync {
+    /// The names and values that a database stores.
+    ///
+    /// Errors: those of reading, and of the statement's limits.
+    fn values(&self, db: &str) -> Result<Document>;
 }
 
 impl OpContext {
@@ -58,6 +69,7 @@ impl OpContext {
             vars: Vec::new(),
             caller: None,
             collator: None,
+            library: None,
             random: Random::new(seed),
         }
     }
@@ -70,6 +82,7 @@ impl OpContext {
             vars,
             caller: self.caller.clone(),
             collator: self.collator.clone(),
+            library: self.library.clone(),
             random: Random::new(self.random_u64()),
         }
     }
@@ -178,6 +191,7 @@ pub struct Scope {
     script_globals: Option<Arc<Globals>>,
     is_map_reduce: bool,
     no_scripts: bool,
+    strict_api: bool,
 }
 
 /// Deepest nesting of expressions that is parsed. BSON nests 200 deep at most, but sub-pipelines may
@@ -243,8 +257,21 @@ impl Scope {
         self.no_scripts = refuse;
     }
 
-    /// Errors: 2 where scripts are refused.
+    /// Refuses what is not in version 1 of the API, which scripts are not.
+    #[must_use]
+    pub fn with_strict_api(mut self, strict: bool) -> Self {
+        self.strict_api = strict;
+        self
+    }
+
+    /// Errors: 2 where scripts are refused; 323 (APIStrictError) for who keeps to version 1 of the API.
     pub(crate) fn check_scripts(&self, name: &str) -> Result<()> {
+        if self.strict_api {
+            return Err(Error::new(
+                ErrorCode::APIStrictError,
+                format!("{name} is not allowed with 'apiStrict: true' in API Version 1"),
+            ));
+        }
         match self.no_scripts {
             true => Err(Error::bad_value(format!("{name} is not allowed in this context"))),
             false => Ok(()),

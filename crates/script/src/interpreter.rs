@@ -110,10 +110,18 @@ impl Interpreter {
     fn set(&self, globals: &Globals) -> Result<()> {
         self.run(|tools| {
             let global = self.prelude.global.clone().restore(&tools.ctx)?;
-            for (name, value) in globals.values.as_ref() {
+            let stored = globals.stored.as_ref().iter().map(|(name, value)| (name, value, true));
+            let given = globals.given.as_ref().iter().map(|(name, value)| (name, value, false));
+            for (name, value, is_stored) in stored.chain(given) {
                 let value = match value {
                     ValueRef::Code(code) | ValueRef::CodeWithScope { code, .. } => {
-                        compile(&tools.ctx, code, Form::Function)?.into_value()
+                        match compile(&tools.ctx, code, Form::Function) {
+                            Err(rquickjs::Error::Exception) if is_stored && look().is_ok() => {
+                                tools.ctx.catch();
+                                continue;
+                            }
+                            compiled => compiled?.into_value(),
+                        }
                     }
                     other => tools.to_js(other)?,
                 };

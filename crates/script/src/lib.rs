@@ -37,14 +37,16 @@ pub fn is_enabled() -> bool {
 #[derive(Debug)]
 pub struct Globals {
     id: u64,
-    /// Names and values.
-    values: Document,
+    stored: Document,
+    given: Document,
 }
 
 impl Globals {
-    /// The given variables: `scope` of mapReduce, and the functions stored in `system.js`, which are code.
-    pub fn new(values: Document) -> Arc<Self> {
-        Arc::new(Self { id: next_id(), values })
+    /// Names and values; code is a function. Of the `stored` ones, those of `system.js`, a function that cannot be compiled is not
+    /// there, because who calls another one did not write it; the `given` ones, `scope` of mapReduce, hide them.
+    pub fn new(stored: Document, given: Document) -> Arc<Self> {
+        let id = next_id();
+        Arc::new(Self { id, stored, given })
     }
 }
 

@@ -213,11 +213,16 @@ fn statements_do_not_see_each_other() {
 
 #[test]
 fn globals_are_given() {
-    let globals = Globals::new(nestor_model::doc! {
+    let stored = nestor_model::doc! {
+        "factor": 2,
+        "broken": Value::Code("function( {".into()),
+    };
+    let given = nestor_model::doc! {
         "factor": 3,
         "times": Value::Code("function(x) { return x * factor }".into()),
-    });
-    let map = function("function() { emit(this.k, times(this.v)); emit('all', {v: this.v}) }");
+    };
+    let globals = Globals::new(stored, given);
+    let map = function("function() { emit(this.k, times(this.v)); emit(typeof broken, {v: this.v}) }");
     let document = nestor_model::doc! { "k": "a", "v": 2 };
     let emitted = map
         .emitted(Some(&globals), ValueRef::Document(document.as_ref()))
@@ -228,7 +233,7 @@ fn globals_are_given() {
             "{:?}",
             vec![
                 (Value::from("a"), Value::from(6.0)),
-                (Value::from("all"), Value::from(nestor_model::doc! { "v": 2.0 })),
+                (Value::from("undefined"), Value::from(nestor_model::doc! { "v": 2.0 })),
             ]
         )
     );

@@ -64,7 +64,10 @@ impl AccumulatorSpec {
             Argument::Expression => Ok(Self::plain(definition, Expr::parse(argument, scope)?)),
             Argument::InputAndN => Self::parse_n(definition, argument, scope),
             Argument::Sorted { with_n } => Self::parse_sorted(definition, with_n, argument, scope),
-            Argument::Script if definition.name == "$accumulator" => Self::parse_scripts(definition, argument, scope),
+            Argument::Script if definition.name == "$accumulator" => {
+                scope.check_scripts(name)?;
+                Self::parse_scripts(definition, argument, scope)
+            }
             Argument::Script => Ok(Self {
                 scripts: Some(Arc::new(Scripts {
                     steps: Steps::Reduce(script::function(name, "reduce", argument)?),

@@ -50,7 +50,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         bail!(BadValue, "Must specify at least one index to create");
     }
     check_quorum(args.commit_quorum)?;
-    if context.generic.api_strict {
+    if context.terms.strict_api {
         args.indexes
             .iter()
             .try_for_each(|index| api_strict::check_index(*index))?;

@@ -196,7 +196,7 @@ pub(crate) fn prepare<'a>(
     shape: Shape<'a>,
     purpose: Purpose,
 ) -> Result<Operation<'a>> {
-    if context.generic.api_strict {
+    if context.terms.strict_api {
         api_strict::check_pipeline(args.pipeline.0)?;
     }
     check(args)?;

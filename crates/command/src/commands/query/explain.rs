@@ -118,7 +118,7 @@ pub(crate) fn explained(commands: &Table, command: RawDoc<'_>) -> Result<&'stati
 /// of `explain` itself hold where it gives none.
 fn take_arguments(context: &mut Context<'_>, spec: &Facts, command: RawDoc<'_>) -> Result<()> {
     let mut own = Generic::parse(command, spec, context.conn.identity.owner())?;
-    if context.generic.api_strict {
+    if context.terms.strict_api {
         check_strict(command, spec)?;
     }
     if !own.terms.db.is_empty() && own.terms.db != context.db() {

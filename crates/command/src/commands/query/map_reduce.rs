@@ -215,10 +215,8 @@ pub(crate) fn prepare<'a>(
     let ns = names::collection(context.db(), args.collection)?;
     let collection = view.catalog().get(&ns).cloned();
     let (op, scope) = context.operation_under(None, read::collator(args.collation, collection.as_deref())?)?;
-    let globals = Globals::new(
-        args.scope
-            .map_or_else(Document::new, |scope| DocRef::Raw(scope).to_document()),
-    );
+    let given = (args.scope).map_or_else(Document::new, |scope| DocRef::Raw(scope).to_document());
+    let globals = Globals::new(context.service.script_library.values(context.db())?, given);
     let mut scope = scope.of_map_reduce(globals);
     let stages = stages(context.db(), args, &out);
     let mut piped = context.prepare_pipeline(view, &ns, (ArrayRef::Items(&stages), None), &mut scope, purpose)?;

@@ -1,12 +1,12 @@
 //! `$function` and what `$where` and mapReduce become: expressions whose value a script computes.
 
-use crate::env::{Env, Scope, Val};
+use crate::env::{Env, OpContext, Scope, Val};
 use crate::expr::args::Named;
 use crate::expr::parse::OpDef;
 use crate::expr::{Expr, Operator};
-use nestor_model::{Array, Error, Result, Value, ValueRef, doc};
+use nestor_model::{Array, Document, Error, Result, Value, ValueRef, doc};
 use nestor_script::{Form, Function, Globals};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub(crate) const OPERATORS: &[OpDef] = &[
     OpDef::custom("$function", parse),
@@ -26,6 +26,8 @@ enum Use {
 struct Call {
     function: Function,
     globals: Option<Arc<Globals>>,
+    /// What the database stores for `$where`, once that was looked up.
+    stored: OnceLock<Option<Arc<Globals>>>,
     with: Use,
     root: Expr,
 }
@@ -58,6 +60,7 @@ fn parse(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Result<E
     Ok(Expr::operator(Call {
         function,
         globals: scope.script_globals(),
+        stored: OnceLock::new(),
         with: Use::Call(args),
         root: Expr::ROOT,
     }))
@@ -76,6 +79,7 @@ fn parse_emit(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Res
     Ok(Expr::operator(Call {
         function: function(name, "map", value)?,
         globals: scope.script_globals(),
+        stored: OnceLock::new(),
         with: Use::Emit,
         root: Expr::ROOT,
     }))
@@ -106,8 +110,9 @@ pub(crate) fn function(name: &str, field: &str, value: ValueRef<'_>) -> Result<F
 
 /// The test of `$where`, and how it is printed.
 ///
-/// Errors: 2 for an operand that is neither text nor code; 238 when scripts are not run.
+/// Errors: 2 for an operand that is neither text nor code; 323 outside of version 1 of the API; 238 when scripts are not run.
 pub(crate) fn of_where(value: ValueRef<'_>, scope: &Scope) -> Result<(Expr, Value)> {
+    scope.check_scripts("$where")?;
     let (ValueRef::String(source) | ValueRef::Code(source) | ValueRef::CodeWithScope { code: source, .. }) = value
     else {
         return Err(Error::bad_value("$where got bad type"));
@@ -115,12 +120,28 @@ pub(crate) fn of_where(value: ValueRef<'_>, scope: &Scope) -> Result<(Expr, Valu
     let expr = Expr::operator(Call {
         function: Function::new(source, Form::Where)?,
         globals: scope.script_globals(),
+        stored: OnceLock::new(),
         with: Use::Holds,
         root: Expr::ROOT,
     });
     let args = Array::new(vec![Value::from("$$CURRENT")]);
     let printed = doc! { "$function": doc! { "body": source, "args": Value::Array(args), "lang": "js" } };
     Ok((expr, printed.into()))
+}
+
+impl Call {
+    /// The functions that the operation's database stores.
+    fn stored(&self, op: &OpContext) -> Result<Option<&Arc<Globals>>> {
+        if let Some(known) = self.stored.get() {
+            return Ok(known.as_ref());
+        }
+        let values = match &op.library {
+            Some((db, library)) => library.values(db)?,
+            None => Document::new(),
+        };
+        let found = (!values.is_empty()).then(|| Globals::new(values, Document::new()));
+        Ok(self.stored.get_or_init(|| found).as_ref())
+    }
 }
 
 impl Operator for Call {
@@ -135,7 +156,10 @@ impl Operator for Call {
                 let args: Vec<ValueRef<'_>> = args.iter().collect();
                 Ok(self.function.call(globals, ValueRef::Missing, &args)?.into())
             }
-            Use::Holds => Ok(self.function.holds(globals, ValueRef::Document(env.root))?.into()),
+            Use::Holds => {
+                let globals = globals.or(self.stored(env.op)?);
+                Ok(self.function.holds(globals, ValueRef::Document(env.root))?.into())
+            }
             Use::Emit => {
                 let emitted = self.function.emitted(globals, ValueRef::Document(env.root))?;
                 let pairs = emitted.into_iter().map(|(k, v)| Value::from(doc! { "k": k, "v": v }));
