@@ -216,19 +216,25 @@ impl Cursor {
             At::Base => return self.base.as_mut().map_or(Ok(()), |base| base.advance(forward)),
             At::Layer(winner) => winner,
         };
-        let Some((key, _)) = self.layers[winner].current() else {
+        // Layers above the winner are elsewhere: with the same key they would have won.
+        let Some((winner, below)) = self.layers[winner..].split_first_mut() else {
             return Ok(());
         };
-        let key = key.clone();
-        for layer in &mut self.layers {
-            if layer.current().is_some_and(|(k, _)| *k == key) {
+        let Some((key, _)) = winner.current() else {
+            return Ok(());
+        };
+        for layer in below {
+            if layer.current().is_some_and(|(k, _)| k == key) {
                 layer.advance();
             }
         }
-        match &mut self.base {
-            Some(base) if base.current() == Some(key.as_slice()) => base.advance(forward),
-            _ => Ok(()),
+        if let Some(base) = &mut self.base
+            && base.current() == Some(key.as_slice())
+        {
+            base.advance(forward)?;
         }
+        winner.advance();
+        Ok(())
     }
 
     /// Chooses the nearest key among the sources, skipping what is deleted.

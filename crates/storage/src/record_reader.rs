@@ -6,6 +6,7 @@
 
 use crate::record::record_id;
 use crate::{Bytes, Cursor, Result, TreeId, View};
+use std::cmp::Ordering;
 
 /// Ids this close behind the last one are looked for from there.
 const NEAR: u64 = 32;
@@ -19,6 +20,8 @@ pub struct RecordReader {
     /// Ids in a row that were close behind the one before.
     run: u32,
     cursor: Option<Cursor>,
+    /// The cursor is at the record of the last id.
+    stands: bool,
 }
 
 impl RecordReader {
@@ -29,6 +32,7 @@ impl RecordReader {
             last: u64::MAX,
             run: 0,
             cursor: None,
+            stands: false,
         }
     }
 
@@ -45,15 +49,22 @@ impl RecordReader {
             0
         };
         if self.run < RUN_MIN {
+            self.stands = false;
             return view.get(self.records, key);
         }
         let cursor = self.cursor.get_or_insert_with(|| view.cursor(self.records));
         // The very next record is a step away. An id that is not there leaves the cursor ahead.
-        let found = match cursor.is_valid() && cursor.key() < key {
-            true => cursor.next()? && cursor.key() >= key || cursor.seek(key)?,
-            false => cursor.is_valid() && cursor.key() == key || cursor.seek(key)?,
+        let is_behind = self.stands || cursor.is_valid() && cursor.key() < key;
+        let next = match is_behind && cursor.next()? {
+            true => cursor.key().cmp(key),
+            false => Ordering::Less,
         };
-        match found && cursor.key() == key {
+        self.stands = match next {
+            Ordering::Equal => true,
+            Ordering::Greater => false,
+            Ordering::Less => cursor.seek(key)? && cursor.key() == key,
+        };
+        match self.stands {
             true => Ok(Some(cursor.value_bytes()?)),
             false => Ok(None),
         }
@@ -62,6 +73,7 @@ impl RecordReader {
     /// Lets go of its cursor, and with it of the state it reads.
     pub fn save(&mut self) {
         self.cursor = None;
+        self.stands = false;
         self.run = 0;
     }
 }
@@ -112,7 +124,12 @@ mod tests {
         let mixed: Vec<u64> = (0..60)
             .flat_map(|i: u64| [i * 3, i * 3 + 1, i * 3 + 1, i * 3 + 2, i * 3 + 40, 199])
             .collect();
-        for ids in [up, down, gaps, jumps, mixed] {
+        // Runs that begin below, above and right behind where the one before has ended.
+        let runs: Vec<u64> = [50..60, 10..20, 100..120, 120..121, 119..125]
+            .into_iter()
+            .flatten()
+            .collect();
+        for ids in [up, down, gaps, jumps, mixed, runs] {
             let mut reader = RecordReader::new(RECORDS);
             for (i, id) in ids.iter().enumerate() {
                 let key = record_key(RecordId(*id));

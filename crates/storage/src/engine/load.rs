@@ -141,7 +141,7 @@ impl Engine {
         let Some(ws) = work(self.snapshot(), watch.state.take())? else {
             return Ok(None);
         };
-        let prepared = inner.prepare(ws)?;
+        let prepared = inner.prepare(Box::new(ws))?;
         let done = inner.run(&mut sequencer, Vec::new(), Some(prepared));
         drop(sequencer);
         let result = inner.finish(done).unwrap_or(Err(StorageError::Closed));

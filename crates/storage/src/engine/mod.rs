@@ -110,7 +110,8 @@ struct Store {
 
 /// A write set and its frame for the journal (empty if there is none).
 pub(crate) struct Prepared {
-    pub(crate) ws: WriteSet,
+    /// Boxed, because a commit moves it from hand to hand and it is large.
+    pub(crate) ws: Box<WriteSet>,
     pub(crate) frame: Vec<u8>,
 }
 
@@ -392,7 +393,7 @@ impl Engine {
             });
         }
         inner.check_open()?;
-        let mut ws = ws;
+        let mut ws = Box::new(ws);
         if let Some(reads) = &mut ws.reads {
             // While others commit, so that little is left to check when they cannot.
             reads.check()?;
@@ -749,7 +750,7 @@ impl Inner {
     }
 
     /// A write set with its frame for the journal.
-    fn prepare(&self, mut ws: WriteSet) -> Result<Prepared> {
+    fn prepare(&self, mut ws: Box<WriteSet>) -> Result<Prepared> {
         let frame = match &self.store {
             Some(_) => frame::prepare(&ws, self.options.journal.seals.is_some())?,
             None => frame::prepare_log(&ws)?,

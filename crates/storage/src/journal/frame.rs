@@ -288,7 +288,12 @@ struct Documents {
 
 impl Documents {
     fn add(&mut self, entry: RawDoc<'_>, offset: usize) {
-        let Some(ValueRef::Document(DocRef::Raw(o))) = entry.get("o") else {
+        let mut is_command = false;
+        let o = entry.elements().find(|element| {
+            is_command |= element.name() == "op" && matches!(element.value(), ValueRef::String("c"));
+            element.name() == "o"
+        });
+        let Some(ValueRef::Document(DocRef::Raw(o))) = o.map(|o| o.value()) else {
             return;
         };
         let place = |doc: RawDoc<'_>| {
@@ -296,7 +301,7 @@ impl Documents {
             (offset + inside, doc.len())
         };
         self.found.push(place(o));
-        if let Some(ValueRef::Array(ArrayRef::Raw(ops))) = o.get("applyOps") {
+        if is_command && let Some(ValueRef::Array(ArrayRef::Raw(ops))) = o.get("applyOps") {
             for (_, op) in ops.iter() {
                 if let ValueRef::Document(DocRef::Raw(op)) = op
                     && let Some(ValueRef::Document(DocRef::Raw(o))) = op.get("o")
