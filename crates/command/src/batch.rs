@@ -162,7 +162,7 @@ pub fn first(context: &Context<'_>, view: &dyn View, mut opening: Opening, reply
     };
     context.observe_batch(count, id);
     reply.append("id", id);
-    reply.append("ns", ns.to_string().as_str());
+    reply.append_namespace("ns", &ns);
     append_time(context, reply);
     reply.end();
     Ok(())
@@ -233,7 +233,7 @@ pub fn empty(context: &Context<'_>, ns: &Namespace, reply: &mut RawWriter) {
     reply.begin_array("firstBatch");
     reply.end();
     reply.append("id", 0i64);
-    reply.append("ns", ns.to_string().as_str());
+    reply.append_namespace("ns", ns);
     append_time(context, reply);
     reply.end();
 }

@@ -372,54 +372,83 @@ fn value_size(bytes: &[u8], kind: u8, at: usize) -> usize {
 
 /// The value of type `kind` at `at`, and the offset after it.
 fn read_value(bytes: &[u8], kind: u8, at: usize) -> (ValueRef<'_>, usize) {
-    let end = at + value_size(bytes, kind, at);
+    // One match and not a second one for the size: each scan of documents and each command comes through here.
     let string = |from: usize| {
-        let length = i32_at(bytes, from) as usize;
-        str_at(bytes, from + 4, from + 3 + length)
+        let end = from + 4 + i32_at(bytes, from) as usize;
+        (str_at(bytes, from + 4, end - 1), end)
     };
-    let value = match kind {
-        0x01 => ValueRef::Double(f64::from_le_bytes(array_at(bytes, at))),
-        0x02 => ValueRef::String(string(at)),
-        0x03 => ValueRef::Document(DocRef::Raw(RawDoc(&bytes[at..end]))),
-        0x04 => ValueRef::Array(ArrayRef::Raw(RawDoc(&bytes[at..end]))),
-        0x05 => ValueRef::Binary {
-            subtype: bytes[at + 4],
-            bytes: &bytes[at + 5..end],
-        },
-        0x06 => ValueRef::Undefined,
-        0x07 => ValueRef::ObjectId(ObjectId(array_at(bytes, at))),
-        0x08 => ValueRef::Bool(bytes[at] != 0),
-        0x09 => ValueRef::DateTime(i64::from_le_bytes(array_at(bytes, at))),
-        0x0A => ValueRef::Null,
+    let document = || {
+        let end = at + i32_at(bytes, at) as usize;
+        (RawDoc(&bytes[at..end]), end)
+    };
+    match kind {
+        0x01 => (ValueRef::Double(f64::from_le_bytes(array_at(bytes, at))), at + 8),
+        0x02 => {
+            let (text, end) = string(at);
+            (ValueRef::String(text), end)
+        }
+        0x03 => {
+            let (doc, end) = document();
+            (ValueRef::Document(DocRef::Raw(doc)), end)
+        }
+        0x04 => {
+            let (doc, end) = document();
+            (ValueRef::Array(ArrayRef::Raw(doc)), end)
+        }
+        0x05 => {
+            let end = at + 5 + i32_at(bytes, at) as usize;
+            let value = ValueRef::Binary {
+                subtype: bytes[at + 4],
+                bytes: &bytes[at + 5..end],
+            };
+            (value, end)
+        }
+        0x06 => (ValueRef::Undefined, at),
+        0x07 => (ValueRef::ObjectId(ObjectId(array_at(bytes, at))), at + 12),
+        0x08 => (ValueRef::Bool(bytes[at] != 0), at + 1),
+        0x09 => (ValueRef::DateTime(i64::from_le_bytes(array_at(bytes, at))), at + 8),
+        0x0A => (ValueRef::Null, at),
         0x0B => {
             let middle = find_nul(bytes, at);
-            ValueRef::Regex {
+            let end = find_nul(bytes, middle + 1);
+            let value = ValueRef::Regex {
                 pattern: str_at(bytes, at, middle),
-                options: str_at(bytes, middle + 1, end - 1),
-            }
+                options: str_at(bytes, middle + 1, end),
+            };
+            (value, end + 1)
         }
-        0x0C => ValueRef::DbPointer {
-            namespace: string(at),
-            id: ObjectId(array_at(bytes, end - 12)),
-        },
-        0x0D => ValueRef::Code(string(at)),
-        0x0E => ValueRef::Symbol(string(at)),
+        0x0C => {
+            let (namespace, id_at) = string(at);
+            let id = ObjectId(array_at(bytes, id_at));
+            (ValueRef::DbPointer { namespace, id }, id_at + 12)
+        }
+        0x0D => {
+            let (text, end) = string(at);
+            (ValueRef::Code(text), end)
+        }
+        0x0E => {
+            let (text, end) = string(at);
+            (ValueRef::Symbol(text), end)
+        }
         0x0F => {
-            let code = string(at + 4);
-            let scope_at = at + 4 + 4 + code.len() + 1;
-            ValueRef::CodeWithScope {
-                code,
-                scope: DocRef::Raw(RawDoc(&bytes[scope_at..end])),
-            }
+            let end = at + i32_at(bytes, at) as usize;
+            let (code, scope_at) = string(at + 4);
+            let scope = DocRef::Raw(RawDoc(&bytes[scope_at..end]));
+            (ValueRef::CodeWithScope { code, scope }, end)
         }
-        0x10 => ValueRef::Int32(i32_at(bytes, at)),
-        0x11 => ValueRef::Timestamp(Timestamp::from_u64(u64::from_le_bytes(array_at(bytes, at)))),
-        0x12 => ValueRef::Int64(i64::from_le_bytes(array_at(bytes, at))),
-        0x13 => ValueRef::Decimal128(Decimal128::from_bytes(array_at(bytes, at))),
-        0x7F => ValueRef::MaxKey,
-        _ => ValueRef::MinKey,
-    };
-    (value, end)
+        0x10 => (ValueRef::Int32(i32_at(bytes, at)), at + 4),
+        0x11 => {
+            let time = Timestamp::from_u64(u64::from_le_bytes(array_at(bytes, at)));
+            (ValueRef::Timestamp(time), at + 8)
+        }
+        0x12 => (ValueRef::Int64(i64::from_le_bytes(array_at(bytes, at))), at + 8),
+        0x13 => {
+            let number = Decimal128::from_bytes(array_at(bytes, at));
+            (ValueRef::Decimal128(number), at + 16)
+        }
+        0x7F => (ValueRef::MaxKey, at),
+        _ => (ValueRef::MinKey, at),
+    }
 }
 
 fn read_len(bytes: &[u8], at: usize, end: usize) -> Result<usize, Malformed> {
@@ -467,13 +496,21 @@ fn check_document(bytes: &[u8], at: usize, end: usize, depth: isize) -> Result<(
 
 /// Checks a zero-terminated UTF-8 string; returns the offset of the zero.
 fn check_cstring(bytes: &[u8], at: usize, end: usize) -> Result<usize, Malformed> {
-    let Some(length) = bytes.get(at..end).and_then(|rest| rest.iter().position(|b| *b == 0)) else {
+    let mut bits = 0;
+    let ends = |byte: &u8| {
+        bits |= *byte;
+        *byte == 0
+    };
+    let Some(length) = bytes.get(at..end).and_then(|rest| rest.iter().position(ends)) else {
         return Err(Malformed {
             offset: at,
             reason: "name not terminated",
         });
     };
-    check_utf8(bytes, at, at + length)?;
+    // Names are ASCII but for a few, and short: seeing that costs less than asking.
+    if bits >= 0x80 {
+        check_utf8(bytes, at, at + length)?;
+    }
     Ok(at + length)
 }
 

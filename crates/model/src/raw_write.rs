@@ -1,9 +1,9 @@
 //! Writing BSON bytes.
 
-use crate::RawDoc;
 use crate::raw::RawDocBuf;
 use crate::statement::note;
 use crate::value::{ArrayRef, DocRef, ValueRef};
+use crate::{Namespace, RawDoc};
 
 /// Appends fields to a growing document; nested documents are opened and closed in place.
 ///
@@ -57,17 +57,27 @@ impl RawWriter {
     /// Appends a field. `Missing` is left out. A zero byte in `name` ends the name there, so callers
     /// refuse such names before.
     pub fn append<'a>(&mut self, name: &str, value: impl Into<ValueRef<'a>>) {
-        let value = value.into();
-        if matches!(value, ValueRef::Missing) {
-            return;
-        }
-        self.header(value.bson_type() as u8, name);
-        self.value(value);
+        self.element(name.as_bytes(), value.into());
     }
 
     /// Appends an array element at `index`.
     pub fn append_index<'a>(&mut self, index: usize, value: impl Into<ValueRef<'a>>) {
-        self.append(IndexName::new(index).as_str(), value);
+        self.element(IndexName::new(index).as_bytes(), value.into());
+    }
+
+    /// Appends a namespace as the string `db.collection`, or `db` if it names only a database.
+    pub fn append_namespace(&mut self, name: &str, ns: &Namespace) {
+        self.header(0x02, name.as_bytes());
+        let parts = match ns.coll.is_empty() {
+            true => [ns.db.as_str(), "", ""],
+            false => [ns.db.as_str(), ".", ns.coll.as_str()],
+        };
+        let length = parts.iter().map(|part| part.len()).sum::<usize>();
+        self.bytes.extend_from_slice(&(length as i32 + 1).to_le_bytes());
+        for part in parts {
+            self.bytes.extend_from_slice(part.as_bytes());
+        }
+        self.bytes.push(0);
     }
 
     /// Appends an element's bytes (type, name, value) as they are.
@@ -77,30 +87,32 @@ impl RawWriter {
 
     /// Appends a document that is already bytes.
     pub fn append_raw(&mut self, name: &str, doc: RawDoc<'_>) {
-        self.header(0x03, name);
+        self.header(0x03, name.as_bytes());
         self.bytes.extend_from_slice(doc.as_bytes());
     }
 
     /// Opens a nested document.
     pub fn begin_document(&mut self, name: &str) {
-        self.header(0x03, name);
+        self.header(0x03, name.as_bytes());
         self.begin();
     }
 
     /// Opens a nested array.
     pub fn begin_array(&mut self, name: &str) {
-        self.header(0x04, name);
+        self.header(0x04, name.as_bytes());
         self.begin();
     }
 
     /// Opens a document as array element `index`.
     pub fn begin_document_at(&mut self, index: usize) {
-        self.begin_document(IndexName::new(index).as_str());
+        self.header(0x03, IndexName::new(index).as_bytes());
+        self.begin();
     }
 
     /// Opens an array as array element `index`.
     pub fn begin_array_at(&mut self, index: usize) {
-        self.begin_array(IndexName::new(index).as_str());
+        self.header(0x04, IndexName::new(index).as_bytes());
+        self.begin();
     }
 
     /// Closes the innermost open document or array.
@@ -136,9 +148,16 @@ impl RawWriter {
         self.bytes.extend_from_slice(&[0; 4]);
     }
 
-    fn header(&mut self, kind: u8, name: &str) {
+    fn element(&mut self, name: &[u8], value: ValueRef<'_>) {
+        if matches!(value, ValueRef::Missing) {
+            return;
+        }
+        self.header(value.bson_type() as u8, name);
+        self.value(value);
+    }
+
+    fn header(&mut self, kind: u8, name: &[u8]) {
         self.bytes.push(kind);
-        let name = name.as_bytes();
         let upto = name.iter().position(|b| *b == 0).unwrap_or(name.len());
         self.bytes.extend_from_slice(&name[..upto]);
         self.bytes.push(0);
@@ -238,7 +257,7 @@ impl IndexName {
         Self { digits, from }
     }
 
-    fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.digits[self.from..]).expect("digits are ASCII")
+    fn as_bytes(&self) -> &[u8] {
+        &self.digits[self.from..]
     }
 }

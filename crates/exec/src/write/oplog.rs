@@ -215,11 +215,7 @@ impl Origin {
     }
 
     fn target(writer: &mut RawWriter, collection: &Collection) {
-        use std::fmt::Write as _;
-        let mut ns = String::with_capacity(64);
-        // Writing into a string cannot fail.
-        let _ = write!(ns, "{}", collection.ns);
-        writer.append("ns", ns.as_str());
+        writer.append_namespace("ns", &collection.ns);
         writer.append(
             "ui",
             ValueRef::Binary {

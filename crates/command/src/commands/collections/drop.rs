@@ -51,7 +51,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         if !collection.is_view() {
             reply.append("nIndexesWas", collection.indexes.len() as i32);
         }
-        reply.append("ns", ns.to_string().as_str());
+        reply.append_namespace("ns", &ns);
     }
     context.finish_concern(progress.last, reply, false)
 }

@@ -63,7 +63,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
                     .any(|(_, kind)| matches!(kind, ValueRef::String("text")));
                 if outside && refuses {
                     reply.begin_document_at(count);
-                    reply.append("ns", collection.ns.to_string().as_str());
+                    reply.append_namespace("ns", &collection.ns);
                     reply.append("code", 323);
                     reply.append("codeName", "APIStrictError");
                     reply.append("errmsg", "The index with name text is not allowed in API version 1.");

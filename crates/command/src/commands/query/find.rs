@@ -418,14 +418,8 @@ fn answer_express(
     }
     reply.end();
     reply.append("id", 0i64);
-    append_ns(reply, collection);
+    reply.append_namespace("ns", &collection.ns);
     batch::append_time(context, reply);
     reply.end();
     Ok(())
-}
-
-/// Appends the namespace without a heap allocation for names of ordinary length.
-fn append_ns(reply: &mut RawWriter, collection: &Collection) {
-    let ns = nestor_model::Str::from_iter([collection.ns.db.as_str(), ".", collection.ns.coll.as_str()]);
-    reply.append("ns", ns.as_str());
 }

@@ -180,7 +180,7 @@ fn next_batch(
     context.observe_batch(count, if keep { cursor.id } else { 0 });
     context.figures.borrow_mut().cursor_id = Some(cursor.id);
     reply.append("id", if keep { cursor.id } else { 0 });
-    reply.append("ns", cursor.ns.to_string().as_str());
+    reply.append_namespace("ns", &cursor.ns);
     reply.end();
     drop(read);
     let waits = keep && stream != Some(Stream::Behind);

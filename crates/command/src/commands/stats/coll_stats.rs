@@ -37,7 +37,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     if found.as_ref().is_some_and(|c| c.is_view()) {
         bail!(CommandNotSupportedOnView, "Namespace {ns} is a view, not a collection");
     }
-    reply.append("ns", ns.to_string().as_str());
+    reply.append_namespace("ns", &ns);
     let stats = storage_stats(&context.service.engine, found.as_deref(), &snapshot, scale)?;
     for (name, value) in stats.iter() {
         reply.append(name, value);

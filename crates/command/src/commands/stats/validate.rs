@@ -78,7 +78,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     if let Some(text) = counted.and_then(|counted| report.miscounted(counted)) {
         fault(text);
     }
-    reply.append("ns", ns.to_string().as_str());
+    reply.append_namespace("ns", &ns);
     reply.append("uuid", &nestor_database::uuid::Uuid(collection.uuid).to_value());
     reply.append("nInvalidDocuments", report.invalid as i32);
     reply.append("nNonCompliantDocuments", 0);
