@@ -218,6 +218,9 @@ impl GivenSession {
             ValueRef::Null | ValueRef::Undefined => return Ok(None),
             other => return Err(wrong_type(at, other.bson_type(), "object")),
         };
+        if let Some(id) = only_id(doc) {
+            return Ok(Some(Self { id, owner: None }));
+        }
         let (mut id, mut owner) = (None, None);
         let path = at.to_string();
         for (name, value) in doc.iter() {
@@ -249,6 +252,15 @@ impl GivenSession {
             bail!(Unauthorized, "Unauthorized to set user digest in LogicalSessionId");
         }
         Ok(Lsid { id, owner: given })
+    }
+}
+
+/// The session of `{id: UUID}`, as all drivers send it: nothing in it can be wrong, so no path for an error is made.
+fn only_id(doc: RawDoc<'_>) -> Option<Uuid> {
+    let mut fields = doc.iter();
+    match (fields.next()?, fields.next()) {
+        (("id", ValueRef::Binary { subtype: 4, bytes }), None) => bytes.try_into().ok().map(Uuid),
+        _ => None,
     }
 }
 

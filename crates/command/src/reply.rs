@@ -1,6 +1,6 @@
 //! The end of every reply, and error replies.
 
-use nestor_model::{Document, Error, ErrorCode, RawWriter, Timestamp, ValueRef};
+use nestor_model::{Document, Error, ErrorCode, RawWriter, Timestamp};
 
 /// Appends `ok: 1` and, on a replica set, the times.
 pub fn finish(writer: &mut RawWriter, time: Option<Timestamp>) {
@@ -57,22 +57,51 @@ fn write_labels(writer: &mut RawWriter, error: &Error) {
     writer.end();
 }
 
-/// Appends `$clusterTime` and `operationTime`. The signature is the dummy that a server without
-/// authentication sends: twenty zero bytes and key 0.
+/// `$clusterTime` and `operationTime` as every reply of a replica set ends, at time zero. The signature is the dummy that a server
+/// without authentication sends: twenty zero bytes and key 0.
+const TIMES: [u8; 125] = *b"\x03$clusterTime\0\x58\0\0\0\
+    \x11clusterTime\0\0\0\0\0\0\0\0\0\
+    \x03signature\0\x33\0\0\0\
+    \x05hash\0\x14\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
+    \x12keyId\0\0\0\0\0\0\0\0\0\0\0\
+    \x11operationTime\0\0\0\0\0\0\0\0\0";
+/// Where the times stand in [`TIMES`].
+const TIMES_AT: [usize; 2] = [31, 117];
+
+/// Appends `$clusterTime` and `operationTime`.
 pub fn write_times(writer: &mut RawWriter, time: Option<Timestamp>) {
     let Some(time) = time else { return };
-    writer.begin_document("$clusterTime");
-    writer.append("clusterTime", time);
-    writer.begin_document("signature");
-    writer.append(
-        "hash",
-        ValueRef::Binary {
+    let mut bytes = TIMES;
+    for at in TIMES_AT {
+        bytes[at..at + 8].copy_from_slice(&time.to_u64().to_le_bytes());
+    }
+    writer.append_element_bytes(&bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nestor_model::{Binary, doc};
+
+    #[test]
+    fn times_are_what_their_document_is_in_bytes() {
+        let time = Timestamp {
+            secs: 0x01020304,
+            inc: 5,
+        };
+        let mut writer = RawWriter::new();
+        write_times(&mut writer, Some(time));
+        let hash = Binary {
             subtype: 0,
-            bytes: &[0; 20],
-        },
-    );
-    writer.append("keyId", 0i64);
-    writer.end();
-    writer.end();
-    writer.append("operationTime", time);
+            bytes: [0; 20].as_slice().into(),
+        };
+        let expected = doc! {
+            "$clusterTime": doc! {
+                "clusterTime": time,
+                "signature": doc! { "hash": nestor_model::Value::Binary(hash), "keyId": 0i64 },
+            },
+            "operationTime": time,
+        };
+        assert_eq!(writer.into_doc().as_bytes(), expected.to_raw().as_bytes());
+    }
 }
