@@ -1,13 +1,16 @@
 # Every target calls one script; the scripts install what is missing (a Rust
 # toolchain, a C compiler, Python's venv) and say so before they do.
 
-.PHONY: help run test check fmt bless crash hostile histories histories-faults fuzz bench spec clients sample clean
+.PHONY: help run news test check fmt bless crash hostile histories histories-faults fuzz bench spec clients sample clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build, start a server on 127.0.0.1:27017 with ./data, load the sample data (PORT=, DBPATH=)
 	@scripts/run
+
+news: ## a news site on a server of its own, with a year of sample feeds (PORT=, DATA=)
+	@scripts/news
 
 test: ## everything CI runs: `make check`, then end-to-end tests with real clients
 	@scripts/test all
@@ -49,5 +52,5 @@ clients: ## the own suites of drivers and tools against a throw-away server (SUI
 sample: ## fetch the sample data into ./sample
 	@scripts/sample-data
 
-clean: ## delete what `make run` wrote: ./data and ./sample
-	rm -rf data sample
+clean: ## delete what `make run` and `make news` wrote
+	rm -rf data sample examples/news/data

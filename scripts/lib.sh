@@ -198,3 +198,19 @@ need_node_clients() {
         node_modules=
     fi
 }
+
+# need_news: the packages of examples/news, and its TypeScript compiled. Fails when there is no Node.js for it.
+need_news() {
+    if ! have node || ! have npm; then
+        [ -n "${NESTOR_CI:-}" ] && apt_install nodejs npm
+    fi
+    have npm && [ "$(node -p 'process.versions.node.split(".")[0]' 2>/dev/null || echo 0)" -ge 20 ] || return 1
+    local folder=$root/examples/news stamp
+    stamp=$(node --version | cat - "$folder/package-lock.json" | sha256sum | cut -c1-16)
+    if [ "$(cat "$folder/node_modules/.complete" 2>/dev/null)" != "$stamp" ]; then
+        say "fetching the packages of examples/news with npm ($folder/node_modules)"
+        npm ci --prefix "$folder" --no-audit --no-fund --silent || return 1
+        echo "$stamp" >"$folder/node_modules/.complete"
+    fi
+    (cd "$folder" && node_modules/.bin/tsc -p .)
+}

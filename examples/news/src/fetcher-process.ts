@@ -1,0 +1,16 @@
+/** The fetcher as a process of its own: a feed of ten thousand posts keeps no reader waiting. Told by its environment. */
+import { connectService, type Secrets } from './db/connect.js';
+import { Fetcher } from './fetch/fetcher.js';
+import { limits } from './fetch/http.js';
+
+const { NEWS_URI = '', NEWS_SECRETS = '{}', NEWS_ALLOW = '', NEWS_HOST_PAUSE_MS } = process.env;
+const news = await connectService(NEWS_URI, 'fetcher', JSON.parse(NEWS_SECRETS) as Secrets);
+const fetcher = new Fetcher(news, {
+  limits: { ...limits, allowed: new Set(NEWS_ALLOW.split(',').filter(Boolean)) },
+  ...(NEWS_HOST_PAUSE_MS && { hostPauseMs: Number(NEWS_HOST_PAUSE_MS) }),
+});
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => fetcher.stop());
+// Whoever started this process is gone: so is this one.
+process.on('disconnect', () => fetcher.stop());
+await fetcher.run();
+await news.close();

@@ -1,0 +1,165 @@
+/** Items of a feed become posts: new, known, edited, or printed twice. Safe to run twice, and twice at once. */
+import { createHash } from 'node:crypto';
+import { type Filter, MongoServerError } from 'mongodb';
+import type { News } from '../db/connect.js';
+import type { Post, Source } from '../db/types.js';
+import { dateOf } from '../fetch/dates.js';
+import type { Item } from '../fetch/parse.js';
+import { excerptOf, makeSafe, plain, type Safe } from '../fetch/sanitize.js';
+import { bandsOf, distance, fewWords, fingerprint, near, wordsOf } from './fingerprint.js';
+import { keysOf, slugOf } from './identity.js';
+
+export interface Counts {
+  fresh: number;
+  edited: number;
+  doubles: number;
+}
+
+type Outcome = 'fresh' | 'edited' | 'double' | 'same';
+
+/** How often an edit of the same post is kept. */
+const maxVersions = 20;
+
+/** Names of languages as text indexes have them; others are indexed word by word, as they are. */
+const textLanguages: Record<string, string> = { en: 'english', de: 'german', fr: 'french', es: 'spanish', it: 'italian', pt: 'portuguese', nl: 'dutch' };
+
+export async function ingest(news: News, source: Source, items: Item[], seen: Date): Promise<Counts> {
+  const counts: Counts = { fresh: 0, edited: 0, doubles: 0 };
+  const keys = keysOf(source._id, items);
+  const done = new Set<string>();
+  for (let i = 0; i < items.length; i++) {
+    // Without dates the feed's order counts: its first item is the newest.
+    const post = postOf(source, items[i] as Item, keys[i] as string[], new Date(seen.getTime() - i));
+    if (!post) continue;
+    const outcome = await keep(news, post.post, done);
+    if (outcome === 'fresh') counts.fresh++;
+    if (outcome === 'edited') counts.edited++;
+    if (outcome === 'double') counts.doubles++;
+    if (outcome === 'fresh' || outcome === 'edited') await wantPictures(news, post.safe);
+  }
+  return counts;
+}
+
+function postOf(source: Source, item: Item, keys: string[], seen: Date): { post: Post; safe: Safe } | undefined {
+  const safe = makeSafe(item.html, item.base);
+  const title = (plain(item.title) || excerptOf(safe.text, 10)).slice(0, 500);
+  if (!title) return undefined;
+  const print = fingerprint(safe.text.length ? safe.text : title);
+  const own = new URL(source.home).hostname.replace(/^www\./, '');
+  const lang = source.lang.slice(0, 2);
+  const post: Post = {
+    _id: slugOf(title, keys[0] as string),
+    source: source._id,
+    sourceName: source.name,
+    keys,
+    link: item.link ?? source.home,
+    title,
+    author: plain(item.author).slice(0, 200) || (source.authors.length === 1 ? (source.authors[0] as string) : ''),
+    ...dateOf(item, seen),
+    added: seen,
+    html: safe.html,
+    excerpt: excerptOf(safe.text),
+    text: safe.text.slice(0, 100_000),
+    textLanguage: textLanguages[lang] ?? 'none',
+    lang: source.lang,
+    tags: tagsOf([...item.tags, ...source.tags]),
+    links: safe.links.filter((host) => host !== own),
+    pictures: safe.pictures.map(({ id }) => id),
+    full: source.full,
+    state: source.review ? 'waiting' : 'shown',
+    pinned: false,
+    digest: createHash('sha256').update(`${title}\n${safe.html}`).digest('hex').slice(0, 32),
+    fingerprint: print,
+    bands: bandsOf(print),
+    also: [],
+    versions: [],
+  };
+  return { post, safe };
+}
+
+/** Tags in one spelling: small letters, words joined by dashes, no tag twice. */
+export function tagsOf(tags: string[]): string[] {
+  const spelled = tags.map((tag) => plain(tag).toLowerCase().replace(/[^\p{L}\p{N}+#]+/gu, '-').replace(/^-+|-+$/g, '').slice(0, 40));
+  return [...new Set(spelled.filter(Boolean))].slice(0, 12);
+}
+
+/** Keeps one post. `done` are the posts that this round has met: what comes a second time is no edit. */
+async function keep(news: News, post: Post, done: Set<string>): Promise<Outcome> {
+  for (let attempt = 0; attempt < 5; attempt++) {
+    const known = await news.posts.findOne({ keys: { $in: post.keys } });
+    if (known) {
+      const again = done.has(known._id);
+      done.add(known._id);
+      return again ? await addPlace(news, known, post) : await update(news, known, post);
+    }
+    const twin = await nearSame(news, post);
+    if (twin) {
+      done.add(twin._id);
+      return addPlace(news, twin, post);
+    }
+    try {
+      await news.posts.insertOne(post);
+      done.add(post._id);
+      return 'fresh';
+    } catch (error) {
+      // Another fetcher was quicker: look again, there is a post now.
+      if (!(error instanceof MongoServerError) || error.code !== 11000) throw error;
+      if (error.keyPattern && '_id' in error.keyPattern) post._id = slugOf(post.title, `${post.keys[0]}${attempt}`);
+    }
+  }
+  throw new Error(`the post ${post._id} cannot be kept: others hold its keys and cannot be found by them`);
+}
+
+/** A post of nearly the same words, wherever it stands. */
+async function nearSame(news: News, post: Post): Promise<Post | undefined> {
+  const short = wordsOf(post.text).length < fewWords;
+  // Short texts have to be the same words under the same title in the same source.
+  const filter: Filter<Post> = short ? { bands: { $all: post.bands }, source: post.source, title: post.title } : { bands: { $in: post.bands } };
+  const candidates = await news.posts.find(filter, { limit: 500 }).toArray();
+  return candidates.find((other) => distance(other.fingerprint, post.fingerprint) <= (short ? 0 : near));
+}
+
+/** The same post once more: its keys belong to the known one from now on, and the place is remembered. */
+async function addPlace(news: News, known: Post, post: Post): Promise<Outcome> {
+  const elsewhere = post.link !== known.link && !known.also.some(({ link }) => link === post.link);
+  const missing = post.keys.filter((key) => !known.keys.includes(key));
+  if (!missing.length && !elsewhere) return 'same';
+  try {
+    await news.posts.updateOne(
+      // Feeds that change all identifiers each time would make the document grow without end.
+      { _id: known._id, 'keys.45': { $exists: false } },
+      { $addToSet: { keys: { $each: missing }, ...(elsewhere && { also: { source: post.source, link: post.link } }) } },
+    );
+  } catch (error) {
+    // One of the keys is another post's already: then this is known as that one.
+    if (!(error instanceof MongoServerError) || error.code !== 11000) throw error;
+  }
+  return 'double';
+}
+
+/** A known post: edited if its source says something else under the key that decides. */
+async function update(news: News, known: Post, post: Post): Promise<Outcome> {
+  if (known.source !== post.source || known.keys[0] !== post.keys[0]) return addPlace(news, known, post);
+  const missing = post.keys.filter((key) => !known.keys.includes(key)).slice(0, 50 - known.keys.length);
+  if (known.digest === post.digest) {
+    if (missing.length) await addPlace(news, known, post);
+    return 'same';
+  }
+  const { title, html, excerpt, text, links, pictures, digest, fingerprint, bands } = post;
+  // Other markup around the same words is no edit that readers need to know of.
+  const said = known.title !== title || known.text !== text;
+  const { modifiedCount } = await news.posts.updateOne(
+    { _id: known._id, digest: known.digest },
+    {
+      $set: { title, html, excerpt, text, links, pictures, digest, fingerprint, bands, ...(said && { edited: post.added }) },
+      ...(said && { $push: { versions: { $each: [{ until: post.added, title: known.title, html: known.html }], $slice: -maxVersions } } }),
+    },
+  );
+  return modifiedCount && said ? 'edited' : 'same';
+}
+
+async function wantPictures(news: News, safe: Safe): Promise<void> {
+  for (const { id, url } of safe.pictures) {
+    await news.pictures.updateOne({ _id: id }, { $setOnInsert: { url, state: 'wanted', tries: 0 } }, { upsert: true });
+  }
+}
