@@ -8,6 +8,7 @@
 //! Nothing here knows commands, their arguments or replies: whoever understands another language makes the same values.
 
 pub mod access;
+mod masked;
 pub mod pipeline;
 pub mod query;
 pub mod views;
@@ -15,7 +16,6 @@ pub mod writing;
 
 pub use access::Access;
 
-use crate::masking;
 use crate::shape::Shape;
 use crate::write::prepared::Prepared;
 use crate::write::statements::Writes;
@@ -96,7 +96,7 @@ impl<'a> Operation<'a> {
         op: OpContext,
         mut write: Prepared<'a>,
     ) -> Result<Self> {
-        masking::check_write(collection.as_deref(), &op, &mut write)?;
+        masked::check_write(collection.as_deref(), &op, &mut write)?;
         Ok(Self {
             shape,
             collection,

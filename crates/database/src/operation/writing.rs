@@ -8,9 +8,9 @@
 //! collection, whose collation and indexes decide what its words mean, and a list of 100,000 statements is not kept in memory as
 //! trees.
 
+use super::masked::without_document;
 use super::{Operation, Work};
 use crate::failures::{self, Consequence};
-use crate::masking::without_document;
 use crate::observe::op_kind::OpKind;
 use crate::read;
 use crate::sessions::StatementResult;

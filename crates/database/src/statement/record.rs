@@ -6,8 +6,9 @@ use crate::database::Database;
 use crate::lock;
 use crate::observe::figures::{Figures, plan_summary};
 use crate::observe::op_kind::OpKind;
-use crate::profiler::{Settings, store};
+use crate::profiler::Settings;
 use crate::shape::Described;
+use crate::system_profile;
 use nestor_model::extjson::{self, Form};
 use nestor_model::{Document, Error, Namespace, RawDoc, Value, doc};
 use nestor_planner::shape::hash_text;
@@ -155,7 +156,7 @@ impl Observed {
         };
         if (level == 2 || (level == 1 && chosen)) && !self.is_envelope {
             let doc = self.profile_document(conn, ending);
-            if let Err(error) = store::insert(database, &self.db, &doc) {
+            if let Err(error) = system_profile::insert(database, &self.db, &doc) {
                 let attr = doc! { "namespace": self.ns.clone(), "error": error.to_string() };
                 let ctx = format!("conn{}", conn.id);
                 let log = database.node.log();

@@ -1,14 +1,13 @@
 //! Users and roles: who there is, and what each may do.
 //!
-//! They are documents of `admin.system.users` and `admin.system.roles`, in MongoDB's form; commands change them, and so does whoever
-//! may write to these collections (`mongorestore`). What they come to is kept until a commit touches them.
+//! They are documents of `admin.system.users` and `admin.system.roles`, in MongoDB's form; commands change them
+//! ([`crate::user_changes`]), and so does whoever may write to these collections (`mongorestore`). What they come to is kept until a commit touches them.
 //!
 //! Reading order: [`name`], [`restriction`], [`mod@account`] (pure), then here.
 
 pub mod account;
 pub mod name;
 pub mod restriction;
-pub mod store;
 
 pub use account::Account;
 pub use name::{RoleName, UserName};

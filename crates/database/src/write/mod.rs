@@ -7,6 +7,7 @@
 pub mod delete;
 pub mod groups;
 pub mod insert;
+mod masking_key;
 pub mod merge;
 pub mod out;
 pub mod prepare;
@@ -21,10 +22,10 @@ pub mod validator;
 use crate::concern::write::Acknowledgement;
 use crate::concern::write::implicit_concern;
 use crate::lock;
-use crate::profiler::store;
 use crate::sessions::{Session, StatementResult};
 use crate::statement::Statement;
 use crate::statement::Wait;
+use crate::system_profile;
 use nestor_exec::write::collection_locks::Exclusion;
 use nestor_exec::write::oplog::{self, Image, Origin};
 use nestor_exec::write::{Obstacle, with_retry};
@@ -305,7 +306,7 @@ pub fn check_namespace(ns: &Namespace) -> Result<()> {
 
 /// Refuses namespaces whose documents commands may not change: those of [`check_namespace`] and the profiler's.
 pub fn check_document_namespace(ns: &Namespace) -> Result<()> {
-    if ns.coll == store::COLLECTION {
+    if ns.coll == system_profile::COLLECTION {
         bail!(InvalidNamespace, "cannot write to '{ns}'");
     }
     check_namespace(ns)

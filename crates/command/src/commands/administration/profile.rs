@@ -4,7 +4,8 @@ use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
 use nestor_database::document_filter::DocumentFilter;
-use nestor_database::profiler::{Settings, store};
+use nestor_database::profiler::Settings;
+use nestor_database::system_profile;
 use nestor_model::{Document, RawWriter, Result, ValueRef, bail, doc};
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         new.database.filter = filter;
     }
     if new.database.level > 0 {
-        store::prepare(service, context.db(), &context.interrupt)?;
+        system_profile::prepare(service, context.db(), &context.interrupt)?;
     }
     let is_set = args.slow_ms.is_some() || args.sample_rate.is_some() || args.filter.is_some();
     if is_set || new.database.level != old.database.level {

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
 use nestor_database::names;
-use nestor_database::profiler::store;
+use nestor_database::system_profile;
 use nestor_database::uuid::Uuid;
 use nestor_database::write;
 use nestor_database::write::Progress;
@@ -32,7 +32,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let ns = names::collection(context.db(), args.coll.0)?;
     write::check_uuid(context, &ns, args.collection_uuid)?;
     check_droppable(&ns)?;
-    if ns.coll == store::COLLECTION && context.service.profiler.level(&ns.db) > 0 {
+    if ns.coll == system_profile::COLLECTION && context.service.profiler.level(&ns.db) > 0 {
         bail!(
             IllegalOperation,
             "turn off profiling before dropping system.profile collection"

@@ -4,7 +4,7 @@ use super::users::FLAGS;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
-use nestor_database::users::store::{Changes, Outcome, change};
+use nestor_database::user_changes::{Changes, Outcome, change};
 use nestor_database::users::{RoleName, UserName};
 use nestor_database::write::Progress;
 use nestor_model::{Document, Namespace, RawWriter, Result, ValueRef, bail};

@@ -1,11 +1,9 @@
 //! The profiler and the slow-query log: which operations are recorded, and where.
 //!
 //! One number stands between operations and all of this: how long an operation has to take to be of interest to
-//! anybody. Reading order: [`Profiler`] (the settings), [`store`] (`system.profile`).
+//! anybody. What is recorded goes to `system.profile` ([`crate::system_profile`]) and to the log.
 //!
 //! Source: manual, "Database Profiler", "Database Profiler Output", "profile".
-
-pub mod store;
 
 use crate::document_filter::DocumentFilter;
 use nestor_model::Str;

@@ -1,8 +1,9 @@
 //! Changing the documents of users and roles, in one commit for each command.
 
-use super::name::RoleName;
-use super::{roles_namespace, users_namespace};
 use crate::statement::Statement;
+use crate::users::account;
+use crate::users::name::RoleName;
+use crate::users::{roles_namespace, users_namespace};
 use crate::write::{Progress, writable};
 use nestor_exec::point;
 use nestor_exec::write::{Changed, Writer};
@@ -183,7 +184,7 @@ impl Changes<'_, '_> {
 
 /// The document of a user or role without some of its roles; `None` when it has none of them.
 pub fn without_roles(doc: &Document, gone: impl Fn(&RoleName) -> bool) -> Option<Document> {
-    let roles = super::account::names(doc.get("roles"));
+    let roles = account::names(doc.get("roles"));
     let kept: Vec<RoleName> = roles.iter().filter(|role| !gone(role)).cloned().collect();
     if kept.len() == roles.len() {
         return None;
@@ -208,6 +209,6 @@ mod tests {
         let user = doc! { "user": "u", "roles": role_values(&roles) };
         assert!(without_roles(&user, |role| role.role == "c").is_none());
         let changed = without_roles(&user, |role| role.role == "a").expect("the user has it");
-        assert_eq!(super::super::account::names(changed.get("roles")), roles[1..]);
+        assert_eq!(account::names(changed.get("roles")), roles[1..]);
     }
 }
