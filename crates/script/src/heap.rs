@@ -29,7 +29,8 @@ impl Heap {
         self.held.borrow_mut().set(self.bytes.get());
     }
 
-    fn take(&self, bytes: usize) -> bool {
+    /// Takes so much, if there is room.
+    pub(crate) fn take(&self, bytes: usize) -> bool {
         let after = self.bytes.get().saturating_add(bytes);
         let fits = after <= HEAP_BYTES_MAX;
         if fits {
@@ -38,7 +39,8 @@ impl Heap {
         fits
     }
 
-    fn give_back(&self, bytes: usize) {
+    /// What was taken is free again.
+    pub(crate) fn give_back(&self, bytes: usize) {
         self.bytes.set(self.bytes.get().saturating_sub(bytes));
     }
 }

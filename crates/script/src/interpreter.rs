@@ -1,8 +1,8 @@
 //! One interpreter: made for a statement, kept by its thread until the statement ends.
 
 use crate::heap::{Heap, Limited};
-use crate::values::{Fault, Tools, base64, decimal, from_hex, to_base64, to_hex};
-use crate::{Form, Function, Globals};
+use crate::values::{Fault, Kept, Tools, base64, decimal, from_hex, to_base64, to_hex};
+use crate::{Form, Function, Globals, lazy};
 use md5::{Digest, Md5};
 use nestor_model::statement::{self, look, work};
 use nestor_model::{Error, ErrorCode, ObjectId, Result, Value, ValueRef};
@@ -57,20 +57,10 @@ pub(crate) fn with<R>(globals: Option<&Arc<Globals>>, run: impl FnOnce(&Interpre
     result
 }
 
-/// What the prelude left for calls.
-struct Prelude {
-    make: Persistent<JsFunction<'static>>,
-    parts: Persistent<JsFunction<'static>>,
-    emitting: Persistent<JsFunction<'static>>,
-    global: Persistent<JsFunction<'static>>,
-    kind: Persistent<Symbol<'static>>,
-    ints: Persistent<Symbol<'static>>,
-}
-
 /// The fields are dropped in this order: what belongs to the interpreter before the interpreter.
 pub(crate) struct Interpreter {
     functions: RefCell<HashMap<u64, Persistent<JsFunction<'static>>>>,
-    prelude: Prelude,
+    kept: Rc<Kept>,
     context: Context,
     _runtime: Runtime,
     heap: Rc<Heap>,
@@ -84,8 +74,8 @@ impl Interpreter {
         // Without proxies, which could answer differently each time they are asked, and promises, which nobody would wait for.
         let context = Context::custom::<(Date, Eval, RegExpCompiler, RegExp, Json, MapSet, TypedArrays)>(&runtime)
             .map_err(|error| cannot_start(&error))?;
-        let prelude = context
-            .with(|ctx| Prelude::run(&ctx))
+        let kept = context
+            .with(|ctx| prelude(&ctx, &heap))
             .map_err(|error| cannot_start(&error))?;
         let of_handler = Rc::downgrade(&heap);
         runtime.set_interrupt_handler(Some(Box::new(move || {
@@ -96,7 +86,7 @@ impl Interpreter {
         })));
         let interpreter = Self {
             functions: RefCell::default(),
-            prelude,
+            kept: Rc::new(kept),
             context,
             _runtime: runtime,
             heap,
@@ -109,7 +99,7 @@ impl Interpreter {
 
     fn set(&self, globals: &Globals) -> Result<()> {
         self.run(|tools| {
-            let global = self.prelude.global.clone().restore(&tools.ctx)?;
+            let global = self.kept.global.clone().restore(&tools.ctx)?;
             let stored = globals.stored.as_ref().iter().map(|(name, value)| (name, value, true));
             let given = globals.given.as_ref().iter().map(|(name, value)| (name, value, false));
             for (name, value, is_stored) in stored.chain(given) {
@@ -157,7 +147,7 @@ impl Interpreter {
     pub(crate) fn emitted(&self, function: &Function, document: ValueRef<'_>) -> Result<Vec<(Value, Value)>> {
         self.run(|tools| {
             let compiled = self.compiled(&tools.ctx, function)?;
-            let emitting = self.prelude.emitting.clone().restore(&tools.ctx)?;
+            let emitting = self.kept.emitting.clone().restore(&tools.ctx)?;
             let pairs: Array<'_> = emitting.call((compiled, tools.to_js(document)?))?;
             let mut emitted = Vec::with_capacity(pairs.len());
             for pair in pairs.iter::<Array<'_>>() {
@@ -176,14 +166,11 @@ impl Interpreter {
     /// Runs what may throw; what was thrown becomes an error.
     fn run<R>(&self, run: impl for<'js> FnOnce(&Tools<'js>) -> std::result::Result<R, Fault>) -> Result<R> {
         self.context.with(|ctx| {
-            let result = self
-                .prelude
-                .tools(&ctx)
-                .map_err(Fault::Js)
-                .and_then(|tools| run(&tools));
-            result.map_err(|fault| match fault {
+            let kept = self.kept.clone();
+            let tools = Tools { ctx, kept };
+            self.kept.running(|| run(&tools)).map_err(|fault| match fault {
                 Fault::Ours(error) => error,
-                Fault::Js(error) => thrown(&ctx, &error),
+                Fault::Js(error) => thrown(&tools.ctx, &error),
             })
         })
     }
@@ -200,31 +187,21 @@ impl Interpreter {
     }
 }
 
-impl Prelude {
-    fn run(ctx: &Ctx<'_>) -> rquickjs::Result<Self> {
-        let prelude: JsFunction<'_> = ctx.eval_with_options(include_str!("prelude.js"), options("prelude"))?;
-        let tools: Object<'_> = prelude.call((native(ctx)?,))?;
-        let function = |name: &str| tools.get::<_, JsFunction<'_>>(name).map(|f| Persistent::save(ctx, f));
-        let symbol = |name: &str| tools.get::<_, Symbol<'_>>(name).map(|s| Persistent::save(ctx, s));
-        Ok(Self {
-            make: function("make")?,
-            parts: function("parts")?,
-            emitting: function("emitting")?,
-            global: function("global")?,
-            kind: symbol("KIND")?,
-            ints: symbol("INTS")?,
-        })
-    }
-
-    fn tools<'js>(&self, ctx: &Ctx<'js>) -> rquickjs::Result<Tools<'js>> {
-        Ok(Tools {
-            ctx: ctx.clone(),
-            make: self.make.clone().restore(ctx)?,
-            parts: self.parts.clone().restore(ctx)?,
-            kind: self.kind.clone().restore(ctx)?,
-            ints: self.ints.clone().restore(ctx)?,
-        })
-    }
+/// Makes what scripts find beside the language.
+fn prelude(ctx: &Ctx<'_>, heap: &Rc<Heap>) -> rquickjs::Result<Kept> {
+    let prelude: JsFunction<'_> = ctx.eval_with_options(include_str!("prelude.js"), options("prelude"))?;
+    let tools: Object<'_> = prelude.call((native(ctx)?,))?;
+    let function = |name: &str| tools.get::<_, JsFunction<'_>>(name).map(|f| Persistent::save(ctx, f));
+    let objects: Object<'_> = ctx.globals().get("Object")?;
+    Ok(Kept {
+        make: function("make")?,
+        parts: function("parts")?,
+        emitting: function("emitting")?,
+        global: function("global")?,
+        kind: Persistent::save(ctx, tools.get::<_, Symbol<'_>>("KIND")?),
+        class: lazy::class(&objects.get("prototype")?)?,
+        heap: heap.clone(),
+    })
 }
 
 /// What the prelude needs and the language does not have.

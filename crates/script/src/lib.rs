@@ -12,6 +12,7 @@
 
 mod heap;
 mod interpreter;
+mod lazy;
 mod values;
 
 pub use heap::HEAP_BYTES_MAX;

@@ -7,7 +7,7 @@
   "use strict";
   const KIND = Symbol("kind");
   const DATA = Symbol("data");
-  const INTS = Symbol("ints");
+  const TOUCH = Symbol("touch");
 
   const hide = (object, name, value) => Object.defineProperty(object, name, { value, writable: true, configurable: true });
   const methods = (type, list) => {
@@ -213,6 +213,14 @@
     flat(depth = 1) { return flatten([], bounded(this), depth); },
     toString() { return this.join(); },
   });
+  // A document has its fields as properties once it is changed. What is to change no more is, here, before it cannot be.
+  for (const [object, name] of [[Object, "freeze"], [Object, "seal"], [Object, "preventExtensions"], [Reflect, "preventExtensions"]]) {
+    const own = object[name];
+    hide(object, name, (value) => {
+      if (value !== null && typeof value === "object") delete value[TOUCH];
+      return own(value);
+    });
+  }
   const { stringify } = JSON;
   hide(JSON, "stringify", (value, replacer, space) => stringify(value, Array.isArray(replacer) ? bounded(replacer) : replacer, space));
   // Looking for a long string in a long string takes as long as both lengths multiplied.
@@ -309,7 +317,6 @@
   };
   return {
     KIND,
-    INTS,
     make: (kind, a, b) => make[kind](a, b),
     parts: (value) => parts[value[KIND]](value),
     emitting(map, self) {

@@ -134,6 +134,158 @@ fn errors_say_what_was_thrown() {
 }
 
 #[test]
+fn documents_are_objects_like_any_other() {
+    let deep = r#"{"b":1,"a":{"c":{"$numberInt":"2"},"d":[{"e":{"$numberLong":"3"}}]},"":{"x":null},"__proto__":7}"#;
+    for (source, expected) in [
+        // What was only read stays as it was, in the order that it had.
+        (
+            "d => { d.a.d[0].e; d.b; return d }",
+            r#"{"b":{"$numberInt":"1"},"a":{"c":{"$numberInt":"2"},"d":[{"e":{"$numberLong":"3"}}]},"":{"x":null},"__proto__":{"$numberInt":"7"}}"#,
+        ),
+        (
+            "d => { d.a.c = 5; return d.a }",
+            r#"{"c":{"$numberInt":"5"},"d":[{"e":{"$numberLong":"3"}}]}"#,
+        ),
+        (
+            "d => { d.a.d[0].e = 'x'; return d.a }",
+            r#"{"c":{"$numberInt":"2"},"d":[{"e":"x"}]}"#,
+        ),
+        (
+            "d => { delete d.b; d.z = 0.5; return Object.keys(d).join() }",
+            r#""a,,__proto__,z""#,
+        ),
+        (
+            "d => { delete d.nothing; return Object.keys(d).join() }",
+            r#""b,a,,__proto__""#,
+        ),
+        ("d => d.a === d.a && d.a.d === d.a.d", "true"),
+        ("d => { const a = d.a; d.q = 1; return a === d.a }", "true"),
+        (
+            "d => 'b' in d && d.hasOwnProperty('b') && !('toString2' in d) && !d.hasOwnProperty('toString')",
+            "true",
+        ),
+        (
+            "d => JSON.stringify(d)",
+            r#""{\"b\":1,\"a\":{\"c\":2,\"d\":[{\"e\":{\"$numberLong\":\"3\"}}]},\"\":{\"x\":null},\"__proto__\":7}""#,
+        ),
+        (
+            "d => { let s = ''; for (const k in d) s += k + ';'; return s }",
+            r#""b;a;;__proto__;""#,
+        ),
+        ("d => Object.keys({...d, y: 1}).join()", r#""b,a,,__proto__,y""#),
+        ("d => Object.entries(d.a).length", r#"{"$numberDouble":"2.0"}"#),
+        (
+            "d => tojson(d.a, '', true)",
+            r#""{ \"c\" : 2, \"d\" : [ { \"e\" : NumberLong(3) } ] }""#,
+        ),
+        (
+            "d => d instanceof Object && d.constructor === Object && String(d)",
+            r#""[object Object]""#,
+        ),
+        (
+            "d => Object.getPrototypeOf(d) === Object.prototype && d.__proto__",
+            r#"{"$numberDouble":"7.0"}"#,
+        ),
+        (
+            "d => { Object.freeze(d); d.b = 2; d.n = 3; return [d.b, d.n === undefined, Object.isFrozen(d)] }",
+            r#"[{"$numberDouble":"1.0"},true,true]"#,
+        ),
+        (
+            "d => { Object.defineProperty(d, 'b', {get() { return 9 }}); return d.b }",
+            r#"{"$numberDouble":"9.0"}"#,
+        ),
+        (
+            "d => { const o = Object.create(d); o.b = 4; return [d.b, o.b, Object.keys(o).length] }",
+            r#"[{"$numberDouble":"1.0"},{"$numberDouble":"4.0"},{"$numberDouble":"1.0"}]"#,
+        ),
+        (
+            "d => { d.self = d; delete d.self; d.a.up = d; delete d.a.up; return d.a.c }",
+            r#"{"$numberDouble":"2.0"}"#,
+        ),
+        (
+            "d => { for (let i = 0; i < 100; i++) d.a; return d.a.c + d.b }",
+            r#"{"$numberDouble":"3.0"}"#,
+        ),
+        (
+            "d => { d[Symbol('b')] = 1; return Object.keys(d).length }",
+            r#"{"$numberDouble":"4.0"}"#,
+        ),
+        ("d => d[Symbol('b')] === undefined", "true"),
+        ("d => Object.getOwnPropertyDescriptor(d, 'b').writable", "true"),
+        (
+            "d => { d.a.cycle = d.a; gc(); return d.b }",
+            r#"{"$numberDouble":"1.0"}"#,
+        ),
+        ("({b, ...rest}) => Object.keys(rest).join()", r#""a,,__proto__""#),
+        (
+            "d => { try { new Proxy(d, {}) } catch (e) { return e.name } }",
+            r#""ReferenceError""#,
+        ),
+    ] {
+        assert_eq!(returned(source, &format!("[{deep}]")), expected, "{source}");
+    }
+    // Of fields of one name the first counts, and only that one is named.
+    let mut twice = nestor_model::Document::new();
+    twice.push("a", 1);
+    twice.push("a", 2);
+    let names = function("return Object.keys(arguments[0]).join() + arguments[0].a");
+    let given = Value::from(twice);
+    assert_eq!(
+        shown(&names.call(None, ValueRef::Missing, &[given.as_ref()]).expect("valid")),
+        "\"a1\""
+    );
+}
+
+#[test]
+fn of_large_documents_only_what_is_asked_for_comes_over() {
+    let one = nestor_model::doc! { "a": 1, "b": "some text", "c": nestor_model::doc! { "d": 1.5 } };
+    let many: Vec<Value> = (0..200_000).map(|_| one.clone().into()).collect();
+    let mut wide = nestor_model::Document::new();
+    for at in 0..2_000 {
+        wide.push(format!("field{at}"), at);
+    }
+    let document = Value::from(nestor_model::doc! { "many": many, "wide": wide, "x": 1 });
+    let document = nestor_model::doc! { "d": document };
+    let raw = document.to_raw();
+    let d = raw.as_raw().get("d").expect("there");
+    for (source, expected) in [
+        ("d => d.x", r#"{"$numberDouble":"1.0"}"#),
+        (
+            "d => d.many.length + d.many[199999].c.d",
+            r#"{"$numberDouble":"200001.5"}"#,
+        ),
+        (
+            "d => d.many.reduce((sum, one) => sum + one.a, 0)",
+            r#"{"$numberDouble":"200000.0"}"#,
+        ),
+        (
+            "d => { let sum = 0; for (const k in d.wide) sum += d.wide[k]; return sum }",
+            r#"{"$numberDouble":"1999000.0"}"#,
+        ),
+    ] {
+        let got = function(source).call(None, ValueRef::Missing, &[d]);
+        assert_eq!(
+            got.map(|value| shown(&value)).map_err(|e| e.message().to_owned()),
+            Ok(expected.to_owned()),
+            "{source}"
+        );
+    }
+}
+
+#[test]
+fn documents_that_are_garbage_take_no_room() {
+    let circle = function("d => { d.a.up = d; d.a.self = d.a; return d.a.b }");
+    let document = nestor_model::doc! { "a": nestor_model::doc! { "b": true }, "text": "x".repeat(5_000_000) };
+    let document = Value::from(document);
+    under(&Interrupt::default(), None, || {
+        for round in 0..60 {
+            let got = circle.call(None, ValueRef::Missing, &[document.as_ref()]);
+            assert_eq!(shown(&got.expect("there is room")), "true", "round {round}");
+        }
+    });
+}
+
+#[test]
 fn the_heap_is_limited() {
     for source in [
         "function() { var a = []; while (true) a.push('x'.repeat(1000) + a.length) }",

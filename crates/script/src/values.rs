@@ -4,22 +4,29 @@
 //! |---|---|
 //! | int, double | number; back a double, but an int where a field of a document keeps the number it had |
 //! | long, decimal, objectId, timestamp, binData, dbPointer, code, minKey, maxKey | object of the type that the shell has for it |
-//! | date, regex, string, bool, null, array, object | the language's own |
+//! | date, regex, string, bool, null, array | the language's own |
+//! | object | an object whose fields come over when they are asked for (`lazy`) |
 //! | undefined, no value | `undefined` |
 //!
 //! Functions go back as code. The constructors of the shell's types stand in `prelude.js`.
 
+use crate::heap::Heap;
+use crate::lazy::{self, Class, Source};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use nestor_model::raw::DEPTH_MAX;
 use nestor_model::statement::{charge, work};
 use nestor_model::{
-    Array, Binary, Decimal128, DocRef, Document, Error, ErrorCode, ObjectId, Regex, Result, Str, Timestamp, Value,
-    ValueRef,
+    Array, ArrayRef, Binary, Decimal128, DocRef, Document, Error, ErrorCode, ObjectId, Regex, Result, Str, Timestamp,
+    Value, ValueRef,
 };
 use rquickjs::atom::PredefinedAtom;
-use rquickjs::object::{Filter, Property};
-use rquickjs::{Array as JsArray, Coerced, Ctx, Function, Object, Symbol, Value as JsValue};
+use rquickjs::function::IntoArgs;
+use rquickjs::object::Filter;
+use rquickjs::{Array as JsArray, Coerced, Ctx, Function, Object, Persistent, Symbol, Value as JsValue};
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::rc::Rc;
 
 /// Why a value could not be brought over.
 pub(crate) enum Fault {
@@ -41,25 +48,71 @@ impl From<Error> for Fault {
     }
 }
 
-/// What the prelude gives for bringing values over.
-pub(crate) struct Tools<'js> {
-    pub(crate) ctx: Ctx<'js>,
+/// What an interpreter keeps for its calls.
+pub(crate) struct Kept {
     /// `(kind, parts…)` to a value of a type of BSON's own.
-    pub(crate) make: Function<'js>,
+    pub(crate) make: Persistent<Function<'static>>,
     /// The parts of such a value.
-    pub(crate) parts: Function<'js>,
+    pub(crate) parts: Persistent<Function<'static>>,
+    /// Calls a map function; the pairs that it emits.
+    pub(crate) emitting: Persistent<Function<'static>>,
+    /// Sets a global variable.
+    pub(crate) global: Persistent<Function<'static>>,
     /// The name of the property that says which type of BSON's own an object is.
-    pub(crate) kind: Symbol<'js>,
-    /// The name of the property that says which fields of a document were ints.
-    pub(crate) ints: Symbol<'js>,
+    pub(crate) kind: Persistent<Symbol<'static>>,
+    /// Of objects that are documents.
+    pub(crate) class: Class,
+    /// The interpreter's memory.
+    pub(crate) heap: Rc<Heap>,
 }
 
-/// Between the names of fields that were ints; no name has it.
-const SEPARATOR: char = '\0';
+thread_local! {
+    /// Of the interpreter that runs a script on this thread.
+    static CURRENT: RefCell<Option<Rc<Kept>>> = const { RefCell::new(None) };
+}
+
+impl Kept {
+    /// Of the interpreter that runs.
+    pub(crate) fn current() -> Option<Rc<Self>> {
+        CURRENT.with_borrow(Option::clone)
+    }
+
+    /// Runs `run` while this is the interpreter that runs.
+    pub(crate) fn running<R>(self: &Rc<Self>, run: impl FnOnce() -> R) -> R {
+        struct Before(Option<Rc<Kept>>);
+        impl Drop for Before {
+            fn drop(&mut self) {
+                CURRENT.replace(self.0.take());
+            }
+        }
+        let _before = Before(CURRENT.replace(Some(self.clone())));
+        run()
+    }
+}
+
+/// Brings values over.
+pub(crate) struct Tools<'js> {
+    pub(crate) ctx: Ctx<'js>,
+    pub(crate) kept: Rc<Kept>,
+}
 
 impl<'js> Tools<'js> {
+    /// A value of a type of BSON's own.
+    fn make<A: IntoArgs<'js>>(&self, args: A) -> std::result::Result<JsValue<'js>, Fault> {
+        Ok(self.kept.make.clone().restore(&self.ctx)?.call(args)?)
+    }
+
     /// Into the language.
     pub(crate) fn to_js(&self, value: ValueRef<'_>) -> std::result::Result<JsValue<'js>, Fault> {
+        self.convert(value, None)
+    }
+
+    /// Into the language: a value that is a part of `source`, if it is given.
+    pub(crate) fn convert(
+        &self,
+        value: ValueRef<'_>,
+        source: Option<&Rc<Source>>,
+    ) -> std::result::Result<JsValue<'js>, Fault> {
         let ctx = self.ctx.clone();
         work(1)?;
         Ok(match value {
@@ -69,55 +122,46 @@ impl<'js> Tools<'js> {
             ValueRef::Int32(value) => JsValue::new_int(ctx, value),
             ValueRef::Double(value) => JsValue::new_float(ctx, value),
             ValueRef::String(text) | ValueRef::Symbol(text) => rquickjs::String::from_str(ctx, text)?.into_value(),
-            ValueRef::Document(doc) => self.object(doc)?.into_value(),
-            ValueRef::Array(items) => {
-                let array = JsArray::new(ctx)?;
-                for (at, item) in items.iter().enumerate() {
-                    array.set(at, self.to_js(item)?)?;
-                }
-                array.into_value()
+            ValueRef::Document(DocRef::Raw(doc)) => lazy::object(self, source, doc)?,
+            ValueRef::Document(doc) => {
+                let source = Source::new(doc.to_raw(), self)?;
+                lazy::object(self, Some(&source), source.all())?
             }
-            ValueRef::DateTime(ms) => self.make.call(("date", ms as f64))?,
-            ValueRef::Int64(value) => self.make.call(("long", rquickjs::BigInt::from_i64(ctx, value)?))?,
-            ValueRef::Decimal128(value) => self.make.call(("decimal", value.to_string()))?,
-            ValueRef::ObjectId(id) => self.make.call(("objectId", id.to_string()))?,
-            ValueRef::Timestamp(time) => self
-                .make
-                .call(("timestamp", f64::from(time.secs), f64::from(time.inc)))?,
-            ValueRef::Binary { subtype, bytes } => self.make.call(("binData", subtype, STANDARD.encode(bytes)))?,
-            ValueRef::Regex { pattern, options } => self.make.call(("regex", pattern, options))?,
-            ValueRef::DbPointer { namespace, id } => self.make.call(("dbPointer", namespace, id.to_string()))?,
-            ValueRef::Code(code) | ValueRef::CodeWithScope { code, .. } => self.make.call(("code", code))?,
-            ValueRef::MinKey => self.make.call(("minKey",))?,
-            ValueRef::MaxKey => self.make.call(("maxKey",))?,
+            ValueRef::Array(ArrayRef::Raw(items)) if source.is_none() => {
+                let source = Source::new(items.to_buf(), self)?;
+                self.array(ArrayRef::Raw(source.all()), Some(&source))?
+            }
+            ValueRef::Array(items) => self.array(items, source)?,
+            ValueRef::DateTime(ms) => self.make(("date", ms as f64))?,
+            ValueRef::Int64(value) => self.make(("long", rquickjs::BigInt::from_i64(ctx, value)?))?,
+            ValueRef::Decimal128(value) => self.make(("decimal", value.to_string()))?,
+            ValueRef::ObjectId(id) => self.make(("objectId", id.to_string()))?,
+            ValueRef::Timestamp(time) => self.make(("timestamp", f64::from(time.secs), f64::from(time.inc)))?,
+            ValueRef::Binary { subtype, bytes } => self.make(("binData", subtype, STANDARD.encode(bytes)))?,
+            ValueRef::Regex { pattern, options } => self.make(("regex", pattern, options))?,
+            ValueRef::DbPointer { namespace, id } => self.make(("dbPointer", namespace, id.to_string()))?,
+            ValueRef::Code(code) | ValueRef::CodeWithScope { code, .. } => self.make(("code", code))?,
+            ValueRef::MinKey => self.make(("minKey",))?,
+            ValueRef::MaxKey => self.make(("maxKey",))?,
         })
     }
 
-    fn object(&self, doc: DocRef<'_>) -> std::result::Result<Object<'js>, Fault> {
-        let object = Object::new(self.ctx.clone())?;
-        let mut ints = String::new();
-        for (name, value) in doc {
-            if matches!(value, ValueRef::Int32(_)) {
-                ints.push_str(name);
-                ints.push(SEPARATOR);
-            }
-            let value = self.to_js(value)?;
-            if name == "__proto__" {
-                // Set like another it would become what the object inherits from.
-                object.prop(name, Property::from(value).writable().enumerable().configurable())?;
-            } else {
-                object.set(name, value)?;
-            }
+    fn array(&self, items: ArrayRef<'_>, source: Option<&Rc<Source>>) -> std::result::Result<JsValue<'js>, Fault> {
+        let array = JsArray::new(self.ctx.clone())?;
+        for (at, item) in items.iter().enumerate() {
+            array.set(at, self.convert(item, source)?)?;
         }
-        if !ints.is_empty() {
-            object.prop(self.ints.as_atom(), Property::from(ints))?;
-        }
-        Ok(object)
+        Ok(array.into_value())
     }
 
     /// Out of the language.
     pub(crate) fn to_value(&self, value: &JsValue<'js>) -> std::result::Result<Value, Fault> {
         self.value(value, false, 0)
+    }
+
+    /// As [`Self::to_value`], within other values.
+    pub(crate) fn to_value_at(&self, value: &JsValue<'js>, depth: usize) -> std::result::Result<Value, Fault> {
+        self.value(value, false, depth)
     }
 
     fn value(&self, value: &JsValue<'js>, was_int: bool, depth: usize) -> std::result::Result<Value, Fault> {
@@ -168,7 +212,11 @@ impl<'js> Tools<'js> {
         let Some(object) = value.as_object() else {
             return Err(unfit(value.type_name()).into());
         };
-        if let Ok(kind) = object.get::<_, String>(self.kind.as_atom()) {
+        if let Some(lazy) = lazy::behind(object, self.kept.class) {
+            return Ok(Value::Document(lazy.document(self, object, depth)?));
+        }
+        let kind = self.kept.kind.clone().restore(&self.ctx)?;
+        if let Ok(kind) = object.get::<_, String>(kind.as_atom()) {
             return self.of_kind(&kind, object);
         }
         if value.is_function() {
@@ -177,14 +225,16 @@ impl<'js> Tools<'js> {
                 .call((rquickjs::function::This(value.clone()),))?;
             return Ok(Value::Code(source.into()));
         }
-        Ok(Value::Document(self.document(object, depth)?))
+        Ok(Value::Document(self.document(object, &HashSet::new(), depth)?))
     }
 
-    fn document(&self, object: &Object<'js>, depth: usize) -> std::result::Result<Document, Fault> {
-        let ints: Option<String> = object.get::<_, Option<String>>(self.ints.as_atom()).unwrap_or_default();
-        let ints: Vec<&str> = ints
-            .as_deref()
-            .map_or_else(Vec::new, |names| names.split(SEPARATOR).collect());
+    /// The properties of an object; numbers of the names in `ints` stay ints.
+    pub(crate) fn document(
+        &self,
+        object: &Object<'js>,
+        ints: &HashSet<&str>,
+        depth: usize,
+    ) -> std::result::Result<Document, Fault> {
         let mut doc = Document::new();
         for entry in object.own_props::<String, JsValue<'js>>(Filter::new().string().enum_only()) {
             let (name, value) = entry?;
@@ -192,7 +242,7 @@ impl<'js> Tools<'js> {
                 return Err(Error::bad_value("a field's name must not contain a null byte").into());
             }
             charge(name.len())?;
-            let was_int = value.is_number() && ints.contains(&name.as_str());
+            let was_int = value.is_number() && ints.contains(name.as_str());
             let value = self.value(&value, was_int, depth + 1)?;
             doc.push(Str::from(name), value);
         }
@@ -201,7 +251,7 @@ impl<'js> Tools<'js> {
 
     /// A value of a type of BSON's own.
     fn of_kind(&self, kind: &str, object: &Object<'js>) -> std::result::Result<Value, Fault> {
-        let parts: JsArray<'js> = self.parts.call((object.clone(),))?;
+        let parts: JsArray<'js> = self.kept.parts.clone().restore(&self.ctx)?.call((object.clone(),))?;
         let text = |at: usize| parts.get::<String>(at);
         Ok(match kind {
             "long" => Value::Int64(parts.get::<rquickjs::BigInt<'js>>(0)?.to_i64()?),
