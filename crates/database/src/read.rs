@@ -152,16 +152,17 @@ pub fn check_hint(hint: Option<ValueRef<'_>>, collection: Option<&Collection>) -
         )
     };
     // A hidden index is no more there for a hint than for the planner.
-    let named = |index: &Index| Hint {
+    let of_index = |name: &str| Hint {
         natural: None,
-        index: Some(index.name.clone()),
+        index: Some(name.into()),
     };
+    let named = |index: &Index| of_index(&index.name);
     let usable = |c: &'_ Collection| -> Vec<Arc<Index>> { c.indexes.iter().filter(|i| !i.hidden).cloned().collect() };
     match hint {
         None | Some(ValueRef::Undefined) => Ok(Hint::default()),
         Some(ValueRef::String(name)) => match collection {
             None => Ok(Hint::default()),
-            Some(c) if is_clustered_name(c, name) => Ok(Hint::default()),
+            Some(c) if c.options.clustered.as_ref().is_some_and(|key| key.name == name) => Ok(of_index(name)),
             Some(c) => usable(c)
                 .iter()
                 .find(|i| i.name == name)
@@ -183,8 +184,8 @@ pub fn check_hint(hint: Option<ValueRef<'_>>, collection: Option<&Collection>) -
                 return Ok(Hint::default());
             };
             let is_id = doc.iter().count() == 1 && doc.get("_id").and_then(nestor_model::number::safe_i64) == Some(1);
-            if c.is_clustered() && is_id {
-                return Ok(Hint::default());
+            if let (Some(key), true) = (&c.options.clustered, is_id) {
+                return Ok(of_index(&key.name));
             }
             let found: Vec<Arc<Index>> = usable(c)
                 .into_iter()
@@ -207,12 +208,6 @@ pub fn check_hint(hint: Option<ValueRef<'_>>, collection: Option<&Collection>) -
             other.bson_type().alias()
         ),
     }
-}
-
-/// True when `name` is that of the key of a clustered collection, whose records are in its order anyway.
-fn is_clustered_name(collection: &Collection, name: &str) -> bool {
-    let clustered = &collection.options.clustered;
-    clustered.as_ref().is_some_and(|key| key.name == name)
 }
 
 /// A batch over `view` for this statement.

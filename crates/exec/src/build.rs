@@ -21,7 +21,9 @@ pub fn build(plan: &PlanNode, collection: &Arc<Collection>) -> Result<BoxOperato
 /// Counts a query that runs by `plan`, for `$indexStats` and `$collStats`.
 pub(crate) fn note_use(plan: &PlanNode, collection: &Collection) {
     match plan {
-        PlanNode::CollScan(scan) if !is_oplog(collection) => collection.state.note_scan(scan.tailable),
+        PlanNode::CollScan(scan) if scan.range().is_none() && !is_oplog(collection) => {
+            collection.state.note_scan(scan.tailable)
+        }
         PlanNode::IndexScan(scan) => collection.state.note_index_use(IndexId(scan.index.id)),
         PlanNode::GeoNear(near) => collection.state.note_index_use(IndexId(near.index.id)),
         PlanNode::IdLookup(_) => {

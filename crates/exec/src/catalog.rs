@@ -34,6 +34,7 @@ impl Derive for Prepared {
                     Some(collation) => Collator::parse(collation.as_ref())?,
                     None => None,
                 },
+                clustered: collection.is_clustered(),
             },
             writers: Arc::new(writers),
         })
@@ -89,6 +90,8 @@ impl Derive for Masked {
             indexes: Indexes {
                 all: all.iter().filter(|index| !tells(index, &masking)).cloned().collect(),
                 id_collation: all.id_collation.clone(),
+                // How many records a range has could tell of a masked `_id`.
+                clustered: false,
             },
             masking: Arc::new(masking),
         })

@@ -212,6 +212,8 @@ pub struct Indexes {
     pub all: Vec<Arc<IndexInfo>>,
     /// The collation by which the collection tells `_id`s apart. A clustered collection has one without an index.
     pub id_collation: Option<Collator>,
+    /// Whether the collection is clustered: its records are in the order of `_id`.
+    pub clustered: bool,
 }
 
 impl Deref for Indexes {

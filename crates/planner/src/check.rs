@@ -18,6 +18,7 @@
 //! (After DataFusion's `physical-optimizer/src/sanity_checker.rs`.)
 
 use crate::choose::{order_within, tells, tells_order};
+use crate::clustered::order;
 use crate::find::{FindQuery, Wanted};
 use crate::pipeline::{CHANGE_HEADER, InnerPlan, StageNode, StageOp};
 use crate::plan::{FindPlan, IndexScan, PipelinePlan, PlanNode, ScanPurpose};
@@ -307,6 +308,10 @@ fn scan_below(plan: &PlanNode) -> Option<&IndexScan> {
 fn is_ordered(plan: &PlanNode, spec: &SortSpec) -> bool {
     match plan {
         PlanNode::Eof | PlanNode::IdLookup(_) | PlanNode::Count { .. } => true,
+        PlanNode::CollScan(scan) => {
+            let clustered = scan.clustered.as_deref();
+            clustered.and_then(|clustered| order(clustered, spec)) == Some(scan.forward)
+        }
         PlanNode::IndexScan(scan) => {
             order_within(&scan.index, &scan.bounds, spec).is_some_and(|forward| forward == scan.forward)
         }
@@ -423,6 +428,7 @@ mod tests {
             filter: None,
             forward: true,
             tailable: false,
+            clustered: None,
         }))
     }
 

@@ -7,6 +7,7 @@
 
 use crate::access::{IndexAccess, IndexBounds, NearAccess, Search, full_access, implies, index_accesses};
 use crate::catalog::{IndexInfo, Indexes, PartKind};
+use crate::clustered;
 use crate::collation::{agrees, excludes_collatable};
 use crate::find::{FindQuery, Wanted, reads_sort_key};
 use crate::finish::{finish, id_lookup, residual};
@@ -65,18 +66,26 @@ pub(crate) fn candidates_among(query: &FindQuery, indexes: &Indexes, among: Opti
 }
 
 fn ways(query: &FindQuery, indexes: &Indexes, among: Option<&[u32]>) -> Vec<PlanNode> {
+    let clustered = clustered::scan(query, indexes);
     let scan = || {
+        if let Some(clustered) = &clustered {
+            return clustered.clone();
+        }
         finish(
             query,
             PlanNode::CollScan(CollScan {
                 filter: residual(&query.filter),
                 forward: query.natural.unwrap_or(true),
                 tailable: query.tailable,
+                clustered: None,
             }),
             false,
         )
     };
     if query.natural.is_some() || query.tailable {
+        return vec![scan()];
+    }
+    if (query.min.is_some() || query.max.is_some()) && clustered.is_some() && !has_hinted(query, indexes) {
         return vec![scan()];
     }
     if query.min.is_some() || query.max.is_some() {
@@ -93,6 +102,8 @@ fn ways(query: &FindQuery, indexes: &Indexes, among: Option<&[u32]>) -> Vec<Plan
         return near_plans(query, path, near, indexes, among);
     }
     let by_id = id_lookup(&query.filter, indexes.id_collation.as_ref()).filter(|_| !query.keeps_keys());
+    // Of a clustered collection the scan of one record says more.
+    let by_id = by_id.filter(|lookup| clustered.is_none() || lookup.filter.is_none());
     if let (Some(lookup), None) = (by_id, &query.hint) {
         return vec![finish(query, PlanNode::IdLookup(lookup), true)];
     }
@@ -133,10 +144,15 @@ fn ways(query: &FindQuery, indexes: &Indexes, among: Option<&[u32]>) -> Vec<Plan
         return candidates_among(&free, indexes, among);
     }
     let useless_hint = query.hint.is_some() && usable.first().is_some_and(|index| !index.kind.scans_whole());
-    if plans.is_empty() && !useless_hint {
+    if (plans.is_empty() && !useless_hint) || clustered::competes(query, indexes) {
         plans.push(scan());
     }
     plans
+}
+
+/// Whether the query's hint names one of the indexes.
+fn has_hinted(query: &FindQuery, indexes: &Indexes) -> bool {
+    indexes.iter().any(|index| query.hint.as_ref() == Some(&index.name))
 }
 
 /// Whether the query may use an index.

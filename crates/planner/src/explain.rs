@@ -2,9 +2,17 @@
 
 use crate::catalog::{IndexInfo, PartKind};
 use crate::interval::Strings;
-use crate::plan::{GeoNear, IndexScan, PlanNode};
+use crate::plan::{CollScan, GeoNear, IndexScan, PlanNode};
 use nestor_model::{Document, Value, doc};
 use nestor_query::sort::SortSpec;
+
+/// The records of a clustered collection that a scan reads, if it does not read them all.
+pub fn id_range_fields(scan: &CollScan, out: &mut Document) {
+    if let Some(range) = scan.range() {
+        out.push("minRecord", range.low.clone());
+        out.push("maxRecord", range.high.clone());
+    }
+}
 
 /// A plan as a document: stage, its own fields, then its inputs.
 pub fn plan_document(plan: &PlanNode) -> Document {
@@ -15,6 +23,7 @@ pub fn plan_document(plan: &PlanNode) -> Document {
                 out.push("filter", filter.serialize());
             }
             out.push("direction", if scan.forward { "forward" } else { "backward" });
+            id_range_fields(scan, &mut out);
         }
         PlanNode::IdLookup(lookup) => {
             out.push("keyPattern", doc! { "_id": 1 });

@@ -9,6 +9,8 @@ pub enum NodeKind {
     Eof,
     /// All records of a collection.
     CollScan,
+    /// A range of the records of a clustered collection.
+    ClusteredScan,
     /// The record with one `_id`.
     IdLookup,
     /// The entries of an index within bounds.
@@ -95,6 +97,7 @@ impl NodeKind {
         match self {
             Self::Eof => "EOF",
             Self::CollScan => "COLLSCAN",
+            Self::ClusteredScan => "CLUSTERED_IXSCAN",
             Self::IdLookup => "IDHACK",
             Self::IndexScan => "IXSCAN",
             Self::CountScan => "COUNT_SCAN",
@@ -143,6 +146,7 @@ impl NodeKind {
             self,
             Self::Eof
                 | Self::CollScan
+                | Self::ClusteredScan
                 | Self::IdLookup
                 | Self::IndexScan
                 | Self::CountScan

@@ -12,6 +12,7 @@ pub mod bounds;
 pub mod catalog;
 pub mod check;
 pub mod choose;
+mod clustered;
 pub mod collation;
 pub mod explain;
 pub mod find;

@@ -3,9 +3,11 @@
 use crate::access::IndexBounds;
 use crate::catalog::IndexInfo;
 use crate::find::FindQuery;
+use crate::interval::Interval;
 use crate::kind::NodeKind;
 use crate::pipeline::{InnerPlan, StageNode};
 use nestor_model::{Namespace, Path, Str, Value};
+use nestor_query::collation::Collator;
 use nestor_query::geo::Near;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::projection::Projection;
@@ -189,6 +191,34 @@ pub struct CollScan {
     pub forward: bool,
     /// Waits for more at the end (capped collections).
     pub tailable: bool,
+    /// What the order of the records is worth, of a clustered collection.
+    pub clustered: Option<Box<Clustered>>,
+}
+
+impl CollScan {
+    /// The kind of the node.
+    pub fn kind(&self) -> NodeKind {
+        match self.range() {
+            Some(_) => NodeKind::ClusteredScan,
+            None => NodeKind::CollScan,
+        }
+    }
+
+    /// The only `_id`s whose records it reads, if it does not read them all. Strings stand there as sort keys of the
+    /// collection's collation.
+    pub fn range(&self) -> Option<&Interval> {
+        let ids = &self.clustered.as_ref()?.ids;
+        (!ids.is_all()).then_some(ids)
+    }
+}
+
+/// The records of a clustered collection that a scan reads, in the order of their `_id`s.
+#[derive(Clone, Debug)]
+pub struct Clustered {
+    /// The `_id`s: all that match are among them.
+    pub ids: Interval,
+    /// The collation by which they are in order.
+    pub collation: Option<Collator>,
 }
 
 /// A scan of an index.
@@ -302,7 +332,7 @@ impl PlanNode {
     pub fn kind(&self) -> NodeKind {
         match self {
             Self::Eof => NodeKind::Eof,
-            Self::CollScan(_) => NodeKind::CollScan,
+            Self::CollScan(scan) => scan.kind(),
             Self::IdLookup(_) => NodeKind::IdLookup,
             Self::IndexScan(scan) => scan.purpose.kind(),
             Self::GeoNear(near) => near.kind(),

@@ -64,6 +64,7 @@ mod tests {
             filter: None,
             forward,
             tailable: false,
+            clustered: None,
         })
     }
 

@@ -13,6 +13,7 @@ use crate::access::{Search, implies};
 use crate::bounds::Part;
 use crate::catalog::{IndexInfo, Indexes, PartKind};
 use crate::choose::{adapted, candidates_among};
+use crate::clustered;
 use crate::find::{FindQuery, Wanted};
 use crate::finish::id_lookup;
 use crate::fnv::Fnv;
@@ -138,6 +139,9 @@ impl CacheKey {
             query.any_otherwise,
         ];
         hash.bytes(&flags.map(u8::from));
+        if clustered::competes(query, indexes) {
+            hash.bytes(b"clustered");
+        }
         for index in usable(query, indexes).filter(|index| is_relevant(index, query)) {
             hash.number(u64::from(index.id));
             hash.number(uses(index, &query.filter));
@@ -169,7 +173,8 @@ pub fn may_compete(query: &FindQuery, indexes: &Indexes) -> bool {
         // An index that needs a condition may be used for each of several.
         let ways = |index: &Arc<IndexInfo>| if index.kind.needs_condition() { 2 } else { 1 };
         let relevant = usable(query, indexes).filter(|index| is_relevant(index, query));
-        let mut sums = relevant.scan(0, |sum, index| {
+        let scans = usize::from(clustered::competes(query, indexes));
+        let mut sums = relevant.scan(scans, |sum, index| {
             *sum += ways(index);
             Some(*sum)
         });
@@ -350,6 +355,7 @@ mod tests {
         Indexes {
             all: specs.iter().enumerate().map(open).collect(),
             id_collation: None,
+            clustered: false,
         }
     }
 
@@ -460,6 +466,7 @@ mod tests {
             filter: None,
             forward,
             tailable: false,
+            clustered: None,
         })
     }
 

@@ -1,11 +1,13 @@
-//! COLLSCAN: every record in the order of record keys.
+//! COLLSCAN: every record in the order of record keys, and CLUSTERED_IXSCAN: those of a range.
 
 use crate::batch::Batch;
+use crate::keys::id_key;
 use crate::operator::{Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
 use crate::row_batch::{Filled, RowBatch};
 use nestor_model::{Document, Error, ErrorCode, Result, Value};
 use nestor_planner::NodeKind;
+use nestor_planner::interval::Interval;
 use nestor_query::matcher::Filter;
 use nestor_storage::{Bytes, Cursor, TreeId, record};
 
@@ -19,9 +21,47 @@ pub struct CollScan {
     filter: Option<Filter>,
     forward: bool,
     tailable: bool,
+    range: Option<Box<Range>>,
     cursor: Option<Cursor>,
     position: Option<Bytes>,
     counters: Counters,
+}
+
+/// Which records of a clustered collection a scan is about.
+struct Range {
+    ids: Interval,
+    /// The record key of the least `_id`.
+    low: Bytes,
+    /// The record key of the greatest.
+    high: Bytes,
+}
+
+impl Range {
+    /// Moves to the first record that is not before the range; `false` when there is none.
+    fn enter(&self, cursor: &mut Cursor, forward: bool) -> Result<bool> {
+        let (end, is_in) = match forward {
+            true => (&self.low, self.ids.low_inclusive),
+            false => (&self.high, self.ids.high_inclusive),
+        };
+        let found = match forward {
+            true => cursor.seek(end)?,
+            false => cursor.seek_back(end)?,
+        };
+        Ok(match (found && !is_in && cursor.key() == end.as_slice(), forward) {
+            (false, _) => found,
+            (true, true) => cursor.next()?,
+            (true, false) => cursor.prev()?,
+        })
+    }
+
+    /// Whether a record lies behind the range.
+    fn is_behind(&self, key: &[u8], forward: bool) -> bool {
+        let (beyond, is_in) = match forward {
+            true => (key.cmp(self.high.as_slice()), self.ids.high_inclusive),
+            false => (self.low.as_slice().cmp(key), self.ids.low_inclusive),
+        };
+        beyond.is_gt() || (beyond.is_eq() && !is_in)
+    }
 }
 
 impl CollScan {
@@ -32,6 +72,14 @@ impl CollScan {
             filter: plan.filter.clone().map(Filter::new),
             forward: plan.forward,
             tailable: plan.tailable,
+            // Strings in it are sort keys already.
+            range: plan.range().map(|ids| {
+                Box::new(Range {
+                    low: id_key((&ids.low).into(), None),
+                    high: id_key((&ids.high).into(), None),
+                    ids: ids.clone(),
+                })
+            }),
             cursor: None,
             position: None,
             counters: Counters::default(),
@@ -45,8 +93,11 @@ impl CollScan {
         }
         let mut cursor = batch.view.cursor(self.records);
         let found = match &self.position {
-            None if self.forward => cursor.first()?,
-            None => cursor.last()?,
+            None => match &self.range {
+                None if self.forward => cursor.first()?,
+                None => cursor.last()?,
+                Some(range) => range.enter(&mut cursor, self.forward)?,
+            },
             Some(key) => {
                 let found = if self.forward {
                     cursor.seek(key)?
@@ -73,6 +124,15 @@ impl CollScan {
         Ok(found)
     }
 
+    /// Whether the record that the cursor is at lies behind the range.
+    #[inline]
+    fn is_over(&self) -> bool {
+        let (Some(range), Some(cursor)) = (&self.range, &self.cursor) else {
+            return false;
+        };
+        range.is_behind(cursor.key(), self.forward)
+    }
+
     /// Moves to the next record that matches: the cursor is there then.
     #[inline]
     fn find(&mut self, batch: &mut Batch<'_>) -> Result<Found<'_>> {
@@ -84,7 +144,7 @@ impl CollScan {
                 return Ok(Found::Pause);
             }
             self.counters.works += 1;
-            if !self.advance(batch)? {
+            if !self.advance(batch)? || self.is_over() {
                 self.counters.is_eof = true;
                 self.cursor = None;
                 return Ok(Found::Eof);
@@ -146,7 +206,11 @@ impl Operator for CollScan {
     }
 
     fn report(&self) -> Report<'_> {
-        Report::new(NodeKind::CollScan, &self.counters).explained_by(self)
+        let kind = match self.range {
+            Some(_) => NodeKind::ClusteredScan,
+            None => NodeKind::CollScan,
+        };
+        Report::new(kind, &self.counters).explained_by(self)
     }
 }
 
@@ -156,6 +220,10 @@ impl Explain for CollScan {
             out.push("filter", filter.expr().serialize());
         }
         out.push("direction", if self.forward { "forward" } else { "backward" });
+        if let Some(range) = &self.range {
+            out.push("minRecord", range.ids.low.clone());
+            out.push("maxRecord", range.ids.high.clone());
+        }
         out.push("docsExamined", Value::count(self.counters.docs_examined));
     }
 }

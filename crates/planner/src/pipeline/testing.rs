@@ -15,6 +15,7 @@ impl OneCollection {
         Self(Indexes {
             all: indexes.into_iter().map(std::sync::Arc::new).collect(),
             id_collation: None,
+            clustered: false,
         })
     }
 }

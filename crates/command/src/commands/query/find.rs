@@ -16,10 +16,10 @@ use nestor_database::operation::{Operation, Work, query};
 use nestor_database::read;
 use nestor_database::read::Target;
 use nestor_database::shape::{Shape, Words};
-use nestor_exec::catalog::index_info;
+use nestor_exec::catalog::{id_collation, index_info};
 use nestor_exec::ops::{Eof, ShowRecordId};
 use nestor_exec::{find as find_plan, point};
-use nestor_model::{ArrayRef, BsonType, DocRef, Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
+use nestor_model::{ArrayRef, BsonType, DocRef, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc};
 use nestor_planner::FindQuery;
 use nestor_planner::find::{Wanted, reads_sort_key};
 use nestor_planner::key_range::check as check_key_range;
@@ -306,10 +306,19 @@ fn key_range(args: &FindArgs<'_>, collection: Option<&Collection>, query: &mut F
         if collection.is_none() {
             return Ok(());
         }
-        bail!(
-            NotImplemented,
-            "min and max are not supported for the key of a clustered collection"
-        );
+        // What else a hint can name is the key of a clustered collection.
+        let collation = collection.map(id_collation).transpose()?.flatten();
+        let (pattern, of_query) = (doc! { "_id": 1 }, query.collation.as_ref());
+        check_key_range(
+            pattern.as_ref(),
+            collation.as_ref(),
+            of_query,
+            min.as_ref(),
+            max.as_ref(),
+        )?;
+        query.min = min;
+        query.max = max;
+        return Ok(());
     };
     let info = collection.map(|collection| index_info(collection, index)).transpose()?;
     if index.key.iter().any(|part| part.is_wildcard()) {
