@@ -2,7 +2,7 @@
 
 use nestor_model::{DocRef, Document, Result};
 use nestor_query::env::{OpContext, Scope};
-use nestor_query::matcher::MatchExpr;
+use nestor_query::matcher::{Context, MatchExpr};
 
 /// A filter over documents that the server makes.
 #[derive(Debug)]
@@ -17,8 +17,13 @@ impl DocumentFilter {
     pub fn parse(given: DocRef<'_>) -> Result<Self> {
         Ok(Self {
             given: given.to_document(),
-            expr: MatchExpr::parse(given, &mut Scope::new())?.normalize(),
+            expr: MatchExpr::parse_in(given, &mut Scope::new(), Context::Validator)?.normalize(),
         })
+    }
+
+    /// The filter with all that short forms stand for: `{$eq: 1}` of `1`.
+    pub fn written_out(&self) -> Document {
+        self.expr.serialize()
     }
 
     /// Whether `doc` is wanted; an error of computing that is the caller's to decide on.

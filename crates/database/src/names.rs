@@ -25,6 +25,14 @@ pub fn cursor_namespace(db: &str, coll: &str) -> Result<Namespace> {
     collection(db, coll)
 }
 
+/// Checks the name of a collection that is to be read: `$` is in no name of one. Errors: 73.
+pub fn check_readable(ns: &Namespace) -> Result<()> {
+    if ns.coll.contains('$') {
+        bail!(InvalidNamespace, "Invalid collection name: '{}'", ns.coll);
+    }
+    Ok(())
+}
+
 /// Checks the collection that a command names and joins it to its database.
 pub fn collection(db: &str, coll: &str) -> Result<Namespace> {
     if coll.is_empty() || coll.starts_with('.') || coll.bytes().any(|b| b == 0) {

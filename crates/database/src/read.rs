@@ -12,7 +12,7 @@ use nestor_planner::{FindQuery, Hint};
 use nestor_query::collation::Collator;
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::expr::bind_variables;
-use nestor_query::matcher::MatchExpr;
+use nestor_query::matcher::{Context, MatchExpr};
 use nestor_storage::{Collection, Index, Snapshot, View};
 use std::sync::Arc;
 
@@ -91,8 +91,13 @@ impl Statement<'_> {
 
 /// Parses a filter into its normal form.
 pub fn parse_filter(filter: Option<RawDoc<'_>>, scope: &mut Scope) -> Result<Arc<MatchExpr>> {
+    parse_filter_in(filter, scope, Context::Find)
+}
+
+/// As [`parse_filter`], with the operators that `context` allows.
+pub fn parse_filter_in(filter: Option<RawDoc<'_>>, scope: &mut Scope, context: Context) -> Result<Arc<MatchExpr>> {
     let filter = filter.map_or(EMPTY_DOC, DocRef::Raw);
-    Ok(Arc::new(MatchExpr::parse(filter, scope)?.normalize()))
+    Ok(Arc::new(MatchExpr::parse_in(filter, scope, context)?.normalize()))
 }
 
 /// The query of a filter, in a scope that is under its collation, for the index of `hint`.

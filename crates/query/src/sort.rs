@@ -30,7 +30,7 @@ pub enum SortBy {
     Meta(&'static str),
 }
 
-/// A parsed sort specification with at least one part.
+/// A parsed sort specification; one without parts leaves the order open.
 #[derive(Clone, Debug)]
 pub struct SortSpec {
     parts: Box<[SortPart]>,

@@ -54,7 +54,8 @@ impl ReadConcern {
             }
         }
         for time in [self.after_cluster_time, self.at_cluster_time].into_iter().flatten() {
-            if time == Timestamp::default() {
+            // The ordinal alone is no time.
+            if time.secs == 0 {
                 bail!(InvalidOptions, "readConcern timestamps must not be null");
             }
         }

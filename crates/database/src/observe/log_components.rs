@@ -70,12 +70,21 @@ fn read_levels(doc: nestor_model::DocRef<'_>, path: &str, levels: &mut Vec<(Stri
 
 fn level(value: ValueRef<'_>) -> Result<i32> {
     match safe_i64(value) {
-        Some(level) => Ok(level.clamp(-1, 5) as i32),
+        Some(level) if i32::try_from(level).is_ok() && !is_nan(value) => Ok(level.clamp(-1, 5) as i32),
+        Some(_) => bail!(BadValue, "Expected a 32-bit number for verbosity, not {value:?}"),
         None => bail!(
             BadValue,
             "Expected a number for verbosity, not {}",
             value.bson_type().alias()
         ),
+    }
+}
+
+fn is_nan(value: ValueRef<'_>) -> bool {
+    match value {
+        ValueRef::Double(v) => v.is_nan(),
+        ValueRef::Decimal128(v) => v.is_nan(),
+        _ => false,
     }
 }
 

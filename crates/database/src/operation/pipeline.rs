@@ -6,7 +6,7 @@ use crate::shape::Words;
 use crate::statement::Statement;
 use nestor_exec::BoxOperator;
 use nestor_exec::pipeline::{PipelineSource, plan_stages, resolve};
-use nestor_model::{ArrayRef, Document, Namespace, Result, Value, ValueRef};
+use nestor_model::{Array, ArrayRef, Document, Namespace, Result, Value, ValueRef, bail};
 use nestor_planner::FindQuery;
 use nestor_planner::shape::Written;
 use nestor_query::collation::Collator;
@@ -24,12 +24,30 @@ pub enum Purpose {
     Explain,
 }
 
-/// Checks the pipeline of a view that is being made.
-pub fn check_view_pipeline(pipeline: ArrayRef<'_>) -> Result<()> {
+/// Longest pipeline of a view, in bytes.
+const VIEW_PIPELINE_BYTES_MAX: usize = 16_000_000;
+
+/// The pipeline of a view that is being made or changed, as it is kept: without nulls, which stand for no stage.
+///
+/// Errors: those of parsing, 195 for long pipelines.
+pub fn view_pipeline(pipeline: ArrayRef<'_>) -> Result<Array> {
+    let kept: Array = pipeline
+        .iter()
+        .filter(|stage| !matches!(stage, ValueRef::Null))
+        .map(ValueRef::to_value)
+        .collect();
     let mut scope = Scope::new();
     let mut context = ParseContext::new(&mut scope, Namespace::new("view", "view"), Place::View);
-    Pipeline::parse(pipeline, &mut context)?;
-    Ok(())
+    Pipeline::parse(kept.as_ref(), &mut context)?;
+    let mut sized = Document::new();
+    sized.push("pipeline", Value::Array(kept.clone()));
+    if sized.to_raw().as_bytes().len() > VIEW_PIPELINE_BYTES_MAX {
+        bail!(
+            ViewPipelineMaxSizeExceeded,
+            "View pipeline exceeds the maximum of {VIEW_PIPELINE_BYTES_MAX} bytes"
+        );
+    }
+    Ok(kept)
 }
 
 /// What find, count and distinct ask of a view, as the stages of a pipeline on it.

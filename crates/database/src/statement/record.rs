@@ -13,6 +13,7 @@ use nestor_model::extjson::{self, Form};
 use nestor_model::{Document, Error, Namespace, RawDoc, Value, doc};
 use nestor_planner::shape::hash_text;
 use nestor_query::env::OpContext;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Bytes of a command that are kept; the text of a longer one is cut.
@@ -182,7 +183,7 @@ impl Observed {
         let mut out = doc! {
             "op": self.op.name,
             "ns": self.ns.as_str(),
-            "command": cut(&self.command, COMMAND_BYTES_MAX),
+            "command": cut(&self.shown_command(), COMMAND_BYTES_MAX),
         };
         self.originating(&mut out, COMMAND_BYTES_MAX);
         self.counts(&mut out, "numYield");
@@ -217,7 +218,7 @@ impl Observed {
         let kind = if self.op.is_statement { self.op.name } else { "command" };
         let mut out = doc! { "type": kind, "ns": self.ns.as_str() };
         self.application(&mut out, conn);
-        out.push("command", cut(&self.command, LOGGED_COMMAND_BYTES_MAX));
+        out.push("command", cut(&self.shown_command(), LOGGED_COMMAND_BYTES_MAX));
         self.originating(&mut out, LOGGED_COMMAND_BYTES_MAX);
         if let Some(plan) = &self.plan_summary {
             out.push("planSummary", plan.as_str());
@@ -236,6 +237,20 @@ impl Observed {
             i32::try_from(self.took.as_millis()).unwrap_or(i32::MAX),
         );
         out
+    }
+
+    /// The command. A getMore without a comment has that of the command whose cursor it goes on with.
+    fn shown_command(&self) -> Cow<'_, Document> {
+        let of_cursor = self.figures.originating.as_ref();
+        let comment = of_cursor.and_then(|command| command.as_raw().get("comment"));
+        match comment.filter(|_| self.command.get("comment").is_none()) {
+            Some(comment) => {
+                let mut command = self.command.clone();
+                command.push("comment", comment);
+                Cow::Owned(command)
+            }
+            None => Cow::Borrowed(&self.command),
+        }
     }
 
     fn originating(&self, out: &mut Document, bytes_max: usize) {

@@ -32,6 +32,8 @@ struct Merger<'m> {
     takes_null: bool,
     /// The update of `whenMatched: [...]` and the expressions of its variables.
     update: Option<(Update, Vec<(Str, Expr)>)>,
+    /// Why nothing can be written by the pipeline: what is no update fails with the first document, not before.
+    refused: Option<Error>,
     bypass_validation: bool,
 }
 
@@ -121,6 +123,7 @@ impl<'m> Merger<'m> {
         if !unique {
             bail!(51183, "Cannot find index to verify that join fields will be unique");
         }
+        let mut refused = None;
         let update = match &merge.when_matched {
             WhenMatched::Pipeline(stages) => {
                 let variables = match &merge.variables {
@@ -132,8 +135,13 @@ impl<'m> Merger<'m> {
                     names.push("new".into());
                 }
                 let mut scope = Scope::with_vars(names).with_collator(collator.cloned());
-                let update = Update::parse(ValueRef::Array(stages.as_ref()), UpdateOptions::default(), &mut scope)?;
-                Some((update, variables))
+                match Update::parse(ValueRef::Array(stages.as_ref()), UpdateOptions::default(), &mut scope) {
+                    Ok(update) => Some((update, variables)),
+                    Err(fault) => {
+                        refused = Some(fault);
+                        None
+                    }
+                }
             }
             _ => None,
         };
@@ -143,11 +151,15 @@ impl<'m> Merger<'m> {
             takes_null: on_index.as_ref().is_some_and(|index| !index.sparse),
             index: on_index,
             update,
+            refused,
             bypass_validation,
         })
     }
 
     fn write(&self, statement: &Statement<'_>, doc: RawDocBuf, op: &OpContext, progress: &mut Progress) -> Result<()> {
+        if let Some(fault) = &self.refused {
+            return Err(fault.clone());
+        }
         // An `_id` is made for the document that is inserted; one that replaces another takes over its `_id`.
         let fresh = prepare::for_insert(doc.as_raw(), op, true)?;
         let doc = if self.on.iter().any(|path| path.as_str() == "_id") {

@@ -227,8 +227,10 @@ pub(super) fn is_multiple(value: ValueRef<'_>, of: &Value) -> bool {
         return false;
     };
     match (value, of) {
-        (Num::Decimal(_), _) | (_, Num::Decimal(_)) => value.to_decimal().rem(of.to_decimal()).is_zero(),
-        (Num::Double(_), _) | (_, Num::Double(_)) => value.to_f64() % of.to_f64() == 0.0,
+        // In decimal, 0.3 is a multiple of 0.1.
+        (Num::Decimal(_) | Num::Double(_), _) | (_, Num::Decimal(_) | Num::Double(_)) => {
+            value.to_decimal().rem(of.to_decimal()).is_zero()
+        }
         _ => match (value.to_i64_exact(), of.to_i64_exact()) {
             (Some(v), Some(n)) => v.checked_rem(n).is_some_and(|rest| rest == 0),
             _ => false,

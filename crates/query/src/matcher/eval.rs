@@ -187,7 +187,8 @@ impl<'m, 'a> Eval<'m, 'a> {
         Ok(match expr {
             MatchExpr::Leaf(leaf) => self.leaf(leaf)?,
             MatchExpr::And(children) => self.all(children)?,
-            MatchExpr::Or(children) => self.any(children)?,
+            // Which branch holds first is no matter of the condition: none of them says where the positional `$` is.
+            MatchExpr::Or(children) => self.without_position(|this| this.any(children))?,
             MatchExpr::Nor(children) => !self.without_position(|this| this.any(children))?,
             MatchExpr::Not(child) => !self.without_position(|this| this.eval(child))?,
             MatchExpr::AlwaysTrue => true,
@@ -261,12 +262,10 @@ impl<'m, 'a> Eval<'m, 'a> {
     }
 
     fn any(&mut self, children: &'m [MatchExpr]) -> Result<bool> {
-        let before = self.position;
         for child in children {
             if self.eval(child)? {
                 return Ok(true);
             }
-            self.position = before;
         }
         Ok(false)
     }

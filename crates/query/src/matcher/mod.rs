@@ -153,6 +153,16 @@ impl CompareOp {
 }
 
 impl MatchExpr {
+    /// Whether an `$expr` or a `$where` is part of it.
+    pub fn has_expr(&self) -> bool {
+        match self {
+            Self::Expr(_) => true,
+            Self::And(all) | Self::Or(all) | Self::Nor(all) => all.iter().any(Self::has_expr),
+            Self::Not(inner) => inner.has_expr(),
+            _ => false,
+        }
+    }
+
     /// A leaf.
     pub fn leaf(path: Path, predicate: Predicate) -> Self {
         Self::Leaf(Leaf { path, predicate })

@@ -25,7 +25,8 @@ pub enum Context {
     Find,
     /// `$match` and other places inside pipelines: no `$near` (5626500).
     Pipeline,
-    /// A collection's validator: no `$near` (5626500), `$text`, `$where` (2).
+    /// A collection's validator, the filter of a partial index, and filters of what is in no collection (databases, profiled
+    /// operations): no `$near` (5626500), `$text`, `$where` (2).
     Validator,
     /// Conditions on an element (`$pull`, `arrayFilters`): nothing on the whole document.
     Element,
@@ -125,7 +126,7 @@ impl Parser<'_> {
         }
         match operator {
             "where" | "text" if self.context == Context::Validator => {
-                bail!(BadValue, "${operator} is not allowed in a collection validator")
+                bail!(BadValue, "${operator} is not allowed in this context")
             }
             "where" if self.context == Context::Pipeline => {
                 bail!(BadValue, "$where is not allowed in this context")

@@ -68,8 +68,14 @@ where
             return Ok(Some(Some(i)));
         }
         if part.index.is_some_and(|index| index as usize == i) {
+            // A path that ends at an index names the element itself: nothing was looked for in the array.
+            if rest.is_empty() {
+                if test(item)? {
+                    return Ok(Some(None));
+                }
+                continue;
+            }
             let hit = match item {
-                _ if rest.is_empty() => test(item)?,
                 ValueRef::Document(_) => walk(item, rest, leaves, test)?.is_some(),
                 ValueRef::Array(inner) => walk_array(inner, rest, leaves, test)?.is_some(),
                 _ => false,

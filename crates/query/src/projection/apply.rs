@@ -19,7 +19,7 @@ impl Projection {
         };
         if self.root.has_computed {
             let mark = mark();
-            compute_fields(&self.root, env, &mut doc)?;
+            compute_fields(&self.root, self.mode, env, &mut doc)?;
             mark.settle(doc.weight())?;
         }
         for (path, slice) in &self.slices {
@@ -69,7 +69,7 @@ fn project_value(node: &Node, mode: Mode, value: ValueRef<'_>) -> Option<Value> 
 }
 
 /// Sets the computed fields of `node` in `doc`, in the order of the specification.
-fn compute_fields<'a>(node: &'a Node, env: &mut Env<'a>, doc: &mut Document) -> Result<()> {
+fn compute_fields<'a>(node: &'a Node, mode: Mode, env: &mut Env<'a>, doc: &mut Document) -> Result<()> {
     for (name, child) in &node.children {
         // The name is looked for.
         work(1 + node.children.len() / 16)?;
@@ -81,13 +81,15 @@ fn compute_fields<'a>(node: &'a Node, env: &mut Env<'a>, doc: &mut Document) -> 
             }
             Child::Computed(Compute::ElemMatch { field, predicate }) => {
                 let found = first_match(env.root, field, predicate, env.op)?;
-                // The field comes after the kept ones wherever it stood in the document.
-                doc.remove(name);
-                doc.push(name.clone(), found);
+                // An exclusion leaves fields where they stood; in an inclusion this one comes after those that are kept.
+                if mode == Mode::Inclusion || found.is_missing() {
+                    doc.remove(name);
+                }
+                doc.set(name, found);
             }
             Child::Nested(inner) if inner.has_computed => {
                 let old = doc.get(name).map_or(Value::Missing, ValueRef::to_value);
-                let new = compute_value(inner, env, old)?;
+                let new = compute_value(inner, mode, env, old)?;
                 doc.set(name, new);
             }
             _ => {}
@@ -96,24 +98,24 @@ fn compute_fields<'a>(node: &'a Node, env: &mut Env<'a>, doc: &mut Document) -> 
     Ok(())
 }
 
-fn compute_value<'a>(node: &'a Node, env: &mut Env<'a>, old: Value) -> Result<Value> {
+fn compute_value<'a>(node: &'a Node, mode: Mode, env: &mut Env<'a>, old: Value) -> Result<Value> {
     match old {
         Value::Document(mut doc) => {
-            compute_fields(node, env, &mut doc)?;
+            compute_fields(node, mode, env, &mut doc)?;
             Ok(doc.into())
         }
         Value::Array(items) => {
             let mut out = Vec::with_capacity(items.len());
             for item in items.iter() {
                 work(1)?;
-                out.push(compute_value(node, env, item.to_value())?);
+                out.push(compute_value(node, mode, env, item.to_value())?);
             }
             Ok(out.into())
         }
         // Anything else gives way to a document of the computed fields.
         _ => {
             let mut doc = Document::new();
-            compute_fields(node, env, &mut doc)?;
+            compute_fields(node, mode, env, &mut doc)?;
             Ok(doc.into())
         }
     }

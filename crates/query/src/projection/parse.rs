@@ -142,7 +142,8 @@ impl Parser<'_> {
         }
         if self.policy == Policy::Find && doc.iter().nth(1).is_none() {
             match first {
-                "$slice" => {
+                // Beside the positional operator on the same array it can only be the expression.
+                "$slice" if self.positional.as_ref().is_none_or(|array| array.as_str() != path) => {
                     if let Some(slice) = Slice::parse(operand)? {
                         return self.slice(path, slice);
                     }

@@ -62,7 +62,16 @@ pub(super) fn parse(
             SourceStage::IndexStats
         }
         "$planCacheStats" => plan_cache_stats(value)?,
-        "$currentOp" => SourceStage::CurrentOp(current_op(value)?),
+        "$currentOp" => {
+            let options = current_op(value)?;
+            if context.namespace.db != "admin" {
+                return Err(Error::new(
+                    ErrorCode::InvalidNamespace,
+                    "$currentOp must be run against the 'admin' database with {aggregate: 1}",
+                ));
+            }
+            SourceStage::CurrentOp(options)
+        }
         "$listSessions" => {
             if context.namespace.db != "config" || context.namespace.coll != "system.sessions" {
                 return Err(Error::new(

@@ -67,7 +67,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     reply.append("slowms", old.slow_ms);
     reply.append("sampleRate", old.sample_rate);
     if let Some(filter) = &old.database.filter {
-        reply.append("filter", &filter.given);
+        reply.append("filter", &filter.written_out());
         reply.append("note", NOTE);
     }
     Ok(())
@@ -80,7 +80,7 @@ fn describe(settings: &Settings) -> Document {
         "sampleRate": settings.sample_rate,
     };
     if let Some(filter) = &settings.database.filter {
-        out.push("filter", filter.given.clone());
+        out.push("filter", filter.written_out());
     }
     out
 }

@@ -11,11 +11,11 @@ use crate::read_concern;
 use crate::spec::CommandSpec;
 use crate::write_concern;
 use nestor_database::concern::defaults::{DefaultConcerns, Defaults};
-use nestor_database::concern::write::WriteConcern;
+use nestor_database::concern::write::{Acknowledgement, WriteConcern, unsatisfiable};
 use nestor_database::terms::Terms;
 use nestor_database::write::Progress;
 use nestor_database::write::replace::{read_by_id, replace_by_id};
-use nestor_model::{DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
+use nestor_model::{DocRef, Document, Error, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_storage::Engine;
 
 /// `_id` of the document.
@@ -98,6 +98,7 @@ pub const SET: CommandSpec = Facts::no_collection("setDefaultRWConcern", "Sets t
                 "At least one of the \"defaultReadConcern\" or \"defaultWriteConcern\" fields must be present"
             );
         }
+        check_mode(context.terms.write_concern.as_ref())?;
         let read = args.read.map(check_read).transpose()?;
         let write_concern = args.write.map(check_write).transpose()?;
         let now = (context.service.last_time(), nestor_database::clock::now_ms());
@@ -170,13 +171,14 @@ fn check_write(doc: RawDoc<'_>) -> Result<Document> {
     if doc.is_empty() {
         return Ok(Document::new());
     }
-    parse(doc.as_doc())?;
+    let concern = parse(doc.as_doc())?;
     let Some(w) = doc.get("w") else {
         bail!(BadValue, "w must be present in the default write concern");
     };
     if nestor_model::number::safe_i64(w) == Some(0) {
         bail!(BadValue, "{{w: 0}} is not suitable for the default write concern");
     }
+    check_mode(concern.as_ref())?;
     let mut out = doc! { "w": match nestor_model::number::safe_i64(w) {
         Some(nodes) => Value::Int32(nodes.clamp(0, i32::MAX.into()) as i32),
         None => w.to_value(),
@@ -190,6 +192,15 @@ fn check_write(doc: RawDoc<'_>) -> Result<Document> {
         .unwrap_or(0);
     out.push("wtimeout", timeout.clamp(0, i32::MAX.into()) as i32);
     Ok(out)
+}
+
+/// Refuses modes of write concerns that nobody defined. Errors: 79.
+fn check_mode(concern: Option<&WriteConcern>) -> Result<()> {
+    let mode = concern.filter(|concern| matches!(concern.w, Acknowledgement::Mode(_)));
+    match mode.and_then(unsatisfiable) {
+        Some((code, why)) => Err(Error::new(code, why)),
+        None => Ok(()),
+    }
 }
 
 fn write(context: &Context<'_>, reply: &mut RawWriter) {

@@ -7,6 +7,7 @@ use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
 use nestor_database::index_build;
 use nestor_database::names;
+use nestor_database::operation::pipeline::view_pipeline;
 use nestor_database::uuid::Uuid;
 use nestor_database::write::Progress;
 use nestor_exec::write::oplog::Origin;
@@ -216,8 +217,7 @@ fn view(collection: &Collection, args: &CollModArgs<'_>, new: &mut Document) -> 
         new.set("viewOn", view_on);
     }
     if let Some(pipeline) = args.pipeline {
-        nestor_database::operation::pipeline::check_view_pipeline(ArrayRef::Raw(pipeline.0))?;
-        new.set("pipeline", Value::Array(ArrayRef::Raw(pipeline.0).to_array()));
+        new.set("pipeline", Value::Array(view_pipeline(ArrayRef::Raw(pipeline.0))?));
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
 use nestor_database::names;
+use nestor_database::operation::pipeline::view_pipeline;
 use nestor_database::write;
 use nestor_database::write::Progress;
 use nestor_database::write::create_entry;
@@ -358,17 +359,17 @@ fn view_options(args: &CreateArgs<'_>, view_on: &str) -> Result<Document> {
     }
     let collation = default_collation(args)?;
     let pipeline = args.pipeline.map_or(ArrayRef::Items(&[]), |p| ArrayRef::Raw(p.0));
-    nestor_database::operation::pipeline::check_view_pipeline(pipeline)?;
-    let mut out = doc! { "viewOn": view_on, "pipeline": pipeline.to_array() };
+    let mut out = doc! { "viewOn": view_on, "pipeline": view_pipeline(pipeline)? };
     if let Some(collation) = collation {
         out.push("collation", collation.to_document());
     }
     Ok(out)
 }
 
-/// The default collation of what is made; `None` for simple.
+/// The default collation of what is made; `None` for simple. Errors: those of [`Collation::parse`], an empty document's among
+/// them.
 fn default_collation(args: &CreateArgs<'_>) -> Result<Option<Collation>> {
-    match args.collation.filter(|collation| !collation.is_empty()) {
+    match args.collation {
         Some(collation) => Collation::parse(DocRef::Raw(collation)),
         None => Ok(None),
     }

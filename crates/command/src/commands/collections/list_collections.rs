@@ -10,6 +10,7 @@ use crate::spec::CommandSpec;
 use nestor_database::read;
 use nestor_exec::ops::Values;
 use nestor_model::{Document, Namespace, RawDoc, RawWriter, Result, ValueRef, doc};
+use nestor_query::matcher::Context as Place;
 use nestor_storage::{Collection, View};
 
 /// The command.
@@ -40,7 +41,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let batch_size = batch_size(args.cursor)?;
     let (op, scope) = context.operation(None)?;
     let mut scope = scope.without_clock();
-    let filter = read::parse_filter(args.filter, &mut scope)?;
+    let filter = read::parse_filter_in(args.filter, &mut scope, Place::Validator)?;
     let snapshot = context.read_snapshot()?;
     let grants = privileges::grants(context).filter(|_| args.authorized_collections.0);
     let mut rows = Vec::new();

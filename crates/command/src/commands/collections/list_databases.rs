@@ -8,6 +8,7 @@ use crate::spec::CommandSpec;
 use nestor_database::read;
 use nestor_database::rights::{Action, Resource};
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail, doc};
+use nestor_query::matcher::Context as Place;
 use nestor_storage::{Database, View};
 
 /// The command.
@@ -29,7 +30,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = ListDatabasesArgs::parse(context.body, context.sequences)?;
     let (op, scope) = context.operation(None)?;
     let mut scope = scope.without_clock();
-    let filter = read::parse_filter(args.filter, &mut scope)?;
+    let filter = read::parse_filter_in(args.filter, &mut scope, Place::Validator)?;
     let snapshot = context.read_snapshot()?;
     // Whoever may not list all sees those in which there is something to do.
     let grants = privileges::grants(context);

@@ -30,6 +30,12 @@ crate::args! {
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = ListIndexesArgs::parse(context.body, context.sequences)?;
     let batch_size = batch_size(args.cursor)?;
+    if args.include_build_uuids && args.include_index_build_info {
+        bail!(
+            InvalidOptions,
+            "'includeBuildUUIDs' and 'includeIndexBuildInfo' cannot both be true"
+        );
+    }
     let snapshot = context.read_snapshot()?;
     let ns = context.namespace(&snapshot, args.target)?;
     let Some(collection) = snapshot.catalog().get(&ns).cloned() else {

@@ -12,7 +12,7 @@ use nestor_planner::kinds::{self, KindDef};
 use nestor_query::collation::Collation;
 use nestor_query::env::Scope;
 use nestor_query::keys::KEY_FIELDS_MAX;
-use nestor_query::matcher::MatchExpr;
+use nestor_query::matcher::{Context, MatchExpr};
 use nestor_storage::{Collection, Index};
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ fn listed_option(kind: &KindDef, spec: RawDoc<'_>, name: &str, value: ValueRef<'
         "expireAfterSeconds" => expire(value)?.into(),
         "partialFilterExpression" => {
             let filter = document()?;
-            check_partial(&MatchExpr::parse(filter, &mut Scope::new())?)?;
+            check_partial(&MatchExpr::parse_in(filter, &mut Scope::new(), Context::Validator)?)?;
             filter.to_document().into()
         }
         "collation" => {

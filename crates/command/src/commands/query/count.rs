@@ -6,6 +6,7 @@ use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
 use crate::write_reply::append_count;
 use nestor_database::concern::read::Level;
+use nestor_database::names;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::operation::pipeline::{Purpose, stages_over_view};
 use nestor_database::operation::{Operation, Work};
@@ -105,6 +106,7 @@ pub(crate) fn prepare<'a>(
         bail!(NotImplemented, "encryptionInformation is not supported");
     }
     let ns = context.namespace(view, args.target)?;
+    names::check_readable(&ns)?;
     nestor_database::write::check_uuid(context, &ns, args.collection_uuid)?;
     let (limit, skip) = limits(args);
     let words = Words {

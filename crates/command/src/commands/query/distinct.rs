@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
+use nestor_database::names;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::operation::pipeline::{Purpose, stages_over_view};
 use nestor_database::operation::{Operation, Work};
@@ -126,6 +127,7 @@ pub(crate) fn shape<'a>(context: &Context<'_>, view: &dyn View, args: &DistinctA
         bail!(NotImplemented, "querySettings are not supported");
     }
     let ns = context.namespace(view, args.target)?;
+    names::check_readable(&ns)?;
     nestor_database::write::check_uuid(context, &ns, args.collection_uuid)?;
     Ok(shape_on(args, ns))
 }

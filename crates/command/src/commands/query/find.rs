@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
 use nestor_database::concern::read::Level;
+use nestor_database::names;
 use nestor_database::observe::figures::IdLookup;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::operation::pipeline::{Purpose, stages_over_view};
@@ -87,6 +88,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let read = context.read_view()?;
     let view = read.view();
     let ns = context.namespace(view, args.target)?;
+    names::check_readable(&ns)?;
     let collection = view.catalog().get(&ns).cloned();
     let shape = shape(&args, ns);
     if let Some(collection) = &collection {

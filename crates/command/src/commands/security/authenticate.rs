@@ -4,7 +4,7 @@
 
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
-use crate::login::{EXTERNAL, X509, try_certificate, unavailable, with_certificate};
+use crate::login::{EXTERNAL, X509, try_certificate, with_certificate};
 use crate::spec::CommandSpec;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 
@@ -44,7 +44,8 @@ fn log_in(
         bail!(BadValue, "Auth mechanism not specified");
     };
     if mechanism != X509 {
-        return Err(unavailable(mechanism));
+        // Other mechanisms go by saslStart.
+        bail!(AuthenticationFailed, "Authentication failed.");
     }
     if let Some(name) = with_certificate(context, user, db)? {
         reply.append("dbname", name.db.as_str());

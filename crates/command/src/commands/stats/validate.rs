@@ -80,9 +80,11 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     }
     reply.append_namespace("ns", &ns);
     reply.append("uuid", &nestor_database::uuid::Uuid(collection.uuid).to_value());
-    reply.append("nInvalidDocuments", report.invalid as i32);
-    reply.append("nNonCompliantDocuments", 0);
-    reply.append("nrecords", report.documents as i32);
+    if !args.metadata {
+        reply.append("nInvalidDocuments", report.invalid as i32);
+        reply.append("nNonCompliantDocuments", 0);
+        reply.append("nrecords", report.documents as i32);
+    }
     reply.append("nIndexes", collection.indexes.len() as i32);
     let mut keys = Document::new();
     let mut details = Document::new();
@@ -98,6 +100,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     reply.append("indexDetails", &details);
     reply.append("valid", errors.is_empty());
     reply.append("repaired", false);
+    reply.append("repairMode", "None");
     reply.append("readTimestamp", snapshot.optime());
     let list = |texts: Vec<String>| Value::from(texts.into_iter().map(Value::from).collect::<Vec<_>>());
     reply.append("warnings", &list(Vec::new()));

@@ -9,6 +9,7 @@ use crate::spec::CommandSpec;
 use crate::write_reply;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::operation::Operation;
+use nestor_database::operation::query::check_positional;
 use nestor_database::sessions::StatementResult;
 use nestor_database::shape::{Shape, Words};
 use nestor_database::uuid::Uuid;
@@ -139,6 +140,9 @@ fn understand<'a>(
         Some(fields) => Some(Projection::parse(DocRef::Raw(fields), &mut scope, Policy::Find)?),
         None => None,
     };
+    if let Some(projection) = &projection {
+        check_positional(projection, &prepared.selection.query.filter)?;
+    }
     if projection.as_ref().is_some_and(|p| p.needs_match_details()) && args.new {
         bail!(
             2,

@@ -15,7 +15,6 @@ use crate::expr::args::{Named, error};
 use crate::expr::parse::{OpDef, parse_list};
 use crate::types::TYPES;
 use nestor_model::date::format_iso;
-use nestor_model::extjson;
 use nestor_model::number::whole_number;
 use nestor_model::{Binary, BsonType, Decimal128, Error, ErrorCode, ObjectId, Result, Value, ValueRef};
 
@@ -499,11 +498,13 @@ fn to_string(value: ValueRef<'_>, target: &Target) -> Result<String> {
             },
             target.format.unwrap_or(Format::Auto),
         )?,
-        ValueRef::Array(_) | ValueRef::Document(_) => extjson::to_string(value, extjson::Form::Relaxed),
         other => return Err(unsupported(other.bson_type(), target.kind)),
     };
     match value {
-        ValueRef::Binary { .. } if text.len() >= RESULT_BYTES_MAX => Err(failed("the text is too long in $convert")),
+        // Text that is in the data is as long as the data; what they are written as may be longer.
+        ValueRef::Binary { .. } if target.format != Some(Format::Utf8) && text.len() >= RESULT_BYTES_MAX => {
+            Err(failed("the text is too long in $convert"))
+        }
         _ => check_size(text.len()).map(|()| text),
     }
 }

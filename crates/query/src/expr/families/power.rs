@@ -190,6 +190,9 @@ fn sigmoid<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
         }
         Some(Num::Decimal(v)) => {
             let one = Decimal128::ONE;
+            if v.is_nan() {
+                return Ok(v.into());
+            }
             one.div(one.add(v.negate().exp())).into()
         }
         Some(n) => (1.0 / (1.0 + (-n.to_f64()).exp())).into(),

@@ -42,10 +42,13 @@ pub(super) fn parse(
         .get("partitionBy")
         .map(|v| Expr::parse(v, context.scope))
         .transpose()?;
+    // An empty order is one for the functions that demand one, and sorts nothing.
     let sort_by = options
         .document("sortBy")?
-        .filter(|s| !s.is_empty())
-        .map(|spec| SortSpec::parse(spec).map(|spec| spec.under(context.scope.collator())))
+        .map(|spec| match spec.is_empty() {
+            true => Ok(SortSpec::of(Vec::new())),
+            false => SortSpec::parse(spec).map(|spec| spec.under(context.scope.collator())),
+        })
         .transpose()?
         .map(Arc::new);
     let mut functions = Vec::new();
@@ -58,7 +61,7 @@ pub(super) fn parse(
     }
     out.push(Stage::SetWindowFields(Arc::new(SetWindowFields {
         partition_by: partition_by.filter(|e| e.constant().is_none()),
-        sort_by,
+        sort_by: sort_by.filter(|spec| !spec.parts().is_empty()),
         output: functions,
     })));
     Ok(())

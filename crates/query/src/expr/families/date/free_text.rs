@@ -32,20 +32,33 @@ fn read_free(text: &str, fields: &mut Fields) -> Option<()> {
     if reader.rest.is_empty() {
         return None;
     }
+    // A sign before all else is that of a year.
+    let is_negative = reader.eat("-");
+    if is_negative && !reader.peek().is_some_and(|c| c.is_ascii_digit()) {
+        return None;
+    }
+    read_parts(&mut reader, fields)?;
+    if is_negative {
+        fields.year = Some(-fields.year?);
+    }
+    Some(())
+}
+
+fn read_parts(reader: &mut Reader<'_>, fields: &mut Fields) -> Option<()> {
     loop {
         while reader.eat(" ") || reader.eat(",") || reader.eat("\t") {}
         let Some(next) = reader.peek() else {
             return Some(());
         };
         if next.is_ascii_digit() {
-            read_digits(&mut reader, fields)?;
+            read_digits(reader, fields)?;
         } else if next == '@' {
             reader.rest = &reader.rest[1..];
-            read_seconds(&mut reader, fields)?;
+            read_seconds(reader, fields)?;
         } else if (next == '+' || next == '-') && fields.hour.is_some() && fields.zone.is_none() {
-            fields.zone = Some(read_zone(&mut reader)?);
+            fields.zone = Some(read_zone(reader)?);
         } else if next.is_ascii_alphabetic() {
-            read_word(&mut reader, fields)?;
+            read_word(reader, fields)?;
         } else {
             return None;
         }
