@@ -241,6 +241,24 @@ impl Cursor {
     fn settle(&mut self) -> Result<bool> {
         loop {
             let base = self.base.as_ref().and_then(BaseSide::current);
+            // With one source there is nothing to choose.
+            if let ([layer], None) = (self.layers.as_slice(), base) {
+                match layer.current() {
+                    Some((_, Some(_))) => {
+                        self.at = At::Layer(0);
+                        return Ok(true);
+                    }
+                    Some((_, None)) => {
+                        self.at = At::Layer(0);
+                        self.pass_current()?;
+                        continue;
+                    }
+                    None => {
+                        self.at = At::Nothing;
+                        return Ok(false);
+                    }
+                }
+            }
             let mut best: Option<(usize, &Bytes, bool)> = None;
             for (i, layer) in self.layers.iter().enumerate() {
                 let Some((key, value)) = layer.current() else { continue };
