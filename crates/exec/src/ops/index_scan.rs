@@ -31,7 +31,7 @@ pub struct IndexScan {
     dedup: Dedup,
     /// Nobody looks at the entries.
     records_only: bool,
-    /// It neither jumps from value to value nor counts.
+    /// The entries within the bounds are neighbours, and it neither jumps from value to value nor counts.
     ends_at_bound: bool,
     counters: Counters,
 }
@@ -42,7 +42,7 @@ impl IndexScan {
         let bounds = ScanBounds::new(&plan.bounds, &index.descending, plan.forward);
         let format = Arc::new(index.entry_format(collection));
         let may_repeat = plan.index.is_multikey();
-        let ends_at_bound = matches!(plan.purpose, ScanPurpose::Entries | ScanPurpose::Keys);
+        let ends_at_bound = bounds.is_single() && matches!(plan.purpose, ScanPurpose::Entries | ScanPurpose::Keys);
         let counters = Counters {
             is_eof: bounds.is_empty(),
             ..Counters::default()
@@ -140,13 +140,15 @@ impl IndexScan {
         let Some(cursor) = &mut self.cursor else {
             return Ok(false);
         };
-        let ends_at_bound = self.bounds.is_single() && self.ends_at_bound;
+        if self.ends_at_bound {
+            effort::made();
+            let is_in = !self.bounds.is_beyond(cursor.key());
+            self.counters.keys_examined += u64::from(is_in);
+            return Ok(is_in);
+        }
         loop {
             effort::made();
             let verdict = self.bounds.check(cursor.key(), &mut self.jump)?;
-            if ends_at_bound && verdict != Verdict::In {
-                return Ok(false);
-            }
             self.counters.keys_examined += 1;
             match verdict {
                 Verdict::In => return Ok(true),

@@ -49,6 +49,9 @@ pub struct ScanBounds {
     bounded: usize,
     /// The keys within are neighbours: points of the first parts, then one interval, then everything.
     single: bool,
+    /// The far end of the range, if the keys are neighbours: forwards they are below these bytes, backwards not below; empty for no
+    /// end.
+    end: Vec<u8>,
 }
 
 /// What to do about a key.
@@ -88,7 +91,12 @@ impl ScanBounds {
         });
         let first = behind_points.next();
         let single = first.is_none_or(|part| part.intervals.len() == 1) && behind_points.all(|part| part.all);
+        let end = match single {
+            true => far_end(&parts[..bounded], forward),
+            false => Vec::new(),
+        };
         Self {
+            end,
             parts,
             descending: descending.to_vec(),
             forward,
@@ -101,6 +109,12 @@ impl ScanBounds {
     /// ends the scan.
     pub fn is_single(&self) -> bool {
         self.single
+    }
+
+    /// Whether a key from [`ScanBounds::start`] on lies behind the end of a [single](ScanBounds::is_single) range: the same as
+    /// [`ScanBounds::check`] says, by one comparison.
+    pub fn is_beyond(&self, key: &[u8]) -> bool {
+        !self.end.is_empty() && (key >= self.end.as_slice()) == self.forward
     }
 
     /// True when nothing can be in.
@@ -226,6 +240,28 @@ impl ScanBounds {
     }
 }
 
+/// Where a range of neighbours ends in the direction of the scan: the points of the first parts and the far end of the last.
+fn far_end(parts: &[BytePart], forward: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    let Some((last, points)) = parts.split_last() else {
+        return out;
+    };
+    for point in points.iter().filter_map(|part| part.intervals.first()) {
+        out.extend_from_slice(&point.low);
+    }
+    if let Some(last) = last.intervals.first() {
+        let (bytes, is_behind) = match forward {
+            true => (&last.high, last.high_inclusive),
+            false => (&last.low, !last.low_inclusive),
+        };
+        out.extend_from_slice(bytes);
+        if is_behind {
+            out.push(BEHIND);
+        }
+    }
+    out
+}
+
 enum Place<'p> {
     /// Within; the interval when it is a single value.
     In(Option<&'p ByteInterval>),
@@ -316,7 +352,11 @@ mod tests {
         let (mut found, mut looked, mut jump) = (Vec::new(), 0, Vec::new());
         while at < keys.len() {
             looked += 1;
-            match bounds.check(&keys[at].0, &mut jump).expect("keys decode") {
+            let verdict = bounds.check(&keys[at].0, &mut jump).expect("keys decode");
+            if bounds.is_single() {
+                assert_eq!(bounds.is_beyond(&keys[at].0), verdict != Verdict::In);
+            }
+            match verdict {
                 Verdict::In => {
                     found.push(keys[at].1);
                     at += 1;
