@@ -49,31 +49,23 @@ pub fn fill(
             },
         };
         let before = reply.len();
-        let row = match row.doc.byte_len() {
-            // Its length is known when it is bytes; near the limit it becomes bytes.
-            None if count > 0 && before - start + 2 * row.doc.size() > BATCH_BYTES_MAX => Row {
-                doc: RowDoc::Raw(row.doc.to_raw()),
-                ..row
-            },
-            _ => row,
-        };
+        let mut row = row;
         if count > 0 {
-            if let Some(len) = row.doc.byte_len() {
-                if before - start + len > BATCH_BYTES_MAX {
-                    *pending = Some(row);
-                    return Ok((count, End::Full));
-                }
+            let room = BATCH_BYTES_MAX.saturating_sub(before - start);
+            let mut len = row.doc.byte_len();
+            // The length of what is no bytes yet is not known: near the limit it becomes bytes.
+            if len.is_none() && 2 * row.doc.size() > room {
+                row.doc = RowDoc::Raw(row.doc.to_raw());
+                len = row.doc.byte_len();
+            }
+            if len.is_some_and(|len| len > room) {
+                *pending = Some(row);
+                return Ok((count, End::Full));
             }
         }
         row.doc.append_to(reply, count as usize);
-        // Type byte, index and zero byte stand before the document.
-        let head = 2 + count.checked_ilog10().map_or(1, |digits| digits as usize + 1);
-        let size = reply.len() - before - head;
-        if size > RESULT_BYTES_MAX {
-            bail!(
-                BSONObjectTooLarge,
-                "BSONObj size: {size} is invalid. Size must be between 0 and {RESULT_BYTES_MAX}"
-            );
+        if reply.len() - before > RESULT_BYTES_MAX {
+            check_size(reply.len() - before, count)?;
         }
         count += 1;
         if reply.len() - start >= BATCH_BYTES_MAX {
@@ -86,6 +78,21 @@ pub fn fill(
         End::Full
     };
     Ok((count, end))
+}
+
+/// Refuses element `index` of a batch if its document is too large. `bytes` are those of the element: type byte, index and zero byte
+/// stand before the document.
+#[cold]
+fn check_size(bytes: usize, index: u64) -> Result<()> {
+    let head = 2 + index.checked_ilog10().map_or(1, |digits| digits as usize + 1);
+    let size = bytes - head;
+    if size > RESULT_BYTES_MAX {
+        bail!(
+            BSONObjectTooLarge,
+            "BSONObj size: {size} is invalid. Size must be between 0 and {RESULT_BYTES_MAX}"
+        );
+    }
+    Ok(())
 }
 
 /// What the command that opens a cursor knows about it.

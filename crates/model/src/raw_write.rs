@@ -14,7 +14,41 @@ use crate::{Namespace, RawDoc};
 pub struct RawWriter {
     bytes: Vec<u8>,
     /// Offsets of the length fields of the open documents, outermost first.
-    open: Vec<usize>,
+    open: Open,
+}
+
+/// Levels of open documents that need no memory of their own.
+const SHALLOW: usize = 6;
+
+/// A stack of offsets. Most documents are shallow, and some commands write several of them.
+#[derive(Debug, Default)]
+struct Open {
+    levels: usize,
+    first: [usize; SHALLOW],
+    others: Vec<usize>,
+}
+
+impl Open {
+    fn push(&mut self, offset: usize) {
+        match self.first.get_mut(self.levels) {
+            Some(place) => *place = offset,
+            None => self.others.push(offset),
+        }
+        self.levels += 1;
+    }
+
+    fn pop(&mut self) -> Option<usize> {
+        self.levels = self.levels.checked_sub(1)?;
+        match self.first.get(self.levels) {
+            Some(offset) => Some(*offset),
+            None => self.others.pop(),
+        }
+    }
+
+    /// The offset of the outermost document, if it is open.
+    fn outermost(&self) -> Option<usize> {
+        (self.levels > 0).then_some(self.first[0])
+    }
 }
 
 impl Default for RawWriter {
@@ -38,10 +72,9 @@ impl RawWriter {
     pub fn onto(mut bytes: Vec<u8>) -> Self {
         let start = bytes.len();
         bytes.extend_from_slice(&[0; 4]);
-        Self {
-            bytes,
-            open: vec![start],
-        }
+        let mut open = Open::default();
+        open.push(start);
+        Self { bytes, open }
     }
 
     /// Bytes written so far, whatever stood before included.
@@ -125,21 +158,25 @@ impl RawWriter {
 
     /// Closes the outermost document and returns all bytes (whatever stood before included).
     pub fn finish(mut self) -> Vec<u8> {
-        debug_assert_eq!(self.open.len(), 1, "every nested document was closed");
+        debug_assert_eq!(self.open.levels, 1, "every nested document was closed");
         self.end();
         self.bytes
     }
 
     /// Gives up the document and returns what stood before it.
     pub fn abandon(mut self) -> Vec<u8> {
-        let start = self.open.first().copied().unwrap_or(0);
+        let start = self.open.outermost().unwrap_or(0);
         self.bytes.truncate(start);
         self.bytes
     }
 
     /// Closes the outermost document, which must be all there is.
     pub fn into_doc(self) -> RawDocBuf {
-        debug_assert_eq!(self.open.first(), Some(&0), "the writer started with nothing before it");
+        debug_assert_eq!(
+            self.open.outermost(),
+            Some(0),
+            "the writer started with nothing before it"
+        );
         RawDocBuf::from_writer(self.finish())
     }
 
