@@ -34,9 +34,9 @@ const nestor = new Nestor(options.nestor, await freePort(), join(folder, 'nestor
 await nestor.start();
 await setUp(nestor.uri, secrets);
 
-// 300 posts are there from the start, six more come one by one, so that the page is seen to be live.
+// Nearly all of the 300 posts are there from the start; six come one by one, so that the page is seen to be live.
 const samples = new SampleServer({ today: new Date(), later: { posts: 6, everyMs: 30_000 } });
-const origin = await samples.listen();
+await samples.listen();
 const editor = await connectService(nestor.uri, 'editor', secrets);
 await installSources(editor, samples, 0.1);
 await makePeople(nestor.uri, secrets);
@@ -45,7 +45,7 @@ const site = await openSite(nestor.uri, secrets);
 const port = await site.listen(Number(options.port)).catch(() => site.listen(0));
 
 const fetcher = fork(new URL('fetcher-process.js', import.meta.url), {
-  env: { ...process.env, NEWS_URI: nestor.uri, NEWS_SECRETS: JSON.stringify(secrets), NEWS_ALLOW: origin, NEWS_HOST_PAUSE_MS: '0' },
+  env: { ...process.env, NEWS_URI: nestor.uri, NEWS_SECRETS: JSON.stringify(secrets), NEWS_ALLOW: samples.origins.join(','), NEWS_HOST_PAUSE_MS: '0' },
 });
 
 // The first page is to have the year's posts, not an empty list.

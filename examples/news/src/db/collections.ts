@@ -38,7 +38,6 @@ const posts = object(
     state: { enum: ['shown', 'waiting', 'hidden', 'merged'] },
     pinned: bool,
     digest: string,
-    fingerprint: { bsonType: 'string', pattern: '^[0-9a-f]{16}$' },
     bands: strings,
     also: { bsonType: 'array', items: object({ source: string, link: web }) },
     versions: { bsonType: 'array', maxItems: 20, items: object({ until: date, title: string, html: string }) },
@@ -109,7 +108,7 @@ export const indexes: Record<string, Index[]> = {
     [{ added: -1 }],
     [{ source: 1, published: -1 }],
     [{ tags: 1, published: -1 }],
-    // Near-same texts: a fingerprint at most three bits away has at least one band in common.
+    // Near-same texts have at least one band in common.
     [{ bands: 1 }],
     // A few of thousands: partial indexes have only them.
     [{ pinned: 1, published: -1 }, { partialFilterExpression: { pinned: true } }],

@@ -109,9 +109,7 @@ export interface Post {
   pinned: boolean;
   /** Digest of title and HTML: whether the source changed anything. */
   digest: string;
-  /** 64 bits as 16 hexadecimal digits: near-same texts have near-same bits. */
-  fingerprint: string;
-  /** The fingerprint in four bands, indexed to find those near. */
+  /** Near-same texts have one of these in common, see `post/fingerprint.ts`. */
   bands: string[];
   also: Also[];
   versions: Version[];

@@ -50,6 +50,13 @@ export function publicLookup(resolve: typeof systemLookup = systemLookup) {
   };
 }
 
+/** For origins that tests allow: names below `localhost` are this machine, whatever the system's resolver says of them. */
+export function localLookup(host: string, options: LookupOptions, callback: LookupCallback): void {
+  if (!host.endsWith('.localhost')) return publicLookup()(host, options, callback);
+  if (options.all) callback(null, [{ address: '127.0.0.1', family: 4 }]);
+  else callback(null, '127.0.0.1', 4);
+}
+
 /**
  * Refuses what cannot be fetched at all: other schemes, names and passwords in the address, private addresses.
  * `allowed` are origins that tests fetch although they are private: `http://127.0.0.1:4180`.

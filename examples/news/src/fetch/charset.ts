@@ -12,7 +12,7 @@ export function decode(body: Uint8Array, contentType = ''): string {
     const text = tryDecode(body, label);
     if (text !== undefined) return text;
   }
-  return new TextDecoder('windows-1252').decode(body);
+  return western(body);
 }
 
 function byMark(body: Uint8Array): string | undefined {
@@ -30,9 +30,18 @@ function declared(body: Uint8Array): string | undefined {
   return /^\s*<\?xml[^>]*encoding\s*=\s*["']([\w:.-]+)["']/i.exec(head)?.[1];
 }
 
+/** What windows-1252 has where Latin-1 has control characters. */
+const extra = '€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ';
+
+/** windows-1252, which also stands for Latin-1 on the web. Some versions of Node decode it as if it were Latin-1. */
+function western(body: Uint8Array): string {
+  return Buffer.from(body).toString('latin1').replace(/[\u0080-\u009f]/g, (c) => extra[c.charCodeAt(0) - 0x80] as string);
+}
+
 function tryDecode(body: Uint8Array, label: string): string | undefined {
   try {
-    return new TextDecoder(label, { fatal: true }).decode(body);
+    const decoder = new TextDecoder(label, { fatal: true });
+    return decoder.encoding === 'windows-1252' ? western(body) : decoder.decode(body);
   } catch {
     // An unknown label, or bytes that are no such text.
     return undefined;

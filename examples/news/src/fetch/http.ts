@@ -3,7 +3,7 @@ import http from 'node:http';
 import https from 'node:https';
 import { pipeline } from 'node:stream';
 import zlib from 'node:zlib';
-import { checkUrl, publicLookup } from './address.js';
+import { checkUrl, localLookup, publicLookup } from './address.js';
 
 export const userAgent = 'NestorNews/1.0 (feed reader)';
 
@@ -67,8 +67,7 @@ function once(url: URL, headers: Record<string, string>, bounds: Limits, end: Ab
       {
         headers: { 'user-agent': userAgent, 'accept-encoding': 'gzip, deflate, br', ...headers },
         signal: end,
-        // The origins that tests allow are loopback addresses, which no lookup concerns.
-        ...(!bounds.allowed.has(url.origin) && { lookup: publicLookup() as never }),
+        lookup: (bounds.allowed.has(url.origin) ? localLookup : publicLookup()) as never,
         maxHeaderSize: 32 << 10,
         agent: false,
       },

@@ -1,12 +1,12 @@
 /** Items of a feed become posts: new, known, edited, or printed twice. Safe to run twice, and twice at once. */
 import { createHash } from 'node:crypto';
-import { type Filter, MongoServerError } from 'mongodb';
+import { MongoServerError } from 'mongodb';
 import type { News } from '../db/connect.js';
 import type { Post, Source } from '../db/types.js';
 import { dateOf } from '../fetch/dates.js';
 import type { Item } from '../fetch/parse.js';
 import { excerptOf, makeSafe, plain, type Safe } from '../fetch/sanitize.js';
-import { bandsOf, distance, fewWords, fingerprint, near, wordsOf } from './fingerprint.js';
+import { bandsOf, fewWords, near, resemblance, wordsOf } from './fingerprint.js';
 import { keysOf, slugOf } from './identity.js';
 
 export interface Counts {
@@ -44,7 +44,6 @@ function postOf(source: Source, item: Item, keys: string[], seen: Date): { post:
   const safe = makeSafe(item.html, item.base);
   const title = (plain(item.title) || excerptOf(safe.text, 10)).slice(0, 500);
   if (!title) return undefined;
-  const print = fingerprint(safe.text.length ? safe.text : title);
   const own = new URL(source.home).hostname.replace(/^www\./, '');
   const lang = source.lang.slice(0, 2);
   const post: Post = {
@@ -69,8 +68,7 @@ function postOf(source: Source, item: Item, keys: string[], seen: Date): { post:
     state: source.review ? 'waiting' : 'shown',
     pinned: false,
     digest: createHash('sha256').update(`${title}\n${safe.html}`).digest('hex').slice(0, 32),
-    fingerprint: print,
-    bands: bandsOf(print),
+    bands: bandsOf(safe.text || title),
     also: [],
     versions: [],
   };
@@ -112,11 +110,10 @@ async function keep(news: News, post: Post, done: Set<string>): Promise<Outcome>
 
 /** A post of nearly the same words, wherever it stands. */
 async function nearSame(news: News, post: Post): Promise<Post | undefined> {
-  const short = wordsOf(post.text).length < fewWords;
   // Short texts have to be the same words under the same title in the same source.
-  const filter: Filter<Post> = short ? { bands: { $all: post.bands }, source: post.source, title: post.title } : { bands: { $in: post.bands } };
-  const candidates = await news.posts.find(filter, { limit: 500 }).toArray();
-  return candidates.find((other) => distance(other.fingerprint, post.fingerprint) <= (short ? 0 : near));
+  if (wordsOf(post.text).length < fewWords) return (await news.posts.findOne({ bands: post.bands[0] as string, source: post.source, title: post.title })) ?? undefined;
+  const candidates = await news.posts.find({ bands: { $in: post.bands } }, { limit: 200 }).toArray();
+  return candidates.find((other) => resemblance(other.text, post.text) >= near);
 }
 
 /** The same post once more: its keys belong to the known one from now on, and the place is remembered. */
@@ -145,13 +142,13 @@ async function update(news: News, known: Post, post: Post): Promise<Outcome> {
     if (missing.length) await addPlace(news, known, post);
     return 'same';
   }
-  const { title, html, excerpt, text, links, pictures, digest, fingerprint, bands } = post;
+  const { title, html, excerpt, text, links, pictures, digest, bands } = post;
   // Other markup around the same words is no edit that readers need to know of.
   const said = known.title !== title || known.text !== text;
   const { modifiedCount } = await news.posts.updateOne(
     { _id: known._id, digest: known.digest },
     {
-      $set: { title, html, excerpt, text, links, pictures, digest, fingerprint, bands, ...(said && { edited: post.added }) },
+      $set: { title, html, excerpt, text, links, pictures, digest, bands, ...(said && { edited: post.added }) },
       ...(said && { $push: { versions: { $each: [{ until: post.added, title: known.title, html: known.html }], $slice: -maxVersions } } }),
     },
   );

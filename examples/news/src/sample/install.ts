@@ -10,7 +10,7 @@ export async function installSources(news: News, server: SampleServer, refreshMi
     const known = await news.sources.findOne({ _id: id });
     if (known) {
       // The sample server may have another port this time.
-      const moved = (address: string) => server.origin + new URL(address).pathname;
+      const moved = (address: string) => server.origin(id) + new URL(address).pathname;
       await news.sources.updateOne({ _id: id }, { $set: { feed: moved(known.feed), home, 'fetch.next': now, refreshMinutes } });
       continue;
     }

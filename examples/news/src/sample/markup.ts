@@ -18,8 +18,14 @@ function table(lines: string[]): string {
 
 /** Paragraphs; lines indented by four blanks are code; `|` begins a table, `-` a list, `>` a quotation. */
 export function toHtml(text: string): string {
-  return text
-    .split(/\n{2,}(?! {4})/)
+  const blocks: string[] = [];
+  for (const block of text.split(/\n{2,}/)) {
+    const isCode = (block: string | undefined) => block?.startsWith('    ') === true;
+    // A blank line within code does not end it.
+    if (isCode(block) && isCode(blocks.at(-1))) blocks.push(`${blocks.pop()}\n\n${block}`);
+    else blocks.push(block);
+  }
+  return blocks
     .map((block) => {
       const lines = block.split('\n');
       if (lines.every((line) => line.startsWith('    ') || !line)) return `<pre><code>${escape(lines.map((line) => line.slice(4)).join('\n'))}</code></pre>`;

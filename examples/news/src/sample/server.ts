@@ -1,13 +1,14 @@
 /**
- * The web of the samples: one local server on which all twelve sources live, each below a path of its own. It answers
- * as good and bad servers do: conditional requests, compression, a feed that moved, one that is asked for too often.
+ * The web of the samples: one local server on which all twelve sources live, each under a name of its own below
+ * `localhost`. It answers as good and bad servers do: conditional requests, compression, a feed that moved, one that is
+ * asked for too often.
  */
 import { createHash } from 'node:crypto';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import { deflateSync, gzipSync } from 'node:zlib';
 import { crc32 } from './crc.js';
 import { writers, type Written } from './formats.js';
-import { library, type SamplePost, type SampleSource } from './library.js';
+import { chance, library, type SamplePost, type SampleSource } from './library.js';
 import { toHtml } from './markup.js';
 import { escape } from '../site/html.js';
 
@@ -25,7 +26,7 @@ export class SampleServer {
   readonly #begun = Date.now();
   /** The posts that are still to come, the next first. */
   readonly #coming: { source: string; post: SamplePost; at: number }[] = [];
-  origin = '';
+  port = 0;
 
   constructor(options: SampleOptions) {
     this.sources = library(options.today);
@@ -38,13 +39,35 @@ export class SampleServer {
     this.#server = http.createServer((request, response) => this.#answer(request, response));
   }
 
-  async listen(port = 0): Promise<string> {
+  async listen(port = 0): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject);
       this.#server.listen(port, '127.0.0.1', resolve);
     });
-    this.origin = `http://127.0.0.1:${(this.#server.address() as { port: number }).port}`;
-    return this.origin;
+    this.port = (this.#server.address() as { port: number }).port;
+    this.#seeAlso();
+  }
+
+  /** Where a source lives. */
+  origin(id: string): string {
+    return `http://${id}.localhost:${this.port}`;
+  }
+
+  /** All origins, for the fetcher to allow. */
+  get origins(): string[] {
+    return this.sources.map(({ id }) => this.origin(id));
+  }
+
+  /** Authors read each other: some posts end with a link to an earlier post of somebody else on the same subject. */
+  #seeAlso(): void {
+    for (const source of this.sources.filter(({ lang, format }) => lang === 'en' && format !== 'json-1.0')) {
+      for (const post of source.posts) {
+        if (chance(`see ${post.id}`) > 0.3) continue;
+        const others = this.sources.filter((other) => other !== source && other.lang === 'en').flatMap((other) => other.posts.filter((one) => one.published < post.published && one.tags.some((tag) => post.tags.includes(tag))).map((one) => ({ other, one })));
+        const pick = others[Math.floor(chance(`pick ${post.id}`) * others.length)];
+        if (pick) post.text += `\n\nSee also [${pick.one.title}](${this.origin(pick.other.id)}/${pick.one.id}) at ${pick.other.name}.`;
+      }
+    }
   }
 
   close(): Promise<void> {
@@ -55,14 +78,15 @@ export class SampleServer {
   #answer(request: IncomingMessage, response: ServerResponse): void {
     const path = new URL(request.url ?? '/', 'http://x').pathname;
     if (path === '/robots.txt') return void response.writeHead(200, { 'content-type': 'text/plain' }).end('User-agent: *\nDisallow: /private/\n');
-    const [, id = '', what = ''] = path.split('/');
+    const id = (request.headers.host ?? '').split('.')[0] ?? '';
+    const what = path.slice(1);
     const source = this.sources.find((one) => one.id === id);
     if (!source) return void response.writeHead(404).end('not here');
     if (what === 'feed') return this.#feed(source, request, response);
-    if (what === 'old-feed') return void response.writeHead(301, { location: `/${id}/feed` }).end();
+    if (what === 'old-feed') return void response.writeHead(301, { location: '/feed' }).end();
     if (what.endsWith('.png')) return void response.writeHead(200, { 'content-type': 'image/png' }).end(picture(what));
     const post = source.posts.find((one) => one.id === what);
-    const html = post ? `<h1>${escape(post.title)}</h1>${toHtml(post.text)}` : `<h1>${escape(source.name)}</h1><ul>${source.posts.map((one) => `<li><a href="/${id}/${one.id}">${escape(one.title)}</a></li>`).join('')}</ul>`;
+    const html = post ? `<h1>${escape(post.title)}</h1>${toHtml(post.text)}` : `<h1>${escape(source.name)}</h1><ul>${source.posts.map((one) => `<li><a href="/${one.id}">${escape(one.title)}</a></li>`).join('')}</ul>`;
     response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(`<!doctype html><meta charset="utf-8"><title>${escape(source.name)}</title>${html}`);
   }
 
@@ -81,7 +105,7 @@ export class SampleServer {
     // One author corrects a post after its first readers wrote.
     const edited = source.id === 'runbook' && asked > 1 ? posts.map((post, i) => (i === posts.length - 1 ? { ...post, text: `${post.text}\n\nCorrected: an earlier version had the two settings the wrong way round.` } : post)) : posts;
     const writer = writers[source.format] ?? writers['rss-content'];
-    const { type, body } = (writer as NonNullable<typeof writer>)(source, edited, { home: `${this.origin}/${source.id}`, asked }) as Written;
+    const { type, body } = (writer as NonNullable<typeof writer>)(source, edited, { home: this.origin(source.id), asked }) as Written;
     const etag = `"${createHash('sha256').update(body).digest('hex').slice(0, 16)}"`;
     const changed = (posts.at(-1)?.published ?? new Date(0)).toUTCString();
     if (request.headers['if-none-match'] === etag) return void response.writeHead(304, { etag }).end();
@@ -94,8 +118,8 @@ export class SampleServer {
     return this.sources.map((sample) => ({
       id: sample.id,
       // One feed moved since it was put on the list.
-      feed: `${this.origin}/${sample.id}/${sample.id === 'measure-twice' ? 'old-feed' : 'feed'}`,
-      home: `${this.origin}/${sample.id}/`,
+      feed: `${this.origin(sample.id)}/${sample.id === 'measure-twice' ? 'old-feed' : 'feed'}`,
+      home: `${this.origin(sample.id)}/`,
       sample,
     }));
   }

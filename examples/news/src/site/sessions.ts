@@ -9,7 +9,8 @@ import { connect, type News } from '../db/connect.js';
 import type { Role } from '../db/types.js';
 import { HttpError, type User } from './context.js';
 
-const siteRoles: Record<string, Role> = { newsOwner: 'owner', newsEditor: 'editor', newsReader: 'reader' };
+/** The highest first: an owner's inherited roles are listed too. */
+const siteRoles: [string, Role][] = [['newsOwner', 'owner'], ['newsEditor', 'editor'], ['newsReader', 'reader']];
 const days = 30;
 const cookieName = 'news';
 
@@ -63,7 +64,8 @@ export class Sessions {
     const person = await connect(this.uri, name, password, { maxPoolSize: 1, serverSelectionTimeoutMS: 5000 });
     try {
       const { authInfo } = await person.db.command({ connectionStatus: 1 });
-      const role = (authInfo.authenticatedUserRoles as { role: string }[]).map(({ role }) => siteRoles[role]).find(Boolean);
+      const has = new Set((authInfo.authenticatedUserRoles as { role: string }[]).map(({ role }) => role));
+      const role = siteRoles.find(([name]) => has.has(name))?.[1];
       if (!role) throw new HttpError(403, 'This user is none of the news.');
       return role;
     } finally {

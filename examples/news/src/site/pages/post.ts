@@ -20,7 +20,7 @@ function related(context: Context, post: Post): Promise<Post[]> {
 }
 
 export async function postPage(context: Context, [id = '']: string[]): Promise<Page | Redirect> {
-  const post = await context.reads.one<Post>('posts', { _id: id } as never, { projection: { text: 0, bands: 0, fingerprint: 0 } });
+  const post = await context.reads.one<Post>('posts', { _id: id } as never, { projection: { text: 0, bands: 0 } });
   if (post?.state === 'merged' && post.mergedInto) return { kind: 'redirect', to: `/post/${post.mergedInto}` };
   if (!post || (post.state !== 'shown' && !context.may('editor'))) throw new HttpError(404, 'There is no such post.');
   const [near, reader] = await Promise.all([related(context, post), context.reader()]);

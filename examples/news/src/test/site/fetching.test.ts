@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import http from 'node:http';
+import { after, before, describe, test } from 'node:test';
+import type { News } from '../../db/connect.js';
+import { limits } from '../../fetch/http.js';
+import { SampleServer } from '../../sample/server.js';
+import { sourceAt, today, until, World } from '../world.js';
+
+describe('fetching', { timeout: 240_000 }, () => {
+  let world: World;
+  let news: News;
+  before(async () => {
+    world = await World.make();
+    await world.fetchAll();
+    news = await world.as('editor');
+  });
+  after(() => world.close());
+
+  test('a year of posts from twelve sources arrives', async () => {
+    // The four that one source prints twice are there once.
+    assert.equal(await news.posts.countDocuments(), 300);
+    assert.equal(await news.sources.countDocuments({ 'fetch.lastOk': { $exists: true }, 'fetch.failures': 0 }), 12);
+    assert.equal(await news.posts.countDocuments({ state: 'waiting' }), 18);
+  });
+
+  test('a post that a feed prints twice is one, and names both places', async () => {
+    const twice = await news.posts.find({ source: 'quarry-releases', 'also.0': { $exists: true } }).toArray();
+    assert.equal(twice.length, 3);
+    for (const post of twice) assert.equal(post.also[0]?.link, `${post.link}-again`);
+  });
+
+  test('encodings, also the wrong ones', async () => {
+    assert.ok(await news.posts.findOne({ source: 'datenbankblatt', title: 'Schlüssel, die wachsen' }));
+    assert.ok(await news.posts.findOne({ source: 'index-nikki', title: '複合索引の順序' }));
+    assert.ok(await news.posts.findOne({ source: 'runbook', text: /next year’s primary/ }));
+    assert.ok(await news.posts.findOne({ source: 'maarachot', title: 'מהו אינדקס?' }));
+  });
+
+  test('script in a title is text that is not there', async () => {
+    const post = await news.posts.findOne({ source: 'runbook', title: /script|alert/ });
+    assert.equal(post, null);
+  });
+
+  test('absurd dates give way to the moment of fetching', async () => {
+    const odd = await news.posts.find({ source: 'tarn-engineering', dateFrom: 'seen' }).toArray();
+    assert.equal(odd.length, 2);
+    for (const { published } of odd) assert.ok(Math.abs(published.getTime() - Date.now()) < 600_000);
+  });
+
+  test('a feed that moved for good is asked for there, and the move is kept', async () => {
+    const source = await news.sources.findOne({ _id: 'measure-twice' });
+    assert.match(source?.feed ?? '', /\/feed$/);
+    assert.match(source?.formerly[0] ?? '', /\/old-feed$/);
+    assert.ok(await news.changes.findOne({ who: 'fetcher', what: 'move', 'edits.id': 'measure-twice' }));
+  });
+
+  test('a second round: nothing doubled, unchanged feeds say 304, an edit keeps what was said before', async () => {
+    await world.due();
+    await (await world.fetcher()).round();
+    assert.equal(await news.posts.countDocuments(), 300);
+    const sources = await news.sources.find().toArray();
+    const status = Object.fromEntries(sources.map(({ _id, fetch }) => [_id, fetch.history[0]?.status]));
+    assert.equal(status['papers-slowly'], 304);
+    assert.equal(status['query-notebook'], 200);
+    assert.equal(status['tarn-engineering'], 503);
+    const edited = await news.posts.find({ edited: { $exists: true } }).toArray();
+    assert.deepEqual(edited.map(({ source }) => source), ['runbook']);
+    assert.equal(edited[0]?.versions.length, 1);
+    assert.doesNotMatch(edited[0]?.versions[0]?.html ?? '', /Corrected/);
+    assert.match(edited[0]?.html ?? '', /Corrected/);
+    const page = await world.visitor().get(`/post/${edited[0]?._id}`);
+    assert.match(page.text, /What it said before/);
+  });
+
+  test('Retry-After and failures put the next attempt off', async () => {
+    const source = await news.sources.findOne({ _id: 'tarn-engineering' });
+    assert.equal(source?.fetch.failures, 1);
+    assert.equal(source?.fetch.history[0]?.error, 'status 503');
+    // Twice the usual pause after a failure.
+    const pause = (source?.fetch.next.getTime() ?? 0) - (source?.fetch.history[0]?.at.getTime() ?? 0);
+    assert.equal(pause, 120 * 60_000);
+    await world.due({ _id: 'tarn-engineering' });
+    await (await world.fetcher()).round();
+    assert.equal((await news.sources.findOne({ _id: 'tarn-engineering' }))?.fetch.failures, 0);
+  });
+
+  test('two fetchers at once share the work and double nothing', async () => {
+    await world.due();
+    const before = (await news.sources.find().toArray()).map(({ fetch }) => fetch.history.length);
+    const fetchers = await Promise.all([1, 2, 3].map(() => world.fetcher()));
+    await Promise.all(fetchers.map((fetcher) => fetcher.round()));
+    const after = (await news.sources.find().toArray()).map(({ fetch }) => fetch.history.length);
+    assert.deepEqual(after, before.map((n) => n + 1));
+    assert.equal(await news.posts.countDocuments(), 300);
+  });
+
+  test('the same feed under another name, ingested by four at the same moment', async () => {
+    const samples = new SampleServer({ today });
+    await samples.listen();
+    try {
+      // The same texts at other addresses, of another source.
+      await news.sources.insertOne(sourceAt('again', `${samples.origin('papers-slowly')}/feed`));
+      const four = await Promise.all([1, 2, 3, 4].map(() => world.fetcher({ limits: { ...limits, allowed: new Set(samples.origins) } })));
+      const again = await news.sources.findOne({ _id: 'again' });
+      assert.ok(again);
+      await Promise.all(four.map((fetcher) => fetcher.fetch(again)));
+      // Near-same texts of another source are the same posts: none is new, and each knows its second place once.
+      assert.equal(await news.posts.countDocuments({ source: 'papers-slowly', also: { $size: 1 } }), 40);
+      assert.equal(await news.posts.countDocuments({ source: 'again' }), 0);
+    } finally {
+      await news.sources.updateOne({ _id: 'again' }, { $set: { state: 'paused' } });
+      await samples.close();
+    }
+  });
+
+  test('the same new posts ingested by four at the same moment are there once', async () => {
+    const items = Array.from({ length: 50 }, (_none, i) => `<item><title>Racing ${i}</title><link>http://race.example/${i}</link><guid>${i}</guid><description>Number ${i}</description></item>`).join('');
+    const server = http.createServer((request, response) => (request.url === '/feed' ? response.end(`<rss version="2.0"><channel><title>x</title>${items}</channel></rss>`) : response.writeHead(404).end()));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const origin = `http://127.0.0.1:${(server.address() as { port: number }).port}`;
+    const source = sourceAt('race', `${origin}/feed`, { state: 'paused' });
+    await news.sources.insertOne(source);
+    const four = await Promise.all([1, 2, 3, 4].map(() => world.fetcher({ limits: { ...limits, allowed: new Set([origin]) } })));
+    await Promise.all(four.map((fetcher) => fetcher.fetch(source)));
+    server.close();
+    assert.equal(await news.posts.countDocuments({ source: 'race' }), 50);
+    await news.posts.updateMany({ source: 'race' }, { $set: { state: 'hidden' } });
+  });
+
+  test('robots.txt is heard, and its copy kept', async () => {
+    await news.sources.insertOne(sourceAt('private', `${world.samples.origin('runbook')}/private/feed`));
+    await (await world.fetcher()).round();
+    const source = await news.sources.findOne({ _id: 'private' });
+    assert.equal(source?.fetch.history[0]?.error, 'robots.txt does not allow it');
+    const fetcher = await world.as('fetcher');
+    assert.match((await fetcher.robots.findOne({ _id: world.samples.origin('runbook') }))?.text ?? '', /Disallow/);
+  });
+
+  test('a source that is gone for good is paused, one that is away is tried again', async () => {
+    const server = http.createServer((_request, response) => response.writeHead(410).end());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const port = (server.address() as { port: number }).port;
+    const origin = `http://127.0.0.1:${port}`;
+    await news.sources.insertMany([sourceAt('gone', `${origin}/feed`), sourceAt('away', 'http://127.0.0.1:9/feed')]);
+    await (await world.fetcher({ limits: { ...limits, allowed: new Set([origin, 'http://127.0.0.1:9']) } })).round();
+    server.close();
+    assert.equal((await news.sources.findOne({ _id: 'gone' }))?.state, 'paused');
+    assert.ok(await news.changes.findOne({ what: 'pause', 'edits.id': 'gone' }));
+    const away = await news.sources.findOne({ _id: 'away' });
+    assert.equal(away?.state, 'active');
+    assert.equal(away?.fetch.failures, 1);
+    await news.sources.updateMany({ _id: { $in: ['gone', 'away', 'private'] } }, { $set: { state: 'paused' } });
+  });
+
+  test('pictures are shown from here', async () => {
+    await until(async () => (await news.pictures.countDocuments({ state: 'wanted' })) === 0 || ((await (await world.fetcher()).round()), false), 'pictures are fetched');
+    const picture = await news.pictures.findOne({ state: 'here' });
+    assert.equal(picture?.type, 'image/png');
+    const answer = await fetch(`${world.base}/picture/${picture?._id}`);
+    assert.equal(answer.headers.get('content-type'), 'image/png');
+    assert.deepEqual([...new Uint8Array(await answer.arrayBuffer()).subarray(0, 4)], [0x89, 0x50, 0x4e, 0x47]);
+  });
+
+  test('the database restarts in the middle: nothing lost, nothing doubled', async () => {
+    await (await world.as('editor')).posts.countDocuments();
+    await world.due({ state: 'active' });
+    const fetcher = await world.fetcher();
+    const running = fetcher.run(50);
+    await world.nestor.stop('SIGKILL');
+    await world.nestor.start();
+    await world.due({ state: 'active' });
+    // Leases of the round that was cut off end by themselves; here we do not wait for two minutes.
+    await (await world.as('editor')).sources.updateMany({}, { $set: { 'fetch.lease': new Date(0) } });
+    await until(async () => (await news.sources.countDocuments({ state: 'active', 'fetch.next': { $lte: new Date() } }).catch(() => 1)) === 0, 'all is fetched');
+    fetcher.stop();
+    await running;
+    assert.equal(await news.posts.countDocuments({ source: { $ne: 'race' } }), 300);
+    assert.equal((await world.visitor().get('/')).status, 200);
+  });
+});

@@ -1,0 +1,156 @@
+/** What tests of the site share: a Nestor with rights, the sample web, a fetcher, the site, and a visitor. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connectService, newSecrets, openSite } from '../app.js';
+import type { News, Secrets } from '../db/connect.js';
+import type { Service } from '../db/roles.js';
+import { setUp } from '../db/setup.js';
+import type { Post, Source } from '../db/types.js';
+import { Fetcher, type FetcherOptions } from '../fetch/fetcher.js';
+import { limits } from '../fetch/http.js';
+import { freePort, Nestor } from '../nestor.js';
+import { installSources } from '../sample/install.js';
+import { makePeople } from '../sample/people.js';
+import { SampleServer } from '../sample/server.js';
+import type { Site } from '../site/server.js';
+
+/** The last day of the samples in tests: real time, because pages show what is not in the future. */
+export const today = new Date();
+
+export class World {
+  readonly #opened: News[] = [];
+  readonly secrets: Secrets = newSecrets();
+  samples = new SampleServer({ today });
+  site!: Site;
+  base = '';
+
+  private constructor(
+    readonly nestor: Nestor,
+    readonly folder: string,
+  ) {}
+
+  /** Everything but posts: `fetchAll` brings them. */
+  static async make(): Promise<World> {
+    const folder = mkdtempSync(join(tmpdir(), 'news-'));
+    const world = new World(new Nestor(process.env.NESTOR_BIN ?? 'nestor', await freePort(), join(folder, 'nestor')), folder);
+    await world.nestor.start();
+    await setUp(world.nestor.uri, world.secrets);
+    await makePeople(world.nestor.uri, world.secrets);
+    await world.samples.listen();
+    world.site = await openSite(world.nestor.uri, world.secrets);
+    world.base = `http://127.0.0.1:${await world.site.listen(0)}`;
+    return world;
+  }
+
+  async as(service: Service): Promise<News> {
+    const news = await connectService(this.nestor.uri, service, this.secrets);
+    this.#opened.push(news);
+    return news;
+  }
+
+  /** Puts the sample sources on the list and fetches each once. */
+  async fetchAll(): Promise<void> {
+    await installSources(await this.as('editor'), this.samples, 60);
+    await (await this.fetcher()).round();
+    await this.settled();
+  }
+
+  async fetcher(options: FetcherOptions = {}): Promise<Fetcher> {
+    return new Fetcher(await this.as('fetcher'), { hostPauseMs: 0, limits: { ...limits, allowed: new Set(this.samples.origins) }, ...options });
+  }
+
+  /** Makes every source due. */
+  async due(filter: object = {}): Promise<void> {
+    await (await this.as('editor')).sources.updateMany(filter, { $set: { 'fetch.next': new Date(0) } });
+  }
+
+  /** Waits until the follower has come to the end of what there was. */
+  async settled(): Promise<void> {
+    const follower = await this.as('follower');
+    const total = await follower.posts.countDocuments({ state: 'shown' });
+    await until(async () => total === 0 || ((await follower.feedstate.findOne({ _id: 'all' }))?.n ?? 0) >= total, 'the follower comes to the end');
+  }
+
+  visitor(): Visitor {
+    return new Visitor(this.base);
+  }
+
+  async signedIn(who: 'reader' | 'editor' | 'owner'): Promise<Visitor> {
+    const visitor = this.visitor();
+    const answer = await visitor.post('/login', { name: who, password: this.secrets.people[who] });
+    if (answer.status !== 303) throw new Error(`${who} could not sign in: ${answer.status}`);
+    return visitor;
+  }
+
+  async close(): Promise<void> {
+    await this.site?.close();
+    await this.samples.close();
+    for (const news of this.#opened) await news.close();
+    await this.nestor.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+    rmSync(`${this.folder}.log`, { force: true });
+  }
+}
+
+export interface Page {
+  status: number;
+  headers: Headers;
+  text: string;
+}
+
+/** A browser without scripts: keeps its cookie and follows no redirects. */
+export class Visitor {
+  cookie = '';
+
+  constructor(readonly base: string) {}
+
+  async get(path: string, headers: Record<string, string> = {}): Promise<Page> {
+    return this.#send(path, { headers: { ...headers, ...(this.cookie && { cookie: this.cookie }) } });
+  }
+
+  async post(path: string, form: Record<string, string>, headers: Record<string, string> = { origin: this.base }): Promise<Page> {
+    return this.#send(path, { method: 'POST', body: new URLSearchParams(form), headers: { ...headers, ...(this.cookie && { cookie: this.cookie }) } });
+  }
+
+  async #send(path: string, init: RequestInit): Promise<Page> {
+    const answer = await fetch(this.base + path, { ...init, redirect: 'manual' });
+    const cookie = answer.headers.get('set-cookie');
+    if (cookie) this.cookie = cookie.split(';')[0] ?? '';
+    return { status: answer.status, headers: answer.headers, text: await answer.text() };
+  }
+}
+
+/** Waits until something holds; fails with a sentence after a minute. */
+export async function until(holds: () => Promise<boolean> | boolean, what: string, limitMs = 60_000): Promise<void> {
+  for (const end = Date.now() + limitMs; ; ) {
+    if (await holds()) return;
+    if (Date.now() > end) throw new Error(`waited in vain: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** A source for tests, with the fields that matter to them. */
+export function sourceAt(id: string, feed: string, more: Partial<Source> = {}): Source {
+  return {
+    _id: id,
+    name: `Source ${id}`,
+    home: new URL('/', feed).href,
+    feed,
+    formerly: [],
+    kind: 'practitioner',
+    why: 'A source made for a test.',
+    authors: ['Somebody'],
+    full: true,
+    review: false,
+    lang: 'en',
+    tags: [],
+    refreshMinutes: 60,
+    state: 'active',
+    added: new Date(),
+    fetch: { next: new Date(0), lease: new Date(0), failures: 0, history: [] },
+    ...more,
+  };
+}
+
+export type { Post, Source };
