@@ -191,7 +191,13 @@ impl Finder {
             false => None,
         };
         let values = match &self.lookup.join {
-            Some(join) => local_values(outer, &join.local),
+            Some(join) => {
+                let out = match &mut self.strategy {
+                    Strategy::Probe(probe) => probe.reuse_values(),
+                    _ => Vec::new(),
+                };
+                local_values(outer, &join.local, out)
+            }
             None => Vec::new(),
         };
         let rows = match &mut self.strategy {
@@ -275,7 +281,11 @@ impl Finder {
             if self.kept_rows.bytes() > batch.memory_bytes_max {
                 self.kept_rows.clear();
                 // A plan of its own need not hold them.
-                let values = self.lookup.join.as_ref().map(|join| local_values(outer, &join.local));
+                let values = self
+                    .lookup
+                    .join
+                    .as_ref()
+                    .map(|join| local_values(outer, &join.local, Vec::new()));
                 return self.pull(&values.unwrap_or_default(), equal.op, batch);
             }
             rows.push(row);

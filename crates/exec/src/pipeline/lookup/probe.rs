@@ -43,8 +43,8 @@ struct Entries {
     records: RecordReader,
     /// The value that is looked for, encoded.
     key: Vec<u8>,
-    /// The key of the last entry of that value that was looked at, once there was one.
-    last: Option<Vec<u8>>,
+    /// The key of the last entry of that value that was looked at; empty before there was one.
+    last: Vec<u8>,
     /// Whether the cursor is at that entry.
     is_placed: bool,
     seen: Dedup,
@@ -69,7 +69,7 @@ impl IndexProbe {
                     cursor: None,
                     records: RecordReader::new(collection.records),
                     key: Vec::new(),
-                    last: None,
+                    last: Vec::new(),
                     is_placed: false,
                     seen: Dedup::default(),
                     index: index.clone(),
@@ -100,6 +100,13 @@ impl IndexProbe {
     /// Whether the probe finds all documents that equal one of the values.
     pub(in crate::pipeline) fn binds(&self, values: &[Value]) -> bool {
         values.iter().all(|value| self.plan.binds(value))
+    }
+
+    /// The memory of the last outer document's values, for those of the next one.
+    pub(in crate::pipeline) fn reuse_values(&mut self) -> Vec<Value> {
+        let mut values = std::mem::take(&mut self.values);
+        values.clear();
+        values
     }
 
     /// Begins to find the documents that equal one of the values.
@@ -186,7 +193,7 @@ impl Entries {
     /// The next value comes.
     fn seek_next(&mut self) {
         self.key.clear();
-        self.last = None;
+        self.last.clear();
         self.is_placed = false;
     }
 
@@ -200,21 +207,21 @@ impl Entries {
         }
         loop {
             work(ROW / 4)?;
-            if self.is_single && self.last.is_some() {
+            if self.is_single && !self.last.is_empty() {
                 return Ok(None);
             }
             let cursor = self.cursor.get_or_insert_with(|| view.cursor(self.index.tree));
-            let found = match (&self.last, self.is_placed) {
-                (Some(_), true) => cursor.next()?,
-                (Some(last), false) => {
-                    let found = cursor.seek(last)?;
-                    if found && cursor.key() == last.as_slice() {
+            let found = match (self.last.is_empty(), self.is_placed) {
+                (true, _) => cursor.seek(&self.key)?,
+                (false, true) => cursor.next()?,
+                (false, false) => {
+                    let found = cursor.seek(&self.last)?;
+                    if found && cursor.key() == self.last.as_slice() {
                         cursor.next()?
                     } else {
                         found
                     }
                 }
-                (None, _) => cursor.seek(&self.key)?,
             };
             self.is_placed = true;
             // Encoded values are free of prefixes: a key continues with these bytes exactly when its value is the same.
@@ -222,9 +229,8 @@ impl Entries {
             if !found || !cursor.key().starts_with(&self.key) {
                 return Ok(None);
             }
-            let last = self.last.get_or_insert_default();
-            last.clear();
-            last.extend_from_slice(cursor.key());
+            self.last.clear();
+            self.last.extend_from_slice(cursor.key());
             let entry = self.format.split(cursor.key(), cursor.value()?)?;
             if self.may_repeat && !self.seen.is_new_record(entry.record)? {
                 continue;

@@ -8,8 +8,10 @@ use nestor_query::matcher::MatchExpr;
 
 /// The values of `localField`: through arrays on the way, an array at the end by its elements; null when
 /// there are none at all.
-pub(super) fn local_values(outer: DocRef<'_>, local: &Path) -> Vec<Value> {
-    let mut out = Vec::new();
+///
+/// They are put into `out`, which is empty: its memory serves one outer document after the other.
+pub(super) fn local_values(outer: DocRef<'_>, local: &Path, mut out: Vec<Value>) -> Vec<Value> {
+    debug_assert!(out.is_empty(), "the values of another document are no longer there");
     let mut seen_array = false;
     gather(ValueRef::Document(outer), local.parts(), &mut seen_array, &mut out);
     if out.is_empty() && !seen_array {
