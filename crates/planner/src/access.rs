@@ -13,7 +13,7 @@
 //! ```
 
 use crate::bounds::{Part, Tightness, bounds};
-use crate::catalog::{Condition, IndexInfo, IndexPart, IndexUse};
+use crate::catalog::{Condition, IndexInfo, IndexPart, IndexUse, KeyTest};
 use crate::interval::IntervalList;
 use nestor_model::{Path, Value, values_equal};
 use nestor_query::collation::Collator;
@@ -56,6 +56,8 @@ pub struct IndexAccess {
     pub bounds: IndexBounds,
     /// What the key's values can still decide; only on paths without arrays.
     pub key_filter: Option<Arc<MatchExpr>>,
+    /// Which entries are passed over.
+    pub key_test: Option<KeyTest>,
     /// What needs the document.
     pub filter: Option<Arc<MatchExpr>>,
     /// How many parts got bounds from conditions.
@@ -88,6 +90,7 @@ pub fn full_access(index: &Arc<IndexInfo>, filter: &Arc<MatchExpr>) -> IndexAcce
         bounds: IndexBounds::all(index),
         index: index.clone(),
         key_filter: None,
+        key_test: None,
         filter: (!matches!(**filter, MatchExpr::AlwaysTrue)).then(|| filter.clone()),
         bounded_parts: 0,
     }
@@ -181,6 +184,7 @@ impl<'f> Search<'f> {
             let found = access(&index, &self.conjuncts, &conditions, fixed)?;
             Some(IndexAccess {
                 key_filter: None,
+                key_test: index.kind.key_test(&index, &conditions),
                 filter: Some(Arc::new(self.filter.clone())),
                 ..found
             })
@@ -268,6 +272,7 @@ fn access(
         index: index.clone(),
         bounds: IndexBounds { parts: lists },
         key_filter: conjunction(key_filters),
+        key_test: None,
         filter: conjunction(filters),
         bounded_parts,
     })

@@ -6,7 +6,7 @@ use crate::kind::NodeKind;
 use nestor_model::index_spec::IndexSpec;
 use nestor_model::{DocRef, Document, Path, Result, Str, Value, ValueRef};
 use nestor_query::collation::Collator;
-use nestor_query::geo::Near;
+use nestor_query::geo::{GeoTest, Near};
 use nestor_query::keys::MultikeyPaths;
 use nestor_query::matcher::{MatchExpr, Predicate};
 use nestor_query::update::Touched;
@@ -63,6 +63,15 @@ pub struct Condition<'f> {
     pub(crate) tied_to: Option<usize>,
 }
 
+/// What is asked of the entries of a scan.
+#[derive(Clone, Debug)]
+pub struct KeyTest {
+    /// The stored part that is looked at.
+    pub part: usize,
+    /// What [`IndexKind::may_pass`] is asked about it.
+    pub test: Arc<GeoTest>,
+}
+
 /// A way to use an index.
 pub struct IndexUse<'f> {
     /// The index, with its parts as they are for this use.
@@ -104,6 +113,16 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
     /// The ways to use an index that needs a condition. Bounds alone decide nothing in them: documents are always checked.
     fn uses<'f>(&self, _index: &IndexInfo, _conditions: &[Condition<'f>]) -> Vec<IndexUse<'f>> {
         Vec::new()
+    }
+
+    /// What these conditions, which all have to hold, ask of the entries of an index, so that documents of others need not be read.
+    fn key_test(&self, _index: &IndexInfo, _conditions: &[Condition<'_>]) -> Option<KeyTest> {
+        None
+    }
+
+    /// Whether a document may pass the test that has an entry with this value in the part that is tested.
+    fn may_pass(&self, _test: &GeoTest, _key: ValueRef<'_>) -> bool {
+        true
     }
 
     /// Its entries tell nothing of documents unless a condition chooses among them: a scan of all of them gives neither

@@ -411,6 +411,7 @@ mod tests {
             index,
             forward: true,
             key_filter: None,
+            key_test: None,
             purpose,
         }))
     }
@@ -550,6 +551,7 @@ mod tests {
                 index: Arc::new(index),
                 forward: true,
                 key_filter: None,
+                key_test: None,
                 purpose: ScanPurpose::Entries,
             })
         };

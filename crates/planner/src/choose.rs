@@ -371,6 +371,7 @@ fn scan_node(access: &IndexAccess, bounds: IndexBounds, forward: bool) -> PlanNo
         bounds,
         forward,
         key_filter: access.key_filter.clone(),
+        key_test: access.key_test.clone(),
         purpose: ScanPurpose::Entries,
     })
 }

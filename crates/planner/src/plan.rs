@@ -1,7 +1,7 @@
 //! The plan tree.
 
 use crate::access::IndexBounds;
-use crate::catalog::IndexInfo;
+use crate::catalog::{IndexInfo, KeyTest};
 use crate::find::FindQuery;
 use crate::interval::Interval;
 use crate::kind::NodeKind;
@@ -232,6 +232,8 @@ pub struct IndexScan {
     pub forward: bool,
     /// Condition on the key's values.
     pub key_filter: Option<Arc<MatchExpr>>,
+    /// Entries that do not pass are passed over. It decides nothing else: the documents of the others are checked.
+    pub key_test: Option<KeyTest>,
     /// What the entries are wanted for.
     pub purpose: ScanPurpose,
 }

@@ -228,6 +228,57 @@ fn the_nearest_comes_first() {
     }
 }
 
+/// What an explained find says of how it ran.
+fn stat(database: &mut Database, collection: &str, filter: &Document, name: &str) -> i32 {
+    let find = doc! { "find": collection, "filter": filter.clone() };
+    let reply = database.must(doc! { "explain": find, "verbosity": "executionStats" });
+    match reply
+        .get("executionStats")
+        .and_then(ValueRef::as_document)
+        .and_then(|stats| stats.get(name))
+    {
+        Some(ValueRef::Int32(count)) => count,
+        other => panic!("{name} is {other:?}"),
+    }
+}
+
+#[test]
+fn keys_of_points_outside_lead_to_no_document() {
+    let mut random = Random::new(20_251_125);
+    let mut database = Database::new();
+    let index = |kind: &str| list([doc! { "key": doc! { "a": 1, "at": kind }, "name": "at" }.into()]);
+    let flat = list([doc! { "key": doc! { "at": "2d" }, "name": "at" }.into()]);
+    database.must(doc! { "createIndexes": "sphere", "indexes": index("2dsphere") });
+    database.must(doc! { "createIndexes": "flat", "indexes": flat });
+    for id in 0..1000 {
+        let at = (between(&mut random, -20.0, 20.0), between(&mut random, -20.0, 20.0));
+        let doc = doc! { "_id": id, "a": 1, "at": pair(at) };
+        assert!(database.insert("sphere", &doc) && database.insert("flat", &doc));
+    }
+    let square = list([list([
+        pair((-5.0, -5.0)),
+        pair((5.0, -5.0)),
+        pair((5.0, 5.0)),
+        pair((-5.0, 5.0)),
+        pair((-5.0, -5.0)),
+    ])]);
+    let shapes = [
+        ("sphere", doc! { "$centerSphere": list([pair((1.0, 2.0)), 0.1.into()]) }),
+        ("sphere", doc! { "$geometry": geojson("Polygon", square) }),
+        ("flat", doc! { "$center": list([pair((1.0, 2.0)), 7.0.into()]) }),
+        ("flat", doc! { "$box": list([pair((-3.0, -5.0)), pair((5.0, 6.0))]) }),
+    ];
+    for (collection, shape) in shapes {
+        let filter = doc! { "a": 1, "at": doc! { "$geoWithin": shape } };
+        let (found, read) = (
+            stat(&mut database, collection, &filter, "nReturned"),
+            stat(&mut database, collection, &filter, "totalDocsExamined"),
+        );
+        assert!(found > 20 && read == found, "{filter:?} read {read} for {found}");
+        assert!(stat(&mut database, collection, &filter, "totalKeysExamined") > found);
+    }
+}
+
 #[test]
 fn squares_find_what_scans_find() {
     let mut random = Random::new(20_251_124);
@@ -300,4 +351,186 @@ fn squares_find_what_scans_find() {
             }
         }
     }
+}
+
+/// Operands, some of them valid and most of them wrong in one way each.
+fn operands() -> Vec<String> {
+    let nan = r#"{"$numberDouble":"NaN"}"#;
+    let infinite = r#"{"$numberDouble":"Infinity"}"#;
+    let strict = r#""crs":{"type":"name","properties":{"name":"urn:x-mongodb:crs:strictwinding:EPSG:4326"}}"#;
+    let ring = "[[0,0],[10,0],[10,10],[0,10],[0,0]]";
+    let coordinates = [
+        "[1,2]".to_owned(),
+        "[1]".to_owned(),
+        "[]".to_owned(),
+        "[1,2,3]".to_owned(),
+        "[181,0]".to_owned(),
+        "[0,-91]".to_owned(),
+        "[-180,0]".to_owned(),
+        "[0,90]".to_owned(),
+        r#"["1","2"]"#.to_owned(),
+        format!("[{nan},0]"),
+        format!("[0,{infinite}]"),
+        "{\"a\":1,\"b\":2}".to_owned(),
+        "5".to_owned(),
+        "null".to_owned(),
+        "\"x\"".to_owned(),
+        "[[1,2],[3,4]]".to_owned(),
+        "[[1,2]]".to_owned(),
+        "[[1,2],[1,2]]".to_owned(),
+        "[[0,0],[180,0]]".to_owned(),
+        format!("[{ring}]"),
+        format!("[{ring},[[1,1],[2,1],[2,2],[1,1]]]"),
+        format!("[{ring},[[20,20],[21,20],[21,21],[20,20]]]"),
+        "[[[0,0],[10,0],[10,10],[0,0]],[]]".to_owned(),
+        "[[[0,0],[10,10],[10,0],[0,10],[0,0]]]".to_owned(),
+        "[[[0,0],[10,0],[10,10]]]".to_owned(),
+        "[[[0,0],[10,0],[0,0]]]".to_owned(),
+        "[[[0,0],[10,0],[10,0,5],[10,10],[0,0]]]".to_owned(),
+        format!("[[{ring}]]"),
+        "[[[170,-10],[-170,-10],[-170,10],[170,10],[170,-10]]]".to_owned(),
+        "[[[0,80],[90,80],[180,80],[-90,80],[0,80]]]".to_owned(),
+    ];
+    let mut out = Vec::new();
+    for kind in [
+        "Point",
+        "LineString",
+        "Polygon",
+        "MultiPoint",
+        "MultiLineString",
+        "MultiPolygon",
+        "point",
+    ] {
+        for coordinates in &coordinates {
+            out.push(format!(
+                r#"{{"$geometry":{{"type":"{kind}","coordinates":{coordinates}}}}}"#
+            ));
+        }
+        out.push(format!(r#"{{"$geometry":{{"type":"{kind}"}}}}"#));
+    }
+    for coordinates in &coordinates {
+        out.push(format!(
+            r#"{{"$geometry":{{"type":"Polygon","coordinates":{coordinates},{strict}}}}}"#
+        ));
+        out.push(format!(r#"{{"$geometry":{coordinates}}}"#));
+        out.push(format!(r#"{{"$geometry":{{"coordinates":{coordinates}}}}}"#));
+        let member = format!(r#"{{"type":"Point","coordinates":{coordinates}}}"#);
+        out.push(format!(
+            r#"{{"$geometry":{{"type":"GeometryCollection","geometries":[{member}]}}}}"#
+        ));
+        for shape in ["$box", "$polygon", "$center", "$centerSphere"] {
+            out.push(format!(r#"{{"{shape}":{coordinates}}}"#));
+            out.push(format!(r#"{{"{shape}":[{coordinates},1]}}"#));
+        }
+        out.push(coordinates.clone());
+    }
+    for radius in ["0", "-1", "4", "\"1\"", nan, infinite, "null"] {
+        out.push(format!(r#"{{"$center":[[1,2],{radius}]}}"#));
+        out.push(format!(r#"{{"$centerSphere":[[1,2],{radius}]}}"#));
+        let point = r#"{"type":"Point","coordinates":[1,2]}"#;
+        out.push(format!(r#"{{"$geometry":{point},"$maxDistance":{radius}}}"#));
+        out.push(format!(r#"{{"$geometry":{point},"$minDistance":{radius}}}"#));
+    }
+    for odd in [
+        r#"{}"#,
+        r#"{"$geometry":5}"#,
+        r#"{"$geometry":{}}"#,
+        r#"{"$geometry":{"type":5,"coordinates":[1,2]}}"#,
+        r#"{"$geometry":{"type":"GeometryCollection"}}"#,
+        r#"{"$geometry":{"type":"GeometryCollection","geometries":[]}}"#,
+        r#"{"$geometry":{"type":"GeometryCollection","geometries":5}}"#,
+        r#"{"$geometry":{"type":"Polygon","coordinates":[[[0,0],[1,0],[1,1],[0,0]]],"crs":5}}"#,
+        r#"{"$geometry":{"type":"Polygon","coordinates":[[[0,0],[1,0],[1,1],[0,0]]],"crs":{"type":"name","properties":{"name":"EPSG:1"}}}}"#,
+        r#"{"$box":[[0,0],[10,10]],"$center":[[0,0],1]}"#,
+        r#"{"$sphere":[[0,0],1]}"#,
+        r#"{"$uniqueDocs":true,"$box":[[0,0],[10,10]]}"#,
+        "5",
+        "null",
+    ] {
+        out.push(odd.to_owned());
+    }
+    out
+}
+
+/// What a find gives: identifiers in ascending order, or the code of its error.
+fn outcome(database: &mut Database, collection: &str, filter: &Document) -> Result<Vec<i32>, i32> {
+    let reply = database.run(doc! { "find": collection, "filter": filter.clone(), "batchSize": 10_000 });
+    if let Some(ValueRef::Int32(code)) = reply.get("code") {
+        return Err(code);
+    }
+    let batch = reply
+        .get("cursor")
+        .and_then(ValueRef::as_document)
+        .and_then(|c| c.get("firstBatch"));
+    let batch = batch.and_then(ValueRef::as_array).expect("a cursor");
+    let mut ids: Vec<i32> = batch
+        .iter()
+        .filter_map(|doc| id(&doc.as_document()?.to_document()))
+        .collect();
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// Whatever is asked for, an index changes neither the answer nor the error, and explain fails where the find does.
+#[test]
+fn indexes_change_no_answer_and_no_error() {
+    /// No plan finds what is nearest without an index.
+    const NO_PLAN: i32 = 291;
+    let mut random = Random::new(20_251_126);
+    let mut database = Database::new();
+    let index = |kind: &str| list([doc! { "key": doc! { "at": kind }, "name": "at" }.into()]);
+    database.must(doc! { "createIndexes": "sphere", "indexes": index("2dsphere") });
+    database.must(doc! { "createIndexes": "flat", "indexes": index("2d") });
+    for id in 0..150 {
+        let at = match id % 3 {
+            0 => geometry(&mut random),
+            1 => pair(place(&mut random)),
+            _ => Value::Null,
+        };
+        let doc = match id % 30 {
+            29 => doc! { "_id": id },
+            _ => doc! { "_id": id, "at": at },
+        };
+        if database.insert("sphere", &doc) {
+            assert!(database.insert("plain", &doc));
+        }
+        if database.insert("flat", &doc) {
+            assert!(database.insert("plainFlat", &doc));
+        }
+    }
+    let (mut failed, mut succeeded, mut found) = (0, 0, 0);
+    for operand in operands() {
+        for operator in ["$geoWithin", "$within", "$geoIntersects", "$near", "$nearSphere"] {
+            let text = format!(r#"{{"at":{{"{operator}":{operand}}}}}"#);
+            let filter = nestor_model::extjson::parse_document(&text).unwrap_or_else(|_| panic!("valid JSON: {text}"));
+            for (plain, indexed) in [("plain", "sphere"), ("plainFlat", "flat")] {
+                let (expected, got) = (
+                    outcome(&mut database, plain, &filter),
+                    outcome(&mut database, indexed, &filter),
+                );
+                match (&expected, &got) {
+                    (Err(NO_PLAN), _) => {}
+                    _ => assert_eq!(got, expected, "{text} in {indexed}"),
+                }
+                match &got {
+                    Ok(ids) => {
+                        succeeded += 1;
+                        found += ids.len();
+                    }
+                    Err(_) => failed += 1,
+                }
+                let find = doc! { "find": indexed, "filter": filter.clone() };
+                let explained = database.run(doc! { "explain": find, "verbosity": "executionStats" });
+                let code = match explained.get("code") {
+                    Some(ValueRef::Int32(code)) => Err(code),
+                    _ => Ok(()),
+                };
+                assert_eq!(code, got.map(|_| ()), "explain of {text} in {indexed}");
+            }
+        }
+    }
+    assert!(
+        failed > 1_000 && succeeded > 200 && found > 1_000,
+        "{failed} {succeeded} {found}"
+    );
 }

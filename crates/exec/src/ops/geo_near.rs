@@ -12,8 +12,9 @@ use crate::kept::Kept;
 use crate::operator::{Counters, Explain, Operator, Report, Step};
 use crate::ops::IndexScan;
 use crate::ops::dedup::Dedup;
+use crate::ops::index_scan::Scanned;
 use crate::row::{Row, RowDoc};
-use nestor_model::{Document, Error, ErrorCode, Result, Value, ValueRef, doc};
+use nestor_model::{Document, Error, ErrorCode, Result, Value, doc};
 use nestor_planner::access::IndexBounds;
 use nestor_planner::catalog::Nearest;
 use nestor_planner::interval::{Interval, IntervalList};
@@ -145,23 +146,15 @@ impl GeoNear {
             bounds: IndexBounds { parts: bounds },
             forward,
             key_filter: None,
+            key_test: None,
             purpose: ScanPurpose::Entries,
         };
         // The nearest of a record's entries counts.
         IndexScan::new(&self.collection, self.index.clone(), plan).with_repeats()
     }
 
-    /// How near the record of an entry may be.
-    fn lower_bound(&self, by: &dyn Nearest, row: &Row) -> Result<f64> {
-        let RowDoc::Key(key) = &row.doc else {
-            return Ok(0.0);
-        };
-        let values = key.values()?;
-        let value = values.get(self.plan.at).map_or(ValueRef::Null, ValueRef::from);
-        Ok(by.lower_bound(&self.plan.near, value))
-    }
-
-    /// How wide the first ring is: about as far as half of the entries next to the point in the order of keys.
+    /// How wide the first ring is: about as far as the tenth of the entries next to the point in the order of keys, because ten are what
+    /// most searches want.
     fn first_width(&mut self, by: &dyn Nearest, batch: &mut Batch<'_>) -> Result<f64> {
         let farthest = by.farthest(&self.plan.near);
         let Some(at) = by.around(&self.plan.near)? else {
@@ -175,9 +168,9 @@ impl GeoNear {
             };
             let mut scan = self.scan_of(IntervalList::of(side), forward, self.plan.at);
             for _ in 0..SAMPLE {
-                match scan.next(batch)? {
-                    Step::Row(row) => distances.push(self.lower_bound(by, &row)?),
-                    Step::Pause | Step::Eof => break,
+                match scan.next_part(batch, self.plan.at)? {
+                    Scanned::Entry((key, _)) => distances.push(by.lower_bound(&self.plan.near, key.as_ref())),
+                    Scanned::Pause | Scanned::Eof => break,
                 }
             }
             self.count(&Counters::default(), scan.counters());
@@ -186,7 +179,7 @@ impl GeoNear {
             return Ok(farthest);
         }
         distances.sort_by(f64::total_cmp);
-        Ok(distances[distances.len() / 2].clamp(farthest * 1e-9, farthest))
+        Ok(distances[distances.len() * 5 / 8].clamp(farthest * 1e-9, farthest))
     }
 
     fn count(&mut self, before: &Counters, now: &Counters) {
@@ -212,7 +205,10 @@ impl GeoNear {
             to = farthest;
         }
         let keys = by.within(&near, to)?;
-        let new = keys.intersect(&self.scanned.complement());
+        let new = match self.scanned.is_empty() {
+            true => keys.clone(),
+            false => keys.intersect(&self.scanned.complement()),
+        };
         self.scanned = self.scanned.union(&keys);
         self.ring = Ring {
             from,
@@ -236,12 +232,12 @@ impl GeoNear {
         }
     }
 
-    /// Takes the entry of a row among the candidates.
-    fn consider(&mut self, by: &dyn Nearest, row: Row) -> Result<()> {
-        let distance = self.lower_bound(by, &row)?;
-        let Some(record) = row.record.filter(|_| distance <= self.plan.near.max()) else {
+    /// Takes an entry among the candidates.
+    fn consider(&mut self, by: &dyn Nearest, key: &Value, record: Bytes) -> Result<()> {
+        let distance = by.lower_bound(&self.plan.near, key.as_ref());
+        if distance > self.plan.near.max() {
             return Ok(());
-        };
+        }
         self.ring.buffered += 1;
         self.wait(Candidate {
             distance,
@@ -330,14 +326,14 @@ impl Operator for GeoNear {
             }
             if let Some(mut scan) = self.scan.take() {
                 let before = *scan.counters();
-                let step = scan.next(batch)?;
+                let found = scan.next_part(batch, self.plan.at)?;
                 self.count(&before, scan.counters());
-                self.counters.works += u64::from(!matches!(step, Step::Pause));
+                self.counters.works += u64::from(!matches!(found, Scanned::Pause));
                 self.scan = Some(scan);
-                match step {
-                    Step::Row(row) => self.consider(by, row)?,
-                    Step::Pause => return Ok(Step::Pause),
-                    Step::Eof => self.close_ring(by),
+                match found {
+                    Scanned::Entry((key, record)) => self.consider(by, &key, record)?,
+                    Scanned::Pause => return Ok(Step::Pause),
+                    Scanned::Eof => self.close_ring(by),
                 }
             } else if self.covered == f64::INFINITY {
                 self.counters.is_eof = true;

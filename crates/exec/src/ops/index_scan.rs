@@ -7,6 +7,7 @@ use crate::ops::scan_bounds::{ScanBounds, Verdict};
 use crate::row::{KeyRow, Row, RowDoc};
 use nestor_model::statement::{ROW, effort, work};
 use nestor_model::{Document, Result, Value};
+use nestor_planner::catalog::KeyTest;
 use nestor_planner::explain::index_scan_fields;
 use nestor_planner::plan::ScanPurpose;
 use nestor_query::env::DocMeta;
@@ -176,6 +177,13 @@ impl IndexScan {
             return Ok(None);
         };
         let entry = self.format.split(cursor.key(), cursor.value()?)?;
+        if let Some(KeyTest { part, test }) = &self.plan.key_test {
+            let value = keys::decode_part(entry.key, entry.type_bits, &self.format.descending, *part)?;
+            // Before the record counts as seen: another entry of it may pass.
+            if !self.plan.index.kind.may_pass(test, value.as_ref()) {
+                return Ok(None);
+            }
+        }
         if self.may_repeat && !self.dedup.is_new_record(entry.record)? {
             return Ok(None);
         }
@@ -215,20 +223,61 @@ impl IndexScan {
     }
 }
 
+/// What a step of a scan came to.
+pub(crate) enum Scanned<E> {
+    /// An entry.
+    Entry(E),
+    /// The batch is spent.
+    Pause,
+    /// There are no more.
+    Eof,
+}
+
+impl IndexScan {
+    /// Moves to the next entry within the bounds.
+    fn find(&mut self, batch: &mut Batch<'_>) -> Result<Scanned<()>> {
+        if self.counters.is_eof {
+            return Ok(Scanned::Eof);
+        }
+        if !batch.spend()? {
+            return Ok(Scanned::Pause);
+        }
+        self.counters.works += 1;
+        if !(self.advance(batch)? && self.settle()?) {
+            self.counters.is_eof = true;
+            self.cursor = None;
+            return Ok(Scanned::Eof);
+        }
+        Ok(Scanned::Entry(()))
+    }
+
+    /// The next entry: the value of one part of its key, and its record. For who takes entries instead of rows.
+    pub(crate) fn next_part(&mut self, batch: &mut Batch<'_>, part: usize) -> Result<Scanned<(Value, Bytes)>> {
+        loop {
+            match self.find(batch)? {
+                Scanned::Entry(()) => {}
+                Scanned::Pause => return Ok(Scanned::Pause),
+                Scanned::Eof => return Ok(Scanned::Eof),
+            }
+            let Some(cursor) = &self.cursor else {
+                continue;
+            };
+            let entry = self.format.split(cursor.key(), cursor.value()?)?;
+            let value = keys::decode_part(entry.key, entry.type_bits, &self.format.descending, part)?;
+            let record = Bytes::copy_from(entry.record);
+            self.counters.advanced += 1;
+            return Ok(Scanned::Entry((value, record)));
+        }
+    }
+}
+
 impl Operator for IndexScan {
     fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
         loop {
-            if self.counters.is_eof {
-                return Ok(Step::Eof);
-            }
-            if !batch.spend()? {
-                return Ok(Step::Pause);
-            }
-            self.counters.works += 1;
-            if !(self.advance(batch)? && self.settle()?) {
-                self.counters.is_eof = true;
-                self.cursor = None;
-                return Ok(Step::Eof);
+            match self.find(batch)? {
+                Scanned::Entry(()) => {}
+                Scanned::Pause => return Ok(Step::Pause),
+                Scanned::Eof => return Ok(Step::Eof),
             }
             let Some(row) = self.row()? else {
                 continue;

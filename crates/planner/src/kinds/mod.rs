@@ -23,7 +23,7 @@ pub mod plane;
 pub mod sphere;
 pub mod wildcard;
 
-use crate::catalog::{Condition, IndexInfo, IndexKind, IndexUse};
+use crate::catalog::{Condition, IndexInfo, IndexKind, IndexUse, KeyTest};
 use nestor_model::index_spec::{IndexSpec, KeyOrder};
 use nestor_model::{Document, Result, Value, ValueRef, bail};
 use nestor_query::Scope;
@@ -154,6 +154,23 @@ pub fn check(spec: IndexSpec) -> Result<IndexSpec> {
         }
     }
     (kind.check)(spec)
+}
+
+/// The condition by which entries are told apart: the only one on a part of `geo`. Of several conditions on arrays each may hold for
+/// another element.
+fn geo_key_test(geo: &[usize], index: &IndexInfo, conditions: &[Condition<'_>]) -> Option<KeyTest> {
+    let mut tests = conditions.iter().filter_map(|condition| {
+        let Predicate::Geo(test) = condition.predicate else {
+            return None;
+        };
+        let part = geo.iter().find(|at| index.parts[**at].path == condition.path)?;
+        (!condition.negated).then(|| KeyTest {
+            part: *part,
+            test: test.clone(),
+        })
+    });
+    let only = tests.next()?;
+    tests.next().is_none().then_some(only)
 }
 
 /// The use of an index whose parts `geo` are geometry: for conditions on one of them. Documents without geometry have no

@@ -51,6 +51,7 @@ fn loose(access: IndexAccess, path: &Path, collation: Option<&Collator>, forward
         bounds: access.bounds,
         forward,
         key_filter: None,
+        key_test: None,
         purpose: ScanPurpose::Distinct { parts: at + 1 },
     })
 }

@@ -214,13 +214,21 @@ pub fn key_of_point(p: Point) -> i64 {
     key_of(CellId::from_point(&p))
 }
 
+/// Radians between a point and [`point_of_key`]: more than from the middle of a cell of level 30 to its corners.
+pub const POINT_ERROR: f64 = 2e-9;
+
+/// Where a point is that has this key; `None` for keys of anything else.
+pub fn point_of_key(key: i64) -> Option<Point> {
+    let cell = CellId(key as u64);
+    cell.is_leaf().then(|| cell.to_point())
+}
+
 /// No geometry in the cell with this key is nearer to `p`; radians.
 pub fn distance_to_key(p: Point, key: i64) -> f64 {
-    let cell = CellId(key as u64);
-    if cell.is_leaf() {
-        // The cell has a diagonal of less than two thousand millionths.
-        return (p.stable_angle(cell.to_point()).radians() - 2e-9).max(0.0);
+    if let Some(at) = point_of_key(key) {
+        return (p.stable_angle(at).radians() - POINT_ERROR).max(0.0);
     }
+    let cell = CellId(key as u64);
     (Cell::from_cell_id(cell).distance_to_point(p).radians() - 1e-12).max(0.0)
 }
 

@@ -4,12 +4,15 @@ use super::cells::{self, KeyRanges};
 use super::grid::{Grid, GridRanges};
 use super::near;
 use super::parse::{self, Geometry, Kind};
-use super::planar::Shape;
+use super::planar::{Placed, Shape};
 use super::sphere::{Part, Polygon, point};
 use nestor_model::statement::work;
 use nestor_model::{ArrayRef, DocRef, Document, Result, Value, ValueRef, bail};
 use s2rst::s2::Point;
 use std::sync::OnceLock;
+
+/// Edges of a shape with which keys are compared.
+const EDGES_MAX: usize = 64;
 
 /// Which relation a value must have to the shape.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -86,6 +89,31 @@ impl GeoTest {
     /// The relation.
     pub fn op(&self) -> GeoOp {
         self.op
+    }
+
+    /// Whether a value may have the relation that has this key of a `2dsphere` index. Only keys of points say more than the
+    /// ranges of keys do, and only where looking at them is cheaper than reading a document.
+    pub fn may_be_in_cell(&self, key: i64) -> bool {
+        let Some(at) = cells::point_of_key(key) else {
+            return true;
+        };
+        let is_near = |part: &Part| part.edge_count() > EDGES_MAX || part.is_nearer(at, cells::POINT_ERROR);
+        match &self.region {
+            Region::Cap { center, radius } => center.distance(at).radians() <= radius + cells::POINT_ERROR,
+            Region::Sphere(geometry) => geometry.parts.len() > EDGES_MAX || geometry.parts.iter().any(is_near),
+            Region::Plane(_) => true,
+        }
+    }
+
+    /// Whether a pair may have the relation that has this key of a `2d` index.
+    pub fn may_be_in_square(&self, grid: &Grid, key: [u8; 8]) -> bool {
+        let Region::Plane(shape) = &self.region else {
+            return true;
+        };
+        let ((x, y), half) = grid.middle(key);
+        // Rounding when coordinates became steps.
+        let half = half + (grid.max - grid.min) * 1e-12;
+        shape.edges() > EDGES_MAX || shape.place((x - half, y - half), (x + half, y + half)) != Placed::Outside
     }
 
     /// The operand as it was written.

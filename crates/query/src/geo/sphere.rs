@@ -285,6 +285,29 @@ impl Part {
         }
     }
 
+    /// How many edges it has.
+    pub(super) fn edge_count(&self) -> usize {
+        match self {
+            Self::Point(_) => 1,
+            Self::Line(line) => line.vertices.len() - 1,
+            Self::Polygon(area) => {
+                let holes: usize = area.holes.iter().map(Loop::num_vertices).sum();
+                area.shell.num_vertices() + holes
+            }
+        }
+    }
+
+    /// Whether a point of this is no farther from `p` than so many radians, which are few.
+    pub(super) fn is_nearer(&self, p: Point, radians: f64) -> bool {
+        match self {
+            Self::Point(at) => p.distance(*at).radians() <= radians,
+            Self::Polygon(area) if area.surrounds(p) => true,
+            _ => self
+                .edges()
+                .any(|(a, b)| distance_from_segment(p, a, b).radians() <= radians),
+        }
+    }
+
     /// The smallest angle between `p` and a point of this, in radians.
     pub fn distance(&self, p: Point) -> Result<f64> {
         Ok(match self {

@@ -34,6 +34,24 @@ pub fn decode_onto(values: &mut Vec<Value>, key: &[u8], type_bits: &[u8], descen
     Ok(reader.at)
 }
 
+/// The value of one part of a key; as [`decode`].
+///
+/// Errors: [`StorageError::Undecodable`].
+pub fn decode_part(key: &[u8], type_bits: &[u8], descending: &[bool], part: usize) -> Result<Value> {
+    let mut reader = Reader {
+        bytes: key,
+        at: 0,
+        mask: 0,
+        notes: Notes::new(type_bits),
+    };
+    let mut value = Value::Missing;
+    for descending in descending.iter().take(part + 1) {
+        reader.mask = if *descending { 0xFF } else { 0 };
+        value = reader.value(0)?;
+    }
+    Ok(value)
+}
+
 /// How many bytes of `key` its first `parts` parts take.
 ///
 /// Errors: [`StorageError::Undecodable`].

@@ -55,7 +55,7 @@ mod entry;
 mod number;
 pub mod type_bits;
 
-pub use decode::{decode, decode_onto, part_bytes};
+pub use decode::{decode, decode_onto, decode_part, part_bytes};
 pub use entry::{Entry, EntryFormat};
 use type_bits::TypeBits;
 

@@ -10,14 +10,14 @@
 
 use super::{KindDef, OptionDef, ordered, refuse_wildcard_parts};
 use crate::bounds::{Part, Tightness, condition_bounds};
-use crate::catalog::{Condition, EmitKey, IndexInfo, IndexKind, IndexPart, IndexUse, Nearest};
+use crate::catalog::{Condition, EmitKey, IndexInfo, IndexKind, IndexPart, IndexUse, KeyTest, Nearest};
 use crate::interval::{Interval, IntervalList};
 use crate::kind::NodeKind;
 use nestor_model::index_spec::{IndexSpec, KeyOrder};
 use nestor_model::number::whole_number;
 use nestor_model::statement::work;
 use nestor_model::{Binary, DocRef, Document, Error, Path, Result, Value, ValueRef, bail};
-use nestor_query::geo::{Grid, GridRanges, KEY_SUBTYPE, Metric, Near};
+use nestor_query::geo::{GeoTest, Grid, GridRanges, KEY_SUBTYPE, Metric, Near};
 use nestor_query::keys::{KeyPaths, MultikeyPaths};
 use nestor_query::matcher::Predicate;
 use nestor_query::update::Touched;
@@ -197,6 +197,19 @@ impl IndexKind for Plane {
 
     fn uses<'f>(&self, index: &IndexInfo, conditions: &[Condition<'f>]) -> Vec<IndexUse<'f>> {
         super::geo_uses(&[0], index, conditions)
+    }
+
+    fn key_test(&self, index: &IndexInfo, conditions: &[Condition<'_>]) -> Option<KeyTest> {
+        super::geo_key_test(&[0], index, conditions)
+    }
+
+    fn may_pass(&self, test: &GeoTest, key: ValueRef<'_>) -> bool {
+        match key {
+            ValueRef::Binary { bytes, .. } => bytes
+                .try_into()
+                .map_or(true, |key| test.may_be_in_square(&self.grid, key)),
+            _ => true,
+        }
     }
 
     fn needs_condition(&self) -> bool {

@@ -11,13 +11,13 @@
 
 use super::{KindDef, OptionDef, ordered, refuse_wildcard_parts};
 use crate::bounds::{Part, Tightness, condition_bounds};
-use crate::catalog::{Condition, EmitKey, IndexInfo, IndexKind, IndexPart, IndexUse, Nearest};
+use crate::catalog::{Condition, EmitKey, IndexInfo, IndexKind, IndexPart, IndexUse, KeyTest, Nearest};
 use crate::interval::{Interval, IntervalList};
 use crate::kind::NodeKind;
 use nestor_model::index_spec::{IndexSpec, KeyOrder};
 use nestor_model::number::whole_number;
 use nestor_model::{DocRef, Document, Error, ErrorCode, Path, Result, Value, ValueRef, bail};
-use nestor_query::geo::{KeyRanges, Metric, Near, sphere_keys};
+use nestor_query::geo::{GeoTest, KeyRanges, Metric, Near, sphere_keys};
 use nestor_query::keys::{KeyPaths, MultikeyPaths};
 use nestor_query::matcher::Predicate;
 use nestor_query::update::Touched;
@@ -184,6 +184,17 @@ impl IndexKind for Sphere {
 
     fn uses<'f>(&self, index: &IndexInfo, conditions: &[Condition<'f>]) -> Vec<IndexUse<'f>> {
         super::geo_uses(&self.geo, index, conditions)
+    }
+
+    fn key_test(&self, index: &IndexInfo, conditions: &[Condition<'_>]) -> Option<KeyTest> {
+        super::geo_key_test(&self.geo, index, conditions)
+    }
+
+    fn may_pass(&self, test: &GeoTest, key: ValueRef<'_>) -> bool {
+        match key {
+            ValueRef::Int64(key) => test.may_be_in_cell(key),
+            _ => true,
+        }
     }
 
     fn needs_condition(&self) -> bool {
