@@ -1,4 +1,4 @@
-//! What a client may not use that declares `apiStrict: true`: fields and stages outside of API version 1.
+//! Fields and stages outside of API version 1, which a client that declares `apiStrict: true` may not use.
 //!
 //! Which commands and fields of commands are in it stands in the table of commands
 //! ([`Flags::API_V1`](crate::facts::Flags::API_V1), [`Facts::outside_api`]).

@@ -505,7 +505,7 @@ pub fn check_unknown(reads: Reads, index: usize, path: &str, field: &str) -> Res
     }
 }
 
-/// What a struct of arguments reads.
+/// The kinds of documents that a struct of arguments can read.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {

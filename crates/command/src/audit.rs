@@ -1,4 +1,4 @@
-//! What of commands goes to the audit log ([`nestor_database::audit`]).
+//! Which commands go to the audit log ([`nestor_database::audit`]), and as what.
 //!
 //! Changes of the catalog are told by the commits that make them, whichever command asked for them; what else is recorded of a command
 //! that ran stands in one table (`told`), and so do failed attempts to change the catalog. Logging in and out and the server's own
@@ -26,7 +26,7 @@ impl Context<'_> {
     }
 }
 
-/// Who runs a command.
+/// The user who runs a command.
 fn actor(context: &Context<'_>) -> Actor {
     let conn = &context.conn;
     if conn.peer.is_empty() {
@@ -54,7 +54,7 @@ pub fn checked(context: &mut Context<'_>, allowed: &Result<()>) {
     let refused = match allowed {
         Ok(()) => None,
         Err(error) if error.code() == ErrorCode::Unauthorized => Some(ErrorCode::Unauthorized),
-        // What is wrong with its words is no matter of rights.
+        // A command that cannot be parsed is no matter of rights.
         Err(_) => return,
     };
     if refused.is_none() && !context.service.node.audit().records_success() || context.conn.parked.is_some() {
@@ -209,7 +209,7 @@ struct Told {
 const USER: &[&str] = &["customData", "roles", "authenticationRestrictions"];
 const ROLE: &[&str] = &["roles", "privileges", "authenticationRestrictions"];
 
-/// What a command tells of itself whether or not it failed.
+/// The record of a command whether or not it failed.
 fn told(context: &Context<'_>, failed: Option<ErrorCode>) -> Option<Event> {
     let body = context.body;
     let of = |action, whose, fields| Some(Told { action, whose, fields });

@@ -95,7 +95,7 @@ fn check_size(bytes: usize, index: u64) -> Result<()> {
     Ok(())
 }
 
-/// What the command that opens a cursor knows about it.
+/// The facts about a new cursor that its command knows.
 pub struct Opening {
     /// Namespace of the reply and of later `getMore`s.
     pub ns: Namespace,
@@ -175,7 +175,7 @@ pub fn first(context: &Context<'_>, view: &dyn View, mut opening: Opening, reply
     Ok(())
 }
 
-/// What a change stream does next.
+/// How a change stream goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stream {
     /// It has ended.
@@ -205,7 +205,7 @@ fn register(context: &Context<'_>, mut opening: Opening, pending: Option<Row>, r
     let time_left = context
         .interrupt
         .deadline()
-        // That of a command that opens a cursor which waits is for its own batch.
+        // The deadline of a command that opens a waiting cursor is for its own batch alone.
         .filter(|_| !opening.await_data)
         .map(|deadline| deadline.saturating_duration_since(now));
     context.service.cursors.open(Box::new(ClientCursor {

@@ -16,13 +16,13 @@ pub struct Connection {
     pub peer: Str,
     /// `host:port` the client reached this node at, which `hello` answers as its own name.
     pub host: Str,
-    /// What others may see of it (`currentOp`).
+    /// The part of it that others may see (`currentOp`).
     pub slot: Arc<Slot>,
     /// When the running command first came to wait, if it is being run again after a park.
     pub parked: Option<Instant>,
     /// A fail point's fault that waits to happen.
     pub fault: Option<Pending>,
-    /// Who is logged in.
+    /// The user who is logged in.
     pub identity: Identity,
     /// How what it sends is protected.
     pub protection: Protection,
@@ -45,7 +45,7 @@ impl Drop for Listed {
     }
 }
 
-/// What a command that hit a fail point does once it has waited.
+/// The verdict for a command that hit a fail point, for when it has waited.
 #[derive(Clone, Debug)]
 pub struct Fault {
     /// Close the connection instead of answering.
@@ -76,13 +76,13 @@ pub struct Caller<'r> {
     pub peer: &'r Str,
     /// `host:port` the client reached this node at.
     pub host: &'r Str,
-    /// What others may see of it.
+    /// The part of it that others may see.
     pub slot: &'r Arc<Slot>,
     /// When the command first came to wait, if it is being run again after a park.
     pub parked: &'r mut Option<Instant>,
     /// A fail point's fault that waits to happen.
     pub fault: &'r mut Option<Pending>,
-    /// Who is logged in.
+    /// The user who is logged in.
     pub identity: &'r mut Identity,
     /// How what it sends is protected.
     pub protection: &'r Protection,

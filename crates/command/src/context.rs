@@ -34,7 +34,7 @@ pub struct Context<'r> {
     pub legacy: bool,
     /// The client allows a stream of replies.
     pub exhaust_allowed: bool,
-    /// What the command wants to happen besides its reply.
+    /// The effects that the command wants besides its reply.
     pub after: After,
     /// The rights that it was allowed by, where its words had to be understood to know them.
     pub privileges: Vec<Privilege>,
@@ -54,14 +54,14 @@ impl<'r> DerefMut for Context<'r> {
     }
 }
 
-/// What a command wants to happen besides its reply.
+/// The effects that a command wants besides its reply.
 #[derive(Debug, Default)]
 pub struct After {
     /// What the statement wants.
     pub effects: Effects,
     /// Run again later.
     pub park: Option<Park>,
-    /// What it waits for until then is the lock against writing.
+    /// Until then it waits for the lock against writing.
     pub waits_for_lock: bool,
     /// The next request of an exhaust stream.
     pub exhaust: Option<RawDocBuf>,

@@ -288,7 +288,7 @@ impl Service {
             let deadline = generic
                 .max_time_ms
                 .filter(|ms| *ms > 0 && !spec.flags.has(Flags::OWN_TIME))
-                // What it has waited counts.
+                // The time it was parked counts.
                 .map(|ms| conn.parked.unwrap_or(started) + Duration::from_millis(ms.into()));
             let interrupt = Interrupt::new(conn.slot.kill.clone(), deadline);
             if !spec.flags.has(Flags::FOR_REPLY) {
@@ -348,7 +348,7 @@ impl Service {
             result
         };
         let result = run();
-        // One that waits is counted when it is done.
+        // A command that waits is counted when it is done.
         if after.park.is_none() {
             let metrics = &self.node.counters.metrics;
             match number {
@@ -386,7 +386,7 @@ impl Service {
     }
 
     /// The reply of a write whose wait for the journal failed, or was over before it ended (`None`).
-    /// What was in front of the reply stays.
+    /// The bytes in front of the reply stay.
     pub fn not_durable(&self, mut reply: Vec<u8>, reply_at: usize, failure: Option<nestor_model::Error>) -> Vec<u8> {
         let body = reply.split_off(reply_at);
         let Ok(body) = RawDoc::validate(&body) else {

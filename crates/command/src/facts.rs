@@ -103,9 +103,9 @@ pub struct Facts {
     pub flags: Flags,
     /// Where its collection stands.
     pub collection: CollectionAt,
-    /// What the profiler puts after the database and `$cmd` when it names no collection.
+    /// The words that the profiler puts after the database and `$cmd` when the command names no collection.
     pub profiled_as: Option<&'static str>,
-    /// What it counts as.
+    /// The kind of operation that it is counted as.
     pub op: OpKind,
     /// The array, or document sequence, that its statements or documents stand in.
     pub statements: Option<&'static str>,
@@ -161,12 +161,12 @@ impl Facts {
         Self { flags, ..self }
     }
 
-    /// What it counts as.
+    /// The kind of operation that it is counted as.
     pub const fn op(self, op: OpKind) -> Self {
         Self { op, ..self }
     }
 
-    /// What the profiler puts after the database and `$cmd` when it names no collection.
+    /// The words that the profiler puts after the database and `$cmd` when the command names no collection.
     pub const fn profiled_as(self, name: &'static str) -> Self {
         Self {
             profiled_as: Some(name),
@@ -461,7 +461,7 @@ mod tests {
         assert_eq!(ns(doc! { "aggregate": 1 }), "d.$cmd.aggregate");
         assert_eq!(ns(doc! { "listCollections": 1 }), "d.$cmd");
         assert_eq!(ns(doc! { "bulkWrite": 1 }), "d.$cmd.bulkWrite");
-        // What stands there is no collection of d's.
+        // The value there names no collection of database d.
         assert_eq!(ns(doc! { "usersInfo": "me" }), "d.$cmd");
         assert_eq!(ns(doc! { "dataSize": "e.c" }), "e.c");
     }

@@ -14,7 +14,7 @@ use nestor_model::value::DocRef;
 use nestor_model::{Error, ErrorCode, Result, ValueRef, bail};
 use std::time::{Duration, Instant};
 
-/// What becomes of a command.
+/// What a fail point decides for a command.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It runs.

@@ -34,7 +34,7 @@ pub fn check(context: &mut Context<'_>) -> Result<Verdict> {
         gates.check_user_write(context.db())?;
     }
     if closed.fsync() && is_write {
-        // Whoever was killed meanwhile waits no longer.
+        // An operation that was killed meanwhile stops waiting.
         context.interrupt.check()?;
         check_lock_wait(context)?;
         context.after.park = Some(Park {

@@ -158,7 +158,7 @@ impl<'a> Generic<'a> {
         Ok(())
     }
 
-    /// Of the levels some are for transactions only, and some for everything else.
+    /// Checks the level: some levels are for transactions only, others for everything else.
     fn check_level(&self) -> Result<()> {
         match self.terms.read_concern.level() {
             Level::Serializable if !self.terms.in_transaction => bail!(

@@ -1,4 +1,4 @@
-//! Who a connection is: the user who is logged in, and how far an exchange is that logs in.
+//! The identity of a connection: the user who is logged in, and the state of an exchange that logs in.
 
 use nestor_database::connections::Slot;
 use nestor_database::login::mechanism::Mechanism;
@@ -12,13 +12,13 @@ use std::sync::Arc;
 /// A user who is logged in.
 #[derive(Clone, Debug)]
 pub struct Login {
-    /// What is known of the user.
+    /// The account of the user.
     pub account: Arc<Account>,
     /// The generation of [`Users`] that this is of.
     pub(crate) generation: u64,
 }
 
-/// Who a connection is.
+/// The identity of a connection.
 #[derive(Debug, Default)]
 pub struct Identity {
     pub(crate) login: Option<Login>,
@@ -32,7 +32,7 @@ pub struct Identity {
 /// An exchange that has begun.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    /// Who wants to log in.
+    /// The user who wants to log in.
     pub name: UserName,
     /// By what.
     pub mechanism: Mechanism,
@@ -52,12 +52,12 @@ pub(crate) enum Step {
 }
 
 impl Identity {
-    /// Who is logged in.
+    /// The user who is logged in.
     pub fn login(&self) -> Option<&Login> {
         self.login.as_ref()
     }
 
-    /// What is known of who is logged in.
+    /// The account of the user who is logged in.
     pub fn account(&self) -> Option<&Arc<Account>> {
         self.login.as_ref().map(|login| &login.account)
     }

@@ -28,7 +28,7 @@ pub struct Start<'a> {
     pub skips_empty: bool,
 }
 
-/// What the client is told.
+/// The answer to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The message.
@@ -145,7 +145,7 @@ fn with_password(context: &mut Context<'_>, start: Start<'_>) -> Result<Option<A
     }
     let name = UserName::new(user, start.db);
     let found = context.service.users.account(&name)?;
-    // What comes now takes some milliseconds of computing: others that this thread serves do not wait for it.
+    // The next step takes some milliseconds of computing, so the other connections of this thread are handed on.
     nestor_model::interrupt::lose_patience();
     if !context.service.users.is_password(&name, found.0.as_deref(), password)? {
         tell(context, &name, PLAIN, Outcome::Failed);
@@ -270,7 +270,7 @@ fn log_in_as(
     Ok(())
 }
 
-/// What became of an attempt to log in.
+/// The outcome of an attempt to log in.
 #[derive(Clone, Copy)]
 enum Outcome {
     LoggedIn,

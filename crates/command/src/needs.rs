@@ -1,4 +1,4 @@
-//! What each command needs: one table.
+//! The rights that each command needs: one table.
 //!
 //! Commands that read or write documents say themselves what they need ([`Service::access`](crate::Service::access)); what the others
 //! need stands in [`needs`]. A command that is not there may be run by nobody; a test sees to it that there is none.
@@ -15,7 +15,7 @@ use nestor_database::users::{Account, RoleName, UserName};
 use nestor_model::{Namespace, RawDoc, Str, ValueRef};
 use nestor_query::stage::{ParseContext, Pipeline, Place};
 
-/// What a command needs.
+/// The rights that a command needs.
 #[derive(Clone, Copy)]
 pub enum Needs {
     /// Nothing: clients send it before they log in.
@@ -27,24 +27,24 @@ pub enum Needs {
     /// These actions on the collection that it names, if they can be told without understanding all of its words; else what it says
     /// itself.
     Usually(fn(&Asked<'_>) -> Option<Actions>),
-    /// What it says itself.
+    /// The command names them itself.
     Operation,
-    /// What its arguments say.
+    /// They follow from its arguments.
     Arguments(fn(&Asked<'_>, &mut Wanted)),
 }
 
 /// A command whose rights are asked for.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
-    /// What is known of it.
+    /// Its row of the table of commands.
     pub facts: &'static Facts,
     /// The database that it is sent to.
     pub db: &'a str,
     /// Its words.
     pub body: RawDoc<'a>,
-    /// What came beside them.
+    /// Document sequences that came with them.
     pub sequences: &'a [Sequence<'a>],
-    /// Who wants to run it.
+    /// The user who wants to run it.
     pub account: &'a Account,
 }
 
@@ -79,7 +79,7 @@ macro_rules! one {
     };
 }
 
-/// What the command of that name needs; `None` when nobody has said it.
+/// The rights that the command of that name needs; `None` when the table has no line for it.
 pub fn needs(name: &str) -> Option<Needs> {
     Some(match name {
         "authenticate" | "buildInfo" | "connectionStatus" | "features" | "hello" | "isMaster" | "listCommands"
@@ -205,7 +205,7 @@ pub fn needs(name: &str) -> Option<Needs> {
 }
 
 impl Asked<'_> {
-    /// What a right is about.
+    /// The resource of a right.
     fn resource(&self, right: Right) -> Resource {
         match right.on {
             Scope::Cluster => Resource::Cluster,
@@ -414,7 +414,7 @@ fn create(asked: &Asked<'_>, wanted: &mut Wanted) {
 }
 
 fn coll_mod(asked: &Asked<'_>, wanted: &mut Wanted) {
-    // Who changes what is masked need not be who looks after collections, nor the other way round.
+    // Changing masking policies and administering collections are separate rights.
     let changes_masking = asked.body.get("masking").is_some();
     if changes_masking {
         want_on(&asked.collection(), ChangeMasking, wanted);
@@ -446,7 +446,7 @@ fn rename(asked: &Asked<'_>, wanted: &mut Wanted) {
     let drops = asked.body.get("dropTarget").is_some_and(ValueRef::truthy);
     let is_own_business = [&from, &to].iter().all(|ns| !is_system(&ns.db, &ns.coll));
     if from.db == to.db && is_own_business {
-        // Whoever may rename must not come to read by it what could not be read before.
+        // A rename must not let its user read what that user could not read before.
         want_in(&from.db, RenameCollectionSameDb, wanted);
         if asked.account.grants.on_collection(&to).has(Find) {
             want_on(&from, Find, wanted);

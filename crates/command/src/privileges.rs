@@ -1,4 +1,4 @@
-//! Who runs a command and what that user was given, for commands that show or do different things to different users.
+//! The user who runs a command and that user's privileges, for commands that depend on them.
 
 use crate::connection::Connection;
 use crate::context::Context;
@@ -39,7 +39,7 @@ pub fn still_allowed(context: &Context<'_>, privileges: &[Privilege]) -> bool {
     grants(context).is_none_or(|grants| privileges.iter().all(|privilege| grants.allow(privilege)))
 }
 
-/// What whoever runs a command was given; `None` when everybody may do everything.
+/// The privileges of the user who runs a command; `None` when everybody may do everything.
 pub fn grants<'c>(context: &'c Context<'_>) -> Option<&'c Grants> {
     match context.service.options.authorization {
         // `check` let nobody through who is not logged in, but for the first user.
@@ -48,7 +48,7 @@ pub fn grants<'c>(context: &'c Context<'_>) -> Option<&'c Grants> {
     }
 }
 
-/// Who runs a command; `None` when nobody asks for rights.
+/// The user who runs a command; `None` when authorization is off.
 pub fn user<'c>(context: &'c Context<'_>) -> Option<&'c UserName> {
     match context.service.options.authorization {
         true => context.conn.identity.account().map(|account| &account.name),

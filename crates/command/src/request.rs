@@ -1,4 +1,4 @@
-//! What goes into a command and what comes out.
+//! The input and the outcome of a command.
 
 use nestor_database::statement::Wait;
 use nestor_model::RawDoc;
@@ -45,7 +45,7 @@ impl<'a> Request<'a> {
 /// What to do after a command ran.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// What was in [`Request::buffer`], followed by the reply document.
+    /// The contents of [`Request::buffer`], followed by the reply document.
     pub reply: Vec<u8>,
     /// Where the reply document starts in `reply`.
     pub reply_at: usize,
@@ -65,11 +65,11 @@ pub struct Outcome {
 pub struct Park {
     /// When to run again at the latest.
     pub until: Instant,
-    /// What else is a reason to run again.
+    /// Another event that is a reason to run again.
     pub wake: Wake,
 }
 
-/// What ends a park before its time.
+/// Events that end a park before its time.
 #[derive(Clone, Debug)]
 pub enum Wake {
     /// Nothing.

@@ -20,9 +20,9 @@ use nestor_query::stage::SourceStage;
 use nestor_storage::View;
 use std::collections::HashMap;
 
-/// What those stages read.
+/// The state that those stages read.
 pub struct State {
-    /// What the database shows.
+    /// The part that the database keeps.
     pub shared: Shared,
     /// Which commands there are.
     pub commands: &'static Table,
@@ -113,7 +113,7 @@ impl State {
         Ok(out)
     }
 
-    /// What the operations on a collection took. A transaction's operations count as what they are.
+    /// The time that operations on a collection took. Operations of a transaction are counted under their own kind.
     fn latency_stats(&self, ns: &Namespace, with_histograms: bool) -> Document {
         let usage = self.shared.top.get(ns);
         let mut out = Document::new();

@@ -11,7 +11,7 @@ pub type Handler = fn(&mut Context<'_>, &mut RawWriter) -> Result<()>;
 /// A command.
 #[derive(Clone, Copy)]
 pub struct CommandSpec {
-    /// What is known of it before it runs.
+    /// The facts that hold before it runs.
     pub facts: Facts,
     /// Does the work.
     pub run: Handler,

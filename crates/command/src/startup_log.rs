@@ -19,7 +19,7 @@ impl Service {
         let op = OpContext::new(nestor_database::clock::now_ms(), self.last_time(), 0);
         with_retry(&Interrupt::default(), |obstacle| {
             let mut ws = self.engine.begin();
-            // Whoever dropped it does not want it.
+            // If the collection was dropped meanwhile, nothing is to be written.
             let Some(collection) = ws.catalog().get(&ns).cloned() else {
                 return Ok(());
             };

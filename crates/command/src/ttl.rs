@@ -37,7 +37,7 @@ impl Service {
                 filters.into_iter().map(|filter| (collection.ns.clone(), filter))
             })
             .collect();
-        // What is deleted is looked up anew, and a snapshot kept open would hold back what it sees.
+        // Documents to delete are looked up anew: a snapshot that stays open would keep old versions in memory.
         drop(snapshot);
         let mut deleted = 0;
         if !work.is_empty() {

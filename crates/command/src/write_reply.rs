@@ -27,7 +27,7 @@ impl Report for Totals {
     fn done(&mut self, index: usize, op: &WriteOp<'_>, done: &StatementResult) {
         self.n += done.n;
         self.modified += done.n_modified;
-        // What an insert that was read back from the oplog says of its `_id` is of no use here.
+        // The `_id` of an insert that was read back from the oplog is not reported.
         if let (Some(id), WriteOp::Update(_)) = (&done.upserted, op) {
             self.upserted.push((index, id.clone()));
         }
@@ -123,7 +123,7 @@ impl Context<'_> {
         }
         self.finish_concern(progress.last, reply, true)?;
         if progress.failures > 0 {
-            // What they met may be newer than what the command committed before them.
+            // They may have met states that are newer than the commits of the command before them.
             self.await_what_is_seen();
         }
         Ok(())

@@ -16,7 +16,7 @@ pub mod write;
 
 use crate::spec::CommandSpec;
 
-/// What has to do with no data.
+/// Commands that touch no data.
 const BASIC: &[&CommandSpec] = &[&ping::SPEC];
 
 /// Every family.

@@ -19,7 +19,7 @@ use nestor_storage::Engine;
 struct Parameter {
     name: &'static str,
     default: fn() -> Document,
-    /// What a client's value means: the whole new value, or `None` if it changes nothing.
+    /// The whole new value that a client's value stands for, or `None` if it changes nothing.
     read: fn(DocRef<'_>) -> Result<Option<Document>>,
 }
 
@@ -192,7 +192,7 @@ pub fn put(context: &mut Context<'_>, name: &str, given: DocRef<'_>, reply: &mut
         shown(Some(value.clone())),
     );
     let mut progress = Progress::default();
-    // What is stored and what is in force are changed in the same order.
+    // The stored value and the one in force are changed in the same order.
     let _alone = parameters.alone();
     let time = context.service.last_time();
     let mut stored = doc! { "_id": parameter.name, "clusterParameterTime": time };

@@ -15,7 +15,7 @@ pub const SPEC: CommandSpec = Facts::no_collection("createBackup", "Copies the d
         let args = CreateBackup::parse(context.body, context.sequences)?;
         let to = Path::new(args.backup_dir);
         let parent = args.incremental_from.map(Path::new);
-        // What a relative path is relative to, only whoever started the server knows.
+        // Only whoever started the server knows its working directory, so relative paths are refused.
         for (field, path) in [("backupDir", Some(to)), ("incrementalFrom", parent)] {
             if let Some(path) = path.filter(|path| !path.is_absolute()) {
                 bail!(InvalidOptions, "{field} has to be an absolute path: {}", path.display());

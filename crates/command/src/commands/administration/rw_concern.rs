@@ -43,7 +43,7 @@ pub fn load(engine: &Engine, defaults: &Defaults) -> Result<()> {
     let write = part("defaultWriteConcern");
     defaults.set(DefaultConcerns {
         read: part("defaultReadConcern"),
-        // What cannot be understood is shown and not applied.
+        // A stored document that cannot be parsed is shown and not applied.
         write_concern: write.as_ref().and_then(|doc| parse(doc.as_ref()).ok().flatten()),
         write,
         updated,

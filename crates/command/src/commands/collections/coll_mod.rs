@@ -440,7 +440,7 @@ fn change_index(
         if hidden != index.hidden {
             changed.push("hidden_old", index.hidden);
             changed.push("hidden_new", hidden);
-            // What it was used for before is over.
+            // Counts of its use before the change no longer apply.
             collection
                 .state
                 .start_index_use(index.id, nestor_database::clock::now_ms());
@@ -469,7 +469,7 @@ fn change_index(
             }
         }
     }
-    // What its kind refuses when an index is made cannot be had later either.
+    // Options that the kind refuses when an index is made cannot be set later either.
     kinds::check(IndexSpec::parse(spec.to_raw())?)?;
     if change.unique == Some(true) && !index.unique {
         if !was_prepared {

@@ -77,7 +77,7 @@ pub(crate) fn drop_one(context: &Context<'_>, ws: &mut WriteSet, ns: &Namespace)
     if context.origin(&ns.db).is_some() {
         let mut before = doc! { "numRecords": documents };
         if let Some(view) = &collection.options.view {
-            // Who follows the log tells by it that no collection went.
+            // It tells those who follow the log that no collection was dropped.
             before.push("viewOn", view.on.as_str());
         }
         let entry = Origin::default().command_with(

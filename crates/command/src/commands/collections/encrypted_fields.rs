@@ -70,7 +70,7 @@ impl<'a> Arg<'a> for Queries<'a> {
     }
 }
 
-/// What queries a field can be asked by.
+/// The query types that a field supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Equality,

@@ -32,7 +32,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let mut scope = scope.without_clock();
     let filter = read::parse_filter_in(args.filter, &mut scope, Place::Validator)?;
     let snapshot = context.read_snapshot()?;
-    // Whoever may not list all sees those in which there is something to do.
+    // A user without the right to list all databases sees those in which the user has some right.
     let grants = privileges::grants(context);
     let may_see_all = grants.is_none_or(|grants| grants.on(&Resource::Cluster).has(Action::ListDatabases));
     let only_own = match (args.authorized_databases, may_see_all) {

@@ -29,7 +29,7 @@ crate::args! {
     }
 }
 
-/// What a rename may replace.
+/// The targets that a rename may replace.
 #[derive(Clone, Copy, Debug)]
 pub enum DropTarget {
     /// Whatever collection has the name, or none.

@@ -1,4 +1,4 @@
-//! What a view may be on: not on itself through others, not on too many, and on no view of another collation.
+//! Which namespaces a view may read: not itself through other views, not a chain that is too long, and no view of another collation.
 
 use nestor_database::operation::views::bases;
 use nestor_exec::pipeline::{VIEW_DEPTH_MAX, resolve};

@@ -53,12 +53,12 @@ pub const SPEC: CommandSpec = Facts::no_collection("currentOp", "Lists the opera
         Ok(())
     });
 
-/// What is shown besides what runs, and how much of it.
+/// Which operations are shown besides those that run, and in how much detail.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
     /// Connections that run nothing, too.
     pub idle: bool,
-    /// Of a long command the beginning alone.
+    /// Long commands are cut.
     pub truncated: bool,
 }
 
@@ -83,7 +83,7 @@ pub fn is_own(body: RawDoc<'_>) -> bool {
     body.get("$ownOps").is_some_and(ValueRef::truthy)
 }
 
-/// What is left of the command when its name, options and generic arguments are taken away.
+/// The command without its name, options and generic arguments.
 fn filter(body: RawDoc<'_>) -> Document {
     let mut filter = Document::new();
     for (i, (name, value)) in body.iter().enumerate() {
@@ -109,7 +109,7 @@ fn write(context: &Context<'_>, reply: &mut RawWriter, found: &[Document]) {
     }
 }
 
-/// What is shown of a connection; `None` when it runs nothing and idle ones are not wanted.
+/// The entry of a connection; `None` when it runs nothing and idle connections are not wanted.
 ///
 /// Nothing here takes locks that others could wait for, but for the one that `fsync` holds against all writes.
 pub fn describe(commands: &Table, host: &str, slot: &Slot, cursors: &Cursors, shown: Shown) -> Option<Document> {
@@ -193,7 +193,7 @@ pub fn describe(commands: &Table, host: &str, slot: &Slot, cursors: &Cursors, sh
     Some(doc)
 }
 
-/// What is shown of a transaction that is open and that no operation is at now.
+/// The entry of an open transaction that runs no operation at the moment.
 pub fn describe_transaction(host: &str, lsid: Lsid, facts: &TransactionFacts) -> Document {
     doc! {
         "type": "idleSession",
@@ -208,7 +208,7 @@ pub fn describe_transaction(host: &str, lsid: Lsid, facts: &TransactionFacts) ->
     }
 }
 
-/// What is shown of a cursor that no operation uses now.
+/// The entry of a cursor that no operation uses at the moment.
 pub fn describe_cursor(host: &str, cursor: &CursorSummary, shown: Shown) -> Document {
     let mut doc = doc! { "type": "idleCursor", "host": host, "ns": cursor.ns.to_string() };
     if let Some(lsid) = cursor.lsid {

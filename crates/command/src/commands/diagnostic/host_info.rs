@@ -59,7 +59,7 @@ fn write(reply: &mut RawWriter) {
     reply.end();
 }
 
-/// What more the system says; what it does not say is left out.
+/// Further facts that the system gives; those that it does not give are left out.
 fn write_extra(reply: &mut RawWriter, memory_mib: i64) {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     for (name, text) in [

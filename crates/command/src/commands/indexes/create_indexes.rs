@@ -81,7 +81,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     context.finish_concern(progress.last, reply, false)
 }
 
-/// What one look at the collection came to.
+/// The result of one look at the collection.
 enum Step {
     /// All indexes are there: how many there were before and are now, and whether the collection was made.
     Done(usize, usize, bool),
@@ -115,10 +115,10 @@ fn make(
                 return Ok((before, before + indexes.len(), false));
             }
             Step::Wait(collection, index) => {
-                // Who waits for another's build leaves its place to those that can go on.
+                // While it waits for another connection's build it gives its place to operations that can go on.
                 slot = None;
                 service.index_builds.wait(index, &context.interrupt, || {
-                    // One that a build has left is built by nobody.
+                    // An index that its build has given up is built by nobody.
                     let admission = &service.node.gates.admission;
                     service.index_builds.drop_left(&service.engine, admission)?;
                     let snapshot = service.engine.snapshot();
@@ -165,7 +165,7 @@ fn step(
         if context.in_transaction() && !missing.is_empty() {
             check_is_new(ws, &collection)?;
         }
-        // What is written all the time has no quiet moment in which to do it at once.
+        // A collection that is written all the time leaves no quiet moment in which to build at once.
         let at_once = context.terms.in_transaction
             || created
             || index_build::is_small(ws, &collection) && attempts <= AT_ONCE_ATTEMPTS;

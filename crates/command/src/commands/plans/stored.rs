@@ -62,7 +62,7 @@ fn stored(doc: DocRef<'_>) -> Result<Entry> {
     let hash = doc.get("queryShapeHash").and_then(ValueRef::as_str).unwrap_or_default();
     let (settings, representative) = (part("settings"), part("representativeQuery"));
     let representative = representative.unwrap_or_default();
-    // What an earlier version took for a query keeps its settings even if it is none any more.
+    // A query that an earlier version accepted keeps its settings even if this version refuses it.
     let shape = stored_shape(representative.to_raw().as_raw()).unwrap_or_default();
     entry(hash.to_owned(), shape, representative, settings.unwrap_or_default())
 }

@@ -54,11 +54,11 @@ pub(super) enum Verbosity {
     AllPlansExecution,
 }
 
-/// What is shown of a query's plans.
+/// How much explain shows of a query's plans.
 pub(super) struct Subject {
     pub(super) ns: Namespace,
     pub(super) filter: Arc<MatchExpr>,
-    /// What strings compare by.
+    /// The collation that strings compare by.
     pub(super) collator: Option<Collator>,
     /// The plans it could run by, the one that it does run by first; none without a collection.
     pub(super) plans: Vec<PlanNode>,
@@ -72,7 +72,7 @@ pub(super) struct Subject {
     pub(super) shown_at: CacheKey,
     /// Signature of the plan that is active there.
     pub(super) cached: Option<u64>,
-    /// What is set for queries of that shape.
+    /// The settings for queries of that shape.
     pub(super) settings: Option<Document>,
     /// The stage of a write on top of its plans.
     pub(super) write: Option<&'static str>,

@@ -84,7 +84,7 @@ fn check_verbosity(pipeline: &Pipeline, verbosity: Verbosity) -> Result<()> {
     Ok(())
 }
 
-/// What is shown, and of what state.
+/// What explain shows, and the state that it reads.
 struct Shown<'s, 'c> {
     context: &'s Context<'c>,
     snapshot: &'s Snapshot,
@@ -148,7 +148,7 @@ impl Shown<'_, '_> {
     /// A stage, with the pipelines that it runs.
     fn stage(&self, mut stage: StageReport<'_>) -> Result<Value> {
         for within in std::mem::take(&mut stage.within) {
-            // What their shapes are grouped by is that of the whole pipeline.
+            // Inner pipelines are grouped by the shape of the whole pipeline.
             let stages = self.stages(report(within.root), within.bottom, &Words::default())?;
             set_within(&mut stage.shown, within.field, stages.into());
         }
@@ -166,7 +166,7 @@ impl Shown<'_, '_> {
         wanted.then(|| execution_stats(plan, ran.returned as i64, ran.elapsed, self.verbosity, &bottom.tried))
     }
 
-    /// What of a pipeline is a query.
+    /// The part of a pipeline that is planned as a query.
     fn subject(&self, bottom: &Bottom, words: &Words<'_>) -> Result<Subject> {
         let find = &bottom.find;
         let (query, ns) = (&find.query, &find.namespace);

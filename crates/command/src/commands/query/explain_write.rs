@@ -9,7 +9,7 @@ use nestor_query::update::Applied;
 use nestor_storage::{Collection, Snapshot};
 use std::sync::Arc;
 
-/// What a write would have changed.
+/// The documents that a write would have changed.
 #[derive(Default)]
 pub(super) struct Changes {
     found: i64,

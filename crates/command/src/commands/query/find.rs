@@ -308,7 +308,7 @@ fn key_range(args: &FindArgs<'_>, collection: Option<&Collection>, query: &mut F
         if collection.is_none() {
             return Ok(());
         }
-        // What else a hint can name is the key of a clustered collection.
+        // The other thing that a hint can name is the key of a clustered collection.
         let collation = collection.map(id_collation).transpose()?.flatten();
         let (pattern, of_query) = (doc! { "_id": 1 }, query.collation.as_ref());
         check_key_range(
@@ -375,7 +375,7 @@ pub(crate) fn express_id<'a>(args: &FindArgs<'a>) -> Option<ValueRef<'a>> {
     simple.then_some(id)
 }
 
-/// What the express way returns of a document.
+/// The result of the express path.
 enum Fields {
     All,
     Projected(Projection),

@@ -25,7 +25,7 @@ crate::args! {
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = KillCursorsArgs::parse(context.body, context.sequences)?;
     if context.terms.start_transaction {
-        // What would begin has no cursors yet.
+        // A transaction that this command would begin has no cursors yet.
         bail!(
             OperationNotSupportedInTransaction,
             "Cannot run 'killCursors' as the first operation in a multi-document transaction."

@@ -70,7 +70,7 @@ crate::args! {
     }
 }
 
-/// What becomes of the results.
+/// Where the results go.
 enum Out<'a> {
     /// They are the reply.
     Inline,
@@ -270,7 +270,7 @@ fn stages(db: &str, args: &MapReduceArgs<'_>, out: &Out<'_>) -> Vec<Value> {
         let merge = doc! { "into": into(target), "on": "_id", "whenMatched": when_matched, "whenNotMatched": "insert" };
         doc! { "$merge": merge }
     };
-    // What is reduced with what is there is made final after that.
+    // Results are reduced with the stored ones first and finalized after that.
     if !matches!(out, Out::Reduce(_)) {
         stages.extend(finalize.clone());
     }

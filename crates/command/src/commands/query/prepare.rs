@@ -20,11 +20,11 @@ use nestor_storage::View;
 /// A command's words.
 #[derive(Clone, Copy, Debug)]
 pub struct Command<'a> {
-    /// What is known of it.
+    /// Its row of the table of commands.
     pub facts: &'static Facts,
     /// The document.
     pub body: RawDoc<'a>,
-    /// What came beside it.
+    /// Document sequences that came with it.
     pub sequences: &'a [Sequence<'a>],
 }
 

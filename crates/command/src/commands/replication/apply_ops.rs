@@ -36,7 +36,7 @@ pub const SPEC: CommandSpec = Facts::no_collection("applyOps", "Writes what oplo
     )
     .runs(run);
 
-/// What an entry does.
+/// The operation that an entry stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Insert,
@@ -61,7 +61,7 @@ struct Entry<'a> {
     upsert: bool,
 }
 
-/// What was done so far, for the reply.
+/// The results so far, for the reply.
 #[derive(Debug, Default)]
 struct Outcome {
     applied: i32,

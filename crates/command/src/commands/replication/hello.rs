@@ -50,7 +50,7 @@ crate::args! {
         /// Only makes the answer of a mongos shorter.
         #[allow(dead_code)]
         "forShell" => for_shell: Option<bool>,
-        /// What a member of the set says of itself.
+        /// What a member of the replica set reports about itself.
         #[allow(dead_code)]
         "hostInfo" => host_info: Option<ValueRef<'a>>,
         "saslSupportedMechs" => sasl_supported_mechs: Option<ValueRef<'a>>,
@@ -178,7 +178,7 @@ fn user_name(value: ValueRef<'_>) -> Result<UserName> {
     }
 }
 
-/// What an awaitable hello knows of the topology, and how long it is ready to wait for news.
+/// The topology version that the client of an awaitable hello knows, and how long it is ready to wait for a newer one.
 fn awaited(args: &Hello<'_>) -> Result<Option<(ObjectId, i64, Duration)>> {
     let (version, wait_ms) = match (args.topology_version, args.max_await_time_ms) {
         (None, None) => return Ok(None),

@@ -1,4 +1,4 @@
-//! What a replica set of one says about itself.
+//! What a replica set of one node reports about itself.
 
 pub mod apply_ops;
 pub mod client_metadata;

@@ -44,7 +44,7 @@ fn bytes(size: f64) -> Result<u64> {
     let limit = |op: &str, limit: f64| {
         format!("BSON field 'replSetResizeOplog.size' value must be {op} {limit}, actual value '{size}'")
     };
-    // What is no number is refused too.
+    // A value that is not a number is refused too.
     if size.is_nan() || size < min {
         bail!(BadValue, "{}", limit(">=", min));
     }

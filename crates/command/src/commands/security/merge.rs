@@ -111,7 +111,7 @@ fn ids(documents: &[(String, Document)]) -> BTreeSet<&str> {
     documents.iter().map(|(id, _)| id.as_str()).collect()
 }
 
-/// What becomes of a document that the new ones are to replace.
+/// The outcome for a stored document that the new ones are to replace.
 fn gone(old: &Document, stays: &BTreeSet<&str>, is_meant: &dyn Fn(&Document) -> bool) -> Outcome {
     match is_meant(old) && !text(old, "_id").is_some_and(|id| stays.contains(id)) {
         true => Outcome::Remove,

@@ -260,7 +260,7 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// What becomes of `roles` when `named` are given or taken.
+    /// `roles` after `named` were granted or revoked.
     pub(super) fn apply(self, roles: &mut Vec<RoleName>, named: &[RoleName]) {
         roles.retain(|role| !named.contains(role));
         if self == Self::Grant {
@@ -296,7 +296,7 @@ fn change_roles(
     context.finish_concern(progress.last, reply, false)
 }
 
-/// What becomes of a user or role when all those of a database are dropped.
+/// The document of a user or role after all roles of a database were dropped.
 pub(super) fn without_those_of(db: &str, document: &Document) -> Outcome {
     match document.get("db").and_then(ValueRef::as_str) == Some(db) {
         true => Outcome::Remove,

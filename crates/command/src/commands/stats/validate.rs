@@ -156,7 +156,7 @@ mod tests {
     use nestor_model::Namespace;
     use nestor_storage::{Collection, Engine, EngineOptions, WriteSet};
 
-    /// What validate answers after a commit that no command makes: `valid`, which indexes are, and its errors.
+    /// The answer of validate after a commit that no command makes: `valid`, which indexes are valid, and its errors.
     fn validated(spoil: impl FnOnce(&mut WriteSet, &Collection)) -> (bool, Vec<bool>, String) {
         let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
         let service = Service::new(DatabaseOptions::default(), engine);

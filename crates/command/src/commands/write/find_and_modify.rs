@@ -65,7 +65,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let session = context.retry_session()?;
     let mut retryable = Retryable::begin(context, session.as_ref())?;
     let stmt_id = args.stmt_id.unwrap_or(0);
-    // One that was read back has the whole document, of which the command asks for some of the fields.
+    // A result that was read back from the oplog has the whole document; the command may ask for some fields only.
     if let Some(done) = retryable.executed(stmt_id).filter(|done| !done.recovered).cloned() {
         return again(context, reply, retryable, (stmt_id, &done, args.remove));
     }
@@ -183,7 +183,7 @@ fn again(
     context.finish_write(progress, reply)
 }
 
-/// What it does to the document that it finds.
+/// The change that it makes to the document it finds.
 fn statement<'a>(args: &FindAndModifyArgs<'a>) -> WriteOp<'a> {
     let filter = args.query.unwrap_or(raw::EMPTY);
     // The collation is the command's: its variables are under it too.

@@ -68,7 +68,7 @@ impl<'a> Arg<'a> for UpdateValue<'a> {
     fn parse(value: ValueRef<'a>, _: crate::args::At<'_>) -> Result<Option<Self>> {
         match value {
             ValueRef::Document(_) => Ok(Some(Self(value))),
-            // What is no pipeline at all fails the command; what updates may not do, the statement.
+            // An array that is no pipeline fails the command; a stage that updates may not have fails the statement.
             ValueRef::Array(stages) => {
                 check_pipeline_form(stages)?;
                 Ok(Some(Self(value)))

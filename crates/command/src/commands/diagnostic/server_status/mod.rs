@@ -133,7 +133,7 @@ fn catalog_stats(context: &Context<'_>, reply: &mut RawWriter) {
     reply.append("internalViews", internal_views);
 }
 
-/// What the system knows of the process. Times of the processor are counted in ticks of a hundredth of a second.
+/// Figures that the operating system keeps of the process. Processor time is counted in ticks of a hundredth of a second.
 fn extra_info(_: &Context<'_>, reply: &mut RawWriter) {
     const MICROS_PER_TICK: i64 = 10_000;
     reply.append("note", "fields vary by platform");
@@ -287,7 +287,7 @@ fn store(context: &Context<'_>, reply: &mut RawWriter) {
     reply.begin_document("log");
     reply.append("bytes", as_long(engine.log_bytes()));
     reply.append("bytesMax", as_long(engine.log_retention().bytes_max));
-    // What is after this time is all there.
+    // All entries after this time are there.
     reply.append("begins", engine.log_begins());
     reply.append("followers", engine.log_followers() as i64);
     reply.end();
