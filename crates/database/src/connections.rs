@@ -64,7 +64,7 @@ impl Connections {
     }
 }
 
-/// What others may see and do of a connection: its client and its running operation.
+/// The part of a connection that others may see and end: its client and its running operation.
 #[derive(Debug, Default)]
 pub struct Slot {
     /// `connectionId`.
@@ -81,7 +81,7 @@ pub struct Slot {
     pub account: Option<Arc<Account>>,
     /// Which API versions its commands declared.
     pub api_use: ApiUse,
-    /// Who is logged in, where that decides what may be done.
+    /// The user who is logged in, where access control is on.
     pub user: Mutex<Option<UserName>>,
 }
 
@@ -102,13 +102,13 @@ pub struct Operation {
     pub plan: Vec<Leaf>,
     /// The transaction it belongs to.
     pub transaction: Option<Arc<TransactionFacts>>,
-    /// What it waits for.
+    /// The reason why it waits.
     pub waits: Option<Waits>,
     /// The index build it is at.
     pub build: Option<Arc<Build>>,
 }
 
-/// What an operation waits for that does not run now.
+/// The reason why an operation waits instead of running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waits {
     /// The lock against writing that `fsync` holds.

@@ -78,7 +78,7 @@ enum Entry {
     InUse(InUse),
 }
 
-/// What is known of a cursor while an operation has it.
+/// The entry of a cursor while an operation has it.
 struct InUse {
     /// As it was when the operation took it.
     cursor: CursorSummary,
@@ -86,7 +86,7 @@ struct InUse {
     killed: bool,
 }
 
-/// What others may see of a cursor.
+/// The part of a cursor that others may see.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct CursorSummary {
@@ -134,14 +134,14 @@ const LIFESPANS: [(&str, u64); 7] = [
     ("greaterThanOrEqual10Minutes", u64::MAX),
 ];
 
-/// What was counted of cursors since the start.
+/// Counts of cursors since the start.
 #[derive(Debug, Default)]
 pub struct CursorCounts {
     /// Those opened.
     pub opened: Counter,
-    /// Those that were idle for too long.
+    /// Cursors that were closed because they were idle for too long.
     pub timed_out: Counter,
-    /// Those that returned more than one batch.
+    /// Cursors that returned more than one batch.
     pub more_than_one_batch: Counter,
     lifespans: [Counter; LIFESPANS.len()],
 }
@@ -169,7 +169,7 @@ impl CursorCounts {
 pub struct Cursors {
     open: Mutex<HashMap<i64, Entry>>,
     ids: Random,
-    /// What was counted since the start.
+    /// Counts since the start.
     pub counts: CursorCounts,
     last_sweep: Mutex<Option<Instant>>,
     /// In milliseconds.

@@ -50,13 +50,13 @@ pub struct Database {
     pub cursors: Arc<Cursors>,
     /// Logical sessions.
     pub sessions: Arc<Sessions>,
-    /// What stages of pipelines read of the server.
+    /// The state of the server that stages of pipelines read.
     pub state: Arc<dyn ServerState>,
     /// Which operations are recorded.
     pub profiler: Profiler,
-    /// Who there is, and what each may do.
+    /// The users and what each of them may do.
     pub users: Users,
-    /// What is set for queries of a shape.
+    /// The settings for queries, by shape.
     pub query_settings: Arc<QuerySettings>,
     /// Which indexes queries of a shape may use.
     pub index_filters: IndexFilters,
@@ -79,7 +79,7 @@ pub struct Database {
     _history: Option<history::Reader>,
 }
 
-/// What the stages that read the server's own state may look at.
+/// The state of the server that stages may read.
 pub struct Shared {
     /// The store.
     pub engine: Engine,
@@ -91,13 +91,13 @@ pub struct Shared {
     pub connections: Arc<Connections>,
     /// Logical sessions.
     pub sessions: Arc<Sessions>,
-    /// What operations took, by collection.
+    /// Number and time of operations, by collection.
     pub top: Arc<crate::observe::top::Top>,
     /// Which plan queries of a shape run by.
     pub plan_cache: Arc<PlanCache>,
     /// Open cursors.
     pub cursors: Arc<Cursors>,
-    /// What is set for queries of a shape.
+    /// The settings for queries, by shape.
     pub query_settings: Arc<QuerySettings>,
 }
 

@@ -26,7 +26,7 @@ use crate::observe::op_kind::OpKind;
 use crate::statement::Statement;
 use nestor_model::{Error, ErrorCode, ValueRef};
 
-/// What the error of a statement ends.
+/// How far the error of a statement reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consequence {
     /// The command, which answers with this error.
@@ -109,7 +109,7 @@ pub fn labels(statement: &Statement<'_>, code: ErrorCode, concern_failed: bool) 
     let mut labels = Vec::new();
     let ends_transaction = statement.terms.ends_transaction;
     let is_transient = statement.terms.in_transaction && is_transient(code, ends_transaction);
-    // One that was not there may have been committed by a node that is gone, which a failed concern does not rule out.
+    // A transaction that is unknown here may have been committed by a node that is gone; a failed write concern does not rule that out.
     if is_transient && !(code == ErrorCode::NoSuchTransaction && ends_transaction && concern_failed) {
         labels.push("TransientTransactionError");
     }

@@ -22,7 +22,7 @@ pub struct Gates {
     /// Bits of [`FSYNC`], [`WRITE_BLOCK`], [`FAIL`], [`API`].
     closed: AtomicU32,
     fsync_locks: AtomicI64,
-    /// What `fsync` holds while it is locked.
+    /// The hold on the base while `fsync` has writes locked out.
     held: Mutex<Option<BaseHold>>,
     /// Attempts at a write pass it.
     pub admission: Admission,

@@ -33,7 +33,7 @@ struct State {
     builds: BTreeMap<IndexId, Arc<Build>>,
 }
 
-/// What builds did since the start.
+/// Counts of builds since the start.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Builds begun.
@@ -99,7 +99,7 @@ impl Drop for Slot<'_> {
 pub struct Listed<'b> {
     builds: &'b IndexBuilds,
     indexes: Vec<IndexId>,
-    /// What others see.
+    /// The part that others see.
     pub build: Arc<Build>,
 }
 

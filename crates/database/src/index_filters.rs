@@ -59,7 +59,7 @@ impl IndexFilters {
             .collect()
     }
 
-    /// What a query of that shape may use; `None` when nothing was said.
+    /// The indexes that a query of that shape may use; `None` without a filter.
     fn get(&self, ns: &Namespace, shape: u64) -> Option<Vec<AllowedIndex>> {
         let all = lock(&self.by_shape);
         all.get(&(ns.clone(), shape)).map(|filter| filter.indexes.clone())

@@ -1,4 +1,4 @@
-//! What the system says of the machine and of the process.
+//! Facts about the machine and the process, as the operating system reports them.
 
 /// The machine's name; `localhost` where the system does not say.
 pub fn host_name() -> String {

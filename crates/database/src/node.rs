@@ -16,7 +16,7 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What whoever starts the process tells about it. The default is that of a library user.
+/// Facts about the process, given by the code that starts it. The default is that of a library user.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessOptions {
     /// The log.
@@ -41,12 +41,12 @@ pub struct ClusterParameters {
 }
 
 impl ClusterParameters {
-    /// What was set last, and when; `None` if nothing was.
+    /// The value that was set last, and when; `None` if none was.
     pub fn get(&self, name: &str) -> Option<(Document, Timestamp)> {
         crate::lock(&self.values).get(name).cloned()
     }
 
-    /// What `look` finds in the value that was set last, if one was.
+    /// The result of `look` at the value that was set last, if one was.
     pub fn look<T>(&self, name: &str, look: impl FnOnce(&Document) -> Option<T>) -> Option<T> {
         crate::lock(&self.values).get(name).and_then(|(value, _)| look(value))
     }
@@ -65,7 +65,7 @@ impl ClusterParameters {
 /// The process.
 #[derive(Debug)]
 pub struct Node {
-    /// What it was started with.
+    /// The facts that the process was started with.
     pub options: ProcessOptions,
     /// Counters.
     pub counters: Counters,
@@ -75,7 +75,7 @@ pub struct Node {
     pub transactions: Arc<TransactionCounts>,
     /// Parameters.
     pub parameters: Parameters,
-    /// What may hold commands up.
+    /// The gates that may hold commands up.
     pub gates: Gates,
     /// Defaults of read and write concern that `setDefaultRWConcern` set.
     pub concerns: Defaults,

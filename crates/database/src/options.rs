@@ -1,4 +1,4 @@
-//! What a database is started with.
+//! Options that a database is started with.
 
 use crate::node::ProcessOptions;
 use crate::profiler;
@@ -16,11 +16,11 @@ pub struct DatabaseOptions {
     pub process: ProcessOptions,
     /// Size in bytes of an oplog that is made now; `None` for what the store was told to keep. One that is there keeps its size.
     pub oplog_bytes: Option<u64>,
-    /// What is younger stays in the oplog whatever its size.
+    /// Entries younger than this stay in the oplog whatever its size.
     pub oplog_age_min: Duration,
-    /// What the profiler starts with.
+    /// The settings that the profiler starts with.
     pub profiler: profiler::AtStart,
-    /// Whoever wants to do something must be logged in and have the right to.
+    /// Access control is on: users must log in and have the right to what they do.
     pub authorization: bool,
 }
 

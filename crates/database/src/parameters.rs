@@ -73,7 +73,7 @@ parameters! {
     AllowDiskUseByDefault "allowDiskUseByDefault" RuntimeAndStartup Kind::Switch(true);
     /// A label that management tools leave here, reported by `hello`.
     AutomationServiceDescriptor "automationServiceDescriptor" RuntimeAndStartup Kind::Computed;
-    /// Whoever comes from this machine may make the first user.
+    /// A client on this machine may make the first user.
     LocalhostAuthBypass "enableLocalhostAuthBypass" Startup Kind::Switch(true);
     /// Rounds of SCRAM-SHA-1 for new passwords.
     ScramIterationCount "scramIterationCount" RuntimeAndStartup

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-/// What holds until a command changes it.
+/// The settings that hold until a command changes them.
 #[derive(Clone, Copy, Debug)]
 pub struct AtStart {
     /// Operations that take longer are slow, in milliseconds.
@@ -33,7 +33,7 @@ impl Default for AtStart {
     }
 }
 
-/// What is set for one database.
+/// The settings of one database.
 #[derive(Clone, Debug, Default)]
 pub struct DatabaseSettings {
     /// 0 records nothing, 1 what is slow or what the filter names, 2 everything.
@@ -42,14 +42,14 @@ pub struct DatabaseSettings {
     pub filter: Option<Arc<DocumentFilter>>,
 }
 
-/// What is set, as an operation in one database sees it.
+/// The settings, as an operation in one database sees them.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Operations that take longer are slow, in milliseconds.
     pub slow_ms: i32,
     /// The part of slow operations that is recorded, 0 to 1.
     pub sample_rate: f64,
-    /// Of the database.
+    /// The settings of the database.
     pub database: DatabaseSettings,
 }
 
@@ -107,7 +107,7 @@ impl Profiler {
         all.databases.get(db).map_or(all.default_level, |own| own.level)
     }
 
-    /// What is set for a database.
+    /// The settings of a database.
     pub fn settings(&self, db: &str) -> Settings {
         self.all.read().unwrap_or_else(PoisonError::into_inner).of(db)
     }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 /// Settings by the hashes of their shapes.
 pub type Entries = BTreeMap<String, Arc<Entry>>;
 
-/// What the indexes of one collection are restricted to.
+/// The indexes that queries on one collection may use.
 #[derive(Clone, Debug)]
 pub struct IndexHint {
     /// The collection.
@@ -27,7 +27,7 @@ pub struct IndexHint {
     pub natural: Option<bool>,
 }
 
-/// What is set for one query shape.
+/// The settings of one query shape.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// Hash of the shape.
@@ -42,7 +42,7 @@ pub struct Entry {
     pub ns: Namespace,
     /// Such queries are refused.
     pub reject: bool,
-    /// What they are restricted to.
+    /// The indexes that may be used.
     pub hints: Vec<IndexHint>,
 }
 
@@ -104,7 +104,7 @@ impl QuerySettings {
         self.by_hash.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What is set for queries of that shape, if anything. Costs one load while nothing is set at all.
+    /// The settings for queries of that shape, if there are any. Costs one load while there are no settings at all.
     pub fn of(&self, shape: &Shape<'_>) -> Option<Arc<Entry>> {
         if !self.any.load(Ordering::Acquire) {
             return None;

@@ -1,4 +1,4 @@
-//! What statements that read have in common.
+//! The parts that all reads share.
 
 use crate::concern::read::Level;
 use crate::names;
@@ -110,7 +110,7 @@ pub fn filtered(words: &Words<'_>, hint: &Hint, scope: &mut Scope) -> Result<Fin
     Ok(query)
 }
 
-/// What the strings of an operation compare by: the collation it gives, or else the default of what it is on.
+/// The collation of an operation: the one it gives, or else the default of its collection.
 ///
 /// Errors: those of [`Collator::parse`].
 pub fn collator(given: Option<RawDoc<'_>>, on: Option<&Collection>) -> Result<Option<Collator>> {

@@ -1,4 +1,4 @@
-//! What an operation has in common with others: the shape of its query, and that of its plan.
+//! Shapes: the parts of a query, and of its plan, that operations have in common when only their literals differ.
 //!
 //! The *query shape* describes the command as it was written, literals replaced by their types; query settings and
 //! `queryShapeHash` go by it. The *plan shape* is what plans are shared by; index filters and `planCacheShapeHash` go by it.
@@ -16,9 +16,9 @@ pub struct Words<'a> {
     pub filter: Option<RawDoc<'a>>,
     /// The order.
     pub sort: Option<RawDoc<'a>>,
-    /// What becomes of each document.
+    /// The projection.
     pub projection: Option<RawDoc<'a>>,
-    /// What strings compare by.
+    /// The collation that strings compare by.
     pub collation: Option<RawDoc<'a>>,
     /// `let`.
     pub variables: Option<RawDoc<'a>>,
@@ -44,7 +44,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// What an operation is, apart from its literals.
+/// An operation apart from its literals.
 #[derive(Clone, Debug)]
 pub struct Shape<'a> {
     /// How the operation calls itself: `find`, `aggregate`.
@@ -99,9 +99,9 @@ impl Shape<'_> {
     }
 }
 
-/// What an operation tells those who watch it: the profiler, the log, the counters.
+/// The facts about an operation for the profiler, the log and the counters.
 pub struct Described<'a> {
-    /// What it is grouped by with others.
+    /// The shape by which it is grouped with others.
     pub shape: Shape<'a>,
     /// The query that finds its documents. Lookups by `_id` and pipelines have none.
     pub query: Option<FindQuery>,

@@ -63,7 +63,7 @@ impl Snapshots {
             return Ok(found);
         }
         let _turn = self.turn(interrupt)?;
-        // Whoever had the turn before may have wanted the same.
+        // The operation that had the turn before may have done the same.
         if let Some(found) = self.find(time, window) {
             return Ok(found);
         }

@@ -15,7 +15,7 @@ pub struct StoredFunctions {
 }
 
 impl StoredFunctions {
-    /// Those of the databases of a store.
+    /// The functions that the databases of a store keep.
     pub fn new(engine: &Engine) -> Self {
         Self { engine: engine.clone() }
     }

@@ -20,7 +20,7 @@ pub struct Terms<'a> {
     pub in_transaction: bool,
     /// It commits or aborts its transaction.
     pub ends_transaction: bool,
-    /// What it may read.
+    /// The read concern.
     pub read_concern: ReadConcern,
     /// When its writes are acknowledged, if the client said so; else the default, if one was set.
     pub write_concern: Option<WriteConcern>,
@@ -28,6 +28,6 @@ pub struct Terms<'a> {
     pub is_default_concern: bool,
     /// It may use what is in version 1 of the API only.
     pub strict_api: bool,
-    /// What the client says about it.
+    /// The client's `comment`.
     pub comment: Option<ValueRef<'a>>,
 }

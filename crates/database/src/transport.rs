@@ -15,7 +15,7 @@ pub enum TlsVersion {
     Unknown,
 }
 
-/// Whoever encrypts connections.
+/// The part of the process that encrypts connections.
 pub trait Encryption: Debug + Send + Sync {
     /// Reads certificates anew, for connections made from now on. On an error, which is for people to read, nothing changes.
     fn reload(&self) -> Result<(), String>;
@@ -23,7 +23,7 @@ pub trait Encryption: Debug + Send + Sync {
     fn certificate(&self) -> Certificate;
 }
 
-/// What is shown of the server's certificate.
+/// The facts about the server's certificate that are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
     /// Its subject as RFC 4514 prints it.
@@ -49,7 +49,7 @@ impl Transport {
         self.encryption.get_or_init(|| encryption);
     }
 
-    /// Whoever encrypts connections; `None` when nobody does.
+    /// The part of the process that encrypts connections; `None` without TLS.
     pub fn encryption(&self) -> Option<&dyn Encryption> {
         self.encryption.get().map(Box::as_ref)
     }

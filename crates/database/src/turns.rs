@@ -60,7 +60,7 @@ struct Queue {
     queued_micros: u64,
 }
 
-/// What became of those that asked for a turn, since the start.
+/// Counts of the operations that asked for a turn, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TurnCounts {
     /// Operations that have a turn now.
@@ -94,17 +94,17 @@ pub enum Turn {
 }
 
 impl Turns {
-    /// Those of operations of this process that read.
+    /// The turns of operations of this process that read.
     pub fn of_reads() -> &'static Self {
         &OF_READS
     }
 
-    /// Those of operations of this process that write.
+    /// The turns of operations of this process that write.
     pub fn of_writes() -> &'static Self {
         &OF_WRITES
     }
 
-    /// Those of the operation that runs on this thread.
+    /// The turns of the operation that runs on this thread.
     pub fn of_thread() -> &'static Self {
         if WRITES.get() { &OF_WRITES } else { &OF_READS }
     }
@@ -143,7 +143,7 @@ impl Turns {
         }
     }
 
-    /// What is under way, and what was.
+    /// The operations under way and those that are over.
     pub fn counts(&self) -> TurnCounts {
         let queue = self.lock();
         TurnCounts {

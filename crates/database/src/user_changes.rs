@@ -12,7 +12,7 @@ use nestor_query::env::OpContext;
 use nestor_query::update::Touched;
 use nestor_storage::{Bytes, View, WriteSet, record};
 
-/// What becomes of a document.
+/// The outcome for a document.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// It stays, or is not there.
@@ -53,7 +53,7 @@ pub fn change<T>(
 }
 
 impl Changes<'_, '_> {
-    /// What is there, the changes so far included.
+    /// The state with the changes so far.
     pub fn view(&self) -> &dyn View {
         self.ws
     }

@@ -16,7 +16,7 @@ pub enum Change {
     NewCollection {
         /// Its name.
         ns: Namespace,
-        /// Of a view, what it is on and its pipeline.
+        /// For a view, the namespace that it reads and its pipeline.
         view: Option<(Str, Value)>,
     },
     /// A collection or view went.
@@ -36,7 +36,7 @@ pub enum Change {
         name: Str,
         /// Its specification.
         spec: Document,
-        /// It is ready; otherwise its build began.
+        /// Whether the index is ready; otherwise its build began.
         is_ready: bool,
     },
     /// The build of an index ended.
@@ -47,7 +47,7 @@ pub enum Change {
         name: Str,
         /// Its specification.
         spec: Document,
-        /// What it failed with, if it did.
+        /// The error code if it failed.
         error: Option<ErrorCode>,
     },
     /// An index went.
@@ -59,7 +59,7 @@ pub enum Change {
     },
 }
 
-/// What is different in `after`. Databases that did not change cost one comparison each.
+/// The differences of `after` from `before`. Databases that did not change cost one comparison each.
 pub fn between(before: &Catalog, after: &Catalog) -> Vec<Change> {
     let mut changes = Vec::new();
     let is_changed = |a: &Arc<Database>, other: Option<&Arc<Database>>| other.is_none_or(|b| !Arc::ptr_eq(a, b));

@@ -100,7 +100,7 @@ impl std::fmt::Debug for Audit {
     }
 }
 
-/// Who acts, and over which connection.
+/// The user who acts, and the connection.
 #[derive(Clone, Debug, Default)]
 pub struct Actor {
     /// Identifies the connection.
@@ -109,7 +109,7 @@ pub struct Actor {
     pub local: Document,
     /// The other end.
     pub remote: Document,
-    /// Who is logged in.
+    /// The user who is logged in.
     pub users: Vec<Value>,
     /// The user's roles.
     pub roles: Vec<Value>,
@@ -131,7 +131,7 @@ impl Actor {
 /// Something that somebody did or tried to do.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// What (`atype`).
+    /// The action (`atype`).
     pub action: &'static str,
     /// Its particulars.
     pub param: Document,

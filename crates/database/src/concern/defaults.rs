@@ -19,7 +19,7 @@ pub struct Defaults {
     changing: Mutex<()>,
 }
 
-/// What was set, and when.
+/// The defaults that were set, and when.
 #[derive(Clone, Debug, Default)]
 pub struct DefaultConcerns {
     /// `defaultReadConcern` as set.
@@ -33,7 +33,7 @@ pub struct DefaultConcerns {
 }
 
 impl Defaults {
-    /// What was set.
+    /// The defaults that were set.
     pub fn get(&self) -> DefaultConcerns {
         lock(&self.held).clone()
     }

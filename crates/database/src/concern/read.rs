@@ -1,4 +1,4 @@
-//! What a statement may read.
+//! The read concern: which states a statement may read.
 //!
 //! With one node everything committed is what every level but `linearizable` may read; a snapshot taken
 //! when the statement starts satisfies them all.

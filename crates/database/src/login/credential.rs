@@ -1,4 +1,4 @@
-//! What is stored of a password: enough to verify who knows it, not enough to log in with.
+//! Stored credentials: enough to verify that somebody knows the password, not enough to log in with.
 //!
 //! A user's document holds one for each mechanism, in MongoDB's form:
 //!
@@ -14,7 +14,7 @@ use nestor_model::number::safe_i64;
 use nestor_model::{DocRef, Document, Result, ValueRef, doc};
 use std::fmt;
 
-/// What is stored of one password for one mechanism.
+/// The stored credential of one password for one mechanism.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
     /// The mechanism.
@@ -27,7 +27,7 @@ pub struct Credential {
     pub(super) stored_key: Vec<u8>,
     /// The key by which the server proves that it has a credential.
     pub(super) server_key: Vec<u8>,
-    /// Nobody has it: it stands in for that of a user that does not exist.
+    /// It belongs to nobody and stands in for the credential of a user that does not exist.
     pub(super) is_decoy: bool,
 }
 
@@ -81,7 +81,7 @@ impl Credential {
         self.is_decoy
     }
 
-    /// It is that of this password. Takes as long for one that nobody has.
+    /// Whether the credential is that of this password. It takes as long for a credential that belongs to nobody.
     pub fn is_of(&self, user: &str, password: &str) -> bool {
         let prepared = self.mechanism.password(user, password);
         let is_prepared = prepared.is_ok();

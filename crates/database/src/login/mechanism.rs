@@ -102,7 +102,7 @@ impl Mechanism {
         out
     }
 
-    /// What stands for the password in the exchange: MongoDB's digest of both names, or the prepared password.
+    /// The form of the password in the exchange: MongoDB's digest with the user's name, or the prepared password.
     ///
     /// Errors: 2 for a password that cannot be prepared.
     pub fn password(self, user: &str, password: &str) -> Result<String> {

@@ -10,7 +10,7 @@ use nestor_model::{Result, bail};
 pub fn prepare(text: &str) -> Result<String> {
     match stringprep::saslprep(text) {
         Ok(prepared) => Ok(prepared.into_owned()),
-        // What exactly is wrong with it is not told: it is a secret.
+        // The error does not say what is wrong with the password, because that would tell of the secret.
         Err(_) => bail!(
             BadValue,
             "the password cannot be prepared by SASLprep: it holds prohibited characters"

@@ -25,12 +25,12 @@ pub const MESSAGE_BYTES_MAX: usize = 4096;
 /// The client's first message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Who wants to log in.
+    /// The user who wants to log in.
     pub user: String,
     nonce: String,
     /// The message without its header, which both sides sign.
     bare: String,
-    /// What `c` of the last message has to be.
+    /// The value that `c` of the last message must have.
     header: String,
 }
 
@@ -165,7 +165,7 @@ mod tests {
 
     struct Vector {
         mechanism: Mechanism,
-        /// What stands for the password.
+        /// The form of the password that the mechanism uses.
         password: &'static str,
         salt: &'static str,
         server_nonce: &'static str,

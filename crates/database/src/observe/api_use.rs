@@ -13,7 +13,7 @@ const SHOWN_SECS: u64 = 24 * 60 * 60;
 /// Applications whose connections are closed that are kept at most.
 const APPLICATIONS_MAX: usize = 1_000;
 
-/// What a command may declare, as `apiVersions` shows it.
+/// The API versions that a command may declare, as `apiVersions` shows them.
 const VERSIONS: [&str; 2] = ["default", "1"];
 
 /// When commands were last run without a version, and with version 1: seconds since the start of the service, plus one;

@@ -1,4 +1,4 @@
-//! What `serverStatus` counts.
+//! The counters of `serverStatus`.
 
 use crate::observe::metrics::Metrics;
 use crate::observe::op_kind::OpCounter;
@@ -88,7 +88,7 @@ pub struct Counters {
     pub connections: Aligned<ConnectionCounts>,
     /// Errors.
     pub asserts: Aligned<Asserts>,
-    /// What operations do.
+    /// Counts of the work that operations did.
     pub metrics: Metrics,
 }
 

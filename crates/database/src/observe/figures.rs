@@ -1,4 +1,4 @@
-//! What one operation counts, for the profiler and the slow-query log.
+//! The figures of one operation, for the profiler and the slow-query log.
 
 use nestor_exec::BoxOperator;
 use nestor_exec::summary::{self, Leaf, Totals};
@@ -15,7 +15,7 @@ pub struct Figures {
     pub cursor_exhausted: bool,
     /// Documents returned.
     pub returned: Option<u64>,
-    /// What its plans examined; none when no plan ran.
+    /// The keys and documents that its plans examined; none when no plan ran.
     pub totals: Option<Totals>,
     /// Documents that an update found.
     pub matched: Option<i64>,

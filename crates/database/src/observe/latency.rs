@@ -15,7 +15,7 @@ const HALF_STEPS: (usize, u32) = (11, 11);
 /// The first bucket after them, likewise.
 const WHOLE_STEPS: (usize, u32) = (31, 21);
 
-/// What an operation was.
+/// The class of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// It read documents.

@@ -31,7 +31,7 @@ pub enum Severity {
     Error,
     /// Something is odd.
     Warning,
-    /// What an operator wants to see.
+    /// Messages that an operator wants to see.
     Info,
     /// Detail at a verbosity of 1 to 5.
     Debug(u8),
@@ -63,7 +63,7 @@ pub struct Entry<'a> {
     pub component: &'static str,
     /// MongoDB's number of the message, where there is one; tools look for them.
     pub id: u32,
-    /// Who says it: `listener`, `conn12`, `initandlisten`.
+    /// The source of the line: `listener`, `conn12`, `initandlisten`.
     pub ctx: &'a str,
     /// The message, always the same words for one id.
     pub msg: &'a str,

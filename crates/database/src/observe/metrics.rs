@@ -22,7 +22,7 @@ pub struct Metrics {
     pub timed_out: Counter,
 }
 
-/// What the operations of some connections counted.
+/// Counts by the operations of some connections.
 #[derive(Debug)]
 struct Lane {
     work: [Counter; WORK],
@@ -55,7 +55,7 @@ pub enum Work {
     ScannedObjects,
     /// Queries that scan a collection.
     CollectionScans,
-    /// Of these those with a tailable cursor.
+    /// The open cursors that are tailable.
     TailableScans,
     /// Queries that sort without the help of an index.
     ScanAndOrder,

@@ -1,4 +1,4 @@
-//! What operations did: counters, latencies, `top`, figures of one operation, the log.
+//! Observation: counters, latencies, `top`, figures of one operation, the log.
 //!
 //! These watch. Nothing that runs a statement asks them.
 

@@ -7,7 +7,7 @@
 use crate::observe::latency::Class;
 use crate::observe::top::Kind;
 
-/// What an operation does with documents.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OpKind {
     /// Anything that is none of the others.

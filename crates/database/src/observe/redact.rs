@@ -1,4 +1,4 @@
-//! What of a log line's particulars may tell what clients store or ask for, taken out (`redactClientLogData`).
+//! Redaction of log lines: values that may tell what clients store or ask for are taken out (`redactClientLogData`).
 //!
 //! What is not known to be harmless is taken out: texts and whole documents, but for the fields in `PLAIN`; numbers, switches and times
 //! stay where they stand alone, since they count and measure. Names of fields stay, as do those within documents.
@@ -7,7 +7,7 @@
 
 use nestor_model::{DocRef, Document, Value, ValueRef};
 
-/// What stands for a value that was taken out.
+/// The text in place of a value that was taken out.
 pub const MARK: &str = "###";
 
 /// Fields whose values the server makes itself, or operators choose.

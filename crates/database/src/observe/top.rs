@@ -45,12 +45,12 @@ impl Kind {
     }
 }
 
-/// What the operations on a collection took.
+/// Number and time of the operations on a collection.
 #[derive(Debug, Default)]
 pub struct Usage {
     /// Time in microseconds and number, by kind.
     kinds: [(AtomicU64, AtomicU64); KINDS.len()],
-    /// What no command of a collection ends, transactions, is left out.
+    /// Latencies by class, without that of transactions, which belong to no single collection.
     latencies: [Latency; 3],
 }
 
@@ -99,7 +99,7 @@ impl Top {
                 return usage.add(kind, class, time);
             }
         }
-        // What cannot be a collection's name takes no place of one that can.
+        // Names that no collection can have take no place in the table.
         if check_new_collection(&Namespace::new(db, coll)).is_err() {
             return;
         }

@@ -22,7 +22,7 @@ pub struct TransactionCounts {
     last_committed: Mutex<Option<Committed>>,
 }
 
-/// What a transaction wrote.
+/// Counts of a transaction's writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
     /// Its operations.
@@ -63,7 +63,7 @@ impl Tally {
         }
     }
 
-    /// What others may see of it.
+    /// The part of it that others may see.
     pub fn facts(&self) -> &Arc<TransactionFacts> {
         &self.facts
     }
@@ -112,7 +112,7 @@ impl Drop for Active {
     }
 }
 
-/// What others may see of an open transaction.
+/// The part of an open transaction that others may see.
 #[derive(Debug)]
 pub struct TransactionFacts {
     /// Its number within its session.

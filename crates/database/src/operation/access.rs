@@ -1,4 +1,4 @@
-//! What operations read and write, and which rights that needs.
+//! The namespaces that operations read and write, and the rights which they need.
 //!
 //! Actions and the resources they are granted on are named as in MongoDB's manual, "Privilege Actions" and "Resource
 //! Document". Whoever may read a view may read it whatever it is on ("Views", "Access Control"): what views are on is read,
@@ -16,7 +16,7 @@ use nestor_query::stage::change_stream::{ChangeStream, Watched};
 use nestor_query::stage::{Merge, Pipeline, SourceStage, Stage, WhenMatched, WhenNotMatched};
 use nestor_storage::View;
 
-/// What an operation reads and writes, and the rights it needs. No entry comes twice.
+/// The namespaces that an operation reads and writes, and the rights it needs. No entry comes twice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// Namespaces whose documents it may read, in the order in which they come up; what views are on stands behind them.

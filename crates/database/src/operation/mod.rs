@@ -27,7 +27,7 @@ use nestor_query::stage::Pipeline;
 use nestor_storage::Collection;
 use std::sync::Arc;
 
-/// What a command wants, once its words are understood.
+/// The intent of a command, once its words are understood.
 pub enum Intent<'a> {
     /// A read, or a write that is one statement by nature.
     Operation(Box<Operation<'a>>),
@@ -41,17 +41,17 @@ pub enum Intent<'a> {
 pub struct Operation<'a> {
     /// The namespace it names and its parts as they were written.
     pub shape: Shape<'a>,
-    /// What there is at that namespace, in the state that the operation reads.
+    /// The collection or view at that namespace, in the state that the operation reads.
     pub collection: Option<Arc<Collection>>,
     /// Its clock, its randomness, what strings compare by, and the values of `let`.
     pub op: OpContext,
     /// Blocking stages may spill to disk.
     pub disk_use: bool,
-    /// What is to be done.
+    /// The work to do.
     pub work: Work<'a>,
 }
 
-/// What an operation does.
+/// The work of an operation.
 // A write of one `_id` is not to pay for a box.
 #[expect(clippy::large_enum_variant)]
 pub enum Work<'a> {
@@ -82,7 +82,7 @@ pub struct Piped {
     pub bottom: Option<Arc<Collection>>,
     /// For that collection.
     pub hint: Hint,
-    /// What it writes is not checked by the validator of the collection.
+    /// Documents that it writes are not checked by the collection's validator.
     pub bypass_validation: bool,
 }
 

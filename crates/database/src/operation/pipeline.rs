@@ -15,7 +15,7 @@ use nestor_query::stage::{ParseContext, Pipeline, Place};
 use nestor_storage::View;
 use std::sync::Weak;
 
-/// What an operation is prepared for.
+/// The purpose that an operation is prepared for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// To run.
@@ -50,7 +50,7 @@ pub fn view_pipeline(pipeline: ArrayRef<'_>) -> Result<Array> {
     Ok(kept)
 }
 
-/// What find, count and distinct ask of a view, as the stages of a pipeline on it.
+/// A find, count or distinct on a view, as the stages of a pipeline on it.
 pub fn stages_over_view(words: &Words<'_>, skip: u64, limit: Option<u64>) -> Result<Vec<Value>> {
     let mut stages: Vec<Value> = Vec::new();
     let mut stage = |name: &str, value: Value| {
@@ -81,7 +81,7 @@ pub fn stages_over_view(words: &Words<'_>, skip: u64, limit: Option<u64>) -> Res
 }
 
 impl Statement<'_> {
-    /// What stages need to open other collections and to read the server's state.
+    /// The source by which stages open other collections and read the server's state.
     pub fn pipeline_source(&self, ns: &Namespace, collator: Option<&Collator>) -> PipelineSource {
         PipelineSource {
             namespace: ns.clone(),

@@ -1,4 +1,4 @@
-//! What a view reads.
+//! The namespaces that a view reads.
 
 use nestor_model::collection_options::ViewDefinition;
 use nestor_model::value::ArrayRef;

@@ -89,7 +89,7 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// What is remembered of an insert.
+/// The result of an insert, as it is remembered.
 const INSERTED: StatementResult = StatementResult {
     n: 1,
     n_modified: 0,

@@ -206,7 +206,7 @@ impl Actions {
         Self([a | d, b | e, c | f])
     }
 
-    /// Those that are not in the other set.
+    /// The actions that are not in the other set.
     pub const fn without(self, other: Self) -> Self {
         let (Self([a, b, c]), Self([d, e, f])) = (self, other);
         Self([a & !d, b & !e, c & !f])

@@ -8,7 +8,7 @@ use super::action::Action::*;
 use super::grant::{Grant, Pattern, merged};
 use super::{Action, Actions};
 
-/// What a role that stands for a database gives on its collections.
+/// The actions of the role `read` on collections.
 const READ: Actions = Actions::of(&[
     ChangeStream,
     CollStats,
@@ -88,7 +88,7 @@ const ENABLE_SHARDING: Actions = Actions::of(&[
     ReshardCollection,
     UnshardCollection,
 ]);
-/// What clusterManager and clusterMonitor may look at in collections of the server.
+/// The actions of clusterManager and clusterMonitor on collections of the server.
 const LOOK: Actions = Actions::of(&[
     CollStats,
     DbHash,
@@ -137,7 +137,7 @@ pub fn exists(role: &str, db: &str) -> bool {
     db != "$external" && OF_DATABASES.contains(&role) || db == "admin" && OF_ADMIN.contains(&role)
 }
 
-/// What a role gives, joined by resource; `None` when there is no such role.
+/// The privileges of a role, joined by resource; `None` when there is no such role.
 pub fn grants(role: &str, db: &str) -> Option<Vec<Grant>> {
     if !exists(role, db) {
         return None;
@@ -422,7 +422,7 @@ fn restore(out: &mut Vec<Grant>) {
         ),
         (Pattern::collection("admin", "system.users"), on_users),
         (Pattern::collection("admin", "system.version"), RESTORE.and(find)),
-        // What mongorestore merges into those of users and roles.
+        // Collections that mongorestore merges into those of users and roles.
         (Pattern::collection("admin", "tempusers"), find),
         (Pattern::collection("admin", "temproles"), find),
     ] {

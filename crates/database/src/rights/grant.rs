@@ -1,4 +1,4 @@
-//! What roles give: actions on resources, some of which stand for many; and all that somebody was given, ready to be asked.
+//! Privileges: actions on resources, some of which stand for many, and all the privileges of one user, ready to be asked.
 //!
 //! Source: manual, "Resource Document".
 
@@ -191,7 +191,7 @@ impl Grants {
         self.on(&privilege.resource).has(privilege.action)
     }
 
-    /// What was given on a resource.
+    /// The actions that were granted on a resource.
     pub fn on(&self, resource: &Resource) -> Actions {
         match resource {
             Resource::Cluster => self.anything.and(self.cluster),
@@ -201,7 +201,7 @@ impl Grants {
         }
     }
 
-    /// What was given on a collection, by whatever name for it.
+    /// The actions that were granted on a collection, by whichever resource matches it.
     pub fn on_collection(&self, ns: &Namespace) -> Actions {
         let found = |actions: Option<&Actions>| actions.copied().unwrap_or_default();
         let mut out = self.anything.and(found(self.collections.get(ns)));

@@ -13,7 +13,7 @@ pub use grant::{Grant, Grants, Pattern};
 
 use nestor_model::{Namespace, Str};
 
-/// What an action is done on.
+/// The resource of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// One collection or view.

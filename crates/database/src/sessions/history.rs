@@ -1,4 +1,4 @@
-//! What sessions did before the last start, read back from the oplog.
+//! The history of sessions before the last start, read back from the oplog.
 //!
 //! A driver that lost its answer to a restart sends its write again. The oplog says which statements were
 //! executed; a thread reads its last half hour from the oldest entry on, and commands with a transaction number, of
@@ -31,7 +31,7 @@ impl Drop for Reader {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // What it panicked with was printed.
+            // The panic's message was printed already.
             let _ = thread.join();
         }
     }
@@ -157,7 +157,7 @@ fn note(sessions: &Sessions, entry: RawDoc<'_>) -> Result<()> {
             n: 1,
             ..StatementResult::default()
         },
-        // What the statement of the next entry returned.
+        // The image that the statement of the next entry returned.
         Some("n") => StatementResult {
             value: match (entry.get("o"), entry.get("stmtId")) {
                 (Some(ValueRef::Document(image)), Some(_)) => Some(image.to_document()),

@@ -24,7 +24,7 @@ pub const SESSIONS_MAX: usize = 1_000_000;
 /// How often who waits for the history looks whether it should go on.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What a statement of a retryable write did, so that a retry gets the same answer.
+/// The result of a statement of a retryable write, so that a retry gets the same answer.
 #[derive(Clone, Debug, Default)]
 pub struct StatementResult {
     /// Documents matched, inserted or deleted.
@@ -124,7 +124,7 @@ impl Sessions {
         Ok(state)
     }
 
-    /// What sessions did before the start is known.
+    /// The history of sessions before the start has been read.
     pub fn set_recovered(&self) {
         let guard = lock(&self.recovering);
         self.is_recovered.store(true, Ordering::Release);
@@ -162,7 +162,7 @@ impl Sessions {
     pub fn expire_transactions(&self) {
         let states: Vec<_> = lock(&self.known).values().map(|entry| entry.state.clone()).collect();
         for state in states {
-            // One that is locked is in use.
+            // A session that is locked is in use.
             if let Ok(mut session) = state.try_lock() {
                 session.expire();
             }
@@ -176,7 +176,7 @@ impl Sessions {
             known.iter().map(|(lsid, entry)| (*lsid, entry.state.clone())).collect()
         };
         let idle = known.into_iter().filter_map(|(lsid, state)| {
-            // One that is locked is in use.
+            // A session that is locked is in use.
             match &state.try_lock().ok()?.txn {
                 State::Open(Some(txn)) => Some((lsid, txn.tally.facts().clone())),
                 _ => None,
@@ -189,7 +189,7 @@ impl Sessions {
     pub fn with_numbers(&self) -> usize {
         let known = lock(&self.known);
         let states = known.values().map(|entry| &entry.state);
-        // One that is locked runs a numbered command.
+        // A session that is locked runs a numbered command.
         let has_number = |state: &&Arc<Mutex<Session>>| match state.try_lock() {
             Ok(session) => session.txn_number.is_some(),
             Err(_) => true,
@@ -249,7 +249,7 @@ mod tests {
     /// Sessions whose history is being read, and a command in a thread that wants one of them.
     fn waiting(lsid: Lsid, interrupt: Interrupt) -> (Arc<Sessions>, mpsc::Receiver<Result<Option<i64>>>) {
         let sessions = Arc::new(Sessions::default());
-        // What the reader knows after the session's oldest entry.
+        // The number that the reader knows after the session's oldest entry.
         lock(&sessions.touch(lsid).expect("room")).txn_number = Some(1);
         let (answer, answers) = mpsc::channel();
         let shared = sessions.clone();

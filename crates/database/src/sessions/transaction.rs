@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 pub struct Transaction {
     /// Its number within the session.
     pub number: i64,
-    /// What it read and wrote.
+    /// Its write set, through which it also reads.
     pub ws: WriteSet,
     /// Its operations, for `applyOps`.
     pub operations: Arc<Mutex<Vec<Operation>>>,
@@ -42,13 +42,13 @@ impl std::fmt::Debug for Transaction {
     }
 }
 
-/// What became of the newest transaction of a session.
+/// The state of the newest transaction of a session.
 #[derive(Debug, Default)]
 pub enum State {
     /// There was none, or the newest number was a retryable write's.
     #[default]
     None,
-    /// It is open. Empty while a command has it.
+    /// It is open. The box is empty while a command has the transaction.
     Open(Option<Box<Transaction>>),
     /// It was committed: what a repeated commit answers.
     Committed(Option<(Lsn, Timestamp)>),

@@ -31,11 +31,11 @@ use std::time::{Duration, Instant};
 pub struct Statement<'r> {
     /// The database.
     pub database: &'r Database,
-    /// What others see of its connection.
+    /// The part of its connection that others see.
     pub slot: &'r Slot,
     /// Session, transaction and concerns.
     pub terms: Terms<'r>,
-    /// What it counts as.
+    /// The kind of operation that it is counted as.
     pub op: OpKind,
     /// Says when to stop: killed, or out of time. Check it in every loop.
     pub interrupt: Interrupt,
@@ -45,7 +45,7 @@ pub struct Statement<'r> {
     pub txn: RefCell<Option<Box<Transaction>>>,
     /// Where that transaction collects its operations.
     pub txn_operations: Option<Arc<Mutex<Vec<Operation>>>>,
-    /// What it counted.
+    /// Its figures so far.
     pub figures: RefCell<Figures>,
     /// The operation that it is, as far as that tells.
     pub described: RefCell<Option<Described<'r>>>,
@@ -57,17 +57,17 @@ pub struct Statement<'r> {
     pub wrote: Cell<bool>,
     /// A fail point wants the connection closed once the statement has run.
     pub cut: Cell<bool>,
-    /// What the transaction's commit answered before, when this is a repetition of it.
+    /// The earlier answer of the transaction's commit, when this is a repetition of it.
     pub committed_before: Option<(Lsn, Timestamp)>,
-    /// Who it is run for; `None` where nobody has to log in.
+    /// The user it is run for; `None` without access control.
     pub caller: Option<Arc<Caller>>,
-    /// What is set for queries of its shape.
+    /// The settings for queries of its shape.
     pub query_settings: RefCell<Option<Arc<Entry>>>,
     /// How it came, as the profiler shows it.
     pub protocol: &'static str,
-    /// What its commits changed of the catalog, if that is audited.
+    /// The changes of the catalog by its commits, if these are audited.
     pub catalog_changes: RefCell<Vec<Change>>,
-    /// What it wants to happen besides its answer.
+    /// The effects it wants besides its answer.
     pub effects: Effects,
 }
 
@@ -76,20 +76,20 @@ pub struct Statement<'r> {
 pub struct Wait {
     /// The commit that is waited for.
     pub lsn: Lsn,
-    /// What it has to have reached.
+    /// The guarantee that it waits for.
     pub guarantee: Guarantee,
     /// How long to wait at most (`wtimeout`); afterwards the answer says that the write concern failed.
     pub timeout: Option<Duration>,
 }
 
-/// What a statement wants to happen besides its answer.
+/// The effects that a statement wants besides its answer.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Journal position the answer waits for.
     pub wait: Option<Wait>,
     /// Time of its own last write; the database's newest time otherwise.
     pub operation_time: Option<Timestamp>,
-    /// What becomes of the transaction.
+    /// The state that the transaction takes on, if it changes.
     pub transaction: Option<State>,
     /// The transaction is to be aborted although the answer is no error.
     pub abort: bool,
@@ -129,7 +129,7 @@ impl<'r> Statement<'r> {
         }
     }
 
-    /// What `ws` changes of the catalog, if that is audited.
+    /// The changes of the catalog in `ws`, if these are audited.
     pub(crate) fn audited_changes(&self, ws: &WriteSet) -> Vec<Change> {
         let (before, after) = (ws.snapshot().catalog(), ws.catalog());
         match Arc::ptr_eq(before, after) || !self.database.node.audit().is_on() {

@@ -21,7 +21,7 @@ const COMMAND_BYTES_MAX: usize = 50_000;
 /// The same for a line of the log, which is not to be longer than 10 KiB.
 const LOGGED_COMMAND_BYTES_MAX: usize = 4_000;
 
-/// What kind of operation it was.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
     /// `op` of the document.
@@ -69,11 +69,11 @@ pub struct Observed {
     took: Duration,
     protocol: &'static str,
     shapes: Shapes,
-    /// What it only consists of was recorded: the command of updates or deletes.
+    /// A command of updates or deletes, whose statements were recorded one by one.
     is_envelope: bool,
 }
 
-/// What operations are grouped by.
+/// The hashes by which operations are grouped.
 #[derive(Debug, Default)]
 struct Shapes {
     /// Hash of the plan shape.
@@ -148,7 +148,7 @@ impl Observed {
         let chosen = match &settings.database.filter {
             Some(filter) => {
                 let op = OpContext::new(crate::clock::now_ms(), database.last_time(), database.random());
-                // One that the filter cannot be computed for is not recorded.
+                // An operation for which the filter fails is not recorded.
                 filter
                     .matches(&self.profile_document(conn, ending), &op)
                     .unwrap_or(false)
@@ -269,7 +269,7 @@ impl Observed {
         }
     }
 
-    /// What was counted. Switches are shown only when on.
+    /// The counts. Flags are shown only when they are set.
     fn counts(&self, out: &mut Document, yields: &str) {
         let figures = &self.figures;
         let switch = |out: &mut Document, name: &str, on: bool| {

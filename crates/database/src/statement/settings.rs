@@ -1,4 +1,4 @@
-//! What is set for queries of a statement's shape.
+//! Query settings, as they apply to the shape of a statement's query.
 
 use super::Statement;
 use crate::shape::Shape;
@@ -22,7 +22,7 @@ impl Statement<'_> {
         *self.query_settings.borrow_mut() = self.database.query_settings.of(shape);
     }
 
-    /// What is set, as explain shows it.
+    /// The settings, as explain shows them.
     pub fn shown_settings(&self) -> Option<Document> {
         let settings = self.query_settings.borrow();
         settings.as_ref().map(|entry| entry.settings.clone())

@@ -13,7 +13,7 @@ use std::cell::{Ref, RefCell};
 use std::ops::DerefMut;
 use std::time::Duration;
 
-/// What a statement reads from.
+/// The state that a statement reads.
 pub enum ReadView<'c> {
     /// A state of the store.
     Snapshot(Snapshot),
@@ -44,7 +44,7 @@ impl ReadView<'_> {
 }
 
 impl Statement<'_> {
-    /// What the statement reads from: the open transaction, or a snapshot that satisfies the read concern.
+    /// The state that the statement reads: the open transaction, or a snapshot that satisfies the read concern.
     pub fn read_view(&self) -> Result<ReadView<'_>> {
         let txn = self.txn.borrow();
         if txn.is_some() {

@@ -1,4 +1,4 @@
-//! What the documents of a user and of roles come to: who somebody is and what that somebody may do.
+//! Accounts: the user and the privileges that the documents of a user and of roles add up to.
 //!
 //! ```text
 //! admin.system.users  {_id: "d.u", userId: UUID, user: "u", db: "d", credentials: {..}, roles: [{role, db}, ..], customData, ..}
@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 /// A user, with all that comes of the user's roles.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// Who it is.
+    /// The user's name.
     pub name: UserName,
     /// Tells a user from another one of the same name who was there before.
     pub id: Option<Uuid>,
@@ -31,15 +31,15 @@ pub struct Account {
     pub roles: Vec<RoleName>,
     /// These and all that they inherit.
     pub all_roles: BTreeSet<RoleName>,
-    /// What all of them give, joined by resource.
+    /// The privileges of all roles, joined by resource.
     pub privileges: Vec<Grant>,
     /// The same, ready to be asked.
     pub grants: Grants,
-    /// What is stored of the user's password.
+    /// The stored credentials.
     pub credentials: Vec<Credential>,
     /// From where the user may log in: the user's own restrictions, and those of each role.
     pub restrictions: Vec<Restrictions>,
-    /// What the user's operations see of the user.
+    /// The user as operations of that user see it.
     pub caller: Arc<Caller>,
 }
 
@@ -125,18 +125,18 @@ fn caller(name: &UserName, resolved: &Resolved, key: &Arc<OnceLock<Key>>) -> Cal
     }
 }
 
-/// What some roles come to.
+/// Roles resolved to all that they inherit.
 #[derive(Clone, Debug, Default)]
 pub struct Resolved {
     /// The roles and all that they inherit.
     pub roles: BTreeSet<RoleName>,
-    /// What they give, joined by resource.
+    /// Their privileges, joined by resource.
     pub grants: Vec<Grant>,
     /// Their `authenticationRestrictions`, of those that have some.
     pub restrictions: Vec<Value>,
 }
 
-/// What `roles` come to. Each role counts once, so that circles end.
+/// Resolves `roles`. Each role counts once, so that circles end.
 ///
 /// Errors: those of `find`.
 pub fn resolve(roles: &[RoleName], find: &mut dyn FnMut(&RoleName) -> Result<Option<Document>>) -> Result<Resolved> {

@@ -127,12 +127,12 @@ struct Known {
 /// Most names that are kept; names of users that do not exist are not among them.
 const KNOWN_MAX: usize = 10_000;
 
-/// What is known of users.
+/// The accounts that were read so far.
 pub struct Users {
     engine: Engine,
     changes: Changes,
     known: RwLock<Known>,
-    /// What salts of users that do not exist are made of.
+    /// The secret from which salts of users that do not exist are derived.
     secret: OnceLock<[u8; 32]>,
     /// The user of the cluster's key, if there is one.
     cluster: OnceLock<Arc<Account>>,
@@ -234,7 +234,7 @@ impl Users {
         Ok(any)
     }
 
-    /// What a client that wants to log in as `name` is challenged with: the credential of that user's account, or one that nobody has.
+    /// The credential by which a client is challenged that wants to log in as `name`: that of the user's account, or one that belongs to nobody.
     ///
     /// Errors: 1 when there is no randomness.
     pub fn credential(&self, mechanism: Mechanism, name: &UserName, account: Option<&Account>) -> Result<Credential> {

@@ -129,7 +129,7 @@ impl Restrictions {
         Ok(Self(out))
     }
 
-    /// What was stored. What cannot be read lets nobody in.
+    /// The restriction as stored. One that cannot be parsed lets nobody in.
     pub fn stored(value: ValueRef<'_>) -> Self {
         Self::parse(value).unwrap_or_else(|_| {
             let nobody = Restriction {

@@ -22,7 +22,7 @@ use nestor_query::update::{Applied, Touched, Update, UpdateOptions};
 use nestor_storage::{Index, View};
 use std::sync::Arc;
 
-/// What a `$merge` does to each document, prepared once.
+/// The action of a `$merge` on each document, prepared once.
 struct Merger<'m> {
     merge: &'m Merge,
     on: Vec<Path>,
@@ -104,7 +104,7 @@ impl<'m> Merger<'m> {
             let mut fields = index.key_pattern.iter();
             index.key_pattern.len() == on.len() && fields.all(|(name, _)| on.iter().any(|path| path.as_str() == name))
         };
-        // What is unique by another collation is not unique in this operation, `_id` included.
+        // A field that is unique under another collation need not be unique under this operation's, `_id` included.
         let mut unique = by_id;
         let mut on_index = None;
         if let Some(c) = existing {

@@ -1,4 +1,4 @@
-//! What commands that write have in common: the write set and its commit, retries, and write concern.
+//! The parts that all writes share: the write set and its commit, retries, and write concern.
 //!
 //! Reading order: [`statements`] (the list of what a command does, as it was written), [`prepared`] (an update or delete once it is
 //! parsed), [`insert`], [`update`] and [`delete`] (one statement each, [`groups`] those of many documents). The loop that runs the
@@ -36,7 +36,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// Most statements of one write command.
 pub const STATEMENTS_MAX: usize = 100_000;
 
-/// What a write command has done so far.
+/// The progress of a write command.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// How many statements failed.
@@ -47,7 +47,7 @@ pub struct Progress {
     pub retried: Vec<i32>,
 }
 
-/// What one update or delete did.
+/// The result of one update or delete.
 #[derive(Clone, Debug, Default)]
 pub struct Written {
     /// Documents that matched; all of them are gone if it was a delete.
@@ -63,7 +63,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// What is remembered of it and told to the client, without the documents.
+    /// The part that is remembered and told to the client, without the documents.
     pub fn into_result(self) -> StatementResult {
         StatementResult {
             n: self.matched + i64::from(self.upserted.is_some()),
@@ -76,7 +76,7 @@ impl Written {
 }
 
 impl Statement<'_> {
-    /// Who writes, for the oplog; `None` for databases whose writes are not logged.
+    /// The origin of writes for the oplog; `None` for databases whose writes are not logged.
     pub fn origin(&self, db: &str) -> Option<Origin> {
         if db == "local" {
             return None;
@@ -127,7 +127,7 @@ impl Statement<'_> {
         let mut exclusion: Option<Exclusion<'_>> = None;
         let mut attempt = |obstacle: &mut Obstacle, waits_for: &mut Vec<CollectionId>| {
             if attempts > 0 {
-                // What the attempt before would have changed does not count.
+                // Changes of the attempt before do not count.
                 let mut figures = self.figures.borrow_mut();
                 (figures.keys_inserted, figures.keys_deleted) = keys;
                 figures.write_conflicts += u64::from(waits_for.is_empty());
@@ -374,7 +374,7 @@ impl<'s> Retryable<'s> {
         self.is_on().then_some(oplog::Retryable { stmt_id, image })
     }
 
-    /// What the statement did before, if it was executed before.
+    /// The result of the statement, if an earlier attempt has executed it.
     pub fn executed(&self, stmt_id: i32) -> Option<&StatementResult> {
         self.session.as_ref()?.statements.get(&stmt_id)
     }

@@ -79,7 +79,7 @@ pub fn write_out(
     )
     .and_then(|()| replace(statement, &temporary, target, progress));
     if result.is_err() {
-        // What was written so far is of no use to anybody; that this may fail too changes nothing.
+        // The collection written so far is of no use. If dropping it fails too, there is nothing more to do.
         let _ = statement.atomically(&mut Progress::default(), |ws| {
             if ws.catalog().get(&temporary).is_some() {
                 ws.drop_collection(&temporary)?;

@@ -14,7 +14,7 @@ use nestor_storage::Collection;
 pub struct Prepared<'a> {
     /// Which documents.
     pub selection: Selection<'a>,
-    /// What to do with them.
+    /// Whether they are changed or removed, and how.
     pub action: Action<'a>,
     /// All of them, not the first one.
     pub multi: bool,
@@ -28,7 +28,7 @@ pub struct Prepared<'a> {
     pub retryable: Option<Retryable>,
 }
 
-/// What to do with the selected documents.
+/// The action on the selected documents.
 pub enum Action<'a> {
     /// Change them.
     Update {

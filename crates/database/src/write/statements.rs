@@ -12,7 +12,7 @@ use crate::uuid::Uuid;
 use nestor_model::{ArrayRef, Document, Error, Namespace, RawDoc, Result, ValueRef, bail};
 use std::ops::Deref;
 
-/// What one statement does.
+/// The action of one statement.
 #[derive(Clone, Debug)]
 pub enum WriteOp<'a> {
     /// Adds this document.
@@ -40,7 +40,7 @@ pub struct UpdateOp<'a> {
     pub array_filters: Option<ArrayRef<'a>>,
     /// The index to use.
     pub hint: Option<ValueRef<'a>>,
-    /// What strings compare by.
+    /// The collation that strings compare by.
     pub collation: Option<RawDoc<'a>>,
     /// Which of the matching documents is the first one.
     pub sort: Option<RawDoc<'a>>,
@@ -55,7 +55,7 @@ pub struct DeleteOp<'a> {
     pub multi: bool,
     /// The index to use.
     pub hint: Option<ValueRef<'a>>,
-    /// What strings compare by.
+    /// The collation that strings compare by.
     pub collation: Option<RawDoc<'a>>,
     /// Which of the matching documents is the first one.
     pub sort: Option<RawDoc<'a>>,
@@ -71,7 +71,7 @@ impl WriteOp<'_> {
         }
     }
 
-    /// What it is called.
+    /// The name of the operation.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Insert(_) => "insert",
@@ -80,7 +80,7 @@ impl WriteOp<'_> {
         }
     }
 
-    /// What the profiler calls it.
+    /// The name that the profiler gives it.
     pub fn profiled(&self) -> profiler::Op {
         match self {
             Self::Insert(_) => profiler::Op::INSERT,
@@ -109,7 +109,7 @@ impl WriteOp<'_> {
 pub struct WriteStatement<'a> {
     /// Its collection's place in [`Writes::namespaces`].
     pub ns: usize,
-    /// What it does.
+    /// The action.
     pub op: WriteOp<'a>,
     /// The document that it was sent as.
     pub sent: RawDoc<'a>,
@@ -184,7 +184,7 @@ pub struct Writes<'a> {
     /// What their UUIDs have to be, where that was said: `uuids[i]` belongs to `namespaces[i]`, and none are told when it is
     /// empty.
     pub uuids: Vec<Option<Uuid>>,
-    /// What to do.
+    /// The change.
     pub statements: Vec<WriteStatement<'a>>,
     /// Stop at the first statement that fails.
     pub ordered: bool,
@@ -196,7 +196,7 @@ pub struct Writes<'a> {
     pub variables: Option<RawDoc<'a>>,
     /// Ids of the statements.
     pub ids: StatementIds,
-    /// What the profiler records.
+    /// How the profiler records the statements.
     pub recorded: Recorded,
 }
 

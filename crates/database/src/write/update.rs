@@ -16,7 +16,7 @@ use nestor_storage::{Bytes, View};
 pub struct Running<'p> {
     /// Which documents, and how.
     pub prepared: &'p Prepared<'p>,
-    /// What to do.
+    /// The change.
     pub update: &'p Update,
     /// Insert a document made of this filter when none matches.
     pub upsert: Option<DocRef<'p>>,
@@ -56,7 +56,7 @@ impl Running<'_> {
             };
             let collection = writable(ws, ns, statement, &mut uuid)?;
             let doc = self.update.upsert_document(q, op)?;
-            // What operators and pipelines computed stays as it is.
+            // Empty timestamps are filled in for replacements only.
             let doc = prepare::for_insert(doc.as_raw(), op, self.update.is_replacement())?;
             if let Some(validator) = Validator::of(statement, &collection, *bypass_validation)? {
                 validator.check(doc.as_raw(), op)?;
