@@ -1,4 +1,4 @@
-//! What an expression sees when it is parsed ([`Scope`]) and when it is evaluated ([`OpContext`], [`Env`]).
+//! The surroundings of an expression when it is parsed ([`Scope`]) and when it is evaluated ([`OpContext`], [`Env`]).
 //!
 //! Variables are slots, not names: parsing turns every `$$name` into a number. Variables given from
 //! outside (`let` of a command, `let` of `$lookup`) are *globals*, values in [`OpContext::vars`];
@@ -19,7 +19,7 @@ use std::sync::{Arc, LazyLock};
 /// Largest string or buffer an expression may build, in bytes.
 pub const RESULT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Who an operation is run for, as far as it sees that itself.
+/// The user for whom an operation runs, as far as expressions see that user.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// The user's name.
@@ -28,7 +28,7 @@ pub struct Caller {
     pub db: Str,
     /// `$$USER_ROLES`: an array of documents.
     pub roles: Value,
-    /// What the user sees plain of collections that have a masking policy.
+    /// The masked fields that the user may see plain.
     pub sight: Sight,
 }
 
@@ -43,7 +43,7 @@ pub struct OpContext {
     pub cluster_time: Timestamp,
     /// Values of the [`Scope`]'s variables, by slot.
     pub vars: Vec<Value>,
-    /// Who it is run for; `None` where nobody has to log in.
+    /// The user for whom it runs; `None` without access control.
     pub caller: Option<Arc<Caller>>,
     /// Compares the operation's strings; the one its expressions were parsed with ([`Scope::collator`]).
     pub collator: Option<Collator>,
@@ -343,7 +343,7 @@ impl Scope {
         self.depth == 0
     }
 
-    /// What a plain `$path` reads.
+    /// The document that a plain `$path` reads.
     pub(crate) fn current(&self) -> Var {
         self.current.unwrap_or(Var::Root)
     }
@@ -532,17 +532,17 @@ impl std::fmt::Debug for Val<'_> {
     }
 }
 
-/// What one document's evaluation sees. Making one costs nothing.
+/// The surroundings of the evaluation of one document. Making one costs nothing.
 #[derive(Debug)]
 pub struct Env<'a> {
     /// `$$ROOT`.
     pub root: DocRef<'a>,
     /// The operation.
     pub op: &'a OpContext,
-    /// What `$meta` reads.
+    /// The metadata that `$meta` reads.
     pub meta: Option<&'a DocMeta>,
     locals: Vec<Val<'a>>,
-    /// What evaluation built is no longer its concern when it is over.
+    /// When the evaluation is over, its values are no longer counted as its memory.
     _memory: MemoryScope,
 }
 

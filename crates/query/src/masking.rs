@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 /// Most fields of a policy.
 pub const FIELDS_MAX: usize = 200;
 
-/// What becomes of a value.
+/// How a value is masked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mask {
     /// The field is not there.
@@ -55,7 +55,7 @@ impl Mask {
         found.map(|(_, mask)| *mask)
     }
 
-    /// What stands for `value`; missing for none.
+    /// The value shown in place of `value`; missing for none.
     fn apply(self, value: ValueRef<'_>, key: Option<&Key>) -> Value {
         match (self, value) {
             (Self::Hide, _) => Value::Missing,
@@ -95,7 +95,7 @@ fn email(text: &str) -> Option<String> {
 fn card(text: &str) -> String {
     let digits = text.chars().filter(char::is_ascii_digit).count();
     let shown_first = if digits >= 13 { 6 } else { 0 };
-    // Of a short one the last four would be most of it.
+    // The last four characters of a short text would be most of it.
     let shown_last = if digits >= 8 { 4 } else { 0 };
     let mut at = 0;
     let star = |c: char| match c {
@@ -113,7 +113,7 @@ fn card(text: &str) -> String {
 fn last_four(text: &str) -> String {
     let count = text.chars().count();
     let shown: String = text.chars().skip(count.saturating_sub(4)).collect();
-    // Of a short one the last four would be most of it.
+    // The last four characters of a short text would be most of it.
     if count < 8 {
         "****".to_owned()
     } else {
@@ -140,7 +140,7 @@ pub type Key = [u8; 32];
 /// Says whether a user may see documents of a collection plain, by its database and name.
 pub type SeesPlain = Arc<dyn Fn(&str, &str) -> bool + Send + Sync>;
 
-/// What a user may see plain, and how hashes are made for who may not. The default sees nothing plain and no hashes.
+/// The fields that a user may see plain, and how hashes are made for users who may not. The default sees nothing plain and no hashes.
 #[derive(Clone, Default)]
 pub struct Sight {
     sees_plain: Option<SeesPlain>,
@@ -148,7 +148,7 @@ pub struct Sight {
 }
 
 impl Sight {
-    /// Of a user; the key of hashes is put into `key` before the first policy is made.
+    /// The sight of a user; the key of hashes is put into `key` before the first policy is made.
     pub fn new(sees_plain: SeesPlain, key: Arc<OnceLock<Key>>) -> Self {
         Self {
             sees_plain: Some(sees_plain),
@@ -250,7 +250,7 @@ impl Masking {
         out.into_doc()
     }
 
-    /// What a change event says of a value that was set at `path`, which may name positions in arrays; missing for nothing.
+    /// The value that a change event shows for one that was set at `path`, which may name positions in arrays; missing for none.
     pub fn of_value_at(&self, path: &str, value: ValueRef<'_>, key: Option<&Key>) -> Value {
         let is_position = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
         let mut node = &self.root;

@@ -291,7 +291,7 @@ impl Code {
     }
 }
 
-/// What a match needs beside the code.
+/// The state that a match needs beside the code.
 struct MatchData {
     data: *mut pcre2_match_data_8,
     context: *mut pcre2_match_context_8,

@@ -26,7 +26,7 @@ pub struct Regex {
     program: Arc<Program>,
 }
 
-/// What every text a regular expression matches begins with.
+/// The prefix of every text that a regular expression matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefix {
     /// The text.

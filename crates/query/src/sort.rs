@@ -14,13 +14,13 @@ use std::cmp::Ordering;
 /// One part of a sort.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SortPart {
-    /// What is compared.
+    /// The key that is compared.
     pub by: SortBy,
     /// From small to large.
     pub ascending: bool,
 }
 
-/// What a part of a sort compares.
+/// The key that a part of a sort compares.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SortBy {
     /// The field at a path.
@@ -101,7 +101,7 @@ impl SortSpec {
         self
     }
 
-    /// What strings compare by.
+    /// The collation that strings compare by.
     pub fn collator(&self) -> Option<&Collator> {
         self.collator.as_ref()
     }

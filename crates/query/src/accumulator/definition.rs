@@ -11,11 +11,11 @@ use nestor_model::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// What is known of an accumulator without its argument.
+/// The definition of an accumulator, without its argument.
 pub struct Definition {
     /// `$sum` and so on.
     pub name: &'static str,
-    /// What stages give it.
+    /// The form of argument that stages give it.
     pub argument: Argument,
     /// A fresh machine.
     pub start: fn(Settings<'_>) -> Accumulator,
@@ -44,7 +44,7 @@ pub enum Argument {
     },
 }
 
-/// What a machine is started with, beside its name.
+/// The parameters that a machine is started with, beside its name.
 pub struct Settings<'a> {
     /// Compares strings.
     pub collator: Option<&'a Collator>,

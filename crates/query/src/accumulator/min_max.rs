@@ -21,7 +21,7 @@ pub(super) const MAX: Definition = Definition {
 /// The least or greatest value in BSON order; null and missing are left out.
 #[derive(Clone, Debug)]
 pub struct Extremum {
-    /// What a value must compare as against the current one to take its place.
+    /// How a value must compare with the current one to replace it.
     wanted: Ordering,
     collator: Option<Collator>,
     value: Value,

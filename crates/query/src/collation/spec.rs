@@ -110,7 +110,7 @@ impl Collation {
             normalization: given.normalization.unwrap_or(locale.is_normalized()),
             backwards: given.backwards.unwrap_or(locale.is_backwards()),
         };
-        // What has no meaning at the strength asked for is refused, but never a default of the language.
+        // An option without meaning at the given strength is refused, but never a default of the language.
         if collation.strength == 1 && collation.backwards && !locale.is_backwards() {
             bail!(BadValue, "'backwards' is invalid with 'strength' of 1");
         }

@@ -15,7 +15,7 @@ use super::{Collator, with_sort_key};
 use nestor_model::{Array, Document, Value, ValueRef};
 use std::fmt::Write as _;
 
-/// What an index with this collation holds of a value; `None` when that is the value itself. A symbol becomes a string.
+/// The form in which an index with this collation holds a value; `None` when that is the value itself. A symbol becomes a string.
 pub fn stored(value: ValueRef<'_>, collator: &Collator) -> Option<Value> {
     holds_strings(value).then(|| convert(value, collator))
 }

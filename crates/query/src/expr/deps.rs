@@ -1,11 +1,11 @@
-//! What an expression reads.
+//! The fields and variables that an expression reads.
 
 use super::{Expr, Node};
 use crate::env::Var;
 use nestor_model::Path;
 use std::collections::BTreeSet;
 
-/// What one or more expressions depend on.
+/// The dependencies of one or more expressions.
 #[derive(Clone, Debug, Default)]
 pub struct Deps {
     /// Paths of the document that are read, as written.

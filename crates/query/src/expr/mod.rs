@@ -114,7 +114,7 @@ impl Expr {
             Node::Path(Var::Root, path) => Ok(path.read(env.root)),
             Node::Call { eval, args, .. } => {
                 effort::made();
-                // What the operator built takes the place of what its arguments did.
+                // The memory of the operator's result takes the place of that of its arguments.
                 let mark = step()?;
                 let value = eval(args, env)?;
                 mark.settle(value.weight())?;

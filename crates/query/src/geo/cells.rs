@@ -26,7 +26,7 @@ const FINEST_KEY: u8 = 24;
 /// Ranges of keys, both ends included, ascending and apart. Numbers of cells are signed in keys.
 pub type KeyRanges = Vec<(i64, i64)>;
 
-/// What a cell has to do with an area.
+/// The relation of a cell to an area.
 enum Judged<S> {
     Outside,
     Inside,
@@ -74,7 +74,7 @@ impl Geometry {
     /// The cells that are the geometry's keys, ascending.
     ///
     /// # Errors
-    /// Those of the statement's interrupt.
+    /// Errors of the statement's interrupt.
     pub fn keys(&self) -> Result<Vec<i64>> {
         if let [Part::Point(p)] = self.parts.as_slice() {
             return Ok(vec![key_of(CellId::from_point(p))]);
@@ -84,7 +84,7 @@ impl Geometry {
             .map(|cell| cell.parent_at_level(Level::new(cell.level().as_u8() & !1)))
             .collect();
         keys.sort_unstable();
-        // Of a cell and one within it, the outer one is enough.
+        // If one cell lies within another, the outer one is enough.
         let outer: Vec<CellId> = (keys.iter())
             .filter(|cell| !keys.iter().any(|other| *other != **cell && other.contains(**cell)))
             .copied()
@@ -98,7 +98,7 @@ impl Geometry {
     /// The ranges in which the keys of all geometries lie that this one meets.
     ///
     /// # Errors
-    /// Those of the statement's interrupt.
+    /// Errors of the statement's interrupt.
     pub fn ranges(&self) -> Result<KeyRanges> {
         Ok(ranges_of(&self.cells(AREA_CELLS_MAX, Level::MAX.as_u8())?))
     }

@@ -101,7 +101,7 @@ impl Grid {
     /// The ranges in which the keys lie of what is in a shape.
     ///
     /// # Errors
-    /// Those of the statement's interrupt.
+    /// Errors of the statement's interrupt.
     pub fn ranges(&self, shape: &Shape) -> Result<GridRanges> {
         // Rounding when coordinates became steps.
         let pad = (self.max - self.min) * 1e-12;

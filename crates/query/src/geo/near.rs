@@ -242,7 +242,7 @@ impl Near {
     /// The distance to a stored value; `None` if that is no location.
     ///
     /// # Errors
-    /// Those of the statement's interrupt.
+    /// Errors of the statement's interrupt.
     pub fn distance(&self, value: ValueRef<'_>) -> Result<Option<f64>> {
         if !matches!(value, ValueRef::Document(_) | ValueRef::Array(_)) {
             return Ok(None);
@@ -287,7 +287,7 @@ impl Near {
     /// The ranges of keys of a `2dsphere` index for what is no farther than `distance`; `None` if distances are flat.
     ///
     /// # Errors
-    /// Those of the statement's interrupt.
+    /// Errors of the statement's interrupt.
     pub fn sphere_ranges(&self, distance: f64) -> Result<Option<KeyRanges>> {
         match self.center {
             Some(center) => cells::ranges_around(center, self.radians(distance), RING_CELLS_MAX).map(Some),
@@ -309,7 +309,7 @@ impl Near {
     /// The ranges of keys of a `2d` index for what is no farther than `distance`.
     ///
     /// # Errors
-    /// Those of the statement's interrupt.
+    /// Errors of the statement's interrupt.
     pub fn grid_ranges(&self, grid: &Grid, distance: f64) -> Result<GridRanges> {
         let shape = match self.center {
             None => Shape::Circle {

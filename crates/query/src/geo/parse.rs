@@ -7,7 +7,7 @@ use s2rst::s2::{LatLng, Point};
 /// A GeoJSON geometry, or a legacy pair read as a point on the sphere.
 #[derive(Debug)]
 pub struct Geometry {
-    /// What it consists of; one piece for each type but the collections.
+    /// The pieces that it consists of; one for each type but the collections.
     pub parts: Vec<Part>,
     /// GeoJSON's `type`, `None` for a legacy pair.
     pub kind: Option<Kind>,
@@ -66,7 +66,7 @@ pub fn geometry(value: ValueRef<'_>) -> Result<Geometry> {
 /// The geometry stored in a field, where a legacy pair may have more numbers; `None` if it is none.
 ///
 /// # Errors
-/// Those of the statement's interrupt only.
+/// Only errors of the statement's interrupt.
 pub fn stored(value: ValueRef<'_>) -> Result<Option<Geometry>> {
     match indexed(value) {
         // A polygon whose ring's direction counts is for queries; in a document it has no projection to the sphere.

@@ -10,9 +10,9 @@ pub enum Shape {
         /// The higher ones.
         high: (f64, f64),
     },
-    /// What a line that returns to its start surrounds an odd number of times.
+    /// The points that a closed line surrounds an odd number of times.
     Polygon(Vec<(f64, f64)>),
-    /// What is no farther from a point than a distance.
+    /// The points no farther from a point than a distance.
     Circle {
         /// The point.
         center: (f64, f64),
@@ -32,7 +32,7 @@ impl Shape {
     }
 }
 
-/// What a rectangle has to do with a shape.
+/// The relation of a rectangle to a shape.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placed {
     /// They have no point in common.

@@ -39,7 +39,7 @@ pub struct GeoTest {
     op: GeoOp,
     region: Region,
     source: Document,
-    /// What indexes are asked for, once somebody knows.
+    /// The covering that indexes are asked for, once it was computed.
     sphere_ranges: OnceLock<KeyRanges>,
 }
 
@@ -125,7 +125,7 @@ impl GeoTest {
     /// is flat.
     ///
     /// # Errors
-    /// Those of the statement's interrupt.
+    /// Errors of the statement's interrupt.
     pub fn sphere_ranges(&self) -> Result<Option<&KeyRanges>> {
         if let Some(known) = self.sphere_ranges.get() {
             return Ok(Some(known));
@@ -142,7 +142,7 @@ impl GeoTest {
     /// GeoJSON.
     ///
     /// # Errors
-    /// Those of the statement's interrupt.
+    /// Errors of the statement's interrupt.
     pub fn grid_ranges(&self, grid: &Grid) -> Result<Option<GridRanges>> {
         match &self.region {
             Region::Plane(shape) => grid.ranges(shape).map(Some),
@@ -154,7 +154,7 @@ impl GeoTest {
     /// Whether `value` is a geometry that has the relation to the shape.
     ///
     /// # Errors
-    /// Those of the statement's interrupt.
+    /// Errors of the statement's interrupt.
     pub fn matches(&self, value: ValueRef<'_>) -> Result<bool> {
         if !matches!(value, ValueRef::Document(_) | ValueRef::Array(_)) {
             return Ok(false);

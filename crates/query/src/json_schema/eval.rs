@@ -81,7 +81,7 @@ impl Schema {
         Ok(true)
     }
 
-    /// What `items` says of the item at `index`.
+    /// The schema that `items` gives for the item at `index`.
     pub(super) fn item_schema(&self, index: usize) -> Option<&Schema> {
         match &self.items {
             Some(Items::Each(schema)) => Some(schema),

@@ -81,7 +81,7 @@ enum Additional {
     Schema(Box<Schema>),
 }
 
-/// What the presence of a property demands.
+/// The demand that the presence of a property makes.
 #[derive(Clone, Debug)]
 enum Dependency {
     Properties(Vec<Str>),

@@ -6,7 +6,7 @@
 use nestor_model::number::whole_number;
 use nestor_model::{BsonType, Error, Result, Value, ValueRef, bail};
 
-/// What must hold of the tested bits.
+/// The condition on the tested bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum BitOp {

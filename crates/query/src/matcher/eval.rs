@@ -8,7 +8,7 @@ use nestor_model::value::DocIter;
 use nestor_model::{ArrayRef, DocRef, Document, Path, PathPart, Result, Str, Value, ValueRef};
 use std::sync::Arc;
 
-/// What a successful match tells about where it happened.
+/// Details of a successful match: where it happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchDetails {
     /// Index in the array that the query traversed, for the positional `$`: of the last condition that
@@ -16,7 +16,7 @@ pub struct MatchDetails {
     pub position: Option<usize>,
 }
 
-/// What paths start from.
+/// The value that paths start from.
 #[derive(Clone, Copy)]
 enum Root<'a> {
     Doc(DocRef<'a>),
@@ -270,7 +270,7 @@ impl<'m, 'a> Eval<'m, 'a> {
         Ok(false)
     }
 
-    /// What must not match has no position.
+    /// A negated condition has no position.
     fn without_position(&mut self, f: impl FnOnce(&mut Self) -> Result<bool>) -> Result<bool> {
         let before = self.position;
         let matched = f(self);

@@ -47,9 +47,9 @@ pub enum MatchExpr {
     AlwaysFalse,
     /// All of them.
     And(Vec<MatchExpr>),
-    /// At least one.
+    /// At least one of the conditions holds.
     Or(Vec<MatchExpr>),
-    /// None of them.
+    /// None of the conditions holds.
     Nor(Vec<MatchExpr>),
     /// Not this one. `$ne`, `$nin`, `$exists: false` and `$not` are this over their positive form.
     Not(Box<MatchExpr>),

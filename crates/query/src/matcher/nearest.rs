@@ -7,7 +7,7 @@ use nestor_model::{DocRef, Path, Result, ValueRef};
 /// The least distance that counts among those of the locations at `path`, and the location; `None` if there is none.
 ///
 /// # Errors
-/// Those of the statement's interrupt.
+/// Errors of the statement's interrupt.
 pub fn nearest<'d>(near: &Near, doc: DocRef<'d>, path: &Path) -> Result<Option<(f64, ValueRef<'d>)>> {
     let mut found: Option<(f64, ValueRef<'d>)> = None;
     walk(ValueRef::Document(doc), path.parts(), Leaves::Elements, &mut |value| {

@@ -8,7 +8,7 @@ use crate::json_schema::Schema;
 use nestor_model::{DocRef, Path, Result, ValueRef, bail};
 use std::sync::Arc;
 
-/// What parsing a filter needs to know.
+/// The context in which a filter is parsed.
 pub(super) struct Parser<'s> {
     pub(super) scope: &'s mut Scope,
     pub(super) context: Context,
@@ -140,7 +140,7 @@ impl Parser<'_> {
                     expr: Expr::parse(value, self.scope)?,
                     source: value.to_value(),
                 };
-                // What needs no document is decided now, unless it may differ from call to call.
+                // A condition that needs no document is decided now, unless it may differ from call to call.
                 Ok(match test.expr.constant().map(|v| v.truthy()) {
                     Some(true) => MatchExpr::AlwaysTrue,
                     Some(false) => MatchExpr::AlwaysFalse,

@@ -10,7 +10,7 @@
 use nestor_model::statement::work;
 use nestor_model::{ArrayRef, PathPart, Result, ValueRef};
 
-/// What an array at the end of a path yields.
+/// The values that an array at the end of a path yields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Leaves {
     /// Each element, then the array.

@@ -1,8 +1,8 @@
-//! What a projection does to one top-level field, for whoever wants to look at the field before it instead.
+//! The effect of a projection on one top-level field, for rules that look at the field before it instead.
 
 use super::{Child, Compute, Mode, Projection};
 
-/// What becomes of a top-level field.
+/// The effect on a top-level field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect<'p> {
     /// It has the value that it had, or is missing as it was.
@@ -14,7 +14,7 @@ pub enum Effect<'p> {
 }
 
 impl Projection {
-    /// What becomes of the top-level field `name`.
+    /// The effect on the top-level field `name`.
     ///
     /// ```text
     /// {$project: {a: 1, b: "$c", "d.e": 1}}    a and _id: Keeps, b: Renames("c"), d and all others: Changes

@@ -1,4 +1,4 @@
-//! What only find's projections have, applied to the projected document: `$slice` and positional `$`.
+//! Operators that only find's projections have, applied to the projected document: `$slice` and positional `$`.
 
 use crate::matcher::MatchDetails;
 use nestor_model::{Array, DocRef, Document, Error, PathPart, Result, Value, ValueRef, bail};

@@ -41,7 +41,7 @@ pub enum Policy {
     AddFields,
 }
 
-/// What happens to fields that are not listed.
+/// How fields that are not listed are treated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// They are left out.
@@ -60,7 +60,7 @@ pub struct Projection {
     spec: RawDocBuf,
 }
 
-/// What happens to the fields of one document or of the documents in one array.
+/// How the fields of one document, or of the documents in one array, are treated.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
     /// In the order of the specification.
@@ -73,7 +73,7 @@ pub(crate) struct Node {
     has_plain: bool,
 }
 
-/// What happens to one field.
+/// How one field is treated.
 #[derive(Clone, Debug)]
 pub(crate) enum Child {
     /// Kept (inclusion) or left out (exclusion): whichever the mode says of listed fields.

@@ -7,7 +7,7 @@ use crate::field_names::validate_path;
 use crate::matcher::{MatchExpr, Predicate};
 use nestor_model::{DocRef, Document, Error, Path, RawDocBuf, Result, Str, ValueRef, bail};
 
-/// What the fields seen so far made of the specification.
+/// The kind of projection, as far as the fields seen so far decide it.
 struct Parser<'s> {
     scope: &'s mut Scope,
     policy: Policy,

@@ -19,7 +19,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct AccumulatorSpec {
     definition: &'static Definition,
-    /// What is evaluated for each document.
+    /// The arguments that are evaluated for each document.
     input: Expr,
     /// `n`, over the group's key.
     n: Option<Expr>,
@@ -29,7 +29,7 @@ pub struct AccumulatorSpec {
     percentiles: Option<Expr>,
     /// The functions of `$accumulator`.
     scripts: Option<Arc<Scripts>>,
-    /// What the function that makes the first state is given, over the group's key.
+    /// The arguments, over the group's key, of the function that makes the first state.
     init_args: Option<Expr>,
 }
 

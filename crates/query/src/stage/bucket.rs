@@ -124,7 +124,7 @@ pub(super) fn parse_output(
     Ok(fields)
 }
 
-/// What is computed when no output is given.
+/// The output when none is given.
 pub(super) fn count_only(scope: &mut Scope) -> Result<Vec<(Str, AccumulatorSpec)>> {
     Ok(vec![(
         "count".into(),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// A parsed `$bucketAuto`.
 #[derive(Debug)]
 pub struct BucketAuto {
-    /// What the documents are ordered by.
+    /// The key by which documents are ordered.
     pub group_by: Expr,
     /// How many buckets at most; positive.
     pub buckets: usize,

@@ -29,7 +29,7 @@ pub struct GeoNear {
     pub multiplier: f64,
     /// Where locations are; `None`: where the only geographic index has them.
     pub key: Option<Path>,
-    /// What else documents have to satisfy.
+    /// Further conditions on the documents.
     pub query: MatchExpr,
 }
 

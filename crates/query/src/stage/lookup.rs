@@ -33,9 +33,9 @@ pub struct Lookup {
 /// `localField` and `foreignField`.
 #[derive(Debug)]
 pub struct LookupJoin {
-    /// Of the outer document.
+    /// The path in the outer document.
     pub local: Path,
-    /// Of the other collection.
+    /// The path in the other collection.
     pub foreign: Path,
 }
 

@@ -90,14 +90,14 @@ pub enum Stage {
     Unwind(Arc<Unwind>),
     /// `$replaceRoot` and `$replaceWith`.
     ReplaceRoot(Arc<Expr>),
-    /// What the caller may not see plain is masked; planning puts it above a collection, and nobody can write it.
+    /// Masks the fields that the caller may not see plain. Planning puts it above a collection, and no client can write it.
     Mask(Arc<Masking>),
     Redact(Arc<Redact>),
     Group(Arc<Group>),
     BucketAuto(Arc<BucketAuto>),
     SetWindowFields(Arc<SetWindowFields>),
     Densify(Arc<Densify>),
-    /// What the find of a `$geoNear` measured, as fields; with that find the whole stage.
+    /// Adds the distances that the find of a `$geoNear` measured as fields; together with that find it is the whole stage.
     GeoNear(Arc<GeoNear>),
     Facet(Arc<Facet>),
     Lookup(Arc<Lookup>),
@@ -129,7 +129,7 @@ pub enum Place {
     View,
 }
 
-/// What parsing needs to know beside the text.
+/// The context in which a stage is parsed.
 pub struct ParseContext<'a> {
     /// Variables in scope.
     pub scope: &'a mut Scope,
@@ -179,7 +179,7 @@ impl<'a> ParseContext<'a> {
 
 type Parser = fn(&'static str, ValueRef<'_>, &mut ParseContext<'_>, &mut Vec<Stage>) -> Result<()>;
 
-/// What a stage is and where it may stand.
+/// The definition of a stage, and where it may stand.
 struct StageDef {
     name: &'static str,
     parse: Parser,
@@ -444,7 +444,7 @@ impl Pipeline {
         }
         check_positions(&placed, context)?;
         change_stream::check_followers(&placed.iter().map(|def| def.name).collect::<Vec<_>>(), &stages)?;
-        // What is not there is refused last: a stage in the wrong place is wrong on every server.
+        // Stages that this server lacks are refused last: a stage in the wrong place is wrong on every server.
         for stage in &stages {
             if let Stage::Source(SourceStage::Unsupported(name)) = stage {
                 return Err(sources::refusal(name));

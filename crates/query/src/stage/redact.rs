@@ -70,7 +70,7 @@ fn decide(stage: &Redact, root: DocRef<'_>, doc: DocRef<'_>, op: &OpContext) -> 
     }
 }
 
-/// What remains of a value below a document that descends; missing when it was pruned.
+/// The rest of a value below a document that descends; missing when it was pruned.
 fn descend(stage: &Redact, root: DocRef<'_>, value: ValueRef<'_>, op: &OpContext) -> Result<Value> {
     Ok(match value {
         ValueRef::Document(doc) => redact_level(stage, root, doc, op)?.into(),

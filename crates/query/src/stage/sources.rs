@@ -149,7 +149,7 @@ pub(super) fn refusal(stage: &str) -> Error {
 /// Errors: 9621301 on a collection, 9621302 no document, 40415, 14, 40600.
 fn list_cluster_catalog(value: ValueRef<'_>, context: &ParseContext<'_>) -> Result<Document> {
     const NAME: &str = "$listClusterCatalog";
-    // Of a collection this error comes before that of standing inside a $facet.
+    // On a collection this error comes before that of standing inside a $facet.
     if !context.namespace.coll.is_empty() {
         return Err(Error::location(
             9_621_301,

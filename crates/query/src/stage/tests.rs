@@ -1,4 +1,4 @@
-//! What is refused where, with its code.
+//! Stages that are refused, and the errors.
 
 use super::*;
 use nestor_model::extjson;

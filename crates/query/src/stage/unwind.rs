@@ -106,7 +106,7 @@ fn wrong(code: i32, message: &str, value: ValueRef<'_>) -> Error {
     Error::location(code, format!("{message}, got {}", value.bson_type().alias()))
 }
 
-/// What is left to make of one document.
+/// The rows that one document is still to give.
 #[derive(Debug)]
 pub struct Unwound {
     /// The document with something small in place of the array, so that the copies for its elements share the rest.

@@ -37,7 +37,7 @@ impl Stage {
         out
     }
 
-    /// What a shorthand stands for.
+    /// The stages that a shorthand stands for.
     fn of_shorthand(&self, written: &Written) -> Result<Option<(&'static str, Value)>> {
         let value = written.value.as_ref();
         Ok(Some(match (written.name, self) {
@@ -135,7 +135,7 @@ fn dollar(path: &Path) -> String {
     format!("${path}")
 }
 
-/// What is kept of a stage's text, if it is to be kept.
+/// The text of a stage, if it is to be kept.
 pub(super) fn note(written: &mut Vec<Written>, name: &'static str, value: ValueRef<'_>, stages: usize) {
     let of_this = Written {
         name,

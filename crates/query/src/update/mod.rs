@@ -55,7 +55,7 @@ enum Kind {
     Pipeline(Pipeline),
 }
 
-/// What the command says about an update beside the update itself.
+/// The options of an update.
 #[derive(Clone, Copy, Default)]
 pub struct UpdateOptions<'a> {
     /// `arrayFilters`, as given.

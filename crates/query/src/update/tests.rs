@@ -150,7 +150,7 @@ fn positions_meet() {
     assert_eq!(text(filtered), r#"{"a": [{"x": 1, "y": 1}, {"x": 9, "y": 1}]}"#);
 }
 
-/// What the oplog says, in the forms change streams are used to.
+/// The oplog entry, in the forms that change streams expect.
 #[test]
 fn diffs() {
     let diff = |update: Document, before: Document| {

@@ -35,7 +35,7 @@ pub(crate) enum Node {
 pub(crate) struct Fields {
     /// By name, in the order of [`compare_names`].
     pub named: BTreeMap<Name, Node>,
-    /// What `$` leads to.
+    /// The child that `$` leads to.
     pub positional: Option<Box<Node>>,
 }
 
@@ -60,7 +60,7 @@ impl PartialOrd for Name {
 pub(crate) enum Selector {
     /// `$[]`.
     All,
-    /// Those that the array filter of this number accepts.
+    /// The elements that the array filter of this number accepts.
     Filtered(usize),
 }
 
@@ -200,7 +200,7 @@ pub(crate) struct Nodes<'u> {
     pub rest: Vec<&'u Node>,
 }
 
-/// What a set of nodes is.
+/// The kind of a set of nodes.
 pub(crate) enum NodesKind<'u> {
     Leaf(&'u dyn Modifier),
     Fields,

@@ -1,4 +1,4 @@
-//! What a document must satisfy to be stored, beyond being BSON.
+//! Conditions that a document must satisfy to be stored, beyond being BSON.
 
 use nestor_model::{DocRef, Error, ErrorCode, RawDoc, Result, ValueRef, bail};
 

@@ -20,7 +20,7 @@ const BACKFILL_MAX: usize = 1_500_000;
 /// Up to this many names are looked for one by one.
 const LINEAR_MAX: usize = 12;
 
-/// What operators may look at besides the value they stand on.
+/// The context that operators may look at besides their own value.
 pub(crate) struct Context<'u> {
     /// The document as it was.
     pub root: RawDoc<'u>,
@@ -28,7 +28,7 @@ pub(crate) struct Context<'u> {
     pub insert: bool,
     /// Time of the operation.
     pub op: &'u OpContext,
-    /// What `$` stands for.
+    /// The position that `$` stands for.
     pub position: Option<&'u str>,
     /// Array filters, by number.
     pub filters: &'u [Predicate],
@@ -538,7 +538,7 @@ fn check_depth(container: usize, value: &Encoded<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What happened to one field, for the diff.
+/// The change of one field, for the diff.
 pub(crate) enum Change<'v, 'u> {
     Update(&'v Encoded<'u>),
     Delete,

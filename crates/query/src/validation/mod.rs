@@ -29,7 +29,7 @@ pub struct Validator {
     action: ValidationAction,
 }
 
-/// What a validator says of a document.
+/// The verdict of a validator on a document.
 #[derive(Debug)]
 pub enum Verdict {
     /// The document may be stored.

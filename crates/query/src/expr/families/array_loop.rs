@@ -62,7 +62,7 @@ fn variable_name<'v>(value: ValueRef<'v>, argument: &str, default: &'static str)
     }
 }
 
-/// What a loop gives for an input that is no array: null for null, otherwise the error, its text with the type's name.
+/// The result of a loop for an input that is no array: null for null, otherwise the error, its text with the type's name.
 fn no_array<'a>(input: &Val<'_>, code: i32, text: &str) -> Result<Val<'a>> {
     if input.is_nullish() {
         return Ok(Val::NULL);

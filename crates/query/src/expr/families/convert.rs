@@ -36,7 +36,7 @@ pub(crate) const OPERATORS: &[OpDef] = &[
     OpDef::custom("$toObject", parse_short),
 ];
 
-/// What to convert to, and how.
+/// The type to convert to, and its options.
 #[derive(Clone, Copy)]
 pub(crate) struct Target {
     pub kind: BsonType,
@@ -357,7 +357,7 @@ fn parse_double(text: &str) -> Option<f64> {
         hex if hex.starts_with("0x") => parse_hex_double(&hex[2..]).map(|v| if text.starts_with('-') { -v } else { v }),
         _ if is_plain_number(text) => {
             let v: f64 = text.parse().ok()?;
-            // What is too large or too small is an error, not infinity or zero.
+            // A number out of range is an error, not infinity or zero.
             let zero_digits = unsigned
                 .split(['e', 'E'])
                 .next()

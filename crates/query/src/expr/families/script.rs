@@ -13,20 +13,20 @@ pub(crate) const OPERATORS: &[OpDef] = &[
     OpDef::custom("$_internalJsEmit", parse_emit),
 ];
 
-/// What a call does with the function.
+/// How a call uses the function.
 enum Use {
     /// Its value for these arguments.
     Call(Expr),
     /// Whether it holds for the document.
     Holds,
-    /// What it emits for the document: an array of documents `{k, v}`.
+    /// The values it emits for the document: an array of documents `{k, v}`.
     Emit,
 }
 
 struct Call {
     function: Function,
     globals: Option<Arc<Globals>>,
-    /// What the database stores for `$where`, once that was looked up.
+    /// The functions that the database stores for `$where`, once they were looked up.
     stored: OnceLock<Option<Arc<Globals>>>,
     with: Use,
     root: Expr,

@@ -17,7 +17,7 @@ pub(crate) enum SortBy {
     Fields(Box<[(Path, bool)]>),
 }
 
-/// What an element is compared by.
+/// The key by which elements are compared.
 pub(crate) type SortKey = Box<[Value]>;
 
 impl SortBy {

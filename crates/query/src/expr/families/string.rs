@@ -237,7 +237,7 @@ fn parse_trim(name: &'static str, value: ValueRef<'_>, scope: &mut Scope) -> Res
     Expr::call_of(name, eval, args)
 }
 
-/// What is trimmed when no characters are given: the documented whitespace.
+/// The characters that are trimmed when none are given: the documented whitespace.
 fn is_whitespace(c: char) -> bool {
     matches!(
         c,

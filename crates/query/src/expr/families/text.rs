@@ -70,7 +70,7 @@ fn double_six(v: f64) -> String {
 pub(crate) fn coerce(value: ValueRef<'_>) -> Result<Cow<'_, str>> {
     Ok(match value {
         ValueRef::String(text) | ValueRef::Symbol(text) | ValueRef::Code(text) => {
-            // Whoever wants the text goes through it.
+            // The reader of the text goes through it.
             note(text.len() / BYTES_PER_UNIT);
             text.into()
         }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// A parsed `$changeStream`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeStream {
-    /// What is watched.
+    /// The target of the stream.
     pub watched: Watched,
     /// Where it starts.
     pub start: Start,
@@ -34,7 +34,7 @@ pub struct ChangeStream {
     pub lookup_by_uuid: bool,
 }
 
-/// What a stream watches.
+/// The target of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Watched {
     /// A collection, by its name.

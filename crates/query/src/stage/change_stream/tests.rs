@@ -1,4 +1,4 @@
-//! What a stream may be asked for, and what is refused with which code.
+//! The options of a stream, and the errors of those that are refused.
 
 use super::*;
 use crate::Scope;

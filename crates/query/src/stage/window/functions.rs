@@ -1,4 +1,4 @@
-//! What can be computed over a window.
+//! The functions that can be computed over a window.
 
 use super::bounds::Bounds;
 use crate::expr::Unit;
@@ -81,9 +81,9 @@ pub enum WindowFunction {
     MinMaxScaler {
         /// The values.
         input: Expr,
-        /// What the least becomes.
+        /// The value that the least becomes.
         min: f64,
-        /// What the greatest becomes.
+        /// The value that the greatest becomes.
         max: f64,
         /// The window.
         bounds: Bounds,

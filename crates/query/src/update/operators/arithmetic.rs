@@ -1,4 +1,4 @@
-//! What `$inc` and `$mul` share: operand and field are numbers, the result promotes.
+//! Arithmetic shared by `$inc` and `$mul`: operand and field are numbers, and the result is promoted.
 
 use super::{Effect, Existing, Site};
 use crate::update::operand::Encoded;

@@ -63,7 +63,7 @@ impl Existing<'_> {
     }
 }
 
-/// What becomes of a value.
+/// The effect of an operator on a value.
 #[derive(Debug)]
 pub(crate) enum Effect<'u> {
     /// Nothing.
@@ -99,7 +99,7 @@ pub(crate) struct Site<'s, 'u> {
 }
 
 impl<'u> Site<'_, 'u> {
-    /// What strings compare by.
+    /// The collation that strings compare by.
     pub fn collator(&self) -> Option<&'u Collator> {
         self.context.op.collator.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What reading dates from text shares: the fields found so far, a reader of text, months and zones.
+//! Parts shared by all that reads dates from text: the fields found so far, a reader of text, months and zones.
 
 use super::zone::{Zone, iso_year_start};
 use crate::expr::families::text::MONTHS;
@@ -10,7 +10,7 @@ pub(super) fn failure(message: impl Into<String>) -> Error {
     Error::new(ErrorCode::ConversionFailure, message)
 }
 
-/// What was read so far.
+/// The fields that were read so far.
 #[derive(Default)]
 pub(super) struct Fields {
     pub(super) year: Option<i64>,
