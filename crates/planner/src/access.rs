@@ -52,13 +52,13 @@ impl IndexBounds {
 pub struct IndexAccess {
     /// The index.
     pub index: Arc<IndexInfo>,
-    /// What is scanned.
+    /// The bounds of the scan.
     pub bounds: IndexBounds,
-    /// What the key's values can still decide; only on paths without arrays.
+    /// Conditions that the key's values can decide; only on paths without arrays.
     pub key_filter: Option<Arc<MatchExpr>>,
     /// Which entries are passed over.
     pub key_test: Option<KeyTest>,
-    /// What needs the document.
+    /// Conditions that need the document.
     pub filter: Option<Arc<MatchExpr>>,
     /// How many parts got bounds from conditions.
     pub bounded_parts: usize,
@@ -70,7 +70,7 @@ pub(crate) struct Search<'f> {
     filter: &'f MatchExpr,
     /// The conditions that all have to hold.
     conjuncts: Vec<&'f MatchExpr>,
-    /// Those of them that are about one path.
+    /// The conditions that are about one path.
     conditions: Vec<Condition<'f>>,
 }
 
@@ -205,7 +205,7 @@ pub(crate) struct NearAccess {
 
 impl Search<'_> {
     /// How an index finds what is nearest first, if it does: parts before the one that tells of distances have to have bounds.
-    /// What else the filter says is left to the document.
+    /// The other conditions of the filter are left to the document.
     pub(crate) fn near_access(&self, index: &Arc<IndexInfo>, path: &Path, near: &Near) -> Option<NearAccess> {
         let at = index.kind.nearest()?.part(path, near)?;
         // Documents without a location have no entry, but they are not asked for.
@@ -224,7 +224,7 @@ impl Search<'_> {
         })
     }
 
-    /// What the filter says beside the `$near`.
+    /// The conditions of the filter beside the `$near`.
     pub(crate) fn beside_near(&self) -> Option<Arc<MatchExpr>> {
         let others = self.conjuncts.iter().filter(|one| one.near().is_none());
         conjunction(others.map(|one| (*one).clone()).collect())

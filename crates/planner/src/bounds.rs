@@ -26,7 +26,7 @@ pub enum Tightness {
     InexactFetch,
 }
 
-/// What the index part is like.
+/// The properties of the index part.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'i> {
     /// The path ran through arrays in some document.
@@ -338,7 +338,7 @@ pub fn complement_bounds(predicate: &Predicate, part: Part<'_>) -> Option<(Inter
         }
         Predicate::Compare { .. } | Predicate::In(_) => {
             let (inside, tightness) = bounds(predicate, part)?;
-            // What lies inside without passing would be missing outside.
+            // A value that lies inside the bounds and does not match would be missing outside of them.
             if tightness != Tightness::Exact && !of_null {
                 return None;
             }

@@ -1,4 +1,4 @@
-//! What the planner knows of a collection: its indexes, as plain data, each with its kind ([`IndexKind`]).
+//! The planner's view of a collection: its indexes, as plain data, each with its kind ([`IndexKind`]).
 
 use crate::bounds::{Part, Tightness, condition_bounds};
 use crate::interval::IntervalList;
@@ -14,7 +14,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What an index part stores of the values at its path.
+/// How an index part stores the values at its path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PartKind {
     /// The values in order.
@@ -30,7 +30,7 @@ pub enum PartKind {
 pub struct IndexPart {
     /// The field.
     pub path: Path,
-    /// What is stored of it.
+    /// How it is stored.
     pub kind: PartKind,
     /// Bit `i` is set when component `i` of the path has held an array in some document.
     pub multikey: u64,
@@ -53,7 +53,7 @@ pub type EmitKey<'e> = dyn FnMut(&[ValueRef<'_>]) -> Result<()> + 'e;
 pub struct Condition<'f> {
     /// Position in the conjunction.
     pub(crate) at: usize,
-    /// What it is about.
+    /// The path.
     pub path: Path,
     /// The test of the values at the path.
     pub predicate: &'f Predicate,
@@ -148,7 +148,7 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
     }
 }
 
-/// What keys of an index tell of distances. Distances are in the units of [`Near::metric`].
+/// Distances as the keys of an index tell them, in the units of [`Near::metric`].
 pub trait Nearest {
     /// The node that searches the index.
     fn node(&self) -> NodeKind;
@@ -227,7 +227,7 @@ impl IndexInfo {
 /// The indexes of a collection.
 #[derive(Clone, Debug, Default)]
 pub struct Indexes {
-    /// Those that plans may use, in the order of their creation.
+    /// The indexes that plans may use, in the order of their creation.
     pub all: Vec<Arc<IndexInfo>>,
     /// The collation by which the collection tells `_id`s apart. A clustered collection has one without an index.
     pub id_collation: Option<Collator>,

@@ -30,7 +30,7 @@ use nestor_query::projection::Projection;
 use nestor_query::sort::SortSpec;
 use nestor_query::stage::Stage;
 
-/// What the rows of a node carry.
+/// The parts that the rows of a node carry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rows {
     /// Documents, of records or computed.
@@ -170,7 +170,7 @@ fn check_plan(query: &FindQuery, plan: &PlanNode, wanted: Wanted) -> Result<()> 
     Ok(())
 }
 
-/// What the rows of a node carry, if each node below gets what it needs.
+/// The parts that the rows of a node carry, if each node below gets the parts it needs.
 fn rows(plan: &PlanNode, wanted: Wanted) -> Result<Rows> {
     let documents = |input: &PlanNode| match rows(input, wanted)? {
         Rows::Documents { records } => Ok(Rows::Documents { records }),

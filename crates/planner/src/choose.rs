@@ -102,7 +102,7 @@ fn ways(query: &FindQuery, indexes: &Indexes, among: Option<&[u32]>) -> Vec<Plan
         return near_plans(query, path, near, indexes, among);
     }
     let by_id = id_lookup(&query.filter, indexes.id_collation.as_ref()).filter(|_| !query.keeps_keys());
-    // Of a clustered collection the scan of one record says more.
+    // For a clustered collection the scan of one record says more.
     let by_id = by_id.filter(|lookup| clustered.is_none() || lookup.filter.is_none());
     if let (Some(lookup), None) = (by_id, &query.hint) {
         return vec![finish(query, PlanNode::IdLookup(lookup), true)];

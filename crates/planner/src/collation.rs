@@ -1,4 +1,4 @@
-//! What a collation means for the use of an index.
+//! How a collation limits the use of an index.
 //!
 //! An index with a collation holds the sort keys of strings in their place ([`nestor_query::collation::stored`]), so its
 //! order and what it takes for equal are those of its collation. Values that are no strings and hold none are the same

@@ -73,7 +73,7 @@ pub fn plan_document(plan: &PlanNode) -> Document {
     out
 }
 
-/// What a SORT is.
+/// Appends the fields of a SORT.
 pub fn sort_fields(spec: &SortSpec, limit: Option<u64>, out: &mut Document) {
     out.push("sortPattern", spec.serialize());
     out.push("memLimit", 100 * 1024 * 1024);
@@ -83,7 +83,7 @@ pub fn sort_fields(spec: &SortSpec, limit: Option<u64>, out: &mut Document) {
     out.push("type", "simple");
 }
 
-/// What a scan of an index is.
+/// Appends the fields of a scan of an index.
 pub fn index_scan_fields(scan: &IndexScan, out: &mut Document) {
     let index = &scan.index;
     if let Some(filter) = &scan.key_filter {
@@ -105,7 +105,7 @@ pub fn index_scan_fields(scan: &IndexScan, out: &mut Document) {
 }
 
 impl GeoNear {
-    /// What a search around a point is.
+    /// Appends the fields of a search around a point.
     pub fn fields(&self, out: &mut Document) {
         out.push("keyPattern", self.index.key_pattern.clone());
         out.push("indexName", self.index.name.clone());

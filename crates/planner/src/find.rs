@@ -1,4 +1,4 @@
-//! What a find asks for.
+//! A find as the planner sees it.
 
 use crate::catalog::IndexInfo;
 use nestor_model::{Document, Error, ErrorCode, Str};
@@ -9,7 +9,7 @@ use nestor_query::projection::Projection;
 use nestor_query::sort::{SortBy, SortSpec};
 use std::sync::Arc;
 
-/// What a find asks for, parsed.
+/// A find, parsed.
 #[derive(Clone, Debug)]
 pub struct FindQuery {
     /// The condition, normalized.
@@ -20,7 +20,7 @@ pub struct FindQuery {
     pub collation: Option<Collator>,
     /// `$natural` as sort or hint: `true` forwards. Demands a collection scan.
     pub natural: Option<bool>,
-    /// What becomes of each result.
+    /// The projection of each result.
     pub projection: Option<Arc<Projection>>,
     /// Results are the index keys by which they were found, and nothing of the projection.
     pub return_key: bool,
@@ -44,7 +44,7 @@ pub struct FindQuery {
     pub keeps_distance: bool,
 }
 
-/// What the consumer of a plan makes of its rows.
+/// The form in which the consumer of a plan wants its rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
     /// It looks at the documents.
@@ -55,7 +55,7 @@ pub enum Wanted {
     Distinct,
 }
 
-/// What a hint asks for, checked against the collection.
+/// A hint, checked against the collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hint {
     /// `$natural`: `true` forwards.

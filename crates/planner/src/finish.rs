@@ -1,4 +1,4 @@
-//! What all plans of a find have in common: the lookup of one `_id`, and what is done with the rows that were found.
+//! Parts that all plans of a find share: the lookup of one `_id`, and the nodes above the rows that were found.
 
 use crate::collation::answers;
 use crate::find::{FindQuery, reads_sort_key};
@@ -30,7 +30,7 @@ pub(crate) fn finish(query: &FindQuery, found: PlanNode, ordered: bool) -> PlanN
             })
         };
         node = match node {
-            // What is skipped needs no document.
+            // Rows that are skipped need no document.
             PlanNode::Covered { input, projection } => PlanNode::Covered {
                 input: skip(input),
                 projection,
@@ -62,7 +62,7 @@ pub(crate) fn finish(query: &FindQuery, found: PlanNode, ordered: bool) -> PlanN
     node
 }
 
-/// What a scan has to check of a filter.
+/// The part of a filter that a scan has to check.
 pub(crate) fn residual(filter: &Arc<MatchExpr>) -> Option<Arc<MatchExpr>> {
     (!matches!(**filter, MatchExpr::AlwaysTrue)).then(|| filter.clone())
 }

@@ -20,7 +20,7 @@ impl Fnv {
         self.bytes(&number.to_le_bytes());
     }
 
-    /// What others can be added to, to hash several things in any order: sums of plain FNV hashes would collide.
+    /// A hash to which others can be added, for several things in any order: sums of plain FNV hashes would collide.
     pub(crate) fn finish(&self) -> u64 {
         let mut hash = self.0;
         hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

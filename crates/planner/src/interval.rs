@@ -97,7 +97,7 @@ impl Interval {
     }
 }
 
-/// What strings in bounds are.
+/// The form of strings in bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Strings {
     /// Themselves.
@@ -248,7 +248,7 @@ impl IntervalList {
         !self.0.is_empty() && self.0.iter().all(Interval::is_point)
     }
 
-    /// What lies in both.
+    /// The values that lie in both.
     pub fn intersect(&self, other: &Self) -> Self {
         let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut out = Vec::new();
@@ -263,12 +263,12 @@ impl IntervalList {
         Self(out)
     }
 
-    /// What lies in either.
+    /// The values that lie in either.
     pub fn union(&self, other: &Self) -> Self {
         Self::union_of(self.0.iter().chain(&other.0).cloned().collect())
     }
 
-    /// What lies outside.
+    /// The values that lie outside.
     pub fn complement(&self) -> Self {
         let mut out = Vec::new();
         let (mut low, mut low_inclusive) = (Value::MinKey, true);

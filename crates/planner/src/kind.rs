@@ -2,7 +2,7 @@
 
 use nestor_query::projection::Projection;
 
-/// What a node of a plan, a stage of a pipeline or the operator that runs either does.
+/// The kind of a plan node, of a pipeline stage, and of the operator that runs either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NodeKind {
     /// No rows.
@@ -71,7 +71,7 @@ pub enum NodeKind {
     Group,
     /// `$lookup`.
     Lookup,
-    /// What the caller may not see plain is masked.
+    /// Masks the fields that the caller may not see plain.
     Mask,
     /// `$redact`.
     Redact,

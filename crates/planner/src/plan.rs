@@ -31,14 +31,14 @@ pub enum PlanNode {
     Fetch {
         /// Where rows come from.
         input: Box<PlanNode>,
-        /// What the index could not decide.
+        /// The conditions that the index could not decide.
         filter: Option<Arc<MatchExpr>>,
     },
     /// PROJECTION_COVERED: index entries become documents of just the key's fields.
     Covered {
         /// Where entries come from.
         input: Box<PlanNode>,
-        /// What becomes of the fields; `None` leaves that to an operator above.
+        /// The projection; `None` leaves that to an operator above.
         projection: Option<Arc<Projection>>,
     },
     /// OR: the rows of each input, each record once.
@@ -89,7 +89,7 @@ pub enum PlanNode {
     Project {
         /// Where rows come from.
         input: Box<PlanNode>,
-        /// What becomes of a row.
+        /// The projection.
         projection: Arc<Projection>,
         /// The filter, when the projection needs to know at which array position it matched.
         positional: Option<Arc<MatchExpr>>,
@@ -112,7 +112,7 @@ pub enum PlanNode {
     Made {
         /// The stage.
         stage: StageNode,
-        /// What it was asked on, views resolved; `None` inside `$facet`, where that is what the outer pipeline reads.
+        /// The collection that it runs on, with views resolved; `None` inside `$facet`, which reads the rows of the outer pipeline.
         namespace: Option<Namespace>,
     },
     /// The changes that a stream tells of, read from the log.
@@ -131,7 +131,7 @@ pub enum PlanNode {
 pub struct FindPlan {
     /// The collection.
     pub namespace: Namespace,
-    /// What is asked for.
+    /// The query.
     pub query: FindQuery,
     /// The plans between which is chosen when it runs, best guess first: none when a hint leaves none, and none when there is no
     /// collection, which is as good as an empty one.
@@ -153,7 +153,7 @@ pub struct CacheKey {
     pub key: u64,
 }
 
-/// What is known of a choice that was kept.
+/// Facts about a choice that was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Under what it is kept.
@@ -167,14 +167,14 @@ pub struct Kept {
 pub struct PipelinePlan {
     /// Where rows come from.
     pub source: PlanNode,
-    /// What is done with them, in order; at least one stage.
+    /// The stages that they pass, in order; at least one.
     pub stages: Vec<StagePlan>,
 }
 
 /// A stage of a plan.
 #[derive(Clone, Debug)]
 pub struct StagePlan {
-    /// What it does.
+    /// The stage.
     pub node: StageNode,
     /// A sort attaches its key to the rows, because somebody behind it may ask for that.
     pub keep_sort_key: bool,
@@ -191,7 +191,7 @@ pub struct CollScan {
     pub forward: bool,
     /// Waits for more at the end (capped collections).
     pub tailable: bool,
-    /// What the order of the records is worth, of a clustered collection.
+    /// How the order of the records of a clustered collection may be used.
     pub clustered: Option<Box<Clustered>>,
 }
 
@@ -234,7 +234,7 @@ pub struct IndexScan {
     pub key_filter: Option<Arc<MatchExpr>>,
     /// Entries that do not pass are passed over. It decides nothing else: the documents of the others are checked.
     pub key_test: Option<KeyTest>,
-    /// What the entries are wanted for.
+    /// The purpose of the entries.
     pub purpose: ScanPurpose,
 }
 
@@ -265,7 +265,7 @@ impl GeoNear {
     }
 }
 
-/// What a scan's entries are wanted for.
+/// The purpose of a scan's entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScanPurpose {
     /// IXSCAN: each of them.
@@ -297,7 +297,7 @@ impl ScanPurpose {
 pub struct IdLookup {
     /// The `_id`.
     pub id: Value,
-    /// What else the record must satisfy.
+    /// Further conditions on the record.
     pub filter: Option<Arc<MatchExpr>>,
 }
 
@@ -330,7 +330,7 @@ impl PlanNode {
         }
     }
 
-    /// What the node does.
+    /// The kind of the node.
     pub fn kind(&self) -> NodeKind {
         match self {
             Self::Eof => NodeKind::Eof,

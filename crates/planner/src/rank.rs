@@ -16,7 +16,7 @@ use crate::plan::PlanNode;
 /// Candidates that a trial runs at most; the rest of them looked least promising.
 pub const CANDIDATES_MAX: usize = 64;
 
-/// What a candidate did in its trial.
+/// The figures of a candidate's trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Performance {
     /// Units of work it got.

@@ -29,7 +29,7 @@ use std::sync::Arc;
 #[cfg(doc)]
 use crate::candidates;
 
-/// What is kept of a plan for other queries of its shape.
+/// The part of a plan that is kept for other queries of its shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Solution {
     /// The plan's [`signature`].
@@ -39,7 +39,7 @@ pub struct Solution {
 }
 
 impl Solution {
-    /// What is kept of `plan`.
+    /// The part of `plan` that is kept.
     pub fn of(plan: &PlanNode) -> Self {
         let mut indexes = Vec::new();
         collect_indexes(plan, &mut indexes);
@@ -158,7 +158,7 @@ impl CacheKey {
 pub struct Reused {
     /// The plan.
     pub plan: PlanNode,
-    /// What is known of it.
+    /// Facts about it.
     pub kept: Kept,
 }
 
@@ -228,14 +228,14 @@ fn has_condition(filter: &MatchExpr, path: &str) -> bool {
     }
 }
 
-/// What of the use of an index depends on literals of a filter; clauses count in any order.
+/// The literals of a filter on which the use of an index depends, as a hash; clauses count in any order.
 fn uses(index: &Arc<IndexInfo>, filter: &MatchExpr) -> u64 {
     let mut sum = branch(index, filter);
     add_uses(index, filter, &mut sum);
     sum
 }
 
-/// What depends on a whole filter, or on a branch of an `$or` in it.
+/// The part that depends on a whole filter, or on a branch of an `$or` in it.
 fn branch(index: &Arc<IndexInfo>, filter: &MatchExpr) -> u64 {
     let mut hash = Fnv::default();
     if let Some(partial) = &index.partial {

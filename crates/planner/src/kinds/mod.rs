@@ -56,7 +56,7 @@ const KINDS: &[&KindDef] = &[
 /// Names of kinds that MongoDB has and Nestor does not.
 const UNSUPPORTED: &[&str] = &["text", "geoHaystack"];
 
-/// What there is to know of a kind without an index.
+/// Facts about a kind that hold without an index.
 pub struct KindDef {
     /// Its name, as [`IndexSpec::kind`] gives it.
     pub name: &'static str,

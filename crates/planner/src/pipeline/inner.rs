@@ -33,7 +33,7 @@ pub enum InnerPlan {
     Table {
         /// The rows of the table.
         source: PlanNode,
-        /// What is done with those that have the value: a plan over [`PlanNode::Given`].
+        /// The plan for rows that have the value, over [`PlanNode::Given`].
         rest: Option<PlanNode>,
     },
     /// `$lookup`, `$graphLookup`: by a plan for each value, or for each step.
@@ -43,7 +43,7 @@ pub enum InnerPlan {
 }
 
 impl InnerPlan {
-    /// What else rows that equal a value have to satisfy.
+    /// Further conditions on rows that equal a value.
     pub fn filter(&self) -> Option<&Arc<MatchExpr>> {
         match self {
             Self::Equality(plan) => plan.filter.as_ref(),
@@ -59,7 +59,7 @@ impl InnerPlan {
         }
     }
 
-    /// What is done with rows that equal a value: a plan over [`PlanNode::Given`].
+    /// The plan for rows that equal a value, over [`PlanNode::Given`].
     pub fn rest(&self) -> Option<&PlanNode> {
         match self {
             Self::Equality(plan) => plan.rest.as_ref(),
@@ -73,7 +73,7 @@ impl InnerPlan {
 pub(super) struct Allowance(Cell<u32>);
 
 impl Allowance {
-    /// That of a whole tree.
+    /// The allowance of a whole tree.
     pub(super) fn new() -> Self {
         Self(Cell::new(INNER_PLANS_MAX))
     }
@@ -93,7 +93,7 @@ pub fn lookup_stages(lookup: &Lookup, filter: Option<&Arc<MatchExpr>>) -> Vec<St
     stages
 }
 
-/// What has to be true of the documents that a `$graphLookup` finds, as a stage.
+/// The condition on the documents that a `$graphLookup` finds, as a stage.
 pub fn graph_stages(graph: &GraphLookup) -> Vec<StageNode> {
     let restrict = graph.restrict.iter();
     restrict
@@ -123,7 +123,7 @@ pub(super) fn of_stage(
         stages,
         hint: None,
         restrict: None,
-        // Whoever stands behind the stage may ask for the keys of a sort within.
+        // A stage behind this one may ask for the keys of a sort within.
         keeps_sort_keys: true,
         ..*outer
     };

@@ -26,11 +26,11 @@ pub struct EqualityPlan {
     pub namespace: Namespace,
     /// How they are found.
     pub access: EqualityAccess,
-    /// What else they have to satisfy.
+    /// Further conditions on them.
     pub filter: Option<Arc<MatchExpr>>,
     /// How many of them are wanted.
     pub limit: Option<u64>,
-    /// What is done with them: a plan over [`PlanNode::Given`].
+    /// The plan for them, over [`PlanNode::Given`].
     pub rest: Option<PlanNode>,
     /// How strings compare.
     collation: Option<Collator>,

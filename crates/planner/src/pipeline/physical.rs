@@ -60,7 +60,7 @@ pub(super) fn unchecked(
     let found = resolved.map(|mut resolved| {
         let is_mask = |stage: &StageNode| matches!(stage.parsed(), Some(Stage::Mask(_)));
         if stages.first().is_some_and(makes_rows) && resolved.stages.first().is_some_and(is_mask) {
-            // What makes documents itself masks what it shows of stored ones.
+            // A stage that makes documents itself masks the stored ones that it shows.
             resolved.stages.remove(0);
         }
         stages.splice(0..0, resolved.stages);
@@ -97,7 +97,7 @@ pub(super) fn unchecked(
             PlanNode::Find(Box::new(find))
         }
     };
-    // Who writes is the consumer of the rows.
+    // The consumer of the rows writes them.
     if let Some(Stage::Out(_) | Stage::Merge(_)) = stages.last().and_then(StageNode::parsed) {
         stages.pop();
     }

@@ -11,13 +11,13 @@ use std::sync::Arc;
 /// A stage, and how it was written.
 #[derive(Clone, Debug)]
 pub struct StageNode {
-    /// What it does.
+    /// The work of the stage.
     pub op: StageOp,
-    /// What it was parsed from, or the first of the stages it is made of; only plans that are explained have it.
+    /// The stage it was parsed from, or the first of several; only plans that are explained have it.
     pub written: Option<Written>,
 }
 
-/// What a stage of a plan does.
+/// The work of a stage of a plan.
 #[derive(Clone, Debug)]
 pub enum StageOp {
     /// As it was parsed.
@@ -136,7 +136,7 @@ impl StageNode {
         }
     }
 
-    /// What the stage does.
+    /// The kind of the stage.
     pub fn kind(&self) -> NodeKind {
         let stage = match &self.op {
             StageOp::Parsed(stage) => stage,

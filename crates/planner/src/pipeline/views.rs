@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Views on views at most.
 pub const VIEW_DEPTH_MAX: usize = 20;
 
-/// What planning knows of namespaces. A statement plans everything with one state of them.
+/// The namespaces as planning sees them. A statement plans everything with one state of them.
 pub trait Namespaces {
     /// What stands under a name. Errors: those of collations that this version does not know.
     fn entry(&self, namespace: &Namespace) -> Result<Entry<'_>>;
@@ -28,21 +28,21 @@ pub trait Namespaces {
     }
 }
 
-/// What a name stands for.
+/// The collection or view that a name stands for.
 #[derive(Debug)]
 pub enum Entry<'n> {
     /// Nothing.
     Nothing,
     /// A collection.
     Collection {
-        /// What the caller may not see plain of it.
+        /// The fields that the caller may not see plain.
         masking: Option<Arc<Masking>>,
     },
     /// A view.
     View {
         /// Name of what it is on, in its own database.
         on: &'n str,
-        /// What it does to that.
+        /// The stages of the view.
         pipeline: ArrayRef<'n>,
         /// How strings compare in it.
         collation: Option<Collator>,
@@ -56,7 +56,7 @@ pub struct Resolved {
     pub namespace: Namespace,
     /// Whether there is a collection of that name.
     pub exists: bool,
-    /// What the views do to it, the innermost first.
+    /// The stages of the views, the innermost first.
     pub stages: Vec<StageNode>,
 }
 

@@ -100,7 +100,7 @@ pub fn rewrite(stages: &mut Vec<StageNode>, rules: &[Rule]) {
     while at < stages.len() && changes < CHANGES_MAX {
         if rules.iter().any(|rule| (rule.apply)(stages, at)) {
             changes += 1;
-            // What moved towards the source may go on there.
+            // A stage that moved towards the source may go on there.
             at = at.saturating_sub(1);
         } else {
             at += 1;

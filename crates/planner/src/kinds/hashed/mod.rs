@@ -58,7 +58,7 @@ fn is_hashed(order: &KeyOrder) -> bool {
 /// A hashed index.
 #[derive(Debug)]
 struct Hashed {
-    /// Of the index, for errors.
+    /// The name of the index, for errors.
     name: Str,
     fields: FieldKeys,
     /// The part that is hashed.
@@ -125,7 +125,7 @@ impl IndexKind for Hashed {
         }
         match negated {
             false => bounds::of(predicate, properties),
-            // What has another hash may still be many values.
+            // Many values may have another hash.
             true => None,
         }
     }

@@ -81,7 +81,7 @@ pub(super) fn projection(value: ValueRef<'_>, key: &Document) -> Result<Value> {
     Ok(projection.to_document().into())
 }
 
-/// What is known of a projection from the fields that were read.
+/// Facts about a projection, from the fields that were read so far.
 #[derive(Default)]
 struct Projected {
     /// It keeps fields, or leaves fields out.

@@ -39,7 +39,7 @@ pub const KIND: KindDef = KindDef {
     open: |spec, _| Arc::new(WildcardIndex::new(spec)),
 };
 
-/// What explain calls the part of the key that holds the path.
+/// The name that explain gives the part of the key that holds the path.
 const PATH_PART: &str = "$_path";
 
 /// A wildcard index.
