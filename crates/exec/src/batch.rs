@@ -1,4 +1,4 @@
-//! What operators see while one batch is made.
+//! The surroundings of operators while one batch is made.
 
 use crate::interrupt::Interrupt;
 use crate::plan_cache::PlanCache;
@@ -17,7 +17,7 @@ pub type ReadLog<'l> = dyn Fn(LogPosition, Interest) -> LogReader + 'l;
 
 /// One batch: the state read from, and how much work may be done for it.
 pub struct Batch<'v> {
-    /// What is read: a snapshot, or a write set on top of one.
+    /// The state that is read: a snapshot, or a write set on top of one.
     pub view: &'v dyn View,
     /// Time, variables, randomness of the operation.
     pub op: &'v OpContext,

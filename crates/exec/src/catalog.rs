@@ -1,4 +1,4 @@
-//! What is computed once from each version of a collection's catalog entry, and lives with it.
+//! Values that are computed once from each version of a collection's catalog entry, and live with it.
 
 use crate::index_writer::IndexWriter;
 use nestor_model::{Error, Result, bail};
@@ -41,7 +41,7 @@ impl Derive for Prepared {
     }
 }
 
-/// What is computed once from this version of the collection's catalog entry.
+/// The values that are computed once from this version of the collection's catalog entry.
 ///
 /// Errors: 2 for collations and 67 for kinds of indexes that this version does not know, those of parsing partial filters.
 pub fn prepared(collection: &Collection) -> Result<&Prepared> {
@@ -59,7 +59,7 @@ impl Derive for WriteRules {
     }
 }
 
-/// What judges the documents that are written to a collection; `None` when nothing does.
+/// The validator of a collection; `None` without one.
 ///
 /// Errors: those of [`Validator::from_options`].
 pub fn validator(collection: &Collection) -> Result<Option<Arc<Validator>>> {
@@ -71,7 +71,7 @@ pub fn validator(collection: &Collection) -> Result<Option<Arc<Validator>>> {
 
 /// A collection as somebody sees it who may not see it plain.
 pub struct Masked {
-    /// What becomes of its fields.
+    /// How its fields are masked.
     pub masking: Arc<Masking>,
     /// The indexes that plans may use: those that neither hold nor are limited by masked fields. Bounds on those would tell of the
     /// values, and so would the order of their entries and which documents they have.

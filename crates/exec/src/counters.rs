@@ -1,4 +1,4 @@
-//! What every operator counts.
+//! The counters that every operator keeps.
 
 /// Counters that every operator keeps for explain and the profiler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

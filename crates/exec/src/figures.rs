@@ -8,7 +8,7 @@ use nestor_planner::NodeKind;
 /// The figures of one operator and of those below it. [`Figures::of`] takes them.
 #[derive(Clone, Debug)]
 pub struct Figures {
-    /// What it did.
+    /// The kind of operator.
     pub kind: NodeKind,
     /// Its counters.
     pub counters: Counters,

@@ -27,7 +27,7 @@ pub struct IndexWriter {
 /// Entries of one document in one index: the encoded key and the type bits that restore its values.
 pub type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What an entry takes beside its bytes.
+/// The memory that an entry takes beside its bytes.
 const ENTRY_BYTES: usize = size_of::<(Vec<u8>, Vec<u8>)>();
 
 impl IndexWriter {

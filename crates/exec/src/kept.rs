@@ -14,7 +14,7 @@ const STEP: usize = 16 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     bytes: usize,
-    /// What the account knows of.
+    /// The bytes that the account knows of.
     shown: usize,
     /// Made when there is something to know.
     held: Option<Box<Held>>,

@@ -1,4 +1,4 @@
-//! What operators pass up.
+//! Rows, which operators pass up.
 
 use nestor_model::value::EMPTY_DOC;
 use nestor_model::{DocRef, Document, RawDocBuf, RawWriter};
@@ -28,7 +28,7 @@ pub enum RowDoc {
 pub struct KeyRow {
     /// The encoded key.
     pub key: Bytes,
-    /// What restores its values exactly.
+    /// The type bits, which restore its values exactly.
     pub type_bits: Bytes,
     /// How the key is encoded.
     pub format: Arc<EntryFormat>,
@@ -125,7 +125,7 @@ impl RowDoc {
     }
 }
 
-/// What operators pass up: a document with where it came from and what was attached to it.
+/// The row that operators pass up: a document, the record that it came from and the metadata attached to it.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// The document.

@@ -22,7 +22,7 @@ const BYTES_MAX: usize = 1 << 20;
 /// A larger document is handed over as a handle of where it is stored: copying it would cost more.
 const COPIED_BYTES_MAX: usize = 512;
 
-/// What a consumer looks at.
+/// The fields that a consumer looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// The documents with their metadata, no record keys.
@@ -86,7 +86,7 @@ impl RowBatch {
         }
     }
 
-    /// What the consumer looks at.
+    /// The fields that the consumer looks at.
     pub fn wanted(&self) -> Wanted {
         self.wanted
     }
@@ -175,7 +175,7 @@ impl RowBatch {
         self.len += rows;
     }
 
-    /// Of the rows from the one at `from` on, keeps those that `keeps` lets stay. Only for documents that somebody looks at.
+    /// Keeps those of the rows from `from` on for which `keeps` returns true. Only for documents whose fields are looked at.
     pub fn retain_from(&mut self, from: usize, mut keeps: impl FnMut(RowRef<'_>) -> Result<bool>) -> Result<()> {
         debug_assert_eq!(self.wanted, Wanted::Documents, "nobody looks at them");
         let mut kept = from;

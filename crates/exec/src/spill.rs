@@ -4,7 +4,7 @@ use nestor_model::{Document, Error, ErrorCode, Result, Value};
 use nestor_storage::{Scratch, ScratchFile};
 use std::io;
 
-/// What a blocking operator wrote to temporary files, as explain prints it.
+/// The figures of the temporary files of a blocking operator, as explain prints them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spilled {
     /// Times it ran out of memory and wrote.

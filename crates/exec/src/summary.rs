@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// A leaf of a running plan: where its rows come from.
 #[derive(Clone, Debug)]
 pub struct Leaf {
-    /// What it does.
+    /// The kind of operator.
     pub kind: NodeKind,
     /// The index it reads.
     pub index: Option<Arc<Index>>,
@@ -118,7 +118,7 @@ pub fn memory(root: &dyn Operator) -> usize {
 }
 
 impl Reads {
-    /// What a tree read so far, its stages' own reading of other collections included.
+    /// The figures that a tree has read so far, other collections that its stages read included.
     pub fn of(root: &dyn Operator) -> Self {
         let mut reads = Self::default();
         reads.add(root);

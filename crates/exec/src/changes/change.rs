@@ -6,7 +6,7 @@
 use nestor_model::{DocRef, RawDoc, RawWriter, ValueRef};
 use nestor_query::stage::change_stream::{ChangeStream, Watched};
 
-/// What an operation did.
+/// The kind of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Insert,
@@ -69,7 +69,7 @@ pub(super) struct Change<'e> {
     pub(super) invalidates: bool,
 }
 
-/// What `op` did, if `stream` tells of it.
+/// The change that `op` made, if `stream` tells of it.
 pub(super) fn change<'e>(op: RawDoc<'e>, stream: &ChangeStream) -> Option<Change<'e>> {
     // The fields before the namespace are few, and so it costs little to find that an operation is not the stream's.
     let Some(ValueRef::String(name)) = op.get("ns") else {
@@ -143,7 +143,7 @@ fn command<'e>(op: RawDoc<'e>, db: &'e str, stream: &ChangeStream) -> Option<Cha
     };
     let seen = match kind {
         Kind::DropDatabase => match &stream.watched {
-            // What becomes of its collections the log tells before.
+            // The log tells of its collections before.
             Watched::Collection(_) => false,
             Watched::Database(watched) => watched.db == db,
             Watched::Cluster => !is_internal(db),

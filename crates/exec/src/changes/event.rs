@@ -23,7 +23,7 @@ pub(super) struct Origin<'e> {
     pub(super) transaction: Option<&'e TransactionId>,
 }
 
-/// What a condition sees that is looked at before the event is made.
+/// The fields that a condition sees which is evaluated before the event is made.
 pub(super) fn header(change: &Change<'_>) -> RawDocBuf {
     let mut out = RawWriter::with_capacity(128);
     out.append("operationType", change.kind.name());

@@ -8,7 +8,7 @@ use nestor_query::stage::change_stream::{BeforeChange, ChangeStream, FullDocumen
 use nestor_query::update::diff;
 use nestor_storage::{Snapshot, View};
 
-/// What an event says of the document before its change: `None` for no field, `Some(None)` for null.
+/// The document before a change, as an event shows it: `None` for no field, `Some(None)` for null.
 type Image = Option<Option<RawDocBuf>>;
 
 /// `fullDocumentBeforeChange` and `fullDocument` of an event.

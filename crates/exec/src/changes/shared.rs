@@ -1,14 +1,14 @@
-//! What operators of one stream tell each other.
+//! State that the operators of one stream share.
 
 use nestor_query::stage::change_stream::Token;
 use nestor_storage::log::LogSignal;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What operators of one stream tell each other.
+/// State that the operators of one stream share.
 #[derive(Clone)]
 pub(crate) struct Shared(Arc<Mutex<State>>);
 
-/// What the one who holds the lock sees of [`Shared`].
+/// The view of [`Shared`] for the holder of the lock.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     /// Token of the row that is on its way up.

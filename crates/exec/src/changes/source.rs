@@ -33,7 +33,7 @@ pub(crate) struct Source {
     /// Where the log is read from, before it is read.
     from: LogPosition,
     reader: Option<LogReader>,
-    /// What ended the stream and was given; its `invalidate` was not.
+    /// The event that ended the stream, which was given; its `invalidate` was not.
     ends: Option<Box<log::Change>>,
     /// The event behind which the stream resumes, until it was found.
     resumes: Option<Token>,
@@ -138,7 +138,7 @@ impl Source {
         };
         if *token == resumes.whole() {
             self.resumes = None;
-            // Of an event that was split, the fragments behind the one named are still to be given.
+            // If an event was split, the fragments behind the one named are still to be given.
             return Ok(resumes.fragment() > 0);
         }
         if *token < resumes.whole() {
@@ -167,7 +167,7 @@ impl Source {
                 return Ok(None);
             }
         }
-        // One that was kept for as long as it is to be kept is no longer there.
+        // An image whose time of keeping is over is no longer there.
         let kept = logged
             .before
             .as_ref()

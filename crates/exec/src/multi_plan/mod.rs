@@ -355,7 +355,7 @@ impl MultiPlan {
     }
 }
 
-/// What became of a cached plan.
+/// The outcome of running a cached plan.
 enum Followed {
     /// It is known how to go on.
     Decided,

@@ -7,9 +7,9 @@ use crate::row_batch::{Filled, RowBatch};
 use nestor_model::{Document, Result};
 use nestor_planner::NodeKind;
 
-/// What becomes of each row of an input.
+/// The transformation of each row of an input.
 pub trait EachRow: Send {
-    /// What it does.
+    /// The kind of operator.
     fn kind(&self) -> NodeKind;
 
     /// The row that `row` becomes; `None` leaves it out. What was read from storage is counted in `counters`;
@@ -43,7 +43,7 @@ pub trait EachRow: Send {
     fn planned_fields(&self, _out: &mut Document) {}
 }
 
-/// What a pull of a batch comes with.
+/// The arguments of a pull of a batch.
 pub struct Pull<'p, 'v> {
     /// The batch that is made for the consumer.
     pub batch: &'p mut Batch<'v>,

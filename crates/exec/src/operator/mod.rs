@@ -37,7 +37,7 @@ use crate::row::Row;
 use crate::row_batch::{Filled, RowBatch};
 use nestor_model::Result;
 
-/// What a pull brings.
+/// The result of a pull.
 #[derive(Debug)]
 pub enum Step {
     /// A row.
@@ -105,7 +105,7 @@ pub trait Operator: Send {
     /// Lets go of storage cursors, keeps the position; tells its inputs to do the same.
     fn save(&mut self);
 
-    /// What it is and what it did so far. Cheap: nothing is computed that only explain shows.
+    /// Its report. Cheap: nothing is computed that only explain shows.
     fn report(&self) -> Report<'_>;
 }
 

@@ -1,4 +1,4 @@
-//! What operators report about themselves, for explain, the profiler and the accounts of memory.
+//! Reports of operators about themselves, for explain, the profiler and the accounts of memory.
 
 use super::{BoxOperator, Counters, Operator};
 use crate::plan_cache::Tried;
@@ -14,10 +14,10 @@ use nestor_storage::log::LogSignal;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What an operator is and what it did so far.
+/// The report of an operator: its kind and its figures so far.
 #[derive(Clone, Copy)]
 pub struct Report<'o> {
-    /// What the operator does.
+    /// The kind of operator.
     pub kind: NodeKind,
     /// The operator's counters.
     pub counters: &'o Counters,
@@ -25,11 +25,11 @@ pub struct Report<'o> {
     pub index: Option<&'o Arc<Index>>,
     /// How the operator's plan was chosen, when there were several.
     pub choice: Option<Choice>,
-    /// What the operator wrote to temporary files; `None` for an operator that never writes any.
+    /// The figures of the operator's temporary files; `None` for an operator that never writes any.
     pub spilled: Option<Spilled>,
     /// Bytes that the operator holds in memory, those of its inputs not included.
     pub memory: usize,
-    /// What the operator read of other collections; its counters and its inputs do not include that.
+    /// The figures of the operator's reading of other collections, which its counters and its inputs do not include.
     pub reads: Option<&'o Reads>,
     /// A tree that the operator pulls from although explain does not show it as an input.
     pub beside: Option<&'o dyn Operator>,
@@ -43,7 +43,7 @@ pub struct Report<'o> {
     pub below: Inputs<'o>,
 }
 
-/// What the reader of a change stream asks about the stream.
+/// The state of a change stream, for its reader.
 #[derive(Clone, Copy, Debug)]
 pub struct Whereabouts<'o> {
     /// Where a reader resumes that has seen all events given so far.
@@ -142,7 +142,7 @@ impl<'o> Report<'o> {
     }
 }
 
-/// What only explain shows of an operator. The methods are called only for operations that are explained.
+/// Fields of an operator that only explain shows. The methods are called only for operations that are explained.
 pub trait Explain {
     /// Appends the operator's own fields to its stage in `executionStats` of a plan.
     fn plan_fields(&self, _out: &mut Document) {}
@@ -163,13 +163,13 @@ pub trait Explain {
 pub struct Within<'o> {
     /// Where it is written in the stage.
     pub field: &'o str,
-    /// What it reads from.
+    /// The source that it reads.
     pub bottom: &'o Bottom,
     /// Its operators, with stopwatches.
     pub root: &'o dyn Operator,
 }
 
-/// What a pipeline that is explained reads from.
+/// The source of a pipeline that is explained.
 pub struct Bottom {
     /// The find that does the first stages. Its plans are in the order in which they did on trial; it has none without a collection.
     pub find: FindPlan,
@@ -178,7 +178,7 @@ pub struct Bottom {
 }
 
 impl Bottom {
-    /// That of a pipeline which reads no collection.
+    /// The source of a pipeline that reads no collection.
     pub fn nothing(namespace: &Namespace) -> Self {
         Self {
             find: FindPlan {
@@ -204,7 +204,7 @@ pub struct Choice {
     pub cached_as: Option<(u64, u64)>,
 }
 
-/// What was measured of a stage of a pipeline that is explained.
+/// The measurements of a stage of a pipeline that is explained.
 #[derive(Clone, Copy)]
 pub struct Stopwatch<'o> {
     /// The stage as explain prints it; empty on top of the plan that the stages read from.

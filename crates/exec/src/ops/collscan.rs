@@ -170,7 +170,7 @@ impl CollScan {
     }
 }
 
-/// What looking for the next record came to.
+/// The result of looking for the next record.
 enum Found<'c> {
     Record(&'c Cursor),
     Pause,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Makes a document of each index entry.
 pub type Covered = Each<Covering>;
 
-/// What a [`Covered`] does with an index entry.
+/// The work of a [`Covered`] on an index entry.
 pub struct Covering {
     projection: Option<Arc<Projection>>,
     /// Known from the first entry on.

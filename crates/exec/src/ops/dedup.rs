@@ -1,4 +1,4 @@
-//! What operators share that may meet a record several times: it comes out once.
+//! Deduplication, for operators that may meet a record several times: it comes out once.
 
 use crate::kept::Kept;
 use crate::row::Row;
@@ -36,7 +36,7 @@ enum Chunk {
 const CHUNK_WORDS: usize = (1 << 16) / 64;
 /// As many take as much as bits would.
 const FEW_MAX: usize = CHUNK_WORDS * size_of::<u64>() / size_of::<u16>();
-/// What a chunk takes beside its contents, and what a key does, about.
+/// The memory that a chunk takes beside its contents, and that of a key, about.
 const CHUNK_BYTES: usize = 64;
 const KEY_BYTES: usize = 64;
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Reads the record of each row and checks what the index could not.
 pub type Fetch = Each<Fetching>;
 
-/// What a [`Fetch`] does with a row.
+/// The work of a [`Fetch`] on a row.
 pub struct Fetching {
     records: RecordReader,
     filter: Option<Arc<MatchExpr>>,

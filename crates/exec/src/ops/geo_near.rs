@@ -59,7 +59,7 @@ impl Candidate {
 impl Ord for Candidate {
     fn cmp(&self, other: &Self) -> Ordering {
         let nearer = other.distance.total_cmp(&self.distance);
-        // What was not read yet may be nearer than it seems to be.
+        // Documents that were not read yet may be nearer than their cells tell.
         let unread = self.found.is_none().cmp(&other.found.is_none());
         nearer
             .then(unread)

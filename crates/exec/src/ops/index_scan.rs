@@ -30,7 +30,7 @@ pub struct IndexScan {
     /// A record may have several entries within the bounds.
     may_repeat: bool,
     dedup: Dedup,
-    /// Nobody looks at the entries.
+    /// The consumer does not look at the entries.
     records_only: bool,
     /// The entries within the bounds are neighbours, and it neither jumps from value to value nor counts.
     ends_at_bound: bool,
@@ -71,7 +71,7 @@ impl IndexScan {
         self
     }
 
-    /// What it did so far.
+    /// Its figures so far.
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Applies a projection to each row.
 pub type Project = Each<Projecting>;
 
-/// What a [`Project`] does with a row.
+/// The work of a [`Project`] on a row.
 pub struct Projecting {
     projection: Arc<Projection>,
     positional: Option<Arc<MatchExpr>>,

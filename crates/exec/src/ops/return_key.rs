@@ -9,7 +9,7 @@ use nestor_planner::NodeKind;
 /// Each row becomes its index key, or an empty document when no index led to it.
 pub type ReturnKey = Each<ReturningKey>;
 
-/// What a [`ReturnKey`] does with a row.
+/// The work of a [`ReturnKey`] on a row.
 pub struct ReturningKey;
 
 impl ReturnKey {

@@ -54,7 +54,7 @@ pub struct ScanBounds {
     end: Vec<u8>,
 }
 
-/// What to do about a key.
+/// The verdict on a key.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is within the bounds.

@@ -10,7 +10,7 @@ use nestor_storage::record;
 /// Adds the record id: a long, or the encoded `_id` of a clustered collection as binary.
 pub type ShowRecordId = Each<ShowingRecordId>;
 
-/// What a [`ShowRecordId`] does with a row.
+/// The work of a [`ShowRecordId`] on a row.
 pub struct ShowingRecordId;
 
 impl ShowRecordId {

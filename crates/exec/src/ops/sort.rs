@@ -83,7 +83,7 @@ pub struct Sort {
     keep_key: bool,
     state: State,
     arrivals: u64,
-    /// Of the rows in memory.
+    /// The memory of the rows.
     kept: Kept,
     /// Bytes that were sorted, once all are.
     sorted_bytes: Option<u64>,
@@ -236,7 +236,7 @@ impl Operator for Sort {
             self.counters.is_eof = true;
             return Ok(Step::Eof);
         }
-        // Whoever takes the rows may take them all without looking at the time.
+        // The consumer may take all the rows without looking at its interrupt.
         work(ROW)?;
         let next = match &mut self.state {
             State::Memory(rows) => {

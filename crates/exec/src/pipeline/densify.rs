@@ -44,7 +44,7 @@ pub(super) struct DensifyOp {
     counters: Counters,
 }
 
-/// What is missing in a sequence.
+/// The documents that are missing in a sequence.
 struct Gap {
     partition: Key,
     /// The next value.
@@ -53,7 +53,7 @@ struct Gap {
     value: Option<Value>,
 }
 
-/// What a partition takes beside its values, about.
+/// The memory that a partition takes beside its values, about.
 const PARTITION_BYTES: usize = 64;
 
 impl DensifyOp {

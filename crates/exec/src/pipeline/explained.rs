@@ -19,7 +19,7 @@ use nestor_query::stage::{Pipeline, UnionWith};
 
 /// A pipeline that is explained.
 pub struct Explained {
-    /// What it reads from.
+    /// The source that it reads.
     pub bottom: Bottom,
     /// Stages that stay on top of the plan.
     pub stages: usize,

@@ -22,7 +22,7 @@ pub(super) struct FacetOp {
     rows: Vec<Row>,
     kept: Kept,
     done: bool,
-    /// What the pipelines read, once all of it is there.
+    /// The rows that the pipelines read, once all of them are there.
     collected: Arc<OnceLock<Vec<Row>>>,
     /// The pipelines, one for each of the plans, when they are explained.
     explained: Vec<Explained>,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Sets fields of each row.
 pub(super) type GeoNearFields = Each<Measured>;
 
-/// What [`GeoNearFields`] does with a row.
+/// The work of [`GeoNearFields`] on a row.
 pub(super) struct Measured(Arc<GeoNear>);
 
 /// Fields for distances and locations on top of `input`.

@@ -27,7 +27,7 @@ use nestor_query::stage::GraphLookup;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// What a value that was searched for, or the `_id` of a document that was found, takes beside itself, about.
+/// The memory that a searched value, or the `_id` of a found document, takes beside itself, about.
 const VERTEX_BYTES: usize = size_of::<Key>() + size_of::<Value>() + 16;
 
 /// Searches from each row.
@@ -43,7 +43,7 @@ pub(super) struct Search {
     way: Way,
     /// The state that was read may be another one now.
     is_saved: bool,
-    /// What was read for it: records and keys always, the rest for explain only.
+    /// The figures of its reading: records and keys always, the rest for explain only.
     reads: Reads,
 }
 

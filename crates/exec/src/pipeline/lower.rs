@@ -241,7 +241,7 @@ fn lower_stage(
         },
         Stage::Documents(_) | Stage::Source(_) => made(&plan.node, context)?,
         Stage::ChangeStream(_) | Stage::SplitLargeEvent => return Err(misplaced(plan)),
-        // Whoever drains the pipeline writes.
+        // The consumer of the pipeline writes.
         Stage::Out(_) | Stage::Merge(_) => node,
     })
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Changes or drops each row.
 pub(super) type Map = Each<Change>;
 
-/// What a [`Map`] does with a row.
+/// The work of a [`Map`] on a row.
 pub(super) enum Change {
     ReplaceRoot(Arc<Expr>),
     Mask(Arc<Masking>),
@@ -27,7 +27,7 @@ impl Map {
         Self::over(input, Change::ReplaceRoot(expr))
     }
 
-    /// What the caller may not see plain is masked.
+    /// Masks the fields that the caller may not see plain.
     pub(super) fn mask(input: BoxOperator, masking: Arc<Masking>) -> Self {
         Self::over(input, Change::Mask(masking))
     }

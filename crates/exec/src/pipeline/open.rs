@@ -21,20 +21,20 @@ use nestor_query::stage::Stage;
 use nestor_storage::{Catalog, Collection, View};
 use std::sync::{Arc, Weak};
 
-/// What stages need to open other sources.
+/// The context in which stages open other sources.
 #[derive(Clone)]
 pub struct PipelineSource {
     /// The namespace the pipeline runs on.
     pub namespace: Namespace,
     /// The server's own state.
     pub server: Arc<dyn ServerState>,
-    /// What the operation's strings compare by.
+    /// The operation's collation.
     pub collator: Option<Collator>,
-    /// What pipelines are rewritten by: [`RULES`](nestor_planner::rules::RULES), except in tests of them.
+    /// The rules that rewrite pipelines: [`RULES`](nestor_planner::rules::RULES), except in tests of them.
     pub rules: &'static [Rule],
     /// Where choices between plans are kept; `None` to choose anew each time.
     pub plans: Option<Arc<PlanCache>>,
-    /// Who it is run for; `None` where nobody has to log in.
+    /// The user it is run for; `None` without access control.
     pub caller: Option<Arc<Caller>>,
     /// The catalog that the plan was made with which the stages are part of; none before there is a plan.
     pub planned_with: Weak<Catalog>,
@@ -67,7 +67,7 @@ impl PipelineSource {
         std::ptr::eq(self.planned_with.as_ptr(), Arc::as_ptr(view.catalog()))
     }
 
-    /// What `view` has, as the planner sees it.
+    /// The namespaces of `view`, as the planner sees them.
     pub(super) fn named<'v>(&'v self, view: &'v dyn View) -> Named<'v> {
         Named {
             view,
@@ -77,12 +77,12 @@ impl PipelineSource {
     }
 }
 
-/// What a snapshot of the database has, as the planner sees it, and the plans that are kept.
+/// The namespaces of a snapshot, as the planner sees them, and the plans that are kept.
 pub(super) struct Named<'v> {
     pub(super) view: &'v dyn View,
     /// `None` to choose between all plans.
     pub(super) plans: Option<&'v PlanCache>,
-    /// Who reads; `None` where nobody has to log in.
+    /// The user who reads; `None` without access control.
     pub(super) caller: Option<&'v Caller>,
 }
 
@@ -118,7 +118,7 @@ impl Namespaces for Named<'_> {
 
     fn reuse(&self, namespace: &Namespace, query: &FindQuery, indexes: &Indexes) -> Option<Reused> {
         let collection = self.view.catalog().get(namespace)?;
-        // What was kept for others may use indexes that this caller's plans may not.
+        // Plans kept for others may use indexes that this caller's plans may not.
         if !matches!(masked(collection, self.caller), Ok(None)) {
             return None;
         }
@@ -133,7 +133,7 @@ pub struct Resolved {
     pub namespace: Namespace,
     /// Its collection, if it exists.
     pub collection: Option<Arc<Collection>>,
-    /// What the views do to it, the innermost first.
+    /// The stages of the views, the innermost first.
     pub stages: Vec<StageNode>,
 }
 
@@ -188,7 +188,7 @@ pub(super) fn open(
     view: &dyn View,
     context: &PipelineSource,
 ) -> Result<BoxOperator> {
-    // What pipelines within others do over and over, also when they find nothing.
+    // Pipelines within others are opened over and over, also when they find nothing.
     work(2 * ROW)?;
     let query = PipelineQuery {
         namespace,
@@ -197,7 +197,7 @@ pub(super) fn open(
         hint: None,
         restrict: None,
         rules: context.rules,
-        // What stands behind may ask for the keys of a sort within.
+        // A stage behind this one may ask for the keys of a sort within.
         keeps_sort_keys: true,
         is_explained: false,
     };

@@ -66,7 +66,7 @@ impl Operator for Probe {
     }
 }
 
-/// What one stage of an explained pipeline did.
+/// The figures of one stage of an explained pipeline.
 pub struct StageReport<'p> {
     /// The stage as explain prints it.
     pub shown: Document,
@@ -96,7 +96,7 @@ impl StageReport<'_> {
     }
 }
 
-/// What a whole explained pipeline did.
+/// The figures of a whole explained pipeline.
 pub struct PipelineReport<'p> {
     /// The plan that the stages read from, with its own report; `None` when the first stage makes the documents.
     pub plan: Option<(&'p dyn Operator, StageReport<'p>)>,

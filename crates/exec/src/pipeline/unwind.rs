@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(super) struct UnwindOp {
     input: BoxOperator,
     unwind: Arc<Unwind>,
-    /// What is left of the last row.
+    /// The rest of the last row.
     pending: Option<Unwound>,
     meta: Option<Box<DocMeta>>,
     counters: Counters,

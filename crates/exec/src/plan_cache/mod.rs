@@ -42,11 +42,11 @@ pub struct Tried {
     pub plan: usize,
     /// Its score; `None` when it failed.
     pub score: Option<f64>,
-    /// What it did.
+    /// Its figures.
     pub done: Performance,
     /// Time it took in microseconds.
     pub micros: u64,
-    /// What its operators counted.
+    /// The figures of its operators.
     pub figures: Figures,
 }
 
@@ -62,7 +62,7 @@ struct Counts {
     trial_micros: AtomicU64,
 }
 
-/// What [`PlanCache::totals`] tells.
+/// The result of [`PlanCache::totals`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Totals {
     /// Queries for which a cached plan was bound, and no other plan was made.
@@ -138,12 +138,12 @@ impl CreatedFrom {
     }
 }
 
-/// What a trial decided.
+/// The decision of a trial.
 #[derive(Debug)]
 pub struct Decision {
     /// Under what it is kept.
     pub at: CacheKey,
-    /// What of the winner serves other queries.
+    /// The part of the winner that serves other queries.
     pub solution: Solution,
     /// The winner, with the literals of the query it was chosen for.
     pub plan: PlanNode,
@@ -201,7 +201,7 @@ impl PlanCache {
         self.collections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it and the trials go by.
+    /// The settings of the cache and of trials.
     pub fn tuning(&self) -> Tuning {
         *self.tuning.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -350,7 +350,7 @@ impl PlanCache {
         entries.into_iter().map(Entry::seen).collect()
     }
 
-    /// What happened so far, and what there is.
+    /// Counts so far, and the present size.
     pub fn totals(&self) -> Totals {
         let all = self.lock();
         let entries = || all.values().flat_map(|plans| plans.entries.values());

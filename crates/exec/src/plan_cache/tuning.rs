@@ -1,6 +1,6 @@
 //! How long candidates are on trial, and what the plan cache keeps: MongoDB's parameters with its defaults.
 
-/// What an operator may change.
+/// The settings that an operator may change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
     /// Units of work that each candidate gets at least (`internalQueryPlanEvaluationWorks`).

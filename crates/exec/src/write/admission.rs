@@ -1,4 +1,4 @@
-//! Who may commit: everybody, or nobody while the data directory is copied (`fsync` with `lock`).
+//! Admission to commits: everybody may commit, or nobody while the data directory is copied (`fsync` with `lock`).
 
 use crate::interrupt::{Interrupt, while_waiting};
 use nestor_model::{Result, bail};
@@ -14,7 +14,7 @@ const POLL: Duration = Duration::from_millis(20);
 #[derive(Debug, Default)]
 pub struct Admission {
     closed: AtomicBool,
-    /// Nobody will open it again.
+    /// It will not be opened again.
     over: AtomicBool,
     /// Attempts between passing and leaving.
     running: AtomicU64,
@@ -91,7 +91,7 @@ impl Admission {
 
     fn wait(&self, time: Duration, condition: impl Fn() -> bool) {
         let guard = self.lock();
-        // Who holds the lock panicked: then this waits no more, and whoever called looks again.
+        // The holder of the lock has panicked: then this waits no more, and the caller looks again.
         drop(self.changed.wait_timeout_while(guard, time, |()| condition()));
     }
 

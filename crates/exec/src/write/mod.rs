@@ -44,7 +44,7 @@ pub struct Writer<'w> {
     id_collation: Option<Collator>,
     /// Time of the operation.
     pub op: &'w OpContext,
-    /// Who writes, for the oplog; `None` leaves no oplog entry (collections of database `local`).
+    /// The origin of the writes, for the oplog; `None` leaves no oplog entry (collections of database `local`).
     pub origin: Option<Origin>,
     /// Index entries added by this writer.
     pub keys_inserted: u64,

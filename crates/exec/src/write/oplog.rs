@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex};
 pub struct Retryable {
     /// `stmtId`.
     pub stmt_id: i32,
-    /// What the statement returns, for an image in the oplog.
+    /// The version that the statement returns, for an image in the oplog.
     pub image: Image,
 }
 
@@ -48,11 +48,11 @@ pub enum Image {
 
 /// Bytes of operations in one `applyOps` entry, which may not be larger than a document.
 const APPLY_OPS_BYTES_MAX: usize = 15 << 20;
-/// What an array adds to an element at most: type, index and zero.
+/// The bytes that an array adds to an element at most: type, index and zero.
 const ELEMENT_BYTES_MAX: usize = 1 + 10 + 1;
-/// What an entry has beside the document, mostly.
+/// The bytes that most entries have beside the document.
 const ENTRY_BYTES: usize = 256;
-/// What an entry of an insert within a transaction has beside the document, about.
+/// The bytes that an entry of an insert within a transaction has beside the document, about.
 const SHORT_ENTRY_BYTES: usize = 128;
 
 /// An operation of an open transaction.
@@ -89,7 +89,7 @@ impl Operation {
     }
 }
 
-/// Who writes.
+/// The origin of a write.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
     /// Session and transaction number of a retryable write: the `lsid` document (`{id, uid}`) and `txnNumber`.

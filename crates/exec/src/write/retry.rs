@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// How often one that waits for a transaction's end looks whether it was interrupted.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What stood in the way of an attempt.
+/// The obstacle to an attempt.
 #[derive(Debug, Default)]
 pub struct Obstacle(Option<Box<Reservation>>);
 

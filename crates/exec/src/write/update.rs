@@ -6,7 +6,7 @@ use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, Result, ValueRef, raw};
 use nestor_query::update::Touched;
 use nestor_storage::Bytes;
 
-/// What changed, for index upkeep and the oplog.
+/// A change, for index upkeep and the oplog.
 pub struct Changed<'c> {
     /// The new version.
     pub doc: RawDocBuf,

@@ -25,7 +25,7 @@ use partitions::{LEVELS_MAX, Partition, Partitions};
 use std::sync::Arc;
 use table::{Bucket, Table};
 
-/// What is counted for explain only.
+/// Figures that are counted for explain only.
 #[derive(Default)]
 struct Figures {
     /// For each field the most that its accumulators held, in bytes.
@@ -47,7 +47,7 @@ pub(super) struct GroupOp {
     spilled: Spilled,
     figures: Figures,
     output: Option<std::vec::IntoIter<Bucket>>,
-    /// Of the groups in memory: those of the table, or the output.
+    /// The memory of the groups: those of the table, or the output.
     kept: Kept,
     counters: Counters,
 }

@@ -25,7 +25,7 @@ pub(super) struct TableBuilder {
     finding: Finding,
     docs: RowStore,
     entries: Collected,
-    /// Of the entries; documents are counted where they are.
+    /// The memory of the entries; documents are counted where they are.
     kept: Kept,
     /// Hashes of the document that is being added.
     hashes: Vec<u64>,
@@ -37,11 +37,11 @@ pub(super) struct JoinTable {
     finding: Finding,
     docs: RowStore,
     entries: Entries,
-    /// Of the entries.
+    /// The memory of the entries.
     kept: Kept,
 }
 
-/// What a table finds documents by.
+/// The key by which a table finds documents.
 struct Finding {
     path: Path,
     collator: Option<Collator>,
@@ -198,7 +198,7 @@ impl JoinTable {
         Ok(None)
     }
 
-    /// What it wrote to temporary files, if it did.
+    /// The figures of its temporary files, if it wrote any.
     pub(super) fn spilled(&self) -> Option<Spilled> {
         let bytes = self.docs.bytes_on_disk()?;
         let mut spilled = Spilled::default();

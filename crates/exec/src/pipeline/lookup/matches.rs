@@ -55,14 +55,14 @@ pub(super) struct Finder {
     strategy: Strategy,
     /// Tells what is done with rows that a probe or a table finds.
     after: Option<Arc<InnerPlan>>,
-    /// What is the same for every row, and the rows of the last one that stages continue with.
+    /// The matches that are the same for every row, and the rows of the last one that stages continue with.
     kept_same: Kept,
     kept_rows: Kept,
     /// A table was too large.
     no_table: bool,
     /// The state that was read may be another one now.
     is_saved: bool,
-    /// What was read for it: records and keys always, the rest for explain only.
+    /// The figures of its reading: records and keys always, the rest for explain only.
     pub(super) reads: Reads,
 }
 
@@ -119,7 +119,7 @@ impl Match {
 
 /// Rows that equality found for one document.
 pub(super) struct Equal {
-    /// Those of a table; `None`: they come from the probe.
+    /// The rows of a table; `None`: they come from the probe.
     rows: Option<Found>,
     /// How many are still wanted.
     left: u64,
@@ -407,7 +407,7 @@ impl Finder {
         }
     }
 
-    /// What is done with the documents of the other side that are equal.
+    /// The stages for documents of the other side that are equal.
     fn stages(&self) -> Vec<StageNode> {
         lookup_stages(&self.lookup, self.filter.as_ref())
     }

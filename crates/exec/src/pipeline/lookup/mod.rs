@@ -91,7 +91,7 @@ impl EachRow for Join {
         }))
     }
 
-    // What was collected of the other collection stays, as it does for sorts and groups.
+    // Documents collected from the other collection stay, as rows of sorts and groups do.
     fn save(&mut self) {
         self.0.save(None);
     }
@@ -131,7 +131,7 @@ impl Finder {
         }
     }
 
-    /// What explain shows of finding.
+    /// Appends the figures that explain shows of the search.
     fn stage_fields(&self, out: &mut Document) {
         out.push("totalDocsExamined", self.reads.docs_examined as i64);
         out.push("totalKeysExamined", self.reads.keys_examined as i64);

@@ -18,7 +18,7 @@ pub(in crate::pipeline) struct IndexProbe {
     plan: Arc<EqualityPlan>,
     collection: Arc<Collection>,
     access: Access,
-    /// What is wanted of the last outer document and where in that it is.
+    /// The values of the last outer document, and the position among them.
     values: Vec<Value>,
     at: usize,
     /// Outer documents so far.

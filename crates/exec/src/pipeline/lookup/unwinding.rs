@@ -20,7 +20,7 @@ pub(in crate::pipeline) struct LookupUnwindOp {
     input: BoxOperator,
     finder: Finder,
     unwind: Arc<Unwind>,
-    /// What is left of the last row.
+    /// The rest of the last row.
     current: Option<Current>,
     counters: Counters,
 }
@@ -33,7 +33,7 @@ struct Current {
     ahead: Match,
 }
 
-/// What each match is put into.
+/// The document that each match is put into.
 enum Outer {
     /// A document that each row begins with, and the field for the match.
     Bytes(RowDoc, Str),

@@ -1,4 +1,4 @@
-//! What equality of `$lookup` compares.
+//! The values that equality of `$lookup` compares.
 
 use nestor_model::statement::{effort, note};
 use nestor_model::{DocRef, Document, Path, PathPart, Result, Value, ValueRef, doc};

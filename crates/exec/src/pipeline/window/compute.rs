@@ -205,7 +205,7 @@ impl Partition<'_> {
                 Value::Double(v) if v.is_nan() && matches!(state, Accumulator::StdDev(_)) && bounds.drops_rows() => {
                     Value::Null
                 }
-                // That of one number is a whole zero there, as MongoDB has it.
+                // The deviation of one number is a whole zero there, as MongoDB has it.
                 Value::Double(_) if bounds.drops_rows() && is_of_one(&state) => Value::Int32(0),
                 value => value,
             };

@@ -46,7 +46,7 @@ struct Ready {
     rows: RowStore,
     /// `columns[f]`: values of function `f`.
     columns: Vec<Column>,
-    /// Of the columns in memory.
+    /// The memory of the columns.
     kept: Kept,
     at: usize,
 }
@@ -168,7 +168,7 @@ impl WindowOp {
             self.held_max = self.held_max.max(now);
             let bytes: usize = values.iter().map(Value::weight).sum();
             let column = Column::beside(&rows, values, &mut held, batch, &mut self.spilled)?;
-            // What the function looked at is gone, and the column is counted here.
+            // The rows that the function looked at are gone, and the column is counted here.
             partition.values.borrow_mut().clear();
             partition.held.set(before);
             if matches!(column, Column::Memory(_)) {

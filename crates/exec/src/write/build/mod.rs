@@ -74,7 +74,7 @@ pub struct BuildOptions<'b> {
     pub progress: &'b BuildProgress,
 }
 
-/// What a build did.
+/// The figures of a build.
 #[derive(Clone, Copy, Debug)]
 pub struct Built {
     /// The commit that made the indexes ready.
@@ -105,7 +105,7 @@ pub fn build_indexes(
     let result = Build::new(engine, collection, indexes, options).and_then(|build| build.run(finish));
     result.map_err(|error| {
         let was_there = is_building(&engine.snapshot(), collection, indexes);
-        // Whoever asked for the build looks whether they are gone.
+        // The operation that asked for the build looks whether its client is gone.
         let _gone = abandon(engine, options.admission, collection, indexes);
         if was_there { error } else { aborted() }
     })
@@ -158,14 +158,14 @@ struct Build<'b> {
     /// By index.
     multikey: Vec<MultikeyPaths>,
     watch: Watch,
-    /// What the trees hold the entries of, once they are loaded.
+    /// The state whose entries the trees hold, once they are loaded.
     before: Snapshot,
     collection: Arc<Collection>,
     /// Records written after it.
     pending: Touched,
 }
 
-/// What one walk over the records of a round does.
+/// The work of one walk over the records of a round.
 #[derive(Clone, Copy)]
 struct Pass {
     deletes: bool,
@@ -252,7 +252,7 @@ impl<'b> Build<'b> {
                 exclusion = locks.try_exclude(&own);
             }
             if exclusion.is_none() {
-                // What is written while it waits is made up for first.
+                // Writes made while it waits are made up for first.
                 exclusion = Some(locks.exclude(&own, self.options.interrupt)?);
                 continue;
             }

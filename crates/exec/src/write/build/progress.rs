@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
-/// What a build is doing.
+/// The phase of a build.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Phase {
@@ -39,7 +39,7 @@ impl BuildProgress {
         self.done.fetch_add(more, Relaxed);
     }
 
-    /// What it is doing.
+    /// The phase.
     pub fn phase(&self) -> Phase {
         match self.phase.load(Relaxed) {
             0 => Phase::Scan,
