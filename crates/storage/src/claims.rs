@@ -38,7 +38,7 @@ pub(crate) struct Claims {
     bytes_max: AtomicUsize,
 }
 
-/// What was hashed already.
+/// A hasher for keys that are hashes already.
 #[derive(Default)]
 struct AsIs(u64);
 
@@ -209,7 +209,7 @@ impl Drop for Claim {
         for key in &self.keys {
             owners.remove(key);
         }
-        // One that had millions leaves no room for them behind.
+        // A table that had millions of entries gives their memory back.
         if owners.capacity() > 4 * (owners.len() + 1024) {
             owners.shrink_to_fit();
         }

@@ -30,7 +30,7 @@ pub struct Cursor {
     base: Option<BaseSide>,
     forward: bool,
     at: At,
-    /// Of a serializable transaction.
+    /// The ranges that a serializable transaction reads.
     tracker: Option<Box<Tracker>>,
 }
 

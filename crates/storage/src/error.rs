@@ -1,4 +1,4 @@
-//! What can go wrong in the store.
+//! The errors of the store.
 
 use crate::base::BaseError;
 use crate::claims::Reservation;
@@ -29,11 +29,11 @@ pub enum StorageError {
     /// The operating system refused.
     #[error("{operation} {}: {message}", file.display())]
     Io {
-        /// What was tried: `open`, `read`, `write`, `sync`, ...
+        /// The operation: `open`, `read`, `write`, `sync`, ...
         operation: &'static str,
         /// The file or directory.
         file: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         message: String,
         /// Its kind.
         kind: io::ErrorKind,
@@ -45,7 +45,7 @@ pub enum StorageError {
         file: PathBuf,
         /// Byte offset in the file.
         offset: u64,
-        /// What is wrong there.
+        /// The fault there.
         reason: String,
     },
     /// Commits that were durable are missing at the end of the journal. [`crate::EngineOptions::give_up_after`] is the way on.
@@ -62,7 +62,7 @@ pub enum StorageError {
         last: u64,
         /// The last one known to have been durable.
         durable: u64,
-        /// What is wrong at that place.
+        /// The fault at that place.
         reason: String,
     },
     /// The data directory was written by a later version of Nestor.
@@ -94,7 +94,7 @@ pub enum StorageError {
     Encryption {
         /// The directory.
         dir: PathBuf,
-        /// What about it.
+        /// The fault.
         reason: &'static str,
     },
     /// A write or sync failed before, so what is on disk is unknown. Reads go on, writes are refused until restart.

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 #[cfg(feature = "deliberate-faults")]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What goes wrong.
+/// The kind of fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
     /// `conflict`: that a key was committed after the snapshot of a commit or claim goes unnoticed.

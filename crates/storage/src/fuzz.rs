@@ -36,7 +36,7 @@ pub fn key(bytes: &[u8]) {
     assert_eq!((again.key(), again.type_bits()), (written.key(), written.type_bits()));
 }
 
-/// What the writer makes of the values of a key, if it decodes.
+/// The bytes that the writer makes of the values of a key, if it decodes.
 fn rewritten(key: &[u8], type_bits: &[u8], descending: &[bool]) -> Option<KeyWriter> {
     let (values, length) = decode(key, type_bits, descending).ok()?;
     assert!(length <= key.len());
@@ -133,7 +133,7 @@ mod tests {
                 fs::write(dir.join(name), bytes).unwrap();
             }
         }
-        // What was durable when a frame was written depends on the moment, so its bytes may differ.
+        // The position that was durable when a frame was written depends on the moment, so its bytes may differ.
         let missing: Vec<_> = seeds.keys().filter(|name| !dir.join(name).exists()).collect();
         assert!(missing.is_empty(), "bless the seeds of {target}: {missing:?}");
         let files = fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));

@@ -1,4 +1,4 @@
-//! What a serializable transaction has read: ranges of keys.
+//! The read set of a serializable transaction: ranges of keys.
 //!
 //! A look-up reads its key, whether it is there or not. A cursor reads everything from where it was put to where it stands in
 //! the end, both included: that nothing else lay between is part of what it saw, so a key that another commit puts
@@ -15,7 +15,7 @@ use std::sync::Mutex;
 
 /// About how many bytes the ranges of one set may take.
 const BYTES_MAX: usize = 4 << 20;
-/// What a range takes beside its keys.
+/// The memory that a range takes beside its keys.
 const RANGE_BYTES: usize = 64;
 
 /// From a key, included, to another, included, or (`None`) to the end of the tree.
@@ -66,7 +66,7 @@ impl ReadSet {
 
     fn add(&mut self, tree: TreeId, mut from: Bytes, mut to: Option<Bytes>) {
         let ranges = self.trees.entry(tree).or_default();
-        // Those that it touches become part of it: one that begins before it, and those that begin in it.
+        // Ranges that it touches become part of it: one that begins before it, and those that begin in it.
         if let Some((start, end)) = ranges.range::<Bytes, _>(..=&from).next_back() {
             if reaches(end.as_ref(), &from) {
                 from = start.clone();

@@ -23,7 +23,7 @@ use std::sync::{Arc, Weak};
 /// than all of them gets a write conflict.
 const RETAINED_MAX: usize = 4;
 
-/// What only the holder of the sequencer's lock touches.
+/// State that only the holder of the sequencer's lock touches.
 pub(crate) struct Sequencer {
     clock: Clock,
     /// Optimes are given from here on: at least the last one given, and any cluster time heard of.
@@ -39,15 +39,15 @@ pub(crate) struct Sequencer {
     checkable_from: u64,
     /// Keys written by open transactions.
     claims: Arc<Claims>,
-    /// What commits write while serializable transactions are open.
+    /// The keys that commits write while serializable transactions are open.
     recent: Arc<RecentWrites>,
-    /// Who is told of records written.
+    /// The watches that are told of records written.
     watches: Vec<Weak<WatchState>>,
     /// Whether what commits leave behind is noted, because no merge into a base takes it away.
     notes_waste: bool,
 }
 
-/// What commits left in the memtable that only snapshots older than `seq` read.
+/// Versions in the memtable that only snapshots older than `seq` read.
 #[derive(Default)]
 pub(crate) struct Waste {
     pub(crate) seq: u64,

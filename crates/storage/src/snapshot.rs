@@ -16,7 +16,7 @@ pub trait View {
     /// A cursor over `tree`, not yet positioned. It keeps what it needs alive and does not see later changes.
     fn cursor(&self, tree: TreeId) -> Cursor;
 
-    /// What exists.
+    /// The collections and indexes.
     fn catalog(&self) -> &Arc<Catalog>;
 
     /// Whether it never shows anything else than it does now, so that a cursor and [`View::get`] always agree.

@@ -18,15 +18,15 @@ pub struct OpTime {
 /// How far the history reaches with each guarantee. `committed <= last` and `durable <= last`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Positions {
-    /// What snapshots of this node show.
+    /// The commits that snapshots of this node show.
     pub last: OpTime,
-    /// What survives a crash of this node.
+    /// The commits that survive a crash of this node.
     pub durable: OpTime,
-    /// What survives the loss of any minority of the nodes: it is never rolled back.
+    /// The commits that survive the loss of any minority of the nodes: they are never rolled back.
     pub committed: OpTime,
 }
 
-/// What a commit has to have reached before it is acknowledged.
+/// How far a commit must have come before it is acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Guarantee {
     /// It survives a crash of this node (`j: true`).

@@ -41,7 +41,7 @@ impl Drop for Watch {
 /// Longest time that a commit waits.
 const WAIT_MAX: Duration = Duration::from_millis(50);
 
-/// Who is to be slowed down. While nobody is it costs a commit one load.
+/// The writers to be slowed down. While there are none it costs a commit one load.
 #[derive(Default)]
 pub(crate) struct Brakes {
     count: AtomicUsize,

@@ -98,7 +98,7 @@ pub struct WriteSet {
     pub(crate) multikey: Vec<(CollectionId, IndexId, Vec<u64>)>,
     /// The keys that a transaction has reserved.
     pub(crate) claim: Option<Claim>,
-    /// What was read through the write set, if its transaction is serializable.
+    /// The reads through the write set, if its transaction is serializable.
     pub(crate) reads: Option<Reads>,
     undo: Vec<Undo>,
     savepoints: usize,
@@ -106,7 +106,7 @@ pub struct WriteSet {
 
 /// Oplog entries from this length on are not kept twice.
 const LARGE_ENTRY_BYTES: usize = 1 << 20;
-/// What a change takes beside key and value: its place in a tree node that is two thirds full, and a claim.
+/// The memory that a change takes beside key and value: its place in a tree node that is two thirds full, and a claim.
 const CHANGE_OVERHEAD: usize = 32 + CLAIM_BYTES;
 
 /// How one key was before a change, for savepoints: `None` if the write set had nothing on it.
@@ -435,11 +435,11 @@ impl View for WriteSet {
     }
 }
 
-/// What a successful commit got.
+/// The optime and position of a successful commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Commit {
     /// The optime of its last oplog entry (or of the commit, when it had none): operationTime of the reply.
     pub optime: Timestamp,
-    /// What to wait for if it must be durable.
+    /// The position to wait for if the commit must be durable.
     pub lsn: crate::Lsn,
 }

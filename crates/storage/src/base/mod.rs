@@ -50,7 +50,7 @@ pub enum BaseError {
         file: Arc<Path>,
         /// What was tried: `open`, `read`, `write`, `truncate`.
         operation: &'static str,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A sync failed: whether the last writes reached the disk is unknown. The state before them is still what
@@ -59,7 +59,7 @@ pub enum BaseError {
     Sync {
         /// The file of the base.
         file: Arc<Path>,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The file does not hold what was written to it.
@@ -69,7 +69,7 @@ pub enum BaseError {
         file: Arc<Path>,
         /// Byte offset in the file of the page or field that is wrong.
         offset: u64,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// The file was written by a later version of Nestor.
@@ -172,7 +172,7 @@ impl KeyRange<'_> {
     }
 }
 
-/// What one `apply` did.
+/// The figures of one `apply`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ApplyStats {
     /// Keys that were not there before.
@@ -195,7 +195,7 @@ pub struct ApplyStats {
     pub bytes_freed: u64,
 }
 
-/// What a check found in a base.
+/// The findings of a check of a base.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// Entries.

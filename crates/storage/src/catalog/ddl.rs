@@ -320,7 +320,7 @@ impl WriteSet {
             })
     }
 
-    /// What this write set makes of the catalog: the collection (or nothing) at each namespace it touched.
+    /// The changes of the catalog by this write set: the collection (or nothing) at each namespace it touched.
     pub(crate) fn catalog_changes(&self) -> Vec<(Namespace, Option<Arc<Collection>>)> {
         let Some(overlay) = self.trees.get(&TreeId::CATALOG) else {
             return Vec::new();

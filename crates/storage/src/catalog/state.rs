@@ -1,4 +1,4 @@
-//! What changes with every write, and so is not part of the immutable catalog: counts and the record id allocator.
+//! State that changes with every write, and so is not part of the immutable catalog: counts and the record id allocator.
 
 use crate::IndexId;
 use nestor_model::RecordId;

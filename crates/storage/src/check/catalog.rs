@@ -32,7 +32,7 @@ pub(super) fn check(recovered: &Recovered, report: &mut CheckReport) -> Result<(
         }
     }
     entries(recovered, report)?;
-    // What was dropped goes from the base with the next checkpoint.
+    // Dropped trees go from the base with the next checkpoint.
     let memtable = &snapshot.state.layers.active;
     let known: BTreeSet<TreeId> = owners.into_keys().chain(memtable.dropped_trees()).collect();
     let mut found = trees_in_base(&recovered.base)?;

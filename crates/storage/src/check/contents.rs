@@ -9,7 +9,7 @@ use crate::snapshot::View;
 use crate::{Collection, Index, StorageError, record};
 use nestor_model::{Namespace, RawDoc, Str};
 
-/// What a check counted in one collection.
+/// The counts of a check in one collection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CollectionReport {
     /// The collection's name.
@@ -24,7 +24,7 @@ pub struct CollectionReport {
     pub indexes: Vec<IndexReport>,
 }
 
-/// What a check counted in one index.
+/// The counts of a check in one index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IndexReport {
     /// The index's name.
@@ -216,7 +216,7 @@ impl<E: From<StorageError>> Checker<'_, E> {
         Ok(())
     }
 
-    /// What is wrong with where an index entry leads to.
+    /// The fault of an index entry's target, if it has one.
     fn stray(&self, at: usize, key: &[u8], value: &[u8]) -> Result<Option<&'static str>, E> {
         let Ok(entry) = self.formats[at].split(key, value) else {
             return Ok(None);

@@ -9,7 +9,7 @@ use crate::journal::{JournalOptions, LastFrame, Position, recover};
 use nestor_model::{Timestamp, ValueRef};
 use std::path::Path;
 
-/// What follows the frames read so far.
+/// The facts that the frame after those read so far must agree with.
 struct Next {
     /// The next sequence number.
     seq: u64,
@@ -154,7 +154,7 @@ fn frames(segment: &Segment, start: Next, end: Option<(u64, bool)>, report: &mut
         }
         report.commits += 1;
         (seq, optime) = (frame.seq() + 1, frame.optime());
-        // Of a frame that is wrong nothing more is said by the next one.
+        // The frame after a wrong one tells nothing more about it.
         last = (report.fault_count == faults).then(|| LastFrame {
             offset,
             checksum: frame.checksum(),

@@ -61,7 +61,7 @@ pub type KeysOf<'a> = dyn Fn(&Collection) -> Result<Box<dyn DocumentKeys>, Error
 /// Notes and faults that are described; beyond that they are only counted.
 const DESCRIBED_MAX: usize = 100;
 
-/// What a check found.
+/// The findings of a check.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
     /// Each collection that could be read, with its counts, by ascending namespace.
@@ -78,9 +78,9 @@ pub struct CheckReport {
     pub data_keys: u64,
     /// Commits that the next start will replay.
     pub replayed: u64,
-    /// What could not be checked, because nothing tells how it should be.
+    /// Parts that could not be checked, because nothing tells how they should be.
     pub unverified: Vec<String>,
-    /// What a crash may leave, the first hundred.
+    /// The first hundred of the things that a crash may leave.
     pub notes: Vec<String>,
     /// Descriptions of what is wrong, the first hundred.
     pub faults: Vec<String>,

@@ -12,7 +12,7 @@ use std::mem::{MaybeUninit, needs_drop};
 
 /// Bytes of a tag.
 pub(crate) const TAG_BYTES: usize = 16;
-/// What the keys that seal are derived for.
+/// The purpose for which sealing keys are derived.
 const PURPOSE: &[u8] = b"nestor seal 1";
 
 /// Twelve bytes that must never be used twice with one key.

@@ -65,7 +65,7 @@ pub(crate) struct DataKey {
     pub(crate) bytes: Zeroizing<[u8; 32]>,
 }
 
-/// What the file says, unwrapped.
+/// The contents of the file, unwrapped.
 pub(crate) struct KeyFile {
     store: [u8; 16],
     /// Never empty; the last one is in use.
@@ -84,7 +84,7 @@ pub(crate) enum Unusable {
 }
 
 impl KeyFile {
-    /// That of a new store.
+    /// The key file of a new store.
     pub(crate) fn new(now_secs: u64) -> io::Result<Self> {
         let mut file = Self {
             store: random()?,
@@ -240,7 +240,7 @@ pub(crate) fn mend(bytes: &mut [u8]) -> bool {
     true
 }
 
-/// What the tag vouches for beside the keys.
+/// The data, beside the keys, that the tag authenticates.
 fn context(head: &[u8]) -> [u8; HEAD - 4] {
     let mut out = [0; HEAD - 4];
     out[..12].copy_from_slice(&head[..12]);

@@ -53,7 +53,7 @@ impl SealedPages {
         }
     }
 
-    /// What a file that holds these pages has in it.
+    /// The contents of a file that holds these pages.
     pub(crate) fn encode(pages: &[u8], seals: &Seals) -> Vec<u8> {
         let mut out = vec![0; pages.len() / PAGE_BYTES * DISK_BYTES];
         for (number, (disk, page)) in out

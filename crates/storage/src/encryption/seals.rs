@@ -1,4 +1,4 @@
-//! What seals and opens: the key of this opening, and those of earlier ones as they are met.
+//! Sealing and opening: the key of this opening of the store, and those of earlier ones as they are met.
 
 use super::cipher::{Cipher, Nonce, TAG_BYTES};
 use super::keys::DataKey;

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 
 const T: TreeId = TreeId(900);
-/// What must not be found in any file.
+/// The plain text that must not be found in any file.
 const SECRET: &str = "Kremlin-Nightingale-7731";
 
 fn master(byte: u8) -> MasterKey {
@@ -276,7 +276,7 @@ fn seals(dir: &Path, found: &mut HashMap<[u8; 24], Vec<u8>>) -> usize {
     count
 }
 
-/// What a crash forgets is not counted again, nor what a copy does that somebody else opens.
+/// A nonce that a crash forgets is not used again, nor one of a copy that somebody else opens.
 #[test]
 fn no_nonce_comes_twice() {
     let dir = tempfile::tempdir().unwrap();

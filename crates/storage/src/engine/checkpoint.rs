@@ -44,7 +44,7 @@ const DELAY_LONG: Duration = Duration::from_millis(1);
 /// How far over its size a memtable may get, as a share of it, before commits wait for the checkpoint's end.
 const OVER_MAX: f64 = 1.5;
 
-/// What commits and the background thread share.
+/// State that commits and the background thread share.
 #[derive(Default)]
 pub(super) struct Checkpointer {
     /// A memtable frozen by a checkpoint that is under way or failed, and what was noted when it was.
@@ -69,11 +69,11 @@ struct State {
     ended: bool,
     /// See [`Checkpointer::set_needed`].
     needed: Option<Position>,
-    /// What a backup that is being made still has to copy begins here.
+    /// The journal that a running backup still has to copy begins here.
     backup: Option<Position>,
 }
 
-/// What a checkpoint writes.
+/// The input of a checkpoint.
 struct Frozen {
     memtable: Arc<Memtable>,
     meta: Meta,
@@ -262,10 +262,10 @@ impl Checkpointer {
 }
 
 impl Store {
-    /// What a failed change of the base means.
+    /// The error for a failed change of the base.
     pub(super) fn base_failed(&self, error: BaseError) -> StorageError {
         match StorageError::from(error) {
-            // What a failed sync left on disk is unknown.
+            // The contents of the disk after a failed sync are unknown.
             error @ StorageError::ReadOnlyAfterFailure(_) => self.journal.syncer.fail(&error),
             other => other,
         }
@@ -287,7 +287,7 @@ impl Inner {
         let Some(store) = &self.store else { return Ok(()) };
         let mut frozen = self.checkpointer.begin();
         may(self)?;
-        // One that was left over by a failure first, then what came since.
+        // A memtable that a failure left over comes first, then newer ones.
         let mut result = self.merge_frozen(store, &mut frozen);
         if result.is_ok() {
             *frozen = self.freeze(store);

@@ -1,4 +1,4 @@
-//! Who wants to know of commits.
+//! Subscriptions to commits.
 
 use crate::Lsn;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -29,7 +29,7 @@ pub struct Subscription {
 
 impl Commits {
     pub(super) fn announce(&self, lsn: Lsn) {
-        // Whoever registers before this sees the commit or is seen here.
+        // A subscriber that registers before this sees the commit or is seen here.
         fence(Ordering::SeqCst);
         if self.interested.load(Ordering::SeqCst) == 0 {
             return;

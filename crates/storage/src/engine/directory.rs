@@ -23,14 +23,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Of a directory that is not encrypted.
+/// The version of a directory that is not encrypted.
 const VERSION: u32 = 3;
 /// Of one that is: versions before would take what they cannot read for damaged.
 const ENCRYPTED_VERSION: u32 = 4;
 const FORMAT: &str = "nestor.format";
 const LOCK: &str = "nestor.lock";
 const MARK: &str = "nestor.durable";
-/// What may lie in a directory whose version file has not been written yet.
+/// The files that may lie in a directory whose version file has not been written yet.
 const OWN: [&str; 10] = [
     LOCK,
     MARK,
@@ -49,7 +49,7 @@ pub(crate) struct Directory {
     pub(crate) path: PathBuf,
     /// The version it has.
     version: u32,
-    /// What encrypts and decrypts its files, if they are encrypted.
+    /// The keys of its files, if they are encrypted.
     seals: Option<Arc<Seals>>,
     /// The lock goes with the file. A copy that is only read may have none.
     _lock: Option<File>,
@@ -116,7 +116,7 @@ impl Directory {
         Seals::new(keys.into_data_keys()).map(Arc::new).map_err(|e| failed(&e))
     }
 
-    /// What encrypts and decrypts its files, if they are encrypted.
+    /// The keys of its files, if they are encrypted.
     pub(crate) fn seals(&self) -> Option<&Arc<Seals>> {
         self.seals.as_ref()
     }
@@ -131,7 +131,7 @@ impl Directory {
                 let name = entry.file_name();
                 let is_own =
                     dir != self.path || name.to_str().is_some_and(|name| name == FORMAT || OWN.contains(&name));
-                // What a link leads to is somebody else's.
+                // The target of a link belongs to somebody else.
                 if is_own && entry.file_type().is_ok_and(|kind| kind.is_file()) {
                     private(&entry.path())?;
                 }
@@ -204,7 +204,7 @@ impl Directory {
         self.path.join(MARK)
     }
 
-    /// What that file says.
+    /// The contents of that file.
     pub(crate) fn read_mark(&self) -> Result<mark::Found> {
         let path = self.mark();
         mark::Mark::read(&path).map_err(|e| StorageError::io("read", &path, &e))
@@ -373,7 +373,7 @@ fn create_durably(path: &Path) -> std::io::Result<()> {
     files::create_directories(path)?;
     let above = path.ancestors().skip(1).take(2);
     for parent in above.filter(|parent| *parent != Path::new("")) {
-        // One that may not be read may not be synced either; then it was there before.
+        // A folder that may not be read may not be synced either; then it was there before.
         if let Ok(parent) = File::open(parent) {
             parent.sync_all()?;
         }

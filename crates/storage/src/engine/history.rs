@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// What replaced bases may take in any case.
+/// The bytes that replaced bases may take in any case.
 const HELD_BYTES_MIN: u64 = 64 << 20;
 /// The share of the data that they may take.
 const HELD_SHARE: u64 = 2;
@@ -60,7 +60,7 @@ struct Replaced {
     end: Timestamp,
     /// When the checkpoint began, in seconds since the epoch.
     replaced_secs: u32,
-    /// What the checkpoint freed: no more than that is kept for this base alone.
+    /// The bytes that the checkpoint freed: no more than that is kept for this base alone.
     freed_bytes: u64,
 }
 
@@ -73,7 +73,7 @@ pub struct HistoryStats {
     pub oldest: Timestamp,
     /// How many replaced bases are kept for it.
     pub bases: u64,
-    /// What these take of the base's file, in bytes, at most.
+    /// The bytes that these take in the base's file, at most.
     pub bytes: u64,
 }
 
@@ -235,7 +235,7 @@ impl History {
             _ => return Ok(None),
         };
         let memtable = Arc::new(state.memtable);
-        // Whoever holds it last need not take it apart.
+        // The last holder need not take it apart.
         inner.checkpointer.bury(memtable.clone());
         let layers = Layers {
             active: memtable,
@@ -305,7 +305,7 @@ fn replay<E: From<StorageError>>(
                 done += length;
             }
             if done == 0 && wanted == READ_BYTES {
-                // What is there is shorter than a frame's header.
+                // The rest is shorter than a frame's header.
                 return Err(segment.corrupt(offset, "frame header is cut off").into());
             }
             offset += done as u64;

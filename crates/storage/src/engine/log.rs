@@ -16,7 +16,7 @@ pub(crate) struct Visible {
     pub(crate) optime: Timestamp,
 }
 
-/// What [`LogRetention`] says, settable while others read it, and what came of it.
+/// [`LogRetention`], settable while others read it, and counts of the removals.
 pub(super) struct Retention {
     bytes_max: AtomicU64,
     age_min_secs: AtomicU64,
@@ -80,7 +80,7 @@ impl Engine {
         }
     }
 
-    /// What was removed from the log since the start, because it need not be kept any more.
+    /// The entries removed from the log since the start, because they need not be kept any more.
     pub fn log_truncation(&self) -> LogTruncation {
         let retention = &self.inner.retention;
         LogTruncation {
@@ -151,7 +151,7 @@ impl Inner {
                 .syncer
                 .on_durable(seq, Box::new(move |_: Result<()>| then())),
             _ => {
-                // Whoever accepted it shows it before anybody else gets the lock.
+                // The thread that accepted it shows it before anybody else gets the lock.
                 drop(self.lock_sequencer());
                 then();
             }

@@ -1,4 +1,4 @@
-//! What was durable and is missing, and files that do not belong together.
+//! Durable data that are missing, and files that do not belong together.
 
 use super::recovery_tests::{copy, crashed, keys, open, options, put, segments};
 use super::*;

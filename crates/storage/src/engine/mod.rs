@@ -86,11 +86,11 @@ pub(crate) struct Inner {
     retention: Retention,
     history: History,
     checkpointer: Checkpointer,
-    /// What is to be freed, in a store that lives in memory.
+    /// The versions to be freed, in a store that lives in memory.
     reclaimer: Reclaimer,
     /// The active memtable or what would have to be replayed is over its size, and a checkpoint was asked for.
     large: AtomicBool,
-    /// What the journal had appended when the last checkpoint began: a start replays from there.
+    /// The end of the journal when the last checkpoint began: a start replays from there.
     replay_from: AtomicU64,
     /// The group that has the sequencer is large: it takes milliseconds.
     long_group: AtomicBool,
@@ -101,7 +101,7 @@ pub(crate) struct Inner {
     backup: AtomicBool,
 }
 
-/// What a store has on disk.
+/// The files of a store.
 struct Store {
     base: Arc<dyn Base>,
     journal: Arc<Journal>,
@@ -115,7 +115,7 @@ pub(crate) struct Prepared {
     pub(crate) frame: Vec<u8>,
 }
 
-/// What a group leaves for when the sequencer is free again.
+/// The work that a group leaves for when the sequencer is free again.
 #[derive(Default)]
 struct Done {
     own: Option<Result<Commit>>,
@@ -123,7 +123,7 @@ struct Done {
     /// Kept only to be dropped outside of the lock.
     accepted: Vec<Accepted>,
     replaced: Option<Arc<Published>>,
-    /// What the commits left behind, in a store that lives in memory.
+    /// The versions that the commits left behind, in a store that lives in memory.
     waste: Waste,
     /// Readers of the log that wait for them.
     news: News,
@@ -413,7 +413,7 @@ impl Engine {
             inner.before_wait();
         }
         let mut sequencer = inner.lock_sequencer();
-        // Whoever held the lock may have done it meanwhile.
+        // The holder of the lock may have committed it meanwhile.
         if let Some(result) = ticket.take() {
             return result;
         }
@@ -601,7 +601,7 @@ impl Engine {
         }
     }
 
-    /// What snapshots that are held keep from being freed.
+    /// The memory and pages that held snapshots keep from being freed.
     pub fn pins(&self) -> Pins {
         let inner = &self.inner;
         let (states, oldest) = inner.lock_sequencer().held();
@@ -702,7 +702,7 @@ impl Inner {
         let mut sequencer = self.lock_sequencer();
         change(&mut sequencer);
         let replaced = self.publish(&sequencer);
-        // What only it held is taken apart while others commit.
+        // Parts that only the old state held are taken apart while others commit.
         drop(sequencer);
         drop(replaced);
     }

@@ -47,7 +47,7 @@ impl Machine {
         machine
     }
 
-    /// What encrypts the base, which the engine does not open itself.
+    /// The encryption of the base, which the engine does not open itself.
     fn seals(&self) -> Option<Arc<Seals>> {
         let master = self.master.as_ref()?;
         let directory = Directory::open(self.dir.path(), Some(master), 100).unwrap();
@@ -108,7 +108,7 @@ impl Machine {
         let marked = std::fs::read(&mark).unwrap();
         drop(segments);
         engine.crash();
-        // What the engine's thread still did and noted before it ended never happened.
+        // Syncs that the engine's thread still made and noted before it ended never happened.
         std::fs::write(&mark, marked).unwrap();
         segments = self.segments.lock().unwrap();
         (*segments, self.base) = (now, base);
@@ -171,7 +171,7 @@ fn what_a_failed_sync_left_in_memory_is_not_taken_for_durable() {
     assert_eq!(keys(&machine.open()), shown);
 }
 
-/// What is committed: a tree, and a collection with its records if there is one.
+/// The contents of a commit: a tree, and a collection with its records if there is one.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Contents {
     tree: BTreeMap<u64, u8>,

@@ -21,7 +21,7 @@ const RETURN_SHARE: usize = 8;
 /// How often to look whether the snapshots are gone that need what is left.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// What waits to be taken away, and the thread that does it.
+/// Versions that wait to be freed, and the thread that frees them.
 #[derive(Default)]
 pub(super) struct Reclaimer {
     state: Mutex<State>,
@@ -39,7 +39,7 @@ struct State {
     stop: bool,
 }
 
-/// What one look took away.
+/// The versions that one look freed.
 pub(super) struct Reclaimed {
     /// Bytes, about.
     freed: usize,

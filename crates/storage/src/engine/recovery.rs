@@ -12,7 +12,7 @@ use nestor_model::Timestamp;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// What a checkpoint writes beside the data: the metadata blob of the base.
+/// The metadata blob of the base, which a checkpoint writes beside the data.
 ///
 /// ```text
 /// 0   4  version: 2

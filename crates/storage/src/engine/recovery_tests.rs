@@ -713,7 +713,7 @@ fn a_base_that_cannot_grow_holds_writers_back_until_it_can() {
     assert_eq!(count(&Engine::open(dir.path(), options).unwrap()), written);
 }
 
-/// What a commit does when it is about to wait.
+/// The hook of a commit that is about to wait.
 static BEFORE_WAIT: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 
 #[test]

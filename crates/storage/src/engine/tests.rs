@@ -73,7 +73,7 @@ fn first_writer_wins() {
     engine.commit(one).unwrap();
     conflict(engine.commit(two));
     assert_eq!(text(&engine.snapshot()), "k=1");
-    // What was only read does not conflict unless the write set says that it relies on it.
+    // Keys that were only read do not conflict unless the write set says that it relies on them.
     let (mut reads, mut relies) = (engine.begin(), engine.begin());
     put(&engine, "k", "3");
     reads.put(T, b"x", b"1");
@@ -283,7 +283,7 @@ fn transactions_beside_changes_of_the_catalog() {
     assert_eq!(ddl.altered_collections(), [made.id]);
     engine.commit(ddl).unwrap();
     assert!(matches!(engine.claim(&mut other), Err(StorageError::WriteConflict)));
-    // What a transaction makes itself it has to itself.
+    // A collection that a transaction makes is its own.
     let mut txn = begin();
     let own = txn.create_index(made.id, spec("own")).unwrap();
     txn.set_multikey(made.id, own.id, &[1]).unwrap();
@@ -477,7 +477,7 @@ fn a_transaction_reserves_what_it_wrote() {
     single.put(T, b"a", b"3");
     assert!(conflicts(engine.commit(single).map(|_| ())));
     put(&engine, "b", "0");
-    // What was committed after its snapshot cannot be reserved.
+    // Keys committed after its snapshot cannot be reserved.
     one.put(T, b"b", b"1");
     assert!(conflicts(engine.claim(&mut one)));
     drop(one);
@@ -535,7 +535,7 @@ fn a_held_base_stays_as_it_is_until_the_hold_or_the_store_ends() {
     drop(two);
     checkpoint.join().unwrap().unwrap();
     assert!(base() != before);
-    // Whoever closes does not wait for a hold, not even for one that comes after the others were ended.
+    // Closing does not wait for a hold, not even for one that comes after the others were ended.
     let hold = engine.hold_base();
     engine.inner.checkpointer.end_holds();
     let _late = engine.hold_base();

@@ -66,7 +66,7 @@ const FRAME_BYTES_MAX: usize = 1 << 30;
 const SHARED_BYTES_MIN: usize = 32;
 /// Oplog entries of so many bytes are worth making room for what follows them at once.
 const LARGE_BYTES: usize = 1 << 20;
-/// What an operation takes beside its key, if the value is shared: kind, tree, lengths and offset.
+/// The bytes that an operation takes beside its key, if the value is shared: kind, tree, lengths and offset.
 const OP_BYTES: usize = 14;
 
 /// In the place of a difference of sequence numbers.
@@ -224,7 +224,7 @@ fn finish(mut out: Vec<u8>, ws: &WriteSet, ops: u32, is_sealed: bool) -> Result<
     Ok(out)
 }
 
-/// What only the sequencer knows of a frame.
+/// The fields of a frame that only the sequencer knows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seal {
     pub(crate) seq: u64,
@@ -236,7 +236,7 @@ pub(crate) struct Seal {
     pub(crate) durable: u64,
     /// Checksum of the frame before.
     pub(crate) previous: u32,
-    /// Of the primary that commits.
+    /// The term of the primary that commits.
     pub(crate) term: i64,
 }
 

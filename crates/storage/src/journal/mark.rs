@@ -31,7 +31,7 @@ const BYTES: usize = 32;
 const MAGIC: &[u8; 8] = b"NestorDM";
 const VERSION: u32 = 1;
 
-/// What is known to be durable.
+/// The commits that are known to be durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Mark {
     /// The last commit known to be.
@@ -42,7 +42,7 @@ pub(crate) struct Mark {
     pub(crate) is_closed: bool,
 }
 
-/// What was found of a mark.
+/// The mark as it was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
     Mark(Mark),
@@ -118,7 +118,7 @@ struct State {
     is_synced: bool,
     /// How many copy the files, and want no mark that is newer than the journal that they have.
     holds: u32,
-    /// What would have been noted meanwhile.
+    /// The mark that would have been noted meanwhile.
     held: Option<Mark>,
     failed: Option<ErrorKind>,
 }

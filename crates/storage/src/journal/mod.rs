@@ -40,7 +40,7 @@ pub(crate) struct LastFrame {
     pub(crate) checksum: u32,
 }
 
-/// What the base says of the journal.
+/// Facts about the journal that the base keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Checkpoint {
     /// The last commit in the base.
@@ -71,7 +71,7 @@ pub(crate) struct JournalOptions {
     /// A segment that has reached this size is followed by a new one.
     pub(crate) segment_bytes: u64,
     pub(crate) open: Arc<OpenFile>,
-    /// What encrypts and decrypts frames, in an encrypted directory.
+    /// The keys of frames, in an encrypted directory.
     pub(crate) seals: Option<Arc<Seals>>,
 }
 
@@ -147,7 +147,7 @@ impl Journal {
         self.segments.read().expect("no holder of the lock panics").clone()
     }
 
-    /// What encrypts and decrypts its frames, if they are encrypted.
+    /// The keys of its frames, if they are encrypted.
     pub(crate) fn seals(&self) -> Option<&Arc<Seals>> {
         self.options.seals.as_ref()
     }

@@ -24,18 +24,18 @@ use std::sync::Arc;
 /// Whether the files may be changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Access {
-    /// What is torn is cut off; the journal can be appended to.
+    /// A torn end is cut off; the journal can be appended to.
     Write,
     /// Nothing is changed. The journal is for reading.
     Read,
 }
 
-/// What is known of a journal from elsewhere.
+/// Facts about a journal from elsewhere.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     /// From the base; `None` if there was no checkpoint.
     pub(crate) checkpoint: Option<Checkpoint>,
-    /// What the mark was found to be, and its file.
+    /// The mark as it was found, and its file.
     pub(crate) mark: mark::Found,
     pub(crate) mark_file: PathBuf,
     /// It may end with this commit, though later ones were durable.
@@ -164,7 +164,7 @@ pub(crate) fn open(
     Ok(journal)
 }
 
-/// What is said of files that do not belong together.
+/// The error for files that do not belong together.
 pub(crate) const OTHER_COPY: &str =
     "the frame does not follow what is before it: files of two copies of the directory were mixed";
 

@@ -39,7 +39,7 @@ pub(crate) fn is_sealed(header: &[u8]) -> bool {
     header.starts_with(MAGIC)
 }
 
-/// What is where in an encrypted frame.
+/// The layout of an encrypted frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
     pieces: usize,
@@ -48,7 +48,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// That of a frame of so many bytes.
+    /// The layout of a frame of so many bytes.
     pub(crate) fn of(length: usize) -> Result<Self, Unsound> {
         const SHORT: Unsound = Unsound("an encrypted frame is shorter than its seal");
         let rest = length.checked_sub(HEADER_BYTES + SEAL_BYTES).ok_or(SHORT)?;
@@ -91,7 +91,7 @@ pub(crate) fn open(bytes: &mut [u8], seals: &Seals) -> Result<(), Unsound> {
     Ok(())
 }
 
-/// What it takes to decrypt pieces of one frame.
+/// The keys and lengths to decrypt pieces of one frame.
 pub(crate) struct Key {
     header: [u8; HEADER_BYTES],
     layout: Layout,

@@ -49,7 +49,7 @@ pub(crate) struct Segment {
     pub(crate) file: Box<dyn PageFile>,
     /// Bytes of header and whole frames.
     len: AtomicU64,
-    /// What encrypts and decrypts the frames, if they are encrypted.
+    /// The keys of the frames, if they are encrypted.
     pub(crate) seals: Option<Arc<Seals>>,
     index: Mutex<Index>,
     /// Where what may stay in memory begins.
@@ -213,7 +213,7 @@ impl Segment {
         }
     }
 
-    /// What is in a frame, which begins at `offset`: itself, or decrypted in `plain`.
+    /// The contents of a frame that begins at `offset`: the frame itself, or decrypted in `plain`.
     pub(crate) fn contents<'p>(&self, frame: Frame<'p>, offset: u64, plain: &'p mut Vec<u8>) -> Result<Frame<'p>> {
         frame
             .open(self.seals.as_deref(), plain)

@@ -240,7 +240,7 @@ impl Syncer {
     pub(crate) fn wait(&self, seq: u64) -> Result<()> {
         let mut state = self.state();
         loop {
-            // What is durable stays so, whatever failed later.
+            // Durable commits stay durable, whatever failed later.
             if self.durable() >= seq {
                 return Ok(());
             }
@@ -294,7 +294,7 @@ impl Syncer {
             Err(failure.clone())
         } else {
             state.callbacks.push((seq, callback));
-            // Whoever syncs now hands it on.
+            // The thread that syncs now hands it on.
             let has_work = state.rests && !state.syncing;
             drop(state);
             if has_work {
@@ -538,7 +538,7 @@ mod tests {
             Ok(())
         }
         fn sync(&self) -> io::Result<()> {
-            // Nobody may be listening any more; then nobody holds it up either.
+            // If nobody is listening any more, nobody holds it up either.
             let _ = self.begun.send(());
             let _ = self.may_end.lock().unwrap().recv();
             Ok(())
@@ -617,7 +617,7 @@ mod tests {
         syncer.lead(1).expect("it is durable").unwrap();
     }
 
-    /// What a process that has no file descriptor left would notice, too.
+    /// A process without a free file descriptor would notice it, too.
     #[test]
     fn syncing_opens_nothing() {
         let dir = tempfile::tempdir().unwrap();

@@ -248,7 +248,7 @@ impl Reader<'_> {
         let (bits, tail) = magnitude?;
         let double = f64::from_bits(bits);
         let signed = if negative { -double } else { double };
-        // What the value is if it is whole and fits a long.
+        // The value if it is whole and fits a long.
         let whole = match tail {
             None if number::suggests_integer(signed) => Some(signed as i64),
             None => None,

@@ -1,4 +1,4 @@
-//! Who follows the log, and how they hear of commits that concern them.
+//! Followers of the log, and how they hear of commits that concern them.
 //!
 //! ```text
 //! commit, under the sequencer's lock     Followers::note     marks those whose scope it touches (hit = its number)
@@ -239,7 +239,7 @@ impl LogSignal {
                 return false;
             }
             let (bell, rung) = mpsc::channel();
-            // Nobody listens any more when the time was up.
+            // If the time was up, nobody listens any more.
             self.on_news(move || {
                 let _ = bell.send(());
             });

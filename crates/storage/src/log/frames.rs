@@ -130,7 +130,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// What [`Frames::next`] found.
+/// The result of [`Frames::next`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
     /// A frame, which is open now.

@@ -1,11 +1,11 @@
-//! What an oplog entry says of itself, read from its bytes without decoding the rest.
+//! The head of an oplog entry, read from its bytes without decoding the rest.
 //!
 //! Frames are under a checksum, and their entries were made by this program. Still nothing here trusts a length: an entry that
 //! does not read like one is left to those who validate it.
 
 use super::{Interest, Scope};
 
-/// What a change is: `op` of its oplog entry.
+/// The kind of a change: `op` of its oplog entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChangeKind {
     /// `i`
@@ -67,7 +67,7 @@ pub(super) struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// What stands in `entry`.
+    /// The head of `entry`.
     pub(super) fn read(entry: &'a [u8]) -> Self {
         let mut head = Head::default();
         for element in Elements::of(entry) {

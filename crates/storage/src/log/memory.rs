@@ -74,7 +74,7 @@ impl MemoryLog {
         queue.trim();
     }
 
-    /// What is after this time is all there.
+    /// All entries after this time are there.
     pub(super) fn begins(&self) -> Timestamp {
         self.queue().dropped
     }
@@ -101,7 +101,7 @@ impl MemoryLog {
     }
 }
 
-/// What was asked for may have been dropped.
+/// The entries asked for may have been dropped.
 pub(super) struct Dropped;
 
 impl Queue {

@@ -89,9 +89,9 @@ impl LogPosition {
 /// Which commits a reader of the log sees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Upto {
-    /// Those that snapshots show.
+    /// The commits that snapshots show.
     Accepted,
-    /// Those that are never rolled back.
+    /// The commits that are never rolled back.
     Committed,
 }
 
@@ -100,14 +100,14 @@ pub enum Upto {
 pub enum Scope {
     /// Everybody's.
     Everything,
-    /// Those of a database's collections.
+    /// The changes of a database's collections.
     Database(String),
     /// Those of one collection, by its name. Commands are those of its database, since the name does not stand where it could be
     /// compared without decoding; drops, renames and so on of other collections are to be ignored.
     Collection(Namespace),
 }
 
-/// What a reader of the log wants to see.
+/// The interest of a reader of the log.
 #[derive(Clone, Debug)]
 pub struct Interest {
     pub(crate) scope: Scope,
@@ -140,7 +140,7 @@ impl Interest {
 pub struct Change {
     /// Where it is in the log.
     pub position: LogPosition,
-    /// What it is.
+    /// The kind of change.
     pub kind: ChangeKind,
     /// The oplog entry, `{op, ns, ui, o, o2, ts, ...}`; of a transaction the operation, `{op, ns, ui, o, o2}`.
     pub operation: RawDocBuf,
@@ -162,7 +162,7 @@ pub struct TransactionId {
     pub number: i64,
 }
 
-/// What [`LogReader::next`] came upon.
+/// The result of [`LogReader::next`].
 #[derive(Clone, PartialEq, Debug)]
 pub enum LogStep {
     /// A change that is wanted.
@@ -179,11 +179,11 @@ pub struct LogRetention {
     /// Size in bytes up to which all is kept. Older commits go a segment (32 MiB) at a time, and on disk not before a checkpoint
     /// has them.
     pub bytes_max: u64,
-    /// What is younger is kept whatever the size. Not in a store that lives in memory.
+    /// Younger entries are kept whatever the size. Not in a store that lives in memory.
     pub age_min: Duration,
 }
 
-/// What was removed from the log because it need not be kept any more.
+/// The entries removed from the log because they need not be kept any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LogTruncation {
     /// How many pieces: segments of the journal, or commits of a store that lives in memory.

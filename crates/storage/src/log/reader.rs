@@ -42,7 +42,7 @@ struct Group {
     transaction: Option<TransactionId>,
 }
 
-/// What was found in a frame.
+/// The part of a frame that was found.
 enum Inside {
     Change(Box<Change>),
     Passed,
@@ -121,7 +121,7 @@ impl LogReader {
     /// is, and whether or not it is still kept.
     pub fn skip_to_end(&mut self) {
         let follower = self.follow();
-        // What is accepted after this is noted by the follower.
+        // Commits accepted after this are noted by the follower.
         let visible = self.engine.inner.visible(follower.upto);
         self.group = None;
         self.position = self.position.max(LogPosition::after(visible.optime));
@@ -155,7 +155,7 @@ impl LogReader {
         self.frames.rest();
         let follower = self.follow();
         follower.set_read(self.limit);
-        // What was accepted and not committed by then will not be.
+        // Commits that were accepted and not applied by then will not be.
         match self.engine.inner.log_failure(follower.upto) {
             Some(failure) if follower.hit() > self.limit => Err(failure),
             _ => Ok(()),

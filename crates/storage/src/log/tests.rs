@@ -94,7 +94,7 @@ fn of(ns: &str) -> Interest {
     Interest::new(Scope::Collection(Namespace::parse(ns)), Kinds::CHANGES, Upto::Accepted)
 }
 
-/// What a reader gives up to the end.
+/// The changes that a reader gives up to the end.
 fn rest_of(reader: &mut LogReader) -> Result<Vec<Change>, StorageError> {
     let mut found = Vec::new();
     loop {
@@ -343,7 +343,7 @@ fn only_commits_that_concern_a_reader_wake_it() {
                 [0, 0, 1]
             );
         }
-        // Those that were not woken have moved on all the same, and miss nothing.
+        // Followers that were not woken have moved on all the same, and miss nothing.
         let last = insert(&engine, "e.c", elsewhere, 4).optime;
         assert_eq!(rest_of(&mut readers[0]).unwrap(), []);
         assert_eq!(readers[0].position(), LogPosition::after(last));
@@ -366,7 +366,7 @@ fn who_waits_for_what_is_committed_makes_it_so() {
     for id in 0..20 {
         rest_of(&mut reader).unwrap();
         let commit = insert(&engine, "d.c", c, id);
-        // What is not on disk yet is not shown.
+        // Commits that are not on disk yet are not shown.
         let early = rest_of(&mut reader).unwrap();
         let signal = reader.signal();
         if early.is_empty() {
@@ -449,7 +449,7 @@ fn history_that_is_gone_is_told_and_its_bound_can_be_changed() {
         assert_eq!(ids(&kept).last(), Some(&49));
         assert!(kept.len() > 3);
     });
-    // What is young stays, whatever its size.
+    // Young entries stay, whatever their size.
     let dir = tempfile::tempdir().unwrap();
     let engine = on_disk(dir.path(), 700);
     let c = create(&engine, "d.c");

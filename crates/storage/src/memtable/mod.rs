@@ -110,7 +110,7 @@ impl Memtable {
         }
     }
 
-    /// What it was made for, in bytes.
+    /// The size it was made for, in bytes.
     pub(crate) fn bytes_max(&self) -> usize {
         self.bytes_max
     }
@@ -144,7 +144,7 @@ impl Memtable {
         all
     }
 
-    /// What `key` had at sequence number `at`: `None` if this table does not know, `Some(None)` if it was deleted.
+    /// The value of `key` at sequence number `at`: `None` if this table does not know, `Some(None)` if it was deleted.
     pub(crate) fn get(&self, tree: TreeId, key: &[u8], at: u64) -> Option<Option<Bytes>> {
         if !self.filter.may_hold(tree, key) {
             return None;

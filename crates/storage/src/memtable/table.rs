@@ -13,7 +13,7 @@ const INSERT_RUN: usize = 64;
 const SCAN_RUN: usize = 1024;
 /// Versions of a key from which on it is worth knowing every open snapshot, not only the oldest.
 const VERSIONS_MANY: usize = 8;
-/// What an entry costs beside key and value: its place in a tree node that is two thirds full.
+/// The memory that an entry takes beside key and value: its place in a tree node that is two thirds full.
 const ENTRY_OVERHEAD: usize = 32;
 
 /// A key and its value at a snapshot; `None` is a tombstone.
@@ -80,7 +80,7 @@ impl Versions {
     fn prune(&mut self, oldest: u64) -> isize {
         let needed = match self.newest.seq <= oldest {
             true => 0,
-            // What the oldest snapshot reads is needed; what lies below it is not.
+            // The version that the oldest snapshot reads is needed; older ones are not.
             false => match self.older.iter().position(|v| v.seq <= oldest) {
                 Some(needed) => needed + 1,
                 None => return 0,

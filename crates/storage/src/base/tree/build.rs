@@ -370,7 +370,7 @@ impl Builder {
         Ok(Some(made))
     }
 
-    /// What is in memory of these children.
+    /// The parts of these children that are in memory.
     fn residents(&self, children: Range<usize>) -> impl Iterator<Item = &Resident> {
         let children = self.items[children].iter().filter_map(|item| item.child.as_ref());
         children.map(|(_, resident)| resident)

@@ -43,7 +43,7 @@ pub(crate) fn check(store: &Store, meta: &Meta, fault: &mut dyn FnMut(BaseError)
         whole &= checker.node(root, level, None, None, 0);
     }
     whole &= checker.free_list(meta);
-    // What lies below a page that cannot be read is not known to be in use.
+    // Pages below one that cannot be read are not known to be in use.
     let lost = (0..meta.page_count).filter(|page| !checker.is_used(*page));
     if whole && let (count, Some(first)) = (lost.clone().count(), lost.clone().next()) {
         let others = if count > 1 {

@@ -14,7 +14,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What memory, offset and length of a direct write have to be multiples of, on any device in use.
+/// The alignment of memory, offset and length of a direct write, on any device in use.
 pub(crate) const ALIGNMENT: usize = 4096;
 /// Writes below this are cheaper as copies.
 const DIRECT_MIN: usize = 64 << 10;

@@ -14,7 +14,7 @@ pub trait PageFile: Send + Sync {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
     /// Returns when everything written before is durable.
     fn sync(&self) -> io::Result<()>;
-    /// What lies between these offsets is durable and will seldom be read: it need not stay in memory.
+    /// The bytes between these offsets are durable and will seldom be read: they need not stay in memory.
     fn forget(&self, _range: Range<u64>) {}
     /// Cuts or extends the file.
     fn set_len(&self, len: u64) -> io::Result<()>;

@@ -143,7 +143,7 @@ impl Page {
         get_u32(self.bytes(), 24) as usize
     }
 
-    /// What all keys of the node begin with.
+    /// The prefix of all keys of the node.
     #[inline]
     pub(crate) fn prefix(&self) -> &[u8] {
         &self.bytes()[HEADER..][..self.directory.prefix_len as usize]

@@ -1,4 +1,4 @@
-//! What the fuzz target of pages does with an extent.
+//! The checks that the fuzz target of pages makes on an extent.
 
 use super::frame::Page;
 use super::meta::{self, Meta, PAGE_BYTES};

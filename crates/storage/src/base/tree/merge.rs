@@ -60,7 +60,7 @@ impl<'t> Place<'t> {
 /// Leaves in memory by their page.
 pub(crate) type StaleLeaves = Vec<(u32, Weak<Page>)>;
 
-/// What a merge made. Some of it may still be in the buffer of `out`.
+/// The result of a merge. Some of it may still be in the buffer of `out`.
 pub(crate) struct Merged<'a> {
     /// The root of the new tree, with what is in memory of it, and its level; `None` for the empty tree.
     pub root: Option<(Made, u8)>,

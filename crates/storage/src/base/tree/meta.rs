@@ -24,7 +24,7 @@ pub(crate) struct Meta {
     pub user: Vec<u8>,
 }
 
-/// What a meta page turned out to be.
+/// The state of a meta page.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     Sound(Meta),

@@ -178,7 +178,7 @@ pub struct Tree {
     read_only: bool,
 }
 
-/// What only `apply` and `check` use.
+/// The state that only `apply` and `check` use.
 struct Writer {
     /// The committed state, as it is in the file.
     meta: Meta,

@@ -16,7 +16,7 @@ pub(crate) enum Kids {
     Inners(Box<[OnceLock<Arc<Inner>>]>),
 }
 
-/// What is in memory of a child that a new node takes over.
+/// The part in memory of a child that a new node takes over.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Resident {
     #[default]
@@ -97,7 +97,7 @@ impl Kids {
         }
     }
 
-    /// What is in memory of child `i`.
+    /// The part of child `i` that is in memory.
     pub(crate) fn resident(&self, i: usize) -> Resident {
         match self {
             Kids::Leaves(leaves) => Resident::Leaf(leaves[i].lock().unwrap_or_else(PoisonError::into_inner).clone()),

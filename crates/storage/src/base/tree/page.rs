@@ -7,7 +7,7 @@ pub(crate) const REF_BYTES: usize = 20;
 /// Extents longer than this have wide slots, because an offset in them may not fit 16 bits.
 pub(crate) const NARROW_MAX: usize = 1 << 16;
 
-/// What an extent holds.
+/// The kind of contents of an extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {

@@ -44,7 +44,7 @@ pub(super) struct Last {
     pub(super) checksum: u32,
 }
 
-/// What a backup is and has.
+/// The manifest of a backup.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Manifest {
     /// Hash of what it says; empty before it was written.

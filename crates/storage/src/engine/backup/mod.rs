@@ -61,7 +61,7 @@ const NOT_COPIED: [&str; 4] = ["nestor.lock", MARK, MANIFEST, "nestor.sock"];
 /// No file that is copied beside base and journal is longer.
 const SMALL_BYTES_MAX: u64 = 16 << 20;
 
-/// What a backup has.
+/// The contents of a backup.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Backup {
     /// Its name, by which incremental backups name it as their parent.
@@ -169,7 +169,7 @@ impl Engine {
         };
         store.journal.syncer.wait(end.seq)?;
         let first = match parent_end {
-            // What comes before, the parents have.
+            // The parents have the journal before this.
             Some(end) => end,
             None => journal_from,
         };

@@ -17,7 +17,7 @@ use std::io::{BufReader, ErrorKind, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// What is to be restored.
+/// The options of a restore.
 #[derive(Clone, Debug)]
 pub struct RestoreOptions {
     /// Directories of a full backup and of the incremental ones that follow it, in any order.
@@ -30,7 +30,7 @@ pub struct RestoreOptions {
     pub until: Option<Timestamp>,
 }
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Restored {
     /// Optime of the last commit.
@@ -180,7 +180,7 @@ fn segments(chain: &[Source], base: usize, last: usize) -> Segments {
     let mut segments = Segments::new();
     for source in &chain[first..=last] {
         for (seq, held) in source.manifest.segments() {
-            // One that a later backup has again has grown.
+            // A segment that a later backup has again has grown.
             segments.insert(seq, (source.dir.join(&held.name), Some(held.clone())));
         }
     }

@@ -90,7 +90,7 @@ impl Model {
         backup
     }
 
-    /// What the first so many backups restore.
+    /// The state that each of the backups restores.
     fn restored(&self, count: usize, until: Option<Timestamp>) -> Result<(Timestamp, Contents)> {
         let to = self.dir.path().join("restored");
         let wanted = RestoreOptions {
@@ -368,7 +368,7 @@ fn damage_is_noticed() {
     assert_eq!(sound.0, until);
     for path in files {
         let bytes = fs::read(&path).unwrap();
-        // What the increment has of its own is not read of its parent.
+        // Files that the increment has of its own are not read from its parent.
         let unread = path.starts_with(full) && !path.ends_with(MANIFEST) && !path.ends_with(BASE);
         for at in [0, bytes.len() / 2, bytes.len() - 1] {
             let mut damaged = bytes.clone();

@@ -22,7 +22,7 @@ fn contents(view: &dyn View, tree: TreeId) -> Contents {
     found
 }
 
-/// What a store had after each commit.
+/// The contents of a store after each commit.
 struct Model {
     engine: Engine,
     now: Contents,

@@ -56,7 +56,7 @@ fn after_a_failed_operation_the_old_state_is_usable_and_the_next_transaction_suc
     let tree = open(&disk, SMALL).expect("sound");
     let mut state = Entries::new();
     let mut failures = 0;
-    // What failed transactions may have left in the file, until one succeeds.
+    // The states that failed transactions may have left in the file, until one succeeds.
     let mut in_doubt: Vec<Entries> = Vec::new();
     for operation in 0..400 {
         let len = 1 + 40 * random.below(4);

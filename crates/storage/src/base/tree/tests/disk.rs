@@ -12,11 +12,11 @@ pub(crate) struct Disk(Arc<Mutex<State>>);
 
 #[derive(Clone, Default)]
 struct State {
-    /// What is read.
+    /// The bytes as they are read.
     bytes: Vec<u8>,
-    /// What is on the disk for certain.
+    /// The bytes that are on the disk for certain.
     durable: Vec<u8>,
-    /// What has been done since the last sync.
+    /// The writes since the last sync.
     unsynced: Vec<Operation>,
     /// Writes, syncs and truncations until one fails; later ones fail as well if `stays` is set.
     fails_in: Option<usize>,
@@ -117,7 +117,7 @@ impl State {
                     self.fails_in = None;
                 }
                 if operation.is_none() {
-                    // What could not be written counts as written: it is read, and no later sync means it.
+                    // Bytes that could not be written count as written: they are read, and no later sync covers them.
                     self.unsynced.clear();
                 }
                 return Err(io::Error::from(io::ErrorKind::StorageFull));

@@ -43,7 +43,7 @@ impl Random {
 /// Changes by key, as `apply` wants them.
 type Batch = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
-/// What a state holds.
+/// The contents of a state.
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const SMALL: TreeOptions = TreeOptions {

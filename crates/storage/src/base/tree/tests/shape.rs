@@ -1,4 +1,4 @@
-//! What transactions make of the tree: its bytes, its fill, what they read and write, and what they refuse.
+//! The tree after transactions: its bytes, its fill, the pages they read and write, and the changes they refuse.
 
 use super::super::super::{Base, BaseError, Change, KEY_BYTES_MAX, KeyRange, VALUE_BYTES_MAX, changes};
 use super::super::page::NodeRef;
