@@ -21,8 +21,14 @@ pub struct Figures {
 impl Figures {
     /// Units of work: a unit that brought an input no row is also one of the operator that waited for it.
     pub fn works(&self) -> u64 {
-        let below: u64 = self.inputs.iter().map(Self::works).sum();
-        self.counters.works.max(below)
+        let waited: u64 = self.inputs.iter().map(Self::need_time).sum();
+        self.counters.works + waited
+    }
+
+    /// Units of work that brought no row and were not the end.
+    fn need_time(&self) -> u64 {
+        let Counters { advanced, is_eof, .. } = self.counters;
+        self.works().saturating_sub(advanced + u64::from(is_eof))
     }
 
     /// Index keys read by the whole tree.
@@ -46,7 +52,7 @@ impl Figures {
             "nReturned": advanced as i32,
             "works": works as i32,
             "advanced": advanced as i32,
-            "needTime": works.saturating_sub(advanced + u64::from(is_eof)) as i32,
+            "needTime": self.need_time() as i32,
             "needYield": 0,
             "isEOF": i32::from(is_eof),
         };

@@ -333,6 +333,8 @@ fn is_limited(plan: &PlanNode, limit: u64) -> bool {
         PlanNode::Eof => true,
         PlanNode::IdLookup(_) | PlanNode::Count { .. } => limit > 0,
         PlanNode::Limit { limit: own, .. } => *own <= limit,
+        PlanNode::Sort { limit: Some(own), .. } => *own <= limit,
+        PlanNode::Skip { input, skip } => is_limited(input, limit.saturating_add(*skip)),
         PlanNode::Project { input, .. } | PlanNode::ReturnKey { input } | PlanNode::Covered { input, .. } => {
             is_limited(input, limit)
         }

@@ -53,13 +53,26 @@ pub(crate) fn finish(query: &FindQuery, found: PlanNode, ordered: bool) -> PlanN
             },
         };
     }
-    if let Some(limit) = query.limit {
+    // A sort gives no more than its limit, which what is skipped is part of.
+    if let Some(limit) = query.limit.filter(|limit| *limit == 0 || !sorts(&node)) {
         node = PlanNode::Limit {
             input: Box::new(node),
             limit,
         };
     }
     node
+}
+
+/// Whether a sort is what the rows come from.
+fn sorts(node: &PlanNode) -> bool {
+    match node {
+        PlanNode::Sort { .. } => true,
+        PlanNode::Skip { input, .. }
+        | PlanNode::Project { input, .. }
+        | PlanNode::Covered { input, .. }
+        | PlanNode::ReturnKey { input } => sorts(input),
+        _ => false,
+    }
 }
 
 /// The part of a filter that a scan has to check.

@@ -157,6 +157,7 @@ impl IndexScan {
                 Verdict::Jump => {
                     // There may be no end of it, and the caller has counted one step.
                     work(ROW)?;
+                    self.counters.works += 1;
                     self.counters.seeks += 1;
                     let found = if self.plan.forward {
                         cursor.seek(&self.jump)?

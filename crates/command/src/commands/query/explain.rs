@@ -17,11 +17,11 @@ use nestor_database::read;
 use nestor_exec::ops::Eof;
 use nestor_exec::plan_cache::Tried;
 use nestor_exec::{BoxOperator, Figures, Interrupt, Operator, Reads, Step};
-use nestor_model::{Document, Namespace, RawDoc, RawWriter, Result, Value, bail, doc};
+use nestor_model::{DocRef, Document, Namespace, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc, number};
 use nestor_planner::explain::plan_document;
 use nestor_planner::reuse::CacheKey;
 use nestor_planner::shape::{Written, hash_text};
-use nestor_planner::{FindQuery, Indexes, PlanNode, candidates};
+use nestor_planner::{FindQuery, Indexes, NodeKind, PlanNode, candidates};
 use nestor_query::collation::Collator;
 use nestor_query::matcher::MatchExpr;
 use nestor_storage::{Collection, Snapshot, View};
@@ -74,8 +74,8 @@ pub(super) struct Subject {
     pub(super) cached: Option<u64>,
     /// The settings for queries of that shape.
     pub(super) settings: Option<Document>,
-    /// The stage of a write on top of its plans.
-    pub(super) write: Option<&'static str>,
+    /// The stage on top of its plans: of a write or a count.
+    pub(super) top: Option<&'static str>,
     /// The stage that stands for its only plan, when that is a lookup of one `_id`.
     pub(super) express: Option<Document>,
 }
@@ -215,8 +215,9 @@ fn subject(
         index_filter_set: is_restricted && !context.are_indexes_set(operation.ns()),
         settings: context.shown_settings(),
         ns: operation.ns().clone(),
-        write: match &operation.work {
+        top: match &operation.work {
             Work::Write(write) => Some(stage(write)),
+            Work::Count(_) if operation.collection.is_some() => Some(NodeKind::Count.name()),
             _ => None,
         },
     }))
@@ -295,8 +296,16 @@ fn append(
             .and_then(|stages| stages.as_document().cloned());
         stats.push(
             "executionStages",
-            would_write(write, changes, input.unwrap_or_default()),
+            would_write(write, changes, below_limits(input.unwrap_or_default())),
         );
+    } else if let (Work::Count(query), Some(_)) = (&operation.work, subject.top) {
+        let input = stats
+            .get("executionStages")
+            .and_then(ValueRef::as_document)
+            .map(DocRef::to_document);
+        let stages = counted(query.skip, returned, below_limits(input.unwrap_or_default()));
+        stats.set("nReturned", 0);
+        stats.set("executionStages", stages);
     }
     reply.append("executionStats", &stats);
     Ok(())
@@ -330,14 +339,50 @@ fn whole_plan(plan: &PlanNode, subject: &Subject) -> Document {
     let mut found = subject.express.clone().unwrap_or_else(|| plan_document(plan));
     let fields = std::mem::take(found.fields_mut());
     let mut out = doc! { "isCached": subject.is_cached(plan) };
-    match subject.write {
+    match subject.top {
         Some(stage) if subject.express.is_none() => {
             out.push("stage", stage);
-            out.push("inputStage", fields.into_iter().collect::<Document>());
+            out.push("inputStage", below_limits(fields.into_iter().collect()));
         }
         _ => out.fields_mut().extend(fields),
     }
     out
+}
+
+/// What finds the documents that are written or counted. How many of them are wanted is no stage.
+fn below_limits(mut found: Document) -> Document {
+    loop {
+        let stage = found.get("stage").and_then(ValueRef::as_str);
+        if ![NodeKind::Limit, NodeKind::Skip]
+            .iter()
+            .any(|kind| stage == Some(kind.name()))
+        {
+            return found;
+        }
+        match found.remove("inputStage") {
+            Some(Value::Document(input)) => found = input,
+            _ => return found,
+        }
+    }
+}
+
+/// The stage that counts, with what it found.
+fn counted(skip: u64, returned: i64, input: Document) -> Document {
+    let found = input.get("nReturned").and_then(number::safe_i64).unwrap_or(0);
+    let works = input.get("works").and_then(number::safe_i64).unwrap_or(0);
+    let skipped = i64::try_from(skip).unwrap_or(i64::MAX).min(found);
+    doc! {
+        "stage": NodeKind::Count.name(),
+        "nReturned": 0,
+        "works": works as i32,
+        "advanced": 0,
+        "needTime": works.saturating_sub(1) as i32,
+        "needYield": 0,
+        "isEOF": 1,
+        "nCounted": returned,
+        "nSkipped": skipped,
+        "inputStage": input,
+    }
 }
 
 /// `queryPlanner`: how the documents are read.

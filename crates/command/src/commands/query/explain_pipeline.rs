@@ -190,7 +190,7 @@ impl Shown<'_, '_> {
             },
             cached: None,
             settings: self.context.shown_settings(),
-            write: None,
+            top: None,
             express: None,
         };
         subject.look_up(self.context, self.snapshot);
