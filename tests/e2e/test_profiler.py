@@ -38,7 +38,7 @@ def test_settings_are_those_before(db):
     assert "note" not in before
     db.command("profile", 0, filter={"op": "query"})
     shown = db.command("profile", -1)
-    assert shown["was"] == 0 and shown["filter"] == {"op": "query"} and "slowms" in shown["note"]
+    assert shown["was"] == 0 and shown["filter"] == {"op": {"$eq": "query"}} and "slowms" in shown["note"]
     db.command("profile", 0, filter="unset")
     assert "filter" not in db.command("profile", -1)
 
