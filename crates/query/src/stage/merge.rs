@@ -217,6 +217,10 @@ fn parse_on(value: ValueRef<'_>) -> Result<Vec<Path>> {
 
 fn parse_when_matched(value: ValueRef<'_>) -> Result<WhenMatched> {
     match value {
+        // Which stages they are is looked at when there is a document to write.
+        ValueRef::Array(pipeline) if pipeline.iter().any(|stage| !matches!(stage, ValueRef::Document(_))) => Err(
+            Error::type_mismatch("Each element of the 'pipeline' array must be an object"),
+        ),
         ValueRef::Array(pipeline) => Ok(WhenMatched::Pipeline(pipeline.to_array())),
         ValueRef::String("merge") => Ok(WhenMatched::Merge),
         ValueRef::String("replace") => Ok(WhenMatched::Replace),
