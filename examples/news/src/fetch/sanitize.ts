@@ -42,6 +42,7 @@ export function makeSafe(dirty: string, base: string): Safe {
       td: ['colspan', 'rowspan'],
       th: ['colspan', 'rowspan', 'scope'],
       ol: ['start', 'reversed'],
+      pre: ['tabindex'],
       time: ['datetime'],
       abbr: ['title'],
       '*': ['dir', 'lang'],
@@ -55,6 +56,8 @@ export function makeSafe(dirty: string, base: string): Safe {
       center: 'div',
       tt: 'code',
       strike: 's',
+      // What may scroll has to be reachable by keyboard.
+      pre: () => ({ tagName: 'pre', attribs: { tabindex: '0' } }),
       a: (tagName, attribs) => {
         const url = address(attribs.href, base, ['http:', 'https:', 'mailto:']);
         if (url?.hostname) links.add(url.hostname.replace(/^www\./, ''));

@@ -22,7 +22,7 @@ export function hostOf(link: string): string {
 
 /** The line below a title. */
 export function byline(post: Pick<Post, '_id' | 'source' | 'sourceName' | 'author' | 'published'> & Partial<Post>, withDay = false): Html {
-  return html`<p class="byline"><a href="/source/${post.source}">${post.sourceName}</a>${post.author && html` · <span dir="auto">${post.author}</span>`} · <a class="when" href="/post/${post._id}"><time datetime="${post.published.toISOString()}">${withDay ? `${shortly(post.published)}, ` : ''}${clock(post.published)}</time></a>${post.edited && html` · <a class="edited" href="/post/${post._id}#versions">edited ${shortly(post.edited)}</a>`}${post.pinned && html` · <span class="pin">pinned</span>`}</p>`;
+  return html`<p class="byline" lang="en"><a href="/source/${post.source}" dir="auto">${post.sourceName}</a>${post.author && html` · <span dir="auto">${post.author}</span>`} · <a class="when" href="/post/${post._id}"><time datetime="${post.published.toISOString()}">${withDay ? `${shortly(post.published)}, ` : ''}${clock(post.published)}</time></a>${post.edited && html` · <a class="edited" href="/post/${post._id}#versions">edited ${shortly(post.edited)}</a>`}${post.pinned && html` · <span class="pin">pinned</span>`}</p>`;
 }
 
 export function article(post: Listed, options: { withDay?: boolean; read?: boolean; html?: Html; level?: 2 | 3 } = {}): Html {
@@ -38,6 +38,12 @@ ${!whole && html`<p class="more" lang="en"><a href="${post.full ? `/post/${post.
 `;
 }
 
+/** The day's name, which stands on a line of its own in the margin of wide windows. */
+function dayInWords(date: Date): Html {
+  const [weekday = '', ...rest] = inWords(date).split(' ');
+  return html`<span class="weekday">${weekday}</span> ${rest.join(' ')}`;
+}
+
 /** Posts under the days on which they appeared, newest first. */
 export function byDay(posts: Listed[], read: Set<string>): Html {
   const days = new Map<string, Listed[]>();
@@ -48,13 +54,13 @@ export function byDay(posts: Listed[], read: Set<string>): Html {
     else days.set(day, [post]);
   }
   return html`${[...days].map(([day, list]) => html`<section class="day" id="d-${day}" aria-labelledby="h-${day}">
-<h2 id="h-${day}"><a href="/day/${day}"><time datetime="${day}">${inWords((list[0] as Listed).published)}</time></a></h2>
+<h2 id="h-${day}"><a href="/day/${day}"><time datetime="${day}">${dayInWords((list[0] as Listed).published)}</time></a></h2>
 ${list.map((post) => article(post, { read: read.has(post._id) }))}</section>
 `)}`;
 }
 
 /** A list of titles, for archives and related posts. */
 export function titleList(posts: Pick<Post, '_id' | 'source' | 'sourceName' | 'title' | 'published' | 'lang' | 'author'>[]): Html {
-  return html`<ul class="titles">${posts.map((post) => html`<li><a href="/post/${post._id}" lang="${post.lang}" dir="auto">${post.title}</a> <span class="byline"><a href="/source/${post.source}">${post.sourceName}</a>, <time datetime="${post.published.toISOString()}">${shortly(post.published)}</time></span></li>
+  return html`<ul class="titles">${posts.map((post) => html`<li><a href="/post/${post._id}" lang="${post.lang}" dir="auto">${post.title}</a> <span class="byline"><a href="/source/${post.source}" dir="auto">${post.sourceName}</a>, <time datetime="${post.published.toISOString()}">${shortly(post.published)}</time></span></li>
 `)}</ul>`;
 }

@@ -22,7 +22,8 @@ export const securityPolicy =
 const headers = {
   'content-security-policy': securityPolicy,
   'x-content-type-options': 'nosniff',
-  'referrer-policy': 'no-referrer',
+  // Not `no-referrer`: with it browsers send forms with `Origin: null`.
+  'referrer-policy': 'same-origin',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
   'permissions-policy': 'camera=(), geolocation=(), microphone=()',

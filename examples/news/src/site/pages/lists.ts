@@ -32,7 +32,7 @@ export async function front(context: Context): Promise<Page> {
     title: 'Database news',
     live: first,
     main: html`<h1 class="hidden">Database news: ${first ? 'the latest posts' : 'older posts'}</h1>
-${pinned.length > 0 && html`<aside class="pinned" aria-label="Pinned by the editors">${titleList(pinned)}</aside>`}
+${pinned.length > 0 && html`<aside class="pinned" aria-label="Pinned by the editors"><p class="byline">Pinned</p>${titleList(pinned)}</aside>`}
 ${page.posts.length ? byDay(page.posts, read) : html`<p>No posts yet. The fetcher is at work: they appear here by themselves.</p>`}
 ${older(context, page)}`,
   };
@@ -113,7 +113,7 @@ export async function sources(context: Context): Promise<Page> {
 <p class="lead">Who is on the list, and why. Missing somebody? Tell the editors.</p>
 ${(Object.keys(kinds) as SourceKind[]).map((kind) => {
   const of = list.filter((source) => source.kind === kind);
-  return of.length > 0 && html`<section><h2>${kinds[kind][1]}</h2><dl class="sources">${of.map((source) => html`<dt><a href="/source/${source._id}">${source.name}</a>${source.lang !== 'en' && html` <small>${source.lang}</small>`}${source.state === 'paused' && html` <small>paused</small>`}</dt><dd>${source.why} <small>${source.authors.join(', ')}</small></dd>`)}</dl></section>`;
+  return of.length > 0 && html`<section><h2>${kinds[kind][1]}</h2><dl class="sources">${of.map((source) => html`<dt><a href="/source/${source._id}" dir="auto">${source.name}</a>${source.lang !== 'en' && html` <small>${source.lang}</small>`}${source.state === 'paused' && html` <small>paused</small>`}</dt><dd lang="${source.lang}" dir="auto">${source.why} <small>${source.authors.join(', ')}</small></dd>`)}</dl></section>`;
 })}`,
   };
 }
@@ -130,9 +130,9 @@ export async function source(context: Context, [id = '']: string[]): Promise<Pag
     kind: 'page',
     title: found.name,
     feeds: [{ title: found.name, href: `/source/${id}/feed.atom` }],
-    main: html`<h1>${found.name}</h1>
-<p class="lead">${found.why}</p>
-<p class="byline">${kinds[found.kind][0]} · ${found.authors.join(', ')} · <a href="${found.home}" rel="noreferrer">${hostOf(found.home)}</a> · ${found.full ? 'in full' : 'as excerpts'} · <a href="/source/${id}/feed.atom">feed</a>${context.may('editor') ? html` · <a href="/desk/source/${id}">at the desk</a>` : ''}</p>
+    main: html`<h1 dir="auto">${found.name}</h1>
+<p class="lead" dir="auto">${found.why}</p>
+<p class="byline">${kinds[found.kind][0]} · <bdi>${found.authors.join(', ')}</bdi> · <a href="${found.home}" rel="noreferrer">${hostOf(found.home)}</a> · ${found.full ? 'in full' : 'as excerpts'} · <a href="/source/${id}/feed.atom">feed</a>${context.may('editor') ? html` · <a href="/desk/source/${id}">at the desk</a>` : ''}</p>
 ${context.user && html`<form method="post" action="/mine/follow"><input type="hidden" name="source" value="${id}"><button name="do" value="${follows ? 'drop' : 'add'}">${follows ? 'Stop following' : 'Follow'}</button></form>`}
 ${page.posts.map((post) => article(post, { level: 2, withDay: true, read: read.has(post._id) }))}
 ${older(context, page)}`,

@@ -12,7 +12,7 @@ function related(context: Context, post: Post): Promise<Post[]> {
   return context.reads.aggregate<Post>('posts', [
     { $match: { tags: { $in: post.tags }, state: 'shown', _id: { $ne: post._id } } },
     { $sort: { published: -1 } },
-    { $limit: 400 },
+    { $limit: 100 },
     { $project: { ...titles, shared: { $size: { $setIntersection: ['$tags', post.tags] } }, sameSource: { $eq: ['$source', post.source] } } },
     { $sort: { shared: -1, sameSource: 1, published: -1 } },
     { $limit: 5 },

@@ -6,7 +6,7 @@ import { limits } from '../../fetch/http.js';
 import { SampleServer } from '../../sample/server.js';
 import { sourceAt, today, until, World } from '../world.js';
 
-describe('fetching', { timeout: 240_000 }, () => {
+describe('fetching', { timeout: 900_000 }, () => {
   let world: World;
   let news: News;
   before(async () => {
@@ -125,6 +125,23 @@ describe('fetching', { timeout: 240_000 }, () => {
     server.close();
     assert.equal(await news.posts.countDocuments({ source: 'race' }), 50);
     await news.posts.updateMany({ source: 'race' }, { $set: { state: 'hidden' } });
+  });
+
+  test('an hour of fetching in fast time: the clock is ours', async () => {
+    await news.sources.updateMany({ state: 'active' }, { $set: { refreshMinutes: 5, 'fetch.failures': 0 } });
+    const begin = Date.now();
+    let minutes = 0;
+    const fetcher = await world.fetcher({ now: () => new Date(begin + minutes * 60_000) });
+    await world.due({ state: 'active' });
+    const posts = await news.posts.countDocuments();
+    let fetched = 0;
+    for (; minutes < 60; minutes++) while (await fetcher.step()) fetched++;
+    // Twelve sources and the copy, every five minutes.
+    const active = await news.sources.countDocuments({ state: 'active' });
+    assert.ok(fetched >= active * 11 && fetched <= active * 13, `${fetched} fetches of ${active} sources`);
+    assert.equal(await news.posts.countDocuments(), posts);
+    for (const { fetch } of await news.sources.find({ state: 'active' }).toArray()) assert.ok(fetch.history.length >= 11 && fetch.history.length <= 30);
+    await news.sources.updateMany({ state: 'active' }, { $set: { refreshMinutes: 60, 'fetch.next': new Date(), 'fetch.lease': new Date(0) } });
   });
 
   test('robots.txt is heard, and its copy kept', async () => {

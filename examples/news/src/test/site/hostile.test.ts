@@ -12,7 +12,7 @@ const rss = (items: string) => `<?xml version="1.0"?><rss version="2.0" xmlns:dc
 const evil = '"><script>window.evil=1</script><img src=x onerror="window.evil=1">';
 const escaped = evil.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 
-describe('hostile feeds', { timeout: 240_000 }, () => {
+describe('hostile feeds', { timeout: 900_000 }, () => {
   let world: World;
   let news: News;
   let n = 0;

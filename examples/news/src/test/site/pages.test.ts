@@ -7,7 +7,7 @@ import type { Post } from '../../db/types.js';
 import { dayOf, weekOf } from '../../site/dates.js';
 import { type Visitor, until, World } from '../world.js';
 
-describe('pages', { timeout: 240_000 }, () => {
+describe('pages', { timeout: 900_000 }, () => {
   let world: World;
   let news: News;
   let visitor: Visitor;

@@ -4,7 +4,7 @@ import { MongoServerError } from 'mongodb';
 import type { News } from '../../db/connect.js';
 import { type Visitor, World } from '../world.js';
 
-describe('readers and editors', { timeout: 240_000 }, () => {
+describe('readers and editors', { timeout: 900_000 }, () => {
   let world: World;
   let news: News;
   let reader: Visitor;

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { News } from '../../db/connect.js';
+import { type Visitor, World } from '../world.js';
+
+describe('search', { timeout: 900_000 }, () => {
+  let world: World;
+  let news: News;
+  let visitor: Visitor;
+  let there: boolean;
+  before(async () => {
+    world = await World.make();
+    await world.fetchAll();
+    news = await world.as('editor');
+    visitor = world.visitor();
+    there = await world.site.searchable();
+  });
+  after(() => world.close());
+
+  const ask = async (query: Record<string, string>) => {
+    const { status, text } = await visitor.get(`/search?${new URLSearchParams(query)}`);
+    assert.equal(status, 200);
+    return { text, titles: [...text.matchAll(/<article class="post hit"[^>]*><h2[^>]*><a href="\/post\/([^"]+)"/g)].map(([, id]) => decodeURIComponent(id as string)) };
+  };
+
+  test('a server without text indexes is named as such', async () => {
+    const { text } = await ask({ q: 'index' });
+    assert.equal(/has no text index/.test(text), !there);
+  });
+
+  test('words in titles count most, other forms of a word are found, hits are marked', async () => {
+    if (!there) return;
+    const { text, titles } = await ask({ q: 'deadlocks' });
+    assert.match(titles[0] ?? '', /deadlock/);
+    assert.ok(titles.length > 1);
+    assert.match(text, /<mark>[Dd]eadlock<\/mark>/);
+  });
+
+  test('phrases, words without which, filters', async () => {
+    if (!there) return;
+    const [all, phrase, without] = await Promise.all([ask({ q: 'snapshot isolation' }), ask({ q: '"snapshot isolation"' }), ask({ q: '"snapshot isolation" -doctors' })]);
+    assert.ok(all.titles.length > phrase.titles.length);
+    assert.ok(phrase.titles.length > without.titles.length);
+    for (const id of phrase.titles) assert.match((await news.posts.findOne({ _id: id }))?.text ?? '', /snapshot isolation/i);
+    for (const id of (await ask({ q: 'index', source: 'runbook' })).titles) assert.equal((await news.posts.findOne({ _id: id }))?.source, 'runbook');
+    const from = new Date(Date.now() - 100 * 86_400_000).toISOString().slice(0, 10);
+    for (const id of (await ask({ q: 'index', from })).titles) assert.ok(((await news.posts.findOne({ _id: id }))?.published ?? 0) >= new Date(from));
+    for (const id of (await ask({ q: 'index', tag: 'sql' })).titles) assert.ok((await news.posts.findOne({ _id: id }))?.tags.includes('sql'));
+  });
+
+  test('other languages and scripts', async () => {
+    if (!there) return;
+    assert.match((await ask({ q: 'Löschfrist' })).titles[0] ?? '', /loschfristen/);
+    assert.ok((await ask({ q: 'אינדקס' })).titles.length > 0);
+  });
+
+  test('hidden and waiting posts are not found', async () => {
+    if (!there) return;
+    assert.deepEqual((await ask({ q: 'museum' })).titles, []);
+  });
+
+  test('what search operators of all kinds do not do: break the page', async () => {
+    if (!there) return;
+    for (const q of ['"', '-', '""', '-"', '$where', '{"$gt":""}', '<script>', 'a'.repeat(5000), '\u0000', '🎉', '- - -', 'the']) await ask({ q });
+  });
+
+  test('saved searches have a feed', async () => {
+    if (!there) return;
+    const reader = await world.signedIn('reader');
+    await reader.post('/mine/search', { name: 'deadlocks', query: 'q=deadlocks' });
+    const own = await (await world.as('reader')).readers.findOne({ _id: 'reader' });
+    const feed = await visitor.get(`/mine/${own?.feedToken}/search-${own?.searches[0]?.id}.json`);
+    assert.ok(JSON.parse(feed.text).items.length > 1);
+  });
+
+  test('the text index answers, not a scan', async () => {
+    if (!there) return;
+    const { text } = await visitor.get(`/explain?of=${encodeURIComponent('/search?q=deadlocks')}`);
+    assert.match(text, /TEXT_MATCH/);
+  });
+});
