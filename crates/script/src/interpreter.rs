@@ -7,7 +7,7 @@ use md5::{Digest, Md5};
 use nestor_model::statement::{self, look, work};
 use nestor_model::{Error, ErrorCode, ObjectId, Result, Value, ValueRef};
 use rquickjs::context::EvalOptions;
-use rquickjs::context::intrinsic::{Date, Eval, Json, MapSet, RegExp, RegExpCompiler, TypedArrays};
+use rquickjs::context::intrinsic::{Date, Eval, Json, MapSet, Promise, RegExp, RegExpCompiler, TypedArrays};
 use rquickjs::function::{Args, This};
 use rquickjs::{Array, Coerced, Context, Ctx, Exception, Object, Persistent, Runtime, Symbol, Value as JsValue};
 use std::cell::RefCell;
@@ -71,9 +71,11 @@ impl Interpreter {
         let heap = Heap::new();
         let runtime = Runtime::new_with_alloc(Limited(heap.clone())).map_err(|error| cannot_start(&error))?;
         runtime.set_max_stack_size(STACK_BYTES_MAX);
-        // Without proxies, which could answer differently each time they are asked, and promises, which nobody would wait for.
-        let context = Context::custom::<(Date, Eval, RegExpCompiler, RegExp, Json, MapSet, TypedArrays)>(&runtime)
-            .map_err(|error| cannot_start(&error))?;
+        // Without proxies, which could answer differently each time they are asked. Nobody waits for promises, but without them the
+        // interpreter has no class for the asynchronous functions that its parser knows, and dies of them.
+        let context =
+            Context::custom::<(Date, Eval, RegExpCompiler, RegExp, Json, MapSet, TypedArrays, Promise)>(&runtime)
+                .map_err(|error| cannot_start(&error))?;
         let kept = context
             .with(|ctx| prelude(&ctx, &heap))
             .map_err(|error| cannot_start(&error))?;

@@ -236,6 +236,30 @@
     });
   }
 
+  // What looks ahead or behind, once it has matched, never goes back: so the interpreter, which lets itself be interrupted when a
+  // match goes back, may look through all of a text ten thousand times in between.
+  const LOOKED_THROUGH_MAX = 1 << 15;
+  const { get: source } = Object.getOwnPropertyDescriptor(RegExp.prototype, "source");
+  const { indexOf } = String.prototype;
+  const looks = (pattern) => {
+    let text;
+    try {
+      text = apply(source, pattern, []);
+    } catch {
+      return false;
+    }
+    return ["(?=", "(?!", "(?<=", "(?<!"].some((part) => apply(indexOf, text, [part]) >= 0);
+  };
+  const matching = ["exec", "test", Symbol.match, Symbol.matchAll, Symbol.replace, Symbol.search, Symbol.split];
+  for (const name of matching) {
+    const own = RegExp.prototype[name];
+    hide(RegExp.prototype, name, function (subject, ...rest) {
+      const text = String(subject);
+      if (text.length > LOOKED_THROUGH_MAX && looks(this)) throw new RangeError("a pattern that looks ahead or behind, for a long text");
+      return apply(own, this, [text, ...rest]);
+    });
+  }
+
   const sum = (items, of) => items.reduce((total, item) => total + Number(of === undefined ? item : typeof of === "function" ? of(item) : item[of]), 0);
   Object.assign(Array, {
     contains: (items, item) => items.some((other) => same(other, item)),

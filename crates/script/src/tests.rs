@@ -285,6 +285,51 @@ fn documents_that_are_garbage_take_no_room() {
     });
 }
 
+/// Each kind of function and of object that the parser knows; a class that the interpreter lacks ends the process.
+#[test]
+fn whatever_the_parser_knows_can_be_made_and_freed() {
+    for source in [
+        "return async function() {}",
+        "return async () => 1",
+        "var f = async function() { await 1 }; f(); f(); return f() instanceof Promise",
+        "return Promise.resolve(1).then(x => x)",
+        "var g = (async function*() { yield 1 })(); g.next(); g.next(); return g",
+        "var g = (function*() { yield 1 })(); g.next(); return g",
+        "class A { #x = 1; static s = 2; async m() {} *g() {} async *h() {} get x() { return this.#x } } return new A().x + A.s",
+        "var f = async () => { for await (const x of [1]) ; }; f(); return 1",
+        "import('fs'); return 1",
+        "return import.meta",
+        "return function() { return new.target }",
+        "var r = {}; r.r = r; return Promise.reject(r)",
+        "return Symbol.asyncIterator.toString() + 10n ** 20n",
+        "return Iterator.from([1, 2]).map(x => x + 1).toArray()",
+        "return new (class extends Array {})(3)",
+        "return new Map([[1, {}]]).size + new Set([1]).size + new WeakMap([[{}, 1]]).toString()",
+        "return new DataView(new ArrayBuffer(8)).getInt8(0)",
+        "return [...'ab'].at(-1) + `${1}` + String.raw`a` + ((x, ...y) => y)(1, 2)",
+        "label: for (const x of [1]) { continue label } return eval('1; 2') + Function('return 3')()",
+        "return (() => { try { return 1 } finally { this.x = 1 } })()",
+        "with ({a: 1}) { return a }",
+        "return Object.groupBy([1, 2], x => x % 2)",
+        "return structuredClone({a: 1})",
+        "return Atomics.load(new Int32Array(new SharedArrayBuffer(4)), 0)",
+        "return new Error('x', {cause: 1})",
+        "return new AggregateError([1])",
+        "return new WeakRef({})",
+        "return performance.now()",
+        "return new FinalizationRegistry(() => {})",
+        "return queueMicrotask(() => {})",
+        "return new DOMException('x')",
+    ] {
+        // Whatever comes of it, the interpreter is there for the next call and can be freed.
+        under(&Interrupt::default(), None, || {
+            let _ = function(source).call(None, ValueRef::Missing, &[]);
+            let next = function("return 1").call(None, ValueRef::Missing, &[]);
+            assert!(next.is_ok(), "{source}");
+        });
+    }
+}
+
 #[test]
 fn the_heap_is_limited() {
     for source in [
@@ -323,6 +368,11 @@ fn what_never_ends_is_interrupted() {
         "return 'a'.repeat(3e6).split('a'.repeat(1e6) + 'b').length",
         "var n = 0; return 'a'.repeat(3e6).replaceAll({toString() { return 'a'.repeat(n++ ? 1e6 : 1) + 'b' }}, '').length",
         "return Array.from({length: 4294967295}).length",
+        "return /(?=a+)b/.test('a'.repeat(3e6))",
+        "return 'a'.repeat(1e6).replace(/(?=(a+))\\1b/g, '').length",
+        "return 'a'.repeat(1e6).split(/(?<!a+)b/).length",
+        "const r = /(?!a+b)b/; Object.defineProperty(r, 'exec', {value: 1}); return r.test('a'.repeat(3e6))",
+        "return [...'a'.repeat(3e6).matchAll(/(?<=a+)b/g)].length",
         "return 'a'.repeat(1 << 20).split('').join('').replaceAll('a', 'bbbbbbbb').padEnd(1 << 26).localeCompare('x')",
     ] {
         let kill = Arc::new(KillSwitch::default());
