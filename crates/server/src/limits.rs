@@ -18,6 +18,23 @@ pub fn raise_open_files() -> Option<u64> {
     }
 }
 
+/// Lets no core file of this process be written, and nobody but the superuser look into its memory: passwords, keys and what is
+/// decrypted are in all of it.
+///
+/// Setting the limit of core files alone would not do, because the system ignores it when it hands cores to a program; excluding single
+/// allocations would not do either, because what is typed, sent and derived passes through buffers everywhere.
+///
+/// Errors: those of the system.
+pub fn forbid_core_files() -> std::io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
+    let none = Rlimit {
+        current: Some(0),
+        maximum: getrlimit(Resource::Core).maximum,
+    };
+    Ok(setrlimit(Resource::Core, none)?)
+}
+
 /// How many connections there may be: what was asked for, as far as open files allow it.
 pub fn connections_max(asked: Option<u32>, open_files: Option<u64>) -> u32 {
     let by_files = open_files.map_or(u32::MAX, |files| {
@@ -31,6 +48,17 @@ pub fn connections_max(asked: Option<u32>, open_files: Option<u64>) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_core_files_are_written() {
+        forbid_core_files().expect("the system allows it");
+        assert_eq!(getrlimit(Resource::Core).current, Some(0));
+        #[cfg(target_os = "linux")]
+        assert_eq!(
+            rustix::process::dumpable_behavior().expect("it is known"),
+            rustix::process::DumpableBehavior::NotDumpable
+        );
+    }
 
     #[test]
     fn connections_leave_files_for_data() {

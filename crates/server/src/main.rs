@@ -11,5 +11,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     allocator::one_arena_of_libc();
+    if let Err(error) = nestor::limits::forbid_core_files() {
+        eprintln!("warning: core files of this process cannot be switched off: {error}");
+    }
     cli::run()
 }
