@@ -3,28 +3,66 @@
 //! Short operations take no turn; they start and end where they were read. One that has run for a while asks for a turn whenever it
 //! looks at its interrupt ([`Turns::take`]), goes on while it has one, and lets the next have it after [`QUANTUM`] when somebody
 //! waits. So hundreds of scans at once leave the processor's run queue short, and a point read beside them finds a
-//! core within milliseconds. First come, first served: whoever gave a turn up is the last in the queue.
+//! core within milliseconds. First come, first served: whoever gave a turn up is the last in the queue. Operations of a higher
+//! [`Priority`] come before others, but for those that have waited for [`PATIENCE`], so that nobody waits for ever.
 //!
 //! Whoever waits for something else (a lock, the disk, another transaction) gives its turn up before ([`Turns::give_up`]), so that turns
 //! are never held by operations that wait for one without a turn.
+//!
+//! How many turns there are is found out ([`probe`]) by the work that is done with them, unless an operator sets it.
 
+pub mod probe;
+
+use self::probe::{Changes, Probe};
+use nestor_model::statement;
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 /// How long an operation may go on while others wait.
 pub const QUANTUM: Duration = Duration::from_millis(20);
+/// Whoever has waited for so long comes next, whatever the priority.
+pub const PATIENCE: Duration = Duration::from_secs(1);
 /// How often one that waits looks whether it has to stop.
 const POLL: Duration = Duration::from_millis(50);
 
 thread_local! {
     /// When the operation that runs on this thread got its turn, if it has one.
     static TURN: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// The looks of this thread up to which its work was counted.
+    static COUNTED: Cell<u64> = const { Cell::new(0) };
     /// The operation that runs on this thread writes.
     static WRITES: Cell<bool> = const { Cell::new(false) };
+    /// Before or behind whom it comes.
+    static PRIORITY: Cell<Priority> = const { Cell::new(Priority::Normal) };
+}
+
+/// Before or behind whom an operation comes when turns are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// Behind all others.
+    Low,
+    /// As most.
+    Normal,
+    /// Before all others.
+    High,
+}
+
+impl Priority {
+    /// All of them, the first to come first.
+    pub const ALL: [Self; 3] = [Self::High, Self::Normal, Self::Low];
+
+    /// Its name as it is set.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::High => "high",
+        }
+    }
 }
 
 /// The turns of this process: processors are what all of it shares.
@@ -39,6 +77,8 @@ fn default_limit() -> usize {
 
 /// Turns there are at least, so that one that reads from a slow disk leaves the processor to others.
 const LIMIT_MIN: usize = 4;
+/// Most turns that are tried.
+const LIMIT_MAX: usize = 128;
 
 /// A number of turns, and who has and who wants one.
 #[derive(Debug)]
@@ -47,13 +87,38 @@ pub struct Turns {
     queue: Mutex<Queue>,
     /// Length of the queue, to be looked at without the lock.
     waiting: AtomicUsize,
+    /// Looks that operations with a turn have taken: their work.
+    work: AtomicU64,
+    search: Mutex<Search>,
 }
 
-/// `waiters` is empty unless `running` is the limit or, since it was lowered, more.
+/// The search for the number of turns.
+#[derive(Debug)]
+struct Search {
+    /// `None` while the number is fixed.
+    probe: Option<Probe>,
+    interval: Duration,
+    /// When the number was changed last, and what work and queue were then.
+    since: Instant,
+    work: u64,
+    queued: u64,
+}
+
+/// How the number of turns is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Number {
+    /// As many as there are.
+    Fixed(usize),
+    /// As work gets done by, looked at every so often.
+    Sought(Duration),
+}
+
+/// `waiters` are empty unless `running` is the limit or, since it was lowered, more.
 #[derive(Debug, Default)]
 struct Queue {
     running: usize,
-    waiters: VecDeque<Arc<Waiter>>,
+    /// By priority.
+    waiters: [VecDeque<Waiting>; Priority::ALL.len()],
     admitted: u64,
     queued: u64,
     left: u64,
@@ -77,11 +142,17 @@ pub struct TurnCounts {
     pub queued_micros: u64,
 }
 
+/// A place in the queue.
+#[derive(Debug)]
+struct Waiting {
+    waiter: Arc<Waiter>,
+    since: Instant,
+}
+
 #[derive(Debug)]
 struct Waiter {
     thread: Thread,
     granted: AtomicBool,
-    since: Instant,
 }
 
 /// How it came that [`Turns::take`] returned.
@@ -109,9 +180,15 @@ impl Turns {
         if WRITES.get() { &OF_WRITES } else { &OF_READS }
     }
 
+    /// Says before or behind whom the operation on this thread comes, until the next begins.
+    pub fn set_priority(priority: Priority) {
+        PRIORITY.set(priority);
+    }
+
     /// Says whether the operation that begins on this thread writes.
     #[inline]
     pub fn begin(is_write: bool) {
+        PRIORITY.set(Priority::Normal);
         if WRITES.get() != is_write {
             // One within another that reads: a turn that it has is of the other kind.
             Self::of_thread().give_up();
@@ -125,7 +202,66 @@ impl Turns {
             limit: AtomicUsize::new(limit.max(1)),
             queue: Mutex::default(),
             waiting: AtomicUsize::new(0),
+            work: AtomicU64::new(0),
+            search: Mutex::new(Search {
+                probe: None,
+                interval: Duration::MAX,
+                since: Instant::now(),
+                work: 0,
+                queued: 0,
+            }),
         }
+    }
+
+    /// Says how many may run at a time, or how that is found out; 0 is as many as suit this machine. What was found so far is kept.
+    pub fn set_number(&self, number: Number) {
+        let mut search = self.search.lock().unwrap_or_else(PoisonError::into_inner);
+        match number {
+            Number::Fixed(limit) => {
+                search.probe = None;
+                self.set_limit(limit);
+            }
+            Number::Sought(interval) => {
+                search.interval = interval;
+                if search.probe.is_none() {
+                    let first = default_limit();
+                    search.probe = Some(Probe::new(first, LIMIT_MIN, (4 * first).min(LIMIT_MAX)));
+                    self.set_limit(first);
+                }
+            }
+        }
+    }
+
+    /// How far the number was changed since it is looked for, if it is.
+    pub fn changes(&self) -> Option<Changes> {
+        let search = self.search.lock().unwrap_or_else(PoisonError::into_inner);
+        search.probe.as_ref().map(|probe| probe.changes)
+    }
+
+    /// Counts the work of the operation on this thread, which has a turn, and tries another number of turns when it is time.
+    fn note_work(&self) {
+        let looks = statement::looks();
+        let done = looks.wrapping_sub(COUNTED.replace(looks));
+        let work = self.work.fetch_add(done, Ordering::Relaxed).wrapping_add(done);
+        // Whoever else is at it does the same.
+        let Ok(mut search) = self.search.try_lock() else {
+            return;
+        };
+        let search = &mut *search;
+        let Some(probe) = &mut search.probe else { return };
+        let elapsed = search.since.elapsed();
+        if elapsed < search.interval {
+            return;
+        }
+        let mut queue = self.lock();
+        let has_queue = queue.len() > 0 || queue.queued != search.queued;
+        // After a time in which nothing was long, a number of turns has not been tried.
+        if elapsed < 4 * search.interval.max(QUANTUM) {
+            let done = work.wrapping_sub(search.work) as f64;
+            let limit = probe.next(done / elapsed.as_secs_f64(), has_queue);
+            self.put_limit(limit, &mut queue);
+        }
+        (search.since, search.work, search.queued) = (Instant::now(), work, queue.queued);
     }
 
     /// How many may run at a time.
@@ -136,9 +272,12 @@ impl Turns {
     /// Sets how many may run at a time; 0 for as many as suit this machine. If more run now, they keep their turns until they give them up.
     pub fn set_limit(&self, limit: usize) {
         let limit = if limit == 0 { default_limit() } else { limit };
-        let mut queue = self.lock();
+        self.put_limit(limit, &mut self.lock());
+    }
+
+    fn put_limit(&self, limit: usize, queue: &mut Queue) {
         self.limit.store(limit, Ordering::Relaxed);
-        while queue.running < limit && self.pass_on(&mut queue) {
+        while queue.running < limit && self.pass_on(queue) {
             queue.running += 1;
         }
     }
@@ -148,7 +287,7 @@ impl Turns {
         let queue = self.lock();
         TurnCounts {
             running: queue.running,
-            waiting: queue.waiters.len(),
+            waiting: queue.len(),
             admitted: queue.admitted,
             queued: queue.queued,
             left: queue.left,
@@ -159,18 +298,32 @@ impl Turns {
     /// As [`Turns::take`], but never waits: false when it would, and nothing has changed.
     pub fn try_take(&self) -> bool {
         match TURN.get() {
-            Some(since) => self.waiting.load(Ordering::Relaxed) == 0 || since.elapsed() < QUANTUM,
+            Some(since) => {
+                self.note_work();
+                self.waiting.load(Ordering::Relaxed) == 0 || since.elapsed() < QUANTUM || self.goes_on_before_all()
+            }
             None => self.grant(&mut self.lock()),
         }
     }
 
+    /// Lets this thread's operation begin another quantum, if it comes before all who wait.
+    fn goes_on_before_all(&self) -> bool {
+        let own = PRIORITY.get();
+        // As many as are in the middle give way to each other without looking at the queue.
+        let comes_first = own > Priority::Low && self.lock().next().is_some_and(|next| next < own);
+        if comes_first {
+            TURN.set(Some(Instant::now()));
+        }
+        comes_first
+    }
+
     /// Gives this thread's operation a turn if one is free.
     fn grant(&self, queue: &mut Queue) -> bool {
-        let is_free = queue.running < self.limit() && queue.waiters.is_empty();
+        let is_free = queue.running < self.limit() && queue.len() == 0;
         if is_free {
             queue.running += 1;
             queue.admitted += 1;
-            TURN.set(Some(Instant::now()));
+            begin_turn();
         }
         is_free
     }
@@ -190,11 +343,13 @@ impl Turns {
             let waiter = Arc::new(Waiter {
                 thread: std::thread::current(),
                 granted: AtomicBool::new(false),
-                since: Instant::now(),
             });
             queue.queued += 1;
-            queue.waiters.push_back(waiter.clone());
-            self.waiting.store(queue.waiters.len(), Ordering::Relaxed);
+            queue.waiters[PRIORITY.get() as usize].push_back(Waiting {
+                waiter: waiter.clone(),
+                since: Instant::now(),
+            });
+            self.waiting.store(queue.len(), Ordering::Relaxed);
             waiter
         };
         while !waiter.granted.load(Ordering::Acquire) {
@@ -203,13 +358,16 @@ impl Turns {
                 return Turn::Stopped;
             }
         }
-        TURN.set(Some(Instant::now()));
+        begin_turn();
         Turn::Granted
     }
 
     /// Gives the turn of this thread's operation up, if it has one: the operation is over, or is about to wait.
     pub fn give_up(&self) {
         if TURN.take().is_some() {
+            let looks = statement::looks();
+            let done = looks.wrapping_sub(COUNTED.replace(looks));
+            self.work.fetch_add(done, Ordering::Relaxed);
             let mut queue = self.lock();
             let is_over = queue.running > self.limit();
             if is_over || !self.pass_on(&mut queue) {
@@ -220,33 +378,72 @@ impl Turns {
 
     /// Hands a turn to the first who waits, if there is one.
     fn pass_on(&self, queue: &mut Queue) -> bool {
-        let Some(next) = queue.waiters.pop_front() else {
+        let Some(next) = queue.pop() else {
             return false;
         };
-        self.waiting.store(queue.waiters.len(), Ordering::Relaxed);
+        self.waiting.store(queue.len(), Ordering::Relaxed);
         queue.admitted += 1;
         queue.queued_micros += micros_since(next.since);
-        next.granted.store(true, Ordering::Release);
-        next.thread.unpark();
+        next.waiter.granted.store(true, Ordering::Release);
+        next.waiter.thread.unpark();
         true
     }
 
     /// Takes one out of the queue; false when it has been given its turn meanwhile.
     fn leave(&self, waiter: &Arc<Waiter>) -> bool {
         let mut queue = self.lock();
-        let before = queue.waiters.len();
-        queue.waiters.retain(|other| !Arc::ptr_eq(other, waiter));
-        self.waiting.store(queue.waiters.len(), Ordering::Relaxed);
-        let is_gone = queue.waiters.len() < before;
-        if is_gone {
+        let is_it = |waiting: &Waiting| Arc::ptr_eq(&waiting.waiter, waiter);
+        let removed = queue.waiters.iter_mut().find_map(|waiters| {
+            let place = waiters.iter().position(is_it)?;
+            waiters.remove(place)
+        });
+        self.waiting.store(queue.len(), Ordering::Relaxed);
+        if let Some(removed) = &removed {
             queue.left += 1;
-            queue.queued_micros += micros_since(waiter.since);
+            queue.queued_micros += micros_since(removed.since);
         }
-        is_gone
+        removed.is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// This thread's operation has got a turn.
+fn begin_turn() {
+    TURN.set(Some(Instant::now()));
+    COUNTED.set(statement::looks());
+}
+
+impl Queue {
+    fn len(&self) -> usize {
+        self.waiters.iter().map(VecDeque::len).sum()
+    }
+
+    /// What counts as the priority of who comes next: whoever has waited for [`PATIENCE`] comes before all others.
+    fn next(&self) -> Option<Priority> {
+        match self.impatient() {
+            Some(_) => Some(Priority::High),
+            None => Priority::ALL
+                .into_iter()
+                .find(|priority| !self.waiters[*priority as usize].is_empty()),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Waiting> {
+        let next = self.impatient().or_else(|| self.next())?;
+        self.waiters[next as usize].pop_front()
+    }
+
+    /// The priority of who has waited for longest, and for [`PATIENCE`] at least.
+    fn impatient(&self) -> Option<Priority> {
+        let firsts = Priority::ALL.into_iter().filter_map(|priority| {
+            let first = self.waiters[priority as usize].front()?;
+            Some((first.since, priority))
+        });
+        let (since, priority) = firsts.min_by_key(|(since, _)| *since)?;
+        (since.elapsed() >= PATIENCE).then_some(priority)
     }
 }
 
@@ -368,6 +565,46 @@ mod tests {
             let before: Vec<usize> = ended.try_iter().collect();
             assert_eq!(before, [0, 1, 2], "who gives its turn up is the last");
             turns.give_up();
+        });
+        assert_eq!(running_and_waiting(&turns), (0, 0));
+    }
+
+    #[test]
+    fn the_higher_priority_comes_first_and_nobody_waits_for_ever() {
+        let turns = Turns::new(1);
+        let (order, ended) = mpsc::channel();
+        std::thread::scope(|scope| {
+            assert_eq!(turns.take(&in_vain()), Turn::Granted);
+            let mut waiting = 0;
+            let mut wait = |priority: Priority| {
+                let (order, turns) = (order.clone(), &turns);
+                spawn(scope, move || {
+                    Turns::set_priority(priority);
+                    assert_eq!(turns.take(&in_vain()), Turn::Granted);
+                    order.send(priority).expect("the test waits");
+                    turns.give_up();
+                });
+                waiting += 1;
+                wait_for(turns, (1, waiting));
+            };
+            wait(Priority::Low);
+            // Over a second has passed, as far as the queue knows.
+            let old = Instant::now()
+                .checked_sub(2 * PATIENCE)
+                .expect("the machine runs for longer");
+            let mut queue = turns.lock();
+            let first = queue.waiters[Priority::Low as usize].front_mut().expect("it waits");
+            first.since = old;
+            drop(queue);
+            wait(Priority::Low);
+            wait(Priority::Normal);
+            wait(Priority::High);
+            turns.give_up();
+            let order: Vec<Priority> = (0..4)
+                .map(|_| ended.recv_timeout(Duration::from_secs(60)).expect("all get their turn"))
+                .collect();
+            let expected = [Priority::Low, Priority::High, Priority::Normal, Priority::Low];
+            assert_eq!(order, expected);
         });
         assert_eq!(running_and_waiting(&turns), (0, 0));
     }

@@ -39,6 +39,8 @@ struct State {
     left: Cell<usize>,
     /// Bytes of the values being built.
     held: Cell<usize>,
+    /// Looks that this thread has taken.
+    looks: Cell<u64>,
 }
 
 thread_local! {
@@ -46,6 +48,7 @@ thread_local! {
         State {
             left: Cell::new(UNITS),
             held: Cell::new(0),
+            looks: Cell::new(0),
         }
     };
     static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
@@ -134,7 +137,10 @@ fn take(state: &State, units: usize) -> bool {
 /// Looks whether it is time to stop, whatever work was counted.
 #[cold]
 pub fn look() -> Result<()> {
-    STATE.with(|state| state.left.set(UNITS));
+    STATE.with(|state| {
+        state.left.set(UNITS);
+        state.looks.set(state.looks.get() + 1);
+    });
     effort::looked();
     publish();
     // Not under the borrow: what is called when patience ends may run anything.
@@ -150,6 +156,12 @@ pub fn look() -> Result<()> {
         STATE.with(|state| state.left.set(0));
     }
     result
+}
+
+/// How often this thread has looked whether it is time to stop, each time after some [`UNITS`] units of work: how much work it has
+/// done, whatever it waited for.
+pub fn looks() -> u64 {
+    STATE.with(|state| state.looks.get())
 }
 
 /// Lets others see how much memory the values take.
