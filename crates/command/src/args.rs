@@ -245,6 +245,8 @@ impl<'a> Arg<'a> for i32 {
 
 /// A number as a double.
 impl<'a> Arg<'a> for f64 {
+    const EXPECTED: &'static str = NUMBER_TYPES;
+
     fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
         match value {
             ValueRef::Int32(v) => Ok(Some(v.into())),

@@ -214,6 +214,8 @@ fn register(context: &Context<'_>, mut opening: Opening, pending: Option<Row>, r
         lsid: context.terms.lsid,
         user: privileges::user(context).cloned().map(Arc::new),
         privileges: privileges::asked(context).into(),
+        limits: context.limits_of_shape(),
+        recording: None,
         txn_number: context.terms.txn_number.filter(|_| context.terms.in_transaction),
         collection: opening.collection,
         root: opening.root,

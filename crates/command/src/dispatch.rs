@@ -16,6 +16,7 @@ use crate::faults::Verdict;
 use crate::gate;
 use crate::generic::Generic;
 use crate::privileges;
+use crate::query_stats;
 use crate::reply;
 use crate::request::{Outcome, Request, Sequence};
 use crate::server_state::State;
@@ -61,7 +62,7 @@ impl Service {
         if let Err(error) = cluster_parameter::load(&database.engine, &database.node.cluster_parameters) {
             tell(20_005, "COMMAND", "Cannot read the cluster parameters", &error);
         }
-        cluster_parameter::apply_audit(&database.node);
+        cluster_parameter::apply(&database);
         Self {
             database,
             ttl: Default::default(),
@@ -302,7 +303,11 @@ impl Service {
             let may_run = |context: &mut Context<'_>| {
                 let allowed = authorization::check(context);
                 audit::checked(context, &allowed);
-                allowed.and_then(|()| gate::check(context))
+                let verdict = allowed.and_then(|()| gate::check(context))?;
+                if verdict == Verdict::Run && !context.conn.is_own {
+                    context.admit(context.conn.parked.is_some())?;
+                }
+                Ok(verdict)
             };
             let result = statement::under(&interrupt, account.as_ref(), || match may_run(&mut context) {
                 Ok(Verdict::Run) if context.terms.in_transaction => {
@@ -339,6 +344,9 @@ impl Service {
             metrics.count_work(connection, &context.figures.borrow());
             if context.generic.max_time_ms.is_some() && result.as_ref().is_err_and(is_out_of_time) {
                 metrics.timed_out.add(1);
+            }
+            if result.is_ok() && !context.conn.is_own {
+                query_stats::note(&context, took);
             }
             if self.profiler.concerns(took) && is_recorded(&context) {
                 context.after.observed = Some(Box::new(observed(&context, took)));

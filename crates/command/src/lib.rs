@@ -26,6 +26,7 @@ pub mod login;
 pub mod needs;
 pub mod plans;
 pub mod privileges;
+pub mod query_stats;
 pub mod read_concern;
 pub mod reply;
 pub mod request;

@@ -10,11 +10,13 @@ use crate::plans;
 use nestor_database::database::Shared;
 use nestor_database::observe::latency::CLASSES;
 use nestor_database::oplog;
+use nestor_database::query_stats;
+use nestor_database::query_stats::transform::Transform;
 use nestor_database::session_id::Owner;
 use nestor_database::users::UserName;
 use nestor_database::uuid::Uuid;
 use nestor_exec::pipeline::{ServerState, resolve};
-use nestor_model::{Document, Error, Namespace, Result, Value, ValueRef, bail, doc};
+use nestor_model::{Document, Error, Namespace, Result, Timestamp, Value, ValueRef, bail, doc};
 use nestor_query::env::OpContext;
 use nestor_query::stage::SourceStage;
 use nestor_storage::View;
@@ -49,6 +51,7 @@ impl ServerState for State {
             SourceStage::ListClusterCatalog(options) => Ok(list_cluster_catalog(options, namespace, view)),
             SourceStage::PlanCacheStats => self.plan_cache_stats(namespace, view),
             SourceStage::QuerySettings { debug_shape } => Ok(self.list_query_settings(*debug_shape)),
+            SourceStage::QueryStats { hmac_key } => Ok(self.list_query_stats(hmac_key.as_deref())),
             // No command samples queries, so there are none.
             SourceStage::ListSampledQueries => Ok(Vec::new()),
             SourceStage::Unsupported(name) => bail!(CommandNotSupported, "{name} is not supported"),
@@ -200,6 +203,31 @@ impl State {
             );
         }
         out
+    }
+
+    fn list_query_stats(&self, hmac_key: Option<&[u8]>) -> Vec<Document> {
+        let transform = hmac_key.map(Transform::new);
+        let now = Timestamp {
+            secs: u32::try_from(nestor_database::clock::now_ms() / 1_000).unwrap_or(u32::MAX),
+            inc: 0,
+        };
+        let entries = self.shared.query_stats.list();
+        entries
+            .into_iter()
+            .map(|(key, metrics)| {
+                let shown = match &transform {
+                    Some(transform) => transform.key(key.document.as_ref()),
+                    None => key.document.clone(),
+                };
+                doc! {
+                    "key": shown,
+                    "keyHash": query_stats::hash_text(&key.hash),
+                    "queryShapeHash": key.shape_hash.as_str(),
+                    "metrics": metrics,
+                    "asOf": now,
+                }
+            })
+            .collect()
     }
 
     fn list_query_settings(&self, debug_shape: bool) -> Vec<Document> {

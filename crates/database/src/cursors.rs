@@ -6,8 +6,10 @@
 
 use crate::lock;
 use crate::observe::counters::Counter;
+use crate::query_stats::Recording;
 use crate::rights::Privilege;
 use crate::session_id::Lsid;
+use crate::traffic::limit::Limit;
 use crate::users::UserName;
 use nestor_exec::summary::memory;
 use nestor_exec::{BoxOperator, KillSwitch, Row};
@@ -41,6 +43,10 @@ pub struct ClientCursor {
     pub user: Option<Arc<UserName>>,
     /// The rights that it was opened by: each batch needs them again.
     pub privileges: Arc<[Privilege]>,
+    /// The limits for its query shape, which hold for each batch.
+    pub limits: Vec<Arc<Limit>>,
+    /// What the query has cost, if that is recorded.
+    pub recording: Option<Recording>,
     /// The collection it reads; it dies when that is dropped or renamed.
     pub collection: Option<(CollectionId, Namespace)>,
     /// The running plan.
@@ -272,6 +278,18 @@ impl Cursors {
                 open.remove(&id);
                 self.counts.count_end(cursor.created);
                 bail!(CursorKilled, "cursor id {id} was killed")
+            }
+        }
+    }
+
+    /// Goes on recording what the query of an idle cursor costs. One that is gone is recorded as it is.
+    pub fn record(&self, id: i64, recording: Recording) {
+        let mut open = lock(&self.open);
+        match open.get_mut(&id) {
+            Some(Entry::Idle(cursor)) => cursor.recording = Some(recording),
+            _ => {
+                drop(open);
+                drop(recording);
             }
         }
     }

@@ -9,10 +9,12 @@ use crate::options::DatabaseOptions;
 use crate::parameters::Param;
 use crate::profiler::Profiler;
 use crate::query_settings::QuerySettings;
+use crate::query_stats::QueryStats;
 use crate::sessions::{Sessions, history};
 use crate::snapshots::Snapshots;
 use crate::stored_functions::StoredFunctions;
-use crate::turns::Turns;
+use crate::traffic::Traffic;
+use crate::turns::{Number, Turns};
 use crate::users::Users;
 use crate::{bootstrap, clock, machine};
 use nestor_exec::pipeline::ServerState;
@@ -58,6 +60,10 @@ pub struct Database {
     pub users: Users,
     /// The settings for queries, by shape.
     pub query_settings: Arc<QuerySettings>,
+    /// What queries cost, by shape.
+    pub query_stats: Arc<QueryStats>,
+    /// Limits for operations.
+    pub traffic: Traffic,
     /// Which indexes queries of a shape may use.
     pub index_filters: IndexFilters,
     /// Which plan queries of a shape run by.
@@ -99,6 +105,8 @@ pub struct Shared {
     pub cursors: Arc<Cursors>,
     /// The settings for queries, by shape.
     pub query_settings: Arc<QuerySettings>,
+    /// What queries cost, by shape.
+    pub query_stats: Arc<QueryStats>,
 }
 
 impl Database {
@@ -121,6 +129,7 @@ impl Database {
         };
         connections.memory.close_idle_by(close_idle);
         let query_settings = Arc::<QuerySettings>::default();
+        let query_stats = Arc::<QueryStats>::default();
         let (oplog, log) = (engine.clone(), engine.clone());
         let spill_dir = engine.scratch();
         let node = Node::new(options.process.clone(), commands);
@@ -134,6 +143,7 @@ impl Database {
             plan_cache: plan_cache.clone(),
             cursors: cursors.clone(),
             query_settings: query_settings.clone(),
+            query_stats: query_stats.clone(),
         });
         let history = history::recover(&engine, &sessions, &node.options.log);
         let database = Self {
@@ -149,6 +159,8 @@ impl Database {
             sessions,
             profiler: Profiler::new(options.profiler),
             query_settings,
+            query_stats,
+            traffic: Traffic::default(),
             index_filters: IndexFilters::default(),
             index_builds: IndexBuilds::default(),
             spill_dir,
@@ -291,8 +303,14 @@ impl Database {
             (Turns::of_reads(), Param::ReadTickets),
             (Turns::of_writes(), Param::WriteTickets),
         ] {
-            turns.set_limit(usize::try_from(number(tickets)).unwrap_or(0));
+            turns.set_number(match number(tickets) {
+                0 if !parameters.are_tickets_fixed() => {
+                    Number::Sought(Duration::from_millis(number(Param::TicketIntervalMillis)))
+                }
+                tickets => Number::Fixed(usize::try_from(tickets).unwrap_or(0)),
+            });
         }
+        self.query_stats.set_rate(parameters.number(Param::QueryStatsRate));
         self.plan_cache.set_tuning(Tuning {
             works_min: number(Param::PlanTrialWorks),
             documents_share: parameters.real(Param::PlanTrialCollFraction),

@@ -85,6 +85,7 @@ fn is_transient(code: ErrorCode, ends_transaction: bool) -> bool {
             | ErrorCode::SnapshotUnavailable
             | ErrorCode::SnapshotTooOld
             | ErrorCode::PreparedTransactionInProgress
+            | ErrorCode::IngressRequestRateLimitExceeded
     ) || (!ends_transaction && is_retryable(code))
 }
 

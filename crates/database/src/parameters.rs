@@ -8,7 +8,7 @@ use crate::login::mechanism::{ITERATIONS_MAX, ITERATIONS_MIN, Mechanism, SHA1_IT
 use crate::observe::log::Log;
 use nestor_model::{Result, Str, Value, ValueRef, bail, doc};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// When a parameter may be set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,6 +110,8 @@ parameters! {
     /// By what the works of an inactive entry of the plan cache grow.
     PlanCacheWorksGrowth "internalQueryCacheWorksGrowthCoefficient" RuntimeAndStartup
         Kind::Real(2.0, Range::Above(1.0));
+    /// Queries that `$queryStats` records in a second besides those that take long: none for 0, all for -1.
+    QueryStatsRate "internalQueryStatsRateLimit" RuntimeAndStartup Kind::Number(100, -1, i32::MAX as i64);
     /// Units of work of a plan on trial, as a share of the documents.
     PlanTrialCollFraction "internalQueryPlanEvaluationCollFraction" RuntimeAndStartup
         Kind::Real(0.3, Range::Between(0.0, 1.0));
@@ -130,9 +132,14 @@ parameters! {
     /// Commands wait this long for locks within a transaction, in milliseconds.
     TransactionLockMillis "maxTransactionLockRequestTimeoutMillis" RuntimeAndStartup
         Kind::Number(5, -1, i64::MAX);
-    /// How many long operations that read run at a time; 0 for two for each core.
+    /// How the number of long operations that run at a time is found, where it is not set.
+    TicketAlgorithm "storageEngineConcurrencyAdjustmentAlgorithm" RuntimeAndStartup Kind::Computed;
+    /// Milliseconds for which each number is tried.
+    TicketIntervalMillis "storageEngineConcurrencyAdjustmentIntervalMillis" RuntimeAndStartup
+        Kind::Number(100, 1, 60_000);
+    /// How many long operations that read run at a time; 0 for as many as the algorithm finds.
     ReadTickets "storageEngineConcurrentReadTransactions" RuntimeAndStartup Kind::Number(0, 0, 1 << 15);
-    /// How many long operations that write run at a time; 0 for two for each core.
+    /// How many long operations that write run at a time; 0 for as many as the algorithm finds.
     WriteTickets "storageEngineConcurrentWriteTransactions" RuntimeAndStartup Kind::Number(0, 0, 1 << 15);
     /// How many seconds back snapshot reads may ask for any time.
     SnapshotHistorySeconds "minSnapshotHistoryWindowInSeconds" RuntimeAndStartup
@@ -164,6 +171,7 @@ pub struct Parameters {
     numbers: Vec<AtomicI64>,
     automation: Mutex<Str>,
     feature_version: Mutex<Str>,
+    tickets_are_fixed: AtomicBool,
     /// Counts changes, so that readers can keep what they derive from values.
     changes: AtomicU64,
 }
@@ -180,6 +188,7 @@ impl Default for Parameters {
             numbers: TABLE.iter().map(|(.., kind)| AtomicI64::new(start(kind))).collect(),
             automation: Mutex::default(),
             feature_version: Mutex::new(FEATURE_VERSIONS[0].into()),
+            tickets_are_fixed: AtomicBool::new(false),
             changes: AtomicU64::new(0),
         }
     }
@@ -187,6 +196,9 @@ impl Default for Parameters {
 
 /// Values `featureCompatibilityVersion` may have; the first is the default.
 pub const FEATURE_VERSIONS: [&str; 2] = ["8.0", "8.2"];
+
+/// Values that `storageEngineConcurrencyAdjustmentAlgorithm` may have; the first is the default.
+const TICKET_ALGORITHMS: [&str; 2] = ["throughputProbing", "fixedConcurrentTransactions"];
 
 impl Parameters {
     /// The value of a number, or 1 and 0 of a switch.
@@ -220,6 +232,11 @@ impl Parameters {
         crate::lock(&self.feature_version).clone()
     }
 
+    /// Whether the number of turns of long operations is not looked for.
+    pub fn are_tickets_fixed(&self) -> bool {
+        self.tickets_are_fixed.load(Relaxed)
+    }
+
     /// Sets `featureCompatibilityVersion`.
     pub fn set_feature_version(&self, version: &str) {
         *crate::lock(&self.feature_version) = version.into();
@@ -243,6 +260,7 @@ impl Parameters {
                 names.to_vec().into()
             }
             (Param::ReplicaSetMatching, _) => "disabled".into(),
+            (Param::TicketAlgorithm, _) => TICKET_ALGORITHMS[usize::from(self.are_tickets_fixed())].into(),
             _ => Value::Null,
         }
     }
@@ -263,6 +281,17 @@ impl Parameters {
                     other.bson_type().alias()
                 ),
             },
+            (Param::TicketAlgorithm, _) => {
+                let name = value.as_str().unwrap_or_default();
+                let Some(place) = TICKET_ALGORITHMS.iter().position(|known| *known == name) else {
+                    bail!(
+                        BadValue,
+                        "Invalid value for parameter {name_of}: it has to be one of {TICKET_ALGORITHMS:?}",
+                        name_of = TABLE[parameter as usize].1
+                    );
+                };
+                self.tickets_are_fixed.store(place == 1, Relaxed);
+            }
             (Param::AutomationServiceDescriptor, _) => match value {
                 ValueRef::String(text) if text.len() <= 64 => *crate::lock(&self.automation) = text.into(),
                 ValueRef::String(_) => bail!(Overflow, "Value for parameter {name} must be no more than 64 bytes"),
@@ -405,6 +434,13 @@ mod tests {
             ("internalQueryCacheWorksGrowthCoefficient", 1.0.into(), Err(2)),
             ("internalQueryCacheWorksGrowthCoefficient", "x".into(), Err(2)),
             ("automationServiceDescriptor", "label".into(), Ok("\"label\"")),
+            (
+                "storageEngineConcurrencyAdjustmentAlgorithm",
+                "fixedConcurrentTransactions".into(),
+                Ok("\"fixedConcurrentTransactions\""),
+            ),
+            ("storageEngineConcurrencyAdjustmentAlgorithm", "magic".into(), Err(2)),
+            ("storageEngineConcurrencyAdjustmentAlgorithm", 1.into(), Err(2)),
         ];
         for (name, value, expected) in cases {
             let parameter = find(name).unwrap();

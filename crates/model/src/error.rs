@@ -134,7 +134,7 @@ codes! {
     RuntimeAuditConfigurationNotEnabled = 345, ChangeStreamInvalidated = 346, APIMismatchError = 347,
     ChunkMetadataInconsistency = 348, RWConcernDefaultsInconsistency = 349, CollectionUUIDMismatch = 361,
     TransactionTooLargeForCache = 388,
-    ReauthenticationRequired = 391, QueryRejectedBySettings = 411, BSONObjectTooLarge = 10334, DuplicateKey = 11000,
+    ReauthenticationRequired = 391, QueryRejectedBySettings = 411, IngressRequestRateLimitExceeded = 462, BSONObjectTooLarge = 10334, DuplicateKey = 11000,
     InterruptedAtShutdown = 11600, Interrupted = 11601, InterruptedDueToReplStateChange = 11602,
     BackgroundOperationInProgressForDatabase = 12586, BackgroundOperationInProgressForNamespace = 12587,
     MergeStageNoMatchingDocument = 13113, DatabaseDifferCase = 13297, StaleConfig = 13388,

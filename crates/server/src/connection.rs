@@ -15,6 +15,7 @@ use nestor_command::privileges::is_anonymous;
 use nestor_command::service::Length;
 use nestor_command::{Connection, Outcome, Park, Request, Sequence, Wake};
 use nestor_database::statement::Wait;
+use nestor_database::traffic::pace;
 use nestor_database::transport::TlsVersion;
 use nestor_database::turns::Turns;
 use nestor_model::interrupt::{Hooks, with_patience};
@@ -82,8 +83,14 @@ fn hand_on() {
     });
 }
 
-/// Waits for the command's turn, if long operations have to take turns.
+/// Waits until what the command took of the processor is paid for, if a limit asks for that, and then for its turn, if long operations
+/// have to take turns.
 fn make_way(stops: &dyn Fn() -> bool) {
+    if pace::is_behind() {
+        hand_on();
+        Turns::of_thread().give_up();
+        tokio::task::block_in_place(|| pace::pause(stops));
+    }
     let turns = Turns::of_thread();
     if turns.try_take() {
         hand_on();

@@ -212,6 +212,12 @@ impl Access {
                 self.need_on(resource, Action::ListIndexes);
             }
             SourceStage::QuerySettings { .. } => self.need_on(Resource::Cluster, Action::QuerySettings),
+            SourceStage::QueryStats { hmac_key } => {
+                self.need_on(Resource::Cluster, Action::QueryStatsRead);
+                if hmac_key.is_some() {
+                    self.need_on(Resource::Cluster, Action::QueryStatsReadTransformed);
+                }
+            }
             SourceStage::ListSampledQueries => self.need_on(Resource::Cluster, Action::ListSampledQueries),
             // No pipeline that was parsed holds one.
             SourceStage::Unsupported(_) => {}

@@ -1,5 +1,6 @@
 //! One statement: what it runs on, and what it wants to happen besides its answer.
 
+pub mod admission;
 pub mod figures;
 pub mod record;
 pub mod settings;
@@ -15,6 +16,7 @@ use crate::query_settings::Entry;
 use crate::sessions::transaction::{State, Transaction};
 use crate::shape::{Described, Shape};
 use crate::terms::Terms;
+use crate::traffic::admitted::Admitted;
 use crate::turns::Turns;
 use nestor_exec::Interrupt;
 use nestor_exec::write::oplog::Operation;
@@ -63,6 +65,8 @@ pub struct Statement<'r> {
     pub caller: Option<Arc<Caller>>,
     /// The settings for queries of its shape.
     pub query_settings: RefCell<Option<Arc<Entry>>>,
+    /// The limits of traffic control that have let it in.
+    pub admitted: RefCell<Admitted>,
     /// How it came, as the profiler shows it.
     pub protocol: &'static str,
     /// The changes of the catalog by its commits, if these are audited.
@@ -123,6 +127,7 @@ impl<'r> Statement<'r> {
             committed_before: None,
             caller: None,
             query_settings: RefCell::default(),
+            admitted: RefCell::default(),
             protocol: "op_msg",
             catalog_changes: RefCell::default(),
             effects: Effects::default(),

@@ -25,6 +25,11 @@ pub enum SourceStage {
         debug_shape: bool,
     },
     ListSampledQueries,
+    /// With the key that names are hidden by, if they are.
+    QueryStats {
+        /// `transformIdentifiers.hmacKey`.
+        hmac_key: Option<Vec<u8>>,
+    },
     /// A stage that needs what Nestor has not, by its name. No pipeline that parsed holds one.
     Unsupported(&'static str),
 }
@@ -43,6 +48,7 @@ impl SourceStage {
             Self::ListClusterCatalog(_) => "$listClusterCatalog",
             Self::QuerySettings { .. } => "$querySettings",
             Self::ListSampledQueries => "$listSampledQueries",
+            Self::QueryStats { .. } => "$queryStats",
             Self::Unsupported(name) => name,
         }
     }
@@ -117,10 +123,53 @@ pub(super) fn parse(
             }
             SourceStage::ListSampledQueries
         }
+        "$queryStats" => SourceStage::QueryStats {
+            hmac_key: query_stats(value, context)?,
+        },
         _ => SourceStage::Unsupported(stage),
     };
     out.push(Stage::Source(source));
     Ok(())
+}
+
+/// The key by which `$queryStats` hides names.
+///
+/// Errors: 9 for what is no document or has other fields, 73 elsewhere than on `admin`, 40414, 14, 2.
+fn query_stats(value: ValueRef<'_>, context: &ParseContext<'_>) -> Result<Option<Vec<u8>>> {
+    if context.namespace.db != "admin" || !context.namespace.coll.is_empty() {
+        return Err(Error::new(
+            ErrorCode::InvalidNamespace,
+            "$queryStats must be run against the 'admin' database with {aggregate: 1}",
+        ));
+    }
+    let ValueRef::Document(doc) = value else {
+        return Err(Error::new(
+            ErrorCode::FailedToParse,
+            format!(
+                "$queryStats value must be an object. Found: {}",
+                value.bson_type().alias()
+            ),
+        ));
+    };
+    let options = Options::read("$queryStats", doc, &["transformIdentifiers"])?;
+    let Some(transform) = options.document("transformIdentifiers")? else {
+        return Ok(None);
+    };
+    let options = Options::read("$queryStats.transformIdentifiers", transform, &["algorithm", "hmacKey"])?;
+    match options.string("algorithm")? {
+        None => return Err(options.missing("algorithm")),
+        Some("hmac-sha-256") => {}
+        Some(other) => {
+            return Err(Error::bad_value(format!(
+                "Enumeration value '{other}' for field '$queryStats.transformIdentifiers.algorithm' is not a valid value."
+            )));
+        }
+    }
+    match options.given("hmacKey") {
+        None => Err(options.missing("hmacKey")),
+        Some(ValueRef::Binary { subtype: 8, bytes }) => Ok(Some(bytes.to_vec())),
+        Some(other) => Err(options.wrong_type("hmacKey", other, "binData of subtype 8")),
+    }
 }
 
 fn not_in_facet(stage: &str) -> Error {
@@ -138,7 +187,6 @@ pub(super) fn refusal(stage: &str) -> Error {
             31082,
             format!("{stage} needs a search index like those of Atlas, which Nestor does not support yet"),
         ),
-        "$queryStats" => Error::new(ErrorCode::CommandNotSupported, format!("{stage} is not supported yet")),
         _ => Error::new(
             ErrorCode::CommandNotSupported,
             format!("{stage} is not supported on a server without shards"),

@@ -3,11 +3,13 @@
 //!
 //! Source: manual, "setClusterParameter", "changeStreamOptions"; errors as observed.
 
+use super::traffic_control;
 use crate::args::wrong_type;
 use crate::audit;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
+use nestor_database::Database;
 use nestor_database::audit::Config;
 use nestor_database::node::{ClusterParameters, Node};
 use nestor_database::write::Progress;
@@ -23,7 +25,7 @@ struct Parameter {
     read: fn(DocRef<'_>) -> Result<Option<Document>>,
 }
 
-const TABLE: [Parameter; 4] = [
+const TABLE: [Parameter; 5] = [
     Parameter {
         name: AUDIT_CONFIG,
         default: || Config::default().to_document(),
@@ -58,7 +60,15 @@ const TABLE: [Parameter; 4] = [
             Ok(value.map(|value| doc! { "enabled": value.truthy() }))
         },
     },
+    Parameter {
+        name: TRAFFIC_CONTROL,
+        default: || doc! { "limits": Vec::new() },
+        read: |doc| traffic_control::parse(doc).map(|limits| Some(traffic_control::to_document(&limits))),
+    },
 ];
+
+/// Limits for operations.
+const TRAFFIC_CONTROL: &str = "trafficControl";
 
 /// Which records the audit log wants.
 const AUDIT_CONFIG: &str = "auditConfig";
@@ -83,8 +93,22 @@ fn audit_config(doc: DocRef<'_>) -> Result<Config> {
     Ok(config)
 }
 
-/// Puts the configuration of the audit log that was read or set in force, where it may be set.
-pub fn apply_audit(node: &Node) {
+/// Puts what was read or set in force.
+pub fn apply(database: &Database) {
+    apply_audit(&database.node);
+    apply_limits(database);
+}
+
+fn apply_limits(database: &Database) {
+    if let Some((set, _)) = database.node.cluster_parameters.get(TRAFFIC_CONTROL) {
+        if let Ok(limits) = traffic_control::parse(set.as_ref()) {
+            database.traffic.replace(limits);
+        }
+    }
+}
+
+/// Puts the configuration of the audit log in force, where it may be set.
+fn apply_audit(node: &Node) {
     let set = node.cluster_parameters.get(AUDIT_CONFIG);
     if let (Some((set, _)), true) = (set, node.audit().is_runtime()) {
         if let Ok(config) = audit_config(set.as_ref()) {
@@ -210,6 +234,9 @@ pub fn put(context: &mut Context<'_>, name: &str, given: DocRef<'_>, reply: &mut
     } else {
         let param = || doc! { "originalClusterServerParameter": change.0, "updatedClusterServerParameter": change.1 };
         context.note("setClusterParameter", param, None);
+        if parameter.name == TRAFFIC_CONTROL {
+            apply_limits(&context.service.database);
+        }
     }
     context.finish_concern(progress.last, reply, false)
 }

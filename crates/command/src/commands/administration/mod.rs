@@ -16,6 +16,7 @@ pub mod rw_concern;
 pub mod set_parameter;
 pub mod shutdown;
 pub mod test_version;
+mod traffic_control;
 pub mod write_block;
 
 use crate::spec::CommandSpec;

@@ -116,6 +116,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         context.interrupt.outlive_client();
     }
     context.check_write_concern()?;
+    context.admit_shape(&shape)?;
     context.look_up_settings(&shape)?;
     context.describe(shape.clone());
     let read = context.read_view()?;

@@ -59,6 +59,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let read = context.read_view()?;
     let view = read.view();
     let shape = shape(context, view, &args)?;
+    context.admit_shape(&shape)?;
     context.look_up_settings(&shape)?;
     context.describe(shape.clone());
     let mut operation = prepare(context, view, &args, shape, Purpose::Run)?;

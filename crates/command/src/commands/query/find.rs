@@ -91,6 +91,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     names::check_readable(&ns)?;
     let collection = view.catalog().get(&ns).cloned();
     let shape = shape(&args, ns);
+    context.admit_shape(&shape)?;
     if let Some(collection) = &collection {
         let is_piped = context.reads_by_pipeline(view, collection)?;
         let express = express_id(&args).filter(|_| !is_piped);

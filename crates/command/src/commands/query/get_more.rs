@@ -5,6 +5,7 @@ use crate::batch::{self, End, Stream};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::privileges;
+use crate::query_stats;
 use crate::request::{Park, Sequence, Wake};
 use crate::service::Service;
 use crate::spec::CommandSpec;
@@ -63,6 +64,10 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         context.service.cursors.give_back(cursor)?;
         bail!(Unauthorized, "not authorized for getMore with cursor id {}", args.id.0);
     }
+    if let Err(refused) = context.admit_batch(&cursor.limits) {
+        context.service.cursors.give_back(cursor)?;
+        return Err(refused);
+    }
     context.figures.borrow_mut().originating = Some(cursor.originating.clone());
     if context.generic.max_time_ms.is_some() && !cursor.await_data {
         context.service.cursors.give_back(cursor)?;
@@ -71,8 +76,12 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             "cannot set maxTimeMS on getMore command for a non-awaitData cursor"
         );
     }
+    let begun = Instant::now();
     let returned_before = cursor.returned;
     let result = next_batch(context, &args, &mut cursor, reply);
+    if let Some(recording) = &mut cursor.recording {
+        recording.add(query_stats::cost(&context.figures.borrow(), begun.elapsed()));
+    }
     let is_empty = cursor.returned == returned_before;
     let cursors = &context.service.cursors;
     match result {

@@ -43,6 +43,18 @@ pub(super) fn write(context: &Context<'_>, reply: &mut RawWriter) {
         ],
     );
     query(context, reply);
+    let stats = &service.query_stats;
+    let (entries, bytes) = stats.size();
+    group(
+        reply,
+        "queryStats",
+        &[
+            ("numEntries", entries as i64),
+            ("numEvicted", stats.evicted.get()),
+            ("numRateLimitedRequests", stats.rate_limited.get()),
+            ("queryStatsStoreSizeEstimateBytes", bytes as i64),
+        ],
+    );
     reply.begin_document("queryExecutor");
     reply.append("scanned", work(Work::Scanned));
     reply.append("scannedObjects", work(Work::ScannedObjects));

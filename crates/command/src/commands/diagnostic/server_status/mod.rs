@@ -7,6 +7,7 @@
 
 mod metrics;
 mod operations;
+mod traffic;
 
 use super::build_info;
 use crate::commands::replication::hello::append_members;
@@ -37,7 +38,7 @@ pub const SPEC: CommandSpec = Facts::no_collection("serverStatus", "Answers coun
 
 type Section = fn(&Context<'_>, &mut RawWriter);
 
-const SECTIONS: [(&str, Section); 22] = [
+const SECTIONS: [(&str, Section); 23] = [
     ("asserts", asserts),
     ("catalogStats", catalog_stats),
     ("connections", connections),
@@ -57,6 +58,7 @@ const SECTIONS: [(&str, Section); 22] = [
     ("repl", repl),
     ("security", security),
     ("storageEngine", storage_engine),
+    ("trafficControl", traffic::write),
     ("transactions", operations::transactions),
     ("transportSecurity", transport_security),
     ("nestor", store),

@@ -5,6 +5,7 @@ use crate::facts::Flags;
 use nestor_database::connections::Waits;
 use nestor_database::observe::latency::{CLASSES, Class};
 use nestor_database::turns::Turns;
+use nestor_database::turns::probe::Changes;
 use nestor_model::RawWriter;
 
 /// `globalLock`: operations under way. There is no such lock; but for `fsync` with `lock`, which all writes wait for,
@@ -48,6 +49,14 @@ pub(super) fn queues(_: &Context<'_>, reply: &mut RawWriter) {
         tickets(turns, reply);
         reply.end();
     }
+    let changes = [Turns::of_reads(), Turns::of_writes()].map(|turns| turns.changes().unwrap_or_default());
+    let sum = |of: fn(&Changes) -> u64| i64::try_from(changes.iter().map(of).sum::<u64>()).unwrap_or(i64::MAX);
+    reply.begin_document("monitor");
+    reply.append("timesDecreased", sum(|changes| changes.lowered));
+    reply.append("timesIncreased", sum(|changes| changes.raised));
+    reply.append("totalAmountDecreased", sum(|changes| changes.lowered_by));
+    reply.append("totalAmountIncreased", sum(|changes| changes.raised_by));
+    reply.end();
     reply.end();
 }
 
