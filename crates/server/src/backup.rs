@@ -16,9 +16,13 @@ pub struct BackupArgs {
     /// A backup that was made before: only what has changed since is copied
     #[arg(long = "incrementalFrom", value_name = "DIR")]
     pub incremental_from: Option<PathBuf>,
-    /// Server to back up
+    /// Server to back up, with the user to log in as, and tls=true, tlsCAFile and tlsCertificateKeyFile for an encrypted connection
     #[arg(long, default_value = "mongodb://127.0.0.1:27017")]
     pub uri: String,
+    /// File whose first line is the password. Without it the password is that of the URI or of the environment (NESTOR_PASSWORD), else it
+    /// is asked for
+    #[arg(long = "passwordFile", value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
 }
 
 /// Arguments of `nestor restore`.
@@ -66,7 +70,12 @@ pub fn back_up(args: &BackupArgs) -> Result<(), String> {
         command.push("incrementalFrom", absolute(parent)?);
     }
     command.push("$db", "admin");
-    let uri: Uri = args.uri.parse().map_err(|error: ClientError| error.to_string())?;
+    let mut uri: Uri = args.uri.parse().map_err(|error: ClientError| error.to_string())?;
+    match (&mut uri.credentials, &args.password_file) {
+        (Some(credentials), file) => credentials.complete(file.as_deref())?,
+        (None, Some(_)) => return Err("a password file is given, but the URI names no user".to_owned()),
+        (None, None) => {}
+    }
     let mut client = Client::connect(&uri).map_err(|error| error.to_string())?;
     let reply = client
         .command(command.to_raw().as_raw())

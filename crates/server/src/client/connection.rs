@@ -1,7 +1,10 @@
 //! One connection to a server: the socket, the handshake, whole messages.
 
+use super::login;
 use super::message::{body_of, command_message, length, set_request_id};
+use super::secure::Encrypted;
 use super::{ClientError, Host, MESSAGE_HEADER_BYTES, Result, Uri, number, refusal};
+use nestor_database::login::mechanism::Mechanism;
 use nestor_model::{RawDoc, RawDocBuf, Value, ValueRef, doc};
 use nestor_wire::{Compressor, Content, OpCode};
 use std::io::{self, Read, Write};
@@ -10,6 +13,7 @@ use std::os::unix::net::UnixStream;
 
 enum Stream {
     Tcp(TcpStream),
+    Tls(Box<Encrypted>),
     Unix(UnixStream),
 }
 
@@ -17,6 +21,7 @@ impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(s) => s.read(buffer),
+            Self::Tls(s) => s.read(buffer),
             Self::Unix(s) => s.read(buffer),
         }
     }
@@ -26,12 +31,16 @@ impl Write for Stream {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(s) => s.write(buffer),
+            Self::Tls(s) => s.write(buffer),
             Self::Unix(s) => s.write(buffer),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        match self {
+            Self::Tls(s) => s.flush(),
+            Self::Tcp(_) | Self::Unix(_) => Ok(()),
+        }
     }
 }
 
@@ -72,13 +81,25 @@ impl Connection {
     pub fn open(uri: &Uri, host: &Host) -> Result<(Self, Hello)> {
         let address = host.to_string();
         let opened = match host {
-            Host::Tcp(name, port) => connect_tcp(uri, name, *port).map(Stream::Tcp),
+            Host::Tcp(name, port) => connect_tcp(uri, name, *port).and_then(|stream| match &uri.tls {
+                Some(tls) => {
+                    // A server that says nothing is not waited for longer than one that does not accept.
+                    stream.set_read_timeout(uri.connect_timeout)?;
+                    let encrypted = tls.encrypt(stream, name).map_err(io::Error::other)?;
+                    Ok(Stream::Tls(Box::new(encrypted)))
+                }
+                None => Ok(Stream::Tcp(stream)),
+            }),
             Host::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
         };
         let limited = opened.and_then(|stream| {
             let limit = uri.socket_timeout;
             match &stream {
                 Stream::Tcp(s) => s.set_read_timeout(limit).and_then(|()| s.set_write_timeout(limit))?,
+                Stream::Tls(s) => s
+                    .sock
+                    .set_read_timeout(limit)
+                    .and_then(|()| s.sock.set_write_timeout(limit))?,
                 Stream::Unix(s) => s.set_read_timeout(limit).and_then(|()| s.set_write_timeout(limit))?,
             }
             Ok(stream)
@@ -104,7 +125,13 @@ impl Connection {
             client.push("application", doc! { "name": name.as_str() });
         }
         let offered: Vec<Value> = uri.compressors.iter().map(|c| c.name().into()).collect();
-        let hello = doc! { "hello": 1, "client": client, "compression": offered, "$db": "admin" };
+        let mut hello = doc! { "hello": 1, "client": client, "compression": offered };
+        if let Some(credentials) = &uri.credentials
+            && let Some(user) = &credentials.user
+        {
+            hello.push("saslSupportedMechs", format!("{}.{user}", credentials.source));
+        }
+        hello.push("$db", "admin");
         let reply = self.exchange(&mut command_message(hello.to_raw().as_raw(), None))?;
         let reply = reply.as_raw();
         if let Some(error) = refusal(reply) {
@@ -116,6 +143,12 @@ impl Connection {
         self.compressor = agreed.find_map(|name| Compressor::from_name(name.as_str()?));
         let set_name = text("setName");
         let is_member = set_name.is_some() || text("msg").as_deref() == Some("isdbgrid");
+        if let Some(credentials) = &uri.credentials {
+            let offered = reply.get("saslSupportedMechs").and_then(ValueRef::as_array);
+            let offered = offered.into_iter().flat_map(|names| names.iter());
+            let offered: Vec<Mechanism> = offered.filter_map(|name| Mechanism::of_name(name.as_str()?)).collect();
+            login::log_in(self, credentials, &offered)?;
+        }
         self.knows_transaction_numbers = is_member && number(reply, "logicalSessionTimeoutMinutes").is_some();
         Ok(Hello {
             is_primary: number(reply, "isWritablePrimary") == Some(1),
@@ -154,7 +187,8 @@ impl Connection {
 
     /// Sends the bytes of whole messages as they are.
     pub fn send_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.stream.write_all(bytes).map_err(|e| self.network(e))
+        let sent = self.stream.write_all(bytes).and_then(|()| self.stream.flush());
+        sent.map_err(|e| self.network(e))
     }
 
     /// Reads one whole message, header included, into `message`.

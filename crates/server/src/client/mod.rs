@@ -2,12 +2,17 @@
 //! `nestor bench` talk through it, so that they work against any server of the wire protocol.
 
 mod connection;
+mod credentials;
+mod login;
 mod message;
+mod secure;
 mod session;
 mod uri;
 
 pub use connection::Connection;
+pub use credentials::{Credentials, Way};
 pub use message::{MESSAGE_HEADER_BYTES, body_of, command_message, set_request_id};
+pub use secure::TlsClient;
 pub(crate) use session::Session;
 pub use uri::{Host, Uri};
 

@@ -1,14 +1,18 @@
-//! `mongodb://` connection strings, as far as a tool without a user needs them.
+//! `mongodb://` connection strings, as far as tools need them.
 //!
 //! Source: the manual's pages "Connection Strings" and "Connection String Options".
 
+use super::credentials::{Credentials, Way};
+use super::secure::TlsClient;
 use super::{ClientError, Result};
+use nestor_database::login::mechanism::Mechanism;
 use nestor_model::{Document, doc};
 use nestor_wire::Compressor;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+use zeroize::Zeroizing;
 
 /// Longest `appName`, in bytes.
 const APP_NAME_BYTES_MAX: usize = 128;
@@ -81,6 +85,10 @@ pub struct Uri {
     pub socket_timeout: Option<Duration>,
     /// `serverSelectionTimeoutMS`: how long to look for a server; `None`: each host is tried once.
     pub selection_timeout: Option<Duration>,
+    /// Who to log in as: user, password, `authSource`, `authMechanism`.
+    pub credentials: Option<Credentials>,
+    /// `tls`, `tlsCAFile`, `tlsCertificateKeyFile`; `None`: connections are plain.
+    pub tls: Option<TlsClient>,
     /// Names of the options that were given.
     options: Vec<String>,
 }
@@ -105,7 +113,7 @@ impl FromStr for Uri {
     type Err = ClientError;
 
     fn from_str(text: &str) -> Result<Self> {
-        parse(text).map_err(|reason| ClientError::Uri(format!("{text}: {reason}")))
+        parse(text).map_err(|reason| ClientError::Uri(format!("{}: {reason}", without_password(text))))
     }
 }
 
@@ -116,9 +124,10 @@ fn parse(text: &str) -> std::result::Result<Uri, String> {
     };
     let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
     let (hosts, database) = rest.split_once('/').unwrap_or((rest, ""));
-    if hosts.contains('@') {
-        return Err("this tool cannot log in yet: leave user and password out".into());
-    }
+    let (login, hosts) = match hosts.rsplit_once('@') {
+        Some((login, hosts)) => (Some(login), hosts),
+        None => (None, hosts),
+    };
     let hosts = hosts.split(',').map(|host| percent_decoded(host)?.parse().ok());
     let Some(hosts) = hosts.collect::<Option<Vec<Host>>>() else {
         return Err("a host is written name:port, [address]:port or as the percent-encoded path of a socket".into());
@@ -137,8 +146,11 @@ fn parse(text: &str) -> std::result::Result<Uri, String> {
         connect_timeout: Some(Duration::from_secs(10)),
         socket_timeout: None,
         selection_timeout: None,
+        credentials: None,
+        tls: None,
         options: Vec::new(),
     };
+    let mut security = Security::default();
     for option in options.split('&').filter(|option| !option.is_empty()) {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         let Some(value) = percent_decoded(value).filter(|value| !value.is_empty()) else {
@@ -148,8 +160,12 @@ fn parse(text: &str) -> std::result::Result<Uri, String> {
             return Err(format!("the option {name} is there twice"));
         }
         uri.options.push(name.to_owned());
-        set(&mut uri, name, &value).map_err(|reason| format!("the option {name}={value}: {reason}"))?;
+        let taken = security.set(name, &value);
+        let set = taken.and_then(|taken| if taken { Ok(()) } else { set(&mut uri, name, &value) });
+        set.map_err(|reason| format!("the option {name}={value}: {reason}"))?;
     }
+    uri.credentials = security.credentials(login, uri.database.as_deref())?;
+    uri.tls = security.tls(&uri.hosts)?;
     if uri.direct && uri.hosts.len() > 1 {
         return Err("directConnection wants a single host".into());
     }
@@ -195,15 +211,124 @@ fn set(uri: &mut Uri, name: &str, value: &str) -> std::result::Result<(), String
             }
             _ => return Err("there is no such mode".into()),
         },
-        "tls" | "ssl" if flag(value)? => return Err("this tool does not speak TLS".into()),
         "loadbalanced" if flag(value)? => return Err("this tool does not know load balancers".into()),
-        "tls" | "ssl" | "loadbalanced" => {}
-        "authsource" | "authmechanism" | "authmechanismproperties" => {
-            return Err("this tool cannot log in yet".into());
-        }
+        "loadbalanced" => {}
         _ => return Err("this tool does not support it".into()),
     }
     Ok(())
+}
+
+/// Options of logging in and of TLS, which have to be seen together.
+#[derive(Default)]
+struct Security {
+    source: Option<String>,
+    mechanism: Option<String>,
+    encrypts: Option<bool>,
+    files: TlsClient,
+}
+
+impl Security {
+    /// Takes an option, if it is one of these.
+    fn set(&mut self, name: &str, value: &str) -> std::result::Result<bool, String> {
+        match name.to_ascii_lowercase().as_str() {
+            "authsource" => self.source = Some(value.to_owned()),
+            "authmechanism" => self.mechanism = Some(value.to_owned()),
+            "tls" | "ssl" => {
+                let encrypts = flag(value)?;
+                if self.encrypts.is_some_and(|before| before != encrypts) {
+                    return Err("tls and ssl contradict each other".into());
+                }
+                self.encrypts = Some(encrypts);
+            }
+            "tlscafile" => self.files.ca_file = Some(value.into()),
+            "tlscertificatekeyfile" => self.files.certificate_key_file = Some(value.into()),
+            "tlsinsecure" | "tlsallowinvalidcertificates" | "tlsallowinvalidhostnames" if flag(value)? => {
+                return Err("this tool verifies the server's certificate: name its authority in tlsCAFile".into());
+            }
+            "tlsinsecure" | "tlsallowinvalidcertificates" | "tlsallowinvalidhostnames" => {}
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Who to log in as. `login` is what stands before the hosts.
+    fn credentials(
+        &self,
+        login: Option<&str>,
+        database: Option<&str>,
+    ) -> std::result::Result<Option<Credentials>, String> {
+        let way = match self.mechanism.as_deref() {
+            None => Way::Password(None),
+            Some("MONGODB-X509") => Way::Certificate,
+            Some(name) => match Mechanism::of_name(name) {
+                Some(mechanism) => Way::Password(Some(mechanism)),
+                None => return Err(format!("this tool does not know the authMechanism {name}")),
+            },
+        };
+        let (user, password) =
+            match login.map(|login| login.split_once(':').map_or((login, None), |(u, p)| (u, Some(p)))) {
+                Some((user, password)) => {
+                    let decode = |text: &str| match percent_decoded(text) {
+                        Some(decoded) if !text.contains(['@', ':', '/']) => Ok(decoded),
+                        _ => Err("user and password have to be percent-encoded".to_owned()),
+                    };
+                    let user = decode(user)?;
+                    let password = password.map(decode).transpose()?.map(Zeroizing::new);
+                    (Some(user).filter(|user| !user.is_empty()), password)
+                }
+                None => (None, None),
+            };
+        match (&user, way) {
+            (None, Way::Password(_)) if self.mechanism.is_some() || self.source.is_some() || login.is_some() => {
+                return Err("it says how to log in, but not as whom".into());
+            }
+            (None, Way::Password(_)) => return Ok(None),
+            (_, Way::Certificate) if password.is_some() => {
+                return Err("MONGODB-X509 logs in by a certificate, without a password".into());
+            }
+            _ => {}
+        }
+        let default = if way == Way::Certificate {
+            "$external"
+        } else {
+            database.unwrap_or("admin")
+        };
+        Ok(Some(Credentials {
+            user,
+            password,
+            source: self.source.clone().unwrap_or_else(|| default.to_owned()),
+            way,
+        }))
+    }
+
+    fn tls(self, hosts: &[Host]) -> std::result::Result<Option<TlsClient>, String> {
+        let has_files = self.files != TlsClient::default();
+        match self.encrypts {
+            Some(false) if has_files => Err("there are files for TLS, and tls=false".into()),
+            None | Some(false) if !has_files => Ok(None),
+            _ if hosts.iter().any(|host| matches!(host, Host::Unix(_))) => {
+                Err("there is no TLS over a socket of this machine".into())
+            }
+            _ => Ok(Some(self.files)),
+        }
+    }
+}
+
+/// A URI to be shown: without what stands between the user and the hosts.
+fn without_password(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return text.to_owned();
+    };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    // A password that was not encoded may have a slash: what comes before the last at sign is not shown either.
+    let Some(at) = rest.rfind('@') else {
+        return text.to_owned();
+    };
+    let user = rest
+        .get(..at.min(end))
+        .and_then(|login| login.split(':').next())
+        .unwrap_or_default();
+    format!("{scheme}://{user}:***{}", &rest[at..])
 }
 
 /// The write concern that an option belongs to.
@@ -274,7 +399,11 @@ mod tests {
             ("mongodb://", "refused"),
             ("mongodb://a:b", "refused"),
             ("mongodb://a:99999", "refused"),
-            ("mongodb://user:secret@a", "refused"),
+            ("mongodb://user:secret@a", "a:27017"),
+            ("mongodb://u:p@a:1,b:2", "a:1 b:2"),
+            ("mongodb://u:p%40%2F@a", "a:27017"),
+            ("mongodb://u:p@ss@a", "refused"),
+            ("mongodb://@a", "refused"),
             ("mongodb://a%zz", "refused"),
         ] {
             assert_eq!(hosts(text), expected, "{text}");
@@ -322,11 +451,84 @@ mod tests {
     }
 
     #[test]
+    fn who_logs_in_and_how() {
+        let of = |text: &str| {
+            let uri: Uri = text.parse().expect("a good URI");
+            uri.credentials
+                .map(|c| (c.user, c.password.map(|p| p.to_string()), c.source, c.way))
+        };
+        let some = |text: &str| Some(text.to_owned());
+        let password = Way::Password(None);
+        assert_eq!(of("mongodb://a"), None);
+        assert_eq!(
+            of("mongodb://u:p%3A%40@a"),
+            Some((some("u"), some("p:@"), "admin".into(), password))
+        );
+        assert_eq!(
+            of("mongodb://u:p@a/db"),
+            Some((some("u"), some("p"), "db".into(), password))
+        );
+        assert_eq!(
+            of("mongodb://u@a/db?authSource=x"),
+            Some((some("u"), None, "x".into(), password))
+        );
+        assert_eq!(
+            of("mongodb://u:p@a/?authMechanism=SCRAM-SHA-1"),
+            Some((
+                some("u"),
+                some("p"),
+                "admin".into(),
+                Way::Password(Some(Mechanism::ScramSha1))
+            ))
+        );
+        assert_eq!(
+            of("mongodb://a/db?authMechanism=MONGODB-X509&tlsCertificateKeyFile=/k"),
+            Some((None, None, "$external".into(), Way::Certificate))
+        );
+        assert!("mongodb://u:p@a/?authMechanism=MONGODB-X509".parse::<Uri>().is_err());
+    }
+
+    #[test]
+    fn passwords_are_not_in_errors() {
+        for text in [
+            "mongodb://u:s3cret@a/?nosuch=1",
+            "mongodb://u:s3cret@a:x",
+            "mongodb://u:s3c/ret@a",
+            "mongodb://u:s3@cret@a",
+            "mongodb://u:s3%zzcret@a",
+            "http://u:s3cret@a",
+        ] {
+            let error = text.parse::<Uri>().expect_err(text).to_string();
+            assert!(!error.contains("s3") && !error.contains("ret@"), "{error}");
+        }
+        let uri: Uri = "mongodb://u:s3cret@a".parse().expect("a good URI");
+        assert!(!format!("{uri:?}").contains("s3cret"));
+    }
+
+    #[test]
+    fn tls_is_asked_for_or_follows_from_its_files() {
+        let tls = |options: &str| with(options).map(|uri| uri.tls);
+        assert_eq!(tls(""), Ok(None));
+        assert_eq!(tls("tls=false"), Ok(None));
+        assert_eq!(tls("tls=true"), Ok(Some(TlsClient::default())));
+        let with_authority = TlsClient {
+            ca_file: Some("/ca.pem".into()),
+            ..TlsClient::default()
+        };
+        assert_eq!(tls("tlsCAFile=%2Fca.pem"), Ok(Some(with_authority)));
+        assert!(tls("tls=false&tlsCAFile=x").is_err());
+        assert!("mongodb://%2Fx.sock/?tls=true".parse::<Uri>().is_err());
+    }
+
+    #[test]
     fn options_without_effect_are_refused_by_name() {
         for (option, word) in [
-            ("tls=true", "TLS"),
-            ("ssl=true", "TLS"),
-            ("authSource=admin", "log in"),
+            ("tls=perhaps", "true or false"),
+            ("ssl=true&tls=false", "contradict"),
+            ("tlsInsecure=true", "verifies"),
+            ("authSource=admin", "as whom"),
+            ("authMechanism=PLAIN", "PLAIN"),
+            ("authMechanismProperties=x:y", "support"),
             ("w=0", "waits"),
             ("w=-1", "less"),
             ("retryWrites=yes", "true or false"),
