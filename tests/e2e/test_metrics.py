@@ -87,3 +87,17 @@ def test_systemd_is_told(tmp_path):
         finally:
             server.kill()
             server.wait()
+
+
+def addresses_of(server):
+    return set(re.findall(r'"Metrics and health".*?"address":"([^"]+):\d+"', server.said()))
+
+
+def test_it_is_for_this_machine_unless_addresses_are_named(start):
+    open_to_all = ("--bind_ip_all", "--auth", "--metricsPort", 0)
+    assert addresses_of(start(None, *open_to_all)) == {"127.0.0.1"}
+    assert addresses_of(start(None, *open_to_all, "--ipv6")) == {"127.0.0.1", "[::1]"}
+    assert addresses_of(start(None, *open_to_all, "--metricsBindIp", "0.0.0.0")) == {"0.0.0.0"}
+    with pytest.raises(harness.DidNotStart) as refused:
+        start(None, "--metricsBindIp", "0.0.0.0")
+    assert "--metricsPort" in refused.value.output

@@ -13,6 +13,7 @@ use nestor::tls::{TlsMode, TlsOptions};
 use nestor_command::commands::diagnostic::build_info;
 use nestor_database::audit::Format;
 use nestor_model::{Value, extjson};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::LazyLock;
@@ -164,9 +165,17 @@ struct Serve {
     encryption: AtRest,
     #[command(flatten)]
     tls: Tls,
-    /// Port for metrics in Prometheus' form (/metrics) and for health (/healthz, /readyz), at the same addresses; 0 takes a free one
+    /// Port for metrics in Prometheus' form (/metrics) and for health (/healthz, /readyz), on this machine only; 0 takes a free one
     #[arg(long = "metricsPort", value_name = "PORT")]
     metrics_port: Option<u16>,
+    /// Addresses of the port for metrics, comma-separated. Whoever reaches them reads counters without logging in
+    #[arg(
+        long = "metricsBindIp",
+        value_name = "ADDRESSES",
+        value_delimiter = ',',
+        requires = "metrics_port"
+    )]
+    metrics_bind_ip: Vec<IpAddr>,
     /// Log less
     #[arg(long)]
     quiet: bool,
@@ -460,6 +469,7 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
             .map(|path| MasterKeyFile::new(path, args.encryption.encryption_rotate_master_key)),
         tls: tls_options(args.tls)?,
         metrics_port: args.metrics_port,
+        metrics_addresses: args.metrics_bind_ip,
         quiet: args.quiet,
         verbosity: args.verbose.min(5),
         print_uri: args.print_uri,

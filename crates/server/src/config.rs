@@ -21,12 +21,13 @@ enum Flag {
 
 use Flag::{Switch, Unless, Value, Verbosity, Words};
 
-const KEYS: [(&str, Flag); 43] = [
+const KEYS: [(&str, Flag); 44] = [
     ("auditLog.destination", Value("--auditDestination")),
     ("auditLog.filter", Value("--auditFilter")),
     ("auditLog.format", Value("--auditFormat")),
     ("auditLog.path", Value("--auditPath")),
     ("auditLog.runtimeConfiguration", Switch("--auditRuntimeConfiguration")),
+    ("metrics.bindIp", Value("--metricsBindIp")),
     ("metrics.port", Value("--metricsPort")),
     ("net.bindIp", Value("--bind_ip")),
     ("net.bindIpAll", Switch("--bind_ip_all")),

@@ -97,14 +97,22 @@ fn check_exposure(options: &ServeOptions, hosts: &[IpAddr]) -> Result<(), String
     }
 }
 
-/// Binds the port for metrics at the addresses that clients have.
-pub fn bind_metrics(options: &ServeOptions, addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, String> {
+/// Binds the port for metrics, at addresses of this machine only unless others are named: nobody logs in there.
+pub fn bind_metrics(options: &ServeOptions) -> Result<Vec<TcpListener>, String> {
     let Some(mut port) = options.metrics_port else {
         return Ok(Vec::new());
     };
+    let local = [
+        Some(IpAddr::from(Ipv4Addr::LOCALHOST)),
+        options.ipv6.then(|| Ipv6Addr::LOCALHOST.into()),
+    ];
+    let addresses: Vec<IpAddr> = match options.metrics_addresses.as_slice() {
+        [] => local.into_iter().flatten().collect(),
+        named => named.to_vec(),
+    };
     let mut listeners = Vec::new();
     for address in addresses {
-        let address = SocketAddr::new(address.ip(), port);
+        let address = SocketAddr::new(address, port);
         let listener = bind_tcp(address).map_err(|e| format!("cannot listen on {address} for metrics: {e}"))?;
         port = listener.local_addr().map_err(|e| format!("{address}: {e}"))?.port();
         listeners.push(listener);

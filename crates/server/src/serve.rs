@@ -22,7 +22,7 @@ use nestor_model::{Document, doc, extjson};
 use nestor_storage::engine::Subscription;
 use nestor_storage::{Engine, EngineOptions, StorageError};
 use std::io::Write as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -196,6 +196,8 @@ pub struct ServeOptions {
     pub tls: Option<TlsOptions>,
     /// Port for metrics and health; `None` for none, 0 takes a free one.
     pub metrics_port: Option<u16>,
+    /// Addresses of that port; none are those of this machine.
+    pub metrics_addresses: Vec<IpAddr>,
     /// Log no connections.
     pub quiet: bool,
     /// Debug level of the log, 0 to 5.
@@ -427,7 +429,7 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
     options.auth |= root.is_some() && !options.noauth;
     let mut bound = listener::bind(&options)?;
     let listeners = std::mem::take(&mut bound.listeners);
-    let metrics_listeners = listener::bind_metrics(&options, &bound.addresses)?;
+    let metrics_listeners = listener::bind_metrics(&options)?;
     let port = bound.port;
     log.info(
         "CONTROL",

@@ -6,7 +6,8 @@
 //! | `/healthz` | 200 while the process serves commands |
 //! | `/readyz` | 200 when clients may come, 503 when the server is stopping |
 //!
-//! Whoever reaches the port may read all this; it tells of counts and of no data, and is off unless `--metricsPort` is given.
+//! Whoever reaches the port may read all this; it tells of counts and of no data. It is off unless `--metricsPort` is given, and then on
+//! addresses of this machine only, unless `--metricsBindIp` names others.
 
 pub mod text;
 
