@@ -1,13 +1,15 @@
-//! What the fuzz targets of logging in and of rights do with their input, and tests that replay the corpus (`fuzz/corpus/`) the same
+//! What the fuzz targets of logging in, of rights and of audit filters do with their input, and tests that replay the corpus (`fuzz/corpus/`) the same
 //! way.
 
+use crate::audit::Config;
 use crate::login::credential::Credential;
 use crate::login::mechanism::Mechanism;
 use crate::login::scram::Hello;
 use crate::rights::Grant;
 use crate::users::restriction::{Ends, Restrictions};
 use crate::users::{Account, RoleName, UserName};
-use nestor_model::{RawDoc, ValueRef};
+use nestor_model::{RawDoc, Timestamp, Value, ValueRef, doc};
+use nestor_query::env::OpContext;
 
 /// Both messages of a client that logs in, with a zero byte between them: nobody gets in, and nothing panics.
 pub fn sasl(bytes: &[u8]) {
@@ -47,6 +49,28 @@ pub fn rights(doc: RawDoc<'_>) {
     assert!(account.is_ok(), "what cannot be read gives nothing");
 }
 
+/// A filter of the audit log: refused, or it says yes or no of a record, the same each time.
+pub fn audit_filter(filter: RawDoc<'_>) {
+    let Ok(Some(parsed)) = Config::filter(filter.as_doc()) else {
+        return;
+    };
+    let record = doc! {
+        "atype": "authCheck",
+        "ts": Value::DateTime(0),
+        "remote": doc! { "ip": "127.0.0.1", "port": 1 },
+        "users": vec![Value::from(doc! { "user": "u", "db": "d" })],
+        "param": doc! { "command": "find", "ns": "d.c", "args": doc! { "filter": doc! {} } },
+        "result": 13,
+    };
+    let op = || OpContext::new(0, Timestamp::default(), 0);
+    let first = parsed.matches(&record, &op()).ok();
+    assert_eq!(
+        first,
+        parsed.matches(&record, &op()).ok(),
+        "a record is wanted or it is not"
+    );
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,19 +105,29 @@ mod tests {
 
     #[test]
     fn documents_of_users_and_roles() {
-        for seed in corpus("rights") {
+        documents("rights", rights);
+    }
+
+    #[test]
+    fn filters_of_the_audit_log() {
+        documents("audit_filter", audit_filter);
+    }
+
+    /// Each document of a corpus, and what it becomes when its bytes change one by one.
+    fn documents(target: &str, run: fn(RawDoc<'_>)) {
+        for seed in corpus(target) {
             let text = String::from_utf8(seed).expect("the seeds are text");
             let doc = extjson::parse_document(&text)
                 .expect("the seeds are documents")
                 .to_raw();
-            rights(doc.as_raw());
+            run(doc.as_raw());
             // Its bytes changed one by one are documents now and then.
             let mut bytes = doc.as_raw().as_bytes().to_vec();
             for at in 4..bytes.len() {
                 for change in [1, 0x80] {
                     bytes[at] ^= change;
                     if let Ok(doc) = RawDoc::validate(&bytes) {
-                        rights(doc);
+                        run(doc);
                     }
                     bytes[at] ^= change;
                 }

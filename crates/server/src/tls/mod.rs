@@ -4,7 +4,7 @@
 //! [`Tls::reload`] replaces while connections that are there keep theirs. [`hello`] tells from a connection's first bytes whether
 //! its client speaks TLS, and [`name`] prints the subject of its certificate.
 
-mod certificates;
+pub(crate) mod certificates;
 pub mod hello;
 pub mod name;
 
