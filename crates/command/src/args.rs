@@ -248,12 +248,9 @@ impl<'a> Arg<'a> for f64 {
     const EXPECTED: &'static str = NUMBER_TYPES;
 
     fn parse(value: ValueRef<'a>, at: At<'_>) -> Result<Option<Self>> {
-        match value {
-            ValueRef::Int32(v) => Ok(Some(v.into())),
-            ValueRef::Int64(v) => Ok(Some(v as f64)),
-            ValueRef::Double(v) => Ok(Some(v)),
-            ValueRef::Decimal128(v) => Ok(Some(v.to_f64())),
-            other => absent_or(at, other, NUMBER_TYPES).map(|_| None),
+        match Num::from_ref(value) {
+            Some(number) => Ok(Some(number.to_f64())),
+            None => absent_or(at, value, NUMBER_TYPES).map(|_| None),
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::login::mechanism::{ITERATIONS_MAX, ITERATIONS_MIN, Mechanism, SHA1_ITERATIONS, SHA256_ITERATIONS};
 use crate::observe::log::Log;
+use nestor_model::number::Num;
 use nestor_model::{Result, Str, Value, ValueRef, bail, doc};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -374,12 +375,9 @@ fn whole(name: &str, value: ValueRef<'_>, min: i64, max: i64) -> Result<i64> {
 }
 
 fn real(name: &str, value: ValueRef<'_>, range: Range) -> Result<f64> {
-    let number = match value {
-        ValueRef::Bool(v) => f64::from(u8::from(v)),
-        ValueRef::Double(v) => v,
-        ValueRef::Int32(v) => f64::from(v),
-        ValueRef::Int64(v) => v as f64,
-        ValueRef::Decimal128(v) => v.to_f64(),
+    let number = match (value, Num::from_ref(value)) {
+        (ValueRef::Bool(v), _) => f64::from(u8::from(v)),
+        (_, Some(number)) => number.to_f64(),
         _ => bail!(
             BadValue,
             "Failed to set parameter {name}: unable to coerce value to correct type"

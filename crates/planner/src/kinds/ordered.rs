@@ -66,6 +66,6 @@ impl IndexKind for FieldKeys {
     }
 
     fn is_touched_by(&self, touched: &Touched) -> bool {
-        self.paths.paths().iter().any(|path| touched.affects(path))
+        touched.affects_any(self.paths.paths())
     }
 }

@@ -1,6 +1,7 @@
 //! BSON to geometry.
 
 use super::sphere::{Line, Part, Polygon, point};
+use nestor_model::number::Num;
 use nestor_model::{ArrayRef, DocRef, Result, ValueRef, bail};
 use s2rst::s2::{LatLng, Point};
 
@@ -206,13 +207,7 @@ fn members<'a>(value: ValueRef<'a>) -> Option<Box<dyn Iterator<Item = ValueRef<'
 
 /// A number of any type.
 pub fn number(value: ValueRef<'_>) -> Option<f64> {
-    Some(match value {
-        ValueRef::Double(v) => v,
-        ValueRef::Int32(v) => f64::from(v),
-        ValueRef::Int64(v) => v as f64,
-        ValueRef::Decimal128(v) => v.to_f64(),
-        _ => return None,
-    })
+    Num::from_ref(value).map(Num::to_f64)
 }
 
 fn geojson(doc: DocRef<'_>) -> Result<Geometry> {

@@ -5,6 +5,7 @@ use crate::env::Scope;
 use crate::expr::{Expr, script};
 use crate::geo::Near;
 use crate::json_schema::Schema;
+use nestor_model::number::Num;
 use nestor_model::{DocRef, Path, Result, ValueRef, bail};
 use std::sync::Arc;
 
@@ -210,12 +211,8 @@ fn one(operator: &str, value: ValueRef<'_>) -> Result<()> {
 }
 
 fn sample_rate(value: ValueRef<'_>) -> Result<MatchExpr> {
-    let rate = match value {
-        ValueRef::Double(v) => v,
-        ValueRef::Int32(v) => f64::from(v),
-        ValueRef::Int64(v) => v as f64,
-        ValueRef::Decimal128(v) => v.to_f64(),
-        _ => bail!(BadValue, "argument to $sampleRate must be a numeric type"),
+    let Some(rate) = Num::from_ref(value).map(Num::to_f64) else {
+        bail!(BadValue, "argument to $sampleRate must be a numeric type");
     };
     if !(0.0..=1.0).contains(&rate) {
         bail!(BadValue, "numeric argument to $sampleRate must be in [0, 1]");

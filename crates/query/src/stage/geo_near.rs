@@ -8,6 +8,7 @@ use crate::Expr;
 use crate::field_names::validate_path;
 use crate::geo::Near;
 use crate::matcher::{self, MatchExpr, Predicate};
+use nestor_model::number::Num;
 use nestor_model::{DocRef, Document, Error, Path, Result, Str, Value, ValueRef, bail};
 use std::sync::Arc;
 
@@ -222,12 +223,9 @@ fn distance(code: i32, name: &str, value: ValueRef<'_>, context: &mut ParseConte
 }
 
 fn number(name: &str, value: ValueRef<'_>) -> Result<f64> {
-    match value {
-        ValueRef::Double(v) => Ok(v),
-        ValueRef::Int32(v) => Ok(f64::from(v)),
-        ValueRef::Int64(v) => Ok(v as f64),
-        ValueRef::Decimal128(v) => Ok(v.to_f64()),
-        _ => Err(wrong_type(name, "number", value)),
+    match Num::from_ref(value) {
+        Some(number) => Ok(number.to_f64()),
+        None => Err(wrong_type(name, "number", value)),
     }
 }
 

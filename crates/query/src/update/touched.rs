@@ -21,6 +21,11 @@ impl Touched {
         }
     }
 
+    /// [`Touched::affects`] for any of `paths`.
+    pub fn affects_any(&self, paths: &[Path]) -> bool {
+        paths.iter().any(|path| self.affects(path))
+    }
+
     /// [`Touched::affects`] for a top-level field.
     pub(crate) fn affects_field(&self, name: &str) -> bool {
         match self {

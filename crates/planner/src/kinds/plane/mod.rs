@@ -14,7 +14,7 @@ use crate::catalog::{Condition, EmitKey, IndexInfo, IndexKind, IndexPart, IndexU
 use crate::interval::{Interval, IntervalList};
 use crate::kind::NodeKind;
 use nestor_model::index_spec::{IndexSpec, KeyOrder};
-use nestor_model::number::whole_number;
+use nestor_model::number::{Num, whole_number};
 use nestor_model::statement::work;
 use nestor_model::{Binary, DocRef, Document, Error, Path, Result, Value, ValueRef, bail};
 use nestor_query::geo::{GeoTest, Grid, GridRanges, KEY_SUBTYPE, Metric, Near};
@@ -61,24 +61,14 @@ fn bound(name: &str, value: ValueRef<'_>) -> Result<Value> {
 }
 
 fn number(name: &str, value: ValueRef<'_>) -> Result<f64> {
-    match double(value) {
-        Some(number) => Ok(number),
+    match Num::from_ref(value) {
+        Some(number) => Ok(number.to_f64()),
         None => bail!(
             TypeMismatch,
             "The field '{name}' must be a number, but got {}",
             value.bson_type().alias()
         ),
     }
-}
-
-fn double(value: ValueRef<'_>) -> Option<f64> {
-    Some(match value {
-        ValueRef::Double(v) => v,
-        ValueRef::Int32(v) => f64::from(v),
-        ValueRef::Int64(v) => v as f64,
-        ValueRef::Decimal128(v) => v.to_f64(),
-        _ => return None,
-    })
 }
 
 /// Errors: 67 for a collation, 72 for an empty region, 16800 and 16801 for a part at the wrong place.
@@ -111,11 +101,11 @@ fn check(spec: IndexSpec) -> Result<IndexSpec> {
 }
 
 fn grid(spec: &IndexSpec) -> Grid {
-    let option = |name: &str| spec.option(name).and_then(double);
+    let option = |name: &str| spec.option(name).and_then(Num::from_ref).map(Num::to_f64);
     Grid {
         bits: spec
             .option("bits")
-            .and_then(|bits| whole_number(bits).or_else(|| double(bits).map(|v| v as i64)))
+            .and_then(|bits| whole_number(bits).or_else(|| Num::from_ref(bits).map(|bits| bits.to_f64() as i64)))
             .map_or(26, |bits| bits.clamp(1, 32) as u32),
         min: option("min").unwrap_or(-180.0),
         max: option("max").unwrap_or(180.0),
@@ -172,7 +162,7 @@ impl IndexKind for Plane {
     }
 
     fn is_touched_by(&self, touched: &Touched) -> bool {
-        self.paths.paths().iter().any(|path| touched.affects(path))
+        touched.affects_any(self.paths.paths())
     }
 
     fn bounds(

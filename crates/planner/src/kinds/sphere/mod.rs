@@ -159,7 +159,7 @@ impl IndexKind for Sphere {
     }
 
     fn is_touched_by(&self, touched: &Touched) -> bool {
-        self.paths.paths().iter().any(|path| touched.affects(path))
+        touched.affects_any(self.paths.paths())
     }
 
     fn bounds(

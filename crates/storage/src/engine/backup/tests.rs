@@ -1,5 +1,6 @@
 use super::*;
 use crate::{EngineOptions, TreeId, View};
+use nestor_model::random::Random;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
@@ -37,7 +38,7 @@ struct Model {
     engine: Engine,
     now: Contents,
     states: Vec<(Timestamp, Contents)>,
-    random: u64,
+    random: Random,
     backups: Vec<(PathBuf, Backup)>,
 }
 
@@ -50,14 +51,13 @@ impl Model {
             engine,
             now: Contents::new(),
             states: Vec::new(),
-            random: 11,
+            random: Random::new(11),
             backups: Vec::new(),
         }
     }
 
-    fn random(&mut self, below: u64) -> u64 {
-        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (self.random >> 33) % below
+    fn random(&self, below: u64) -> u64 {
+        self.random.next() % below
     }
 
     fn commits(&mut self, count: usize) {

@@ -2,6 +2,7 @@ use super::*;
 use crate::base::memory::MemoryBase;
 use crate::base::{ApplyStats, Base, BaseError, Change, ChangeSource, CheckReport, KeyRange, changes};
 use crate::{EngineOptions, TreeId, View};
+use nestor_model::random::Random;
 use nestor_model::{CollectionOptions, IndexSpec, Namespace, RawDocBuf, doc};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,7 +28,7 @@ struct Model {
     engine: Engine,
     now: Contents,
     states: Vec<(Timestamp, Contents)>,
-    random: u64,
+    random: Random,
 }
 
 impl Model {
@@ -36,13 +37,12 @@ impl Model {
             engine: engine.clone(),
             now: Contents::new(),
             states: vec![(engine.last_optime(), Contents::new())],
-            random: 7,
+            random: Random::new(7),
         }
     }
 
-    fn random(&mut self, below: u64) -> u64 {
-        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (self.random >> 33) % below
+    fn random(&self, below: u64) -> u64 {
+        self.random.next() % below
     }
 
     /// A few puts and deletions.
