@@ -3,7 +3,7 @@
 //! Reading order: [`error`] (codes and the one client-visible error type), [`raw`] (BSON as bytes),
 //! [`value`] (BSON as owned values, and [`ValueRef`], the view both forms share), [`order`] (the one
 //! canonical comparison and hash), [`sort`], [`number`] and [`decimal`] (arithmetic), [`path`], [`namespace`],
-//! [`ids`] (object ids, timestamps, record ids), [`collection_options`], [`index_spec`]; then what limits a statement:
+//! [`ids`] (object ids, timestamps, record ids), [`timeseries`], [`collection_options`], [`index_spec`]; then what limits a statement:
 //! [`interrupt`], [`memory`] and [`statement`].
 //!
 //! Two forms of BSON live side by side. [`RawDoc`] is a validated byte slice: documents stay in that
@@ -30,6 +30,7 @@ mod raw_write;
 mod shared;
 pub mod sort;
 pub mod statement;
+pub mod timeseries;
 pub mod value;
 mod value_debug;
 
@@ -44,4 +45,5 @@ pub use path::{Path, PathPart};
 pub use raw::{RawDoc, RawDocBuf};
 pub use raw_write::RawWriter;
 pub use smol_str::SmolStr as Str;
+pub use timeseries::TimeSeries;
 pub use value::{Array, ArrayRef, Binary, BsonType, DocRef, Document, Regex, Value, ValueRef};
