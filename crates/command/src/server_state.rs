@@ -61,7 +61,8 @@ impl ServerState for State {
 
 impl State {
     fn coll_stats(&self, options: &Document, ns: &Namespace, view: &dyn View) -> Result<Document> {
-        let found = view.catalog().get(ns);
+        let buckets = nestor_database::write::timeseries::found(view, ns)?.map(|(_, buckets)| buckets);
+        let found = buckets.as_ref().or(view.catalog().get(ns));
         if found.is_some_and(|c| c.is_view()) {
             bail!(CommandNotSupportedOnView, "Namespace {ns} is a view, not a collection");
         }

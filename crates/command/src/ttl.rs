@@ -10,7 +10,7 @@ use crate::Connection;
 use crate::request::Request;
 use crate::service::Service;
 use nestor_database::parameters::Param;
-use nestor_model::{Document, Namespace, RawDocBuf, Value, ValueRef, doc};
+use nestor_model::{Document, Namespace, RawDocBuf, TimeSeries, Value, ValueRef, doc};
 use nestor_storage::{Collection, View};
 
 impl Service {
@@ -82,6 +82,9 @@ fn expired(collection: &Collection, now_ms: i64) -> Vec<Document> {
         doc! { "$gte": Value::DateTime(i64::MIN), "$lte": Value::DateTime(limit) }
     };
     let mut out = Vec::new();
+    if let Some(series) = collection.buckets() {
+        return expired_buckets(collection, series, now_ms);
+    }
     for index in &collection.indexes {
         let field = index.key_pattern.iter().next().map(|(field, _)| field);
         let (Some(secs), Some(field), 1) = (index.expire_after_secs, field, index.key_pattern.len()) else {
@@ -110,6 +113,28 @@ fn expired(collection: &Collection, now_ms: i64) -> Vec<Document> {
         out.push(doc! { "_id": ValueRef::Document(before(secs).as_ref()).to_value() });
     }
     out
+}
+
+/// The filters of buckets whose last measurement has expired.
+fn expired_buckets(buckets: &Collection, series: &TimeSeries, now_ms: i64) -> Vec<Document> {
+    let last = |secs: i64| {
+        let mut last = Document::new();
+        let limit = now_ms.saturating_sub(secs.saturating_mul(1000));
+        last.push(
+            format!("control.max.{}", series.time_field),
+            doc! { "$lte": Value::DateTime(limit) },
+        );
+        last
+    };
+    let of_indexes = buckets.indexes.iter().filter_map(|index| {
+        let last = last(index.expire_after_secs?);
+        Some(match &index.partial_filter {
+            Some(partial) => doc! { "$and": vec![Value::from(last), Value::from(partial.clone())] },
+            None => last,
+        })
+    });
+    let whole = buckets.options.expire_after_secs.map(last);
+    of_indexes.chain(whole).collect()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::cursors::Cursors;
 use crate::index_builds::IndexBuilds;
 use crate::index_filters::IndexFilters;
 use crate::node::Node;
+use crate::open_buckets::OpenBuckets;
 use crate::options::DatabaseOptions;
 use crate::parameters::Param;
 use crate::profiler::Profiler;
@@ -68,6 +69,8 @@ pub struct Database {
     pub index_filters: IndexFilters,
     /// Which plan queries of a shape run by.
     pub plan_cache: Arc<PlanCache>,
+    /// Buckets of time-series collections that may have room.
+    pub open_buckets: OpenBuckets,
     /// Index builds that run.
     pub index_builds: IndexBuilds,
     /// Where blocking operators and index builds spill.
@@ -162,6 +165,7 @@ impl Database {
             query_stats,
             traffic: Traffic::default(),
             index_filters: IndexFilters::default(),
+            open_buckets: OpenBuckets::default(),
             index_builds: IndexBuilds::default(),
             spill_dir,
             random: Random::new(seed.rotate_left(32)),

@@ -30,6 +30,7 @@ pub mod masking;
 pub mod names;
 pub mod node;
 pub mod observe;
+pub mod open_buckets;
 pub mod operation;
 pub mod oplog;
 pub mod options;

@@ -13,13 +13,14 @@ use nestor_query::update::Touched;
 use nestor_storage::{Collection, View};
 
 impl Statement<'_> {
-    /// Whether what is asked of `collection` is asked of what a pipeline makes of it: it is a view, or masked for the caller.
+    /// Whether what is asked of `collection` is asked of what a pipeline makes of it: it is a view, masked for the caller, or has time-series buckets.
     ///
     /// Errors: 13 for the oplog, when the caller may not see some collection plain; those of the policy.
     pub fn reads_by_pipeline(&self, view: &dyn View, collection: &Collection) -> Result<bool> {
         let caller = self.caller.as_deref();
-        if caller.is_none() || collection.is_view() {
-            return Ok(collection.is_view());
+        let by_pipeline = collection.is_view() || collection.buckets().is_some();
+        if caller.is_none() || by_pipeline {
+            return Ok(by_pipeline);
         }
         refuse_log(view, collection, caller)?;
         Ok(masked(collection, caller)?.is_some())

@@ -13,8 +13,9 @@
 //! settled where collections are created and modified.
 
 use crate::number::safe_i64;
+use crate::timeseries::TimeSeries;
 use crate::value::{Array, DocRef, Document, ValueRef};
-use crate::{Result, Str, bail};
+use crate::{Result, Str, bail, doc};
 
 /// The options of a collection or view.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +39,10 @@ pub struct CollectionOptions {
     pub pre_and_post_images: bool,
     /// What becomes of fields for users who may not see them plain, by path.
     pub masking: Option<Document>,
-    /// Documents of a clustered collection expire that many seconds after the date in `_id`.
+    /// It is a time-series collection, and thereby a view of the collection of its buckets; or it is such a collection of
+    /// buckets, which is clustered.
+    pub timeseries: Option<TimeSeries>,
+    /// Documents of a clustered collection expire that many seconds after the date in `_id`, measurements after their time.
     pub expire_after_secs: Option<i64>,
 }
 
@@ -146,6 +150,14 @@ impl CollectionOptions {
                 "validator" => out.validator = Some(document(name, value)?.to_document()),
                 "validationLevel" => out.validation_level = ValidationLevel::parse(text(name, value)?)?,
                 "validationAction" => out.validation_action = ValidationAction::parse(text(name, value)?)?,
+                // The form in which collections of buckets are listed.
+                "clusteredIndex" if matches!(value, ValueRef::Bool(true)) => {
+                    out.clustered = Some(ClusteredIndex {
+                        name: "_id_".into(),
+                        spec: doc! { "v": 2, "key": doc! { "_id": 1 }, "name": "_id_", "unique": true },
+                    });
+                }
+                "timeseries" => out.timeseries = Some(TimeSeries::parse(document(name, value)?)?),
                 "clusteredIndex" => {
                     let spec = document(name, value)?;
                     let name = spec.get("name").map_or(Ok("_id_"), |name| text("name", name))?;
@@ -179,7 +191,7 @@ impl CollectionOptions {
         Ok(out)
     }
 
-    /// The options as listCollections shows them.
+    /// The options as the catalog keeps them.
     pub fn listed(&self) -> &Document {
         &self.listed
     }
@@ -255,7 +267,8 @@ mod tests {
             (doc! { "size": "large" }, 14),
             (doc! { "viewOn": 1 }, 14),
             (doc! { "pipeline": doc! {} }, 14),
-            (doc! { "clusteredIndex": true }, 14),
+            (doc! { "clusteredIndex": false }, 14),
+            (doc! { "timeseries": doc! {} }, 72),
             (doc! { "validationLevel": "high" }, 2),
         ] {
             let error = CollectionOptions::parse(options.clone()).expect_err("refused");

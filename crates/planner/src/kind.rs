@@ -73,6 +73,10 @@ pub enum NodeKind {
     Lookup,
     /// Masks the fields that the caller may not see plain.
     Mask,
+    /// The measurements of time-series buckets.
+    Unpack,
+    /// Stored time-series buckets in their public form.
+    PublicBuckets,
     /// `$redact`.
     Redact,
     /// `$replaceRoot`.
@@ -129,6 +133,8 @@ impl NodeKind {
             Self::Group => "$group",
             Self::Lookup => "$lookup",
             Self::Mask => "$mask",
+            Self::PublicBuckets => "$_internalPublicBuckets",
+            Self::Unpack => "$_internalUnpackBucket",
             Self::Redact => "$redact",
             Self::ReplaceRoot => "$replaceRoot",
             Self::Sample => "$sample",

@@ -5,7 +5,7 @@
 //! known of indexes), [`kinds`] (of indexes), [`collation`] (what an index with a collation can do), [`rank`] (which plan did best in a trial),
 //! [`reuse`] (how it serves the next query of its shape),
 //! [`pipeline`] (pipelines as plans, through views), [`rules`] (how pipelines are rewritten), [`check`] (no plan runs
-//! unchecked), [`explain`] (plans as documents), [`shape`] (what queries have in common).
+//! unchecked), [`explain`] (plans as documents), [`shape`] (what queries have in common), [`timeseries`] (what is asked of measurements, asked of buckets).
 
 pub mod access;
 pub mod bounds;
@@ -28,6 +28,7 @@ pub mod rank;
 pub mod reuse;
 pub mod rules;
 pub mod shape;
+pub mod timeseries;
 
 pub use catalog::{IndexInfo, Indexes};
 pub use choose::candidates;

@@ -272,6 +272,10 @@ fn plans_with_and_without_each_rule_agree() {
             // What streams read is a log and no collection; the law is tested where they run, in `exec`.
             continue;
         }
+        if ["match_into_unpack", "match_before_public_buckets"].contains(&rule.name) {
+            // Their law is that of `timeseries.rs`: a time-series collection answers as a plain one.
+            continue;
+        }
         assert!(used >= 10, "{} was of use {used} times only", rule.name);
     }
 }

@@ -208,6 +208,10 @@ fn the_statement_service_knows_no_command() {
         ("crates/database/src/observe/op_kind.rs", "what operations count as"),
         ("crates/database/src/index_build.rs", "entries of the oplog"),
         ("crates/database/src/write/out.rs", "entries of the oplog"),
+        (
+            "crates/database/src/write/timeseries/replace.rs",
+            "entries of the oplog",
+        ),
     ];
     let names = names_of_commands();
     assert!(names.len() > 50, "too few names were found: {names:?}");

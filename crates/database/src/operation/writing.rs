@@ -19,7 +19,7 @@ use crate::statement::Statement;
 use crate::write::insert::{self, InsertOptions};
 use crate::write::prepared::{Action, Prepared};
 use crate::write::statements::{Recorded, Report, WriteOp, WriteStatement, Writes};
-use crate::write::{Progress, Retryable, Written, check_writable, delete, update};
+use crate::write::{Progress, Retryable, Written, check_writable, delete, timeseries, update};
 use nestor_exec::write::oplog::{Image, Retryable as Logged};
 use nestor_model::{Error, RawDoc, Result, bail};
 use nestor_query::env::{OpContext, Scope};
@@ -70,6 +70,10 @@ impl<'a> Operation<'a> {
             true => without_document(error),
             false => error,
         };
+        let has_buckets = self
+            .collection
+            .as_ref()
+            .is_some_and(|found| found.timeseries().is_some());
         let written = match &write.action {
             Action::Update { update, upsert } => {
                 let update = update::Running {
@@ -78,10 +82,12 @@ impl<'a> Operation<'a> {
                     upsert: *upsert,
                 };
                 match write.multi {
+                    _ if has_buckets => timeseries::update::run(statement, ns, &update, op, progress),
                     true => update.many(statement, ns, op, progress),
                     false => update.one(statement, ns, op, progress),
                 }
             }
+            Action::Delete if has_buckets => timeseries::delete::run(statement, ns, write, op, progress),
             Action::Delete if write.multi => delete::many(statement, ns, write, op, progress),
             Action::Delete => delete::one(statement, ns, write, op, progress),
         };

@@ -1,6 +1,6 @@
 //! Inserting documents with one commit.
 
-use super::{Progress, prepare, writable};
+use super::{Progress, prepare, timeseries, writable};
 use crate::masking;
 use crate::statement::Statement;
 use crate::write::validator::Validator;
@@ -8,7 +8,8 @@ use nestor_exec::write::Writer;
 use nestor_exec::write::oplog::Retryable;
 use nestor_model::{Namespace, RawDoc, RawDocBuf, Result};
 use nestor_query::env::OpContext;
-use nestor_storage::WriteSet;
+use nestor_query::timeseries::from_client;
+use nestor_storage::{View, WriteSet};
 
 /// Documents per commit at most.
 pub const GROUP_MAX: usize = 1_000;
@@ -38,7 +39,12 @@ pub fn group(
         .map(|(doc, _)| prepare::for_insert(*doc, op, !options.keep_empty_times))
         .collect::<Result<Vec<RawDocBuf>>>()?;
     let mut uuid = None;
+    let mut are_measurements = false;
     statement.atomically(progress, |ws: &mut WriteSet| {
+        are_measurements = ws.catalog().get(ns).is_some_and(|found| found.timeseries().is_some());
+        if are_measurements {
+            return Ok(());
+        }
         let collection = writable(ws, ns, statement, &mut uuid)?;
         masking::check_insert(&collection, op)?;
         let validator = Validator::of(statement, &collection, options.bypass_validation)?;
@@ -48,9 +54,17 @@ pub fn group(
             if let Some(validator) = &validator {
                 validator.check(doc.as_raw(), op)?;
             }
-            writer.insert(doc.clone(), *retryable)?;
+            let doc = match writer.collection.buckets() {
+                Some(series) => from_client(doc.as_raw(), series)?,
+                None => doc.clone(),
+            };
+            writer.insert(doc, *retryable)?;
         }
         statement.observe_keys(&writer);
         Ok(())
-    })
+    })?;
+    match are_measurements {
+        true => timeseries::insert::group(statement, ns, op, &docs, progress),
+        false => Ok(()),
+    }
 }

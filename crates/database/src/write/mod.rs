@@ -1,7 +1,7 @@
 //! The parts that all writes share: the write set and its commit, retries, and write concern.
 //!
 //! Reading order: [`statements`] (the list of what a command does, as it was written), [`prepared`] (an update or delete once it is
-//! parsed), [`insert`], [`update`] and [`delete`] (one statement each, [`groups`] those of many documents). The loop that runs the
+//! parsed), [`insert`], [`update`] and [`delete`] (one statement each, [`groups`] those of many documents), [`timeseries`] (the same of measurements). The loop that runs the
 //! list is [`writing`](crate::operation::writing).
 
 pub mod delete;
@@ -16,6 +16,7 @@ pub mod replace;
 mod resize_oplog;
 pub mod statements;
 pub mod target;
+pub mod timeseries;
 pub mod update;
 pub mod validator;
 

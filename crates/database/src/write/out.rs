@@ -1,14 +1,14 @@
 //! `$out`: the documents of a pipeline become a collection, all at once at the end.
 
 use super::insert::{self, InsertOptions};
-use super::{Progress, check_document_namespace};
+use super::{Progress, check_document_namespace, timeseries};
 use crate::index_build;
 use crate::names::NAMESPACE_BYTES_MAX;
 use crate::read;
 use crate::statement::Statement;
 use nestor_exec::write::oplog::{Origin, Retryable};
 use nestor_exec::{BoxOperator, Step};
-use nestor_model::{Namespace, RawDoc, RawDocBuf, Result, bail, doc};
+use nestor_model::{CollectionOptions, Namespace, RawDoc, RawDocBuf, Result, TimeSeries, bail, doc};
 use nestor_query::env::OpContext;
 use nestor_query::stage::Out;
 use nestor_storage::{Collection, View};
@@ -19,7 +19,7 @@ const GROUP_MAX: usize = 1_000;
 
 /// Drains `root` into the collection that `out` names.
 ///
-/// Errors: 17152 for a capped target, 166 for a view, those of inserting. The target stays as it was then.
+/// Errors: 17152 for a capped target, 166 for a view, 7268700 and 7406103 for time-series options that are not the target's, those of inserting. The target stays as it was then.
 pub fn write_out(
     statement: &Statement<'_>,
     view: &dyn View,
@@ -42,16 +42,8 @@ pub fn write_out(
         bail!(17385, "Can't $out to internal database: {}", target.db);
     }
     let existing = view.catalog().get(target).cloned();
-    if out.timeseries.is_some() {
-        if existing.is_some() {
-            bail!(
-                7_268_700,
-                "cannot create a time-series collection from a non time-series collection or view: '{target}'"
-            );
-        }
-        bail!(NotImplemented, "time-series collections are not supported");
-    }
-    if let Some(existing) = &existing {
+    let series = series(target, existing.as_deref(), out.timeseries.as_ref())?;
+    if let Some(existing) = existing.as_ref().filter(|_| series.is_none()) {
         if existing.is_view() {
             bail!(
                 CommandNotSupportedOnView,
@@ -67,22 +59,20 @@ pub fn write_out(
         target.db.clone(),
         format!("tmp.agg_out.{:016x}", statement.database.random()),
     );
-    let result = fill(
-        statement,
-        view,
-        root,
-        op,
-        &temporary,
-        existing.as_ref(),
-        bypass_validation,
-        progress,
-    )
-    .and_then(|()| replace(statement, &temporary, target, progress));
+    let options = options(&temporary, existing.as_deref(), series.as_ref())?;
+    let result = make(statement, view, &temporary, target, &options, progress)
+        .and_then(|()| fill(statement, view, root, op, &temporary, bypass_validation, progress))
+        .and_then(|()| match series {
+            Some(_) => timeseries::replace::by_filled(statement, &temporary, target, progress),
+            None => replace(statement, &temporary, target, progress),
+        });
     if result.is_err() {
         // The collection written so far is of no use. If dropping it fails too, there is nothing more to do.
         let _ = statement.atomically(&mut Progress::default(), |ws| {
-            if ws.catalog().get(&temporary).is_some() {
-                ws.drop_collection(&temporary)?;
+            for left in [timeseries::buckets_of(&temporary), temporary.clone()] {
+                if ws.catalog().get(&left).is_some() {
+                    ws.drop_collection(&left)?;
+                }
             }
             Ok(())
         });
@@ -90,27 +80,83 @@ pub fn write_out(
     result
 }
 
-#[allow(clippy::too_many_arguments)]
+/// The time-series options of what is written to `target`; `None` for an ordinary collection.
+///
+/// Errors: 7268700 and 7406103 when they are not those of what is there.
+fn series(
+    target: &Namespace,
+    existing: Option<&Collection>,
+    wanted: Option<&TimeSeries>,
+) -> Result<Option<TimeSeries>> {
+    let there = existing.map(|existing| existing.timeseries());
+    match (there, wanted) {
+        (None, wanted) => Ok(wanted.cloned()),
+        (Some(there), None) => Ok(there.cloned()),
+        (Some(None), Some(_)) => bail!(
+            7_268_700,
+            "cannot create a time-series collection from a non time-series collection or view: '{target}'"
+        ),
+        (Some(Some(there)), Some(wanted)) if there == wanted => Ok(Some(there.clone())),
+        (Some(Some(_)), Some(_)) => bail!(
+            7_406_103,
+            "the time-series options of $out are not those of the collection '{target}'"
+        ),
+    }
+}
+
+/// The options of the temporary collection.
+fn options(
+    temporary: &Namespace,
+    existing: Option<&Collection>,
+    series: Option<&TimeSeries>,
+) -> Result<CollectionOptions> {
+    let mut listed = existing.map(|found| found.options.listed().clone()).unwrap_or_default();
+    if let Some(series) = series {
+        timeseries::create::as_view(temporary, series, &mut listed);
+    }
+    CollectionOptions::parse(listed)
+}
+
+/// Makes the temporary collection, with the indexes of the target.
+fn make(
+    statement: &Statement<'_>,
+    view: &dyn View,
+    temporary: &Namespace,
+    target: &Namespace,
+    options: &CollectionOptions,
+    progress: &mut Progress,
+) -> Result<()> {
+    let uuid = statement.database.new_uuid();
+    let (like, place) = match &options.timeseries {
+        Some(_) => (timeseries::buckets_of(target), timeseries::buckets_of(temporary)),
+        None => (target.clone(), temporary.clone()),
+    };
+    let like = view.catalog().get(&like);
+    statement.atomically(progress, |ws| {
+        if let Some(series) = &options.timeseries {
+            timeseries::create::buckets(statement, ws, temporary, options, series)?;
+        }
+        ws.create_collection(temporary, uuid, options.clone())?;
+        ws.oplog(super::create_entry(temporary, uuid, options))?;
+        for index in like.iter().flat_map(|c| &c.indexes).filter(|index| !index.is_id()) {
+            let is_there = |found: &Arc<Collection>| found.index(&index.name).is_some();
+            if !ws.catalog().get(&place).is_some_and(is_there) {
+                index_build::at_once(statement, ws, &place, index.spec.clone())?;
+            }
+        }
+        Ok(())
+    })
+}
+
 fn fill(
     statement: &Statement<'_>,
     view: &dyn View,
     mut root: BoxOperator,
     op: &OpContext,
     temporary: &Namespace,
-    like: Option<&Arc<Collection>>,
     bypass_validation: bool,
     progress: &mut Progress,
 ) -> Result<()> {
-    let uuid = statement.database.new_uuid();
-    let options = like.map(|c| c.options.clone()).unwrap_or_default();
-    statement.atomically(progress, |ws| {
-        ws.create_collection(temporary, uuid, options.clone())?;
-        ws.oplog(super::create_entry(temporary, uuid, &options))?;
-        for index in like.iter().flat_map(|c| &c.indexes).filter(|index| !index.is_id()) {
-            index_build::at_once(statement, ws, temporary, index.spec.clone())?;
-        }
-        Ok(())
-    })?;
     statement.note_plan(&*root);
     let mut batch = read::batch(statement, view, op, true);
     let options = InsertOptions {

@@ -2,10 +2,11 @@
 
 use super::statements::{DeleteOp, UpdateOp, WriteOp};
 use super::target::Selection;
+use super::timeseries;
 use crate::read;
 use crate::shape::Words;
 use nestor_exec::write::oplog::Retryable;
-use nestor_model::{DocRef, Result, bail};
+use nestor_model::{DocRef, Result, ValueRef, bail};
 use nestor_query::env::Scope;
 use nestor_query::update::{Update, UpdateOptions};
 use nestor_storage::Collection;
@@ -66,8 +67,16 @@ impl<'a> Prepared<'a> {
             constants: op.constants.map(DocRef::Raw),
             multi: op.multi,
         };
+        let of_buckets = match collection.and_then(|found| Some((found.timeseries()?, &found.ns))) {
+            Some((series, ns)) => Some(timeseries::update::of_buckets(op, series, ns)?),
+            None => None,
+        };
+        let update = match &of_buckets {
+            Some(update) => ValueRef::Document(update.as_ref()),
+            None => op.update,
+        };
         let action = Action::Update {
-            update: Update::parse(op.update, options, scope)?,
+            update: Update::parse(update, options, scope)?,
             upsert: op.upsert.then_some(DocRef::Raw(op.filter)),
         };
         Ok(Self::with(selection, action, op.multi))

@@ -7,8 +7,9 @@ use crate::statement::Statement;
 use crate::write::validator::Validator;
 use nestor_exec::write::{Changed, Writer};
 use nestor_model::collection_options::Capped;
-use nestor_model::{DocRef, Namespace, RawDoc, RawDocBuf, Result, Value, bail};
+use nestor_model::{DocRef, Namespace, RawDoc, RawDocBuf, Result, TimeSeries, Value, bail};
 use nestor_query::env::OpContext;
+use nestor_query::timeseries::fault;
 use nestor_query::update::{Applied, Update};
 use nestor_storage::{Bytes, View};
 
@@ -101,7 +102,7 @@ impl Running<'_> {
     }
 
     /// Applies the update to one record.
-    fn change(
+    pub(super) fn change(
         &self,
         writer: &mut Writer<'_>,
         validator: Option<&Validator<'_>>,
@@ -129,6 +130,9 @@ impl Running<'_> {
                 if let Some(validator) = validator {
                     validator.check_update(before, changed.doc.as_raw(), writer.op)?;
                 }
+                if let Some(series) = writer.collection.buckets() {
+                    check_bucket(changed.doc.as_raw(), series)?;
+                }
                 if let Some(limits) = &writer.collection.options.capped {
                     check_capped_size(limits, before.len(), changed.doc.as_bytes().len())?;
                 }
@@ -147,6 +151,14 @@ impl Running<'_> {
             }
         }
         Ok(out)
+    }
+}
+
+/// Refuses updates of buckets that leave no bucket. Errors: 121.
+fn check_bucket(doc: RawDoc<'_>, series: &TimeSeries) -> Result<()> {
+    match fault(doc, series) {
+        None => Ok(()),
+        Some(why) => bail!(DocumentValidationFailure, "Document failed validation: {why}"),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::explained::explain_union;
 use super::{
     PipelineSource, Probe, bucket_auto, densify, depth, documents, facet, geo_near, graph_lookup, group, lookup, map,
-    sample, union_with, unwind, window,
+    sample, union_with, unpack, unwind, window,
 };
 use crate::batch::Batch;
 use crate::changes;
@@ -208,6 +208,8 @@ fn lower_stage(
         Stage::Unwind(unwind) => Box::new(unwind::UnwindOp::new(node, unwind.clone())),
         Stage::ReplaceRoot(expr) => Box::new(map::Map::replace_root(node, expr.clone())),
         Stage::Mask(masking) => Box::new(map::Map::mask(node, masking.clone())),
+        Stage::Unpack(unpack) => Box::new(unpack::UnpackOp::new(node, unpack.clone())),
+        Stage::PublicBuckets(series) => Box::new(map::Map::public_buckets(node, series.clone())),
         Stage::Redact(redact) => Box::new(map::Map::redact(node, redact.clone())),
         Stage::Group(group) => Box::new(group::GroupOp::new(node, group.clone())),
         Stage::BucketAuto(spec) => Box::new(bucket_auto::BucketAutoOp::new(node, spec.clone(), collator)?),

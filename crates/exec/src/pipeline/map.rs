@@ -3,12 +3,13 @@
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Each, EachRow};
 use crate::row::{Row, RowDoc};
-use nestor_model::{Error, Result, Value};
+use nestor_model::{Error, Result, TimeSeries, Value};
 use nestor_planner::NodeKind;
 use nestor_query::Expr;
 use nestor_query::env::Env;
 use nestor_query::masking::Masking;
 use nestor_query::stage::{Redact, redact};
+use nestor_query::timeseries::Bucket;
 use std::sync::Arc;
 
 /// Changes or drops each row.
@@ -18,6 +19,7 @@ pub(super) type Map = Each<Change>;
 pub(super) enum Change {
     ReplaceRoot(Arc<Expr>),
     Mask(Arc<Masking>),
+    PublicBuckets(Arc<TimeSeries>),
     Redact(Arc<Redact>),
 }
 
@@ -30,6 +32,11 @@ impl Map {
     /// Masks the fields that the caller may not see plain.
     pub(super) fn mask(input: BoxOperator, masking: Arc<Masking>) -> Self {
         Self::over(input, Change::Mask(masking))
+    }
+
+    /// Stored buckets in their public form.
+    pub(super) fn public_buckets(input: BoxOperator, series: Arc<TimeSeries>) -> Self {
+        Self::over(input, Change::PublicBuckets(series))
     }
 
     /// `$redact`.
@@ -59,6 +66,11 @@ impl Change {
                 let doc = masking.apply(row.as_doc(), key);
                 Ok(Some(RowDoc::Owned(doc.into())))
             }
+            Self::PublicBuckets(series) => {
+                let stored = row.doc.to_raw();
+                let bucket = Bucket::decode(stored.as_raw(), series)?;
+                Ok(Some(RowDoc::Owned(bucket.to_public(stored.as_raw())?)))
+            }
             Self::Redact(stage) => Ok(redact(stage, row.as_doc(), batch.op)?.map(RowDoc::Owned)),
         }
     }
@@ -69,6 +81,7 @@ impl EachRow for Change {
         match self {
             Self::ReplaceRoot(_) => NodeKind::ReplaceRoot,
             Self::Mask(_) => NodeKind::Mask,
+            Self::PublicBuckets(_) => NodeKind::PublicBuckets,
             Self::Redact(_) => NodeKind::Redact,
         }
     }

@@ -25,6 +25,7 @@ mod probe;
 mod row_store;
 mod sample;
 mod union_with;
+mod unpack;
 mod unwind;
 mod window;
 

@@ -96,12 +96,16 @@ impl Namespaces for Named<'_> {
                 refuse_log(self.view, collection, self.caller)?;
                 Ok(Entry::Collection {
                     masking: masked(collection, self.caller)?.map(|masked| masked.masking.clone()),
+                    buckets: collection.buckets().cloned().map(Arc::new),
                 })
             }
             Some(view) => Ok(Entry::View {
                 on: &view.on,
                 pipeline: view.pipeline.as_ref(),
-                collation: id_collation(collection)?,
+                collation: match collection.timeseries() {
+                    Some(_) => None,
+                    None => Some(id_collation(collection)?),
+                },
             }),
         }
     }

@@ -293,7 +293,10 @@ mod tests {
                 .strip_prefix('v')
                 .and_then(|level| level.parse::<usize>().ok());
             let Some(pipelines) = level.and_then(|level| self.0.as_raw().iter().nth(level)) else {
-                return Ok(Entry::Collection { masking: None });
+                return Ok(Entry::Collection {
+                    masking: None,
+                    buckets: None,
+                });
             };
             Ok(Entry::View {
                 on: "c",

@@ -154,6 +154,8 @@ impl StageNode {
             Stage::Unwind(_) => NodeKind::Unwind,
             Stage::ReplaceRoot(_) => NodeKind::ReplaceRoot,
             Stage::Mask(_) => NodeKind::Mask,
+            Stage::Unpack(_) => NodeKind::Unpack,
+            Stage::PublicBuckets(_) => NodeKind::PublicBuckets,
             Stage::Redact(_) => NodeKind::Redact,
             Stage::Group(_) => NodeKind::Group,
             Stage::BucketAuto(_) => NodeKind::BucketAuto,
@@ -199,6 +201,8 @@ impl StageNode {
             Some(
                 Stage::Sort(_)
                 | Stage::Mask(_)
+                | Stage::Unpack(_)
+                | Stage::PublicBuckets(_)
                 | Stage::Limit(_)
                 | Stage::Skip(_)
                 | Stage::Sample(_)
@@ -217,6 +221,7 @@ impl StageNode {
             Some(
                 Stage::Project { .. }
                     | Stage::Mask(_)
+                    | Stage::PublicBuckets(_)
                     | Stage::ReplaceRoot(_)
                     | Stage::Lookup(_)
                     | Stage::GraphLookup(_)

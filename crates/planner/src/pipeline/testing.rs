@@ -22,7 +22,10 @@ impl OneCollection {
 
 impl Namespaces for OneCollection {
     fn entry(&self, _: &Namespace) -> Result<Entry<'_>> {
-        Ok(Entry::Collection { masking: None })
+        Ok(Entry::Collection {
+            masking: None,
+            buckets: None,
+        })
     }
 
     fn indexes(&self, _: &Namespace) -> Result<Option<&Indexes>> {

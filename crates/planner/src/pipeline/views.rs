@@ -4,7 +4,7 @@ use super::StageNode;
 use crate::catalog::Indexes;
 use crate::find::FindQuery;
 use crate::reuse::Reused;
-use nestor_model::{ArrayRef, Error, ErrorCode, Namespace, Result, Str};
+use nestor_model::{ArrayRef, Error, ErrorCode, Namespace, Result, Str, TimeSeries};
 use nestor_query::Scope;
 use nestor_query::collation::Collator;
 use nestor_query::masking::Masking;
@@ -37,6 +37,8 @@ pub enum Entry<'n> {
     Collection {
         /// The fields that the caller may not see plain.
         masking: Option<Arc<Masking>>,
+        /// Its documents are the buckets of a time-series collection with these options.
+        buckets: Option<Arc<TimeSeries>>,
     },
     /// A view.
     View {
@@ -44,8 +46,8 @@ pub enum Entry<'n> {
         on: &'n str,
         /// The stages of the view.
         pipeline: ArrayRef<'n>,
-        /// How strings compare in it.
-        collation: Option<Collator>,
+        /// How strings compare in it; `None` when that is up to the operation, as for time-series collections.
+        collation: Option<Option<Collator>>,
     },
 }
 
@@ -71,6 +73,7 @@ pub fn resolve(
 ) -> Result<Resolved> {
     let mut namespace = namespace.clone();
     let mut layers: Vec<Pipeline> = Vec::new();
+    let mut is_unpacked = false;
     loop {
         let (on, pipeline, collation) = match namespaces.entry(&namespace)? {
             Entry::View {
@@ -82,11 +85,15 @@ pub fn resolve(
                 let layers = layers.iter().rev();
                 let layers = layers.flat_map(|layer| StageNode::all(&layer.stages, &layer.written));
                 // Everything that is asked of a collection is asked of what the caller may see of it.
-                let masking = match &other {
-                    Entry::Collection { masking } => masking.clone(),
-                    _ => None,
+                let (masking, buckets) = match &other {
+                    Entry::Collection { masking, buckets } => (masking.clone(), buckets.clone()),
+                    _ => (None, None),
                 };
                 let masking = masking.map(|masking| StageNode::of(Stage::Mask(masking)));
+                // Whoever does not unpack them sees them as MongoDB documents them.
+                let buckets = buckets.filter(|_| !is_unpacked);
+                let buckets = buckets.map(|series| StageNode::of(Stage::PublicBuckets(series)));
+                let masking = masking.or(buckets);
                 return Ok(Resolved {
                     exists: matches!(other, Entry::Collection { .. }),
                     stages: masking.into_iter().chain(layers).collect(),
@@ -94,20 +101,24 @@ pub fn resolve(
                 });
             }
         };
+        is_unpacked = collation.is_none();
         if layers.len() >= VIEW_DEPTH_MAX {
             return Err(Error::new(
                 ErrorCode::ViewDepthLimitExceeded,
                 format!("view depth too deep or view cycle detected; maximum depth is {VIEW_DEPTH_MAX}"),
             ));
         }
-        if collation.as_ref() != collator {
+        if collation
+            .as_ref()
+            .is_some_and(|collation| collation.as_ref() != collator)
+        {
             return Err(Error::new(
                 ErrorCode::OptionNotSupportedOnView,
                 format!("the collation of the operation is not that of the view {namespace}"),
             ));
         }
         let base = Namespace::new(namespace.db.clone(), on);
-        let mut scope = Scope::new().with_collator(collation);
+        let mut scope = Scope::new().with_collator(collation.flatten());
         let mut context = ParseContext::new(&mut scope, base.clone(), Place::View);
         context.keep_written = keep_written;
         layers.push(Pipeline::parse(pipeline, &mut context)?);

@@ -19,9 +19,11 @@ mod lookup_unwind_match;
 mod match_before_lookup;
 mod match_before_mask;
 mod match_before_projection;
+mod match_before_public_buckets;
 mod match_before_sort;
 mod match_before_unwind;
 mod match_into_changes;
+mod match_into_unpack;
 mod sort_limit;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -56,6 +58,14 @@ pub static RULES: &[Rule] = &[
     Rule {
         name: "match_before_mask",
         apply: match_before_mask::apply,
+    },
+    Rule {
+        name: "match_before_public_buckets",
+        apply: match_before_public_buckets::apply,
+    },
+    Rule {
+        name: "match_into_unpack",
+        apply: match_into_unpack::apply,
     },
     Rule {
         name: "match_before_unwind",

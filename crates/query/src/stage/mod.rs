@@ -27,6 +27,7 @@ mod replace_root;
 mod simple;
 mod sources;
 mod union_with;
+mod unpack;
 mod unwind;
 mod window;
 mod written;
@@ -45,6 +46,7 @@ pub use out::Out;
 pub use redact::{Redact, redact};
 pub use sources::SourceStage;
 pub use union_with::UnionWith;
+pub use unpack::Unpack;
 pub use unwind::{Unwind, Unwound};
 pub use window::{Bound, Bounds, SetWindowFields, WindowFunction};
 pub use written::Written;
@@ -54,7 +56,7 @@ use crate::matcher::MatchExpr;
 use crate::projection::Projection;
 use crate::sort::SortSpec;
 use crate::{Expr, Scope};
-use nestor_model::{ArrayRef, Error, ErrorCode, Namespace, Result, ValueRef};
+use nestor_model::{ArrayRef, Error, ErrorCode, Namespace, Result, TimeSeries, ValueRef};
 use std::sync::Arc;
 
 /// Most stages in one pipeline.
@@ -92,6 +94,10 @@ pub enum Stage {
     ReplaceRoot(Arc<Expr>),
     /// Masks the fields that the caller may not see plain. Planning puts it above a collection, and no client can write it.
     Mask(Arc<Masking>),
+    /// `$_internalUnpackBucket`: the measurements of time-series buckets.
+    Unpack(Arc<Unpack>),
+    /// Stored time-series buckets become those that MongoDB documents; planning puts it above a collection of buckets, and nobody can write it.
+    PublicBuckets(Arc<TimeSeries>),
     Redact(Arc<Redact>),
     Group(Arc<Group>),
     BucketAuto(Arc<BucketAuto>),
@@ -266,6 +272,7 @@ static TABLE: &[StageDef] = &[
             ..FIRST
         },
     ),
+    def("$_internalUnpackBucket", unpack::parse, ANYWHERE),
     def("$out", out::parse, LAST),
     def("$merge", merge::parse, LAST),
     def(

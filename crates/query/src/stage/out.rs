@@ -1,9 +1,11 @@
 //! `$out`: the documents become a collection.
 
-use super::args::Options;
+use super::args::{Options, long_of};
 use super::{ParseContext, Stage};
 use nestor_model::namespace::is_internal_database;
-use nestor_model::{Document, Error, ErrorCode, Namespace, Result, ValueRef};
+use nestor_model::number::Num;
+use nestor_model::timeseries::{Bucketing, Granularity};
+use nestor_model::{DocRef, Error, ErrorCode, Namespace, Result, TimeSeries, ValueRef};
 use std::sync::Arc;
 
 /// A parsed `$out`.
@@ -11,8 +13,8 @@ use std::sync::Arc;
 pub struct Out {
     /// The collection to replace.
     pub target: Namespace,
-    /// Options of a time series collection to create.
-    pub timeseries: Option<Document>,
+    /// The time-series collection to make, or that is there.
+    pub timeseries: Option<TimeSeries>,
 }
 
 /// `"collection"` or `{db, coll, timeseries}`. Errors: 16990, 17385, 31321, 40413 to 40415, 14.
@@ -28,28 +30,11 @@ pub(super) fn parse(
             let options = Options::read(stage, doc, &["db", "coll", "timeseries"])?;
             let coll = options.string("coll")?.ok_or_else(|| options.missing("coll"))?;
             let db = options.string("db")?.ok_or_else(|| options.missing("db"))?;
-            let timeseries = options.document("timeseries")?;
-            if let Some(series) = timeseries {
-                let series = Options::read(
-                    "$out.timeseries",
-                    series,
-                    &[
-                        "timeField",
-                        "metaField",
-                        "granularity",
-                        "bucketMaxSpanSeconds",
-                        "bucketRoundingSeconds",
-                    ],
-                )?;
-                series.string("timeField")?.ok_or_else(|| series.missing("timeField"))?;
-                if series.given("bucketMaxSpanSeconds").is_some() != series.given("bucketRoundingSeconds").is_some() {
-                    return Err(Error::new(
-                        ErrorCode::InvalidOptions,
-                        "bucketMaxSpanSeconds and bucketRoundingSeconds must be set together",
-                    ));
-                }
-            }
-            (db, coll, timeseries.map(|t| t.to_document()))
+            let timeseries = match options.document("timeseries")? {
+                Some(series) => Some(timeseries_options(series)?),
+                None => None,
+            };
+            (db, coll, timeseries)
         }
         _ => {
             return Err(Error::location(
@@ -90,4 +75,39 @@ pub(super) fn parse(
         timeseries,
     })));
     Ok(())
+}
+
+/// Errors: 2 and 72 for widths of buckets, 14, 40413 to 40415.
+fn timeseries_options(spec: DocRef<'_>) -> Result<TimeSeries> {
+    let options = Options::read(
+        "$out.timeseries",
+        spec,
+        &[
+            "timeField",
+            "metaField",
+            "granularity",
+            "bucketMaxSpanSeconds",
+            "bucketRoundingSeconds",
+        ],
+    )?;
+    let time_field = options
+        .string("timeField")?
+        .ok_or_else(|| options.missing("timeField"))?;
+    let meta_field = options.string("metaField")?;
+    let granularity = options.string("granularity")?;
+    let seconds = |name: &str| -> Result<Option<i64>> {
+        let Some(value) = options.given(name) else {
+            return Ok(None);
+        };
+        match Num::from_ref(value) {
+            Some(number) => Ok(Some(long_of(number))),
+            None => Err(options.wrong_type(name, value, "number")),
+        }
+    };
+    let bucketing = Bucketing {
+        span_secs: seconds("bucketMaxSpanSeconds")?,
+        rounding_secs: seconds("bucketRoundingSeconds")?,
+        granularity: granularity.map(Granularity::parse).transpose()?,
+    };
+    TimeSeries::new(time_field, meta_field, bucketing)
 }

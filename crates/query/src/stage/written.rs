@@ -25,6 +25,8 @@ impl Stage {
             Self::Skip(skip) => ("$skip", Value::Int64(*skip as i64)),
             Self::Unwind(unwind) => ("$unwind", unwind.serialize().into()),
             Self::Mask(masking) => ("$mask", masking.listed().clone().into()),
+            Self::Unpack(unpack) => ("$_internalUnpackBucket", unpack.serialize()),
+            Self::PublicBuckets(_) => ("$_internalPublicBuckets", Document::new().into()),
             Self::Out(out) => ("$out", out.serialize().into()),
             Self::Merge(merge) => ("$merge", merge.serialize(written.value.as_ref()).into()),
             _ => match self.of_shorthand(written) {
@@ -87,7 +89,7 @@ impl super::Out {
     fn serialize(&self) -> Document {
         let mut out = doc! { "coll": self.target.coll.clone(), "db": self.target.db.clone() };
         if let Some(timeseries) = &self.timeseries {
-            out.push("timeseries", timeseries.clone());
+            out.push("timeseries", timeseries.listed());
         }
         out
     }

@@ -4,7 +4,7 @@ use super::derived::{Derive, DerivedValues};
 use super::state::CollectionState;
 use crate::keys::EntryFormat;
 use crate::{CollectionId, IndexId, StorageError, TreeId};
-use nestor_model::{CollectionOptions, IndexSpec, Namespace, RawDocBuf, RecordId};
+use nestor_model::{CollectionOptions, IndexSpec, Namespace, RawDocBuf, RecordId, TimeSeries};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -35,6 +35,16 @@ impl Collection {
     /// True for a view.
     pub fn is_view(&self) -> bool {
         self.options.view.is_some()
+    }
+
+    /// The options of a time-series collection, which is a view of the collection of its buckets.
+    pub fn timeseries(&self) -> Option<&TimeSeries> {
+        self.options.timeseries.as_ref().filter(|_| self.is_view())
+    }
+
+    /// The options of the time-series collection whose buckets this collection has.
+    pub fn buckets(&self) -> Option<&TimeSeries> {
+        self.options.timeseries.as_ref().filter(|_| !self.is_view())
     }
 
     /// True for a capped collection.

@@ -1,6 +1,6 @@
 //! `collMod`: changes options of a collection, view or index.
 
-use super::{DDL_FLAGS, options};
+use super::{DDL_FLAGS, coll_mod_timeseries, options};
 use crate::args::{CollectionName, RawArray, RequiredBool};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
@@ -10,6 +10,7 @@ use nestor_database::names;
 use nestor_database::operation::pipeline::view_pipeline;
 use nestor_database::uuid::Uuid;
 use nestor_database::write::Progress;
+use nestor_database::write::timeseries;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::number::safe_i64;
 use nestor_model::{
@@ -109,9 +110,13 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         if index.is_some() {
             context.check_plain(&collection, "its indexes are changed by who sees it plain")?;
         }
-        change_options(ws, &collection, &args)?;
+        match timeseries::found(ws, &ns)? {
+            Some((_, buckets)) => change_timeseries(ws, &collection, &buckets, &args)?,
+            None => change_options(ws, &collection, &args)?,
+        }
         if let Some(index) = &index {
-            change_index(context, ws, &ns, index, &mut changed)?;
+            let buckets = timeseries::found(ws, &ns)?.map(|(_, buckets)| buckets.ns.clone());
+            change_index(context, ws, buckets.as_ref().unwrap_or(&ns), index, &mut changed)?;
         }
         if !args.dry_run && context.origin(&ns.db).is_some() {
             ws.oplog(oplog_entry(&collection, &changed, context.body))?;
@@ -192,6 +197,42 @@ fn change_options(ws: &mut WriteSet, collection: &Collection, args: &CollModArgs
     );
     if !same {
         ws.set_options(collection.id, CollectionOptions::parse(new)?)?;
+    }
+    Ok(())
+}
+
+/// Changes a time-series collection and the collection of its buckets.
+fn change_timeseries(
+    ws: &mut WriteSet,
+    collection: &Collection,
+    buckets: &Collection,
+    args: &CollModArgs<'_>,
+) -> Result<()> {
+    let ns = &collection.ns;
+    let foreign = args.validator.is_some()
+        || args.validation_level.is_some()
+        || args.validation_action.is_some()
+        || args.view_on.is_some()
+        || args.pipeline.is_some()
+        || args.images.is_some()
+        || args.masking.is_some();
+    if foreign {
+        bail!(InvalidOptions, "option not supported on a time-series collection: {ns}");
+    }
+    // Options of capped collections mean nothing here, as in MongoDB.
+    let series = match (collection.timeseries(), args.timeseries) {
+        (Some(series), Some(change)) => Some(coll_mod_timeseries::widened(series, change)?),
+        _ => None,
+    };
+    for changed in [collection, buckets] {
+        let mut new = changed.options.listed().clone();
+        if let Some(series) = &series {
+            coll_mod_timeseries::store(series, &mut new);
+        }
+        if let Some(expire) = args.expire_after_seconds {
+            coll_mod_timeseries::expire(expire, &mut new)?;
+        }
+        ws.set_options(changed.id, CollectionOptions::parse(new)?)?;
     }
     Ok(())
 }
@@ -398,6 +439,7 @@ fn change_index(
         bail!(NamespaceNotFound, "ns does not exist: {ns}");
     };
     if collection.is_clustered()
+        && collection.buckets().is_none()
         && change.hidden.is_some()
         && change.name.is_some_and(|n| collection.index(n).is_none())
     {

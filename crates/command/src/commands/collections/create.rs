@@ -10,10 +10,13 @@ use nestor_database::operation::pipeline::view_pipeline;
 use nestor_database::write;
 use nestor_database::write::Progress;
 use nestor_database::write::create_entry;
+use nestor_database::write::timeseries;
 use nestor_model::collection_options::{ValidationAction, ValidationLevel};
+use nestor_model::timeseries::{BUCKETS_PREFIX, Bucketing, Granularity};
 use nestor_model::value::ArrayRef;
 use nestor_model::{
-    CollectionOptions, DocRef, Document, Namespace, RawDoc, RawWriter, Result, ValueRef, bail, doc, values_equal,
+    CollectionOptions, DocRef, Document, Namespace, RawDoc, RawWriter, Result, TimeSeries, ValueRef, bail, doc,
+    values_equal,
 };
 use nestor_query::collation::Collation;
 use nestor_storage::{Collection, View};
@@ -125,8 +128,11 @@ fn make(
             }
             return same_or_error(existing, options);
         }
-        if options.view.is_some() {
+        if options.view.is_some() && options.timeseries.is_none() {
             view_graph::check(ws, ns, options)?;
+        }
+        if let Some(series) = &options.timeseries {
+            timeseries::create::buckets(context, ws, ns, options, series)?;
         }
         ws.create_collection(ns, uuid, options.clone())?;
         if context.origin(&ns.db).is_some() {
@@ -147,6 +153,12 @@ fn check_auto_index(ns: &Namespace, args: &CreateArgs<'_>) -> Result<()> {
 }
 
 fn check_system(ns: &Namespace, args: &CreateArgs<'_>) -> Result<()> {
+    if ns.coll.starts_with(BUCKETS_PREFIX) {
+        bail!(
+            IllegalOperation,
+            "a collection of time-series buckets is made with its time-series collection: {ns}"
+        );
+    }
     let reserved = ns.coll.starts_with("system.") || ns.is_internal();
     if args.validator.is_some() && reserved {
         bail!(
@@ -161,6 +173,36 @@ fn check_system(ns: &Namespace, args: &CreateArgs<'_>) -> Result<()> {
         );
     }
     Ok(())
+}
+
+crate::args! {
+    /// `timeseries`.
+    struct TimeSeriesArgs<'a>: "create.timeseries" nested {
+        "timeField" => time_field: Option<&'a str>,
+        "metaField" => meta_field: Option<&'a str>,
+        "granularity" => granularity: Option<&'a str>,
+        "bucketMaxSpanSeconds" => span_secs: Option<i64>,
+        "bucketRoundingSeconds" => rounding_secs: Option<i64>,
+    }
+}
+
+fn timeseries_options(args: &CreateArgs<'_>) -> Result<Option<TimeSeries>> {
+    let Some(spec) = args.timeseries else { return Ok(None) };
+    let spec = TimeSeriesArgs::parse(spec, &[])?;
+    let Some(time_field) = spec.time_field else {
+        bail!(
+            40414,
+            "BSON field 'create.timeseries.timeField' is missing but a required field"
+        );
+    };
+    let bucketing = Bucketing {
+        granularity: spec.granularity.map(Granularity::parse).transpose()?,
+        span_secs: spec.span_secs,
+        rounding_secs: spec.rounding_secs,
+    };
+    TimeSeries::new(time_field, spec.meta_field, bucketing)?
+        .check()
+        .map(Some)
 }
 
 /// Checks the arguments and brings them into the form that the catalog keeps and listCollections shows.
@@ -202,6 +244,7 @@ fn collection_options(args: &CreateArgs<'_>) -> Result<Document> {
             "the 'capped' field needs to be true when either the 'size' or 'max' fields are present"
         );
     }
+    let series = timeseries_options(args)?;
     let expire = args.expire_after_seconds.filter(|value| !value.is_nullish());
     let expire = expire.map(|value| options::expire_after_secs(value, nestor_database::clock::now_ms()));
     let expire = expire.transpose()?;
@@ -259,6 +302,9 @@ fn collection_options(args: &CreateArgs<'_>) -> Result<Document> {
     if let Some(secs) = expire {
         out.push("expireAfterSeconds", secs);
     }
+    if let Some(series) = &series {
+        timeseries::create::as_view(&Namespace::new("", args.coll.0), series, &mut out);
+    }
     if args
         .images
         .is_some_and(|images| images.get("enabled").is_some_and(ValueRef::truthy))
@@ -289,11 +335,14 @@ fn refuse_unsupported(args: &CreateArgs<'_>) -> Result<()> {
             || args.validation_level.is_some()
             || args.validation_action.is_some()
             || args.id_index.is_some()
-            || args.view_on.is_some();
+            || args.view_on.is_some()
+            || args.masking.is_some()
+            || args
+                .images
+                .is_some_and(|images| images.get("enabled").is_some_and(ValueRef::truthy));
         if clash {
             bail!(InvalidOptions, "these options are not allowed with timeseries");
         }
-        bail!(NotImplemented, "time-series collections are not supported");
     }
     if let Some(description) = args.encrypted_fields {
         encrypted_fields::check(description)?;

@@ -10,6 +10,7 @@ use nestor_database::system_profile;
 use nestor_database::uuid::Uuid;
 use nestor_database::write;
 use nestor_database::write::Progress;
+use nestor_database::write::timeseries;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::{Namespace, RawWriter, Result, bail, doc};
 use nestor_storage::{View, WriteSet};
@@ -73,6 +74,9 @@ pub(crate) fn drop_one(context: &Context<'_>, ws: &mut WriteSet, ns: &Namespace)
         Some(collection) => ws.counts(collection),
         None => (0, 0),
     };
+    if let Some((_, buckets)) = timeseries::found(ws, ns)? {
+        drop_one(context, ws, &buckets.ns)?;
+    }
     let collection = ws.drop_collection(ns)?;
     if context.origin(&ns.db).is_some() {
         let mut before = doc! { "numRecords": documents };

@@ -77,13 +77,24 @@ pub(crate) fn batch_size(cursor: Option<RawDoc<'_>>) -> Result<Option<u64>> {
 
 /// A collection or view as listCollections shows it.
 pub(crate) fn describe(collection: &Collection, name_only: bool) -> Document {
-    let kind = if collection.is_view() { "view" } else { "collection" };
+    let kind = match collection.is_view() {
+        true if collection.timeseries().is_some() => "timeseries",
+        true => "view",
+        false => "collection",
+    };
     let mut row = doc! { "name": collection.ns.coll.clone(), "type": kind };
     if name_only {
         return row;
     }
-    row.push("options", collection.options.listed().clone());
-    let mut info = doc! { "readOnly": collection.is_view() };
+    let mut options = collection.options.listed().clone();
+    if collection.timeseries().is_some() {
+        // How it is a view is nobody's concern.
+        options.remove("viewOn");
+        options.remove("pipeline");
+    }
+    row.push("options", options);
+    let is_read_only = collection.is_view() && collection.timeseries().is_none();
+    let mut info = doc! { "readOnly": is_read_only };
     if !collection.is_view() {
         info.push("uuid", uuid_value(collection.uuid));
     }

@@ -1,6 +1,7 @@
 //! Commands on collections, views and databases.
 
 pub mod coll_mod;
+mod coll_mod_timeseries;
 pub mod compact;
 pub mod compact_encrypted;
 pub mod convert_to_capped;

@@ -84,6 +84,9 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         let Some(source) = ws.catalog().get(&from).cloned() else {
             bail!(NamespaceNotFound, "Source collection {from} does not exist");
         };
+        if source.timeseries().is_some() {
+            bail!(IllegalOperation, "Cannot rename a time-series collection: {from}");
+        }
         if source.is_view() {
             bail!(CommandNotSupportedOnView, "cannot rename view: {from}");
         }

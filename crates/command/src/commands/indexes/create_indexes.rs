@@ -1,6 +1,6 @@
 //! `createIndexes`.
 
-use super::spec;
+use super::{spec, timeseries};
 use crate::api_strict;
 use crate::args::CollectionName;
 use crate::context::Context;
@@ -11,6 +11,7 @@ use nestor_database::names;
 use nestor_database::parameters::Param;
 use nestor_database::write;
 use nestor_database::write::Progress;
+use nestor_model::timeseries::BUCKETS_PREFIX;
 use nestor_model::{IndexSpec, Namespace, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_storage::{Collection, CollectionId, Index, IndexId, View, WriteSet};
 use std::sync::Arc;
@@ -55,16 +56,25 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             .iter()
             .try_for_each(|index| api_strict::check_index(*index))?;
     }
+    let series = write::timeseries::found(context.current_view().view(), &ns)?.map(|(_, buckets)| buckets);
+    let series_collation = series.as_ref().and_then(|buckets| buckets.options.collation.as_ref());
+    let parse = |index: RawDoc<'_>| match series.as_ref().and_then(|buckets| buckets.buckets()) {
+        Some(series) => timeseries::of_buckets(index, series, series_collation),
+        None => spec::parse(index),
+    };
     let specs = args
         .indexes
         .iter()
         .map(|index| match args.ignore_unknown {
-            true => spec::parse(spec::without_unknown(*index).as_raw()),
-            false => spec::parse(*index),
+            true => parse(spec::without_unknown(*index).as_raw()),
+            false => parse(*index),
         })
         .collect::<Result<Vec<IndexSpec>>>()?;
     write::check_namespace(&ns)?;
-    if ns.coll.starts_with("system.") && specs.iter().any(|spec| spec.hidden) {
+    // An index on measurements is one on their buckets.
+    let of_series = series.is_some();
+    let ns = series.map_or(ns, |buckets| buckets.ns.clone());
+    if !of_series && ns.coll.starts_with("system.") && specs.iter().any(|spec| spec.hidden) {
         bail!(BadValue, "indexes of system collections cannot be hidden: {ns}");
     }
     context.check_write_concern()?;
@@ -142,6 +152,9 @@ fn step(
     context.atomically(progress, |ws| {
         attempts += 1;
         let created = ws.catalog().get(ns).is_none();
+        if created && ns.coll.starts_with(BUCKETS_PREFIX) {
+            bail!(NamespaceNotFound, "the time-series collection is gone: {ns}");
+        }
         let collection = write::writable(ws, ns, context, &mut uuid)?;
         let before = collection.indexes.len();
         let mut missing: Vec<IndexSpec> = Vec::new();

@@ -10,6 +10,7 @@ use nestor_database::write::Progress;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::number::safe_i64;
 use nestor_model::{DocRef, Document, RawWriter, Result, ValueRef, bail, doc, values_equal};
+use nestor_planner::timeseries::key_of_buckets;
 use nestor_storage::{Collection, Index, View};
 use std::sync::Arc;
 
@@ -40,16 +41,27 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let mut progress = Progress::default();
     let all = matches!(args.index, ValueRef::String("*"));
     let was = context.atomically(&mut progress, |ws| {
-        let Some(collection) = ws.catalog().get(&ns).cloned() else {
+        let Some(mut collection) = ws.catalog().get(&ns).cloned() else {
             bail!(NamespaceNotFound, "ns not found {ns}");
         };
+        let mut of_buckets = None;
+        if let Some((_, buckets)) = write::timeseries::found(ws, &ns)? {
+            collection = buckets;
+            if let (Some(series), ValueRef::Document(key)) = (collection.buckets(), args.index) {
+                of_buckets = Some(key_of_buckets(key, series)?);
+            }
+        }
         write::check_writable(&collection)?;
-        for index in select(&collection, args.index)? {
+        let which = match &of_buckets {
+            Some(key) => ValueRef::Document(key.as_ref()),
+            None => args.index,
+        };
+        for index in select(&collection, which)? {
             ws.drop_index(collection.id, index.id)?;
             // Nothing has told others of an index that is being built.
             let is_known = collection.building_by_id(index.id).is_none();
             if is_known && context.origin(&ns.db).is_some() {
-                let command: Document = doc! { "dropIndexes": ns.coll.clone(), "index": index.name.clone() };
+                let command: Document = doc! { "dropIndexes": collection.ns.coll.clone(), "index": index.name.clone() };
                 let before = Document::from(index.spec.listed().clone());
                 let entry = Origin::default().command_with(
                     &ns.db,

@@ -1,5 +1,6 @@
 //! `listIndexes`.
 
+use super::timeseries;
 use crate::batch::{self, Opening};
 use crate::commands::collections::list_collections::batch_size;
 use crate::context::Context;
@@ -7,8 +8,9 @@ use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
 use nestor_database::read::Target;
 use nestor_database::uuid::Uuid;
+use nestor_database::write;
 use nestor_exec::ops::Values;
-use nestor_model::{Document, RawDoc, RawWriter, Result, bail, doc};
+use nestor_model::{Document, RawDoc, RawWriter, Result, TimeSeries, bail, doc};
 use nestor_storage::{Collection, View};
 
 /// The command.
@@ -41,10 +43,17 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let Some(collection) = snapshot.catalog().get(&ns).cloned() else {
         bail!(NamespaceNotFound, "ns does not exist: {ns}");
     };
+    let (collection, is_series) = match write::timeseries::found(&snapshot, &ns)? {
+        Some((_, buckets)) => (buckets, true),
+        None => (collection, false),
+    };
     if collection.is_view() {
         bail!(CommandNotSupportedOnView, "Namespace {ns} is a view, not a collection");
     }
-    let mut specs = specs(&collection);
+    let mut specs = match collection.buckets().filter(|_| is_series) {
+        Some(series) => measured(&collection, series),
+        None => specs(&collection),
+    };
     if args.include_index_build_info {
         specs = specs.into_iter().map(|spec| doc! { "spec": spec }).collect();
     }
@@ -70,10 +79,24 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     batch::first(context, &snapshot, opening, reply)
 }
 
+/// The indexes of the buckets of a time-series collection, as indexes of its measurements.
+fn measured(buckets: &Collection, series: &TimeSeries) -> Vec<Document> {
+    buckets
+        .indexes
+        .iter()
+        .filter_map(|index| timeseries::listed(&index.spec, series))
+        .collect()
+}
+
 /// The specifications of built indexes that clients see, that of a clustered collection's key among them.
 pub(crate) fn specs(collection: &Collection) -> Vec<Document> {
     let mut out = Vec::new();
-    if let Some(clustered) = &collection.options.clustered {
+    if let Some(clustered) = collection
+        .options
+        .clustered
+        .as_ref()
+        .filter(|_| collection.buckets().is_none())
+    {
         let mut spec = clustered.spec.clone();
         if let Some(collation) = &collection.options.collation {
             spec.set("collation", collation.clone());

@@ -6,6 +6,7 @@ pub mod drop_indexes;
 pub mod list_indexes;
 pub mod search;
 pub mod spec;
+pub(crate) mod timeseries;
 
 use crate::spec::CommandSpec;
 

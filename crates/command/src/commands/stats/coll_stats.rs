@@ -4,7 +4,7 @@ use crate::args::CollectionName;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
-use nestor_database::{names, oplog};
+use nestor_database::{names, oplog, write};
 use nestor_model::{Document, RawWriter, Result, Value, bail, doc};
 use nestor_storage::{Collection, Engine, View};
 
@@ -33,7 +33,10 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         );
     }
     let snapshot = context.read_snapshot()?;
-    let found = snapshot.catalog().get(&ns).cloned();
+    let mut found = snapshot.catalog().get(&ns).cloned();
+    if let Some((_, buckets)) = write::timeseries::found(&snapshot, &ns)? {
+        found = Some(buckets);
+    }
     if found.as_ref().is_some_and(|c| c.is_view()) {
         bail!(CommandNotSupportedOnView, "Namespace {ns} is a view, not a collection");
     }
@@ -60,6 +63,13 @@ pub fn storage_stats(
         });
     };
     let (count, bytes) = oplog::sizes(engine, collection)?;
+    let series = collection.buckets().map(|_| {
+        doc! {
+            "bucketsNs": collection.ns.to_string(),
+            "bucketCount": number(count),
+            "avgBucketSize": number(if count > 0 { bytes / count } else { 0 }),
+        }
+    });
     let mut sizes = Document::new();
     let mut total = 0i64;
     for index in &collection.indexes {
@@ -70,6 +80,9 @@ pub fn storage_stats(
     let mut out = doc! { "size": number(bytes / scale), "count": number(count) };
     if count > 0 {
         out.push("avgObjSize", number(bytes / count));
+    }
+    if let Some(series) = series {
+        out.push("timeseries", series);
     }
     out.push("numOrphanDocs", 0);
     out.push("storageSize", number(bytes / scale));

@@ -1,0 +1,201 @@
+//! Inserting measurements.
+
+use super::{check_transaction, rewrite, series_of};
+use crate::statement::Statement;
+use crate::write::Progress;
+use nestor_exec::keys::id_key;
+use nestor_exec::write::Writer;
+use nestor_model::{Namespace, ObjectId, RawDoc, RawDocBuf, RawWriter, Result, TimeSeries, ValueRef, bail};
+use nestor_query::env::OpContext;
+use nestor_query::timeseries::{Bucket, Rows, bucket_id};
+use nestor_storage::{Bytes, View, WriteSet};
+use std::collections::HashMap;
+
+/// A bucket that measurements go into.
+struct Chosen<'d> {
+    id: ObjectId,
+    begins_ms: i64,
+    meta: Option<ValueRef<'d>>,
+    /// The bucket as it is stored, if it is not new.
+    stored: Option<(Bytes, Bytes, Bucket)>,
+    /// Which measurements, and what they and those that are stored add up to.
+    docs: Vec<RawDoc<'d>>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Chosen<'_> {
+    fn takes(&self, time_ms: i64, bytes: usize, series: &TimeSeries) -> bool {
+        use nestor_query::timeseries::bucket::{MEASUREMENT_BYTES_MAX, MEASUREMENTS_MAX, MEASUREMENTS_MIN};
+        let ends_ms = self.begins_ms.saturating_add(series.span_secs * 1000);
+        let has_room = self.rows < MEASUREMENTS_MIN || self.bytes + bytes <= MEASUREMENT_BYTES_MAX;
+        (self.begins_ms..ends_ms).contains(&time_ms) && self.rows < MEASUREMENTS_MAX && has_room
+    }
+}
+
+/// Inserts measurements in stored form into the time-series collection at `ns`, all or none.
+///
+/// Errors: 2 for a measurement without a date, 263 within a transaction.
+pub fn group(
+    statement: &Statement<'_>,
+    ns: &Namespace,
+    op: &OpContext,
+    docs: &[RawDocBuf],
+    progress: &mut Progress,
+) -> Result<()> {
+    check_transaction(statement, "insert into", ns)?;
+    let mut written = Vec::new();
+    let mut buckets_id = None;
+    statement.atomically(progress, |ws| {
+        let Some((_, buckets)) = super::found(ws, ns)? else {
+            bail!(NamespaceNotFound, "the time-series collection {ns} is gone");
+        };
+        let series = series_of(&buckets)?.clone();
+        buckets_id = Some(buckets.id);
+        let mut sources: HashMap<Vec<u8>, Vec<Measured<'_>>> = HashMap::new();
+        for doc in docs {
+            let measured = Measured::read(doc.as_raw(), &series)?;
+            sources.entry(source_of(measured.meta)).or_default().push(measured);
+        }
+        let mut by_source = Vec::with_capacity(sources.len());
+        for (source, mut measured) in sources {
+            statement.interrupt.check()?;
+            measured.sort_by_key(|measured| measured.time_ms);
+            let known = statement.database.open_buckets.of(buckets.id, &source);
+            let known = known
+                .into_iter()
+                .filter_map(|id| stored(ws, &buckets, id, &source, &series).transpose());
+            let mut chosen: Vec<Chosen<'_>> = known.collect::<Result<_>>()?;
+            for measured in measured {
+                put(measured, &mut chosen, &series, || statement.database.random());
+            }
+            by_source.push((source, chosen));
+        }
+        written.clear();
+        let origin = statement.origin(&ns.db);
+        let mut writer = Writer::new(ws, buckets, op, origin)?;
+        for (source, chosen) in by_source {
+            for bucket in chosen.into_iter().filter(|bucket| !bucket.docs.is_empty()) {
+                statement.interrupt.check()?;
+                written.push((source.clone(), bucket.id));
+                write(&mut writer, &bucket, &series)?;
+            }
+        }
+        statement.observe_keys(&writer);
+        Ok(())
+    })?;
+    if let Some(buckets) = buckets_id {
+        for (source, id) in written {
+            statement.database.open_buckets.note(buckets, source, id);
+        }
+    }
+    Ok(())
+}
+
+fn write(writer: &mut Writer<'_>, bucket: &Chosen<'_>, series: &TimeSeries) -> Result<()> {
+    let mut rows = Rows::default();
+    if let Some((_, _, stored)) = &bucket.stored {
+        rows.extend(stored, |_| true);
+    }
+    bucket.docs.iter().for_each(|doc| rows.push(*doc, series));
+    let meta = match &bucket.stored {
+        Some((_, _, stored)) => stored.meta.as_ref().map(|meta| meta.as_ref()),
+        None => bucket.meta,
+    };
+    let new = rows.into_bucket(series, bucket.id, meta, bucket.begins_ms);
+    match &bucket.stored {
+        Some((record, old, _)) => rewrite(writer, record, old, new),
+        None => writer.insert(new, None).map(drop),
+    }
+}
+
+/// A bucket that was written before, if it is still there, of this source.
+fn stored<'d>(
+    ws: &WriteSet,
+    buckets: &nestor_storage::Collection,
+    id: ObjectId,
+    source: &[u8],
+    series: &TimeSeries,
+) -> Result<Option<Chosen<'d>>> {
+    let record = id_key(ValueRef::ObjectId(id), None);
+    let Some(bytes) = ws.get(buckets.records, &record)? else {
+        return Ok(None);
+    };
+    let bucket = Bucket::decode(bytes.document(), series)?;
+    if source_of(bucket.meta.as_ref().map(|meta| meta.as_ref())) != source {
+        return Ok(None);
+    }
+    let mut rows = Rows::default();
+    rows.extend(&bucket, |_| true);
+    let size = rows.bytes();
+    drop(rows);
+    Ok(Some(Chosen {
+        id,
+        begins_ms: bucket.begins_ms,
+        meta: None,
+        rows: bucket.len,
+        bytes: size,
+        stored: Some((record, bytes, bucket)),
+        docs: Vec::new(),
+    }))
+}
+
+/// What tells sources apart.
+fn source_of(meta: Option<ValueRef<'_>>) -> Vec<u8> {
+    let mut out = RawWriter::with_capacity(32);
+    if let Some(meta) = meta {
+        out.append("", meta);
+    }
+    out.finish()
+}
+
+/// A measurement, with what decides on its bucket.
+struct Measured<'d> {
+    doc: RawDoc<'d>,
+    time_ms: i64,
+    meta: Option<ValueRef<'d>>,
+}
+
+impl<'d> Measured<'d> {
+    fn read(doc: RawDoc<'d>, series: &TimeSeries) -> Result<Self> {
+        let (mut time, mut meta) = (None, None);
+        for (name, value) in doc.iter() {
+            if name == series.time_field && time.is_none() {
+                time = Some(value);
+            } else if series.source_field() == Some(name) && meta.is_none() {
+                meta = Some(value);
+            }
+        }
+        match time {
+            Some(ValueRef::DateTime(time_ms)) => Ok(Self { doc, time_ms, meta }),
+            _ => bail!(
+                BadValue,
+                "'{}' must be present and contain a valid BSON UTC datetime value",
+                series.time_field
+            ),
+        }
+    }
+}
+
+/// Chooses a bucket of its source for a measurement, a new one if none takes it.
+fn put<'d>(measured: Measured<'d>, chosen: &mut Vec<Chosen<'d>>, series: &TimeSeries, random: impl Fn() -> u64) {
+    let Measured { doc, time_ms, meta } = measured;
+    let takes = |bucket: &Chosen<'_>| bucket.takes(time_ms, doc.len(), series);
+    let at = chosen.iter().rposition(takes).unwrap_or_else(|| {
+        let begins_ms = series.round(time_ms);
+        chosen.push(Chosen {
+            id: bucket_id(begins_ms, random()),
+            begins_ms,
+            meta,
+            stored: None,
+            docs: Vec::new(),
+            rows: 0,
+            bytes: 0,
+        });
+        chosen.len() - 1
+    });
+    let bucket = &mut chosen[at];
+    bucket.rows += 1;
+    bucket.bytes += doc.len();
+    bucket.docs.push(doc);
+}

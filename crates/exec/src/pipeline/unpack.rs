@@ -1,0 +1,131 @@
+//! `$_internalUnpackBucket`: the measurements of buckets.
+
+use crate::batch::Batch;
+use crate::kept::Kept;
+use crate::operator::{BoxOperator, Counters, Operator, Report, Step};
+use crate::row::RowDoc;
+use crate::row_batch::{Filled, RowBatch, Wanted};
+use nestor_model::{DocRef, RawDocBuf, Result};
+use nestor_planner::NodeKind;
+use nestor_query::stage::Unpack;
+use nestor_query::timeseries::Bucket;
+use std::sync::Arc;
+
+/// Gives a row for each measurement of the buckets of its input, in the order of their times within each bucket.
+pub(super) struct UnpackOp {
+    input: BoxOperator,
+    unpack: Arc<Unpack>,
+    /// The bucket that is being unpacked, and its next measurement.
+    pending: Option<(Bucket, usize)>,
+    kept: Kept,
+    counters: Counters,
+}
+
+impl UnpackOp {
+    pub(super) fn new(input: BoxOperator, unpack: Arc<Unpack>) -> Self {
+        Self {
+            input,
+            unpack,
+            pending: None,
+            kept: Kept::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Pulls the next bucket; the step tells why there is none.
+    fn pull(&mut self, batch: &mut Batch<'_>) -> Result<Option<Step>> {
+        let step = self.input.next(batch)?;
+        self.counters.pulled(&step);
+        let Step::Row(row) = step else {
+            return Ok(Some(self.counters.gave(step)));
+        };
+        let bucket = match row.as_doc() {
+            DocRef::Raw(doc) => Bucket::decode(doc, &self.unpack.series)?,
+            other => Bucket::decode(other.to_raw().as_raw(), &self.unpack.series)?,
+        };
+        self.kept.set(bucket.memory())?;
+        self.pending = Some((bucket, 0));
+        Ok(None)
+    }
+}
+
+/// Whether a measurement satisfies the condition of the stage.
+fn is_wanted(unpack: &Unpack, row: &RawDocBuf, batch: &Batch<'_>) -> Result<bool> {
+    match &unpack.filter {
+        Some(filter) => filter.matches(row.as_raw().as_doc(), batch.op),
+        None => Ok(true),
+    }
+}
+
+impl Operator for UnpackOp {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        loop {
+            if let Some((bucket, next)) = &mut self.pending {
+                if *next < bucket.len {
+                    // A bucket is much work for one row of the input.
+                    if !batch.spend()? {
+                        return Ok(Step::Pause);
+                    }
+                    let row = bucket.row(*next, &self.unpack.series);
+                    *next += 1;
+                    if is_wanted(&self.unpack, &row, batch)? {
+                        self.counters.advanced += 1;
+                        return Ok(Step::Row(RowDoc::Raw(row).into()));
+                    }
+                    continue;
+                }
+                self.pending = None;
+            }
+            if let Some(end) = self.pull(batch)? {
+                return Ok(end);
+            }
+        }
+    }
+
+    fn next_batch(&mut self, batch: &mut Batch<'_>, out: &mut RowBatch) -> Result<Filled> {
+        while !out.is_full() {
+            if let Some((bucket, next)) = &mut self.pending {
+                if *next < bucket.len {
+                    if !batch.spend()? {
+                        return Ok(Filled::Pause);
+                    }
+                    let at = *next;
+                    *next += 1;
+                    if self.unpack.filter.is_some() {
+                        let row = bucket.row(at, &self.unpack.series);
+                        if !is_wanted(&self.unpack, &row, batch)? {
+                            continue;
+                        }
+                        out.push(RowDoc::Raw(row).into());
+                    } else if out.wanted() == Wanted::Documents {
+                        out.push_written(|row| bucket.write_row(at, &self.unpack.series, row));
+                    } else {
+                        out.push(RowDoc::Unread.into());
+                    }
+                    self.counters.advanced += 1;
+                    continue;
+                }
+                self.pending = None;
+            }
+            match self.pull(batch)? {
+                None => {}
+                Some(Step::Pause) => return Ok(Filled::Pause),
+                Some(_) => return Ok(Filled::Eof),
+            }
+        }
+        Ok(Filled::Full)
+    }
+
+    fn is_done(&self) -> bool {
+        let is_empty = |(bucket, next): &(Bucket, usize)| *next >= bucket.len;
+        self.pending.as_ref().is_none_or(is_empty) && self.input.is_done()
+    }
+
+    fn save(&mut self) {
+        self.input.save();
+    }
+
+    fn report(&self) -> Report<'_> {
+        Report::new(NodeKind::Unpack, &self.counters).over(&*self.input)
+    }
+}

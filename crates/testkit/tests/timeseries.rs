@@ -1,0 +1,203 @@
+//! A time-series collection answers as a plain collection with the same documents, whatever is inserted, deleted and asked.
+
+use nestor_command::{Connection, Request, Service};
+use nestor_database::DatabaseOptions;
+use nestor_model::{Array, Document, RawDoc, Value, ValueRef, doc};
+use nestor_storage::{Engine, EngineOptions};
+use nestor_testkit::random::Random;
+
+struct Database {
+    service: Service,
+    connection: Connection,
+}
+
+impl Database {
+    fn new() -> Self {
+        let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
+        let service = Service::new(DatabaseOptions::default(), engine);
+        let connection = Connection::new(&service, "timeseries");
+        Self { service, connection }
+    }
+
+    fn run(&mut self, mut command: Document) -> Document {
+        command.push("$db", "test");
+        let outcome = self
+            .service
+            .run(&mut self.connection, Request::new(command.to_raw().as_raw()));
+        let reply = RawDoc::validate(&outcome.reply[outcome.reply_at..]).expect("a reply is BSON");
+        let reply = reply.as_doc().to_document();
+        let is_ok = reply.get("ok").is_some_and(ValueRef::truthy) && reply.get("writeErrors").is_none();
+        assert!(is_ok, "{command:?} answers {reply:?}");
+        reply
+    }
+
+    /// The documents of a pipeline, as texts in an order of their own.
+    fn documents(&mut self, coll: &str, pipeline: &[Document]) -> Vec<String> {
+        let stages: Vec<Value> = pipeline.iter().map(|stage| Value::from(stage.clone())).collect();
+        let reply = self.run(doc! {
+            "aggregate": coll, "pipeline": Array::new(stages), "cursor": doc! { "batchSize": 10_000 },
+        });
+        let Some(ValueRef::Document(cursor)) = reply.get("cursor") else {
+            panic!("no cursor in {reply:?}");
+        };
+        let batch = cursor.get("firstBatch").and_then(ValueRef::as_array).expect("a batch");
+        let mut documents: Vec<String> = batch
+            .iter()
+            .map(|document| {
+                let document = document.as_document().expect("a document");
+                let mut fields: Vec<String> = document
+                    .iter()
+                    .map(|(name, value)| format!("{name}: {value:?}"))
+                    .collect();
+                fields.sort();
+                fields.join(", ")
+            })
+            .collect();
+        documents.sort();
+        documents
+    }
+}
+
+/// Values of measurements: usually numbers with few decimals, now and then anything.
+fn value(random: &mut Random) -> Value {
+    match random.below(10) {
+        // None of them equals a double, of which $min and $max might give either.
+        0 => Value::Int32(100 + random.below(20) as i32),
+        1 => Value::from(["a", "b", "a long text that is no number"][random.below(3)]),
+        2 => Value::Null,
+        3 => Value::from(vec![Value::Int32(random.below(5) as i32), Value::Int32(40)]),
+        4 => doc! { "x": random.below(3) as i32 }.into(),
+        _ => Value::Double(random.below(400) as f64 / 10.0),
+    }
+}
+
+fn source(random: &mut Random) -> Value {
+    match random.below(4) {
+        0 => Value::Missing,
+        1 => doc! { "s": random.below(3) as i32 }.into(),
+        _ => Value::from(["p", "q"][random.below(2)]),
+    }
+}
+
+/// Times of some hours, some before 1970.
+fn time(random: &mut Random) -> Value {
+    let base = if random.below(10) == 0 {
+        -9_000_000
+    } else {
+        1_700_000_000_000
+    };
+    Value::DateTime(base + random.below(20_000) as i64 * 1_000)
+}
+
+fn filter(random: &mut Random) -> Document {
+    let comparison = |random: &mut Random, value: Value| {
+        let mut out = Document::new();
+        out.push(
+            ["$eq", "$lt", "$lte", "$gt", "$gte", "$ne", "$in"][random.below(6)],
+            value,
+        );
+        out
+    };
+    let mut out = Document::new();
+    match random.below(7) {
+        0 => out.push("m", comparison_of(random, source)),
+        1 => out.push("m.s", random.below(3) as i32),
+        2 => {
+            let of = time(random);
+            out.push("t", comparison(random, of));
+        }
+        3 => {
+            let (from, to) = (time(random), time(random));
+            out.push("t", doc! { "$gte": from, "$lt": to });
+        }
+        4 => {
+            let (one, other) = (filter(random), filter(random));
+            let name = ["$and", "$or", "$nor"][random.below(3)];
+            out.push(name, vec![Value::from(one), other.into()]);
+        }
+        _ => out.push("v", comparison_of(random, value)),
+    }
+    out
+}
+
+fn comparison_of(random: &mut Random, of: fn(&mut Random) -> Value) -> Document {
+    let mut value = of(random);
+    if value.is_missing() {
+        value = Value::Null;
+    }
+    let mut out = Document::new();
+    out.push(["$eq", "$lt", "$lte", "$gt", "$gte", "$ne"][random.below(6)], value);
+    out
+}
+
+fn pipeline(random: &mut Random) -> Vec<Document> {
+    let mut stages = vec![doc! { "$match": filter(random) }];
+    match random.below(5) {
+        0 => stages.push(doc! { "$match": filter(random) }),
+        1 => stages.push(doc! { "$group": doc! {
+            "_id": doc! { "m": "$m", "t": doc! { "$dateTrunc": doc! { "date": "$t", "unit": "hour" } } },
+            "n": doc! { "$sum": 1 }, "min": doc! { "$min": "$v" }, "max": doc! { "$max": "$v" },
+        } }),
+        2 => {
+            stages.push(doc! { "$group": doc! { "_id": "$m", "n": doc! { "$sum": 1 }, "last": doc! { "$max": "$t" } } })
+        }
+        3 => stages.push(doc! { "$project": doc! { "v": 1, "m": 1 } }),
+        _ => {}
+    }
+    stages
+}
+
+#[test]
+fn a_time_series_collection_answers_as_a_plain_one() {
+    let mut asked = 0;
+    for seed in 1..=4 {
+        let mut random = Random::new(seed);
+        let mut database = Database::new();
+        let granularity = ["seconds", "minutes", "hours"][random.below(3)];
+        database.run(doc! {
+            "create": "series",
+            "timeseries": doc! { "timeField": "t", "metaField": "m", "granularity": granularity },
+        });
+        database.run(doc! { "create": "plain" });
+        let mut next_id = 0;
+        for round in 0..25 {
+            let count = 1 + random.below(if round % 5 == 0 { 400 } else { 20 });
+            let documents: Vec<Value> = (0..count)
+                .map(|_| {
+                    next_id += 1;
+                    let mut document = doc! { "_id": next_id, "t": time(&mut random) };
+                    for (name, value) in [("m", source(&mut random)), ("v", value(&mut random))] {
+                        if !value.is_missing() && random.below(10) > 0 {
+                            document.push(name, value);
+                        }
+                    }
+                    document.into()
+                })
+                .collect();
+            for coll in ["series", "plain"] {
+                database.run(doc! { "insert": coll, "documents": Array::new(documents.clone()) });
+            }
+            if round == 12 {
+                // Of measured values that are arrays no index is made, as the two limits of a bucket would be parallel ones.
+                let index = doc! { "key": doc! { "m.s": 1, "t": -1 }, "name": "mt" };
+                database.run(doc! { "createIndexes": "series", "indexes": vec![Value::from(index)] });
+            }
+            if random.below(3) == 0 {
+                let delete = doc! { "q": filter(&mut random), "limit": 0 };
+                let [of_series, of_plain] = ["series", "plain"].map(|coll| {
+                    let command = doc! { "delete": coll, "deletes": vec![Value::from(delete.clone())] };
+                    let reply = database.run(command);
+                    reply.get("n").and_then(nestor_model::number::safe_i64)
+                });
+                assert_eq!(of_series, of_plain, "seed {seed}, {delete:?}");
+            }
+            for _ in 0..6 {
+                let pipeline = pipeline(&mut random);
+                let [of_series, of_plain] = ["series", "plain"].map(|coll| database.documents(coll, &pipeline));
+                assert_eq!(of_series, of_plain, "seed {seed}, round {round}, {pipeline:?}");
+                asked += usize::from(!of_plain.is_empty());
+            }
+        }
+    }
+    assert!(asked > 200, "most pipelines find something: {asked}");
+}
