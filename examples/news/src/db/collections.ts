@@ -152,13 +152,13 @@ export async function makeCollections(db: Db): Promise<void> {
   const there = new Set((await db.listCollections({}, { nameOnly: true }).toArray()).map((c) => c.name));
   for (const [name, schema] of Object.entries(validators)) {
     const validator = schema ? { $jsonSchema: schema } : {};
-    if (there.has(name)) await db.command({ collMod: name, validator });
+    if (there.has(name)) await db.command({ collMod: name, validator, writeConcern: { w: 1 } });
     else await db.createCollection(name, { validator });
   }
   // Whoever has no right to unmask sees a***@example.org instead of a reader's address, and no feed token at all.
-  await db.command({ collMod: 'readers', masking: { email: 'email', feedToken: 'hide' } });
+  await db.command({ collMod: 'readers', masking: { email: 'email', feedToken: 'hide' }, writeConcern: { w: 1 } });
   for (const [name, list] of Object.entries(indexes)) {
-    for (const [key, options] of list) await db.collection(name).createIndex(key, options ?? {});
+    await db.collection(name).createIndexes(list.map(([key, options]) => ({ key: key as Record<string, 1 | -1>, ...options })));
   }
 }
 

@@ -51,7 +51,13 @@ export async function connect(uri: string, user: string, password: string, more:
   return new News(client, client.db(databaseName));
 }
 
+/**
+ * Services whose writes nobody waits for: what a loss of power takes from them they fetch or derive again. All others
+ * have the default, majority: a reply means that the journal is on disk.
+ */
+const unhurried: ReadonlySet<Service> = new Set(['fetcher', 'follower']);
+
 /** Connects as the user of a service. */
 export function connectService(uri: string, service: Service, secrets: Secrets): Promise<News> {
-  return connect(uri, `news-${service}`, secrets.services[service]);
+  return connect(uri, `news-${service}`, secrets.services[service], unhurried.has(service) ? { writeConcern: { w: 1 } } : {});
 }

@@ -106,10 +106,10 @@ export async function makeUser(db: Db, name: string, password: string, role: str
 
 async function makeOrUpdate(db: Db, what: 'Role' | 'User', name: string, fields: Record<string, unknown>): Promise<void> {
   try {
-    await db.command({ [`create${what}`]: name, ...fields });
+    await db.command({ [`create${what}`]: name, ...fields, writeConcern: { w: 1 } });
   } catch (error) {
     // 51002 and 51003: a role or a user of this name is there.
     if (!(error instanceof MongoServerError) || ![51002, 51003].includes(Number(error.code))) throw error;
-    await db.command({ [`update${what}`]: name, ...fields });
+    await db.command({ [`update${what}`]: name, ...fields, writeConcern: { w: 1 } });
   }
 }

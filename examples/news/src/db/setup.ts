@@ -6,9 +6,12 @@ import { makeCollections } from './collections.js';
 import { databaseName, type Secrets } from './connect.js';
 import { makeRoles, makeUser, services, type Service } from './roles.js';
 
+/** Set-up is done again at each start, so it waits for no disk. */
+const options = { writeConcern: { w: 1 } };
+
 /** Connects as `root`; on a server without users it makes that user first, as the localhost exception allows. */
 async function connectRoot(uri: string, password: string): Promise<MongoClient> {
-  const root = () => new MongoClient(uri, { auth: { username: 'root', password }, authSource: 'admin', appName: 'news set-up' }).connect();
+  const root = () => new MongoClient(uri, { auth: { username: 'root', password }, authSource: 'admin', appName: 'news set-up', ...options }).connect();
   try {
     return await root();
   } catch (error) {

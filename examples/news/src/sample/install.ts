@@ -11,7 +11,7 @@ export async function installSources(news: News, server: SampleServer, refreshMi
     if (known) {
       // The sample server may have another port this time.
       const moved = (address: string) => server.origin(id) + new URL(address).pathname;
-      await news.sources.updateOne({ _id: id }, { $set: { feed: moved(known.feed), home, 'fetch.next': now, refreshMinutes } });
+      await news.sources.updateOne({ _id: id }, { $set: { feed: moved(known.feed), home, 'fetch.next': now, refreshMinutes } }, { writeConcern: { w: 1 } });
       continue;
     }
     const source: Source = {
@@ -32,6 +32,6 @@ export async function installSources(news: News, server: SampleServer, refreshMi
       added: now,
       fetch: { next: now, lease: new Date(0), failures: new Int32(0) as never, history: [] },
     };
-    await news.sources.insertOne(source);
+    await news.sources.insertOne(source, { writeConcern: { w: 1 } });
   }
 }

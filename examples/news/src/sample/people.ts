@@ -8,7 +8,7 @@ import type { Role } from '../db/types.js';
 const roles: Record<Role, string> = { reader: 'newsReader', editor: 'newsEditor', owner: 'newsOwner' };
 
 export async function makePeople(uri: string, secrets: Secrets): Promise<void> {
-  const client = await new MongoClient(uri, { auth: { username: 'root', password: secrets.root }, authSource: 'admin' }).connect();
+  const client = await new MongoClient(uri, { auth: { username: 'root', password: secrets.root }, authSource: 'admin', writeConcern: { w: 1 } }).connect();
   try {
     const news = new News(client, client.db(databaseName));
     for (const name of Object.keys(roles) as Role[]) {
