@@ -74,8 +74,10 @@ pub(crate) fn drop_one(context: &Context<'_>, ws: &mut WriteSet, ns: &Namespace)
         Some(collection) => ws.counts(collection),
         None => (0, 0),
     };
-    if let Some((_, buckets)) = timeseries::found(ws, ns)? {
-        drop_one(context, ws, &buckets.ns)?;
+    let buckets = timeseries::buckets_of(ns);
+    let is_series = ws.catalog().get(ns).is_some_and(|found| found.timeseries().is_some());
+    if is_series && ws.catalog().get(&buckets).is_some() {
+        drop_one(context, ws, &buckets)?;
     }
     let collection = ws.drop_collection(ns)?;
     if context.origin(&ns.db).is_some() {

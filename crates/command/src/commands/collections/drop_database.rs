@@ -44,7 +44,11 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             return Ok(());
         };
         for collection in database.collections() {
-            drop_one(context, ws, &Namespace::new(db, collection.ns.coll.clone()))?;
+            let ns = Namespace::new(db, collection.ns.coll.clone());
+            // Buckets go with their time-series collection.
+            if ws.catalog().get(&ns).is_some() {
+                drop_one(context, ws, &ns)?;
+            }
         }
         let entry = Origin::default().command(db, None, &doc! { "dropDatabase": 1 }, nestor_database::clock::now_ms());
         ws.oplog(entry)?;
