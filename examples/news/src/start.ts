@@ -31,6 +31,9 @@ if (!existsSync(secretsFile)) writeFileSync(secretsFile, JSON.stringify(newSecre
 const secrets = JSON.parse(readFileSync(secretsFile, 'utf8')) as Secrets;
 
 const nestor = new Nestor(options.nestor, await freePort(), join(folder, 'nestor'));
+// Until everything runs, Ctrl-C ends the server, which is in a group of its own, and then this process.
+const early = () => void nestor.stop().finally(() => process.exit(1));
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, early);
 await nestor.start();
 await setUp(nestor.uri, secrets);
 
@@ -78,4 +81,7 @@ async function stop(): Promise<void> {
   await samples.close();
   await nestor.stop();
 }
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void stop());
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.off(signal, early);
+  process.on(signal, () => void stop());
+}
