@@ -110,6 +110,18 @@ pub fn filtered(words: &Words<'_>, hint: &Hint, scope: &mut Scope) -> Result<Fin
     Ok(query)
 }
 
+/// Makes a `$text` of a query one for the text index of its collection.
+///
+/// Errors: those of [`FindQuery::bind_text`] and of reading the indexes.
+pub fn bind_text(query: &mut FindQuery, collection: Option<&Collection>) -> Result<()> {
+    match collection {
+        Some(collection) if query.filter.text().is_some() => {
+            query.bind_text(nestor_exec::catalog::indexes(collection)?)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The collation of an operation: the one it gives, or else the default of its collection.
 ///
 /// Errors: those of [`Collator::parse`].

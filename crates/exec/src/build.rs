@@ -3,7 +3,7 @@
 use crate::operator::BoxOperator;
 use crate::ops::{
     CollScan, Count, Covered, Eof, Fetch, Filter, GeoNear, IdLookup, IndexScan, Limit, OplogScan, Or, Project,
-    ReturnKey, Skip, Sort, SortMerge,
+    ReturnKey, Skip, Sort, SortMerge, TextMatch, TextOr,
 };
 use nestor_model::{Error, ErrorCode, Result};
 use nestor_planner::plan::IndexScan as IndexScanPlan;
@@ -26,6 +26,8 @@ pub(crate) fn note_use(plan: &PlanNode, collection: &Collection) {
         }
         PlanNode::IndexScan(scan) => collection.state.note_index_use(IndexId(scan.index.id)),
         PlanNode::GeoNear(near) => collection.state.note_index_use(IndexId(near.index.id)),
+        // However many terms there are, it is one use.
+        PlanNode::TextMatch(text) => collection.state.note_index_use(IndexId(text.index.id)),
         PlanNode::IdLookup(_) => {
             if let Some(index) = collection.id_index() {
                 collection.state.note_index_use(index.id);
@@ -52,6 +54,14 @@ pub(crate) fn assemble(plan: &PlanNode, collection: &Arc<Collection>) -> Result<
             let index = index_of(&near.index, collection)?;
             Box::new(GeoNear::new(collection, index.clone(), (**near).clone()))
         }
+        PlanNode::TextOr(text) => {
+            let scans = text.scans.iter().filter_map(|scan| match scan {
+                PlanNode::IndexScan(scan) => Some(index_scan(scan, collection)),
+                _ => None,
+            });
+            Box::new(TextOr::new(collection, text, scans.collect::<Result<_>>()?))
+        }
+        PlanNode::TextMatch(text) => Box::new(TextMatch::new(input(&text.input)?, (**text).clone())),
         PlanNode::Fetch { input: from, filter } => {
             let from = match &**from {
                 PlanNode::IndexScan(scan) => Box::new(index_scan(scan, collection)?.records_only()),

@@ -13,12 +13,13 @@
 //! ```
 
 use crate::bounds::{Part, Tightness, bounds};
-use crate::catalog::{Condition, IndexInfo, IndexPart, IndexUse, KeyTest};
+use crate::catalog::{Condition, IndexInfo, IndexPart, IndexUse, KeyTest, PartKind};
 use crate::interval::IntervalList;
-use nestor_model::{Path, Value, values_equal};
+use nestor_model::{Document, Path, Value, values_equal};
 use nestor_query::collation::Collator;
 use nestor_query::geo::Near;
-use nestor_query::matcher::{Leaf, MatchExpr, Predicate};
+use nestor_query::matcher::{CompareOp, Leaf, MatchExpr, Predicate};
+use nestor_query::text::{TextSearch, stored_term};
 use std::sync::Arc;
 
 /// The bounds of a scan, a list per index part: an entry is in when each of its values is in the part's list.
@@ -224,10 +225,83 @@ impl Search<'_> {
         })
     }
 
+    /// Whether the filter demands null at a path.
+    fn demands_null(&self, path: &Path) -> bool {
+        let mut conditions = self.conditions.iter();
+        conditions.any(|condition| {
+            let is_null = |predicate: &Predicate| match predicate {
+                Predicate::Compare { op, value, .. } => *op == CompareOp::Eq && value.is_nullish(),
+                _ => false,
+            };
+            condition.path == *path && !condition.negated && is_null(condition.predicate)
+        })
+    }
+
     /// The conditions of the filter beside the `$near`.
     pub(crate) fn beside_near(&self) -> Option<Arc<MatchExpr>> {
         let others = self.conjuncts.iter().filter(|one| one.near().is_none());
         conjunction(others.map(|one| (*one).clone()).collect())
+    }
+}
+
+/// A search of a text index.
+pub(crate) struct TextAccess {
+    /// The index.
+    pub index: Arc<IndexInfo>,
+    /// What is searched for.
+    pub search: Arc<TextSearch>,
+    /// One scan for each term.
+    pub scans: Vec<IndexBounds>,
+    /// The values of the fields before the texts.
+    pub prefix: Document,
+    /// What else the filter says and the prefix does not prove.
+    pub filter: Option<Arc<MatchExpr>>,
+}
+
+impl Search<'_> {
+    /// How a text index finds what the filter's own `$text` asks for: fields before the texts have to have one value each.
+    pub(crate) fn text_access(&self, index: &Arc<IndexInfo>) -> Option<TextAccess> {
+        let spec = index.kind.text()?;
+        let (text, search) = self.conjuncts.iter().enumerate().find_map(|(at, one)| match one {
+            MatchExpr::Text(text) => Some((at, text.search.as_ref()?)),
+            _ => None,
+        })?;
+        if !Arc::ptr_eq(&search.spec, spec) {
+            return None;
+        }
+        // Documents without texts have no entry, but they are not asked for.
+        let mut info = IndexInfo::clone(index);
+        info.sparse = false;
+        let mut proved: Vec<Option<Tightness>> = vec![None; self.conjuncts.len()];
+        proved[text] = Some(Tightness::Exact);
+        let (mut bounds, mut prefix) = (IndexBounds::all(&info), Document::new());
+        let terms = info.parts.iter().position(|part| part.kind == PartKind::Derived)?;
+        for (at, list) in bounds.parts.iter_mut().enumerate().take(terms) {
+            let found = part_bounds(&info, at, &self.conditions, &mut proved, &mut None)?;
+            *list = match found.is_point() {
+                true => found,
+                // Null is several values, of which entries have one.
+                false => self
+                    .demands_null(&info.parts[at].path)
+                    .then(|| IntervalList::point(Value::Null))?,
+            };
+            let value = list.intervals().first()?.low.clone();
+            prefix.push(info.parts[at].path.as_str(), value);
+        }
+        let scan = |term: &str| {
+            let mut bounds = bounds.clone();
+            bounds.parts[terms] = IntervalList::point(stored_term(term).as_ref().into());
+            bounds
+        };
+        let filters = self.conjuncts.iter().zip(&proved);
+        let filters = filters.filter(|(_, proved)| !matches!(proved, Some(Tightness::Exact)));
+        Some(TextAccess {
+            search: search.clone(),
+            scans: search.terms().map(scan).collect(),
+            prefix,
+            filter: conjunction(filters.map(|(one, _)| (*one).clone()).collect()),
+            index: Arc::new(info),
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use nestor_query::collation::Collator;
 use nestor_query::geo::{GeoTest, Near};
 use nestor_query::keys::MultikeyPaths;
 use nestor_query::matcher::{MatchExpr, Predicate};
+use nestor_query::text::TextSpec;
 use nestor_query::update::Touched;
 use std::fmt;
 use std::ops::Deref;
@@ -139,6 +140,11 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
 
     /// How it finds what is nearest to a point first, if it does.
     fn nearest(&self) -> Option<&dyn Nearest> {
+        None
+    }
+
+    /// What it is about, if it is a text index.
+    fn text(&self) -> Option<&Arc<TextSpec>> {
         None
     }
 

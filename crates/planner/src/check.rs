@@ -3,6 +3,7 @@
 //! | node | needs of its input |
 //! |---|---|
 //! | SORT_MERGE | each input in its order, and records |
+//! | TEXT_OR | scans of text indexes |
 //! | OR, FETCH | records, so that they can be told apart and read |
 //! | PROJECTION_COVERED | index entries that tell the exact values of all paths it keeps |
 //! | MATCH, SORT, projections | documents; for `$meta: "sortKey"` and `"indexKey"` those too |
@@ -19,7 +20,7 @@
 
 use crate::choose::{order_within, tells, tells_order};
 use crate::clustered::order;
-use crate::find::{FindQuery, Wanted};
+use crate::find::{FindQuery, Wanted, is_best_first};
 use crate::pipeline::{CHANGE_HEADER, InnerPlan, StageNode, StageOp};
 use crate::plan::{FindPlan, IndexScan, PipelinePlan, PlanNode, ScanPurpose};
 use crate::rules::fields_read;
@@ -192,6 +193,15 @@ fn rows(plan: &PlanNode, wanted: Wanted) -> Result<Rows> {
             }
             Ok(Rows::Documents { records: true })
         }
+        PlanNode::TextOr(text) => {
+            let reads_text =
+                |scan: &PlanNode| matches!(scan, PlanNode::IndexScan(scan) if scan.index.kind.text().is_some());
+            if !text.scans.iter().all(reads_text) {
+                return refuse(plan, "it adds up what only text indexes tell");
+            }
+            Ok(Rows::Documents { records: true })
+        }
+        PlanNode::TextMatch(text) => documents(&text.input),
         PlanNode::Fetch { input, .. } => with_records(input).map(|_| Rows::Documents { records: true }),
         PlanNode::Covered { input, projection } => {
             if rows(input, wanted)? != Rows::Entries {
@@ -316,6 +326,8 @@ fn is_ordered(plan: &PlanNode, spec: &SortSpec) -> bool {
             order_within(&scan.index, &scan.bounds, spec).is_some_and(|forward| forward == scan.forward)
         }
         PlanNode::Sort { spec: own, .. } | PlanNode::SortMerge { spec: own, .. } => own.is_same_order(spec),
+        PlanNode::TextOr(text) => text.best_first && is_best_first(spec),
+        PlanNode::TextMatch(text) => is_ordered(&text.input, spec),
         PlanNode::Fetch { input, .. }
         | PlanNode::Covered { input, .. }
         | PlanNode::Filter { input, .. }
@@ -346,6 +358,8 @@ fn is_limited(plan: &PlanNode, limit: u64) -> bool {
 fn keeps_keys(plan: &PlanNode) -> bool {
     match plan {
         PlanNode::IndexScan(scan) => scan.purpose == ScanPurpose::Keys,
+        // There is no one key by which a text search finds a row, so nothing is shown.
+        PlanNode::TextMatch(_) => true,
         other => other.inputs().into_iter().all(keeps_keys),
     }
 }

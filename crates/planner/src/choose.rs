@@ -5,15 +5,15 @@
 //! `$natural` demands it, the collection is scanned. Which candidate is best is for a trial run to say; the
 //! order here only decides ties.
 
-use crate::access::{IndexAccess, IndexBounds, NearAccess, Search, full_access, implies, index_accesses};
+use crate::access::{IndexAccess, IndexBounds, NearAccess, Search, TextAccess, full_access, implies, index_accesses};
 use crate::catalog::{IndexInfo, Indexes, PartKind};
 use crate::clustered;
 use crate::collation::{agrees, excludes_collatable};
-use crate::find::{FindQuery, Wanted, reads_sort_key};
+use crate::find::{FindQuery, Wanted, is_best_first, reads_sort_key};
 use crate::finish::{finish, id_lookup, residual};
 use crate::interval::IntervalList;
 use crate::key_range::scans;
-use crate::plan::{CollScan, GeoNear, IndexScan, PlanNode, ScanPurpose};
+use crate::plan::{CollScan, GeoNear, IndexScan, PlanNode, ScanPurpose, TextMatch, TextOr};
 use nestor_model::Path;
 use nestor_query::geo::Near;
 use nestor_query::matcher::MatchExpr;
@@ -101,7 +101,8 @@ fn ways(query: &FindQuery, indexes: &Indexes, among: Option<&[u32]>) -> Vec<Plan
     if let Some((path, near)) = query.filter.near() {
         return near_plans(query, path, near, indexes, among);
     }
-    let by_id = id_lookup(&query.filter, indexes.id_collation.as_ref()).filter(|_| !query.keeps_keys());
+    let by_id = id_lookup(&query.filter, indexes.id_collation.as_ref())
+        .filter(|_| !query.keeps_keys() && query.filter.text().is_none());
     // For a clustered collection the scan of one record says more.
     let by_id = by_id.filter(|lookup| clustered.is_none() || lookup.filter.is_none());
     if let (Some(lookup), None) = (by_id, &query.hint) {
@@ -115,11 +116,19 @@ fn ways(query: &FindQuery, indexes: &Indexes, among: Option<&[u32]>) -> Vec<Plan
         chosen = indexes.iter().filter(is_usable).cloned().collect();
         &chosen
     };
-    let mut found = find(&query.filter, query.sort.as_deref(), usable);
-    if let (Some(spec), true) = (query.sort.as_deref(), found.is_empty() || query.hint.is_none()) {
+    let asked = Asked {
+        sort: query.sort.as_deref(),
+        scores: query.wants_score(),
+    };
+    let mut found = find(&query.filter, asked, usable);
+    let is_search = query.filter.text().is_some();
+    if let (Some(spec), true) = (
+        query.sort.as_deref(),
+        !is_search && (found.is_empty() || query.hint.is_none()),
+    ) {
         found.extend(order_scans(query, spec, usable, &found));
     }
-    if found.is_empty() {
+    if found.is_empty() && !is_search {
         if let Some(index) = usable
             .first()
             .filter(|index| query.hint.is_some() && index.kind.scans_whole())
@@ -144,7 +153,7 @@ fn ways(query: &FindQuery, indexes: &Indexes, among: Option<&[u32]>) -> Vec<Plan
         return candidates_among(&free, indexes, among);
     }
     let useless_hint = query.hint.is_some() && usable.first().is_some_and(|index| !index.kind.scans_whole());
-    if (plans.is_empty() && !useless_hint) || clustered::competes(query, indexes) {
+    if !is_search && ((plans.is_empty() && !useless_hint) || clustered::competes(query, indexes)) {
         plans.push(scan());
     }
     plans
@@ -221,9 +230,78 @@ fn key_range(index: &Arc<IndexInfo>, query: &FindQuery) -> PlanNode {
     }
 }
 
+/// What is asked of the rows of a find.
+#[derive(Clone, Copy)]
+struct Asked<'q> {
+    /// Their order.
+    sort: Option<&'q SortSpec>,
+    /// They carry what they score.
+    scores: bool,
+}
+
+/// Plans that search a text index for what `filter` itself asks for.
+fn texts(filter: &Arc<MatchExpr>, asked: Asked<'_>, indexes: &[Arc<IndexInfo>]) -> Vec<Found> {
+    let search = Search::new(filter);
+    let usable = indexes.iter().filter(|index| {
+        let holds = index.partial.as_deref().is_none_or(|partial| implies(filter, partial));
+        holds && !index.hidden
+    });
+    let plan = |access: TextAccess| {
+        let ordered = asked.scores && asked.sort.is_some_and(is_best_first);
+        Found {
+            node: text_plan(access, asked.scores, ordered),
+            ordered,
+            score: 0,
+        }
+    };
+    usable.filter_map(|index| search.text_access(index)).map(plan).collect()
+}
+
+fn text_plan(access: TextAccess, scores: bool, best_first: bool) -> PlanNode {
+    let scan = |bounds| {
+        PlanNode::IndexScan(IndexScan {
+            index: access.index.clone(),
+            bounds,
+            forward: false,
+            key_filter: None,
+            key_test: None,
+            purpose: ScanPurpose::Entries,
+        })
+    };
+    let mut scans: Vec<PlanNode> = access.scans.into_iter().map(scan).collect();
+    let input = match scans.len() {
+        0 => PlanNode::Eof,
+        _ if scores => PlanNode::TextOr(Box::new(TextOr {
+            index: access.index.clone(),
+            scans,
+            filter: access.filter,
+            best_first,
+        })),
+        count => PlanNode::Fetch {
+            input: Box::new(match count {
+                1 => scans.swap_remove(0),
+                _ => PlanNode::Or { inputs: scans },
+            }),
+            filter: access.filter,
+        },
+    };
+    PlanNode::TextMatch(Box::new(TextMatch {
+        input,
+        index: access.index,
+        search: access.search,
+        prefix: access.prefix,
+    }))
+}
+
 /// Index plans that find what `filter` matches.
-fn find(filter: &Arc<MatchExpr>, sort: Option<&SortSpec>, indexes: &[Arc<IndexInfo>]) -> Vec<Found> {
+fn find(filter: &Arc<MatchExpr>, asked: Asked<'_>, indexes: &[Arc<IndexInfo>]) -> Vec<Found> {
+    let sort = asked.sort;
     let mut out = Vec::new();
+    if filter.text().is_some() {
+        out.extend(texts(filter, asked, indexes));
+        out.extend(unions(filter, asked, indexes));
+        return out;
+    }
     for access in index_accesses(filter, indexes) {
         let score = access.bounded_parts * 4 + access.bounds.equality_prefix() * 4;
         if let Some(forward) = sort.and_then(|spec| order(&access, spec)) {
@@ -246,13 +324,14 @@ fn find(filter: &Arc<MatchExpr>, sort: Option<&SortSpec>, indexes: &[Arc<IndexIn
             });
         }
     }
-    out.extend(unions(filter, sort, indexes));
+    out.extend(unions(filter, asked, indexes));
     out
 }
 
 /// Plans with one index plan per branch of an `$or` that stands alone or among other conditions; the first has the
 /// most promising one of each branch.
-fn unions(filter: &Arc<MatchExpr>, sort: Option<&SortSpec>, indexes: &[Arc<IndexInfo>]) -> Vec<Found> {
+fn unions(filter: &Arc<MatchExpr>, asked: Asked<'_>, indexes: &[Arc<IndexInfo>]) -> Vec<Found> {
+    let sort = asked.sort;
     let branches = match &**filter {
         MatchExpr::Or(branches) => Some(branches),
         MatchExpr::And(all) => all.iter().find_map(|c| match c {
@@ -266,7 +345,7 @@ fn unions(filter: &Arc<MatchExpr>, sort: Option<&SortSpec>, indexes: &[Arc<Index
     };
     let mut ways: Vec<Vec<Found>> = Vec::with_capacity(branches.len());
     for branch in branches {
-        let mut found = find(&Arc::new(branch.clone()), sort, indexes);
+        let mut found = find(&Arc::new(branch.clone()), asked, indexes);
         if found.is_empty() {
             return Vec::new();
         }

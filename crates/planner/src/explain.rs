@@ -2,7 +2,7 @@
 
 use crate::catalog::{IndexInfo, PartKind};
 use crate::interval::Strings;
-use crate::plan::{CollScan, GeoNear, IndexScan, PlanNode};
+use crate::plan::{CollScan, GeoNear, IndexScan, PlanNode, TextMatch};
 use nestor_model::{Document, Value, doc};
 use nestor_query::sort::SortSpec;
 
@@ -34,6 +34,12 @@ pub fn plan_document(plan: &PlanNode) -> Document {
         }
         PlanNode::IndexScan(scan) => index_scan_fields(scan, &mut out),
         PlanNode::GeoNear(near) => near.fields(&mut out),
+        PlanNode::TextMatch(text) => text.fields(&mut out),
+        PlanNode::TextOr(text) => {
+            if let Some(filter) = &text.filter {
+                out.push("filter", filter.serialize());
+            }
+        }
         PlanNode::Fetch { filter, .. } => {
             if let Some(filter) = filter {
                 out.push("filter", filter.serialize());
@@ -68,6 +74,7 @@ pub fn plan_document(plan: &PlanNode) -> Document {
     match (plan, inputs.len()) {
         (PlanNode::Or { .. } | PlanNode::SortMerge { .. } | PlanNode::Find(_), _) => out.push("inputStages", inputs),
         (_, 0) => {}
+        (PlanNode::TextOr(_), 2..) => out.push("inputStages", inputs),
         _ => out.push("inputStage", inputs.into_iter().next()),
     }
     out
@@ -95,13 +102,20 @@ pub fn index_scan_fields(scan: &IndexScan, out: &mut Document) {
         out.push("collation", collation.collation().to_document());
     }
     out.push("isMultiKey", index.is_multikey());
-    out.push("multiKeyPaths", multikey_paths(index));
+    let is_text = index.kind.text().is_some();
+    if !is_text {
+        out.push("multiKeyPaths", multikey_paths(index));
+    }
     out.push("isUnique", index.unique);
     out.push("isSparse", index.declared_sparse);
     out.push("isPartial", index.partial.is_some());
     out.push("indexVersion", 2);
     out.push("direction", if scan.forward { "forward" } else { "backward" });
-    out.push("indexBounds", index_bounds(scan));
+    // MongoDB shows none of a text index: its terms are shown above.
+    out.push(
+        "indexBounds",
+        if is_text { Document::new() } else { index_bounds(scan) },
+    );
 }
 
 impl GeoNear {
@@ -110,6 +124,16 @@ impl GeoNear {
         out.push("keyPattern", self.index.key_pattern.clone());
         out.push("indexName", self.index.name.clone());
         out.push("indexVersion", 2);
+    }
+}
+
+impl TextMatch {
+    /// What is searched for in a text index.
+    pub fn fields(&self, out: &mut Document) {
+        out.push("indexPrefix", self.prefix.clone());
+        out.push("indexName", self.index.name.clone());
+        out.push("parsedTextQuery", self.search.parsed());
+        out.push("textIndexVersion", self.search.spec.version as i32);
     }
 }
 

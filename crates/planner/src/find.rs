@@ -1,13 +1,16 @@
 //! A find as the planner sees it.
 
-use crate::catalog::IndexInfo;
-use nestor_model::{Document, Error, ErrorCode, Str};
+use crate::catalog::{IndexInfo, Indexes};
+use nestor_model::{Document, Error, ErrorCode, Result, Str, bail};
 use nestor_query::collation::Collator;
 use nestor_query::expr::Deps;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::projection::Projection;
 use nestor_query::sort::{SortBy, SortSpec};
 use std::sync::Arc;
+
+/// The metadata that a text search notes.
+const TEXT_SCORE: &str = "textScore";
 
 /// A find, parsed.
 #[derive(Clone, Debug)]
@@ -42,6 +45,8 @@ pub struct FindQuery {
     pub any_otherwise: bool,
     /// Rows carry how far they are from the point of the filter's `$near`: `$geoNear`'s do.
     pub keeps_distance: bool,
+    /// Rows carry what they score for the filter's `$text`: stages behind the find ask for it.
+    pub keeps_score: bool,
 }
 
 /// The form in which the consumer of a plan wants its rows.
@@ -109,6 +114,54 @@ impl FindQuery {
             || self.projection.as_ref().is_some_and(|p| reads_distance(p))
     }
 
+    /// Whether rows are to carry what they score.
+    pub(crate) fn wants_score(&self) -> bool {
+        self.keeps_score || self.wants_own_score()
+    }
+
+    /// Whether its own sort or projection asks for that.
+    pub(crate) fn wants_own_score(&self) -> bool {
+        let sorts_by = |spec: &Arc<SortSpec>| spec.parts().iter().any(|part| part.by == SortBy::Meta(TEXT_SCORE));
+        self.sort.as_ref().is_some_and(sorts_by)
+            || self.projection.as_ref().is_some_and(|p| reads_metadata(p, TEXT_SCORE))
+    }
+
+    /// Refuses a sort or a projection by what nothing scores.
+    ///
+    /// Error: 40218.
+    pub fn check_scores(&self) -> Result<()> {
+        match self.wants_own_score() && self.filter.text().is_none() {
+            true => Err(no_scores()),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes the filter's `$text` one for the text index among those of the collection.
+    ///
+    /// Errors: 2 for what a text search cannot be combined with; 27 without a text index.
+    pub fn bind_text(&mut self, indexes: &Indexes) -> Result<()> {
+        if self.filter.text().is_none() {
+            return Ok(());
+        }
+        let refused = [
+            (self.hint.is_some(), "text and hint not allowed in same query"),
+            (
+                self.natural.is_some(),
+                "text expression not allowed with $natural sort order",
+            ),
+            (self.return_key, "text and returnKey are not allowed in same query"),
+            (self.tailable, "text and tailable cursor not allowed in same query"),
+        ];
+        if let Some((_, why)) = refused.iter().find(|(applies, _)| *applies) {
+            bail!(BadValue, "{why}");
+        }
+        let Some(spec) = indexes.iter().find_map(|index| index.kind.text()) else {
+            bail!(IndexNotFound, "text index required for $text query");
+        };
+        self.filter = Arc::new(self.filter.with_text_index(spec)?);
+        Ok(())
+    }
+
     /// Every document that matches.
     pub fn all(filter: Arc<MatchExpr>) -> Self {
         Self {
@@ -127,6 +180,7 @@ impl FindQuery {
             allowed: None,
             any_otherwise: false,
             keeps_distance: false,
+            keeps_score: false,
         }
     }
 }
@@ -135,6 +189,9 @@ impl FindQuery {
 pub fn no_plan(query: &FindQuery) -> Error {
     let why = match query.filter.near() {
         Some(_) => "unable to find index for $geoNear query",
+        None if query.filter.text().is_some() => {
+            "failed to use text index to satisfy $text query (if text index is compound, are equality predicates given for all prefix fields?)"
+        }
         None => "No query solutions",
     };
     no_solution(why)
@@ -151,6 +208,16 @@ pub fn no_solution(why: &str) -> Error {
 /// Whether a projection has `{$meta: "geoNearDistance"}` or `{$meta: "geoNearPoint"}`.
 fn reads_distance(projection: &Projection) -> bool {
     reads_metadata(projection, "geoNearDistance") || reads_metadata(projection, "geoNearPoint")
+}
+
+/// The error 40218: scores are asked for, and there is no text search.
+pub(crate) fn no_scores() -> Error {
+    Error::location(40218, "query requires textScore metadata, but it is not available")
+}
+
+/// Whether this is the order of what a text search finds: the best first, and nothing else.
+pub(crate) fn is_best_first(spec: &SortSpec) -> bool {
+    matches!(spec.parts(), [part] if part.by == SortBy::Meta(TEXT_SCORE))
 }
 
 /// Whether a projection has `{$meta: "sortKey"}`.

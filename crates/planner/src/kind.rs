@@ -23,6 +23,10 @@ pub enum NodeKind {
     GeoNear2dSphere,
     /// The same, by squares of a grid.
     GeoNear2d,
+    /// The records of terms of a text index, with the sum of what those score.
+    TextOr,
+    /// The rows that have what a `$text` asks for.
+    TextMatch,
     /// The records of index entries.
     Fetch,
     /// Index entries as documents.
@@ -108,6 +112,8 @@ impl NodeKind {
             Self::DistinctScan => "DISTINCT_SCAN",
             Self::GeoNear2dSphere => "GEO_NEAR_2DSPHERE",
             Self::GeoNear2d => "GEO_NEAR_2D",
+            Self::TextOr => "TEXT_OR",
+            Self::TextMatch => "TEXT_MATCH",
             Self::Fetch => "FETCH",
             Self::Covered => "PROJECTION_COVERED",
             Self::Or => "OR",
@@ -159,6 +165,7 @@ impl NodeKind {
                 | Self::DistinctScan
                 | Self::GeoNear2dSphere
                 | Self::GeoNear2d
+                | Self::TextMatch
         )
     }
 

@@ -6,12 +6,13 @@ use crate::find::FindQuery;
 use crate::interval::Interval;
 use crate::kind::NodeKind;
 use crate::pipeline::{InnerPlan, StageNode};
-use nestor_model::{Namespace, Path, Str, Value};
+use nestor_model::{Document, Namespace, Path, Str, Value};
 use nestor_query::collation::Collator;
 use nestor_query::geo::Near;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::projection::Projection;
 use nestor_query::sort::SortSpec;
+use nestor_query::text::TextSearch;
 use std::sync::Arc;
 
 /// A node of a plan, with its inputs. Names in the comments are those that explain prints.
@@ -27,6 +28,10 @@ pub enum PlanNode {
     IndexScan(IndexScan),
     /// GEO_NEAR_2DSPHERE, GEO_NEAR_2D: the documents of index entries, nearest first.
     GeoNear(Box<GeoNear>),
+    /// TEXT_OR: the documents of terms of a text index, with scores.
+    TextOr(Box<TextOr>),
+    /// TEXT_MATCH: the documents that have what a `$text` asks for.
+    TextMatch(Box<TextMatch>),
     /// FETCH: the documents of rows that are index entries.
     Fetch {
         /// Where rows come from.
@@ -265,6 +270,32 @@ impl GeoNear {
     }
 }
 
+/// The documents of terms of a text index, each with what its terms score.
+#[derive(Clone, Debug)]
+pub struct TextOr {
+    /// The index.
+    pub index: Arc<IndexInfo>,
+    /// A scan for each term.
+    pub scans: Vec<PlanNode>,
+    /// What the index could not decide.
+    pub filter: Option<Arc<MatchExpr>>,
+    /// The best come first; else they come in the order of records.
+    pub best_first: bool,
+}
+
+/// The documents that have what a `$text` asks for.
+#[derive(Clone, Debug)]
+pub struct TextMatch {
+    /// Documents that have one of the terms.
+    pub input: PlanNode,
+    /// The index.
+    pub index: Arc<IndexInfo>,
+    /// What is searched for.
+    pub search: Arc<TextSearch>,
+    /// The values of the fields before the texts.
+    pub prefix: Document,
+}
+
 /// The purpose of a scan's entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScanPurpose {
@@ -307,6 +338,7 @@ impl PlanNode {
         match self {
             Self::Or { inputs } | Self::SortMerge { inputs, .. } => inputs.iter().collect(),
             Self::Find(find) => find.plans.iter().collect(),
+            Self::TextOr(text) => text.scans.iter().collect(),
             _ => self.input().into_iter().collect(),
         }
     }
@@ -316,7 +348,8 @@ impl PlanNode {
         match self {
             Self::Eof | Self::CollScan(_) | Self::IdLookup(_) | Self::IndexScan(_) | Self::GeoNear(_) => None,
             Self::Made { .. } | Self::Changes { .. } | Self::Given => None,
-            Self::Or { .. } | Self::SortMerge { .. } | Self::Find(_) => None,
+            Self::Or { .. } | Self::SortMerge { .. } | Self::TextOr(_) | Self::Find(_) => None,
+            Self::TextMatch(text) => Some(&text.input),
             Self::Pipeline(pipeline) => Some(&pipeline.source),
             Self::Fetch { input, .. }
             | Self::Covered { input, .. }
@@ -338,6 +371,8 @@ impl PlanNode {
             Self::IdLookup(_) => NodeKind::IdLookup,
             Self::IndexScan(scan) => scan.purpose.kind(),
             Self::GeoNear(near) => near.kind(),
+            Self::TextOr(_) => NodeKind::TextOr,
+            Self::TextMatch(_) => NodeKind::TextMatch,
             Self::Fetch { .. } => NodeKind::Fetch,
             Self::Covered { .. } => NodeKind::Covered,
             Self::Or { .. } => NodeKind::Or,
@@ -370,7 +405,13 @@ impl PlanNode {
         match self {
             Self::IndexScan(scan) => scan.purpose = ScanPurpose::Keys,
             Self::Or { inputs } | Self::SortMerge { inputs, .. } => inputs.iter_mut().for_each(Self::keep_keys),
-            Self::Eof | Self::CollScan(_) | Self::IdLookup(_) | Self::GeoNear(_) => {}
+            // There is no one key by which a text search finds a row.
+            Self::Eof
+            | Self::CollScan(_)
+            | Self::IdLookup(_)
+            | Self::GeoNear(_)
+            | Self::TextOr(_)
+            | Self::TextMatch(_) => {}
             // These are no part of a find's plans.
             Self::Find(_) | Self::Made { .. } | Self::Changes { .. } | Self::Given | Self::Pipeline(_) => {}
             Self::Fetch { input, .. }

@@ -1,7 +1,7 @@
 //! MQL as typed trees: parse, normalize, and evaluate on one document.
 //!
 //! Reading order, each module using only those before it: [`collation`] (how values compare), [`mod@env`] (what evaluation
-//! sees), [`keys`] and [`sort`], [`regex`], [`types`], [`timeseries`], [`geo`] (geography), [`accumulator`], [`expr`] (aggregation expressions), [`json_schema`],
+//! sees), [`keys`] and [`sort`], [`regex`], [`types`], [`timeseries`], [`geo`] (geography), [`text`] (text search), [`accumulator`], [`expr`] (aggregation expressions), [`json_schema`],
 //! [`matcher`] (filters), [`validation`], [`projection`], [`update`] and [`stage`].
 
 pub mod accumulator;
@@ -19,6 +19,7 @@ pub mod projection;
 pub mod regex;
 pub mod sort;
 pub mod stage;
+pub mod text;
 pub mod timeseries;
 pub mod types;
 pub mod update;

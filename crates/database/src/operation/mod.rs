@@ -16,6 +16,7 @@ pub mod writing;
 
 pub use access::Access;
 
+use crate::read;
 use crate::shape::Shape;
 use crate::write::prepared::Prepared;
 use crate::write::statements::Writes;
@@ -96,6 +97,7 @@ impl<'a> Operation<'a> {
         op: OpContext,
         mut write: Prepared<'a>,
     ) -> Result<Self> {
+        read::bind_text(&mut write.selection.query, collection.as_deref())?;
         masked::check_write(collection.as_deref(), &op, &mut write)?;
         Ok(Self {
             shape,

@@ -38,12 +38,19 @@ pub fn ordered(words: &Words<'_>, query: &mut FindQuery, scope: &mut Scope) -> R
                 }
                 query.natural = Some(forward);
             }
-            None => query.sort = Some(Arc::new(SortSpec::parse(DocRef::Raw(sort))?.under(scope.collator()))),
+            None => {
+                query.sort = Some(Arc::new(SortSpec::parse(DocRef::Raw(sort))?.under(scope.collator())));
+                query.check_scores()?;
+            }
         }
     }
     if let Some(projection) = words.projection.filter(|projection| !projection.is_empty()) {
         let projection = Projection::parse(DocRef::Raw(projection), scope, Policy::Find)?;
-        projection.check_find_metadata(query.sort.is_some(), query.filter.near().is_some())?;
+        projection.check_find_metadata(
+            query.sort.is_some(),
+            query.filter.near().is_some(),
+            query.filter.text().is_some(),
+        )?;
         check_positional(&projection, &query.filter)?;
         query.projection = Some(Arc::new(projection));
     }

@@ -37,11 +37,13 @@ impl<'a> Selection<'a> {
             Some(sort) => Some(Arc::new(SortSpec::parse(DocRef::Raw(sort))?.under(scope.collator()))),
             None => None,
         };
+        let query = FindQuery {
+            sort,
+            ..read::filtered(&words, hint, scope)?
+        };
+        query.check_scores()?;
         Ok(Self {
-            query: FindQuery {
-                sort,
-                ..read::filtered(&words, hint, scope)?
-            },
+            query,
             may_insert: false,
             words: Some(words),
         })

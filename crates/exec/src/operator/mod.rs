@@ -30,7 +30,7 @@ mod report;
 
 pub use crate::counters::Counters;
 pub use each::{Each, EachRow, Pull, one_by_one};
-pub use report::{Bottom, Choice, Explain, Inputs, Report, Stopwatch, Whereabouts, Within};
+pub use report::{Bottom, Choice, Explain, Inputs, OwnInputs, Report, Stopwatch, Whereabouts, Within};
 
 use crate::batch::Batch;
 use crate::row::Row;

@@ -67,6 +67,14 @@ pub enum Inputs<'o> {
     One(&'o dyn Operator),
     /// Any number of inputs.
     Several(&'o [BoxOperator]),
+    /// Any number of inputs, which the operator keeps by their own type.
+    Own(&'o dyn OwnInputs),
+}
+
+/// The inputs of an operator that keeps them by their own type.
+pub trait OwnInputs {
+    /// Input number `at`, from 0 on; `None` behind the last.
+    fn input(&self, at: usize) -> Option<&dyn Operator>;
 }
 
 impl<'o> Report<'o> {
@@ -132,13 +140,16 @@ impl<'o> Report<'o> {
 
     /// The operator's inputs, in the order of explain's `inputStage(s)`.
     pub fn inputs(&self) -> impl Iterator<Item = &'o dyn Operator> {
-        let (one, several): (_, &'o [BoxOperator]) = match self.below {
-            Inputs::None => (None, &[]),
-            Inputs::One(input) => (Some(input), &[]),
-            Inputs::Several(inputs) => (None, inputs),
+        let (one, several, own): (_, &'o [BoxOperator], _) = match self.below {
+            Inputs::None => (None, &[], None),
+            Inputs::One(input) => (Some(input), &[], None),
+            Inputs::Several(inputs) => (None, inputs, None),
+            Inputs::Own(inputs) => (None, &[], Some(inputs)),
         };
+        let own = own.into_iter();
         one.into_iter()
             .chain(several.iter().map(|input| &**input as &dyn Operator))
+            .chain(own.flat_map(|inputs| (0..).map_while(move |at| inputs.input(at))))
     }
 }
 

@@ -11,7 +11,7 @@ use nestor_planner::catalog::KeyTest;
 use nestor_planner::explain::index_scan_fields;
 use nestor_planner::plan::ScanPurpose;
 use nestor_query::env::DocMeta;
-use nestor_storage::keys::{self, EntryFormat};
+use nestor_storage::keys::{self, Entry, EntryFormat};
 use nestor_storage::{Bytes, Collection, Cursor, Index};
 use std::sync::Arc;
 
@@ -71,6 +71,16 @@ impl IndexScan {
         self
     }
 
+    /// What is scanned.
+    pub(crate) fn plan(&self) -> &nestor_planner::plan::IndexScan {
+        &self.plan
+    }
+
+    /// How entries are laid out.
+    pub(crate) fn format(&self) -> &EntryFormat {
+        &self.format
+    }
+
     /// Its figures so far.
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
@@ -81,6 +91,51 @@ impl IndexScan {
     pub fn records_only(mut self) -> Self {
         self.records_only = self.plan.key_filter.is_none();
         self
+    }
+
+    /// Gives the entries whose keys begin with `prefix`, which is a whole number of parts, to `each`, and nothing of them to the caller: as
+    /// [`Operator::next`], but for many entries of which only bytes are looked at. `false` when it is not over yet.
+    ///
+    /// Errors: those of `each`, of storage and of the statement's interrupt.
+    pub(crate) fn for_each_entry(
+        &mut self,
+        batch: &mut Batch<'_>,
+        prefix: &[u8],
+        each: &mut dyn FnMut(Entry<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        while !self.counters.is_eof {
+            if !batch.spend()? {
+                return Ok(false);
+            }
+            self.counters.works += 1;
+            effort::made();
+            let found = match &mut self.cursor {
+                Some(cursor) => cursor.next()?,
+                None => {
+                    self.counters.seeks += 1;
+                    let mut cursor = batch.view.cursor(self.index.tree);
+                    let found = match &self.position {
+                        None => cursor.seek(prefix)?,
+                        Some(key) => cursor.seek(key)? && (cursor.key() != key.as_slice() || cursor.next()?),
+                    };
+                    self.cursor = Some(cursor);
+                    found
+                }
+            };
+            let entry = self
+                .cursor
+                .as_ref()
+                .filter(|cursor| found && cursor.key().starts_with(prefix));
+            let Some(cursor) = entry else {
+                self.counters.is_eof = true;
+                self.cursor = None;
+                break;
+            };
+            self.counters.keys_examined += 1;
+            self.counters.advanced += 1;
+            each(self.format.split(cursor.key(), cursor.value()?)?)?;
+        }
+        Ok(true)
     }
 
     /// Moves to the next entry to look at; `false` at the end.

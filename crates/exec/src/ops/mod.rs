@@ -20,6 +20,8 @@ mod show_record_id;
 mod skip;
 pub mod sort;
 mod sort_merge;
+mod text_match;
+mod text_or;
 mod values;
 
 pub use collscan::CollScan;
@@ -40,4 +42,6 @@ pub use show_record_id::ShowRecordId;
 pub use skip::Skip;
 pub use sort::Sort;
 pub use sort_merge::SortMerge;
+pub use text_match::TextMatch;
+pub use text_or::TextOr;
 pub use values::Values;

@@ -108,7 +108,12 @@ struct Entry {
 
 /// Whether plans of a query are kept. Those of queries that say themselves how they are to run are not.
 pub fn is_cacheable(query: &FindQuery) -> bool {
-    query.hint.is_none() && query.natural.is_none() && query.min.is_none() && query.max.is_none() && !query.tailable
+    query.hint.is_none()
+        && query.natural.is_none()
+        && query.min.is_none()
+        && query.max.is_none()
+        && !query.tailable
+        && query.filter.text().is_none()
 }
 
 /// A query as it was written.

@@ -6,6 +6,7 @@
 //! | [`hashed`] | `{a: 1, h: "hashed"}` | of one part a hash of the value |
 //! | [`wildcard`] | `{a: 1, "$**": 1}` | for each scalar its path and its value |
 //! | [`sphere`] | `{a: 1, loc: "2dsphere"}` | of geometry the cells of the sphere that it lies in |
+//! | [`text`] | `{a: 1, t: "text"}` | of texts each term and what it scores |
 //! | [`plane`] | `{loc: "2d", a: 1}` | of a coordinate pair the square of a grid that it lies in |
 //!
 //! A kind says which specifications make sense ([`KindDef::check`]), how documents become keys
@@ -21,6 +22,7 @@ pub mod hashed;
 pub mod ordered;
 pub mod plane;
 pub mod sphere;
+pub mod text;
 pub mod wildcard;
 
 use crate::catalog::{Condition, IndexInfo, IndexKind, IndexUse, KeyTest};
@@ -51,10 +53,11 @@ const KINDS: &[&KindDef] = &[
     &wildcard::KIND,
     &sphere::KIND,
     &plane::KIND,
+    &text::KIND,
 ];
 
 /// Names of kinds that MongoDB has and Nestor does not.
-const UNSUPPORTED: &[&str] = &["text", "geoHaystack"];
+const UNSUPPORTED: &[&str] = &["geoHaystack"];
 
 /// Facts about a kind that hold without an index.
 pub struct KindDef {

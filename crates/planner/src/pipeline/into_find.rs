@@ -27,7 +27,11 @@ pub fn into_find(stages: &mut Vec<StageNode>) -> FindQuery {
     };
     let mut query = FindQuery::all(Arc::new(filter));
     if let Some((spec, limit)) = stages.get(at).and_then(StageNode::sort) {
-        let by_paths = spec.parts().iter().all(|part| matches!(part.by, SortBy::Path(_)));
+        let finds_scores = query.filter.text().is_some();
+        let by_paths = spec.parts().iter().all(|part| match part.by {
+            SortBy::Path(_) => true,
+            SortBy::Meta(name) => finds_scores && name == "textScore",
+        });
         if !by_paths || stages[at..].iter().any(StageNode::reads_sort_key) {
             stages.drain(..at);
             return query;

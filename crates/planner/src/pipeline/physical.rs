@@ -3,14 +3,15 @@
 use super::geo_near::geo_near_find;
 use super::inner::{self, Allowance};
 use super::{Namespaces, StageNode, StageOp, group_scan, into_find, resolve};
+use crate::catalog::Indexes;
 use crate::check::check;
 use crate::choose::candidates;
-use crate::find::{FindQuery, Hint};
+use crate::find::{FindQuery, Hint, no_scores};
 use crate::plan::{FindPlan, PipelinePlan, PlanNode, StagePlan};
 use crate::rules::{Rule, rewrite};
 use nestor_model::{Namespace, Result};
 use nestor_query::collation::Collator;
-use nestor_query::stage::Stage;
+use nestor_query::stage::{Stage, text_not_first};
 use std::sync::Arc;
 
 /// Restricts the indexes that a query on a namespace may use; true when it did.
@@ -66,6 +67,10 @@ pub(super) fn unchecked(
         stages.splice(0..0, resolved.stages);
         (resolved.namespace, resolved.exists)
     });
+    // What a view does comes first.
+    if stages.iter().skip(1).any(searches) {
+        return Err(text_not_first());
+    }
     rewrite(&mut stages, query.rules);
     let namespace = found.as_ref().map(|(namespace, _)| namespace);
     let source = match (made(&mut stages, namespace), found) {
@@ -88,6 +93,8 @@ pub(super) fn unchecked(
             if let Some(hint) = query.hint {
                 hint.apply(&mut find.query);
             }
+            find.query.keeps_score = stages.iter().any(StageNode::may_read_text_score);
+            check_text(&mut find.query, &stages, indexes)?;
             find.restricted = query
                 .restrict
                 .is_some_and(|restrict| restrict(&find.namespace, &mut find.query));
@@ -106,6 +113,25 @@ pub(super) fn unchecked(
         true => source,
         false => PlanNode::Pipeline(Box::new(PipelinePlan { source, stages })),
     })
+}
+
+fn searches(stage: &StageNode) -> bool {
+    stage.filter().is_some_and(|filter| filter.text().is_some())
+}
+
+/// Makes a `$text` of the find one for the collection's text index.
+///
+/// Errors: those of [`FindQuery::bind_text`]; 40218 where nothing gives the scores that are asked for.
+fn check_text(find: &mut FindQuery, stages: &[StageNode], indexes: Option<&Indexes>) -> Result<()> {
+    if find.filter.text().is_none() {
+        find.keeps_score = false;
+        let asked = find.wants_own_score() || stages.iter().any(|stage| stage.reads_metadata("textScore"));
+        return if asked { Err(no_scores()) } else { Ok(()) };
+    }
+    match indexes {
+        Some(indexes) => find.bind_text(indexes),
+        None => Ok(()),
+    }
 }
 
 /// Whether a stage makes documents itself.

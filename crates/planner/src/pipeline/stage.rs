@@ -4,7 +4,7 @@ use crate::kind::NodeKind;
 use nestor_model::{Document, Value, ValueRef, doc};
 use nestor_query::expr::Deps;
 use nestor_query::matcher::MatchExpr;
-use nestor_query::sort::SortSpec;
+use nestor_query::sort::{SortBy, SortSpec};
 use nestor_query::stage::{ChangeStream, Lookup, Stage, Unwind, Written};
 use std::sync::Arc;
 
@@ -176,6 +176,11 @@ impl StageNode {
 
     /// Whether the stage asks for the key that a sort attached.
     pub fn reads_sort_key(&self) -> bool {
+        self.reads_metadata("sortKey")
+    }
+
+    /// Whether the stage asks for this metadata.
+    pub fn reads_metadata(&self, name: &str) -> bool {
         let mut deps = Deps::default();
         match self.parsed() {
             Some(Stage::Project { projection, .. }) => projection.dependencies(&mut deps),
@@ -188,9 +193,25 @@ impl StageNode {
                         .visit(&mut |expr| expr.dependencies(&mut deps), &mut |_| {});
                 }
             }
-            _ => {}
+            _ => {
+                let sort = self.sort().map(|(spec, _)| spec.parts());
+                return sort
+                    .into_iter()
+                    .flatten()
+                    .any(|part| matches!(part.by, SortBy::Meta(by) if by == name));
+            }
         }
-        deps.metadata.contains("sortKey")
+        deps.metadata.contains(name)
+    }
+
+    /// False for stages that certainly do not ask for what a text search noted.
+    pub fn may_read_text_score(&self) -> bool {
+        match self.parsed() {
+            Some(Stage::Sort(_)) => self.reads_metadata("textScore"),
+            _ if matches!(self.op, StageOp::TopSort { .. }) => self.reads_metadata("textScore"),
+            Some(Stage::Project { .. } | Stage::ReplaceRoot(_) | Stage::Group(_)) => self.reads_metadata("textScore"),
+            _ => self.may_read_sort_key(),
+        }
     }
 
     /// False for stages that certainly do not ask for the key that a sort attached.

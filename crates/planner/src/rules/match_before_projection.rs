@@ -50,7 +50,7 @@ fn renamed(condition: &MatchExpr, projection: &Projection) -> Option<MatchExpr> 
             },
             predicate: leaf.predicate.clone(),
         }),
-        MatchExpr::Expr(_) | MatchExpr::JsonSchema(_) | MatchExpr::SampleRate(_) => return None,
+        MatchExpr::Expr(_) | MatchExpr::JsonSchema(_) | MatchExpr::SampleRate(_) | MatchExpr::Text(_) => return None,
     })
 }
 

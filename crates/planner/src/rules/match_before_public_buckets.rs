@@ -29,7 +29,7 @@ fn reads_same(condition: &MatchExpr) -> bool {
             };
             matches!(leaf.path.head(), "_id" | "meta") || limits.iter().any(is_limit)
         }
-        MatchExpr::Expr(_) | MatchExpr::JsonSchema(_) | MatchExpr::SampleRate(_) => false,
+        MatchExpr::Expr(_) | MatchExpr::JsonSchema(_) | MatchExpr::SampleRate(_) | MatchExpr::Text(_) => false,
     }
 }
 

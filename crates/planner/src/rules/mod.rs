@@ -143,7 +143,7 @@ fn note_fields(condition: &MatchExpr, fields: &mut Vec<String>) -> bool {
             fields.extend(heads.map(str::to_owned));
             !deps.whole_document && deps.metadata.is_empty() && !deps.volatile
         }
-        MatchExpr::JsonSchema(_) | MatchExpr::SampleRate(_) => false,
+        MatchExpr::JsonSchema(_) | MatchExpr::SampleRate(_) | MatchExpr::Text(_) => false,
     }
 }
 

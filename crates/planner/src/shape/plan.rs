@@ -66,6 +66,7 @@ fn filter_shape(filter: &MatchExpr) -> u64 {
         MatchExpr::Expr(_) => hash.bytes(b"$expr"),
         MatchExpr::JsonSchema(_) => printed((&filter.serialize()).into(), &mut hash),
         MatchExpr::SampleRate(_) => hash.bytes(b"$sampleRate"),
+        MatchExpr::Text(_) => hash.bytes(b"$text"),
     }
     hash.finish()
 }

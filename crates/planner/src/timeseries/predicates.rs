@@ -207,7 +207,7 @@ fn renamed(condition: &MatchExpr, meta: &str) -> Option<MatchExpr> {
             path: Path::new(&format!("meta{}", &leaf.path.as_str()[meta.len()..])),
             predicate: leaf.predicate.clone(),
         }),
-        MatchExpr::Expr(_) | MatchExpr::JsonSchema(_) | MatchExpr::SampleRate(_) => return None,
+        MatchExpr::Expr(_) | MatchExpr::JsonSchema(_) | MatchExpr::SampleRate(_) | MatchExpr::Text(_) => return None,
     })
 }
 

@@ -208,6 +208,11 @@ impl<'m, 'a> Eval<'m, 'a> {
                 }
             },
             MatchExpr::SampleRate(rate) => self.op.random_f64() < *rate,
+            MatchExpr::Text(text) => match self.root {
+                Root::Doc(doc) => text.matches(doc)?,
+                // Parsing refuses $text wherever the root is no document.
+                Root::Field(..) | Root::Array(_) => false,
+            },
         })
     }
 

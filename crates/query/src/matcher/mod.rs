@@ -18,6 +18,7 @@ mod predicate;
 mod serialize;
 #[cfg(test)]
 mod tests;
+mod text;
 mod within;
 
 pub use bits::{BitOp, BitTest};
@@ -33,6 +34,7 @@ use crate::expr::Expr;
 use crate::geo::{GeoTest, Near};
 use crate::json_schema::Schema;
 use crate::regex::Regex;
+use crate::text::TextTest;
 use crate::types::TypeSet;
 use nestor_model::{Path, Value};
 use std::cmp::Ordering;
@@ -61,6 +63,8 @@ pub enum MatchExpr {
     JsonSchema(Arc<Schema>),
     /// `$sampleRate`: a random share of the documents, in [0, 1].
     SampleRate(f64),
+    /// `$text`.
+    Text(TextTest),
 }
 
 /// `$expr`: matches when the expression's value counts as true.

@@ -187,5 +187,6 @@ fn rank(expr: &MatchExpr) -> u8 {
         MatchExpr::JsonSchema(_) => 19,
         MatchExpr::SampleRate(_) => 20,
         MatchExpr::AlwaysTrue | MatchExpr::AlwaysFalse => 21,
+        MatchExpr::Text(_) => 24,
     }
 }

@@ -5,6 +5,7 @@ use crate::env::Scope;
 use crate::expr::{Expr, script};
 use crate::geo::Near;
 use crate::json_schema::Schema;
+use crate::text::{TextQuery, TextTest};
 use nestor_model::number::Num;
 use nestor_model::{DocRef, Path, Result, ValueRef, bail};
 use std::sync::Arc;
@@ -17,6 +18,8 @@ pub(super) struct Parser<'s> {
     pub(super) at_top: bool,
     /// How many `$near` and `$nearSphere` there are so far.
     pub(super) nears: usize,
+    /// How many `$text` there are so far.
+    texts: usize,
 }
 
 /// Where a filter stands: which operators it may use.
@@ -50,6 +53,7 @@ impl MatchExpr {
             context,
             at_top: context != Context::Element,
             nears: 0,
+            texts: 0,
         };
         let parsed = parser.document(filter)?;
         match parser.nears {
@@ -57,6 +61,11 @@ impl MatchExpr {
             1 if parsed.near().is_some() => {}
             1 => bail!(BadValue, "geoNear must be top-level expr"),
             _ => bail!(BadValue, "Too many geoNear expressions"),
+        }
+        match (parser.texts, parser.nears) {
+            (0, _) | (1, 0) => {}
+            (1, _) => bail!(BadValue, "text and geoNear not allowed in same query"),
+            _ => bail!(BadValue, "Too many text expressions"),
         }
         Ok(parsed)
     }
@@ -100,7 +109,14 @@ impl Parser<'_> {
                 many => MatchExpr::And(many),
             },
             "or" => MatchExpr::Or(self.list("$or", value)?),
-            "nor" => MatchExpr::Nor(self.list("$nor", value)?),
+            "nor" => {
+                let texts = self.texts;
+                let children = self.list("$nor", value)?;
+                if self.texts > texts {
+                    bail!(BadValue, "text expression not allowed in nor");
+                }
+                MatchExpr::Nor(children)
+            }
             "comment" => return Ok(None),
             "alwaysTrue" => {
                 one(operator, value)?;
@@ -151,7 +167,10 @@ impl Parser<'_> {
                     },
                 })
             }
-            "text" => bail!(IndexNotFound, "text index required for $text query"),
+            "text" => {
+                self.texts += 1;
+                Ok(MatchExpr::Text(TextTest::new(TextQuery::parse(value)?)))
+            }
             _ => bail!(BadValue, "unknown top level operator: ${operator}"),
         }
     }

@@ -233,8 +233,8 @@ impl MatchExpr {
             MatchExpr::Nor(children) => !each(children, true)?,
             MatchExpr::Not(child) => !child.matches_element(value, op)?,
             MatchExpr::Leaf(leaf) => leaf.predicate.test(value, op, &mut None)?,
-            // Parsing refuses $expr inside $elemMatch.
-            MatchExpr::Expr(_) => false,
+            // Parsing refuses them inside $elemMatch.
+            MatchExpr::Expr(_) | MatchExpr::Text(_) => false,
             MatchExpr::JsonSchema(schema) => schema.matches(value)?,
             MatchExpr::SampleRate(rate) => op.random_f64() < *rate,
         })

@@ -28,6 +28,7 @@ impl MatchExpr {
             Self::Expr(test) => doc! { "$expr": test.source.clone() },
             Self::JsonSchema(schema) => doc! { "$jsonSchema": schema.source().clone() },
             Self::SampleRate(rate) => doc! { "$sampleRate": *rate },
+            Self::Text(text) => text.serialize(),
         }
     }
 

@@ -24,9 +24,12 @@ impl MatchExpr {
                 predicate: leaf.predicate.clone(),
             }),
             // They say nothing of the document, or of it all.
-            Self::AlwaysTrue | Self::AlwaysFalse | Self::Expr(_) | Self::JsonSchema(_) | Self::SampleRate(_) => {
-                return None;
-            }
+            Self::AlwaysTrue
+            | Self::AlwaysFalse
+            | Self::Expr(_)
+            | Self::JsonSchema(_)
+            | Self::SampleRate(_)
+            | Self::Text(_) => return None,
         })
     }
 }

@@ -205,9 +205,9 @@ impl Projection {
     }
 
     /// Checks that a find can give the metadata that `$meta` asks for. `sorted`: it sorts by something
-    /// other than `$natural`; `measured`: its filter has a `$near`. Errors: 2 for a sort key without a sort, 40218 for what text, search and
+    /// other than `$natural`; `measured`: its filter has a `$near`; `searched`: it has a `$text`. Errors: 2 for a sort key without a sort, 40218 for what text, search and
     /// geospatial queries alone give.
-    pub fn check_find_metadata(&self, sorted: bool, measured: bool) -> Result<()> {
+    pub fn check_find_metadata(&self, sorted: bool, measured: bool, searched: bool) -> Result<()> {
         let mut deps = Deps::default();
         self.dependencies(&mut deps);
         for name in deps.metadata {
@@ -215,6 +215,7 @@ impl Projection {
                 "recordId" | "indexKey" => {}
                 "sortKey" if sorted => {}
                 "geoNearDistance" | "geoNearPoint" if measured => {}
+                "textScore" if searched => {}
                 "sortKey" => bail!(BadValue, "cannot use sortKey $meta projection without a sort"),
                 _ => bail!(40218, "query requires {name} metadata, but it is not available"),
             }

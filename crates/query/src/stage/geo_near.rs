@@ -103,7 +103,8 @@ impl<'a> Given<'a> {
                 let ValueRef::Document(query) = value else {
                     return Err(wrong_type(name, "object", value));
                 };
-                self.query = Some(MatchExpr::parse_in(query, context.scope, matcher::Context::Pipeline)?);
+                self.query =
+                    Some(MatchExpr::parse_in(query, context.scope, matcher::Context::Pipeline)?.without_text()?);
             }
             _ => bail!(BadValue, "Unknown argument to $geoNear: {name}"),
         }

@@ -65,7 +65,8 @@ pub(super) fn parse(
                 let ValueRef::Document(filter) = value else {
                     return Err(Error::location(40185, "restrictSearchWithMatch must be an object"));
                 };
-                restrict = Some(MatchExpr::parse_in(filter, context.scope, matcher::Context::Pipeline)?);
+                restrict =
+                    Some(MatchExpr::parse_in(filter, context.scope, matcher::Context::Pipeline)?.without_text()?);
             }
             "from" | "as" | "connectFromField" | "connectToField" | "depthField" => {
                 let ValueRef::String(text) = value else {

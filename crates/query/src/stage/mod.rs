@@ -444,6 +444,12 @@ impl Pipeline {
             };
             check_nesting(def, context)?;
             (def.parse)(def.name, value, context, &mut stages)?;
+            if let Some(Stage::Match(filter)) = stages.last() {
+                let is_first = placed.is_empty() && context.place != Place::Facet;
+                if !is_first && filter.text().is_some() {
+                    return Err(text_not_first());
+                }
+            }
             if context.keep_written {
                 written::note(&mut written, def.name, value, stages.len());
             }
@@ -501,6 +507,11 @@ impl Pipeline {
     pub fn writes(&self) -> bool {
         matches!(self.stages.last(), Some(Stage::Out(_) | Stage::Merge(_)))
     }
+}
+
+/// The error 17313.
+pub fn text_not_first() -> Error {
+    Error::location(17313, "$match with $text is only allowed as the first pipeline stage")
 }
 
 fn check_nesting(def: &StageDef, context: &ParseContext<'_>) -> Result<()> {

@@ -81,6 +81,12 @@ impl Explain<'_> {
                 "specifiedAs": expr.serialize(),
                 "reason": "document was not sampled",
             },
+            // Validators have none.
+            MatchExpr::Text(_) => doc! {
+                "operatorName": "$text",
+                "specifiedAs": expr.serialize(),
+                "reason": "document lacks what was searched for",
+            },
         })
     }
 

@@ -57,6 +57,7 @@ pub mod type_bits;
 
 pub use decode::{decode, decode_onto, decode_part, part_bytes};
 pub use entry::{Entry, EntryFormat};
+pub use number::positive_double;
 use type_bits::TypeBits;
 
 use nestor_model::{BsonType, DocRef, ValueRef};

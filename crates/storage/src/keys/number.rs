@@ -74,6 +74,21 @@ pub(super) fn write_i64(value: i64, out: &mut Vec<u8>, types: &mut TypeBits) {
     write_magnitude(value < 0, double, tail, out);
 }
 
+/// The double above zero that an ascending part begins with; `None` for anything else, and for what is between two doubles.
+pub fn positive_double(part: &[u8]) -> Option<f64> {
+    let (class::POSITIVE, groups) = part.split_first().map(|(class, rest)| (*class, rest))? else {
+        return None;
+    };
+    let mut bits = 0;
+    for (at, byte) in groups.iter().take(GROUPS as usize).enumerate() {
+        bits |= u64::from(byte >> 1) << (7 * (GROUPS as usize - 1 - at));
+        if byte & 1 == 0 {
+            return Some(f64::from_bits(bits));
+        }
+    }
+    None
+}
+
 /// The bits of the largest double not above `magnitude`, and whether it is that.
 fn floor_double(magnitude: u64) -> (u64, bool) {
     let nearest = magnitude as f64;

@@ -34,7 +34,7 @@ pub const SPEC: CommandSpec = Facts::no_collection("currentOp", "Lists the opera
             false => filter(context.body),
         };
         let mut scope = Scope::new();
-        let filter = MatchExpr::parse(filter.as_ref(), &mut scope)?;
+        let filter = MatchExpr::parse(filter.as_ref(), &mut scope)?.without_text()?;
         let op = OpContext::new(nestor_database::clock::now_ms(), context.service.last_time(), 0);
         let mut found = Vec::new();
         let service = context.service;

@@ -126,16 +126,16 @@ fn listed_option(kind: &KindDef, spec: RawDoc<'_>, name: &str, value: ValueRef<'
             document()?.to_document().into()
         }
         "clustered" => bail!(InvalidOptions, "a clustered index can only be made with the collection"),
-        "weights"
-        | "default_language"
-        | "language_override"
-        | "textIndexVersion"
-        | "bucketSize"
-        | "columnstoreProjection" => bail!(CannotCreateIndex, "the index option '{name}' is not supported"),
+        "bucketSize" | "columnstoreProjection" => {
+            bail!(CannotCreateIndex, "the index option '{name}' is not supported")
+        }
         other => match kinds::option(other) {
             Some((owner, option)) if owner.name == kind.name => {
                 let key = spec.get("key").and_then(ValueRef::as_document);
                 (option.parse)(value, &key.map(DocRef::to_document).unwrap_or_default())?
+            }
+            Some((owner, _)) if owner.name == "text" => {
+                bail!(CannotCreateIndex, "The field '{name}' is only allowed in a text index")
             }
             Some((owner, _)) => bail!(BadValue, "The field '{name}' is only allowed in a {} index", owner.name),
             None => bail!(
@@ -156,7 +156,7 @@ fn wrong_type(name: &str, wanted: &str, value: ValueRef<'_>) -> Error {
 }
 
 /// The options that an index may have, supported here or not; those of one kind are in its folder.
-const OPTIONS: [&str; 20] = [
+const OPTIONS: [&str; 16] = [
     "key",
     "name",
     "ns",
@@ -172,10 +172,6 @@ const OPTIONS: [&str; 20] = [
     "collation",
     "storageEngine",
     "clustered",
-    "weights",
-    "default_language",
-    "language_override",
-    "textIndexVersion",
     "bucketSize",
 ];
 
@@ -192,7 +188,7 @@ pub fn without_unknown(spec: RawDoc<'_>) -> RawDocBuf {
 /// Settles the collation of an index of `collection`: without one in the specification it has that of the collection, and
 /// simple is not written down.
 ///
-/// Error: 2 when that of the index on `_id` is not the collection's.
+/// Errors: 2 when that of the index on `_id` is not the collection's; those of the kind.
 pub fn inherit(spec: &IndexSpec, collection: &Collection) -> Result<IndexSpec> {
     let default = collection.options.collation.as_ref();
     let given = match &spec.collation {
@@ -213,7 +209,8 @@ pub fn inherit(spec: &IndexSpec, collection: &Collection) -> Result<IndexSpec> {
             listed.remove("collation");
         }
     }
-    IndexSpec::parse(listed.to_raw())
+    // Not every kind can have a collation.
+    kinds::check(IndexSpec::parse(listed.to_raw())?)
 }
 
 fn is_simple(collation: &Document) -> bool {
@@ -311,6 +308,7 @@ fn check_partial(filter: &MatchExpr) -> Result<()> {
     let fits = match filter {
         MatchExpr::AlwaysTrue => true,
         MatchExpr::And(all) | MatchExpr::Or(all) => return all.iter().try_for_each(check_partial),
+        MatchExpr::Text(_) => bail!(BadValue, "$text is not allowed in the filter of a partial index"),
         MatchExpr::Expr(_) => bail!(
             QueryFeatureNotAllowed,
             "$expr is not allowed in the filter of a partial index"
@@ -448,7 +446,8 @@ pub fn find<'c>(collection: &'c Collection, spec: &IndexSpec) -> Result<Option<&
     let same = |index: &Index| is_same(kind, index, spec);
     let same_options = |index: &Index| index.expire_after_secs == spec.expire_after_secs && index.hidden == spec.hidden;
     if let Some(index) = collection.all_indexes().find(|index| index.name == spec.name) {
-        if !same(index) {
+        let texts_differ = kind.name == "text" && same_documents(Some(&index.key_pattern), Some(&spec.key_pattern));
+        if !same(index) && !texts_differ {
             return Err(conflict(
                 86,
                 "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation.",
@@ -456,7 +455,7 @@ pub fn find<'c>(collection: &'c Collection, spec: &IndexSpec) -> Result<Option<&
                 index,
             ));
         }
-        if same_options(index) {
+        if same(index) && same_options(index) {
             return Ok(Some(index));
         }
         return Err(conflict(
@@ -476,7 +475,21 @@ pub fn find<'c>(collection: &'c Collection, spec: &IndexSpec) -> Result<Option<&
             spec,
             index,
         )),
-        None => Ok(None),
+        None => match collection
+            .all_indexes()
+            .find(|index| kind.name == "text" && index.kind() == kind.name)
+        {
+            Some(index) => Err(conflict(
+                85,
+                &format!(
+                    "only one text index per collection allowed, found existing text index \"{}\".",
+                    index.name
+                ),
+                spec,
+                index,
+            )),
+            None => Ok(None),
+        },
     }
 }
 

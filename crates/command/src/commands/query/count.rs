@@ -132,6 +132,7 @@ pub(crate) fn prepare<'a>(
             read::check_hint(args.hint, collection.as_deref())?.apply(&mut query);
             query.limit = limit;
             query.skip = skip;
+            read::bind_text(&mut query, collection.as_deref())?;
             Work::Count(query)
         }
     };

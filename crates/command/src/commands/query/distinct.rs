@@ -170,6 +170,7 @@ pub(crate) fn prepare<'a>(
             let mut query = FindQuery::all(read::parse_filter(args.query, &mut scope)?);
             query.collation.clone_from(&op.collator);
             read::check_hint(args.hint, collection.as_deref())?.apply(&mut query);
+            read::bind_text(&mut query, collection.as_deref())?;
             Work::Distinct {
                 query,
                 path: Path::new(args.key),

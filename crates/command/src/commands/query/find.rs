@@ -285,6 +285,7 @@ fn parse(
     query.skip = args.skip.map_or(0, |n| n.0 as u64);
     query.limit = args.limit.map(|n| n.0 as u64).filter(|n| *n > 0);
     query.tailable = args.tailable;
+    read::bind_text(&mut query, collection)?;
     Ok(query)
 }
 

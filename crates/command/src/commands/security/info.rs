@@ -55,7 +55,7 @@ fn users(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let mut scope = scope.without_clock();
     let filter = args
         .filter
-        .map(|filter| MatchExpr::parse(filter.as_doc(), &mut scope))
+        .map(|filter| MatchExpr::parse(filter.as_doc(), &mut scope)?.without_text())
         .transpose()?;
     let snapshot = context.service.engine.snapshot();
     let found = match &asked {
