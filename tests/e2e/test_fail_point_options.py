@@ -210,6 +210,18 @@ def test_max_time_always_times_out(client):
     assert list(client.test.c.find(max_time_ms=60_000)) == [{"_id": 1}]
 
 
+def test_max_time_never_times_out(client):
+    with fail_point(client, name="maxTimeNeverTimeOut"):
+        slow = {"$project": {"n": {"$size": {"$filter": {"input": {"$range": [0, 300_000]}, "cond": {"$gt": ["$$this", 5]}}}}}}
+        assert list(client.test.c.aggregate([slow], maxTimeMS=1))[0]["n"] == 299_994
+
+
+def test_an_error_says_what_it_is_told_to_say(client):
+    with fail_point(client, failCommands=["find"], errorCode=8, errmsg="as told"):
+        with pytest.raises(OperationFailure, match="as told"):
+            client.test.c.find_one()
+
+
 @pytest.mark.parametrize(
     "data",
     [

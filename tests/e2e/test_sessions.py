@@ -39,6 +39,22 @@ def test_sessions_can_be_started_refreshed_and_ended(client):
     assert client.admin.command("endSessions", [started["id"]])["ok"] == 1.0
 
 
+def test_every_session_that_is_used_is_listed(server, client):
+    session = lsid()
+
+    def listed():
+        sessions = client.admin.aggregate([{"$listLocalSessions": {}}])
+        return [found for found in sessions if found["_id"]["id"] == session["id"]]
+
+    with server.raw() as raw:
+        # The session of the command that lists, too.
+        own = {"aggregate": 1, "pipeline": [{"$listLocalSessions": {}}], "cursor": {}, "lsid": session, "$db": "admin"}
+        assert session["id"] in [found["_id"]["id"] for found in raw.command(own)["cursor"]["firstBatch"]]
+        assert len(listed()) == 1
+        assert raw.command({"endSessions": [session], "$db": "admin"})["ok"] == 1
+        assert listed() == []
+
+
 def test_a_cursor_belongs_to_its_session_and_ends_with_it(server, db):
     db.c.insert_many([{"_id": i} for i in range(300)])
     session = lsid()

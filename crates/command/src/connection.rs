@@ -3,9 +3,13 @@
 use crate::identity::Identity;
 use crate::service::Service;
 use nestor_database::connections::{Connections, Slot};
+use nestor_database::session_id::Lsid;
 use nestor_model::{Document, Error, Str};
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// For how long the commands of a connection that stays with its session are not noted anew: how exact `lastUse` is.
+const SESSION_NOTED: Duration = Duration::from_secs(1);
 
 /// A connection. Dropping it removes it from the service's list.
 #[derive(Debug)]
@@ -28,6 +32,8 @@ pub struct Connection {
     pub protection: Protection,
     /// It is the process's own, which needs no right.
     is_own: bool,
+    /// The session of its last command, and when that was noted.
+    session: Option<(Lsid, Instant)>,
     _listed: Listed,
 }
 
@@ -115,6 +121,18 @@ impl Connection {
         }
     }
 
+    /// Whether the list of sessions has to be told that a command of `lsid` began `now`: not of a session that the
+    /// connection used within this second.
+    pub(crate) fn comes_to(&mut self, lsid: Lsid, now: Instant) -> bool {
+        let is_noted = self
+            .session
+            .is_some_and(|(last, noted)| last == lsid && now.saturating_duration_since(noted) < SESSION_NOTED);
+        if !is_noted {
+            self.session = Some((lsid, now));
+        }
+        !is_noted
+    }
+
     /// The running command ended before it could answer, by a bug: it runs no more, and the next one is none that waited.
     pub fn give_up(&mut self) {
         self.parked = None;
@@ -138,6 +156,7 @@ impl Connection {
             host: service.options.host.clone(),
             parked: None,
             fault: None,
+            session: None,
             identity: Identity::default(),
             protection: Protection::default(),
             is_own: false,

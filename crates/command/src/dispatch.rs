@@ -278,6 +278,9 @@ impl Service {
                 conn.slot.start_operation(spec.name, opid, shown, started);
                 if let Some(lsid) = generic.terms.lsid {
                     conn.slot.enter_session(lsid);
+                    if conn.comes_to(lsid, started) {
+                        self.sessions.note(lsid, started)?;
+                    }
                 }
             }
             let secs = started.saturating_duration_since(self.started).as_secs();

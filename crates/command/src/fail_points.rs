@@ -2,9 +2,9 @@
 //!
 //! Source: driver specification "Transactions", section "Fail Point"; the specification tests use
 //! `failCommand`, `failGetMoreAfterCursorCheckout` and `onPrimaryTransactionalWrite`; drivers' own suites also
-//! `maxTimeAlwaysTimeOut`.
+//! `maxTimeAlwaysTimeOut` and `maxTimeNeverTimeOut`.
 
-use nestor_database::fail_points::{Mode, ON_RETRYABLE_WRITE, TIMES_OUT};
+use nestor_database::fail_points::{Mode, NEVER_TIMES_OUT, ON_RETRYABLE_WRITE, TIMES_OUT};
 use nestor_model::number::safe_i64;
 use nestor_model::value::DocRef;
 use nestor_model::{Result, ValueRef, bail};
@@ -16,7 +16,13 @@ pub const FAIL_COMMAND: &str = "failCommand";
 pub const FAIL_GET_MORE: &str = "failGetMoreAfterCursorCheckout";
 
 /// The fail points there are.
-const NAMES: [&str; 4] = [FAIL_COMMAND, FAIL_GET_MORE, TIMES_OUT, ON_RETRYABLE_WRITE];
+const NAMES: [&str; 5] = [
+    FAIL_COMMAND,
+    FAIL_GET_MORE,
+    TIMES_OUT,
+    NEVER_TIMES_OUT,
+    ON_RETRYABLE_WRITE,
+];
 
 const LABELS: [&str; 9] = [
     "RetryableWriteError",
@@ -102,8 +108,10 @@ fn check_field(name: &str, value: ValueRef<'_>) -> Result<()> {
             Some(_) => bail!(BadValue, "'{name}' must not be negative"),
             None => "a number",
         },
-        ("appName" | "namespace", ValueRef::String(_)) | ("writeConcernError", ValueRef::Document(_)) => return Ok(()),
-        ("appName" | "namespace", _) => "a string",
+        ("appName" | "namespace" | "errmsg", ValueRef::String(_)) | ("writeConcernError", ValueRef::Document(_)) => {
+            return Ok(());
+        }
+        ("appName" | "namespace" | "errmsg", _) => "a string",
         ("writeConcernError", _) => "a document",
         ("failCommands", ValueRef::Array(commands)) if commands.iter().all(|name| name.as_str().is_some()) => {
             return Ok(());

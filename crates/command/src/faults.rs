@@ -9,6 +9,7 @@ use nestor_database::connections::app_name;
 use nestor_database::fail_points::TIMES_OUT;
 use nestor_database::failures;
 use nestor_database::observe::op_kind::OpKind;
+use nestor_exec::Interrupt;
 use nestor_model::number::safe_i64;
 use nestor_model::value::DocRef;
 use nestor_model::{Error, ErrorCode, Result, ValueRef, bail};
@@ -27,6 +28,10 @@ pub enum Verdict {
 
 /// Looks whether `context`'s command is to fail, and how.
 pub fn check(context: &mut Context<'_>) -> Result<Verdict> {
+    if context.interrupt.deadline().is_some() && context.service.node.gates.fail_points.never_times_out() {
+        context.interrupt = Interrupt::new(context.conn.slot.kill.clone(), None);
+        nestor_model::statement::stop_by(&context.interrupt);
+    }
     let pending = match context.conn.fault.take() {
         Some(pending) => pending,
         // A command that runs again after waiting on its own account has passed here before.
@@ -120,7 +125,8 @@ fn fault(context: &Context<'_>, data: DocRef<'_>) -> Pending {
     };
     let error = number("errorCode").filter(|code| *code != 0).map(|code| {
         let code = ErrorCode::location(code.clamp(0, i32::MAX.into()) as i32);
-        Error::new(code, "Failing command via 'failCommand' failpoint")
+        let message = data.get("errmsg").and_then(ValueRef::as_str);
+        Error::new(code, message.unwrap_or("Failing command via 'failCommand' failpoint"))
     });
     let mut write_concern_error = match data.get("writeConcernError") {
         Some(ValueRef::Document(doc)) => Some(doc.to_document()),

@@ -12,6 +12,9 @@ use std::sync::Mutex;
 /// The fail point by which operations that have a time limit exceed it.
 pub const TIMES_OUT: &str = "maxTimeAlwaysTimeOut";
 
+/// The fail point by which operations do not exceed the time limit that they have.
+pub const NEVER_TIMES_OUT: &str = "maxTimeNeverTimeOut";
+
 /// The fail point of commits of retryable writes.
 pub const ON_RETRYABLE_WRITE: &str = "onPrimaryTransactionalWrite";
 
@@ -66,6 +69,11 @@ impl FailPoints {
     /// Whether an operation that has a time limit is to exceed it.
     pub fn times_out(&self) -> bool {
         self.fires(TIMES_OUT).is_some()
+    }
+
+    /// Whether the time limit of an operation that has one is to be passed over.
+    pub fn never_times_out(&self) -> bool {
+        self.fires(NEVER_TIMES_OUT).is_some()
     }
 
     /// [`ON_RETRYABLE_WRITE`]: whether the connection is to be closed after the commit of a statement of a retryable

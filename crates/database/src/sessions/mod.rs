@@ -12,7 +12,7 @@ use crate::observe::transaction_counts::TransactionFacts;
 use crate::session_id::Lsid;
 use nestor_exec::interrupt::{self, Interrupt};
 use nestor_model::{Document, Result, Value, bail};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, hash_map};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -79,14 +79,47 @@ impl Session {
 
 #[derive(Debug)]
 struct Entry {
-    state: Arc<Mutex<Session>>,
+    /// What it did under a transaction number; none of a session that never had one.
+    state: Option<Arc<Mutex<Session>>>,
     last_used: Instant,
+}
+
+type Known = HashMap<Lsid, Entry>;
+
+/// The entry of a session that is used now, made if needed.
+///
+/// Errors: 261 when there are too many.
+fn used(known: &mut Known, lsid: Lsid, now: Instant) -> Result<&mut Entry> {
+    let is_full = known.len() >= SESSIONS_MAX;
+    match known.entry(lsid) {
+        hash_map::Entry::Occupied(entry) => {
+            let entry = entry.into_mut();
+            entry.last_used = now;
+            Ok(entry)
+        }
+        // Those that nobody uses any more are swept each second.
+        hash_map::Entry::Vacant(_) if is_full => bail!(
+            TooManyLogicalSessions,
+            "cannot add session into the cache: too many sessions"
+        ),
+        hash_map::Entry::Vacant(entry) => Ok(entry.insert(Entry {
+            state: None,
+            last_used: now,
+        })),
+    }
+}
+
+/// The states of the sessions that have one.
+fn states(known: &Known) -> impl Iterator<Item = (&Lsid, &Arc<Mutex<Session>>)> {
+    known
+        .iter()
+        .filter_map(|(lsid, entry)| Some((lsid, entry.state.as_ref()?)))
 }
 
 /// The sessions of a service.
 #[derive(Debug, Default)]
 pub struct Sessions {
-    known: Mutex<HashMap<Lsid, Entry>>,
+    known: Mutex<Known>,
     /// Whether what sessions did before the start is known again. It is set under the lock beside it.
     is_recovered: AtomicBool,
     recovering: Mutex<()>,
@@ -94,34 +127,20 @@ pub struct Sessions {
 }
 
 impl Sessions {
+    /// Notes that a session was used at `now`.
+    ///
+    /// Errors: 261 when there are too many.
+    pub fn note(&self, lsid: Lsid, now: Instant) -> Result<()> {
+        used(&mut lock(&self.known), lsid, now).map(|_| ())
+    }
+
     /// Notes that a session was used and returns its state, making it if needed.
     ///
     /// Errors: 261 when there are too many.
     pub fn touch(&self, lsid: Lsid) -> Result<Arc<Mutex<Session>>> {
-        let now = Instant::now();
         let mut known = lock(&self.known);
-        if let Some(entry) = known.get_mut(&lsid) {
-            entry.last_used = now;
-            return Ok(entry.state.clone());
-        }
-        if known.len() >= SESSIONS_MAX {
-            known.retain(|_, entry| now.duration_since(entry.last_used) < TIMEOUT);
-            if known.len() >= SESSIONS_MAX {
-                bail!(
-                    TooManyLogicalSessions,
-                    "cannot add session into the cache: too many sessions"
-                );
-            }
-        }
-        let state = Arc::<Mutex<Session>>::default();
-        known.insert(
-            lsid,
-            Entry {
-                state: state.clone(),
-                last_used: now,
-            },
-        );
-        Ok(state)
+        let entry = used(&mut known, lsid, Instant::now())?;
+        Ok(entry.state.get_or_insert_default().clone())
     }
 
     /// The history of sessions before the start has been read.
@@ -160,7 +179,7 @@ impl Sessions {
 
     /// Aborts transactions that have been open for too long, so that nothing holds on to old states for ever.
     pub fn expire_transactions(&self) {
-        let states: Vec<_> = lock(&self.known).values().map(|entry| entry.state.clone()).collect();
+        let states: Vec<_> = states(&lock(&self.known)).map(|(_, state)| state.clone()).collect();
         for state in states {
             // A session that is locked is in use.
             if let Ok(mut session) = state.try_lock() {
@@ -173,7 +192,7 @@ impl Sessions {
     pub fn idle_transactions(&self) -> Vec<(Lsid, Arc<TransactionFacts>)> {
         let known: Vec<_> = {
             let known = lock(&self.known);
-            known.iter().map(|(lsid, entry)| (*lsid, entry.state.clone())).collect()
+            states(&known).map(|(lsid, state)| (*lsid, state.clone())).collect()
         };
         let idle = known.into_iter().filter_map(|(lsid, state)| {
             // A session that is locked is in use.
@@ -188,33 +207,29 @@ impl Sessions {
     /// Sessions that have a transaction number: of a retryable write or of a transaction.
     pub fn with_numbers(&self) -> usize {
         let known = lock(&self.known);
-        let states = known.values().map(|entry| &entry.state);
         // A session that is locked runs a numbered command.
-        let has_number = |state: &&Arc<Mutex<Session>>| match state.try_lock() {
+        let has_number = |state: &Arc<Mutex<Session>>| match state.try_lock() {
             Ok(session) => session.txn_number.is_some(),
             Err(_) => true,
         };
-        states.filter(has_number).count()
+        states(&known).filter(|(_, state)| has_number(state)).count()
     }
 
-    /// Forgets a session; `false` if it was not known.
-    pub fn end(&self, lsid: Lsid) -> bool {
-        lock(&self.known).remove(&lsid).is_some()
+    /// Forgets a session.
+    pub fn end(&self, lsid: &Lsid) {
+        lock(&self.known).remove(lsid);
+    }
+
+    /// Forgets the sessions that `which` picks.
+    pub fn end_those(&self, which: impl Fn(&Lsid) -> bool) {
+        lock(&self.known).retain(|lsid, _| !which(lsid));
     }
 
     /// Forgets sessions that were not used for too long; returns them.
-    pub fn sweep(&self) -> Vec<Lsid> {
+    pub fn sweep(&self) -> HashSet<Lsid> {
         let now = Instant::now();
-        let mut known = lock(&self.known);
-        let gone: Vec<Lsid> = known
-            .iter()
-            .filter(|(_, entry)| now.duration_since(entry.last_used) >= TIMEOUT)
-            .map(|(lsid, _)| *lsid)
-            .collect();
-        gone.iter().for_each(|lsid| {
-            known.remove(lsid);
-        });
-        gone
+        let is_old = |_: &Lsid, entry: &mut Entry| now.saturating_duration_since(entry.last_used) >= TIMEOUT;
+        lock(&self.known).extract_if(is_old).map(|(lsid, _)| lsid).collect()
     }
 
     /// The known sessions, and how long ago each was used.
@@ -223,7 +238,7 @@ impl Sessions {
         let known = lock(&self.known);
         known
             .iter()
-            .map(|(lsid, entry)| (*lsid, now.duration_since(entry.last_used)))
+            .map(|(lsid, entry)| (*lsid, now.saturating_duration_since(entry.last_used)))
             .collect()
     }
 
@@ -281,6 +296,21 @@ mod tests {
             .expect("an answer")
             .expect_err("its time is over");
         assert_eq!(stopped.code().number(), 50);
+    }
+
+    #[test]
+    fn a_session_that_is_only_used_has_no_state() {
+        let (plain, numbered) = (Lsid::of_nobody(Uuid([1; 16])), Lsid::of_nobody(Uuid([2; 16])));
+        let sessions = Sessions::default();
+        sessions.note(plain, Instant::now()).expect("room");
+        lock(&sessions.touch(numbered).expect("room")).txn_number = Some(1);
+        sessions.note(numbered, Instant::now()).expect("room");
+        assert_eq!((sessions.len(), sessions.with_numbers()), (2, 1));
+        assert_eq!(states(&lock(&sessions.known)).count(), 1);
+        sessions.end_those(|lsid| *lsid == numbered);
+        assert_eq!((sessions.len(), sessions.with_numbers()), (1, 0));
+        sessions.end(&plain);
+        assert!(sessions.is_empty());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::args::{Arg, At, NonNegative, NotNull, RawArray, StrictBool};
 use crate::batch::{self, Opening};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::generic::Generic;
 use crate::spec::CommandSpec;
 use nestor_database::concern::read::Level;
 use nestor_database::observe::op_kind::OpKind;
@@ -90,17 +91,23 @@ crate::args! {
     }
 }
 
+/// Refuses what an aggregate that is explained does not take, whether it says so itself or `explain` does.
+pub(super) fn check_explained(generic: &Generic<'_>) -> Result<()> {
+    if generic.has_write_concern {
+        bail!(
+            FailedToParse,
+            "Aggregation explain does not support the 'writeConcern' option"
+        );
+    }
+    Ok(())
+}
+
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = AggregateArgs::parse(context.body, context.sequences)?;
     let shape = shape(context.db(), &args)?;
     let cursor = cursor(&args)?;
     if args.explain.is_some_and(|explain| explain.0.0) {
-        if context.generic.has_write_concern {
-            bail!(
-                FailedToParse,
-                "Aggregation explain does not support the 'writeConcern' option"
-            );
-        }
+        check_explained(&context.generic)?;
         let snapshot = context.read_snapshot()?;
         let operation = prepare(context, &snapshot, &args, shape, Purpose::Explain)?;
         let verbosity = super::explain::Verbosity::QueryPlanner;

@@ -4,7 +4,7 @@
 
 use super::explain_trial::{all_plans, decide};
 use super::explain_write::{Changes, stage, try_write, would_write};
-use super::{count, distinct, explain_express, explain_pipeline};
+use super::{aggregate, count, distinct, explain_express, explain_pipeline};
 use crate::commands::diagnostic::build_info;
 use crate::commands::query::prepare::{self, Command};
 use crate::context::Context;
@@ -128,6 +128,9 @@ fn take_arguments(context: &mut Context<'_>, spec: &Facts, command: RawDoc<'_>) 
             context.db(),
             own.terms.db
         );
+    }
+    if spec.name == aggregate::SPEC.name {
+        aggregate::check_explained(&own)?;
     }
     if own.terms.in_transaction {
         bail!(

@@ -1,8 +1,9 @@
 //! `endSessions` and `refreshSessions`.
 
-use super::kill::{Sessions, end_sessions};
+use super::kill::{Sessions, end};
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
+use std::time::Instant;
 
 /// `endSessions`: ends sessions and what runs under them.
 pub const END: CommandSpec = Facts::no_collection("endSessions", "Ends sessions.")
@@ -10,7 +11,7 @@ pub const END: CommandSpec = Facts::no_collection("endSessions", "Ends sessions.
     .runs(|context, _reply| {
         let args = EndSessions::parse(context.body, context.sequences)?;
         let sessions = args.sessions.of(context.conn.identity.owner(), false)?;
-        end_sessions(context.service, |lsid| sessions.contains(lsid));
+        end(context.service, &sessions);
         Ok(())
     });
 
@@ -19,8 +20,9 @@ pub const REFRESH: CommandSpec = Facts::no_collection("refreshSessions", "Says t
     .flags(Flags::API_V1.and(Flags::QUIET))
     .runs(|context, _reply| {
         let args = RefreshSessions::parse(context.body, context.sequences)?;
+        let now = Instant::now();
         for lsid in args.sessions.of(context.conn.identity.owner(), false)? {
-            context.service.sessions.touch(lsid)?;
+            context.service.sessions.note(lsid, now)?;
         }
         Ok(())
     });

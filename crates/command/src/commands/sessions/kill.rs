@@ -12,6 +12,7 @@ use nestor_database::session_id::{Lsid, Owner};
 use nestor_database::users::UserName;
 use nestor_model::value::{ArrayRef, DocRef};
 use nestor_model::{ErrorCode, RawDoc, Result, ValueRef, bail};
+use std::collections::HashSet;
 
 /// `killSessions`: sessions by id; an empty array means the caller's own, which where nobody has to log in are all.
 pub const KILL: CommandSpec =
@@ -21,11 +22,10 @@ pub const KILL: CommandSpec =
         let may_kill_any =
             privileges::grants(context).is_none_or(|grants| grants.on(&Resource::Cluster).has(Action::KillAnySession));
         let sessions = given.of(owner, may_kill_any)?;
-        let all = sessions.is_empty();
-        end_sessions(context.service, |lsid| match all {
-            true => lsid.owner == owner,
-            false => sessions.contains(lsid),
-        });
+        match sessions.is_empty() {
+            true => end_those(context.service, |lsid| lsid.owner == owner),
+            false => end(context.service, &sessions),
+        }
         Ok(())
     });
 
@@ -33,7 +33,7 @@ pub const KILL: CommandSpec =
 pub const KILL_ALL: CommandSpec = Facts::no_collection("killAllSessions", "Ends all sessions, or those of some users.")
     .runs(|context, _reply| {
         let users: Users = first(context.body, "killAllSessions")?;
-        end_sessions(context.service, |lsid| {
+        end_those(context.service, |lsid| {
             users.0.is_empty() || users.0.contains(&lsid.owner)
         });
         Ok(())
@@ -57,14 +57,28 @@ pub const KILL_BY_PATTERN: CommandSpec =
                 other => other,
             });
         }
-        end_sessions(context.service, |lsid| {
+        end_those(context.service, |lsid| {
             patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(lsid))
         });
         Ok(())
     });
 
-/// Ends sessions that `which` picks, with their cursors and running operations.
-pub fn end_sessions(service: &Service, which: impl Fn(&Lsid) -> bool) {
+/// Ends these sessions, with their cursors and running operations.
+pub fn end(service: &Service, sessions: &HashSet<Lsid>) {
+    interrupt(service, |lsid| sessions.contains(lsid));
+    for lsid in sessions {
+        service.sessions.end(lsid);
+    }
+}
+
+/// Ends the sessions that `which` picks, with their cursors and running operations.
+fn end_those(service: &Service, which: impl Fn(&Lsid) -> bool) {
+    interrupt(service, &which);
+    service.sessions.end_those(which);
+}
+
+/// Ends the cursors and running operations of the sessions that `which` picks.
+fn interrupt(service: &Service, which: impl Fn(&Lsid) -> bool) {
     service.cursors.kill_sessions(&which);
     for slot in service.connections.all() {
         let operation = crate::lock(&slot.operation);
@@ -73,11 +87,6 @@ pub fn end_sessions(service: &Service, which: impl Fn(&Lsid) -> bool) {
         }
         if operation.lsid.is_some_and(|lsid| which(&lsid)) {
             slot.kill.kill(ErrorCode::Interrupted);
-        }
-    }
-    for (lsid, _) in service.sessions.all() {
-        if which(&lsid) {
-            service.sessions.end(lsid);
         }
     }
 }
@@ -125,7 +134,7 @@ impl Sessions {
     /// The sessions, which belong to `owner` unless they were said to be another's.
     ///
     /// Errors: those of [`GivenSession::of`].
-    pub fn of(&self, owner: Owner, may_name_others: bool) -> Result<Vec<Lsid>> {
+    pub fn of(&self, owner: Owner, may_name_others: bool) -> Result<HashSet<Lsid>> {
         let sessions = self.0.iter();
         sessions.map(|given| given.of(owner, may_name_others)).collect()
     }
