@@ -1,7 +1,7 @@
 //! Time-series collections: buckets of measurements in compressed columns.
 //!
 //! A time-series collection `X` is a view of the collection `system.buckets.X`, whose documents are buckets. Reading order: `bits`, `ints`,
-//! `doubles` (how numbers are written), [`column`] (a field of a bucket), [`bucket`].
+//! `doubles` (how numbers are written), [`mod@column`] (a field of a bucket), [`bucket`].
 
 mod bits;
 pub mod bucket;
