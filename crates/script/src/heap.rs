@@ -33,6 +33,8 @@ impl Heap {
     pub(crate) fn take(&self, bytes: usize) -> bool {
         let after = self.bytes.get().saturating_add(bytes);
         let fits = after <= HEAP_BYTES_MAX;
+        #[cfg(test)]
+        let fits = fits && !refusals::is_next();
         if fits {
             self.bytes.set(after);
         }
@@ -116,5 +118,32 @@ impl Limited {
             self.0.bytes.set(self.0.bytes.get() + bytes);
         }
         piece
+    }
+}
+
+/// Refusals of memory, for tests of what becomes of them.
+#[cfg(test)]
+pub(crate) mod refusals {
+    use std::cell::Cell;
+
+    thread_local! {
+        /// How often memory is given before it is refused, from then on for good; none for always.
+        static GIVEN: Cell<Option<usize>> = const { Cell::new(None) };
+    }
+
+    /// Refuses memory after it was given so often.
+    pub(crate) fn after(times: Option<usize>) {
+        GIVEN.set(times);
+    }
+
+    pub(super) fn is_next() -> bool {
+        match GIVEN.get() {
+            Some(0) => true,
+            Some(left) => {
+                GIVEN.set(Some(left - 1));
+                false
+            }
+            None => false,
+        }
     }
 }

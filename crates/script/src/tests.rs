@@ -330,6 +330,45 @@ fn whatever_the_parser_knows_can_be_made_and_freed() {
     }
 }
 
+/// Memory can be refused anywhere. What was made until then must be there to be freed, since what is lost ends the process.
+#[test]
+fn memory_may_be_refused_anywhere() {
+    let document = nestor_model::doc! {
+        "a": 1,
+        "d": nestor_model::doc! { "e": vec![Value::from(1), Value::from("x"), Value::from(nestor_model::doc! { "f": 1.5 })] },
+        "l": 5_i64,
+    };
+    let document = Value::from(document);
+    let sources = [
+        "d => { let s = ''; for (const k in d) s += k + d[k]; return {s, d, e: d.d.e.map(x => [x]), l: d.l} }",
+        "d => { d.z = [1, 2].map(x => ({x, ...d})); d.d.e.push({g: /a(b)/.exec('xab')}); delete d.a; return d }",
+        "d => JSON.parse(JSON.stringify(d)).d.e.concat(new Map([[1, d]]).get(1).l, tojson(d), 'abc'.replace(/b/, 'x'.repeat(50)))",
+        "d => { class A { #p = d; get p() { return this.#p } } const f = async () => { await 1 }; f(); return [new A().p, eval('1+1'), 2n ** 90n > 1n, new Date(0), NumberLong(d.l)] }",
+        "d => { function* g() { yield* [1, 2, 3]; } try { return [...g(), Object.entries(d), new Error('x').stack.length] } finally { d.q = 1 } }",
+    ];
+    for source in sources {
+        let script = function(source);
+        let warm = function("d => 1");
+        let (mut refused, mut given) = (0, 0);
+        for times in (0..400).step_by(7).chain((400..3_000).step_by(61)) {
+            let result = under(&Interrupt::default(), None, || {
+                // Making an interpreter takes memory that is always there.
+                warm.call(None, ValueRef::Missing, &[document.as_ref()])
+                    .expect("an interpreter");
+                crate::heap::refusals::after(Some(times));
+                let result = script.call(None, ValueRef::Missing, &[document.as_ref()]);
+                crate::heap::refusals::after(None);
+                result
+            });
+            match result {
+                Ok(_) => given += 1,
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(refused > 0 && given > 0, "{source}: {refused} {given}");
+    }
+}
+
 #[test]
 fn the_heap_is_limited() {
     for source in [
