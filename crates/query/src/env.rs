@@ -14,6 +14,8 @@ use nestor_model::{ArrayRef, DocRef, Document, Error, ErrorCode, ObjectId, Resul
 use nestor_script::Globals;
 use std::cmp::Ordering;
 use std::fmt::Debug;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
 
 /// Largest string or buffer an expression may build, in bytes.
@@ -50,6 +52,8 @@ pub struct OpContext {
     /// The operation's database, and what finds the functions that it stores for scripts.
     pub library: Option<(Str, Arc<dyn ScriptLibrary>)>,
     random: Random,
+    /// How many times it has given to empty timestamps.
+    times_given: AtomicU32,
 }
 
 /// Finds the functions that databases store for scripts.
@@ -71,6 +75,7 @@ impl OpContext {
             collator: None,
             library: None,
             random: Random::new(seed),
+            times_given: AtomicU32::new(0),
         }
     }
 
@@ -84,6 +89,7 @@ impl OpContext {
             collator: self.collator.clone(),
             library: self.library.clone(),
             random: Random::new(self.random_u64()),
+            times_given: AtomicU32::new(self.times_given.load(Relaxed)),
         }
     }
 
@@ -99,16 +105,25 @@ impl OpContext {
         self
     }
 
-    /// The time that empty timestamps take: the cluster's, or the clock's where there is none.
+    /// The time that an empty timestamp takes, each another one: the cluster's or later, or the clock's where there is none.
     pub fn timestamp(&self) -> Timestamp {
-        if self.cluster_time == Timestamp::default() {
-            Timestamp {
+        let mut time = match self.cluster_time == Timestamp::default() {
+            true => Timestamp {
                 secs: (self.now_ms / 1000) as u32,
                 inc: 1,
-            }
-        } else {
-            self.cluster_time
-        }
+            },
+            false => self.cluster_time,
+        };
+        time.inc = time.inc.wrapping_add(self.times_given.fetch_add(1, Relaxed));
+        time
+    }
+
+    /// The same operation `ticks` later on the cluster's clock.
+    #[must_use]
+    pub fn later(&self, ticks: u32) -> Self {
+        let mut later = self.with_vars(self.vars.clone());
+        later.cluster_time.inc = later.cluster_time.inc.wrapping_add(ticks);
+        later
     }
 
     /// The next number of a splitmix64 sequence; not for secrets.

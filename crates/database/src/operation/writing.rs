@@ -244,7 +244,8 @@ impl<'c> Run<'_, 'c> {
         let collection = statement.current_view().view().catalog().get(ns).cloned();
         let shape = self.writes.shape(write);
         statement.describe(shape.clone());
-        let under = (&self.op, &self.scope);
+        let later = (self.writes.ticks && index > 0).then(|| self.op.later(u32::try_from(index).unwrap_or(u32::MAX)));
+        let under = (later.as_ref().unwrap_or(&self.op), &self.scope);
         let mut operation = Operation::of_statement(self.writes, write, shape, collection, under)?;
         operation.log_as(self.retryable.logged(id, Image::None));
         operation.write(statement, &mut self.progress)

@@ -198,6 +198,8 @@ pub struct Writes<'a> {
     pub ids: StatementIds,
     /// How the profiler records the statements.
     pub recorded: Recorded,
+    /// Each statement is a tick of the cluster's clock later than the one before: `$$CLUSTER_TIME` differs between them.
+    pub ticks: bool,
 }
 
 impl<'a> Writes<'a> {

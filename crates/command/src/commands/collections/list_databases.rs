@@ -26,6 +26,9 @@ crate::args! {
     }
 }
 
+/// What sizes on disk are multiples of.
+const BLOCK_BYTES: i64 = 4096;
+
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let args = ListDatabasesArgs::parse(context.body, context.sequences)?;
     let (op, scope) = context.operation(None)?;
@@ -68,7 +71,11 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of a database's documents: what the store accounts for; pages and indexes come on top.
+/// Bytes of the blocks that a database's documents fill; indexes come on top.
 fn size(database: &Database) -> i64 {
-    database.collections().map(|c| c.state.bytes().max(0)).sum()
+    let blocks = |bytes: i64| (bytes.max(0) + BLOCK_BYTES - 1) / BLOCK_BYTES;
+    database
+        .collections()
+        .map(|c| blocks(c.state.bytes()) * BLOCK_BYTES)
+        .sum()
 }

@@ -229,6 +229,7 @@ fn writes<'a>(args: &BulkWriteArgs<'a>) -> Result<Writes<'a>> {
         variables: args.variables,
         ids,
         recorded: Recorded::Apart(|sent| sent.as_doc().to_document()),
+        ticks: true,
     })
 }
 

@@ -86,6 +86,7 @@ pub(crate) fn prepare<'a>(
         variables: args.variables,
         ids,
         recorded: Recorded::Apart(super::profiled),
+        ticks: false,
     })
 }
 

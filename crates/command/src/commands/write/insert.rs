@@ -77,5 +77,6 @@ pub(crate) fn prepare<'a>(
         variables: None,
         ids,
         recorded: Recorded::Together,
+        ticks: false,
     })
 }

@@ -111,6 +111,7 @@ pub(crate) fn prepare<'a>(
         variables: args.variables,
         ids,
         recorded: Recorded::Apart(described),
+        ticks: false,
     })
 }
 

@@ -157,7 +157,14 @@ fn set_intersection<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> 
             return Err(not_array(17047, "$setIntersection", &value));
         };
         common = Some(match common {
-            None => items.map(|item| counted_key(env, item)).collect::<Result<_>>()?,
+            None => {
+                // One by one: of equal items the first stays, which collecting does not promise.
+                let mut all = BTreeSet::new();
+                for item in items {
+                    all.insert(counted_key(env, item)?);
+                }
+                all
+            }
             Some(common) if common.is_empty() => common,
             Some(mut common) => {
                 let mut kept = BTreeSet::new();
