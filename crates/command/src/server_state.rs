@@ -130,7 +130,11 @@ impl State {
 
     fn index_stats(&self, ns: &Namespace, view: &dyn View) -> Result<Vec<Document>> {
         let resolved = resolve(ns, view, None)?;
-        if !resolved.stages.is_empty() {
+        // What unpacks or shows buckets is no stage that anybody wrote.
+        let series = resolved.collection.as_ref().and_then(|found| found.buckets().cloned());
+        let is_series = view.catalog().get(ns).is_some_and(|found| found.timeseries().is_some());
+        let has_buckets = view.catalog().get(ns).is_some_and(|found| found.buckets().is_some());
+        if !resolved.stages.is_empty() && !is_series && !has_buckets {
             // The stages of the view come first.
             return Err(Error::location(
                 40602,
@@ -148,7 +152,7 @@ impl State {
                 let since = used.since_ms.unwrap_or(self.shared.started_ms);
                 doc! {
                     "name": index.name.clone(),
-                    "key": index.key_pattern.clone(),
+                    "key": key_shown(index, series.as_ref().filter(|_| is_series)),
                     "host": self.shared.host.clone(),
                     "accesses": doc! { "ops": used.count, "since": Value::DateTime(since) },
                     "spec": index.spec.listed().clone(),
@@ -162,6 +166,13 @@ impl State {
         let Some(collection) = view.catalog().get(ns) else {
             return Err(Error::location(50933, format!("collection '{ns}' does not exist")));
         };
+        if collection.timeseries().is_some() {
+            // What unpacks its buckets comes first.
+            return Err(Error::location(
+                40602,
+                "$planCacheStats is only valid as the first stage in a pipeline",
+            ));
+        }
         let entries = self.shared.plan_cache.list(collection);
         Ok(entries
             .iter()
@@ -340,4 +351,11 @@ fn list_cluster_catalog(options: &Document, ns: &Namespace, view: &dyn View) -> 
             out
         })
         .collect()
+}
+
+/// The key of an index, of one of buckets as that of measurements.
+fn key_shown(index: &nestor_storage::Index, series: Option<&nestor_model::TimeSeries>) -> Document {
+    let of_measurements =
+        series.and_then(|series| nestor_planner::timeseries::key_of_measurements(index.key_pattern.as_ref(), series));
+    of_measurements.unwrap_or_else(|| index.key_pattern.clone())
 }

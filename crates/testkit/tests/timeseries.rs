@@ -2,8 +2,8 @@
 
 use nestor_command::{Connection, Request, Service};
 use nestor_database::DatabaseOptions;
-use nestor_model::{Array, Document, RawDoc, Value, ValueRef, doc};
-use nestor_storage::{Engine, EngineOptions};
+use nestor_model::{Array, Document, Namespace, RawDoc, Value, ValueRef, doc};
+use nestor_storage::{Bytes, Engine, EngineOptions, View};
 use nestor_testkit::random::Random;
 
 struct Database {
@@ -198,6 +198,45 @@ fn a_time_series_collection_answers_as_a_plain_one() {
                 asked += usize::from(!of_plain.is_empty());
             }
         }
+        let report = database.run(doc! { "validate": "system.buckets.series" });
+        assert!(
+            report.get("valid").is_some_and(ValueRef::truthy),
+            "seed {seed}: {report:?}"
+        );
     }
     assert!(asked > 200, "most pipelines find something: {asked}");
+}
+
+/// A bucket whose limits do not hold is a fault that `validate` and `nestor check` find.
+#[test]
+fn a_bucket_with_wrong_limits_is_found() {
+    let mut database = Database::new();
+    database.run(doc! { "create": "series", "timeseries": doc! { "timeField": "t", "metaField": "m" } });
+    let measurement = |id: i64| doc! { "_id": id, "t": Value::DateTime(id * 1000), "m": 1, "v": id }.into();
+    let measurements: Vec<Value> = (0..3).map(measurement).collect();
+    database.run(doc! { "insert": "series", "documents": Array::new(measurements) });
+    let engine = &database.service.engine;
+    let mut ws = engine.begin();
+    let buckets = ws
+        .catalog()
+        .get(&Namespace::new("test", "system.buckets.series"))
+        .cloned()
+        .expect("the buckets");
+    let (record, mut bucket) = {
+        let mut cursor = ws.cursor(buckets.records);
+        assert!(cursor.first().expect("a record"));
+        let bytes = cursor.value_bytes().expect("a record");
+        (Bytes::copy_from(cursor.key()), bytes.document().as_doc().to_document())
+    };
+    let Some(Value::Document(mut control)) = bucket.remove("control") else {
+        panic!("no control in {bucket:?}");
+    };
+    // As long as before, so that only the limits are wrong.
+    control.set("max", doc! { "_id": 2i64, "t": Value::DateTime(2000), "v": 1i64 });
+    bucket.set("control", control);
+    ws.put_document(buckets.records, record, bucket.to_raw());
+    engine.commit(ws).expect("a commit");
+    let report = database.run(doc! { "validate": "system.buckets.series" });
+    assert!(report.get("valid").is_some_and(|valid| !valid.truthy()), "{report:?}");
+    assert!(format!("{report:?}").contains("largest value of 'v'"), "{report:?}");
 }

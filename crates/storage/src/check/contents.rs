@@ -137,6 +137,10 @@ impl<E: From<StorageError>> Checker<'_, E> {
         if clustered && *keys.record_key(doc) != *key {
             (self.fault)(format!("record {} does not lie at its _id", name(key)));
         }
+        if let Some(why) = keys.document_fault(doc) {
+            self.report.invalid += 1;
+            (self.fault)(format!("record {}: {why}", name(key)));
+        }
         let collection = self.collection;
         for (at, index) in collection.indexes.iter().enumerate() {
             match keys.index_keys(at, doc) {

@@ -40,6 +40,11 @@ pub trait DocumentKeys {
     /// The record key of a document in a clustered collection.
     fn record_key(&self, doc: RawDoc<'_>) -> Bytes;
 
+    /// What is wrong with a document of this collection beside its keys; `None` for nothing.
+    fn document_fault(&self, _doc: RawDoc<'_>) -> Option<String> {
+        None
+    }
+
     /// The keys of a document in index number `index` of [`Collection::indexes`].
     ///
     /// Errors: the index cannot hold the document.

@@ -10,6 +10,7 @@ use nestor_database::write;
 use nestor_database::write::Progress;
 use nestor_exec::write::Writer;
 use nestor_model::number::safe_i64;
+use nestor_model::timeseries::BUCKETS_PREFIX;
 use nestor_model::{BsonType, CollectionOptions, Namespace, RawWriter, Result, ValueRef, bail, doc};
 use nestor_storage::{View, WriteSet};
 
@@ -83,6 +84,12 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     // No collection has such a name, so there is none to be found.
     if !ns.coll.contains('$') {
         write::check_namespace(&ns)?;
+    }
+    if ns.coll.starts_with(BUCKETS_PREFIX) {
+        bail!(
+            IllegalOperation,
+            "a collection of time-series buckets cannot be capped: {ns}"
+        );
     }
     if ns.coll == "system.views" {
         bail!(BadValue, "the collection of views cannot be capped: {ns}");

@@ -68,17 +68,20 @@ fn check_droppable(ns: &Namespace) -> Result<()> {
     Ok(())
 }
 
-/// Drops what is at `ns`, with its oplog entry.
+/// Drops what is at `ns`, with its oplog entry; of a time-series collection and its buckets neither stays without the other.
 pub(crate) fn drop_one(context: &Context<'_>, ws: &mut WriteSet, ns: &Namespace) -> Result<()> {
+    let other = ws.catalog().get(ns).and_then(timeseries::other_of);
+    if let Some(other) = other.filter(|other| ws.catalog().get(other).is_some()) {
+        drop_alone(context, ws, &other)?;
+    }
+    drop_alone(context, ws, ns)
+}
+
+fn drop_alone(context: &Context<'_>, ws: &mut WriteSet, ns: &Namespace) -> Result<()> {
     let (documents, _) = match ws.catalog().get(ns) {
         Some(collection) => ws.counts(collection),
         None => (0, 0),
     };
-    let buckets = timeseries::buckets_of(ns);
-    let is_series = ws.catalog().get(ns).is_some_and(|found| found.timeseries().is_some());
-    if is_series && ws.catalog().get(&buckets).is_some() {
-        drop_one(context, ws, &buckets)?;
-    }
     let collection = ws.drop_collection(ns)?;
     if context.origin(&ns.db).is_some() {
         let mut before = doc! { "numRecords": documents };

@@ -85,7 +85,10 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             bail!(NamespaceNotFound, "Source collection {from} does not exist");
         };
         if source.timeseries().is_some() {
-            bail!(IllegalOperation, "Cannot rename a time-series collection: {from}");
+            bail!(
+                CommandNotSupportedOnView,
+                "cannot rename a time-series collection: {from}"
+            );
         }
         if source.is_view() {
             bail!(CommandNotSupportedOnView, "cannot rename view: {from}");

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::spec::CommandSpec;
 use nestor_database::names;
+use nestor_database::write;
 use nestor_exec::write::document_keys;
 use nestor_model::{Document, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_storage::{View, check};
@@ -54,9 +55,12 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let ns = names::collection(context.db(), args.coll)?;
     check_options(&args)?;
     let snapshot = context.read_snapshot()?;
-    let Some(collection) = snapshot.catalog().get(&ns).cloned() else {
+    let Some(mut collection) = snapshot.catalog().get(&ns).cloned() else {
         bail!(NamespaceNotFound, "Collection '{ns}' does not exist to validate.");
     };
+    if let Some((_, buckets)) = write::timeseries::found(&snapshot, &ns)? {
+        collection = buckets;
+    }
     if collection.is_view() {
         bail!(CommandNotSupportedOnView, "Cannot validate a view");
     }

@@ -22,6 +22,16 @@ pub fn buckets_of(ns: &Namespace) -> Namespace {
     Namespace::new(ns.db.clone(), format!("{BUCKETS_PREFIX}{}", ns.coll))
 }
 
+/// The buckets of a time-series collection, or the time-series collection of buckets; `None` for other collections.
+pub fn other_of(collection: &Arc<Collection>) -> Option<Namespace> {
+    let ns = &collection.ns;
+    if collection.timeseries().is_some() {
+        return Some(buckets_of(ns));
+    }
+    collection.buckets()?;
+    Some(Namespace::new(ns.db.clone(), ns.coll.strip_prefix(BUCKETS_PREFIX)?))
+}
+
 /// The time-series collection at `ns` with the collection of its buckets; `None` for whatever else there is.
 ///
 /// Errors: 26 when the buckets are gone.
