@@ -288,9 +288,13 @@ def test_the_database_of_the_uri_is_that_of_into(to):
     assert "elsewhere" in to("", ok=False, path="elsewhere")
 
 
-@pytest.mark.parametrize("option", ["tls=true", "authSource=admin", "w=0", "maxPoolSize=3", "readPreference=secondary", "ssl=maybe"])
+@pytest.mark.parametrize("option", ["authSource=admin", "w=0", "maxPoolSize=3", "readPreference=secondary", "ssl=maybe"])
 def test_an_option_without_effect_is_refused(to, option):
     assert option.split("=")[0] in to(option, ok=False)
+
+
+def test_tls_is_spoken_when_it_is_asked_for(to):
+    assert "TLS handshake" in to("tls=true", ok=False), "the server has no certificate"
 
 
 @pytest.mark.parametrize("retry", [True, False])
