@@ -406,17 +406,21 @@ fn picks(counts: &[usize]) -> Vec<Vec<usize>> {
 
 /// Scans of whole indexes that give the order asked for, for indexes that no condition uses.
 ///
-/// An index that lacks documents serves only when a hint asks for it.
+/// An index that lacks documents of the result serves only when a hint asks for it; a partial one has them all if the filter
+/// demands what it does.
 fn order_scans(query: &FindQuery, spec: &SortSpec, indexes: &[Arc<IndexInfo>], found: &[Found]) -> Vec<Found> {
     let hinted = query.hint.is_some();
+    let holds = |index: &IndexInfo| {
+        index
+            .partial
+            .as_deref()
+            .is_none_or(|partial| implies(&query.filter, partial))
+    };
     let used = |index: &IndexInfo| found.iter().any(|f| uses(&f.node, index));
     indexes
         .iter()
         .filter(|index| {
-            (hinted || (!index.sparse && index.partial.is_none()))
-                && index.kind.scans_whole()
-                && !index.hidden
-                && !used(index)
+            (hinted || (!index.sparse && holds(index))) && index.kind.scans_whole() && !index.hidden && !used(index)
         })
         .filter_map(|index| {
             let access = full_access(index, &query.filter);
@@ -484,8 +488,8 @@ pub(crate) fn order_within(index: &IndexInfo, bounds: &IndexBounds, spec: &SortS
         if fixed.is_some_and(agrees) {
             continue;
         }
-        while parts.get(at).is_some_and(|p| p.path != *path) && bounds.parts[at].is_point() && !parts[at].is_multikey()
-        {
+        // Of the keys of a document one at most has that value, arrays included.
+        while parts.get(at).is_some_and(|p| p.path != *path) && bounds.parts[at].is_point() {
             at += 1;
         }
         let part = parts
@@ -505,11 +509,9 @@ pub(crate) fn order_within(index: &IndexInfo, bounds: &IndexBounds, spec: &SortS
     Some(forward.unwrap_or(true))
 }
 
-/// One scan per combination of points in the leading parts, merged, when each of them gives the order.
+/// One scan per combination of points in the leading parts, merged, when each of them gives the order. A document that
+/// several of them find by its array comes once.
 fn explode(access: &IndexAccess, spec: &SortSpec) -> Option<PlanNode> {
-    if access.index.is_multikey() {
-        return None;
-    }
     let points = access.bounds.parts.iter().take_while(|list| list.is_points()).count();
     let mut scans = vec![access.bounds.clone()];
     for part in 0..points {
