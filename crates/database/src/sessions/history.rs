@@ -171,16 +171,23 @@ fn note(sessions: &Sessions, entry: RawDoc<'_>) -> Result<()> {
         }
         _ => return Ok(()),
     };
-    let stmt_id = entry.get("stmtId").and_then(safe_i64).unwrap_or(0);
-    let stmt_id = i32::try_from(stmt_id).unwrap_or(0);
-    let image = session.statements.remove(&stmt_id).and_then(|before| before.value);
-    session.statements.insert(
-        stmt_id,
-        StatementResult {
-            recovered: true,
-            value: result.value.or(image),
-            ..result
-        },
-    );
+    let mut remember = |stmt_id: Option<ValueRef<'_>>| {
+        let stmt_id = stmt_id.and_then(safe_i64).unwrap_or(0);
+        let stmt_id = i32::try_from(stmt_id).unwrap_or(0);
+        let image = session.statements.remove(&stmt_id).and_then(|before| before.value);
+        session.statements.insert(
+            stmt_id,
+            StatementResult {
+                recovered: true,
+                value: result.value.clone().or(image),
+                ..result.clone()
+            },
+        );
+    };
+    match entry.get("stmtId") {
+        // Inserts of measurements that share a bucket.
+        Some(ValueRef::Array(stmt_ids)) => stmt_ids.iter().for_each(|stmt_id| remember(Some(stmt_id))),
+        stmt_id => remember(stmt_id),
+    }
     Ok(())
 }

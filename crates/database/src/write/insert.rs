@@ -1,5 +1,6 @@
 //! Inserting documents with one commit.
 
+use super::timeseries::insert::Measurement;
 use super::{Progress, prepare, timeseries, writable};
 use crate::masking;
 use crate::statement::Statement;
@@ -64,7 +65,16 @@ pub fn group(
         Ok(())
     })?;
     match are_measurements {
-        true => timeseries::insert::group(statement, ns, op, &docs, progress),
+        true => {
+            let stmt_id = |retryable: &Retryable| retryable.stmt_id;
+            let stmt_ids = group.iter().map(|(_, retryable)| retryable.as_ref().map(stmt_id));
+            let measurements: Vec<Measurement<'_>> = docs
+                .iter()
+                .zip(stmt_ids)
+                .map(|(doc, stmt_id)| (doc.as_raw(), stmt_id))
+                .collect();
+            timeseries::insert::group(statement, ns, op, &measurements, progress)
+        }
         false => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
 //! Capped collections: the oldest documents make room for new ones.
 
 use super::Writer;
-use super::oplog::Origin;
+use super::oplog::{Origin, Statements};
 use nestor_model::{Result, ValueRef};
 use nestor_storage::{Bytes, View, record};
 
@@ -26,7 +26,7 @@ pub(super) fn trim(writer: &mut Writer<'_>) -> Result<()> {
         // MongoDB logs these deletions as well, so that change streams and copies follow.
         if let Some(origin) = &writer.origin {
             let id = old.document().get("_id").unwrap_or(ValueRef::Null);
-            let entry = origin.delete(&writer.collection, id, None, writer.op.now_ms);
+            let entry = origin.delete(&writer.collection, id, Statements::None, writer.op.now_ms);
             origin.log_with(writer.ws, entry, Origin::image(&writer.collection, old.document()))?;
         }
         writer.ws.delete(writer.collection.records, key);

@@ -1,6 +1,6 @@
 //! Inserting a document.
 
-use super::oplog::{Image, Retryable};
+use super::oplog::{Image, Retryable, Statements};
 use super::{Writer, capped};
 use crate::index_writer::duplicate_id;
 use crate::keys;
@@ -13,6 +13,11 @@ impl Writer<'_> {
     /// Errors: 11000 for a duplicate in a unique index, 171 and others of making keys, 10334 when it does not
     /// fit a capped collection, 15 when it is nested too deep.
     pub fn insert(&mut self, doc: RawDocBuf, statement: Option<Retryable>) -> Result<Bytes> {
+        self.insert_by(doc, statement.into())
+    }
+
+    /// As [`Writer::insert`], for what several statements insert together.
+    pub fn insert_by(&mut self, doc: RawDocBuf, statements: Statements<'_>) -> Result<Bytes> {
         if doc.as_raw().is_deeper_than(raw::STORED_DEPTH_MAX) {
             let levels = raw::STORED_DEPTH_MAX + 1;
             bail!(
@@ -33,10 +38,10 @@ impl Writer<'_> {
         self.add_entries(doc.as_raw().as_doc(), &record)?;
         let bytes = doc.as_bytes().len() as i64;
         if let Some(origin) = &self.origin {
-            if let Some(statement) = statement.filter(|statement| statement.image == Image::After) {
+            if let Some(statement) = statements.returning(Image::After) {
                 origin.log_image(self.ws, &self.collection, doc.as_raw(), statement, self.op.now_ms)?;
             }
-            origin.log_insert(self.ws, &self.collection, &doc, statement, self.op.now_ms)?;
+            origin.log_insert(self.ws, &self.collection, &doc, statements, self.op.now_ms)?;
         }
         self.ws.put_document(self.collection.records, record.clone(), doc);
         self.ws.add_count(self.collection.id, 1, bytes);

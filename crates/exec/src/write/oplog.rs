@@ -20,6 +20,9 @@
 //! Of a collection that keeps images for change streams the document before a change goes with the entry, and not into it
 //! ([`WriteSet::oplog_with`]).
 //!
+//! An entry of several statements of a retryable write, as that of a time-series bucket which several measurements went into, has an array
+//! as `stmtId`.
+//!
 //! `ts` and `t`, the term, are written as zero here and set at commit.
 
 use nestor_model::{Binary, Document, RawDoc, RawDocBuf, RawWriter, Result, Timestamp, Value, ValueRef};
@@ -33,6 +36,33 @@ pub struct Retryable {
     pub stmt_id: i32,
     /// The version that the statement returns, for an image in the oplog.
     pub image: Image,
+}
+
+/// Which statements of a retryable write an entry is of.
+#[derive(Clone, Copy, Debug)]
+pub enum Statements<'s> {
+    /// None: it is no retryable write.
+    None,
+    /// One.
+    One(Retryable),
+    /// Those with these `stmtId`s, none of which returns a document.
+    Several(&'s [i32]),
+}
+
+impl From<Option<Retryable>> for Statements<'_> {
+    fn from(statement: Option<Retryable>) -> Self {
+        statement.map_or(Self::None, Self::One)
+    }
+}
+
+impl Statements<'_> {
+    /// The statement that returns this version of the document.
+    pub(super) fn returning(self, image: Image) -> Option<Retryable> {
+        match self {
+            Self::One(statement) if statement.image == image => Some(statement),
+            _ => None,
+        }
+    }
 }
 
 /// Which version of a document a findAndModify returns.
@@ -123,11 +153,11 @@ impl Origin {
         ws: &mut WriteSet,
         collection: &Arc<Collection>,
         doc: &RawDocBuf,
-        statement: Option<Retryable>,
+        statements: Statements<'_>,
         now_ms: i64,
     ) -> Result<()> {
         let Some(operations) = &self.collect else {
-            let entry = self.insert(collection, doc.as_raw(), statement, now_ms);
+            let entry = self.insert(collection, doc.as_raw(), statements, now_ms);
             return self.log(ws, entry);
         };
         ws.expect_oplog(doc.as_bytes().len() + SHORT_ENTRY_BYTES)?;
@@ -175,7 +205,7 @@ impl Origin {
                 writer.append("t", -1i64);
                 writer.end();
             }
-            let entry = self.end(writer, None, now_ms);
+            let entry = self.end(writer, Statements::None, now_ms);
             match is_first {
                 true => ws.oplog_with(entry, images)?,
                 false => ws.oplog_next(entry, images)?,
@@ -200,12 +230,23 @@ impl Origin {
         writer
     }
 
-    fn end(&self, mut writer: RawWriter, statement: Option<Retryable>, now_ms: i64) -> RawDocBuf {
+    fn end(&self, mut writer: RawWriter, statements: Statements<'_>, now_ms: i64) -> RawDocBuf {
         if self.collect.is_some() {
             return writer.into_doc();
         }
-        if let Some(statement) = statement.filter(|_| self.session.is_some()) {
-            writer.append("stmtId", statement.stmt_id);
+        match statements {
+            Statements::None => {}
+            _ if self.session.is_none() => {}
+            Statements::One(Retryable { stmt_id, .. }) | Statements::Several(&[stmt_id]) => {
+                writer.append("stmtId", stmt_id);
+            }
+            Statements::Several(stmt_ids) => {
+                writer.begin_array("stmtId");
+                for (index, stmt_id) in stmt_ids.iter().enumerate() {
+                    writer.append_index(index, *stmt_id);
+                }
+                writer.end();
+            }
         }
         writer.append("ts", Timestamp::default());
         writer.append("t", 0i64);
@@ -230,12 +271,12 @@ impl Origin {
         &self,
         collection: &Collection,
         doc: RawDoc<'_>,
-        statement: Option<Retryable>,
+        statements: Statements<'_>,
         now_ms: i64,
     ) -> RawDocBuf {
         let mut writer = self.begin("i", doc.len() + ENTRY_BYTES);
         Self::describe_insert(&mut writer, collection, doc);
-        self.end(writer, statement, now_ms)
+        self.end(writer, statements, now_ms)
     }
 
     fn describe_insert(writer: &mut RawWriter, collection: &Collection, doc: RawDoc<'_>) {
@@ -252,7 +293,7 @@ impl Origin {
         collection: &Collection,
         change: RawDoc<'_>,
         id: ValueRef<'_>,
-        statement: Option<Retryable>,
+        statements: Statements<'_>,
         now_ms: i64,
     ) -> RawDocBuf {
         let mut writer = self.begin("u", change.len() + 256);
@@ -261,7 +302,7 @@ impl Origin {
         writer.begin_document("o2");
         writer.append("_id", id);
         writer.end();
-        self.end(writer, statement, now_ms)
+        self.end(writer, statements, now_ms)
     }
 
     /// A delete.
@@ -269,7 +310,7 @@ impl Origin {
         &self,
         collection: &Collection,
         id: ValueRef<'_>,
-        statement: Option<Retryable>,
+        statements: Statements<'_>,
         now_ms: i64,
     ) -> RawDocBuf {
         let mut writer = self.begin("d", 256);
@@ -277,7 +318,7 @@ impl Origin {
         writer.begin_document("o");
         writer.append("_id", id);
         writer.end();
-        self.end(writer, statement, now_ms)
+        self.end(writer, statements, now_ms)
     }
 
     /// A command on a database, such as `create`; `uuid` is the collection's.
@@ -307,7 +348,7 @@ impl Origin {
         if let Some(before) = before {
             writer.append("o2", before);
         }
-        self.end(writer, None, now_ms)
+        self.end(writer, Statements::None, now_ms)
     }
 
     /// Puts the image of a findAndModify where its change follows; nothing within transactions, whose commands are not sent
@@ -326,7 +367,7 @@ impl Origin {
         let mut writer = self.begin("n", image.len() + 256);
         Self::target(&mut writer, collection);
         writer.append_raw("o", image);
-        let entry = self.end(writer, Some(statement), now_ms);
+        let entry = self.end(writer, Statements::One(statement), now_ms);
         self.log(ws, entry)
     }
 
@@ -337,7 +378,7 @@ impl Origin {
         writer.begin_document("o");
         writer.append("msg", message);
         writer.end();
-        self.end(writer, None, now_ms)
+        self.end(writer, Statements::None, now_ms)
     }
 }
 
@@ -432,7 +473,7 @@ mod tests {
         let operation = |id: i32| {
             let doc = doc! { "_id": id, "text": long.as_str() }.to_raw();
             Operation::Entry {
-                entry: short.insert(&collection, doc.as_raw(), None, 0),
+                entry: short.insert(&collection, doc.as_raw(), Statements::None, 0),
                 image: (id % 7 == 0).then(|| doc! { "_id": id }.to_raw()),
             }
         };

@@ -1,7 +1,7 @@
 //! Replacing a document by a newer version of itself.
 
 use super::Writer;
-use super::oplog::{Image, Origin, Retryable};
+use super::oplog::{Image, Origin, Retryable, Statements};
 use nestor_model::{Error, ErrorCode, RawDoc, RawDocBuf, Result, ValueRef, raw};
 use nestor_query::update::Touched;
 use nestor_storage::Bytes;
@@ -27,6 +27,17 @@ impl Writer<'_> {
         changed: Changed<'_>,
         statement: Option<Retryable>,
     ) -> Result<()> {
+        self.update_by(record, old, changed, statement.into())
+    }
+
+    /// As [`Writer::update`], for what several statements change together.
+    pub fn update_by(
+        &mut self,
+        record: &Bytes,
+        old: RawDoc<'_>,
+        changed: Changed<'_>,
+        statements: Statements<'_>,
+    ) -> Result<()> {
         let new = changed.doc.as_raw();
         if new.len() > raw::DOCUMENT_BYTES_MAX {
             return Err(Error::new(
@@ -44,21 +55,16 @@ impl Writer<'_> {
         let grown = new.len() as i64 - old.len() as i64;
         if let Some(origin) = &self.origin {
             let id = old.get("_id").unwrap_or(ValueRef::Null);
-            if let Some(statement) = statement {
-                let image = match statement.image {
-                    Image::None => None,
-                    Image::Before => Some(old),
-                    Image::After => Some(new),
-                };
-                if let Some(image) = image {
-                    origin.log_image(self.ws, &self.collection, image, statement, self.op.now_ms)?;
+            for (image, version) in [(Image::Before, old), (Image::After, new)] {
+                if let Some(statement) = statements.returning(image) {
+                    origin.log_image(self.ws, &self.collection, version, statement, self.op.now_ms)?;
                 }
             }
             let entry = origin.update(
                 &self.collection,
                 changed.diff.unwrap_or(new),
                 id,
-                statement,
+                statements,
                 self.op.now_ms,
             );
             origin.log_with(self.ws, entry, Origin::image(&self.collection, old))?;

@@ -1,6 +1,6 @@
 //! Deleting measurements.
 
-use super::{found, rewrite, series_of};
+use super::{check_transaction, found, rewrite, series_of};
 use crate::read;
 use crate::statement::Statement;
 use crate::write::groups::in_groups;
@@ -8,6 +8,7 @@ use crate::write::prepared::Prepared;
 use crate::write::target::{self, Selection};
 use crate::write::{Progress, Written};
 use nestor_exec::write::Writer;
+use nestor_exec::write::oplog::{Image, Retryable};
 use nestor_model::{Namespace, RawDocBuf, Result, TimeSeries, bail};
 use nestor_planner::FindQuery;
 use nestor_planner::timeseries::bucket_filter;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 /// Deletes the selected measurements of the time-series collection at `ns`, or the first of them.
 ///
-/// Errors: 72 for an order, those of the filter.
+/// Errors: 72 for an order, 263 within a transaction, those of the filter.
 pub fn run(
     statement: &Statement<'_>,
     ns: &Namespace,
@@ -27,6 +28,7 @@ pub fn run(
     op: &OpContext,
     progress: &mut Progress,
 ) -> Result<Written> {
+    check_transaction(statement, "delete measurements of", ns)?;
     if delete.selection.query.sort.is_some() {
         bail!(
             InvalidOptions,
@@ -46,7 +48,7 @@ pub fn run(
             statement,
             &buckets.ns,
             (&selection, filter),
-            (op, delete.images),
+            (op, delete.images, delete.retryable),
             progress,
         );
     }
@@ -54,7 +56,7 @@ pub fn run(
         let mut written = Written::default();
         while let Some((record, now)) = met.next(writer)? {
             statement.interrupt.check()?;
-            written.matched += take(writer, record, &now, &series, filter, usize::MAX)?.0;
+            written.matched += take(writer, record, &now, &series, filter, &Taken::ALL)?.0;
         }
         Ok(written)
     })?;
@@ -78,7 +80,7 @@ fn one(
     statement: &Statement<'_>,
     buckets: &Namespace,
     (selection, filter): (&Selection<'_>, &MatchExpr),
-    (op, wants_image): (&OpContext, bool),
+    (op, wants_image, retryable): (&OpContext, bool, Option<Retryable>),
     progress: &mut Progress,
 ) -> Result<Written> {
     statement.atomically(progress, |ws| {
@@ -103,7 +105,14 @@ fn one(
             return Ok(Written::default());
         };
         let mut writer = Writer::new(ws, collection, op, statement.origin(&buckets.db))?;
-        let (matched, old) = take(&mut writer, &record, &bytes, &series, filter, 1)?;
+        let (matched, old) = take(
+            &mut writer,
+            &record,
+            &bytes,
+            &series,
+            filter,
+            &Taken { most: 1, retryable },
+        )?;
         statement.observe_keys(&writer);
         Ok(Written {
             matched,
@@ -124,34 +133,66 @@ fn first(bytes: &Bytes, series: &TimeSeries, filter: &MatchExpr, op: &OpContext)
     Ok(None)
 }
 
-/// Takes those measurements out of a bucket that satisfy the filter, at most so many: how many those were, and the last of them.
+/// What is taken out of a bucket.
+struct Taken {
+    /// So many measurements at most.
+    most: usize,
+    /// Which statement of a retryable write takes them.
+    retryable: Option<Retryable>,
+}
+
+impl Taken {
+    const ALL: Self = Self {
+        most: usize::MAX,
+        retryable: None,
+    };
+}
+
+/// Takes those measurements out of a bucket that satisfy the filter: how many those were, and the last of them.
 fn take(
     writer: &mut Writer<'_>,
     record: &Bytes,
     bytes: &Bytes,
     series: &TimeSeries,
     filter: &MatchExpr,
-    most: usize,
+    taken_by: &Taken,
 ) -> Result<(i64, Option<RawDocBuf>)> {
     let bucket = Bucket::decode(bytes.document(), series)?;
     let (mut keeps, mut taken, mut last) = (Vec::with_capacity(bucket.len), 0, None);
     for row in 0..bucket.len {
         let document = bucket.row(row, series);
-        let goes = taken < most && filter.matches(document.as_raw().as_doc(), writer.op)?;
+        let goes = taken < taken_by.most && filter.matches(document.as_raw().as_doc(), writer.op)?;
         keeps.push(!goes);
         if goes {
             taken += 1;
             last = Some(document);
         }
     }
+    // The image that findAndModify returns is the measurement; that of the writer would be its bucket.
+    let statement = taken_by.retryable.filter(|_| taken > 0);
+    if let (Some(statement), Some(origin), Some(last)) = (statement, &writer.origin, &last)
+        && statement.image != Image::None
+    {
+        origin.log_image(
+            writer.ws,
+            &writer.collection,
+            last.as_raw(),
+            statement,
+            writer.op.now_ms,
+        )?;
+    }
+    let statement = statement.map(|statement| Retryable {
+        image: Image::None,
+        ..statement
+    });
     if taken == bucket.len {
-        writer.delete(record, bytes.document(), None)?;
+        writer.delete(record, bytes.document(), statement)?;
     } else if taken > 0 {
         let mut rows = Rows::default();
         rows.extend(&bucket, |row| keeps[row]);
         let meta = bucket.meta.as_ref().map(|meta| meta.as_ref());
         let new = rows.into_bucket(series, bucket.id, meta, bucket.begins_ms);
-        rewrite(writer, record, bytes, new)?;
+        rewrite(writer, record, bytes, new, statement.into())?;
     }
     Ok((taken as i64, last))
 }

@@ -5,11 +5,15 @@ use crate::statement::Statement;
 use crate::write::Progress;
 use nestor_exec::keys::id_key;
 use nestor_exec::write::Writer;
-use nestor_model::{Namespace, ObjectId, RawDoc, RawDocBuf, RawWriter, Result, TimeSeries, ValueRef, bail};
+use nestor_exec::write::oplog::Statements;
+use nestor_model::{Namespace, ObjectId, RawDoc, RawWriter, Result, TimeSeries, ValueRef, bail};
 use nestor_query::env::OpContext;
 use nestor_query::timeseries::{Bucket, Rows, bucket_id};
 use nestor_storage::{Bytes, View, WriteSet};
 use std::collections::HashMap;
+
+/// A measurement in stored form, and which statement of a retryable write inserts it.
+pub type Measurement<'d> = (RawDoc<'d>, Option<i32>);
 
 /// A bucket that measurements go into.
 struct Chosen<'d> {
@@ -20,6 +24,8 @@ struct Chosen<'d> {
     stored: Option<(Bytes, Bytes, Bucket)>,
     /// Which measurements, and what they and those that are stored add up to.
     docs: Vec<RawDoc<'d>>,
+    /// The `stmtId`s of those measurements, if the write is retryable.
+    stmt_ids: Vec<i32>,
     rows: usize,
     bytes: usize,
 }
@@ -33,14 +39,14 @@ impl Chosen<'_> {
     }
 }
 
-/// Inserts measurements in stored form into the time-series collection at `ns`, all or none.
+/// Inserts measurements into the time-series collection at `ns`, all or none.
 ///
 /// Errors: 2 for a measurement without a date, 263 within a transaction.
 pub fn group(
     statement: &Statement<'_>,
     ns: &Namespace,
     op: &OpContext,
-    docs: &[RawDocBuf],
+    docs: &[Measurement<'_>],
     progress: &mut Progress,
 ) -> Result<()> {
     check_transaction(statement, "insert into", ns)?;
@@ -54,7 +60,7 @@ pub fn group(
         buckets_id = Some(buckets.id);
         let mut sources: HashMap<Vec<u8>, Vec<Measured<'_>>> = HashMap::new();
         for doc in docs {
-            let measured = Measured::read(doc.as_raw(), &series)?;
+            let measured = Measured::read(*doc, &series)?;
             sources.entry(source_of(measured.meta)).or_default().push(measured);
         }
         let mut by_source = Vec::with_capacity(sources.len());
@@ -103,9 +109,13 @@ fn write(writer: &mut Writer<'_>, bucket: &Chosen<'_>, series: &TimeSeries) -> R
         None => bucket.meta,
     };
     let new = rows.into_bucket(series, bucket.id, meta, bucket.begins_ms);
+    let statements = match bucket.stmt_ids.as_slice() {
+        [] => Statements::None,
+        stmt_ids => Statements::Several(stmt_ids),
+    };
     match &bucket.stored {
-        Some((record, old, _)) => rewrite(writer, record, old, new),
-        None => writer.insert(new, None).map(drop),
+        Some((record, old, _)) => rewrite(writer, record, old, new, statements),
+        None => writer.insert_by(new, statements).map(drop),
     }
 }
 
@@ -137,6 +147,7 @@ fn stored<'d>(
         bytes: size,
         stored: Some((record, bytes, bucket)),
         docs: Vec::new(),
+        stmt_ids: Vec::new(),
     }))
 }
 
@@ -152,12 +163,13 @@ fn source_of(meta: Option<ValueRef<'_>>) -> Vec<u8> {
 /// A measurement, with what decides on its bucket.
 struct Measured<'d> {
     doc: RawDoc<'d>,
+    stmt_id: Option<i32>,
     time_ms: i64,
     meta: Option<ValueRef<'d>>,
 }
 
 impl<'d> Measured<'d> {
-    fn read(doc: RawDoc<'d>, series: &TimeSeries) -> Result<Self> {
+    fn read((doc, stmt_id): Measurement<'d>, series: &TimeSeries) -> Result<Self> {
         let (mut time, mut meta) = (None, None);
         for (name, value) in doc.iter() {
             if name == series.time_field && time.is_none() {
@@ -167,7 +179,12 @@ impl<'d> Measured<'d> {
             }
         }
         match time {
-            Some(ValueRef::DateTime(time_ms)) => Ok(Self { doc, time_ms, meta }),
+            Some(ValueRef::DateTime(time_ms)) => Ok(Self {
+                doc,
+                stmt_id,
+                time_ms,
+                meta,
+            }),
             _ => bail!(
                 BadValue,
                 "'{}' must be present and contain a valid BSON UTC datetime value",
@@ -179,7 +196,12 @@ impl<'d> Measured<'d> {
 
 /// Chooses a bucket of its source for a measurement, a new one if none takes it.
 fn put<'d>(measured: Measured<'d>, chosen: &mut Vec<Chosen<'d>>, series: &TimeSeries, random: impl Fn() -> u64) {
-    let Measured { doc, time_ms, meta } = measured;
+    let Measured {
+        doc,
+        stmt_id,
+        time_ms,
+        meta,
+    } = measured;
     let takes = |bucket: &Chosen<'_>| bucket.takes(time_ms, doc.len(), series);
     let at = chosen.iter().rposition(takes).unwrap_or_else(|| {
         let begins_ms = series.round(time_ms);
@@ -189,6 +211,7 @@ fn put<'d>(measured: Measured<'d>, chosen: &mut Vec<Chosen<'d>>, series: &TimeSe
             meta,
             stored: None,
             docs: Vec::new(),
+            stmt_ids: Vec::new(),
             rows: 0,
             bytes: 0,
         });
@@ -198,4 +221,5 @@ fn put<'d>(measured: Measured<'d>, chosen: &mut Vec<Chosen<'d>>, series: &TimeSe
     bucket.rows += 1;
     bucket.bytes += doc.len();
     bucket.docs.push(doc);
+    bucket.stmt_ids.extend(stmt_id);
 }

@@ -10,6 +10,7 @@ pub mod replace;
 pub mod update;
 
 use crate::statement::Statement;
+use nestor_exec::write::oplog::Statements;
 use nestor_exec::write::{Changed, Writer};
 use nestor_model::timeseries::BUCKETS_PREFIX;
 use nestor_model::{Namespace, RawDocBuf, Result, TimeSeries, Value, bail};
@@ -71,13 +72,19 @@ fn check_transaction(statement: &Statement<'_>, what: &str, ns: &Namespace) -> R
 }
 
 /// Replaces a bucket by a newer version of itself.
-fn rewrite(writer: &mut Writer<'_>, record: &Bytes, old: &Bytes, new: RawDocBuf) -> Result<()> {
+fn rewrite(
+    writer: &mut Writer<'_>,
+    record: &Bytes,
+    old: &Bytes,
+    new: RawDocBuf,
+    statements: Statements<'_>,
+) -> Result<()> {
     let changed = Changed {
         doc: new,
         diff: None,
         touched: &Touched::All,
     };
-    writer.update(record, old.document(), changed, None)
+    writer.update_by(record, old.document(), changed, statements)
 }
 
 /// The name of the index that a time-series collection with a metaField has from the beginning.

@@ -6,7 +6,7 @@
 //!
 //! Source: manual, "Time Series Collection Limitations", updates.
 
-use super::series_of;
+use super::{check_transaction, series_of};
 use crate::statement::Statement;
 use crate::write::groups::in_groups;
 use crate::write::statements::UpdateOp;
@@ -90,7 +90,7 @@ fn fields_of_buckets(fields: DocRef<'_>, meta: &str) -> Result<Value> {
 
 /// Runs an update whose update document is one of buckets, and whose filter is one of measurements.
 ///
-/// Errors: 72 for a filter on something else than the metaField.
+/// Errors: 72 for a filter on something else than the metaField, 263 within a transaction.
 pub fn run(
     statement: &Statement<'_>,
     ns: &Namespace,
@@ -98,6 +98,7 @@ pub fn run(
     op: &OpContext,
     progress: &mut Progress,
 ) -> Result<Written> {
+    check_transaction(statement, "update", ns)?;
     let buckets = super::buckets_of(ns);
     let selected = &update.prepared.selection;
     let read = statement.current_view();
