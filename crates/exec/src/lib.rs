@@ -25,6 +25,7 @@ pub mod pipeline;
 pub mod plan_cache;
 pub mod point;
 pub mod reads;
+pub mod relation;
 pub mod row;
 pub mod row_batch;
 pub mod spill;

@@ -25,6 +25,7 @@ pub mod kinds;
 pub mod pipeline;
 pub mod plan;
 pub mod rank;
+pub mod relation;
 pub mod reuse;
 pub mod rules;
 pub mod shape;

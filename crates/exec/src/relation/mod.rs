@@ -1,0 +1,107 @@
+//! Operators over rows of values: [`nestor_planner::relation`] run.
+//!
+//! Reading order: this file (the contract), [`build`] (from a plan to operators), [`key`] (rows as keys of tables), then the operators:
+//! [`scan`], [`rows`] (values, functions, filters, projections, limits), [`join`], [`apply`], [`aggregate`], [`distinct`], [`set`], [`sort`],
+//! [`window`], [`recursive`].
+//!
+//! The contract is that of [`crate::operator`] without pauses: a tree is pulled to its end, or dropped, within one statement over one view. What
+//! operators keep is counted (`Kept`), and each row that is pulled counts as work, so that a statement can be stopped
+//! anywhere.
+
+pub mod aggregate;
+pub mod apply;
+mod build;
+pub mod distinct;
+pub mod join;
+pub mod key;
+pub mod recursive;
+pub mod rows;
+pub mod scan;
+pub mod set;
+pub mod sort;
+pub mod window;
+
+pub use build::build;
+pub use scan::{Opened, Reader, Sources};
+
+use crate::Batch;
+use nestor_model::statement::{ROW, work};
+use nestor_model::{Result, Value};
+use nestor_planner::relation::{Env, Tuple};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// What operators see while they run.
+pub struct Run<'r, 'v, S> {
+    /// The state that is read, limits, and where to spill.
+    pub batch: &'r Batch<'v>,
+    /// What expressions see.
+    pub env: Env<'r>,
+    /// Opens tables.
+    pub sources: &'r dyn Sources<S>,
+    /// Rows that several operators read.
+    pub shared: &'r Shared,
+}
+
+impl<S> Clone for Run<'_, '_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Run<'_, '_, S> {}
+
+/// Rows that several operators of a statement read, by their numbers.
+#[derive(Default)]
+pub struct Shared {
+    tables: RefCell<HashMap<usize, Rc<Vec<Tuple>>>>,
+    /// Rows that nodes gave, by the number of the node in the order of `explain`; `None` unless they are counted.
+    pub counted: Option<RefCell<Vec<u64>>>,
+}
+
+impl Shared {
+    /// With rows counted.
+    pub fn counting() -> Self {
+        Self {
+            counted: Some(RefCell::default()),
+            ..Self::default()
+        }
+    }
+
+    /// The rows with this number.
+    pub fn get(&self, id: usize) -> Option<Rc<Vec<Tuple>>> {
+        self.tables.borrow().get(&id).cloned()
+    }
+
+    /// Puts rows there.
+    pub fn set(&self, id: usize, rows: Rc<Vec<Tuple>>) {
+        self.tables.borrow_mut().insert(id, rows);
+    }
+
+    /// Removes them.
+    pub fn remove(&self, id: usize) -> Option<Rc<Vec<Tuple>>> {
+        self.tables.borrow_mut().remove(&id)
+    }
+}
+
+/// An operator over rows of values.
+pub trait Rows<S> {
+    /// The next row; `None` at the end, and ever after.
+    ///
+    /// Errors: those of expressions, of storage, of too little memory, and those of the interrupt.
+    fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>>;
+}
+
+/// An operator in a tree.
+pub type BoxRows<S> = Box<dyn Rows<S>>;
+
+/// Counts a row as work.
+pub(crate) fn row_done() -> Result<()> {
+    work(ROW)
+}
+
+/// Bytes of a row in memory.
+pub(crate) fn weight(row: &[Value]) -> usize {
+    size_of::<Tuple>() + row.iter().map(Value::weight).sum::<usize>()
+}

@@ -1,0 +1,208 @@
+//! Values, functions, filters, projections, limits: operators that keep no rows.
+
+use super::{BoxRows, Rows, Run, row_done};
+use nestor_model::{Result, Value, bail};
+use nestor_planner::relation::{Scalar, SortKey, TableFunction, Tuple};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// Rows that the statement has.
+pub(super) struct Values<S> {
+    pub rows: Vec<Vec<S>>,
+    pub next: usize,
+}
+
+impl<S: Scalar> Rows<S> for Values<S> {
+    fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
+        let Some(row) = self.rows.get(self.next) else {
+            return Ok(None);
+        };
+        self.next += 1;
+        row_done()?;
+        row.iter()
+            .map(|value| value.value(&[], &run.env))
+            .collect::<Result<_>>()
+            .map(Some)
+    }
+}
+
+/// Rows that a function gives.
+pub(super) struct Function<S> {
+    pub call: Arc<dyn TableFunction>,
+    pub args: Vec<S>,
+    pub rows: Option<Box<dyn Iterator<Item = Result<Tuple>> + Send>>,
+}
+
+impl<S: Scalar> Rows<S> for Function<S> {
+    fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
+        if self.rows.is_none() {
+            let args: Vec<Value> = self
+                .args
+                .iter()
+                .map(|arg| arg.value(&[], &run.env))
+                .collect::<Result<_>>()?;
+            self.rows = Some(self.call.rows(&args, &run.env)?);
+        }
+        row_done()?;
+        self.rows.as_mut().and_then(Iterator::next).transpose()
+    }
+}
+
+/// Rows for which a condition holds.
+pub(super) struct Filter<S> {
+    pub input: BoxRows<S>,
+    pub condition: S,
+}
+
+impl<S: Scalar> Rows<S> for Filter<S> {
+    fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
+        while let Some(row) = self.input.next(run)? {
+            if self.condition.holds(&row, &run.env)? {
+                return Ok(Some(row));
+            }
+            row_done()?;
+        }
+        Ok(None)
+    }
+}
+
+/// Rows of other columns.
+pub(super) struct Project<S> {
+    pub input: BoxRows<S>,
+    pub columns: Vec<S>,
+}
+
+impl<S: Scalar> Rows<S> for Project<S> {
+    fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
+        let Some(row) = self.input.next(run)? else {
+            return Ok(None);
+        };
+        row_done()?;
+        let columns = self.columns.iter().map(|column| column.value(&row, &run.env));
+        columns.collect::<Result<_>>().map(Some)
+    }
+}
+
+/// Some rows of all.
+pub(super) struct Limit<S> {
+    pub input: BoxRows<S>,
+    pub limit: Option<S>,
+    pub offset: Option<S>,
+    pub ties: Vec<SortKey<S>>,
+    /// What is left to skip and to give; set by the first pull.
+    pub left: Option<(u64, u64)>,
+    pub last: Option<Vec<Value>>,
+}
+
+/// The value of LIMIT or OFFSET; null is none.
+pub(super) fn count<S: Scalar>(expr: Option<&S>, run: &Run<'_, '_, S>, word: &str) -> Result<Option<u64>> {
+    let Some(expr) = expr else { return Ok(None) };
+    let value = match expr.value(&[], &run.env)? {
+        Value::Null => return Ok(None),
+        Value::Int32(n) => i64::from(n),
+        Value::Int64(n) => n,
+        _ => bail!(BadValue, "argument of {word} must be a number"),
+    };
+    match u64::try_from(value) {
+        Ok(count) => Ok(Some(count)),
+        Err(_) => Err(nestor_model::Error::bad_value(format!("{word} must not be negative"))
+            .with_extra(nestor_model::doc! { "sqlState": if word == "LIMIT" { "2201W" } else { "2201X" } })),
+    }
+}
+
+impl<S: Scalar> Rows<S> for Limit<S> {
+    fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
+        let (mut skip, mut give) = match self.left {
+            Some(left) => left,
+            None => {
+                let offset = count(self.offset.as_ref(), run, "OFFSET")?.unwrap_or(0);
+                (offset, count(self.limit.as_ref(), run, "LIMIT")?.unwrap_or(u64::MAX))
+            }
+        };
+        while skip > 0 {
+            skip -= 1;
+            if self.input.next(run)?.is_none() {
+                (skip, give) = (0, 0);
+                self.ties.clear();
+            }
+        }
+        if give == 0 {
+            self.left = Some((0, 0));
+            if self.ties.is_empty() {
+                return Ok(None);
+            }
+            let Some(row) = self.input.next(run)? else {
+                self.ties.clear();
+                return Ok(None);
+            };
+            let now = self.tie_values(&row, run)?;
+            let ties = &self.ties;
+            let same = self.last.as_ref().is_some_and(|last| {
+                ties.iter()
+                    .zip(last.iter().zip(&now))
+                    .all(|(key, (a, b))| match (a, b) {
+                        (Value::Null, Value::Null) => true,
+                        (Value::Null, _) | (_, Value::Null) => false,
+                        (a, b) => key.by.compare(a, b) == Ordering::Equal,
+                    })
+            });
+            if same {
+                return Ok(Some(row));
+            }
+            self.ties.clear();
+            return Ok(None);
+        }
+        let row = self.input.next(run)?;
+        self.left = Some((0, if row.is_some() { give - 1 } else { 0 }));
+        if let Some(row) = &row
+            && !self.ties.is_empty()
+        {
+            self.last = Some(self.tie_values(row, run)?);
+        }
+        Ok(row)
+    }
+}
+
+impl<S: Scalar> Limit<S> {
+    fn tie_values(&self, row: &[Value], run: &Run<'_, '_, S>) -> Result<Vec<Value>> {
+        self.ties.iter().map(|key| key.by.value(row, &run.env)).collect()
+    }
+}
+
+/// The rows of all inputs.
+pub(super) struct Append<S> {
+    pub inputs: Vec<BoxRows<S>>,
+    pub at: usize,
+}
+
+impl<S> Rows<S> for Append<S> {
+    fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
+        while let Some(input) = self.inputs.get_mut(self.at) {
+            if let Some(row) = input.next(run)? {
+                return Ok(Some(row));
+            }
+            self.at += 1;
+        }
+        Ok(None)
+    }
+}
+
+/// Counts the rows that a node gives.
+pub(super) struct Counted<S> {
+    pub input: BoxRows<S>,
+    pub number: usize,
+}
+
+impl<S> Rows<S> for Counted<S> {
+    fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
+        let row = self.input.next(run)?;
+        if let (Some(_), Some(counted)) = (&row, &run.shared.counted) {
+            let mut counted = counted.borrow_mut();
+            if counted.len() <= self.number {
+                counted.resize(self.number + 1, 0);
+            }
+            counted[self.number] += 1;
+        }
+        Ok(row)
+    }
+}

@@ -1,0 +1,98 @@
+//! Rows in an order.
+
+use super::rows::count;
+use super::{BoxRows, Rows, Run, row_done, weight};
+use crate::kept::Kept;
+use nestor_model::statement::note;
+use nestor_model::{Result, Value};
+use nestor_planner::relation::{Env, Scalar, SortKey, Tuple};
+use std::cmp::Ordering;
+
+/// A row with the values that it is ordered by.
+pub(super) type Keyed = (Vec<Value>, Tuple);
+
+struct Sort<S> {
+    input: BoxRows<S>,
+    keys: Vec<SortKey<S>>,
+    limit: Option<(Option<S>, S)>,
+    kept: Kept,
+    sorted: Option<std::vec::IntoIter<Keyed>>,
+}
+
+pub(super) fn sort<S: Scalar>(input: BoxRows<S>, keys: &[SortKey<S>], limit: Option<&(Option<S>, S)>) -> BoxRows<S> {
+    Box::new(Sort {
+        input,
+        keys: keys.to_vec(),
+        limit: limit.cloned(),
+        kept: Kept::default(),
+        sorted: None,
+    })
+}
+
+/// The order of two rows by the values that they are ordered by.
+pub(super) fn compare<S: Scalar>(keys: &[SortKey<S>], a: &[Value], b: &[Value]) -> Ordering {
+    note(1);
+    for (key, (a, b)) in keys.iter().zip(a.iter().zip(b)) {
+        let order = match (a, b) {
+            (Value::Null, Value::Null) => Ordering::Equal,
+            (Value::Null, _) if key.nulls_first => Ordering::Less,
+            (Value::Null, _) => Ordering::Greater,
+            (_, Value::Null) if key.nulls_first => Ordering::Greater,
+            (_, Value::Null) => Ordering::Less,
+            (a, b) if key.descending => key.by.compare(b, a),
+            (a, b) => key.by.compare(a, b),
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+    Ordering::Equal
+}
+
+/// The values that a row is ordered by.
+pub(super) fn values<S: Scalar>(keys: &[SortKey<S>], row: &[Value], env: &Env<'_>) -> Result<Vec<Value>> {
+    keys.iter().map(|key| key.by.value(row, env)).collect()
+}
+
+impl<S: Scalar> Sort<S> {
+    fn read(&mut self, run: &Run<'_, '_, S>) -> Result<Vec<Keyed>> {
+        let wanted = match &self.limit {
+            Some((skip, limit)) => {
+                let skip = count(skip.as_ref(), run, "OFFSET")?.unwrap_or(0);
+                count(Some(limit), run, "LIMIT")?.map(|limit| limit.saturating_add(skip))
+            }
+            None => None,
+        };
+        let keep = wanted.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
+        let mut rows: Vec<Keyed> = Vec::new();
+        while let Some(row) = self.input.next(run)? {
+            row_done()?;
+            let keys = values(&self.keys, &row, &run.env)?;
+            self.kept.grow(weight(&row) + weight(&keys))?;
+            rows.push((keys, row));
+            // Twice as many as are wanted are sorted at a time, so each costs what a heap would.
+            if keep < usize::MAX / 4 && rows.len() >= keep.saturating_mul(2).max(1024) {
+                self.cut(&mut rows, keep)?;
+            }
+        }
+        rows.sort_by(|a, b| compare(&self.keys, &a.0, &b.0));
+        rows.truncate(keep);
+        Ok(rows)
+    }
+
+    fn cut(&mut self, rows: &mut Vec<Keyed>, keep: usize) -> Result<()> {
+        rows.sort_by(|a, b| compare(&self.keys, &a.0, &b.0));
+        rows.truncate(keep);
+        self.kept
+            .set(rows.iter().map(|(keys, row)| weight(row) + weight(keys)).sum())
+    }
+}
+
+impl<S: Scalar> Rows<S> for Sort<S> {
+    fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
+        if self.sorted.is_none() {
+            self.sorted = Some(self.read(run)?.into_iter());
+        }
+        Ok(self.sorted.as_mut().and_then(Iterator::next).map(|(_, row)| row))
+    }
+}

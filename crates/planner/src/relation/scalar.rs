@@ -1,0 +1,61 @@
+//! Expressions over rows of values, as whoever plans and runs relations sees them.
+
+use nestor_model::{Result, Value};
+use nestor_query::env::OpContext;
+use std::cmp::Ordering;
+use std::fmt::{Debug, Display};
+
+/// A row of values: what relational operators pass up. Column `i` is `row[i]`; SQL's NULL is [`Value::Null`].
+pub type Tuple = Vec<Value>;
+
+/// A row of the query around the one that runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'e> {
+    /// The row.
+    pub row: &'e [Value],
+    /// The row of the query around that one.
+    pub outer: Option<&'e Frame<'e>>,
+}
+
+/// What expressions see besides their row.
+#[derive(Clone, Copy)]
+pub struct Env<'e> {
+    /// The operation's clock and randomness.
+    pub op: &'e OpContext,
+    /// Values of the statement's parameters.
+    pub params: &'e [Value],
+    /// Rows of the queries around this one, innermost first.
+    pub outer: Option<&'e Frame<'e>>,
+}
+
+impl Env<'_> {
+    /// The row of the query that is so many levels out; 1 is the one directly around.
+    pub fn outer(&self, levels: usize) -> Option<&[Value]> {
+        let mut frame = self.outer;
+        for _ in 1..levels {
+            frame = frame?.outer;
+        }
+        frame.map(|frame| frame.row)
+    }
+}
+
+/// An expression over a row. Its type is settled; so equality, order and hash of its values are its own.
+pub trait Scalar: Clone + Debug + Display + Send + Sync + 'static {
+    /// Its value for a row.
+    ///
+    /// Errors: those of what it computes.
+    fn value(&self, row: &[Value], env: &Env<'_>) -> Result<Value>;
+
+    /// The order of two of its values that are not null.
+    fn compare(&self, a: &Value, b: &Value) -> Ordering;
+
+    /// A value by which [`nestor_model::values_equal`] and [`nestor_model::hash_value`] tell its values apart as its type does.
+    fn key(&self, value: Value) -> Value {
+        value
+    }
+
+    /// Whether it is true, which null is not.
+    fn holds(&self, row: &[Value], env: &Env<'_>) -> Result<bool> {
+        Ok(matches!(self.value(row, env)?, Value::Bool(true)))
+    }
+}
