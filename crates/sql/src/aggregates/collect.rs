@@ -1,0 +1,176 @@
+//! Aggregates that keep all values: arrays, JSON, joined text.
+
+use super::{Bound, plain};
+use crate::error::fail;
+use crate::expr::Expr;
+use crate::functions::coerce;
+use crate::types::cast::Context;
+use crate::types::{Type, json, output, stored};
+use nestor_model::{Array, Document, Error, Result, Value};
+use nestor_planner::relation::Accumulator;
+
+struct Items {
+    /// Made JSON of, from this type.
+    json: Option<Type>,
+    /// Printed.
+    prints: bool,
+    items: Vec<Value>,
+    weight: usize,
+}
+
+impl Accumulator for Items {
+    fn add(&mut self, args: &[Value]) -> Result<()> {
+        let mut value = args.first().cloned().unwrap_or(Value::Null);
+        if let Some(ty) = &self.json {
+            value = match stored::to_json(ty, value) {
+                Value::Undefined => Value::Null,
+                value => value,
+            };
+        }
+        self.weight += value.weight();
+        self.items.push(value);
+        Ok(())
+    }
+
+    fn result(&self) -> Result<Value> {
+        if self.items.is_empty() {
+            return Ok(Value::Null);
+        }
+        let array = Value::Array(Array::new(self.items.clone()));
+        Ok(if self.prints { print(&array) } else { array })
+    }
+
+    fn weight(&self) -> usize {
+        self.weight
+    }
+}
+
+fn print(value: &Value) -> Value {
+    let mut out = String::new();
+    json::print(value.as_ref(), &mut out);
+    Value::String(out.into())
+}
+
+struct Joined {
+    text: Option<String>,
+}
+
+impl Accumulator for Joined {
+    fn add(&mut self, args: &[Value]) -> Result<()> {
+        let Some(value) = args.first().and_then(Value::as_str) else {
+            return Ok(());
+        };
+        match &mut self.text {
+            Some(text) => {
+                text.push_str(args.get(1).and_then(Value::as_str).unwrap_or_default());
+                text.push_str(value);
+            }
+            None => self.text = Some(value.to_owned()),
+        }
+        Ok(())
+    }
+
+    fn result(&self) -> Result<Value> {
+        Ok(self
+            .text
+            .as_ref()
+            .map_or(Value::Null, |text| Value::String(text.as_str().into())))
+    }
+
+    fn weight(&self) -> usize {
+        self.text.as_ref().map_or(0, String::len)
+    }
+}
+
+struct Object {
+    types: (Type, Type),
+    prints: bool,
+    doc: Option<Document>,
+    weight: usize,
+}
+
+impl Accumulator for Object {
+    fn add(&mut self, args: &[Value]) -> Result<()> {
+        let [name, value] = args else { return Ok(()) };
+        if matches!(name, Value::Null) {
+            return fail("22004", "field name must not be null");
+        }
+        let name = output::text(&self.types.0, name);
+        let value = match stored::to_json(&self.types.1, value.clone()) {
+            Value::Undefined => Value::Null,
+            value => value,
+        };
+        self.weight += name.len() + value.weight();
+        let doc = self.doc.get_or_insert_with(Document::new);
+        match !self.prints && doc.get(&name).is_some() {
+            true => doc.set(&name, value),
+            false => doc.push(name, value),
+        }
+        Ok(())
+    }
+
+    fn result(&self) -> Result<Value> {
+        Ok(match &self.doc {
+            None => Value::Null,
+            Some(doc) if self.prints => print(&doc.clone().into()),
+            Some(doc) => doc.clone().into(),
+        })
+    }
+
+    fn weight(&self) -> usize {
+        self.weight
+    }
+}
+
+pub(super) fn bind(name: &str, args: Vec<Expr>, wrong: &dyn Fn() -> Error) -> Result<Bound> {
+    let prints = name.starts_with("json_");
+    match (name, args.as_slice()) {
+        ("string_agg", [text, between]) => {
+            let args = vec![
+                coerce(text.clone(), &Type::Text, Context::Implicit)?,
+                coerce(between.clone(), &Type::Text, Context::Implicit)?,
+            ];
+            plain("string_agg", || Box::new(Joined { text: None }), args, Type::Text)
+        }
+        ("array_agg" | "json_agg" | "jsonb_agg", [arg]) => {
+            let arg = match arg.ty() {
+                Type::Unknown => coerce(arg.clone(), &Type::Text, Context::Implicit)?,
+                _ => arg.clone(),
+            };
+            let ty = arg.ty();
+            let json = (name != "array_agg").then(|| ty.clone());
+            let start = move || -> Box<dyn Accumulator> {
+                Box::new(Items {
+                    json: json.clone(),
+                    prints,
+                    items: Vec::new(),
+                    weight: 0,
+                })
+            };
+            match name {
+                "array_agg" => plain("array_agg", start, vec![arg], ty.array()),
+                "json_agg" => plain("json_agg", start, vec![arg], Type::Json),
+                _ => plain("jsonb_agg", start, vec![arg], Type::Jsonb),
+            }
+        }
+        ("json_object_agg" | "jsonb_object_agg", [field, value]) => {
+            let types = (field.ty(), value.ty());
+            let start = move || -> Box<dyn Accumulator> {
+                Box::new(Object {
+                    types: types.clone(),
+                    prints,
+                    doc: None,
+                    weight: 0,
+                })
+            };
+            let ty = if prints { Type::Json } else { Type::Jsonb };
+            plain(
+                if prints { "json_object_agg" } else { "jsonb_object_agg" },
+                start,
+                args,
+                ty,
+            )
+        }
+        _ => Err(wrong()),
+    }
+}

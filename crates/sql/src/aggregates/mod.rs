@@ -1,0 +1,261 @@
+//! Aggregate functions.
+
+mod collect;
+mod numbers;
+mod statistics;
+
+use crate::error::{error, fail};
+use crate::expr::Expr;
+use crate::functions::coerce;
+use crate::types::cast::Context;
+use crate::types::{Type, compare};
+use nestor_model::{Result, Value};
+use nestor_planner::relation::{Accumulator, Aggregate};
+use std::sync::Arc;
+
+/// An aggregate function bound to its arguments.
+pub struct Bound {
+    /// The function.
+    pub function: Arc<dyn Aggregate>,
+    /// Its arguments, of the types that it takes.
+    pub args: Vec<Expr>,
+    /// The type of its result.
+    pub ty: Type,
+}
+
+/// A function made of a name and of what starts its state.
+struct Plain<F> {
+    name: &'static str,
+    start: F,
+}
+
+impl<F> std::fmt::Debug for Plain<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl<F: Fn() -> Box<dyn Accumulator> + Send + Sync> Aggregate for Plain<F> {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn start(&self) -> Box<dyn Accumulator> {
+        (self.start)()
+    }
+}
+
+fn plain(
+    name: &'static str,
+    start: impl Fn() -> Box<dyn Accumulator> + Send + Sync + 'static,
+    args: Vec<Expr>,
+    ty: Type,
+) -> Result<Bound> {
+    Ok(Bound {
+        function: Arc::new(Plain { name, start }),
+        args,
+        ty,
+    })
+}
+
+/// Names of all aggregate functions.
+const NAMES: &[&str] = &[
+    "any_value",
+    "array_agg",
+    "avg",
+    "bit_and",
+    "bit_or",
+    "bool_and",
+    "bool_or",
+    "corr",
+    "count",
+    "covar_pop",
+    "covar_samp",
+    "every",
+    "json_agg",
+    "json_object_agg",
+    "jsonb_agg",
+    "jsonb_object_agg",
+    "max",
+    "min",
+    "mode",
+    "percentile_cont",
+    "percentile_disc",
+    "regr_count",
+    "regr_intercept",
+    "regr_r2",
+    "regr_slope",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "string_agg",
+    "sum",
+    "var_pop",
+    "var_samp",
+    "variance",
+];
+
+/// Whether there is an aggregate function of this name.
+pub fn is_aggregate(name: &str) -> bool {
+    NAMES.contains(&name)
+}
+
+/// The largest or smallest value.
+struct Extreme {
+    ty: Type,
+    largest: bool,
+    found: Value,
+}
+
+impl Accumulator for Extreme {
+    fn add(&mut self, args: &[Value]) -> Result<()> {
+        let value = args.first().unwrap_or(&Value::Null);
+        if matches!(value, Value::Null) {
+            return Ok(());
+        }
+        let better = match &self.found {
+            Value::Null => true,
+            found => {
+                let order = compare::compare(&self.ty, value, found);
+                if self.largest { order.is_gt() } else { order.is_lt() }
+            }
+        };
+        if better {
+            self.found = value.clone();
+        }
+        Ok(())
+    }
+
+    fn result(&self) -> Result<Value> {
+        Ok(self.found.clone())
+    }
+
+    fn weight(&self) -> usize {
+        self.found.weight()
+    }
+}
+
+/// The first value.
+struct First(Value);
+
+impl Accumulator for First {
+    fn add(&mut self, args: &[Value]) -> Result<()> {
+        if let (Value::Null, Some(value)) = (&self.0, args.first()) {
+            self.0 = value.clone();
+        }
+        Ok(())
+    }
+
+    fn result(&self) -> Result<Value> {
+        Ok(self.0.clone())
+    }
+}
+
+/// How often, of all rows or of those whose argument is not null.
+struct Count {
+    rows: bool,
+    n: i64,
+}
+
+impl Accumulator for Count {
+    fn add(&mut self, args: &[Value]) -> Result<()> {
+        self.n += i64::from(self.rows || !matches!(args.first(), Some(Value::Null)));
+        Ok(())
+    }
+
+    fn result(&self) -> Result<Value> {
+        Ok(Value::Int64(self.n))
+    }
+}
+
+/// Whether all, or any, are true.
+struct Truth {
+    all: bool,
+    found: Option<bool>,
+}
+
+impl Accumulator for Truth {
+    fn add(&mut self, args: &[Value]) -> Result<()> {
+        if let Some(Value::Bool(b)) = args.first() {
+            let so_far = self.found.unwrap_or(self.all);
+            self.found = Some(if self.all { so_far && *b } else { so_far || *b });
+        }
+        Ok(())
+    }
+
+    fn result(&self) -> Result<Value> {
+        Ok(self.found.map_or(Value::Null, Value::Bool))
+    }
+}
+
+/// The aggregate function `name` on `args`; `star` for `count(*)`. The last of `args` of an ordered-set function is what it orders.
+///
+/// Errors: 42883 for arguments that it does not take.
+pub fn bind(name: &str, args: Vec<Expr>, star: bool) -> Result<Bound> {
+    let types: Vec<Type> = args.iter().map(Expr::ty).collect();
+    let wrong = || {
+        let shown: Vec<String> = types.iter().map(ToString::to_string).collect();
+        error("42883", format!("function {name}({}) does not exist", shown.join(", ")))
+    };
+    let to = |ty: Type, args: &[Expr]| -> Result<Vec<Expr>> {
+        args.iter()
+            .map(|arg| coerce(arg.clone(), &ty, Context::Implicit))
+            .collect()
+    };
+    let one = |args: &[Expr]| match args {
+        [arg] if arg.ty() == Type::Unknown => coerce(arg.clone(), &Type::Text, Context::Implicit),
+        [arg] => Ok(arg.clone()),
+        _ => Err(wrong()),
+    };
+    match name {
+        "count" if star => plain("count", || Box::new(Count { rows: true, n: 0 }), Vec::new(), Type::Int8),
+        "count" => plain(
+            "count",
+            || Box::new(Count { rows: false, n: 0 }),
+            vec![one(&args)?],
+            Type::Int8,
+        ),
+        "max" | "min" => {
+            let largest = name == "max";
+            let arg = one(&args)?;
+            let ty = arg.ty();
+            let of = ty.clone();
+            let start = move || -> Box<dyn Accumulator> {
+                Box::new(Extreme {
+                    ty: of.clone(),
+                    largest,
+                    found: Value::Null,
+                })
+            };
+            plain(if largest { "max" } else { "min" }, start, vec![arg], ty)
+        }
+        "any_value" => {
+            let arg = one(&args)?;
+            let ty = arg.ty();
+            plain("any_value", || Box::new(First(Value::Null)), vec![arg], ty)
+        }
+        "bool_and" | "every" => plain(
+            "bool_and",
+            || Box::new(Truth { all: true, found: None }),
+            to(Type::Bool, &[one(&args)?])?,
+            Type::Bool,
+        ),
+        "bool_or" => plain(
+            "bool_or",
+            || {
+                Box::new(Truth {
+                    all: false,
+                    found: None,
+                })
+            },
+            to(Type::Bool, &[one(&args)?])?,
+            Type::Bool,
+        ),
+        "sum" | "avg" | "bit_and" | "bit_or" => numbers::bind(name, one(&args)?),
+        "string_agg" | "array_agg" | "json_agg" | "jsonb_agg" | "json_object_agg" | "jsonb_object_agg" => {
+            collect::bind(name, args, &wrong)
+        }
+        _ if is_aggregate(name) => statistics::bind(name, args, &wrong),
+        _ => fail("42883", format!("function {name} does not exist")),
+    }
+}

@@ -1,0 +1,248 @@
+//! Functions: plain ones, aggregates, window functions, and those that ask for the session.
+
+use super::query::sort_key;
+use super::{AGGREGATE, Binder, Scope, object_name};
+use crate::aggregates;
+use crate::error::{fail, unsupported};
+use crate::expr::{Expr, Node};
+use crate::functions::{self, coerce};
+use crate::plan::outward;
+use crate::types::Type;
+use crate::types::cast::{self, Context};
+use nestor_model::{Result, Value};
+use nestor_planner::relation::{ApplyKind, Call, Relation};
+use sqlparser::ast::{
+    DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
+};
+
+/// The arguments of a call.
+pub(super) fn arguments(call: &Function) -> Result<Vec<FunctionArg>> {
+    match &call.args {
+        FunctionArguments::None => Ok(Vec::new()),
+        FunctionArguments::List(list) => Ok(list.args.clone()),
+        FunctionArguments::Subquery(_) => unsupported("a subquery as the argument of a function"),
+    }
+}
+
+impl Binder<'_> {
+    /// Binds a call.
+    pub(super) fn call(&mut self, call: &Function, scope: &Scope) -> Result<Expr> {
+        let (_, name) = object_name(&call.name)?;
+        if let FunctionArguments::Subquery(query) = &call.args {
+            if name == "array" {
+                return self.array_subquery(query, scope);
+            }
+        }
+        let (mut distinct, mut order_by) = (false, Vec::new());
+        let mut star = false;
+        let mut asts: Vec<&Ast> = Vec::new();
+        if let FunctionArguments::List(list) = &call.args {
+            distinct = matches!(list.duplicate_treatment, Some(DuplicateTreatment::Distinct));
+            for clause in &list.clauses {
+                match clause {
+                    FunctionArgumentClause::OrderBy(order) => order_by.clone_from(order),
+                    _ => return unsupported("a clause within the arguments of a function"),
+                }
+            }
+            for arg in &list.args {
+                match arg {
+                    FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => asts.push(expr),
+                    FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => star = true,
+                    _ => return unsupported("arguments of this form"),
+                }
+            }
+        }
+        if call.null_treatment.is_some() {
+            return unsupported("IGNORE NULLS");
+        }
+        let is_window = matches!(
+            name.as_str(),
+            "row_number"
+                | "rank"
+                | "dense_rank"
+                | "percent_rank"
+                | "cume_dist"
+                | "ntile"
+                | "lag"
+                | "lead"
+                | "first_value"
+                | "last_value"
+                | "nth_value"
+        );
+        if aggregates::is_aggregate(&name) {
+            let allowed = {
+                let over = call.over.is_some();
+                let level = self.level()?;
+                !level.in_aggregate && (level.allows_aggregates || over)
+            };
+            if !allowed {
+                return fail("42803", "aggregate functions are not allowed here");
+            }
+            self.level()?.in_aggregate = call.over.is_none();
+            let bound = self.aggregate(&name, &asts, star, (distinct, &order_by), call, scope);
+            self.level()?.in_aggregate = false;
+            let (bound, ty) = bound?;
+            if let Some(over) = &call.over {
+                return self.window(&name, Vec::new(), Some((bound, ty)), over, scope);
+            }
+            let level = self.level()?;
+            level.aggregates.push(bound);
+            let place = AGGREGATE + level.aggregates.len() - 1;
+            return Ok(Expr::column(place, name, ty));
+        }
+        if distinct || !order_by.is_empty() || call.filter.is_some() || !call.within_group.is_empty() {
+            return fail("42809", format!("{name} is not an aggregate function"));
+        }
+        let args: Vec<Expr> = asts.iter().map(|arg| self.expr(arg, scope)).collect::<Result<_>>()?;
+        if let Some(over) = &call.over {
+            if !is_window {
+                return fail(
+                    "42809",
+                    format!("OVER specified, but {name} is not a window function nor an aggregate function"),
+                );
+            }
+            return self.window(&name, args, None, over, scope);
+        }
+        if is_window {
+            return fail("42809", format!("window function {name} requires an OVER clause"));
+        }
+        // A function that gives rows stands beside the row, once for each.
+        if let Some(table) = functions::table(&name, &args)? {
+            let [(_, ty)] = table.columns.as_slice() else {
+                return unsupported(format!("function {name} in a select list"));
+            };
+            let ty = ty.clone();
+            let inner = Relation::Function {
+                call: table.call,
+                args: table.args.iter().map(outward).collect(),
+                width: 1,
+            };
+            return Ok(self.subquery(inner, ApplyKind::Lateral { keeps: false }, ty));
+        }
+        self.function_call(&name, args)
+    }
+
+    fn aggregate(
+        &mut self,
+        name: &str,
+        asts: &[&Ast],
+        star: bool,
+        (distinct, order_by): (bool, &[sqlparser::ast::OrderByExpr]),
+        call: &Function,
+        scope: &Scope,
+    ) -> Result<(Call<Expr>, Type)> {
+        let mut args: Vec<Expr> = asts.iter().map(|arg| self.expr(arg, scope)).collect::<Result<_>>()?;
+        let mut order = Vec::new();
+        for item in order_by.iter().chain(&call.within_group) {
+            let by = self.expr(&item.expr, scope)?;
+            order.push(sort_key(by, item));
+        }
+        args.extend(call.within_group.iter().zip(&order).map(|(_, key)| key.by.clone()));
+        let filter = call
+            .filter
+            .as_ref()
+            .map(|filter| self.condition(filter, scope, "FILTER"))
+            .transpose()?;
+        let bound = aggregates::bind(name, args, star)?;
+        let call = Call {
+            function: bound.function,
+            args: bound.args,
+            distinct,
+            filter,
+            order,
+        };
+        Ok((call, bound.ty))
+    }
+
+    /// A function applied to bound arguments.
+    pub(super) fn function_call(&mut self, name: &str, mut args: Vec<Expr>) -> Result<Expr> {
+        let text = |value: Option<String>| match value {
+            Some(value) => Expr::constant(Value::String(value.into()), Type::Text),
+            None => Expr::constant(Value::Null, Type::Text),
+        };
+        match (name, args.len()) {
+            ("coalesce", 1..) => {
+                let (args, ty) = self.unified(args, "COALESCE")?;
+                Ok(Node::Coalesce(args, ty).into())
+            }
+            ("greatest" | "least", 1..) => {
+                let (args, _) = self.unified(args, "GREATEST/LEAST")?;
+                Ok(Node::Extreme(args, name == "greatest").into())
+            }
+            ("nullif", 2) => {
+                let second = args.pop().unwrap_or_else(|| Expr::bool(false));
+                let first = args.pop().unwrap_or_else(|| Expr::bool(false));
+                let ty = first.ty();
+                let equal = self.comparison(crate::expr::Comparison::Equal, first.clone(), second)?;
+                Ok(Node::Case {
+                    arms: vec![(equal, Expr::constant(Value::Null, ty.clone()))],
+                    otherwise: Some(first),
+                    ty,
+                }
+                .into())
+            }
+            ("current_user" | "session_user" | "user" | "current_role", 0) => Ok(text(self.catalog.setting("user"))),
+            ("current_catalog" | "current_database", 0) => Ok(text(self.catalog.setting("database"))),
+            ("current_schema", 0) => Ok(text(self.catalog.setting("schema"))),
+            ("version", 0) => Ok(text(self.catalog.setting("version"))),
+            ("pg_backend_pid", 0) => {
+                let pid = self.catalog.setting("pid").and_then(|pid| pid.parse().ok());
+                Ok(Expr::constant(pid.map_or(Value::Null, Value::Int32), Type::Int4))
+            }
+            ("current_schemas", 1) => {
+                let names = ["pg_catalog", "public"].map(|name| Value::String(name.into()));
+                Ok(Expr::constant(
+                    Value::Array(nestor_model::Array::new(names.to_vec())),
+                    Type::Name.array(),
+                ))
+            }
+            ("current_setting", 1 | 2) => match args[0].node() {
+                Node::Const(Value::String(name), _) => match self.catalog.setting(name) {
+                    Some(value) => Ok(text(Some(value))),
+                    None if args.len() == 2 => Ok(text(None)),
+                    None => fail("42704", format!("unrecognized configuration parameter \"{name}\"")),
+                },
+                _ => unsupported("current_setting of a name that is computed"),
+            },
+            ("to_regclass", 1) => self.regclass(args.swap_remove(0)),
+            ("pg_get_userbyid", 1) => Ok(text(self.catalog.setting("user"))),
+            ("grouping", 1..) => functions::call("grouping", args),
+            _ => functions::call(name, args),
+        }
+    }
+
+    /// The number of a relation whose name is a constant.
+    pub(super) fn regclass(&mut self, arg: Expr) -> Result<Expr> {
+        match arg.node() {
+            Node::Const(Value::String(name), _) => {
+                if let Ok(oid) = name.parse::<u32>() {
+                    return Ok(Expr::constant(Value::Int64(i64::from(oid)), Type::Regclass));
+                }
+                let plain = name.rsplit('.').next().unwrap_or(name).trim_matches('"');
+                match self.catalog.oid_of(plain) {
+                    0 => fail("42P01", format!("relation \"{name}\" does not exist")),
+                    oid => Ok(Expr::constant(Value::Int64(i64::from(oid)), Type::Regclass)),
+                }
+            }
+            _ => coerce(arg, &Type::Regclass, Context::Explicit),
+        }
+    }
+
+    /// Expressions as ones of a common type.
+    ///
+    /// Errors: 42804.
+    pub(super) fn unified(&mut self, args: Vec<Expr>, what: &str) -> Result<(Vec<Expr>, Type)> {
+        let types: Vec<Type> = args.iter().map(Expr::ty).collect();
+        let Some(ty) = cast::common(&types) else {
+            let [a, .., b] = types.as_slice() else {
+                return fail("42804", format!("{what} types cannot be matched"));
+            };
+            return fail("42804", format!("{what} types {a} and {b} cannot be matched"));
+        };
+        let args = args
+            .into_iter()
+            .map(|arg| coerce(arg, &ty, Context::Implicit))
+            .collect::<Result<_>>()?;
+        Ok((args, ty))
+    }
+}

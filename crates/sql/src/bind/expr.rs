@@ -1,0 +1,794 @@
+//! Expressions.
+
+use super::{Binder, Scope, ident};
+use crate::error::{error, fail, unsupported};
+use crate::expr::like::{Compiled, Kind, Match};
+use crate::expr::{Comparison, Expr, Node};
+use crate::functions::{self, coerce};
+use crate::types::cast::{self, Context};
+use crate::types::interval::Interval;
+use crate::types::{Type, numeric};
+use nestor_model::{Result, Value};
+use nestor_planner::relation::ApplyKind;
+use sqlparser::ast::{
+    AccessExpr, BinaryOperator, CeilFloorKind, Expr as Ast, Query, Subscript, TrimWhereField, UnaryOperator,
+    Value as Literal,
+};
+
+fn comparison_of(op: &BinaryOperator) -> Option<Comparison> {
+    Some(match op {
+        BinaryOperator::Eq => Comparison::Equal,
+        BinaryOperator::NotEq => Comparison::NotEqual,
+        BinaryOperator::Lt => Comparison::Less,
+        BinaryOperator::LtEq => Comparison::LessEqual,
+        BinaryOperator::Gt => Comparison::Greater,
+        BinaryOperator::GtEq => Comparison::GreaterEqual,
+        _ => return None,
+    })
+}
+
+impl Binder<'_> {
+    /// Binds an expression.
+    ///
+    /// Errors: those of names, types and functions; 0A000.
+    pub(super) fn expr(&mut self, ast: &Ast, scope: &Scope) -> Result<Expr> {
+        let bound = self.bind(ast, scope)?;
+        self.note_params(&bound);
+        Ok(bound)
+    }
+
+    fn bind(&mut self, ast: &Ast, scope: &Scope) -> Result<Expr> {
+        match ast {
+            Ast::Nested(inner) => self.bind(inner, scope),
+            Ast::Value(value) => self.literal(&value.value),
+            Ast::Identifier(name) => {
+                let plain = ident(name);
+                let found = self.name(std::slice::from_ref(&plain), scope);
+                match found {
+                    // Words that are functions without parentheses.
+                    Err(_) if name.quote_style.is_none() && is_word(&plain) => self.function_call(&plain, Vec::new()),
+                    found => found,
+                }
+            }
+            Ast::CompoundIdentifier(parts) => {
+                let parts: Vec<String> = parts.iter().map(ident).collect();
+                self.name(&parts, scope)
+            }
+            Ast::CompoundFieldAccess { root, access_chain } => self.access(root, access_chain, scope),
+            Ast::BinaryOp { left, op, right } => self.binary(left, op, right, scope),
+            Ast::UnaryOp { op, expr } => {
+                let arg = self.expr(expr, scope)?;
+                match op {
+                    UnaryOperator::Not => Ok(Node::Not(self.boolean(arg, "NOT")?).into()),
+                    UnaryOperator::Plus => functions::call("+", vec![arg]),
+                    UnaryOperator::Minus => match arg.node() {
+                        Node::Const(Value::Int32(n), Type::Int4) => Ok(Expr::constant(Value::Int32(-n), Type::Int4)),
+                        Node::Const(Value::Int64(n), Type::Int8) if *n != i64::MIN => {
+                            let n = -n;
+                            Ok(match i32::try_from(n) {
+                                Ok(n) => Expr::constant(Value::Int32(n), Type::Int4),
+                                Err(_) => Expr::constant(Value::Int64(n), Type::Int8),
+                            })
+                        }
+                        Node::Const(Value::Decimal128(n), Type::Numeric) => match n.negate().to_i64_exact() {
+                            Some(i64::MIN) => Ok(Expr::constant(Value::Int64(i64::MIN), Type::Int8)),
+                            _ => Ok(Expr::constant(Value::Decimal128(n.negate()), Type::Numeric)),
+                        },
+                        _ => functions::call("-", vec![arg]),
+                    },
+                    UnaryOperator::BitwiseNot => functions::call("~", vec![arg]),
+                    UnaryOperator::PGAbs => functions::call("@", vec![arg]),
+                    UnaryOperator::PGSquareRoot => functions::call("sqrt", vec![arg]),
+                    UnaryOperator::PGCubeRoot => functions::call("cbrt", vec![arg]),
+                    _ => unsupported(format!("operator {op}")),
+                }
+            }
+            Ast::IsNull(arg) => Ok(Node::IsNull(self.expr(arg, scope)?, false).into()),
+            Ast::IsNotNull(arg) => Ok(Node::IsNull(self.expr(arg, scope)?, true).into()),
+            Ast::IsTrue(arg) => self.is_bool(arg, true, false, scope),
+            Ast::IsNotTrue(arg) => self.is_bool(arg, true, true, scope),
+            Ast::IsFalse(arg) => self.is_bool(arg, false, false, scope),
+            Ast::IsNotFalse(arg) => self.is_bool(arg, false, true, scope),
+            Ast::IsUnknown(arg) => Ok(Node::IsNull(self.expr(arg, scope)?, false).into()),
+            Ast::IsNotUnknown(arg) => Ok(Node::IsNull(self.expr(arg, scope)?, true).into()),
+            Ast::IsDistinctFrom(a, b) | Ast::IsNotDistinctFrom(a, b) => {
+                let (a, b) = (self.expr(a, scope)?, self.expr(b, scope)?);
+                let (a, b) = self.alike(a, b, "IS DISTINCT FROM")?;
+                Ok(Node::Distinct(a, b, matches!(ast, Ast::IsNotDistinctFrom(..))).into())
+            }
+            Ast::Between {
+                expr,
+                negated,
+                low,
+                high,
+            } => {
+                let arg = self.expr(expr, scope)?;
+                let (low, high) = (self.expr(low, scope)?, self.expr(high, scope)?);
+                let from = self.comparison(Comparison::GreaterEqual, arg.clone(), low)?;
+                let to = self.comparison(Comparison::LessEqual, arg, high)?;
+                let both = from.and(to);
+                Ok(if *negated { Node::Not(both).into() } else { both })
+            }
+            Ast::InList { expr, list, negated } => {
+                let arg = self.expr(expr, scope)?;
+                let items: Vec<Expr> = list.iter().map(|item| self.expr(item, scope)).collect::<Result<_>>()?;
+                let mut all = vec![arg];
+                all.extend(items);
+                let (mut all, _) = self.unified(all, "IN")?;
+                let arg = all.remove(0);
+                Ok(Node::InList(arg, all, *negated).into())
+            }
+            Ast::InSubquery {
+                expr,
+                subquery,
+                negated,
+            } => {
+                let found = self.in_subquery(expr, subquery, scope)?;
+                Ok(if *negated { Node::Not(found).into() } else { found })
+            }
+            Ast::Exists { subquery, negated } => {
+                let inner = self.within(scope, |binder| binder.query(subquery))?;
+                let found = self.subquery(inner.plan, ApplyKind::Exists, Type::Bool);
+                Ok(if *negated { Node::Not(found).into() } else { found })
+            }
+            Ast::Subquery(query) => {
+                let inner = self.within(scope, |binder| binder.query(query))?;
+                let [column] = inner.columns.as_slice() else {
+                    return fail("42601", "subquery must return only one column");
+                };
+                let ty = column.ty.clone();
+                Ok(self.subquery(inner.plan, ApplyKind::Scalar, ty))
+            }
+            Ast::AnyOp {
+                left,
+                compare_op,
+                right,
+                ..
+            } => self.quantified(left, compare_op, right, false, scope),
+            Ast::AllOp {
+                left,
+                compare_op,
+                right,
+            } => self.quantified(left, compare_op, right, true, scope),
+            Ast::Like {
+                negated,
+                any,
+                expr,
+                pattern,
+                escape_char,
+            } => self.like(
+                Kind::Like,
+                false,
+                *negated || *any,
+                (expr, pattern, escape_char.as_deref()),
+                scope,
+                *any,
+            ),
+            Ast::ILike {
+                negated,
+                any,
+                expr,
+                pattern,
+                escape_char,
+            } => self.like(
+                Kind::Like,
+                true,
+                *negated || *any,
+                (expr, pattern, escape_char.as_deref()),
+                scope,
+                *any,
+            ),
+            Ast::SimilarTo {
+                negated,
+                expr,
+                pattern,
+                escape_char,
+            } => self.like(
+                Kind::Similar,
+                false,
+                *negated,
+                (expr, pattern, escape_char.as_deref()),
+                scope,
+                false,
+            ),
+            Ast::Case {
+                operand,
+                conditions,
+                else_result,
+                ..
+            } => {
+                let operand = operand.as_ref().map(|operand| self.expr(operand, scope)).transpose()?;
+                let (mut tests, mut results) = (Vec::new(), Vec::new());
+                for when in conditions {
+                    tests.push(match &operand {
+                        None => self.condition(&when.condition, scope, "CASE/WHEN")?,
+                        Some(operand) => {
+                            let value = self.expr(&when.condition, scope)?;
+                            self.comparison(Comparison::Equal, operand.clone(), value)?
+                        }
+                    });
+                    results.push(self.expr(&when.result, scope)?);
+                }
+                if let Some(result) = else_result {
+                    results.push(self.expr(result, scope)?);
+                }
+                let (mut results, ty) = self.unified(results, "CASE")?;
+                let otherwise = else_result.as_ref().and_then(|_| results.pop());
+                Ok(Node::Case {
+                    arms: tests.into_iter().zip(results).collect(),
+                    otherwise,
+                    ty,
+                }
+                .into())
+            }
+            Ast::Cast { expr, data_type, .. } => {
+                let (to, modifier) = super::types::data_type(data_type)?;
+                let arg = self.expr(expr, scope)?;
+                self.cast(arg, &to, modifier)
+            }
+            Ast::TypedString(typed) => {
+                let (to, modifier) = super::types::data_type(&typed.data_type)?;
+                let arg = self.literal(&typed.value.value)?;
+                self.cast(arg, &to, modifier)
+            }
+            Ast::Interval(interval) => {
+                let arg = self.expr(&interval.value, scope)?;
+                let unit = interval
+                    .leading_field
+                    .as_ref()
+                    .map_or_else(|| "second".to_owned(), |field| field.to_string().to_lowercase());
+                match arg.node() {
+                    Node::Const(Value::String(text), _) => {
+                        Ok(Expr::constant(Interval::parse(text, &unit)?.to_value(), Type::Interval))
+                    }
+                    Node::Const(Value::Int32(n), _) => Ok(Expr::constant(
+                        Interval::parse(&n.to_string(), &unit)?.to_value(),
+                        Type::Interval,
+                    )),
+                    _ => unsupported("an interval of this form"),
+                }
+            }
+            Ast::AtTimeZone { timestamp, time_zone } => {
+                let (time, zone) = (self.expr(timestamp, scope)?, self.expr(time_zone, scope)?);
+                functions::call("timezone", vec![zone, time])
+            }
+            Ast::Extract { field, expr, .. } => {
+                let arg = self.expr(expr, scope)?;
+                let field = Expr::constant(Value::String(field.to_string().to_lowercase().into()), Type::Text);
+                functions::call("extract", vec![field, arg])
+            }
+            Ast::Ceil { expr, field } | Ast::Floor { expr, field } => {
+                let name = if matches!(ast, Ast::Ceil { .. }) {
+                    "ceil"
+                } else {
+                    "floor"
+                };
+                match field {
+                    CeilFloorKind::DateTimeField(sqlparser::ast::DateTimeField::NoDateTime) => {
+                        let arg = self.expr(expr, scope)?;
+                        functions::call(name, vec![arg])
+                    }
+                    _ => unsupported(format!("{name} to a unit")),
+                }
+            }
+            Ast::Position { expr, r#in } => {
+                let (part, text) = (self.expr(expr, scope)?, self.expr(r#in, scope)?);
+                functions::call("position", vec![text, part])
+            }
+            Ast::Substring {
+                expr,
+                substring_from,
+                substring_for,
+                ..
+            } => {
+                let mut args = vec![self.expr(expr, scope)?];
+                match substring_from {
+                    Some(from) => args.push(self.expr(from, scope)?),
+                    None => args.push(Expr::constant(Value::Int32(1), Type::Int4)),
+                }
+                if let Some(length) = substring_for {
+                    args.push(self.expr(length, scope)?);
+                }
+                functions::call("substring", args)
+            }
+            Ast::Trim {
+                trim_where,
+                trim_what,
+                expr,
+                trim_characters,
+            } => {
+                let mut args = vec![self.expr(expr, scope)?];
+                if let Some(what) = trim_what {
+                    args.push(self.expr(what, scope)?);
+                }
+                for what in trim_characters.iter().flatten() {
+                    args.push(self.expr(what, scope)?);
+                }
+                let name = match trim_where {
+                    Some(TrimWhereField::Leading) => "ltrim",
+                    Some(TrimWhereField::Trailing) => "rtrim",
+                    _ => "btrim",
+                };
+                functions::call(name, args)
+            }
+            Ast::Overlay {
+                expr,
+                overlay_what,
+                overlay_from,
+                overlay_for,
+            } => {
+                let mut args = vec![
+                    self.expr(expr, scope)?,
+                    self.expr(overlay_what, scope)?,
+                    self.expr(overlay_from, scope)?,
+                ];
+                if let Some(length) = overlay_for {
+                    args.push(self.expr(length, scope)?);
+                }
+                functions::call("overlay", args)
+            }
+            Ast::Collate { expr, collation } => {
+                let name = collation.to_string().to_lowercase();
+                match name.trim_matches('"') {
+                    "c" | "posix" | "pg_catalog.default" | "default" | "pg_catalog.\"default" => self.expr(expr, scope),
+                    _ => unsupported(format!("collation {collation}")),
+                }
+            }
+            Ast::Function(call) => self.call(call, scope),
+            Ast::Tuple(items) => {
+                let items = items.iter().map(|item| self.expr(item, scope)).collect::<Result<_>>()?;
+                Ok(Node::Row(items).into())
+            }
+            Ast::Array(array) => {
+                let items: Vec<Expr> = array
+                    .elem
+                    .iter()
+                    .map(|item| self.expr(item, scope))
+                    .collect::<Result<_>>()?;
+                if items.is_empty() {
+                    return Ok(Node::Array(items, Type::Unknown).into());
+                }
+                let (items, ty) = self.unified(items, "ARRAY")?;
+                // An array of arrays has the type of its elements.
+                Ok(Node::Array(items, ty).into())
+            }
+            other => unsupported(format!("expression {other}")),
+        }
+    }
+
+    fn literal(&mut self, value: &Literal) -> Result<Expr> {
+        let text = |text: &str| Ok(Expr::constant(Value::String(text.into()), Type::Unknown));
+        match value {
+            Literal::Number(digits, _) => {
+                if let Ok(n) = digits.parse::<i32>() {
+                    return Ok(Expr::constant(Value::Int32(n), Type::Int4));
+                }
+                if let Ok(n) = digits.parse::<i64>() {
+                    return Ok(Expr::constant(Value::Int64(n), Type::Int8));
+                }
+                if let Some(hex) = digits
+                    .strip_prefix("0x")
+                    .and_then(|hex| i64::from_str_radix(hex, 16).ok())
+                {
+                    return Ok(Expr::constant(Value::Int64(hex), Type::Int8));
+                }
+                let value = numeric::parse(digits).map_err(|_| error("42601", format!("invalid number {digits}")))?;
+                Ok(Expr::constant(Value::Decimal128(value), Type::Numeric))
+            }
+            Literal::SingleQuotedString(s)
+            | Literal::EscapedStringLiteral(s)
+            | Literal::UnicodeStringLiteral(s)
+            | Literal::NationalStringLiteral(s) => text(s),
+            Literal::DollarQuotedString(s) => text(&s.value),
+            Literal::Boolean(b) => Ok(Expr::bool(*b)),
+            Literal::Null => Ok(Expr::constant(Value::Null, Type::Unknown)),
+            Literal::Placeholder(name) => {
+                let number = name
+                    .strip_prefix('$')
+                    .and_then(|n| n.parse::<usize>().ok())
+                    .and_then(|n| n.checked_sub(1));
+                let Some(number) = number.filter(|n| *n < 65_535) else {
+                    return fail("42601", format!("syntax error at or near \"{name}\""));
+                };
+                if self.params.len() <= number {
+                    self.params.resize(number + 1, Type::Unknown);
+                }
+                Ok(Node::Param(number, self.params[number].clone()).into())
+            }
+            _ => unsupported("a literal of this form"),
+        }
+    }
+
+    fn boolean(&mut self, arg: Expr, what: &str) -> Result<Expr> {
+        match arg.ty() {
+            Type::Bool => Ok(arg),
+            Type::Unknown => coerce(arg, &Type::Bool, Context::Implicit),
+            ty => fail(
+                "42804",
+                format!("argument of {what} must be type boolean, not type {ty}"),
+            ),
+        }
+    }
+
+    fn is_bool(&mut self, arg: &Ast, is: bool, negated: bool, scope: &Scope) -> Result<Expr> {
+        let arg = self.expr(arg, scope)?;
+        let arg = self.boolean(arg, "IS")?;
+        Ok(Node::IsBool { arg, is, negated }.into())
+    }
+
+    /// Two expressions as ones of the type in which they are compared.
+    fn alike(&mut self, a: Expr, b: Expr, sign: &str) -> Result<(Expr, Expr)> {
+        let (x, y) = (a.ty(), b.ty());
+        // A literal beside ObjectIds and other types is read as one.
+        let ty = match (&x, &y) {
+            (Type::Unknown, Type::Unknown) => Some(Type::Text),
+            (Type::Unknown, known) | (known, Type::Unknown) => Some(known.clone()),
+            (Type::Name | Type::Char, y) if y.is_text() => Some(Type::Text),
+            (x, Type::Name | Type::Char) if x.is_text() => Some(Type::Text),
+            (Type::Jsonb, other) | (other, Type::Jsonb) if other.is_number() || *other == Type::Bool => None,
+            _ => cast::common([&x, &y]),
+        };
+        let Some(ty) = ty else {
+            return fail("42883", format!("operator does not exist: {x} {sign} {y}"));
+        };
+        if ty == Type::Regclass {
+            let a = if x.is_text() || x == Type::Unknown {
+                self.regclass(a)?
+            } else {
+                a
+            };
+            let b = if y.is_text() || y == Type::Unknown {
+                self.regclass(b)?
+            } else {
+                b
+            };
+            return Ok((a, b));
+        }
+        Ok((coerce(a, &ty, Context::Implicit)?, coerce(b, &ty, Context::Implicit)?))
+    }
+
+    /// A comparison.
+    pub(super) fn comparison(&mut self, op: Comparison, a: Expr, b: Expr) -> Result<Expr> {
+        if let (Node::Row(x), Node::Row(y)) = (a.node(), b.node()) {
+            if x.len() != y.len() {
+                return fail("42601", "unequal number of entries in row expressions");
+            }
+            let pairs: Vec<(Expr, Expr)> = x
+                .iter()
+                .cloned()
+                .zip(y.iter().cloned())
+                .map(|(x, y)| self.alike(x, y, op.sign()))
+                .collect::<Result<_>>()?;
+            if matches!(op, Comparison::Equal) {
+                return Ok(Expr::all(
+                    pairs.into_iter().map(|(x, y)| Node::Compare(op, x, y).into()).collect(),
+                ));
+            }
+            let (x, y) = pairs.into_iter().unzip();
+            return Ok(Node::Compare(op, Node::Row(x).into(), Node::Row(y).into()).into());
+        }
+        let (a, b) = self.alike(a, b, op.sign())?;
+        Ok(Node::Compare(op, a, b).into())
+    }
+
+    fn binary(&mut self, left: &Ast, op: &BinaryOperator, right: &Ast, scope: &Scope) -> Result<Expr> {
+        if matches!(op, BinaryOperator::And | BinaryOperator::Or) {
+            // Chains of the same sign are one list, however long.
+            let mut parts = vec![right];
+            let mut at = left;
+            while let Ast::BinaryOp { left, op: same, right } = at
+                && same == op
+            {
+                parts.push(right);
+                at = left;
+            }
+            parts.push(at);
+            let word = if *op == BinaryOperator::And { "AND" } else { "OR" };
+            let parts = parts.into_iter().rev().map(|part| {
+                let bound = self.expr(part, scope)?;
+                self.boolean(bound, word)
+            });
+            let parts: Vec<Expr> = parts.collect::<Result<_>>()?;
+            return Ok(if word == "AND" {
+                Node::And(parts)
+            } else {
+                Node::Or(parts)
+            }
+            .into());
+        }
+        let (a, b) = (self.expr(left, scope)?, self.expr(right, scope)?);
+        if let Some(op) = comparison_of(op) {
+            return self.comparison(op, a, b);
+        }
+        let sign = match op {
+            BinaryOperator::Plus => "+",
+            BinaryOperator::Minus => "-",
+            BinaryOperator::Multiply => "*",
+            BinaryOperator::Divide => "/",
+            BinaryOperator::Modulo => "%",
+            BinaryOperator::StringConcat => "||",
+            BinaryOperator::BitwiseAnd => "&",
+            BinaryOperator::BitwiseOr => "|",
+            BinaryOperator::BitwiseXor | BinaryOperator::PGBitwiseXor => "#",
+            BinaryOperator::PGBitwiseShiftLeft => "<<",
+            BinaryOperator::PGBitwiseShiftRight => ">>",
+            BinaryOperator::PGExp => "^",
+            BinaryOperator::PGOverlap => "&&",
+            BinaryOperator::PGStartsWith => "^@",
+            BinaryOperator::Arrow => "->",
+            BinaryOperator::LongArrow => "->>",
+            BinaryOperator::HashArrow => "#>",
+            BinaryOperator::HashLongArrow => "#>>",
+            BinaryOperator::AtArrow => "@>",
+            BinaryOperator::ArrowAt => "<@",
+            BinaryOperator::Question => "?",
+            BinaryOperator::QuestionPipe => "?|",
+            BinaryOperator::QuestionAnd => "?&",
+            BinaryOperator::PGRegexMatch => return self.matched(Kind::Regex, false, false, a, b, None),
+            BinaryOperator::PGRegexIMatch => return self.matched(Kind::Regex, true, false, a, b, None),
+            BinaryOperator::PGRegexNotMatch => return self.matched(Kind::Regex, false, true, a, b, None),
+            BinaryOperator::PGRegexNotIMatch => return self.matched(Kind::Regex, true, true, a, b, None),
+            BinaryOperator::PGLikeMatch => return self.matched(Kind::Like, false, false, a, b, Some('\\')),
+            BinaryOperator::PGILikeMatch => return self.matched(Kind::Like, true, false, a, b, Some('\\')),
+            BinaryOperator::PGNotLikeMatch => return self.matched(Kind::Like, false, true, a, b, Some('\\')),
+            BinaryOperator::PGNotILikeMatch => return self.matched(Kind::Like, true, true, a, b, Some('\\')),
+            BinaryOperator::PGCustomBinaryOperator(parts) => match parts.last().map(String::as_str) {
+                Some("~") => return self.matched(Kind::Regex, false, false, a, b, None),
+                Some("=") => return self.comparison(Comparison::Equal, a, b),
+                Some(other) => return functions::call(other, vec![a, b]),
+                None => return unsupported("an operator of this form"),
+            },
+            other => return unsupported(format!("operator {other}")),
+        };
+        functions::call(sign, vec![a, b])
+    }
+
+    fn like(
+        &mut self,
+        kind: Kind,
+        insensitive: bool,
+        negated: bool,
+        (text, pattern, escape): (&Ast, &Ast, Option<&Ast>),
+        scope: &Scope,
+        any: bool,
+    ) -> Result<Expr> {
+        if any {
+            return unsupported("LIKE ANY");
+        }
+        let (text, pattern) = (self.expr(text, scope)?, self.expr(pattern, scope)?);
+        let escape = match escape {
+            None => Some('\\'),
+            Some(expr) => {
+                let bound = self.expr(expr, scope)?;
+                let Node::Const(Value::String(escape), _) = bound.node() else {
+                    return unsupported("an escape character that is computed");
+                };
+                let mut chars = escape.chars();
+                match (chars.next(), chars.next()) {
+                    (c, None) => c,
+                    _ => return fail("22019", "invalid escape string"),
+                }
+            }
+        };
+        self.matched(kind, insensitive, negated, text, pattern, escape)
+    }
+
+    fn matched(
+        &mut self,
+        kind: Kind,
+        insensitive: bool,
+        negated: bool,
+        text: Expr,
+        pattern: Expr,
+        escape: Option<char>,
+    ) -> Result<Expr> {
+        let ty = text.ty();
+        if !ty.is_text() && ty != Type::Unknown {
+            return fail("42883", format!("operator does not exist: {ty} ~~ {}", pattern.ty()));
+        }
+        Ok(Node::Match(Match {
+            kind,
+            insensitive,
+            negated,
+            escape,
+            text: coerce(text, &Type::Text, Context::Implicit)?,
+            pattern: coerce(pattern, &Type::Text, Context::Implicit)?,
+            compiled: Compiled::default(),
+        })
+        .into())
+    }
+
+    fn in_subquery(&mut self, left: &Ast, query: &Query, scope: &Scope) -> Result<Expr> {
+        let left = self.expr(left, scope)?;
+        let mut inner = self.within(scope, |binder| binder.query(query))?;
+        let probe = match left.node() {
+            Node::Row(items) => items.clone(),
+            _ => vec![left],
+        };
+        if probe.len() != inner.columns.len() {
+            let few = if probe.len() < inner.columns.len() {
+                "many"
+            } else {
+                "few"
+            };
+            return fail("42601", format!("subquery has too {few} columns"));
+        }
+        let (mut probes, mut columns) = (Vec::new(), Vec::new());
+        for (i, (probe, column)) in probe.into_iter().zip(&inner.columns).enumerate() {
+            let own = Expr::column(i, column.name.clone(), column.ty.clone());
+            let (a, b) = self.alike(probe, own, "=")?;
+            probes.push(a);
+            columns.push(b);
+        }
+        if columns
+            .iter()
+            .any(|column| !matches!(column.node(), Node::Column { .. }))
+        {
+            inner.plan = nestor_planner::relation::Relation::Project {
+                input: Box::new(inner.plan),
+                columns,
+            };
+        }
+        Ok(self.subquery(inner.plan, ApplyKind::In { probe: probes }, Type::Bool))
+    }
+
+    fn quantified(&mut self, left: &Ast, op: &BinaryOperator, right: &Ast, all: bool, scope: &Scope) -> Result<Expr> {
+        let Some(op) = comparison_of(op) else {
+            return unsupported(format!("operator {op} with ANY or ALL"));
+        };
+        let query = match right {
+            Ast::Subquery(query) => Some(query),
+            Ast::Nested(inner) => match &**inner {
+                Ast::Subquery(query) => Some(query),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let (Some(query), Comparison::Equal, false) = (query, op, all) {
+            return self.in_subquery(left, query, scope);
+        }
+        let arg = self.expr(left, scope)?;
+        let array = match query {
+            Some(query) => self.array_subquery(query, scope)?,
+            None => self.expr(right, scope)?,
+        };
+        let array = match array.ty() {
+            Type::Unknown => coerce(array, &arg.ty().array(), Context::Implicit)?,
+            _ => array,
+        };
+        let Some(element) = array.ty().element().cloned() else {
+            return fail("42809", "op ANY/ALL (array) requires array on right side");
+        };
+        let (x, y) = (arg.ty(), element);
+        let ty = match (&x, &y) {
+            (Type::Unknown, y) => y.clone(),
+            (x, Type::Unknown) => x.clone(),
+            (x, y) => match cast::common([x, y]) {
+                Some(ty) => ty,
+                None => return fail("42883", format!("operator does not exist: {x} {} {y}", op.sign())),
+            },
+        };
+        Ok(Node::Quantified {
+            op,
+            arg: coerce(arg, &ty, Context::Implicit)?,
+            array: coerce(array, &ty.array(), Context::Implicit)?,
+            all,
+        }
+        .into())
+    }
+
+    /// `ARRAY(SELECT ...)`.
+    pub(super) fn array_subquery(&mut self, query: &Query, scope: &Scope) -> Result<Expr> {
+        let inner = self.within(scope, |binder| binder.query(query))?;
+        let [column] = inner.columns.as_slice() else {
+            return fail("42601", "subquery must return only one column");
+        };
+        let ty = column.ty.clone().array();
+        Ok(self.subquery(inner.plan, ApplyKind::Array, ty))
+    }
+
+    fn cast(&mut self, arg: Expr, to: &Type, modifier: i32) -> Result<Expr> {
+        if *to == Type::Regclass && (arg.ty() == Type::Unknown || arg.ty().is_text()) {
+            return self.regclass(arg);
+        }
+        if let (Type::Regtype, Node::Const(Value::String(name), _)) = (to, arg.node()) {
+            return match Type::of_name(name) {
+                Some(ty) => Ok(Expr::constant(Value::Int64(i64::from(ty.oid())), Type::Regtype)),
+                None => fail("42704", format!("type \"{name}\" does not exist")),
+            };
+        }
+        if let (Node::Const(value, Type::Unknown), true) = (arg.node(), modifier >= 0) {
+            let value = cast::cast(value.clone(), &Type::Unknown, to, modifier, true)?;
+            return Ok(Node::Cast {
+                arg: Expr::constant(value, to.clone()),
+                to: to.clone(),
+                modifier,
+                explicit: true,
+            }
+            .into());
+        }
+        if modifier < 0 {
+            return coerce(arg, to, Context::Explicit);
+        }
+        if !cast::exists(&arg.ty(), to, Context::Explicit) {
+            return fail("42846", format!("cannot cast type {} to {to}", arg.ty()));
+        }
+        let arg = match arg.node() {
+            Node::Param(..) => coerce(arg.clone(), to, Context::Explicit)?,
+            _ => arg,
+        };
+        Ok(Node::Cast {
+            arg,
+            to: to.clone(),
+            modifier,
+            explicit: true,
+        }
+        .into())
+    }
+
+    fn access(&mut self, root: &Ast, chain: &[AccessExpr], scope: &Scope) -> Result<Expr> {
+        let mut at = self.expr(root, scope)?;
+        for step in chain {
+            at = match step {
+                AccessExpr::Subscript(Subscript::Index { index }) => {
+                    let index = self.expr(index, scope)?;
+                    match at.ty() {
+                        Type::Jsonb => functions::call("->", vec![at, index])?,
+                        Type::Array(_) => Node::Subscript(at, coerce(index, &Type::Int4, Context::Assignment)?).into(),
+                        ty => {
+                            return fail(
+                                "42804",
+                                format!("cannot subscript type {ty} because it does not support subscripting"),
+                            );
+                        }
+                    }
+                }
+                AccessExpr::Subscript(Subscript::Slice {
+                    lower_bound,
+                    upper_bound,
+                    ..
+                }) => {
+                    let mut bound = |expr: &Option<Ast>| match expr {
+                        Some(expr) => {
+                            let bound = self.expr(expr, scope)?;
+                            coerce(bound, &Type::Int4, Context::Assignment).map(Some)
+                        }
+                        None => Ok(None),
+                    };
+                    let (from, to) = (bound(lower_bound)?, bound(upper_bound)?);
+                    Node::Slice(at, from, to).into()
+                }
+                AccessExpr::Dot(Ast::Identifier(name)) if at.ty() == Type::Jsonb => {
+                    let name = ident(name);
+                    match at.node() {
+                        Node::Field(of, path, Type::Jsonb) => {
+                            let path = path.iter().cloned().chain([name]).collect();
+                            Node::Field(of.clone(), path, Type::Jsonb).into()
+                        }
+                        _ => Node::Field(at, vec![name], Type::Jsonb).into(),
+                    }
+                }
+                AccessExpr::Dot(_) => return unsupported("an access of this form"),
+            };
+        }
+        Ok(at)
+    }
+}
+
+/// Words of SQL that are functions without parentheses.
+fn is_word(name: &str) -> bool {
+    matches!(
+        name,
+        "current_timestamp"
+            | "current_date"
+            | "current_time"
+            | "localtimestamp"
+            | "localtime"
+            | "current_user"
+            | "session_user"
+            | "user"
+            | "current_role"
+            | "current_catalog"
+            | "current_schema"
+    )
+}

@@ -1,0 +1,533 @@
+//! FROM: tables, subqueries, functions and joins.
+
+use super::{Binder, Bound, Cte, CtePlan, Scope, ScopeColumn, ident, object_name};
+use crate::catalog::Table;
+use crate::error::{fail, unsupported};
+use crate::expr::{Comparison, Expr, Node};
+use crate::functions;
+use crate::plan::{self, Plan, outward};
+use crate::types::Type;
+use nestor_model::Result;
+use nestor_planner::relation::{Apply, ApplyKind, Join, JoinKind, Relation, Scan};
+use sqlparser::ast::{
+    Expr as Ast, FunctionArg, FunctionArgExpr, JoinConstraint, JoinOperator, TableAlias, TableFactor, TableWithJoins,
+};
+use std::sync::Arc;
+
+/// One row without columns: what a SELECT without FROM reads.
+pub(super) fn one_row() -> Plan {
+    Relation::Values {
+        rows: vec![Vec::new()],
+        width: 0,
+    }
+}
+
+impl Binder<'_> {
+    /// The rows of a FROM clause.
+    pub(super) fn from(&mut self, from: &[TableWithJoins]) -> Result<Bound> {
+        let mut all: Option<Bound> = None;
+        for item in from {
+            let joined = self.joined(all.as_ref(), item)?;
+            all = Some(joined);
+        }
+        Ok(all.unwrap_or(Bound {
+            plan: one_row(),
+            columns: Vec::new(),
+        }))
+    }
+
+    /// An item of FROM behind those before it, which it may refer to when it is lateral.
+    fn joined(&mut self, before: Option<&Bound>, item: &TableWithJoins) -> Result<Bound> {
+        let first = self.item(before, &item.relation, None)?;
+        // Joins of this item see it alone, and those before it when they are lateral.
+        let (mut left, prefix) = match before {
+            None => (first, 0),
+            Some(before) => (first, before.columns.len()),
+        };
+        for join in &item.joins {
+            left = self.join(left, prefix, &join.relation, &join.join_operator)?;
+        }
+        Ok(left)
+    }
+
+    /// `factor` beside `before`.
+    fn item(&mut self, before: Option<&Bound>, factor: &TableFactor, keeps: Option<bool>) -> Result<Bound> {
+        let empty = Scope::default();
+        let scope = before.map_or(empty, |before| Scope {
+            columns: before.columns.clone(),
+        });
+        let lateral = is_lateral(factor);
+        let item = match (before, lateral) {
+            (Some(_), true) => self.within(&scope, |binder| binder.factor(factor))?,
+            _ => self.factor(factor)?,
+        };
+        let Some(before) = before else { return Ok(item) };
+        let mut columns = before.columns.clone();
+        columns.extend(item.columns);
+        let correlated = lateral && plan::is_correlated(&item.plan);
+        let plan = match correlated || (lateral && plan::reaches_out(&item.plan, 1)) {
+            true => Relation::Apply(Box::new(Apply {
+                input: before.plan.clone(),
+                inner: item.plan,
+                kind: ApplyKind::Lateral {
+                    keeps: keeps.unwrap_or(false),
+                },
+                correlated,
+            })),
+            false => cross(before.plan.clone(), item.plan),
+        };
+        Ok(Bound { plan, columns })
+    }
+
+    fn join(&mut self, left: Bound, prefix: usize, factor: &TableFactor, operator: &JoinOperator) -> Result<Bound> {
+        let (kind, constraint) = match operator {
+            JoinOperator::Join(c) | JoinOperator::Inner(c) => (JoinKind::Inner, c),
+            JoinOperator::Left(c) | JoinOperator::LeftOuter(c) => (JoinKind::Left, c),
+            JoinOperator::Right(c) | JoinOperator::RightOuter(c) => (JoinKind::Right, c),
+            JoinOperator::FullOuter(c) => (JoinKind::Full, c),
+            JoinOperator::CrossJoin(c) => (JoinKind::Inner, c),
+            _ => return unsupported("a join of this kind"),
+        };
+        let width = left.columns.len();
+        let scope = Scope {
+            columns: left.columns.clone(),
+        };
+        let lateral = is_lateral(factor);
+        let right = match lateral {
+            true => self.within(&scope, |binder| binder.factor(factor))?,
+            false => self.factor(factor)?,
+        };
+        let mut columns = left.columns.clone();
+        columns.extend(right.columns.iter().cloned());
+        let shared = match constraint {
+            JoinConstraint::Using(names) => {
+                let names = names.iter().map(|name| object_name(name).map(|(_, name)| name));
+                names.collect::<Result<Vec<String>>>()?
+            }
+            JoinConstraint::Natural => {
+                let visible = |columns: &[ScopeColumn]| -> Vec<String> {
+                    columns.iter().filter(|c| !c.hidden).map(|c| c.name.clone()).collect()
+                };
+                let theirs = visible(&right.columns);
+                visible(&left.columns[prefix..])
+                    .into_iter()
+                    .filter(|name| theirs.contains(name))
+                    .collect()
+            }
+            _ => Vec::new(),
+        };
+        let mut condition = match constraint {
+            JoinConstraint::On(on) => {
+                let scope = Scope {
+                    columns: columns.clone(),
+                };
+                self.condition(on, &scope, "JOIN/ON")?
+            }
+            _ => Expr::bool(true),
+        };
+        let mut merged = Vec::new();
+        for name in &shared {
+            let place = |columns: &[ScopeColumn], from: usize| -> Result<usize> {
+                let found: Vec<usize> = (from..columns.len())
+                    .filter(|i| columns[*i].name == *name && !columns[*i].hidden)
+                    .collect();
+                match found.as_slice() {
+                    [at] => Ok(*at),
+                    [] => fail(
+                        "42703",
+                        format!("column \"{name}\" specified in USING clause does not exist"),
+                    ),
+                    _ => fail("42702", format!("common column name \"{name}\" appears more than once")),
+                }
+            };
+            let (a, b) = (place(&left.columns, prefix)?, width + place(&right.columns, 0)?);
+            let (x, y) = (self.column(&columns, a), self.column(&columns, b));
+            let equal = self.comparison(Comparison::Equal, x.clone(), y.clone())?;
+            condition = condition.and(equal);
+            let ty = crate::types::cast::common([&x.ty(), &y.ty()]).unwrap_or_else(|| x.ty());
+            let both = [x, y].map(|side| functions::coerce(side, &ty, crate::types::cast::Context::Implicit));
+            let [x, y] = both;
+            merged.push((name.clone(), a, b, x?, y?, ty));
+        }
+        let mut conditions = [condition];
+        let pending = self.pending.len();
+        let plan = match lateral && plan::reaches_out(&right.plan, 1) {
+            true => {
+                let keeps = match kind {
+                    JoinKind::Inner => false,
+                    JoinKind::Left => true,
+                    _ => return fail("42P10", "a lateral reference cannot stand in a RIGHT or FULL JOIN"),
+                };
+                let correlated = plan::is_correlated(&right.plan);
+                let [condition] = conditions;
+                let (inner, above) = match keeps {
+                    true => {
+                        // The condition decides which inner rows there are, so it stands within.
+                        let inside = inward(&outward(&condition), width);
+                        let filtered = Relation::Filter {
+                            input: Box::new(right.plan),
+                            condition: inside,
+                        };
+                        (filtered, None)
+                    }
+                    false => (right.plan, Some(condition)),
+                };
+                let applied = Relation::Apply(Box::new(Apply {
+                    input: left.plan,
+                    inner,
+                    kind: ApplyKind::Lateral { keeps },
+                    correlated: correlated || keeps,
+                }));
+                match above {
+                    Some(condition) => Relation::Filter {
+                        input: Box::new(applied),
+                        condition,
+                    },
+                    None => applied,
+                }
+            }
+            false => {
+                let uses_subquery = pending > 0 && {
+                    let mut found = false;
+                    conditions[0].for_each_column(&mut |index| found |= index >= super::PENDING);
+                    found
+                };
+                if uses_subquery && kind != JoinKind::Inner {
+                    return unsupported("a subquery in the condition of an outer join");
+                }
+                if uses_subquery {
+                    let crossed = cross(left.plan, right.plan);
+                    let crossed = self.flush(crossed, &mut conditions);
+                    let [condition] = conditions;
+                    let filtered = Relation::Filter {
+                        input: Box::new(crossed),
+                        condition,
+                    };
+                    let kept = (0..columns.len()).map(|i| self.column(&columns, i)).collect();
+                    Relation::Project {
+                        input: Box::new(filtered),
+                        columns: kept,
+                    }
+                } else {
+                    let [condition] = conditions;
+                    let is_open = matches!(condition.node(), Node::Const(nestor_model::Value::Bool(true), _));
+                    Relation::Join(Box::new(Join {
+                        kind,
+                        left: left.plan,
+                        right: right.plan,
+                        keys: Vec::new(),
+                        condition: (!is_open).then_some(condition),
+                    }))
+                }
+            }
+        };
+        if merged.is_empty() {
+            return Ok(Bound { plan, columns });
+        }
+        // Columns that both sides share stand once, before the others of this join; their own are there by name of their table.
+        let mut out: Vec<Expr> = Vec::new();
+        let mut scope: Vec<ScopeColumn> = Vec::new();
+        for i in 0..prefix {
+            out.push(self.column(&columns, i));
+            scope.push(columns[i].clone());
+        }
+        for (name, a, b, x, y, ty) in &merged {
+            let value = match kind {
+                JoinKind::Right => y.clone(),
+                JoinKind::Full => Node::Coalesce(vec![x.clone(), y.clone()], ty.clone()).into(),
+                _ => x.clone(),
+            };
+            out.push(value);
+            scope.push(ScopeColumn::new(name.clone(), ty.clone()));
+            columns[*a].hidden = true;
+            columns[*b].hidden = true;
+        }
+        for i in prefix..columns.len() {
+            out.push(self.column(&columns, i));
+            scope.push(columns[i].clone());
+        }
+        Ok(Bound {
+            plan: Relation::Project {
+                input: Box::new(plan),
+                columns: out,
+            },
+            columns: scope,
+        })
+    }
+
+    /// Column `index` of rows.
+    pub(super) fn column(&self, columns: &[ScopeColumn], index: usize) -> Expr {
+        let column = &columns[index];
+        Expr::column(index, column.name.clone(), column.ty.clone())
+    }
+
+    fn factor(&mut self, factor: &TableFactor) -> Result<Bound> {
+        match factor {
+            TableFactor::Table {
+                name,
+                alias,
+                args,
+                with_ordinality,
+                sample,
+                ..
+            } => {
+                if sample.is_some() {
+                    return unsupported("TABLESAMPLE");
+                }
+                let (schema, table) = object_name(name)?;
+                if let Some(args) = args {
+                    return self.function(&table, &args.args, alias.as_ref(), *with_ordinality);
+                }
+                let bound = match schema {
+                    None => self.cte(&table),
+                    Some(_) => None,
+                };
+                let bound = match bound {
+                    Some(bound) => bound,
+                    None => match self.catalog.table(schema.as_deref(), &table)? {
+                        Some(found) => self.scan(&found),
+                        None => {
+                            let shown = schema.map_or(table.clone(), |schema| format!("{schema}.{table}"));
+                            return fail("42P01", format!("relation \"{shown}\" does not exist"));
+                        }
+                    },
+                };
+                named(bound, alias.as_ref(), &table)
+            }
+            TableFactor::Derived { subquery, alias, .. } => {
+                let bound = self.deeper(|binder| binder.query(subquery))?;
+                named(bound, alias.as_ref(), "")
+            }
+            TableFactor::Function {
+                name,
+                args,
+                alias,
+                with_ordinality,
+                ..
+            } => {
+                let (_, name) = object_name(name)?;
+                self.function(&name, args, alias.as_ref(), *with_ordinality)
+            }
+            TableFactor::TableFunction { expr, alias } => match expr {
+                Ast::Function(call) => {
+                    let (_, name) = object_name(&call.name)?;
+                    let args = super::call::arguments(call)?;
+                    self.function(&name, &args, alias.as_ref(), false)
+                }
+                _ => unsupported("a table function of this form"),
+            },
+            TableFactor::UNNEST {
+                alias,
+                array_exprs,
+                with_ordinality,
+                ..
+            } => {
+                let args: Vec<FunctionArg> = array_exprs
+                    .iter()
+                    .map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr.clone())))
+                    .collect();
+                self.function("unnest", &args, alias.as_ref(), *with_ordinality)
+            }
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias,
+            } => {
+                let bound = self.joined(None, table_with_joins)?;
+                match alias {
+                    Some(_) => named(bound, alias.as_ref(), ""),
+                    None => Ok(bound),
+                }
+            }
+            _ => unsupported("a table of this form"),
+        }
+    }
+
+    /// A scan of a table: its columns, and behind them the document (or nothing) that a row is.
+    pub(super) fn scan(&mut self, table: &Arc<Table>) -> Bound {
+        let number = self.tables.len();
+        self.tables.push(table.clone());
+        let mut columns: Vec<ScopeColumn> = table
+            .columns
+            .iter()
+            .map(|column| ScopeColumn {
+                table: Some(table.name.clone()),
+                name: column.name.clone(),
+                ty: column.ty.clone(),
+                modifier: column.modifier,
+                fields: column.fields.clone(),
+                hidden: false,
+            })
+            .collect();
+        // The document itself; the number of its record comes with it, for writes.
+        for name in ["_doc", "\u{1}record"] {
+            columns.push(ScopeColumn {
+                table: Some(table.name.clone()),
+                hidden: true,
+                ..ScopeColumn::new(name, if name == "_doc" { Type::Jsonb } else { Type::Bytea })
+            });
+        }
+        Bound {
+            plan: Relation::Scan(Scan {
+                table: number,
+                name: table.name.clone(),
+                needed: vec![true; columns.len()],
+                conditions: Vec::new(),
+                access: Vec::new(),
+            }),
+            columns,
+        }
+    }
+
+    fn cte(&mut self, name: &str) -> Option<Bound> {
+        let Cte { columns, plan, .. } = self.ctes.iter().rev().find(|cte| cte.name == name)?.clone();
+        let plan = match plan {
+            CtePlan::Working(id) => Relation::Working {
+                id,
+                width: columns.len(),
+            },
+            CtePlan::Inline(plan, depth) => {
+                // It may stand deeper than where it was bound; what it refers to is that much further out.
+                let deeper = self.outer.len().saturating_sub(depth);
+                plan::map(&plan, 0, &mut |expr, at| lift(expr, at, deeper))
+            }
+        };
+        Some(Bound { plan, columns })
+    }
+
+    fn function(
+        &mut self,
+        name: &str,
+        args: &[FunctionArg],
+        alias: Option<&TableAlias>,
+        with_ordinality: bool,
+    ) -> Result<Bound> {
+        let scope = Scope::default();
+        let mut bound = Vec::with_capacity(args.len());
+        for arg in args {
+            match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)) => bound.push(self.expr(arg, &scope)?),
+                _ => return unsupported("arguments of this form"),
+            }
+        }
+        let (mut plan, mut columns) = match functions::table(name, &bound)? {
+            Some(table) => {
+                let columns: Vec<ScopeColumn> = table
+                    .columns
+                    .iter()
+                    .map(|(name, ty)| ScopeColumn::new(name.clone(), ty.clone()))
+                    .collect();
+                let plan = Relation::Function {
+                    call: table.call,
+                    args: table.args,
+                    width: columns.len(),
+                };
+                (plan, columns)
+            }
+            None => {
+                // Any function gives one row of its value.
+                let value = self.function_call(name, bound)?;
+                let ty = value.ty();
+                let plan = Relation::Values {
+                    rows: vec![vec![value]],
+                    width: 1,
+                };
+                (plan, vec![ScopeColumn::new(name, ty)])
+            }
+        };
+        if with_ordinality {
+            let width = columns.len();
+            plan = super::window::numbered(plan);
+            columns.push(ScopeColumn::new("ordinality", Type::Int8));
+            debug_assert_eq!(plan.width(), width + 1, "the number is one column");
+        }
+        let single = columns.len() == 1;
+        let mut out = named(Bound { plan, columns }, alias, name)?;
+        // A function of one column has its alias for a name.
+        if let (true, Some(alias)) = (single, alias)
+            && alias.columns.is_empty()
+        {
+            out.columns[0].name = ident(&alias.name);
+        }
+        Ok(out)
+    }
+}
+
+/// The rows of both, each with each.
+pub(super) fn cross(left: Plan, right: Plan) -> Plan {
+    if matches!(&left, Relation::Values { rows, width: 0 } if rows.len() == 1) {
+        return right;
+    }
+    Relation::Join(Box::new(Join {
+        kind: JoinKind::Inner,
+        left,
+        right,
+        keys: Vec::new(),
+        condition: None,
+    }))
+}
+
+fn is_lateral(factor: &TableFactor) -> bool {
+    match factor {
+        TableFactor::Derived { lateral, .. } => *lateral,
+        TableFactor::Table { args, .. } => args.is_some(),
+        TableFactor::Function { .. } | TableFactor::UNNEST { .. } | TableFactor::TableFunction { .. } => true,
+        _ => false,
+    }
+}
+
+/// Rows under the name of an alias.
+pub(super) fn named(mut bound: Bound, alias: Option<&TableAlias>, name: &str) -> Result<Bound> {
+    let name = alias.map_or_else(|| name.to_owned(), |alias| ident(&alias.name));
+    for column in &mut bound.columns {
+        column.table = (!name.is_empty()).then(|| name.clone());
+    }
+    if let Some(alias) = alias {
+        let visible: Vec<usize> = (0..bound.columns.len()).filter(|i| !bound.columns[*i].hidden).collect();
+        if alias.columns.len() > visible.len() {
+            return fail(
+                "42P10",
+                format!(
+                    "table \"{name}\" has {} columns available but {} columns specified",
+                    visible.len(),
+                    alias.columns.len()
+                ),
+            );
+        }
+        for (given, at) in alias.columns.iter().zip(visible) {
+            bound.columns[at].name = ident(&given.name);
+        }
+    }
+    Ok(bound)
+}
+
+/// What a plan refers to outside of itself is so many levels further out.
+fn lift(expr: &Expr, at: usize, by: usize) -> Expr {
+    match expr.node() {
+        Node::Outer {
+            levels,
+            index,
+            name,
+            ty,
+        } if *levels > at => Node::Outer {
+            levels: levels + by,
+            index: *index,
+            name: name.clone(),
+            ty: ty.clone(),
+        }
+        .into(),
+        _ => expr.map(&mut |part| lift(part, at, by)),
+    }
+}
+
+/// Outer columns from `width` on are the inner relation's own.
+fn inward(expr: &Expr, width: usize) -> Expr {
+    match expr.node() {
+        Node::Outer {
+            levels: 1,
+            index,
+            name,
+            ty,
+        } if *index >= width => Expr::column(index - width, name.clone(), ty.clone()),
+        _ => expr.map(&mut |part| inward(part, width)),
+    }
+}

@@ -1,0 +1,252 @@
+//! From statements as they were parsed to plans whose names and types are settled.
+//!
+//! Reading order: this file (scopes), [`names`], [`types`], [`from`], [`query`], [`select`], [`expr`] with [`call`] and [`window`].
+//!
+//! Subqueries, aggregates and window functions within expressions are bound where they stand, and stand in the expression as columns
+//! with numbers from [`PENDING`] on; whoever builds the plan puts a node below that gives the column ([`Binder::flush`]).
+
+mod call;
+mod expr;
+mod from;
+mod names;
+mod query;
+mod select;
+pub mod types;
+mod window;
+
+pub use names::{ident, object_name};
+
+use crate::catalog::{Catalog, Table};
+use crate::error::{error, fail};
+use crate::expr::{Expr, Node};
+use crate::plan::{self, Plan};
+use crate::types::Type;
+use nestor_model::Result;
+use nestor_planner::relation::{Apply, ApplyKind, Call, Relation};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Number of the first column that stands for a subquery.
+const PENDING: usize = 1 << 40;
+/// Number of the first column that stands for an aggregate.
+const AGGREGATE: usize = 1 << 41;
+/// Number of the first column that stands for a window function.
+const WINDOW: usize = 1 << 42;
+
+/// Columns that a query or table gives.
+#[derive(Clone, Debug)]
+pub struct ScopeColumn {
+    /// The table that it is of, as it is called here.
+    pub table: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: Type,
+    /// The modifier of its type.
+    pub modifier: i32,
+    /// Fields of the structs that it holds.
+    pub fields: Vec<crate::catalog::Column>,
+    /// `*` leaves it out, and so do names without a table.
+    pub hidden: bool,
+}
+
+impl ScopeColumn {
+    /// A column of no table.
+    pub fn new(name: impl Into<String>, ty: Type) -> Self {
+        Self {
+            table: None,
+            name: name.into(),
+            ty,
+            modifier: -1,
+            fields: Vec::new(),
+            hidden: false,
+        }
+    }
+}
+
+/// What names mean.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    /// The columns of rows.
+    pub columns: Vec<ScopeColumn>,
+}
+
+/// A query bound: its plan and its columns.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// The plan.
+    pub plan: Plan,
+    /// Its columns.
+    pub columns: Vec<ScopeColumn>,
+}
+
+/// A subquery that waits for a place in the plan.
+struct Pending {
+    inner: Plan,
+    kind: ApplyKind<Expr>,
+    ty: Type,
+}
+
+/// A name of WITH.
+#[derive(Clone)]
+struct Cte {
+    name: String,
+    columns: Vec<ScopeColumn>,
+    plan: CtePlan,
+}
+
+#[derive(Clone)]
+enum CtePlan {
+    /// It is put in wherever it is named. How many scopes there were around it.
+    Inline(Plan, usize),
+    /// The rows of the last step of a recursion.
+    Working(usize),
+}
+
+/// What is collected of a SELECT while its expressions are bound.
+#[derive(Default)]
+struct Level {
+    aggregates: Vec<Call<Expr>>,
+    windows: Vec<window::Pending>,
+    /// Aggregates may stand here.
+    allows_aggregates: bool,
+    /// And window functions.
+    allows_windows: bool,
+    /// Within the arguments of an aggregate.
+    in_aggregate: bool,
+    /// Named windows.
+    named: HashMap<String, sqlparser::ast::WindowSpec>,
+}
+
+/// Binds one statement.
+pub struct Binder<'c> {
+    /// Knows tables.
+    pub catalog: &'c dyn Catalog,
+    /// The tables that scans name by number.
+    pub tables: Vec<Arc<Table>>,
+    /// Types of parameters, as far as they are known; `Unknown` otherwise.
+    pub params: Vec<Type>,
+    outer: Vec<Scope>,
+    pending: Vec<Pending>,
+    ctes: Vec<Cte>,
+    levels: Vec<Level>,
+    next_id: usize,
+    depth: usize,
+}
+
+/// Levels of queries within queries.
+const QUERY_DEPTH_MAX: usize = 40;
+
+impl<'c> Binder<'c> {
+    /// Binds with these types of parameters.
+    pub fn new(catalog: &'c dyn Catalog, params: Vec<Type>) -> Self {
+        Self {
+            catalog,
+            tables: Vec::new(),
+            params,
+            outer: Vec::new(),
+            pending: Vec::new(),
+            ctes: Vec::new(),
+            levels: Vec::new(),
+            next_id: 1,
+            depth: 0,
+        }
+    }
+
+    fn id(&mut self) -> usize {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    fn level(&mut self) -> Result<&mut Level> {
+        self.levels
+            .last_mut()
+            .ok_or_else(|| error("XX000", "an expression stands in no query"))
+    }
+
+    /// Runs `work` one query deeper.
+    fn deeper<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth >= QUERY_DEPTH_MAX {
+            return fail("54001", "queries nest too deep");
+        }
+        self.depth += 1;
+        let out = work(self);
+        self.depth -= 1;
+        out
+    }
+
+    /// Runs `work` where `scope` is that of the query around.
+    fn within<T>(&mut self, scope: &Scope, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.outer.push(scope.clone());
+        let pending = std::mem::take(&mut self.pending);
+        let out = self.deeper(work);
+        self.pending = pending;
+        self.outer.pop();
+        out
+    }
+
+    /// A column that stands for what `inner` gives for the row.
+    fn subquery(&mut self, inner: Plan, kind: ApplyKind<Expr>, ty: Type) -> Expr {
+        self.pending.push(Pending {
+            inner,
+            kind,
+            ty: ty.clone(),
+        });
+        Expr::column(PENDING + self.pending.len() - 1, "subquery", ty)
+    }
+
+    /// Puts nodes on `plan` that give the columns which stand for subqueries in `exprs`, and puts their numbers into these.
+    fn flush(&mut self, mut plan: Plan, exprs: &mut [Expr]) -> Plan {
+        loop {
+            // Subqueries whose own expressions have subqueries wait for those.
+            let mut wanted: Vec<usize> = Vec::new();
+            for expr in exprs.iter() {
+                expr.for_each_column(&mut |index| {
+                    if (PENDING..AGGREGATE).contains(&index) {
+                        wanted.push(index);
+                    }
+                });
+            }
+            let Some(first) = wanted.into_iter().min() else {
+                return plan;
+            };
+            let Some(pending) = self.pending.get(first - PENDING) else {
+                return plan;
+            };
+            let (inner, mut kind, ty) = (pending.inner.clone(), pending.kind.clone(), pending.ty.clone());
+            if let ApplyKind::In { probe } = &mut kind {
+                let mut own = std::mem::take(probe);
+                plan = self.flush(plan, &mut own);
+                *probe = own;
+            }
+            let at = plan.width();
+            let correlated = plan::is_correlated(&inner);
+            plan = Relation::Apply(Box::new(Apply {
+                input: plan,
+                inner,
+                kind,
+                correlated,
+            }));
+            for expr in exprs.iter_mut() {
+                *expr = expr.with_columns(&|index| (index == first).then(|| Expr::column(at, "subquery", ty.clone())));
+            }
+        }
+    }
+
+    /// Makes a note of the type that a parameter turned out to have.
+    fn note_params(&mut self, expr: &Expr) {
+        if let Node::Param(number, ty) = expr.node() {
+            if *ty != Type::Unknown {
+                if self.params.len() <= *number {
+                    self.params.resize(*number + 1, Type::Unknown);
+                }
+                if self.params[*number] == Type::Unknown {
+                    self.params[*number] = ty.clone();
+                }
+            }
+        }
+        for part in expr.parts() {
+            self.note_params(part);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Names: what is not quoted is in lower case.
+
+use super::{Binder, Scope, ScopeColumn};
+use crate::error::{error, fail};
+use crate::expr::{Expr, Node};
+use crate::types::Type;
+use nestor_model::Result;
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+
+/// The name that an identifier is.
+pub fn ident(ident: &Ident) -> String {
+    match ident.quote_style {
+        None => ident.value.to_lowercase(),
+        Some(_) => ident.value.clone(),
+    }
+}
+
+/// Schema and name of an object. A database before them is left out.
+///
+/// Errors: 0A000 for names of other forms.
+pub fn object_name(name: &ObjectName) -> Result<(Option<String>, String)> {
+    let parts = name.0.iter().map(|part| match part {
+        ObjectNamePart::Identifier(part) => Ok(ident(part)),
+        ObjectNamePart::Function(_) => fail("0A000", "names of this form are not supported"),
+    });
+    let mut parts: Vec<String> = parts.collect::<Result<_>>()?;
+    let last = parts.pop().ok_or_else(|| error("42601", "a name is missing"))?;
+    Ok((parts.pop(), last))
+}
+
+impl Scope {
+    /// Columns of a name, of a table if that is given.
+    fn find(&self, table: Option<&str>, name: &str) -> Vec<usize> {
+        let matches = |column: &ScopeColumn| {
+            column.name == name
+                && match table {
+                    Some(table) => column.table.as_deref() == Some(table),
+                    None => !column.hidden || column.name == "_doc",
+                }
+        };
+        let numbered = self.columns.iter().enumerate();
+        numbered.filter(|(_, column)| matches(column)).map(|(i, _)| i).collect()
+    }
+
+    /// Whether a table is called so.
+    fn has_table(&self, name: &str) -> bool {
+        self.columns.iter().any(|column| column.table.as_deref() == Some(name))
+    }
+
+    /// The columns of a table.
+    pub(super) fn of_table(&self, name: &str) -> Vec<usize> {
+        let numbered = self.columns.iter().enumerate();
+        let own =
+            numbered.filter(|(_, column)| column.table.as_deref() == Some(name) && !column.name.starts_with('\u{1}'));
+        own.map(|(i, _)| i).collect()
+    }
+}
+
+impl Binder<'_> {
+    /// The column, field of a struct, or row that a name means.
+    ///
+    /// Errors: 42703, 42702.
+    pub(super) fn name(&mut self, parts: &[String], scope: &Scope) -> Result<Expr> {
+        let depth = self.outer.len();
+        for levels in 0..=depth {
+            let at = match levels {
+                0 => scope,
+                levels => &self.outer[depth - levels],
+            };
+            if let Some((index, rest)) = resolve(at, parts)? {
+                let column = &at.columns[index];
+                let (name, ty) = (column.name.clone(), column.ty.clone());
+                let expr = match levels {
+                    0 => Expr::column(index, name, ty),
+                    levels => Node::Outer {
+                        levels,
+                        index,
+                        name,
+                        ty,
+                    }
+                    .into(),
+                };
+                return match rest {
+                    [] => Ok(expr),
+                    rest => field(expr, column, rest),
+                };
+            }
+            // The name of a table alone is its row.
+            if let [name] = parts
+                && at.has_table(name)
+            {
+                let items = at
+                    .of_table(name)
+                    .into_iter()
+                    .filter(|i| !at.columns[*i].hidden)
+                    .map(|index| {
+                        let column = &at.columns[index];
+                        match levels {
+                            0 => Expr::column(index, column.name.clone(), column.ty.clone()),
+                            levels => Node::Outer {
+                                levels,
+                                index,
+                                name: column.name.clone(),
+                                ty: column.ty.clone(),
+                            }
+                            .into(),
+                        }
+                    });
+                return Ok(Node::Row(items.collect()).into());
+            }
+        }
+        let known =
+            parts.len() > 1 && (scope.has_table(&parts[0]) || self.outer.iter().any(|s| s.has_table(&parts[0])));
+        match parts {
+            [table, _, ..] if !known => fail("42P01", format!("missing FROM-clause entry for table \"{table}\"")),
+            [name] => fail("42703", format!("column \"{name}\" does not exist")),
+            parts => fail("42703", format!("column {} does not exist", parts.join("."))),
+        }
+    }
+}
+
+/// The column that a name begins with, and what is left of the name.
+fn resolve<'p>(scope: &Scope, parts: &'p [String]) -> Result<Option<(usize, &'p [String])>> {
+    let ambiguous = |name: &str| error("42702", format!("column reference \"{name}\" is ambiguous"));
+    // `table.column`, also with a schema before it, then `column.field`.
+    for (at, table) in parts.iter().enumerate().take(2) {
+        let Some(name) = parts.get(at + 1) else { break };
+        match scope.find(Some(table), name).as_slice() {
+            [index] => return Ok(Some((*index, &parts[at + 2..]))),
+            [] => {}
+            _ => return Err(ambiguous(name)),
+        }
+    }
+    let [name, rest @ ..] = parts else { return Ok(None) };
+    match scope.find(None, name).as_slice() {
+        [index] if rest.is_empty() || matches!(scope.columns[*index].ty, Type::Jsonb) => Ok(Some((*index, rest))),
+        [] | [_] => Ok(None),
+        _ => Err(ambiguous(name)),
+    }
+}
+
+/// A field of a struct. What its documents say it is decides its type; a field that none has is `jsonb`.
+pub(super) fn field(expr: Expr, column: &ScopeColumn, path: &[String]) -> Result<Expr> {
+    let mut fields = &column.fields;
+    let mut ty = Type::Jsonb;
+    for (i, name) in path.iter().enumerate() {
+        match fields.iter().find(|field| field.name == *name) {
+            Some(found) => {
+                ty = found.ty.clone();
+                fields = &found.fields;
+            }
+            None if i > 0 && ty != Type::Jsonb => {
+                return fail(
+                    "42703",
+                    format!("field \"{name}\" of column \"{}\" does not exist", column.name),
+                );
+            }
+            None => {
+                ty = Type::Jsonb;
+                fields = const { &Vec::new() };
+            }
+        }
+    }
+    Ok(Node::Field(expr, path.to_vec(), ty).into())
+}

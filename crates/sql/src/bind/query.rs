@@ -1,0 +1,449 @@
+//! Queries: WITH, set operations, VALUES, order and limits.
+
+use super::select::Output;
+use super::{Binder, Bound, Cte, CtePlan, Scope, ScopeColumn, ident};
+use crate::error::{fail, unsupported};
+use crate::expr::Expr;
+use crate::functions::coerce;
+use crate::plan::{self, Plan};
+use crate::types::Type;
+use crate::types::cast::{self, Context};
+use nestor_model::Result;
+use nestor_planner::relation::{Intersect, Recursive, Relation, SortKey};
+use sqlparser::ast::{
+    CteAsMaterialized, Expr as Ast, LimitClause, OrderBy, OrderByExpr, OrderByKind, Query, SetExpr, SetOperator,
+    SetQuantifier, With,
+};
+use std::sync::Arc;
+
+impl Binder<'_> {
+    /// Binds a query.
+    ///
+    /// Errors: those of its names and types; 0A000.
+    pub fn query(&mut self, query: &Query) -> Result<Bound> {
+        if !query.pipe_operators.is_empty() || query.for_clause.is_some() || query.settings.is_some() {
+            return unsupported("a clause of this query");
+        }
+        if !query.locks.is_empty() {
+            return unsupported("FOR UPDATE and FOR SHARE");
+        }
+        let ctes = self.ctes.len();
+        if let Some(with) = &query.with {
+            self.with(with)?;
+        }
+        let out = self.deeper(|binder| binder.body(query));
+        self.ctes.truncate(ctes);
+        out
+    }
+
+    fn body(&mut self, query: &Query) -> Result<Bound> {
+        let order = match &query.order_by {
+            None => &[],
+            Some(OrderBy {
+                kind: OrderByKind::Expressions(order),
+                ..
+            }) => order.as_slice(),
+            Some(_) => return unsupported("ORDER BY ALL"),
+        };
+        let mut bound = match &*query.body {
+            SetExpr::Select(select) => self.select(select, order)?,
+            other => {
+                let bound = self.set(other)?;
+                self.ordered(bound, order)?
+            }
+        };
+        let (mut limit, mut offset) = (None, None);
+        match &query.limit_clause {
+            None => {}
+            Some(LimitClause::LimitOffset {
+                limit: most,
+                offset: skip,
+                limit_by,
+            }) => {
+                if !limit_by.is_empty() {
+                    return unsupported("LIMIT BY");
+                }
+                limit = most.as_ref();
+                offset = skip.as_ref().map(|skip| &skip.value);
+            }
+            Some(LimitClause::OffsetCommaLimit { .. }) => return fail("42601", "LIMIT #,# syntax is not supported"),
+        }
+        let mut ties = Vec::new();
+        let one = Ast::value(sqlparser::ast::Value::Number("1".to_owned(), false));
+        if let Some(fetch) = &query.fetch {
+            if fetch.percent {
+                return unsupported("FETCH PERCENT");
+            }
+            limit = Some(fetch.quantity.as_ref().unwrap_or(&one));
+            if fetch.with_ties {
+                let Relation::Sort { keys, .. } = &bound.plan else {
+                    return fail("42601", "WITH TIES cannot be specified without ORDER BY clause");
+                };
+                ties = keys.clone();
+            }
+        }
+        let number = |binder: &mut Self, expr: Option<&Ast>| -> Result<Option<Expr>> {
+            let Some(expr) = expr else { return Ok(None) };
+            let bound = binder.expr(expr, &Scope::default())?;
+            let bound = coerce(bound, &Type::Int8, Context::Assignment)?;
+            binder.note_params(&bound);
+            Ok(Some(bound))
+        };
+        let (limit, offset) = (number(self, limit)?, number(self, offset)?);
+        if limit.is_some() || offset.is_some() {
+            bound.plan = Relation::Limit {
+                input: Box::new(bound.plan),
+                limit,
+                offset,
+                ties,
+            };
+        }
+        Ok(bound)
+    }
+
+    fn with(&mut self, with: &With) -> Result<()> {
+        for cte in &with.cte_tables {
+            let name = ident(&cte.alias.name);
+            let names: Vec<String> = cte.alias.columns.iter().map(|column| ident(&column.name)).collect();
+            let bound = match with.recursive {
+                true => self.recursive(&name, &names, &cte.query)?,
+                false => self.query(&cte.query)?,
+            };
+            let columns = renamed(bound.columns, &names)?;
+            let depth = self.outer.len();
+            let id = self.id();
+            // What depends on no row around it is computed once.
+            let shares = !plan::reaches_out(&bound.plan, 1)
+                && !matches!(cte.materialized, Some(CteAsMaterialized::NotMaterialized));
+            let plan = match shares {
+                true => Relation::Shared {
+                    id,
+                    plan: Arc::new(bound.plan),
+                },
+                false => bound.plan,
+            };
+            self.ctes.push(Cte {
+                name,
+                columns,
+                plan: CtePlan::Inline(plan, depth),
+            });
+        }
+        Ok(())
+    }
+
+    fn recursive(&mut self, name: &str, names: &[String], query: &Query) -> Result<Bound> {
+        let (left, right, all) = match &*query.body {
+            SetExpr::SetOperation {
+                left,
+                op: SetOperator::Union,
+                set_quantifier,
+                right,
+            } => (left, right, matches!(set_quantifier, SetQuantifier::All)),
+            _ => return self.query(query),
+        };
+        if query.with.is_some() || query.order_by.is_some() || query.limit_clause.is_some() {
+            return self.query(query);
+        }
+        let base = self.deeper(|binder| binder.set(left))?;
+        let columns = renamed(base.columns.clone(), names)?;
+        let id = self.id();
+        self.ctes.push(Cte {
+            name: name.to_owned(),
+            columns: columns.clone(),
+            plan: CtePlan::Working(id),
+        });
+        let step = self.deeper(|binder| binder.set(right));
+        self.ctes.pop();
+        let step = step?;
+        if step.columns.len() != columns.len() {
+            return fail("42601", "each UNION query must have the same number of columns");
+        }
+        let mut exprs = Vec::new();
+        for (i, (to, from)) in columns.iter().zip(&step.columns).enumerate() {
+            let column = Expr::column(i, from.name.clone(), from.ty.clone());
+            let cast = match cast::exists(&from.ty, &to.ty, Context::Assignment) {
+                true => coerce(column, &to.ty, Context::Assignment)?,
+                false => {
+                    return fail(
+                        "42804",
+                        format!(
+                            "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
+                            i + 1,
+                            to.ty,
+                            from.ty
+                        ),
+                    );
+                }
+            };
+            exprs.push(cast);
+        }
+        let step = Relation::Project {
+            input: Box::new(step.plan),
+            columns: exprs,
+        };
+        let distinct = (!all).then(|| (0..columns.len()).map(|i| self.column(&columns, i)).collect());
+        Ok(Bound {
+            plan: Relation::Recursive(Box::new(Recursive {
+                id,
+                base: base.plan,
+                step,
+                distinct,
+            })),
+            columns,
+        })
+    }
+
+    /// The rows of the body of a query, without order.
+    pub(super) fn set(&mut self, body: &SetExpr) -> Result<Bound> {
+        match body {
+            SetExpr::Select(select) => self.select(select, &[]),
+            SetExpr::Query(query) => self.query(query),
+            SetExpr::Values(values) => {
+                let rows: Vec<&[Ast]> = values.rows.iter().map(|row| row.content.as_slice()).collect();
+                self.values(&rows, &[])
+            }
+            SetExpr::Table(table) => {
+                let text = match (&table.schema_name, &table.table_name) {
+                    (schema, Some(name)) => (schema.clone(), name.clone()),
+                    _ => return fail("42601", "TABLE needs a name"),
+                };
+                match self.catalog.table(text.0.as_deref(), &text.1)? {
+                    Some(found) => {
+                        let bound = self.scan(&found);
+                        Ok(visible(bound))
+                    }
+                    None => fail("42P01", format!("relation \"{}\" does not exist", text.1)),
+                }
+            }
+            SetExpr::SetOperation {
+                left,
+                op,
+                set_quantifier,
+                right,
+            } => self.deeper(|binder| {
+                let (left, right) = (binder.set(left)?, binder.set(right)?);
+                binder.combined(left, right, *op, *set_quantifier)
+            }),
+            _ => unsupported("a statement that writes within a query"),
+        }
+    }
+
+    fn combined(&mut self, left: Bound, right: Bound, op: SetOperator, quantifier: SetQuantifier) -> Result<Bound> {
+        let all = match quantifier {
+            SetQuantifier::All => true,
+            SetQuantifier::None | SetQuantifier::Distinct => false,
+            _ => return unsupported("a set operation by name"),
+        };
+        let shown = match op {
+            SetOperator::Union => "UNION",
+            SetOperator::Intersect => "INTERSECT",
+            SetOperator::Except | SetOperator::Minus => "EXCEPT",
+        };
+        if left.columns.len() != right.columns.len() {
+            return fail(
+                "42601",
+                format!("each {shown} query must have the same number of columns"),
+            );
+        }
+        let mut columns = Vec::new();
+        for (a, b) in left.columns.iter().zip(&right.columns) {
+            let Some(ty) = cast::common([&a.ty, &b.ty]) else {
+                return fail(
+                    "42804",
+                    format!("{shown} types {} and {} cannot be matched", a.ty, b.ty),
+                );
+            };
+            columns.push(ScopeColumn::new(a.name.clone(), ty));
+        }
+        let (left, right) = (cast_to(left, &columns)?, cast_to(right, &columns)?);
+        let on: Vec<Expr> = (0..columns.len()).map(|i| self.column(&columns, i)).collect();
+        let plan = match op {
+            SetOperator::Union => {
+                let both = Relation::Append {
+                    inputs: vec![left, right],
+                };
+                match all {
+                    true => both,
+                    false => Relation::Distinct {
+                        input: Box::new(both),
+                        on,
+                    },
+                }
+            }
+            _ => Relation::Intersect(Box::new(Intersect {
+                left,
+                right,
+                on,
+                except: !matches!(op, SetOperator::Intersect),
+                all,
+            })),
+        };
+        Ok(Bound { plan, columns })
+    }
+
+    /// Rows of expressions. `types` are those that their columns are to have, as far as they are known.
+    pub(super) fn values(&mut self, rows: &[&[Ast]], types: &[Type]) -> Result<Bound> {
+        let width = rows.first().map_or(0, |row| row.len());
+        let mut bound: Vec<Vec<Expr>> = Vec::with_capacity(rows.len());
+        let scope = Scope::default();
+        for row in rows {
+            if row.len() != width {
+                return fail("42601", "VALUES lists must all be the same length");
+            }
+            let exprs = row
+                .iter()
+                .enumerate()
+                .map(|(i, expr)| match (is_default(expr), types.get(i)) {
+                    // The place of a default is kept for who inserts.
+                    (true, Some(_)) => Ok(Expr::column(super::WINDOW * 2, "DEFAULT", Type::Unknown)),
+                    (true, None) => fail("42601", "DEFAULT is not allowed in this context"),
+                    (false, _) => self.expr(expr, &scope),
+                });
+            bound.push(exprs.collect::<Result<_>>()?);
+        }
+        let mut columns = Vec::new();
+        for i in 0..width {
+            let own: Vec<Type> = bound.iter().map(|row| row[i].ty()).collect();
+            let ty = match types.get(i) {
+                Some(ty) => ty.clone(),
+                None => match cast::common(&own) {
+                    Some(ty) => ty,
+                    None => return fail("42804", "VALUES types cannot be matched"),
+                },
+            };
+            let context = if types.is_empty() {
+                Context::Implicit
+            } else {
+                Context::Assignment
+            };
+            for row in &mut bound {
+                if !matches!(row[i].node(), crate::expr::Node::Column { name, .. } if name == "DEFAULT") {
+                    row[i] = coerce(row[i].clone(), &ty, context)?;
+                }
+            }
+            columns.push(ScopeColumn::new(format!("column{}", i + 1), ty));
+        }
+        // Subqueries have a row of their own to stand beside.
+        let pending = bound.iter().flatten().any(|expr| {
+            let mut found = false;
+            expr.for_each_column(&mut |index| found |= (super::PENDING..super::AGGREGATE).contains(&index));
+            found
+        });
+        let plan = match pending {
+            false => Relation::Values { rows: bound, width },
+            true => {
+                let inputs = bound.into_iter().map(|mut row| {
+                    let input = self.flush(super::from::one_row(), &mut row);
+                    Relation::Project {
+                        input: Box::new(input),
+                        columns: row,
+                    }
+                });
+                Relation::Append {
+                    inputs: inputs.collect(),
+                }
+            }
+        };
+        Ok(Bound { plan, columns })
+    }
+
+    /// Rows in an order of their own columns.
+    fn ordered(&mut self, bound: Bound, order: &[OrderByExpr]) -> Result<Bound> {
+        if order.is_empty() {
+            return Ok(bound);
+        }
+        let scope = Scope {
+            columns: bound.columns.clone(),
+        };
+        let mut keys = Vec::new();
+        for item in order {
+            let by = match Output::place(&item.expr, &bound.columns)? {
+                Some(at) => self.column(&bound.columns, at),
+                None => self.expr(&item.expr, &scope)?,
+            };
+            keys.push(sort_key(by, item));
+        }
+        Ok(Bound {
+            plan: Relation::Sort {
+                input: Box::new(bound.plan),
+                keys,
+                limit: None,
+            },
+            columns: bound.columns,
+        })
+    }
+}
+
+fn is_default(expr: &Ast) -> bool {
+    matches!(expr, Ast::Identifier(name) if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"))
+}
+
+/// A part of an order: nulls are larger than all else.
+pub(super) fn sort_key(by: Expr, item: &OrderByExpr) -> SortKey<Expr> {
+    use sqlparser::ast::OrderBySort;
+    let descending = matches!(item.options.sort, Some(OrderBySort::Desc));
+    SortKey {
+        by,
+        descending,
+        nulls_first: item.options.nulls_first.unwrap_or(descending),
+    }
+}
+
+/// Columns under other names.
+fn renamed(mut columns: Vec<ScopeColumn>, names: &[String]) -> Result<Vec<ScopeColumn>> {
+    if names.len() > columns.len() {
+        return fail("42P10", "WITH query has fewer columns than names");
+    }
+    for (column, name) in columns.iter_mut().zip(names) {
+        column.name.clone_from(name);
+    }
+    for column in &mut columns {
+        column.table = None;
+    }
+    Ok(columns)
+}
+
+/// Rows with columns cast to these.
+fn cast_to(bound: Bound, columns: &[ScopeColumn]) -> Result<Plan> {
+    if bound.columns.iter().zip(columns).all(|(a, b)| a.ty == b.ty) {
+        return Ok(bound.plan);
+    }
+    // Literals of unknown type are still to be read.
+    if let Relation::Project { input, columns: exprs } = &bound.plan {
+        let exprs = exprs
+            .iter()
+            .zip(columns)
+            .map(|(e, to)| coerce(e.clone(), &to.ty, Context::Implicit));
+        return Ok(Relation::Project {
+            input: input.clone(),
+            columns: exprs.collect::<Result<_>>()?,
+        });
+    }
+    let exprs = bound.columns.iter().enumerate().zip(columns).map(|((i, from), to)| {
+        coerce(
+            Expr::column(i, from.name.clone(), from.ty.clone()),
+            &to.ty,
+            Context::Implicit,
+        )
+    });
+    Ok(Relation::Project {
+        columns: exprs.collect::<Result<_>>()?,
+        input: Box::new(bound.plan),
+    })
+}
+
+/// The columns that are not hidden.
+pub(super) fn visible(bound: Bound) -> Bound {
+    let kept: Vec<usize> = (0..bound.columns.len()).filter(|i| !bound.columns[*i].hidden).collect();
+    let exprs = kept.iter().map(|i| {
+        let column = &bound.columns[*i];
+        Expr::column(*i, column.name.clone(), column.ty.clone())
+    });
+    Bound {
+        plan: Relation::Project {
+            columns: exprs.collect(),
+            input: Box::new(bound.plan),
+        },
+        columns: kept.iter().map(|i| bound.columns[*i].clone()).collect(),
+    }
+}

@@ -1,0 +1,665 @@
+//! SELECT: from its clauses to a plan, in the order in which they work.
+
+use super::query::sort_key;
+use super::{AGGREGATE, Binder, Bound, Level, PENDING, Scope, ScopeColumn, WINDOW, ident, object_name};
+use crate::error::{error, fail, unsupported};
+use crate::expr::{Expr, Node};
+use crate::functions::coerce;
+use crate::plan::{self, Plan};
+use crate::types::Type;
+use crate::types::cast::Context;
+use nestor_model::{Result, Value};
+use nestor_planner::relation::{Relation, SortKey};
+use sqlparser::ast::{
+    Distinct, Expr as Ast, GroupByExpr, NamedWindowExpr, OrderByExpr, Select, SelectItem,
+    SelectItemQualifiedWildcardKind,
+};
+
+/// Names of results.
+pub(super) struct Output;
+
+impl Output {
+    /// The column of a result that an item of ORDER BY or GROUP BY names, by its place or its name.
+    ///
+    /// Errors: 42P10 for a place that there is not.
+    pub(super) fn place(item: &Ast, columns: &[ScopeColumn]) -> Result<Option<usize>> {
+        match item {
+            Ast::Value(value) => match &value.value {
+                sqlparser::ast::Value::Number(text, _) => {
+                    let place = text
+                        .parse::<usize>()
+                        .ok()
+                        .and_then(|n| n.checked_sub(1))
+                        .filter(|n| *n < columns.len());
+                    match place {
+                        Some(place) => Ok(Some(place)),
+                        None => fail("42P10", format!("ORDER BY position {text} is not in select list")),
+                    }
+                }
+                _ => Ok(None),
+            },
+            Ast::Identifier(name) => {
+                let name = ident(name);
+                let found: Vec<usize> = (0..columns.len()).filter(|i| columns[*i].name == name).collect();
+                Ok(match found.as_slice() {
+                    [] => None,
+                    [at, ..] => Some(*at),
+                })
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The name that an expression has as a column.
+fn name_of(expr: &Ast) -> String {
+    match expr {
+        Ast::Identifier(name) => ident(name),
+        Ast::CompoundIdentifier(parts) => parts.last().map_or_else(String::new, ident),
+        Ast::CompoundFieldAccess { root, access_chain } => match access_chain.last() {
+            Some(sqlparser::ast::AccessExpr::Dot(Ast::Identifier(name))) => ident(name),
+            _ => name_of(root),
+        },
+        Ast::Function(call) => object_name(&call.name).map_or_else(|_| String::new(), |(_, name)| name),
+        Ast::Cast { expr, data_type, .. } => match name_of(expr) {
+            name if name == "?column?" => match super::types::data_type(data_type) {
+                Ok((ty, _)) => ty.name(),
+                Err(_) => name,
+            },
+            name => name,
+        },
+        Ast::Nested(expr) | Ast::Collate { expr, .. } => name_of(expr),
+        Ast::Case { .. } => "case".to_owned(),
+        Ast::Exists { .. } => "exists".to_owned(),
+        Ast::Array(_) => "array".to_owned(),
+        Ast::Extract { .. } => "extract".to_owned(),
+        Ast::Substring { .. } => "substring".to_owned(),
+        Ast::Position { .. } => "position".to_owned(),
+        Ast::Trim { .. } => "btrim".to_owned(),
+        Ast::Ceil { .. } => "ceil".to_owned(),
+        Ast::Floor { .. } => "floor".to_owned(),
+        Ast::Overlay { .. } => "overlay".to_owned(),
+        Ast::Interval(_) => "interval".to_owned(),
+        Ast::AtTimeZone { .. } => "timezone".to_owned(),
+        Ast::TypedString(typed) => {
+            super::types::data_type(&typed.data_type).map_or_else(|_| String::new(), |(ty, _)| ty.name())
+        }
+        Ast::Value(value) => match value.value {
+            sqlparser::ast::Value::Boolean(_) => "bool".to_owned(),
+            _ => "?column?".to_owned(),
+        },
+        Ast::Subquery(query) => match &*query.body {
+            sqlparser::ast::SetExpr::Select(select) => match select.projection.first() {
+                Some(SelectItem::UnnamedExpr(expr)) => name_of(expr),
+                Some(SelectItem::ExprWithAlias { alias, .. }) => ident(alias),
+                _ => "?column?".to_owned(),
+            },
+            _ => "?column?".to_owned(),
+        },
+        Ast::Tuple(_) => "row".to_owned(),
+        _ => "?column?".to_owned(),
+    }
+}
+
+/// Columns that stand for what is computed elsewhere; of these kinds.
+fn stands_for(expr: &Expr, from: usize, to: usize) -> bool {
+    let mut found = false;
+    expr.for_each_column(&mut |index| found |= (from..to).contains(&index));
+    found
+}
+
+impl Binder<'_> {
+    /// Binds a SELECT with the ORDER BY of its query.
+    pub(super) fn select(&mut self, select: &Select, order: &[OrderByExpr]) -> Result<Bound> {
+        let refused = select.top.is_some()
+            || select.into.is_some()
+            || select.qualify.is_some()
+            || select.prewhere.is_some()
+            || !select.lateral_views.is_empty()
+            || !select.cluster_by.is_empty()
+            || !select.distribute_by.is_empty()
+            || !select.sort_by.is_empty()
+            || !select.connect_by.is_empty()
+            || select.exclude.is_some();
+        if refused {
+            return unsupported("a clause of this SELECT");
+        }
+        let pending = std::mem::take(&mut self.pending);
+        self.levels.push(Level::default());
+        let out = self.select_level(select, order);
+        self.levels.pop();
+        self.pending = pending;
+        out
+    }
+
+    fn select_level(&mut self, select: &Select, order: &[OrderByExpr]) -> Result<Bound> {
+        let from = self.from(&select.from)?;
+        let mut scope = Scope { columns: from.columns };
+        let mut plan = from.plan;
+        if let Some(selection) = &select.selection {
+            let condition = self.condition(selection, &scope, "WHERE")?;
+            plan = self.filter(plan, condition);
+        }
+        // Nodes for subqueries of WHERE added columns that have no names.
+        while scope.columns.len() < plan.width() {
+            scope.columns.push(ScopeColumn {
+                hidden: true,
+                ..ScopeColumn::new("\u{1}", Type::Unknown)
+            });
+        }
+        for named in &select.named_window {
+            let spec = match &named.1 {
+                NamedWindowExpr::WindowSpec(spec) => spec.clone(),
+                NamedWindowExpr::NamedWindow(_) => return unsupported("a window that is another one"),
+            };
+            self.level()?.named.insert(ident(&named.0), spec);
+        }
+        let level = self.level()?;
+        (level.allows_aggregates, level.allows_windows) = (true, true);
+
+        // The select list.
+        let mut items: Vec<Expr> = Vec::new();
+        let mut columns: Vec<ScopeColumn> = Vec::new();
+        for item in &select.projection {
+            match item {
+                SelectItem::UnnamedExpr(expr) => {
+                    let bound = self.expr(expr, &scope)?;
+                    columns.push(self.output(name_of(expr), &bound, &scope));
+                    items.push(bound);
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    let bound = self.expr(expr, &scope)?;
+                    columns.push(self.output(ident(alias), &bound, &scope));
+                    items.push(bound);
+                }
+                SelectItem::Wildcard(_) => {
+                    if scope.columns.is_empty() {
+                        return fail("42601", "SELECT * with no tables specified is not valid");
+                    }
+                    for i in (0..scope.columns.len()).filter(|i| !scope.columns[*i].hidden) {
+                        items.push(self.column(&scope.columns, i));
+                        columns.push(scope.columns[i].clone());
+                    }
+                }
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                    let (_, table) = object_name(name)?;
+                    let own = scope.of_table(&table);
+                    if own.is_empty() {
+                        return fail("42P01", format!("missing FROM-clause entry for table \"{table}\""));
+                    }
+                    for i in own {
+                        // Columns that a join shares are hidden for `*` but not for their own table's.
+                        if scope.columns[i].name == "_doc" && scope.columns[i].hidden {
+                            continue;
+                        }
+                        items.push(self.column(&scope.columns, i));
+                        columns.push(scope.columns[i].clone());
+                    }
+                }
+                _ => return unsupported("a select item of this form"),
+            }
+        }
+        for (item, column) in items.iter_mut().zip(&mut columns) {
+            column.table = None;
+            column.hidden = false;
+            if item.ty() == Type::Unknown {
+                *item = match item.node() {
+                    Node::Const(..) | Node::Param(..) if select.distinct.is_none() => item.clone(),
+                    _ => coerce(item.clone(), &Type::Text, Context::Implicit)?,
+                };
+                column.ty = item.ty();
+            }
+        }
+        let having = select
+            .having
+            .as_ref()
+            .map(|having| self.condition(having, &scope, "HAVING"))
+            .transpose()?;
+        let distinct_on: Vec<Expr> = match &select.distinct {
+            Some(Distinct::On(exprs)) => {
+                let on = exprs.iter().map(|expr| match Output::place(expr, &columns)? {
+                    Some(at) => Ok(items[at].clone()),
+                    None => self.expr(expr, &scope),
+                });
+                on.collect::<Result<_>>()?
+            }
+            _ => Vec::new(),
+        };
+        let mut keys: Vec<SortKey<Expr>> = Vec::new();
+        for item in order {
+            let by = match Output::place(&item.expr, &columns)? {
+                Some(at) => items[at].clone(),
+                None => self.expr(&item.expr, &scope)?,
+            };
+            let by = if by.ty() == Type::Unknown {
+                coerce(by, &Type::Text, Context::Implicit)?
+            } else {
+                by
+            };
+            keys.push(sort_key(by, item));
+        }
+
+        // All expressions that follow grouping, in one list.
+        let mut exprs: Vec<Expr> = items;
+        let (select_end, having_at) = (exprs.len(), exprs.len());
+        exprs.extend(having.iter().cloned());
+        let on_at = exprs.len();
+        exprs.extend(distinct_on.iter().cloned());
+        let keys_at = exprs.len();
+        exprs.extend(keys.iter().map(|key| key.by.clone()));
+
+        let (groups, sets) = self.groups(&select.group_by, &scope, &exprs[..select_end], &columns)?;
+        let aggregates = std::mem::take(&mut self.level()?.aggregates);
+        let mut windows = std::mem::take(&mut self.level()?.windows);
+        if !groups.is_empty() || !aggregates.is_empty() || having.is_some() || !sets.is_empty() {
+            plan = self.aggregated(plan, groups, sets, aggregates, &mut exprs, &mut windows)?;
+        }
+        if having.is_some() {
+            let mut condition = [exprs[having_at].clone()];
+            let width = plan.width();
+            plan = self.flush(plan, &mut condition);
+            let [condition] = condition;
+            plan = Relation::Filter {
+                input: Box::new(plan),
+                condition,
+            };
+            debug_assert!(plan.width() >= width, "subqueries only add columns");
+            exprs[having_at] = Expr::bool(true);
+        }
+        plan = self.windowed(plan, windows, &mut exprs)?;
+        plan = self.flush(plan, &mut exprs);
+
+        let output: Vec<Expr> = exprs[..select_end].to_vec();
+        let by: Vec<Expr> = exprs[keys_at..].to_vec();
+        let on: Vec<Expr> = exprs[on_at..keys_at].to_vec();
+        self.finish(plan, (output, columns), select.distinct.as_ref(), on, (keys, by))
+    }
+
+    /// Projection, DISTINCT and order.
+    fn finish(
+        &mut self,
+        plan: Plan,
+        (output, columns): (Vec<Expr>, Vec<ScopeColumn>),
+        distinct: Option<&Distinct>,
+        on: Vec<Expr>,
+        (keys, by): (Vec<SortKey<Expr>>, Vec<Expr>),
+    ) -> Result<Bound> {
+        let width = output.len();
+        let mut all = output;
+        let place = |all: &mut Vec<Expr>, expr: Expr| match all
+            .iter()
+            .position(|own| own.is_same(&expr) && !expr.is_volatile())
+        {
+            Some(at) => at,
+            None => {
+                all.push(expr);
+                all.len() - 1
+            }
+        };
+        let key_places: Vec<usize> = by.into_iter().map(|expr| place(&mut all, expr)).collect();
+        let on_places: Vec<usize> = on.into_iter().map(|expr| place(&mut all, expr)).collect();
+        let is_plain_distinct = matches!(distinct, Some(Distinct::Distinct));
+        if is_plain_distinct && all.len() > width {
+            return fail(
+                "42P10",
+                "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+            );
+        }
+        let column = |all: &[Expr], at: usize| {
+            Expr::column(
+                at,
+                columns.get(at).map_or("?column?", |c| c.name.as_str()),
+                all[at].ty(),
+            )
+        };
+        let mut plan: Plan = Relation::Project {
+            input: Box::new(plan),
+            columns: all.clone(),
+        };
+        if is_plain_distinct {
+            plan = Relation::Distinct {
+                input: Box::new(plan),
+                on: (0..width).map(|at| column(&all, at)).collect(),
+            };
+        }
+        if !keys.is_empty() {
+            let keys = keys.into_iter().zip(&key_places).map(|(key, at)| SortKey {
+                by: column(&all, *at),
+                ..key
+            });
+            plan = Relation::Sort {
+                input: Box::new(plan),
+                keys: keys.collect(),
+                limit: None,
+            };
+        }
+        if !on_places.is_empty() {
+            let shared = on_places.len().min(key_places.len());
+            if !key_places[..shared].iter().all(|at| on_places.contains(at)) {
+                return fail(
+                    "42P10",
+                    "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
+                );
+            }
+            plan = Relation::Distinct {
+                input: Box::new(plan),
+                on: on_places.iter().map(|at| column(&all, *at)).collect(),
+            };
+        }
+        if all.len() > width {
+            plan = Relation::Project {
+                columns: (0..width).map(|at| column(&all, at)).collect(),
+                input: Box::new(plan),
+            };
+        }
+        Ok(Bound { plan, columns })
+    }
+
+    /// A condition. Errors: 42804 when it is no boolean.
+    pub(super) fn condition(&mut self, condition: &Ast, scope: &Scope, clause: &str) -> Result<Expr> {
+        let bound = self.expr(condition, scope)?;
+        match bound.ty() {
+            Type::Bool => Ok(bound),
+            Type::Unknown => coerce(bound, &Type::Bool, Context::Implicit),
+            ty => fail(
+                "42804",
+                format!("argument of {clause} must be type boolean, not type {ty}"),
+            ),
+        }
+    }
+
+    /// A filter, with nodes for the subqueries of its condition.
+    pub(super) fn filter(&mut self, plan: Plan, condition: Expr) -> Plan {
+        let mut conditions = [condition];
+        let plan = self.flush(plan, &mut conditions);
+        let [condition] = conditions;
+        Relation::Filter {
+            input: Box::new(plan),
+            condition,
+        }
+    }
+
+    fn output(&self, name: String, expr: &Expr, scope: &Scope) -> ScopeColumn {
+        let mut column = ScopeColumn::new(name, expr.ty());
+        match expr.node() {
+            Node::Column { index, .. } => {
+                if let Some(from) = scope.columns.get(*index) {
+                    column.modifier = from.modifier;
+                    column.fields.clone_from(&from.fields);
+                }
+            }
+            _ => column.modifier = expr.modifier(),
+        }
+        column
+    }
+
+    /// What rows are grouped by, and the grouping sets; none when there is no GROUP BY.
+    fn groups(
+        &mut self,
+        group_by: &GroupByExpr,
+        scope: &Scope,
+        items: &[Expr],
+        columns: &[ScopeColumn],
+    ) -> Result<(Vec<Expr>, Vec<Vec<usize>>)> {
+        let GroupByExpr::Expressions(exprs, modifiers) = group_by else {
+            return unsupported("GROUP BY ALL");
+        };
+        if !modifiers.is_empty() {
+            return unsupported("a modifier of GROUP BY");
+        }
+        let mut groups: Vec<Expr> = Vec::new();
+        let mut sets: Vec<Vec<usize>> = vec![Vec::new()];
+        let mut add = |binder: &mut Self, expr: &Ast| -> Result<usize> {
+            let bound = match expr {
+                // A name is a column of the input first, and of the output otherwise.
+                Ast::Identifier(name) => match binder.expr(expr, scope) {
+                    Ok(bound) => bound,
+                    Err(error) => match columns.iter().position(|column| column.name == ident(name)) {
+                        Some(at) => items[at].clone(),
+                        None => return Err(error),
+                    },
+                },
+                _ => match Output::place(expr, columns)? {
+                    Some(at) => items[at].clone(),
+                    None => binder.expr(expr, scope)?,
+                },
+            };
+            if stands_for(&bound, AGGREGATE, WINDOW) {
+                return fail("42803", "aggregate functions are not allowed in GROUP BY");
+            }
+            if stands_for(&bound, PENDING, AGGREGATE) {
+                return unsupported("a subquery in GROUP BY");
+            }
+            Ok(match groups.iter().position(|own| own.is_same(&bound)) {
+                Some(at) => at,
+                None => {
+                    groups.push(bound);
+                    groups.len() - 1
+                }
+            })
+        };
+        for expr in exprs {
+            let options: Vec<Vec<usize>> = match expr {
+                Ast::Rollup(parts) => {
+                    let parts = self.parts(parts, &mut add)?;
+                    (0..=parts.len()).rev().map(|n| parts[..n].concat()).collect()
+                }
+                Ast::Cube(parts) => {
+                    let parts = self.parts(parts, &mut add)?;
+                    if parts.len() > 10 {
+                        return fail("54001", "CUBE has too many elements");
+                    }
+                    (0..1usize << parts.len())
+                        .rev()
+                        .map(|mask| {
+                            let chosen = parts
+                                .iter()
+                                .enumerate()
+                                .filter(|(i, _)| mask >> (parts.len() - 1 - i) & 1 == 1);
+                            chosen.flat_map(|(_, part)| part.clone()).collect()
+                        })
+                        .collect()
+                }
+                Ast::GroupingSets(list) => self.parts(list, &mut add)?,
+                Ast::Tuple(items) => {
+                    let all: Vec<usize> = items.iter().map(|item| add(self, item)).collect::<Result<_>>()?;
+                    vec![all]
+                }
+                expr => vec![vec![add(self, expr)?]],
+            };
+            if sets.len() * options.len() > 4096 {
+                return fail("54001", "too many grouping sets present (maximum 4096)");
+            }
+            let product = sets.iter().flat_map(|set| {
+                options.iter().map(move |option| {
+                    let mut out = set.clone();
+                    out.extend(option);
+                    out
+                })
+            });
+            sets = product.collect();
+        }
+        match exprs.is_empty() {
+            true => Ok((Vec::new(), Vec::new())),
+            false => Ok((groups, sets)),
+        }
+    }
+
+    fn parts(
+        &mut self,
+        parts: &[Vec<Ast>],
+        add: &mut dyn FnMut(&mut Self, &Ast) -> Result<usize>,
+    ) -> Result<Vec<Vec<usize>>> {
+        let each = parts
+            .iter()
+            .map(|part| part.iter().map(|expr| add(self, expr)).collect());
+        each.collect()
+    }
+
+    /// Groups below the expressions, which then are over groups.
+    fn aggregated(
+        &mut self,
+        plan: Plan,
+        groups: Vec<Expr>,
+        sets: Vec<Vec<usize>>,
+        mut calls: Vec<nestor_planner::relation::Call<Expr>>,
+        exprs: &mut [Expr],
+        windows: &mut [super::window::Pending],
+    ) -> Result<Plan> {
+        // Subqueries in arguments stand below.
+        let mut below: Vec<Expr> = Vec::new();
+        for call in &calls {
+            below.extend(call.args.iter().cloned());
+            below.extend(call.filter.iter().cloned());
+            below.extend(call.order.iter().map(|key| key.by.clone()));
+        }
+        let plan = self.flush(plan, &mut below);
+        let mut next = below.into_iter();
+        for call in &mut calls {
+            for arg in &mut call.args {
+                *arg = next.next().unwrap_or_else(|| arg.clone());
+            }
+            if let Some(filter) = &mut call.filter {
+                *filter = next.next().unwrap_or_else(|| filter.clone());
+            }
+            for key in &mut call.order {
+                key.by = next.next().unwrap_or_else(|| key.by.clone());
+            }
+        }
+        let sets = if sets.is_empty() {
+            vec![(0..groups.len()).collect()]
+        } else {
+            sets
+        };
+        let count = groups.len();
+        // GROUPING tells of the set that a row is of, whose number is the last column.
+        let set_column = count + calls.len();
+        let masks: Vec<Vec<bool>> = sets
+            .iter()
+            .map(|set| (0..count).map(|i| set.contains(&i)).collect())
+            .collect();
+        let grouped = |expr: &Expr| -> Result<Expr> { regroup(expr, &groups, set_column, &masks) };
+        for expr in exprs.iter_mut() {
+            *expr = grouped(expr)?;
+        }
+        for window in windows {
+            window.for_each(&mut |expr| {
+                *expr = grouped(expr)?;
+                Ok(())
+            })?;
+        }
+        for pending in &mut self.pending {
+            if let nestor_planner::relation::ApplyKind::In { probe } = &mut pending.kind {
+                for expr in probe {
+                    *expr = grouped(expr).unwrap_or_else(|_| expr.clone());
+                }
+            }
+            let mut failed = None;
+            let groups = &groups;
+            let inner = plan::map(&pending.inner, 0, &mut |expr, depth| {
+                plan::replace_outer(expr, depth, &|index, name, ty| {
+                    let column = Expr::column(index, name, ty.clone());
+                    match groups.iter().position(|group| group.is_same(&column)) {
+                        Some(at) => Expr::column(at, name, ty.clone()),
+                        None => Expr::column(index, format!("\u{1}{name}"), ty.clone()),
+                    }
+                })
+            });
+            plan::map(&inner, 0, &mut |expr, _| {
+                expr_names(expr, &mut |name| {
+                    if let Some(name) = name.strip_prefix('\u{1}') {
+                        failed = Some(name.to_owned());
+                    }
+                });
+                expr.clone()
+            });
+            // A subquery of an argument stands below and keeps what it refers to.
+            if failed.is_none() {
+                pending.inner = inner;
+            }
+        }
+        Ok(Relation::Aggregate {
+            input: Box::new(plan),
+            groups: groups.clone(),
+            sets,
+            calls,
+        })
+    }
+}
+
+fn expr_names(expr: &Expr, f: &mut dyn FnMut(&str)) {
+    if let Node::Outer { name, .. } = expr.node() {
+        f(name);
+    }
+    for part in expr.parts() {
+        expr_names(part, f);
+    }
+}
+
+/// An expression over rows as one over groups.
+///
+/// Errors: 42803 when it uses a column that is the same for no group.
+fn regroup(expr: &Expr, groups: &[Expr], set_column: usize, masks: &[Vec<bool>]) -> Result<Expr> {
+    if let Some(at) = groups.iter().position(|group| group.is_same(expr)) {
+        let name = expr.to_string();
+        return Ok(Expr::column(at, name, expr.ty()));
+    }
+    match expr.node() {
+        Node::Column { index, name, ty } if *index >= AGGREGATE && *index < WINDOW => {
+            Ok(Expr::column(groups.len() + index - AGGREGATE, name.clone(), ty.clone()))
+        }
+        Node::Column { index, .. } if *index >= PENDING => Ok(expr.clone()),
+        Node::Column { name, .. } => fail(
+            "42803",
+            format!("column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"),
+        ),
+        Node::Call { function, args, .. } if function.name == "grouping" => {
+            let places = args.iter().map(|arg| {
+                groups.iter().position(|group| group.is_same(arg)).ok_or_else(|| {
+                    error(
+                        "42803",
+                        "arguments to GROUPING must be grouping expressions of the associated query level",
+                    )
+                })
+            });
+            let places: Vec<usize> = places.collect::<Result<_>>()?;
+            let value = |mask: &Vec<bool>| {
+                places
+                    .iter()
+                    .fold(0, |bits, place| bits << 1 | i32::from(!mask[*place]))
+            };
+            let set = Expr::column(set_column, "set", Type::Int8);
+            let arms = masks.iter().enumerate().map(|(number, mask)| {
+                let is_set = Node::Compare(
+                    crate::expr::Comparison::Equal,
+                    set.clone(),
+                    Expr::constant(Value::Int64(number as i64), Type::Int8),
+                );
+                (
+                    Expr::from(is_set),
+                    Expr::constant(Value::Int32(value(mask)), Type::Int4),
+                )
+            });
+            Ok(Node::Case {
+                arms: arms.collect(),
+                otherwise: None,
+                ty: Type::Int4,
+            }
+            .into())
+        }
+        _ => {
+            let mut failed = None;
+            let out = expr.map(&mut |part| match regroup(part, groups, set_column, masks) {
+                Ok(part) => part,
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    part.clone()
+                }
+            });
+            match failed {
+                Some(error) => Err(error),
+                None => Ok(out),
+            }
+        }
+    }
+}

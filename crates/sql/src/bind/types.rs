@@ -1,0 +1,80 @@
+//! Names of types.
+
+use super::names::object_name;
+use crate::error::{fail, unsupported};
+use crate::types::{Type, numeric_modifier};
+use nestor_model::Result;
+use sqlparser::ast::{ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
+
+/// The type that is named, and its modifier (-1 for none).
+///
+/// Errors: 42704 for types that there are not, 22023 for modifiers that are out of range.
+pub fn data_type(ty: &DataType) -> Result<(Type, i32)> {
+    let length = |length: &Option<CharacterLength>| match length {
+        Some(CharacterLength::IntegerLength { length, .. }) => match i32::try_from(*length) {
+            Ok(n) if (1..=10_485_760).contains(&n) => Ok(n + 4),
+            _ => fail("22023", "length of a character type is out of range"),
+        },
+        _ => Ok(-1),
+    };
+    let number = |info: &ExactNumberInfo| {
+        let (precision, scale) = match info {
+            ExactNumberInfo::None => return Ok(-1),
+            ExactNumberInfo::Precision(precision) => (*precision, 0),
+            ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
+        };
+        match (u32::try_from(precision), u32::try_from(scale)) {
+            (Ok(p @ 1..=1000), Ok(s)) if s <= p => Ok(numeric_modifier(p, s)),
+            _ => fail(
+                "22023",
+                format!("NUMERIC precision {precision} or scale {scale} is out of range"),
+            ),
+        }
+    };
+    Ok(match ty {
+        DataType::Bool | DataType::Boolean => (Type::Bool, -1),
+        DataType::SmallInt(_) | DataType::Int2(_) => (Type::Int2, -1),
+        DataType::Int(_) | DataType::Integer(_) | DataType::Int4(_) => (Type::Int4, -1),
+        DataType::BigInt(_) | DataType::Int8(_) => (Type::Int8, -1),
+        DataType::Real | DataType::Float4 => (Type::Float4, -1),
+        DataType::Float(ExactNumberInfo::Precision(1..=24)) => (Type::Float4, -1),
+        DataType::Float(_) | DataType::Float8 | DataType::DoublePrecision | DataType::Double(_) => (Type::Float8, -1),
+        DataType::Numeric(info) | DataType::Decimal(info) | DataType::Dec(info) => (Type::Numeric, number(info)?),
+        DataType::Text => (Type::Text, -1),
+        DataType::Varchar(n) | DataType::CharacterVarying(n) | DataType::CharVarying(n) => (Type::Varchar, length(n)?),
+        DataType::Char(None) | DataType::Character(None) => (Type::Bpchar, 5),
+        DataType::Char(n) | DataType::Character(n) => (Type::Bpchar, length(n)?),
+        DataType::Bytea => (Type::Bytea, -1),
+        DataType::Date => (Type::Date, -1),
+        DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => (Type::Time, -1),
+        DataType::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => (Type::Timestamp, -1),
+        DataType::Timestamp(_, _) => (Type::Timestamptz, -1),
+        DataType::Interval { .. } => (Type::Interval, -1),
+        DataType::Uuid => (Type::Uuid, -1),
+        DataType::JSON => (Type::Json, -1),
+        DataType::JSONB => (Type::Jsonb, -1),
+        DataType::Regclass => (Type::Regclass, -1),
+        DataType::Array(ArrayElemTypeDef::SquareBracket(element, _) | ArrayElemTypeDef::AngleBracket(element)) => {
+            let (element, modifier) = data_type(element)?;
+            (
+                if element.element().is_some() {
+                    element
+                } else {
+                    element.array()
+                },
+                modifier,
+            )
+        }
+        DataType::Custom(name, _) => {
+            let (_, name) = object_name(name)?;
+            match Type::of_name(&name) {
+                Some(ty) => (ty, -1),
+                None => return fail("42704", format!("type \"{name}\" does not exist")),
+            }
+        }
+        other => match Type::of_name(&other.to_string()) {
+            Some(ty) => (ty, -1),
+            None => return unsupported(format!("type {other}")),
+        },
+    })
+}

@@ -1,0 +1,351 @@
+//! Window functions.
+
+use super::query::sort_key;
+use super::{Binder, Scope, WINDOW, ident};
+use crate::error::{fail, unsupported};
+use crate::expr::Expr;
+use crate::functions::coerce;
+use crate::plan::Plan;
+use crate::types::cast::Context;
+use crate::types::interval::Interval;
+use crate::types::{Type, compare, datetime, integer, numeric};
+use nestor_model::{Result, Value};
+use nestor_planner::relation::{
+    Call, FrameBound, FrameExclusion, FrameUnits, InRange, Relation, SortKey, Window, WindowCall, WindowFrame,
+    WindowFunction,
+};
+use sqlparser::ast::{Expr as Ast, WindowFrameBound, WindowFrameUnits, WindowSpec, WindowType};
+use std::sync::Arc;
+
+/// A window function that waits for a place in the plan.
+pub(super) struct Pending {
+    partition: Vec<Expr>,
+    order: Vec<SortKey<Expr>>,
+    call: WindowCall<Expr>,
+    ty: Type,
+}
+
+impl Pending {
+    /// Calls back with all of its expressions.
+    pub(super) fn for_each(&mut self, f: &mut dyn FnMut(&mut Expr) -> Result<()>) -> Result<()> {
+        let bound = |bound: &mut FrameBound<Expr>, f: &mut dyn FnMut(&mut Expr) -> Result<()>| match bound {
+            FrameBound::Preceding(by) | FrameBound::Following(by) => f(by),
+            _ => Ok(()),
+        };
+        self.partition.iter_mut().try_for_each(&mut *f)?;
+        self.order.iter_mut().try_for_each(|key| f(&mut key.by))?;
+        if let WindowFunction::Aggregate(of) = &mut self.call.function {
+            of.args.iter_mut().try_for_each(&mut *f)?;
+            of.filter.iter_mut().try_for_each(&mut *f)?;
+            of.order.iter_mut().try_for_each(|key| f(&mut key.by))?;
+        }
+        self.call.args.iter_mut().try_for_each(&mut *f)?;
+        bound(&mut self.call.frame.start, f)?;
+        bound(&mut self.call.frame.end, f)
+    }
+}
+
+/// Differences of the type that rows are ordered by.
+#[derive(Debug)]
+struct Differences {
+    ty: Type,
+    descending: bool,
+}
+
+impl Differences {
+    fn bound(&self, base: &Value, offset: &Value, after: bool) -> Result<Value> {
+        let plus = after != self.descending;
+        Ok(match (base, offset) {
+            (base, offset) if integer(base).is_some() && integer(offset).is_some() => {
+                let (base_n, by) = (integer(base).unwrap_or(0), integer(offset).unwrap_or(0));
+                let n = if plus {
+                    base_n.saturating_add(by)
+                } else {
+                    base_n.saturating_sub(by)
+                };
+                match base {
+                    Value::Int32(_) => Value::Int32(n.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32),
+                    _ => Value::Int64(n),
+                }
+            }
+            (Value::Double(base), Value::Double(by)) => Value::Double(if plus { base + by } else { base - by }),
+            (Value::Decimal128(base), Value::Decimal128(by)) => Value::Decimal128(if plus {
+                numeric::add(*base, *by)?
+            } else {
+                numeric::sub(*base, *by)?
+            }),
+            (Value::Int64(us), by @ Value::Binary(_)) => {
+                let by = Interval::of(by);
+                Value::Int64(datetime::plus(*us, if plus { by } else { by.negate()? })?)
+            }
+            (Value::Int32(days), by @ Value::Binary(_)) => {
+                let by = Interval::of(by);
+                let us = i64::from(*days).saturating_mul(crate::types::interval::DAY_US);
+                let us = datetime::plus(us, if plus { by } else { by.negate()? })?;
+                Value::Int32(us.div_euclid(crate::types::interval::DAY_US) as i32)
+            }
+            _ => return fail("0A000", "RANGE with an offset of this type is not supported"),
+        })
+    }
+
+    fn order(&self, a: &Value, b: &Value) -> std::cmp::Ordering {
+        let order = compare::compare(&self.ty, a, b);
+        if self.descending { order.reverse() } else { order }
+    }
+}
+
+impl InRange for Differences {
+    fn not_before(&self, value: &Value, base: &Value, offset: &Value, after: bool) -> Result<bool> {
+        Ok(self.order(value, &self.bound(base, offset, after)?).is_ge())
+    }
+
+    fn not_after(&self, value: &Value, base: &Value, offset: &Value, after: bool) -> Result<bool> {
+        Ok(self.order(value, &self.bound(base, offset, after)?).is_le())
+    }
+}
+
+/// Rows with their numbers as a column more.
+pub(super) fn numbered(plan: Plan) -> Plan {
+    let call = WindowCall {
+        function: WindowFunction::RowNumber,
+        args: Vec::new(),
+        frame: whole(),
+    };
+    Relation::Window {
+        input: Box::new(plan),
+        window: Window {
+            partition: Vec::new(),
+            order: Vec::new(),
+            calls: vec![call],
+        },
+    }
+}
+
+fn whole() -> WindowFrame<Expr> {
+    WindowFrame {
+        units: FrameUnits::Range,
+        start: FrameBound::Unbounded,
+        end: FrameBound::Current,
+        exclusion: FrameExclusion::Nothing,
+        in_range: None,
+    }
+}
+
+impl Binder<'_> {
+    /// A window function; `aggregate` when it is one.
+    pub(super) fn window(
+        &mut self,
+        name: &str,
+        args: Vec<Expr>,
+        aggregate: Option<(Call<Expr>, Type)>,
+        over: &WindowType,
+        scope: &Scope,
+    ) -> Result<Expr> {
+        let level = self.level()?;
+        if !level.allows_windows || level.in_aggregate {
+            return fail("42P20", "window functions are not allowed here");
+        }
+        let spec = match over {
+            WindowType::WindowSpec(spec) => spec.clone(),
+            WindowType::NamedWindow(name) => WindowSpec {
+                window_name: Some(name.clone()),
+                partition_by: Vec::new(),
+                order_by: Vec::new(),
+                window_frame: None,
+            },
+        };
+        let base = match &spec.window_name {
+            None => None,
+            Some(name) => match self.level()?.named.get(&ident(name)).cloned() {
+                Some(spec) => Some(spec),
+                None => return fail("42704", format!("window \"{}\" does not exist", ident(name))),
+            },
+        };
+        let level = self.level()?;
+        level.allows_windows = false;
+        let bound = self.window_parts(name, args, aggregate, &spec, base.as_ref(), scope);
+        let level = self.level()?;
+        level.allows_windows = true;
+        let pending = bound?;
+        let ty = pending.ty.clone();
+        level.windows.push(pending);
+        let place = WINDOW + level.windows.len() - 1;
+        Ok(Expr::column(place, name, ty))
+    }
+
+    fn window_parts(
+        &mut self,
+        name: &str,
+        mut args: Vec<Expr>,
+        aggregate: Option<(Call<Expr>, Type)>,
+        spec: &WindowSpec,
+        base: Option<&WindowSpec>,
+        scope: &Scope,
+    ) -> Result<Pending> {
+        let partition = base.map_or(&spec.partition_by, |base| &base.partition_by);
+        let partition: Vec<Expr> = partition
+            .iter()
+            .map(|expr| self.expr(expr, scope))
+            .collect::<Result<_>>()?;
+        let order_by = match base {
+            Some(base) if spec.order_by.is_empty() => &base.order_by,
+            _ => &spec.order_by,
+        };
+        let mut order = Vec::new();
+        for item in order_by {
+            let by = self.expr(&item.expr, scope)?;
+            order.push(sort_key(by, item));
+        }
+        let frame = spec
+            .window_frame
+            .as_ref()
+            .or(base.and_then(|base| base.window_frame.as_ref()));
+        let frame = match frame {
+            None => whole(),
+            Some(frame) => {
+                let units = match frame.units {
+                    WindowFrameUnits::Rows => FrameUnits::Rows,
+                    WindowFrameUnits::Range => FrameUnits::Range,
+                    WindowFrameUnits::Groups => FrameUnits::Groups,
+                };
+                let key = order.first().cloned();
+                let start = self.bound(&frame.start_bound, units, key.as_ref(), scope, true)?;
+                let end = match &frame.end_bound {
+                    Some(bound) => self.bound(bound, units, key.as_ref(), scope, false)?,
+                    None => FrameBound::Current,
+                };
+                WindowFrame {
+                    units,
+                    start,
+                    end,
+                    exclusion: FrameExclusion::Nothing,
+                    in_range: key.map(|key| -> Arc<dyn InRange> {
+                        Arc::new(Differences {
+                            ty: key.by.ty(),
+                            descending: key.descending,
+                        })
+                    }),
+                }
+            }
+        };
+        let first = args.first().map_or(Type::Text, Expr::ty);
+        let (function, ty) = match (aggregate, name) {
+            (Some((call, ty)), _) => {
+                args.clear();
+                (WindowFunction::Aggregate(call), ty)
+            }
+            (None, "row_number") => (WindowFunction::RowNumber, Type::Int8),
+            (None, "rank") => (WindowFunction::Rank, Type::Int8),
+            (None, "dense_rank") => (WindowFunction::DenseRank, Type::Int8),
+            (None, "percent_rank") => (WindowFunction::PercentRank, Type::Float8),
+            (None, "cume_dist") => (WindowFunction::CumeDist, Type::Float8),
+            (None, "ntile") => (WindowFunction::Ntile, Type::Int4),
+            (None, "lag" | "lead") => {
+                if args.len() == 3 {
+                    args[2] = coerce(args[2].clone(), &first, Context::Implicit)?;
+                }
+                let function = if name == "lag" {
+                    WindowFunction::Lag
+                } else {
+                    WindowFunction::Lead
+                };
+                (function, first)
+            }
+            (None, "first_value") => (WindowFunction::FirstValue, first),
+            (None, "last_value") => (WindowFunction::LastValue, first),
+            (None, "nth_value") => (WindowFunction::NthValue, first),
+            (None, name) => return fail("42883", format!("function {name} is no window function")),
+        };
+        Ok(Pending {
+            partition,
+            order,
+            call: WindowCall { function, args, frame },
+            ty,
+        })
+    }
+
+    fn bound(
+        &mut self,
+        bound: &WindowFrameBound,
+        units: FrameUnits,
+        key: Option<&SortKey<Expr>>,
+        scope: &Scope,
+        is_start: bool,
+    ) -> Result<FrameBound<Expr>> {
+        let mut offset = |expr: &Ast| -> Result<Expr> {
+            let bound = self.expr(expr, scope)?;
+            match (units, key) {
+                (FrameUnits::Range, Some(key)) => {
+                    let ty = match key.by.ty() {
+                        Type::Date | Type::Timestamp | Type::Timestamptz => Type::Interval,
+                        Type::Int2 => Type::Int4,
+                        ty => ty,
+                    };
+                    coerce(bound, &ty, Context::Implicit)
+                }
+                (FrameUnits::Range, None) => fail(
+                    "42P20",
+                    "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column",
+                ),
+                _ => coerce(bound, &Type::Int8, Context::Implicit),
+            }
+        };
+        Ok(match bound {
+            WindowFrameBound::CurrentRow => FrameBound::Current,
+            WindowFrameBound::Preceding(None) if is_start => FrameBound::Unbounded,
+            WindowFrameBound::Following(None) if !is_start => FrameBound::Unbounded,
+            WindowFrameBound::Preceding(None) => return fail("42P20", "frame end cannot be UNBOUNDED PRECEDING"),
+            WindowFrameBound::Following(None) => return fail("42P20", "frame start cannot be UNBOUNDED FOLLOWING"),
+            WindowFrameBound::Preceding(Some(expr)) => FrameBound::Preceding(offset(expr)?),
+            WindowFrameBound::Following(Some(expr)) => FrameBound::Following(offset(expr)?),
+        })
+    }
+
+    /// Puts nodes on `plan` that compute the window functions, and their numbers into `exprs`.
+    pub(super) fn windowed(&mut self, mut plan: Plan, windows: Vec<Pending>, exprs: &mut [Expr]) -> Result<Plan> {
+        let mut places: Vec<Option<usize>> = vec![None; windows.len()];
+        let same = |a: &Pending, b: &Pending| {
+            let keys = |p: &Pending| format!("{:?} {:?}", p.partition, p.order);
+            keys(a) == keys(b)
+        };
+        for number in 0..windows.len() {
+            if places[number].is_some() {
+                continue;
+            }
+            let group: Vec<usize> = (number..windows.len())
+                .filter(|other| places[*other].is_none() && same(&windows[number], &windows[*other]))
+                .collect();
+            let (partition, order) = (&windows[number].partition, &windows[number].order);
+            let mut below: Vec<Expr> = partition.clone();
+            below.extend(order.iter().map(|key| key.by.clone()));
+            let has_subquery = below.iter().any(|expr| {
+                let mut found = false;
+                expr.for_each_column(&mut |index| found |= index >= super::PENDING);
+                found
+            });
+            if has_subquery {
+                return unsupported("a subquery within a window");
+            }
+            let width = plan.width();
+            for (i, other) in group.iter().enumerate() {
+                places[*other] = Some(width + i);
+            }
+            plan = Relation::Window {
+                input: Box::new(plan),
+                window: Window {
+                    partition: partition.clone(),
+                    order: order.clone(),
+                    calls: group.iter().map(|other| windows[*other].call.clone()).collect(),
+                },
+            };
+        }
+        for expr in exprs {
+            *expr = expr.with_columns(&|index| {
+                let number = index.checked_sub(WINDOW)?;
+                let place = places.get(number).copied().flatten()?;
+                Some(Expr::column(place, "window", windows[number].ty.clone()))
+            });
+        }
+        Ok(plan)
+    }
+}

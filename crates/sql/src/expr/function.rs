@@ -1,0 +1,48 @@
+//! What an expression calls: a function with its signature.
+
+use super::Expr;
+use crate::types::Type;
+use nestor_model::{Result, Value};
+use nestor_planner::relation::Env;
+
+/// What a function does; the expressions are those of its arguments, whose types matter to few.
+pub type Run = fn(&[Value], &Env<'_>, &[Expr]) -> Result<Value>;
+
+/// A function.
+#[derive(Debug)]
+pub struct Function {
+    /// Its name; of operators the sign.
+    pub name: &'static str,
+    /// Types of its arguments.
+    pub args: Vec<Param>,
+    /// The last of them may come more often, also never.
+    pub variadic: bool,
+    /// Its result.
+    pub result: Param,
+    /// Null if an argument is.
+    pub strict: bool,
+    /// It may be another value each time.
+    pub volatile: bool,
+    /// What it does.
+    pub run: Run,
+}
+
+/// The type of an argument or result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Param {
+    /// This one.
+    Type(Type),
+    /// Any.
+    Any,
+    /// Any, the same in all such places.
+    Element,
+    /// The array of that.
+    Array,
+}
+
+impl Function {
+    /// Whether its name is a sign.
+    pub fn is_operator(&self) -> bool {
+        !self.name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+    }
+}

@@ -1,0 +1,167 @@
+//! `LIKE`, `SIMILAR TO` and regular expressions.
+
+use super::Expr;
+use crate::error::{error, fail};
+use nestor_model::{Result, Value};
+use nestor_planner::relation::{Env, Scalar};
+use nestor_query::regex::Regex;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+/// How text is matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `LIKE`.
+    Like,
+    /// `SIMILAR TO`.
+    Similar,
+    /// `~`.
+    Regex,
+}
+
+/// A match of text with a pattern.
+#[derive(Clone, Debug)]
+pub struct Match {
+    /// How.
+    pub kind: Kind,
+    /// Letters of both cases are the same.
+    pub insensitive: bool,
+    /// It is not to match.
+    pub negated: bool,
+    /// What makes the next character of a pattern stand for itself.
+    pub escape: Option<char>,
+    /// The text.
+    pub text: Expr,
+    /// The pattern.
+    pub pattern: Expr,
+    /// The pattern that was met last, compiled.
+    pub compiled: Compiled,
+}
+
+/// A pattern that was met and what it was compiled to; clones share it.
+#[derive(Clone, Default)]
+pub struct Compiled(Arc<Mutex<Option<(String, Regex)>>>);
+
+impl fmt::Debug for Compiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Compiled")
+    }
+}
+
+impl Match {
+    /// Its value for a row.
+    pub fn value(&self, row: &[Value], env: &Env<'_>) -> Result<Value> {
+        let (text, pattern) = (self.text.value(row, env)?, self.pattern.value(row, env)?);
+        let (Some(text), Some(pattern)) = (text.as_str(), pattern.as_str()) else {
+            return Ok(Value::Null);
+        };
+        let regex = self.regex(pattern)?;
+        let found = regex
+            .is_match(text)
+            .map_err(|e| error("2201B", e.message().to_owned()))?;
+        Ok(Value::Bool(found != self.negated))
+    }
+
+    fn regex(&self, pattern: &str) -> Result<Regex> {
+        let mut last = self.compiled.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some((known, regex)) = &*last
+            && known == pattern
+        {
+            return Ok(regex.clone());
+        }
+        let source = match self.kind {
+            Kind::Like => like(pattern, self.escape)?,
+            Kind::Similar => similar(pattern, self.escape)?,
+            Kind::Regex => pattern.to_owned(),
+        };
+        let regex = compile(&source, self.insensitive)?;
+        *last = Some((pattern.to_owned(), regex.clone()));
+        Ok(regex)
+    }
+
+    /// What every matching text begins with, of a `LIKE` whose pattern is this.
+    pub fn prefix(&self, pattern: &str) -> Option<String> {
+        if self.kind != Kind::Like || self.insensitive || self.negated {
+            return None;
+        }
+        let mut out = String::new();
+        let mut chars = pattern.chars();
+        while let Some(c) = chars.next() {
+            match c {
+                '%' | '_' => break,
+                c if Some(c) == self.escape => out.push(chars.next()?),
+                c => out.push(c),
+            }
+        }
+        (!out.is_empty()).then_some(out)
+    }
+}
+
+/// Compiles a regular expression. Errors: 2201B.
+pub fn compile(pattern: &str, insensitive: bool) -> Result<Regex> {
+    let options = if insensitive { "is" } else { "s" };
+    Regex::new(pattern, options).map_err(|e| error("2201B", format!("invalid regular expression: {}", e.message())))
+}
+
+fn literal(c: char, out: &mut String) {
+    if !c.is_alphanumeric() && c.is_ascii() {
+        out.push('\\');
+    }
+    out.push(c);
+}
+
+fn like(pattern: &str, escape: Option<char>) -> Result<String> {
+    let mut out = String::from("\\A");
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            c if Some(c) == escape => match chars.next() {
+                Some(c) => literal(c, &mut out),
+                None => return fail("22025", "LIKE pattern must not end with escape character"),
+            },
+            '%' => out.push_str(".*"),
+            '_' => out.push('.'),
+            c => literal(c, &mut out),
+        }
+    }
+    out.push_str("\\z");
+    Ok(out)
+}
+
+fn similar(pattern: &str, escape: Option<char>) -> Result<String> {
+    let mut out = String::from("\\A(?:");
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            c if Some(c) == escape => match chars.next() {
+                Some(c) => literal(c, &mut out),
+                None => return fail("22025", "pattern must not end with escape character"),
+            },
+            '%' => out.push_str(".*"),
+            '_' => out.push('.'),
+            '(' => out.push_str("(?:"),
+            c @ ('^' | '$' | '.') => literal(c, &mut out),
+            c => out.push(c),
+        }
+    }
+    out.push_str(")\\z");
+    Ok(out)
+}
+
+impl fmt::Display for Match {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = match (self.kind, self.insensitive, self.negated) {
+            (Kind::Like, false, false) => "~~",
+            (Kind::Like, false, true) => "!~~",
+            (Kind::Like, true, false) => "~~*",
+            (Kind::Like, true, true) => "!~~*",
+            (Kind::Similar, _, false) => "SIMILAR TO",
+            (Kind::Similar, _, true) => "NOT SIMILAR TO",
+            (Kind::Regex, false, false) => "~",
+            (Kind::Regex, false, true) => "!~",
+            (Kind::Regex, true, false) => "~*",
+            (Kind::Regex, true, true) => "!~*",
+        };
+        write!(f, "({} {sign} {})", self.text, self.pattern)
+    }
+}

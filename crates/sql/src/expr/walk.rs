@@ -1,0 +1,160 @@
+//! Going through expressions: which columns they use, and the same expression over other columns.
+
+use super::like::Match;
+use super::{Expr, Node};
+
+impl Expr {
+    /// The expressions that it is made of.
+    pub fn parts(&self) -> Vec<&Expr> {
+        match self.node() {
+            Node::Const(..) | Node::Column { .. } | Node::Outer { .. } | Node::Param(..) => Vec::new(),
+            Node::Call { args, .. } => args.iter().collect(),
+            Node::Cast { arg, .. }
+            | Node::Not(arg)
+            | Node::IsNull(arg, _)
+            | Node::IsBool { arg, .. }
+            | Node::Field(arg, ..) => vec![arg],
+            Node::And(items)
+            | Node::Or(items)
+            | Node::Coalesce(items, _)
+            | Node::Extreme(items, _)
+            | Node::Array(items, _)
+            | Node::Row(items) => items.iter().collect(),
+            Node::Compare(_, a, b) | Node::Distinct(a, b, _) | Node::Subscript(a, b) => vec![a, b],
+            Node::Case { arms, otherwise, .. } => {
+                let arms = arms.iter().flat_map(|(condition, result)| [condition, result]);
+                arms.chain(otherwise).collect()
+            }
+            Node::InList(arg, items, _) => std::iter::once(arg).chain(items).collect(),
+            Node::Quantified { arg, array, .. } => vec![arg, array],
+            Node::Slice(array, from, to) => std::iter::once(array).chain(from).chain(to).collect(),
+            Node::Match(like) => vec![&like.text, &like.pattern],
+        }
+    }
+
+    /// The same expression made of other parts.
+    pub fn map(&self, f: &mut dyn FnMut(&Expr) -> Expr) -> Expr {
+        let mut list = |items: &[Expr]| -> Vec<Expr> { items.iter().map(&mut *f).collect() };
+        match self.node() {
+            Node::Const(..) | Node::Column { .. } | Node::Outer { .. } | Node::Param(..) => self.clone(),
+            Node::Call { function, args, ty } => Node::Call {
+                function,
+                args: list(args),
+                ty: ty.clone(),
+            }
+            .into(),
+            Node::Cast {
+                arg,
+                to,
+                modifier,
+                explicit,
+            } => Node::Cast {
+                arg: f(arg),
+                to: to.clone(),
+                modifier: *modifier,
+                explicit: *explicit,
+            }
+            .into(),
+            Node::And(items) => Node::And(list(items)).into(),
+            Node::Or(items) => Node::Or(list(items)).into(),
+            Node::Not(arg) => Node::Not(f(arg)).into(),
+            Node::IsNull(arg, negated) => Node::IsNull(f(arg), *negated).into(),
+            Node::IsBool { arg, is, negated } => Node::IsBool {
+                arg: f(arg),
+                is: *is,
+                negated: *negated,
+            }
+            .into(),
+            Node::Compare(op, a, b) => Node::Compare(*op, f(a), f(b)).into(),
+            Node::Distinct(a, b, negated) => Node::Distinct(f(a), f(b), *negated).into(),
+            Node::Case { arms, otherwise, ty } => Node::Case {
+                arms: arms.iter().map(|(c, r)| (f(c), f(r))).collect(),
+                otherwise: otherwise.as_ref().map(&mut *f),
+                ty: ty.clone(),
+            }
+            .into(),
+            Node::Coalesce(items, ty) => Node::Coalesce(list(items), ty.clone()).into(),
+            Node::Extreme(items, largest) => Node::Extreme(list(items), *largest).into(),
+            Node::InList(arg, items, negated) => {
+                Node::InList(f(arg), items.iter().map(&mut *f).collect(), *negated).into()
+            }
+            Node::Quantified { op, arg, array, all } => Node::Quantified {
+                op: *op,
+                arg: f(arg),
+                array: f(array),
+                all: *all,
+            }
+            .into(),
+            Node::Array(items, ty) => Node::Array(list(items), ty.clone()).into(),
+            Node::Row(items) => Node::Row(list(items)).into(),
+            Node::Subscript(array, at) => Node::Subscript(f(array), f(at)).into(),
+            Node::Slice(array, from, to) => {
+                Node::Slice(f(array), from.as_ref().map(&mut *f), to.as_ref().map(&mut *f)).into()
+            }
+            Node::Field(arg, path, ty) => Node::Field(f(arg), path.clone(), ty.clone()).into(),
+            Node::Match(like) => Node::Match(Match {
+                text: f(&like.text),
+                pattern: f(&like.pattern),
+                ..like.clone()
+            })
+            .into(),
+        }
+    }
+
+    /// The same expression with each column replaced by what `column` says; the others as they are.
+    pub fn with_columns(&self, column: &dyn Fn(usize) -> Option<Expr>) -> Expr {
+        if let Node::Column { index, .. } = self.node() {
+            return column(*index).unwrap_or_else(|| self.clone());
+        }
+        self.map(&mut |part| part.with_columns(column))
+    }
+
+    /// The same expression over columns that stand so many places further right.
+    pub fn shifted(&self, by: isize) -> Expr {
+        match self.node() {
+            Node::Column { index, name, ty } => {
+                let index = index.checked_add_signed(by).unwrap_or(*index);
+                Expr::column(index, name.clone(), ty.clone())
+            }
+            _ => self.map(&mut |part| part.shifted(by)),
+        }
+    }
+
+    /// Calls back with each column that it uses.
+    pub fn for_each_column(&self, f: &mut dyn FnMut(usize)) {
+        if let Node::Column { index, .. } = self.node() {
+            f(*index);
+        }
+        for part in self.parts() {
+            part.for_each_column(f);
+        }
+    }
+
+    /// Calls back with level and index of each column of enclosing queries.
+    pub fn for_each_outer(&self, f: &mut dyn FnMut(usize, usize)) {
+        if let Node::Outer { levels, index, .. } = self.node() {
+            f(*levels, *index);
+        }
+        for part in self.parts() {
+            part.for_each_outer(f);
+        }
+    }
+
+    /// Whether it is the same for all rows of this query.
+    pub fn is_constant(&self) -> bool {
+        let mut constant = !self.is_volatile();
+        self.for_each_column(&mut |_| constant = false);
+        constant
+    }
+
+    /// Whether it may be another value each time.
+    pub fn is_volatile(&self) -> bool {
+        matches!(self.node(), Node::Call { function, .. } if function.volatile)
+            || self.parts().into_iter().any(Expr::is_volatile)
+    }
+
+    /// Whether two expressions are written the same.
+    pub fn is_same(&self, other: &Expr) -> bool {
+        self.ty() == other.ty() && format!("{:?}", self.node()) == format!("{:?}", other.node())
+    }
+}

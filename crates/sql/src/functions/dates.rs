@@ -1,0 +1,386 @@
+//! Dates and times.
+
+use super::Row;
+use crate::error::fail;
+use crate::types::datetime::{self, Parts};
+use crate::types::interval::{DAY_US, Interval};
+use crate::types::{integer, numeric};
+use nestor_model::date::days_from_civil;
+use nestor_model::{Result, Value};
+use nestor_planner::relation::Env;
+
+fn int(value: &Value) -> i64 {
+    integer(value).unwrap_or(0)
+}
+
+fn str(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn now_us(env: &Env<'_>) -> i64 {
+    env.op.now_ms.saturating_mul(1000)
+}
+
+fn numeric_of(whole: i64, us: i64) -> Result<Value> {
+    let total = i128::from(whole) * 1_000_000 + i128::from(us);
+    let sign = if total < 0 { "-" } else { "" };
+    let total = total.unsigned_abs();
+    numeric::parse(&format!("{sign}{}.{:06}", total / 1_000_000, total % 1_000_000)).map(Value::Decimal128)
+}
+
+fn number(n: i64) -> Result<Value> {
+    numeric::parse(&n.to_string()).map(Value::Decimal128)
+}
+
+fn extract(field: &str, us: i64) -> Result<Value> {
+    let parts = Parts::of(us);
+    let second_us = parts.us % 60_000_000;
+    let year = if parts.year > 0 { parts.year } else { parts.year - 1 };
+    match field.to_ascii_lowercase().trim_end_matches('s') {
+        "year" => number(year),
+        "month" => number(i64::from(parts.month)),
+        "day" => number(i64::from(parts.day)),
+        "hour" => number(parts.us / 3_600_000_000),
+        "minute" => number(parts.us / 60_000_000 % 60),
+        "second" => numeric_of(0, second_us),
+        "millisecond" => numeric_of(second_us / 1000, second_us % 1000 * 1000),
+        "microsecond" => number(second_us),
+        "dow" => number(parts.weekday()),
+        "isodow" => number((parts.weekday() + 6) % 7 + 1),
+        "doy" => number(parts.day_of_year()),
+        "week" => number(parts.iso_week().1),
+        "isoyear" => number(parts.iso_week().0),
+        "quarter" => number((i64::from(parts.month) - 1) / 3 + 1),
+        "decade" => number(parts.year.div_euclid(10)),
+        "century" => number((parts.year + 99).div_euclid(100)),
+        "millennium" => number((parts.year + 999).div_euclid(1000)),
+        "epoch" => numeric_of(us.div_euclid(1_000_000), us.rem_euclid(1_000_000)),
+        "julian" => number(us.div_euclid(DAY_US) + 2_440_588),
+        "timezone" | "timezone_hour" | "timezone_minute" => number(0),
+        other => fail("22023", format!("unit \"{other}\" not recognized for type timestamp")),
+    }
+}
+
+fn extract_interval(field: &str, interval: Interval) -> Result<Value> {
+    let months = i64::from(interval.months);
+    match field.to_ascii_lowercase().trim_end_matches('s') {
+        "year" => number(months / 12),
+        "month" => number(months % 12),
+        "day" => number(i64::from(interval.days)),
+        "hour" => number(interval.us / 3_600_000_000),
+        "minute" => number(interval.us / 60_000_000 % 60),
+        "second" => numeric_of(0, interval.us % 60_000_000),
+        "millisecond" => numeric_of(interval.us % 60_000_000 / 1000, interval.us % 1000 * 1000),
+        "microsecond" => number(interval.us % 60_000_000),
+        "quarter" => number(months % 12 / 3 + 1),
+        "decade" => number(months / 120),
+        "century" => number(months / 1200),
+        "epoch" => {
+            // A year has 365.25 days here and a month otherwise 30.
+            let days = i128::from(months % 12) * 30 + i128::from(interval.days);
+            let years_us = i128::from(months / 12) * 31_557_600 * 1_000_000;
+            let us = years_us + days * i128::from(DAY_US) + i128::from(interval.us);
+            let us = i64::try_from(us).map_err(|_| datetime::out_of_range("interval"))?;
+            numeric_of(us.div_euclid(1_000_000), us.rem_euclid(1_000_000))
+        }
+        other => fail("22023", format!("unit \"{other}\" not recognized for type interval")),
+    }
+}
+
+fn as_double(value: Result<Value>) -> Result<Value> {
+    Ok(match value? {
+        Value::Decimal128(n) => Value::Double(n.to_f64()),
+        other => other,
+    })
+}
+
+fn trunc(field: &str, us: i64) -> Result<Value> {
+    if us == datetime::INFINITY || us == datetime::NEGATIVE_INFINITY {
+        return Ok(Value::Int64(us));
+    }
+    let mut parts = Parts::of(us);
+    let clock = |unit: i64| Ok(Value::Int64(us.div_euclid(unit) * unit));
+    match field.to_ascii_lowercase().trim_end_matches('s') {
+        "microsecond" => return Ok(Value::Int64(us)),
+        "millisecond" => return clock(1000),
+        "second" => return clock(1_000_000),
+        "minute" => return clock(60_000_000),
+        "hour" => return clock(3_600_000_000),
+        "day" => return clock(DAY_US),
+        "week" => {
+            let day = us.div_euclid(DAY_US);
+            return Ok(Value::Int64((day - (day + 3).rem_euclid(7)) * DAY_US));
+        }
+        "month" => {}
+        "quarter" => parts.month = (parts.month - 1) / 3 * 3 + 1,
+        "year" => parts.month = 1,
+        "decade" => (parts.year, parts.month) = (parts.year.div_euclid(10) * 10, 1),
+        "century" => (parts.year, parts.month) = ((parts.year - 1).div_euclid(100) * 100 + 1, 1),
+        "millennium" => (parts.year, parts.month) = ((parts.year - 1).div_euclid(1000) * 1000 + 1, 1),
+        other => return fail("22023", format!("unit \"{other}\" not recognized for type timestamp")),
+    }
+    Parts { day: 1, us: 0, ..parts }.timestamp().map(Value::Int64)
+}
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+const DAYS: [&str; 7] = [
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+];
+
+/// `to_char` of a timestamp.
+fn to_char(us: i64, pattern: &str) -> String {
+    let parts = Parts::of(us);
+    let (hour, minute, second) = (
+        parts.us / 3_600_000_000,
+        parts.us / 60_000_000 % 60,
+        parts.us / 1_000_000 % 60,
+    );
+    let month = MONTHS[(parts.month as usize).clamp(1, 12) - 1];
+    let day = DAYS[parts.weekday() as usize % 7];
+    let hour12 = (hour + 11) % 12 + 1;
+    let mut out = String::new();
+    let mut rest = pattern;
+    let mut padded = true;
+    'next: while let Some(c) = rest.chars().next() {
+        if let Some(after) = rest.strip_prefix("FM") {
+            (padded, rest) = (false, after);
+            continue;
+        }
+        if let Some(quoted) = rest.strip_prefix('"') {
+            let (inner, after) = quoted.split_once('"').unwrap_or((quoted, ""));
+            out.push_str(inner);
+            rest = after;
+            continue;
+        }
+        let fills = padded;
+        let two = |n: i64| if fills { format!("{n:02}") } else { n.to_string() };
+        let name = |s: &str| if fills { format!("{s:<9}") } else { s.to_owned() };
+        let table: [(&str, &dyn Fn() -> String); 34] = [
+            ("YYYY", &|| format!("{:04}", parts.year)),
+            ("YYY", &|| format!("{:03}", parts.year % 1000)),
+            ("YY", &|| format!("{:02}", parts.year % 100)),
+            ("IYYY", &|| parts.iso_week().0.to_string()),
+            ("IW", &|| two(parts.iso_week().1)),
+            ("MONTH", &|| name(&month.to_uppercase())),
+            ("Month", &|| name(month)),
+            ("month", &|| name(&month.to_lowercase())),
+            ("MON", &|| month[..3].to_uppercase()),
+            ("Mon", &|| month[..3].to_owned()),
+            ("mon", &|| month[..3].to_lowercase()),
+            ("MM", &|| two(i64::from(parts.month))),
+            ("MI", &|| two(minute)),
+            ("MS", &|| format!("{:03}", parts.us / 1000 % 1000)),
+            ("DAY", &|| name(&day.to_uppercase())),
+            ("Day", &|| name(day)),
+            ("day", &|| name(&day.to_lowercase())),
+            ("DY", &|| day[..3].to_uppercase()),
+            ("Dy", &|| day[..3].to_owned()),
+            ("dy", &|| day[..3].to_lowercase()),
+            ("DDD", &|| format!("{:03}", parts.day_of_year())),
+            ("DD", &|| two(i64::from(parts.day))),
+            ("D", &|| (parts.weekday() + 1).to_string()),
+            ("HH24", &|| two(hour)),
+            ("HH12", &|| two(hour12)),
+            ("HH", &|| two(hour12)),
+            ("SS", &|| two(second)),
+            ("US", &|| format!("{:06}", parts.us % 1_000_000)),
+            ("AM", &|| (if hour < 12 { "AM" } else { "PM" }).to_owned()),
+            ("PM", &|| (if hour < 12 { "AM" } else { "PM" }).to_owned()),
+            ("am", &|| (if hour < 12 { "am" } else { "pm" }).to_owned()),
+            ("pm", &|| (if hour < 12 { "am" } else { "pm" }).to_owned()),
+            ("Q", &|| ((parts.month - 1) / 3 + 1).to_string()),
+            ("TZ", &|| "UTC".to_owned()),
+        ];
+        for (word, value) in table {
+            if let Some(after) = rest.strip_prefix(word) {
+                out.push_str(&value());
+                (rest, padded) = (after, true);
+                continue 'next;
+            }
+        }
+        out.push(c);
+        rest = &rest[c.len_utf8()..];
+    }
+    out
+}
+
+fn make(year: i64, month: i64, day: i64) -> Result<i64> {
+    let month32 = u32::try_from(month).unwrap_or(0);
+    let valid = (1..=12).contains(&month)
+        && day >= 1
+        && nestor_model::date::days_in_month(year, month32).is_some_and(|last| day <= i64::from(last));
+    match valid {
+        true => Ok(days_from_civil(year, month32, u32::try_from(day).unwrap_or(1))),
+        false => fail("22008", "date field value out of range"),
+    }
+}
+
+pub(super) const ROWS: &[Row] = &[
+    ("now", "->timestamptz", |_, env, _| Ok(Value::Int64(now_us(env)))),
+    ("current_timestamp", "->timestamptz", |_, env, _| {
+        Ok(Value::Int64(now_us(env)))
+    }),
+    ("transaction_timestamp", "->timestamptz", |_, env, _| {
+        Ok(Value::Int64(now_us(env)))
+    }),
+    ("statement_timestamp", "->timestamptz", |_, env, _| {
+        Ok(Value::Int64(now_us(env)))
+    }),
+    ("clock_timestamp", "!->timestamptz", |_, _, _| {
+        Ok(Value::Int64(nestor_database::clock::now_ms().saturating_mul(1000)))
+    }),
+    ("localtimestamp", "->timestamp", |_, env, _| {
+        Ok(Value::Int64(now_us(env)))
+    }),
+    ("current_date", "->date", |_, env, _| {
+        Ok(Value::Int32(now_us(env).div_euclid(DAY_US) as i32))
+    }),
+    ("current_time", "->time", |_, env, _| {
+        Ok(Value::Int64(now_us(env).rem_euclid(DAY_US)))
+    }),
+    ("localtime", "->time", |_, env, _| {
+        Ok(Value::Int64(now_us(env).rem_euclid(DAY_US)))
+    }),
+    ("extract", "text,timestamp->numeric", |a, _, _| {
+        extract(str(&a[0]), int(&a[1]))
+    }),
+    ("extract", "text,timestamptz->numeric", |a, _, _| {
+        extract(str(&a[0]), int(&a[1]))
+    }),
+    ("extract", "text,date->numeric", |a, _, _| {
+        extract(str(&a[0]), int(&a[1]).saturating_mul(DAY_US))
+    }),
+    ("extract", "text,time->numeric", |a, _, _| {
+        extract(str(&a[0]), int(&a[1]))
+    }),
+    ("extract", "text,interval->numeric", |a, _, _| {
+        extract_interval(str(&a[0]), Interval::of(&a[1]))
+    }),
+    ("date_part", "text,timestamp->float8", |a, _, _| {
+        as_double(extract(str(&a[0]), int(&a[1])))
+    }),
+    ("date_part", "text,timestamptz->float8", |a, _, _| {
+        as_double(extract(str(&a[0]), int(&a[1])))
+    }),
+    ("date_part", "text,date->float8", |a, _, _| {
+        as_double(extract(str(&a[0]), int(&a[1]).saturating_mul(DAY_US)))
+    }),
+    ("date_part", "text,interval->float8", |a, _, _| {
+        as_double(extract_interval(str(&a[0]), Interval::of(&a[1])))
+    }),
+    ("date_trunc", "text,timestamp->timestamp", |a, _, _| {
+        trunc(str(&a[0]), int(&a[1]))
+    }),
+    ("date_trunc", "text,timestamptz->timestamptz", |a, _, _| {
+        trunc(str(&a[0]), int(&a[1]))
+    }),
+    ("age", "timestamp,timestamp->interval", |a, _, _| {
+        datetime::age(int(&a[0]), int(&a[1])).map(Interval::to_value)
+    }),
+    ("age", "timestamptz,timestamptz->interval", |a, _, _| {
+        datetime::age(int(&a[0]), int(&a[1])).map(Interval::to_value)
+    }),
+    ("age", "timestamptz->interval", |a, env, _| {
+        let midnight = now_us(env).div_euclid(DAY_US) * DAY_US;
+        datetime::age(midnight, int(&a[0])).map(Interval::to_value)
+    }),
+    ("to_char", "timestamp,text->text", |a, _, _| {
+        Ok(Value::String(to_char(int(&a[0]), str(&a[1])).into()))
+    }),
+    ("to_char", "timestamptz,text->text", |a, _, _| {
+        Ok(Value::String(to_char(int(&a[0]), str(&a[1])).into()))
+    }),
+    ("to_char", "date,text->text", |a, _, _| {
+        Ok(Value::String(
+            to_char(int(&a[0]).saturating_mul(DAY_US), str(&a[1])).into(),
+        ))
+    }),
+    ("make_date", "int4,int4,int4->date", |a, _, _| {
+        make(int(&a[0]), int(&a[1]), int(&a[2])).map(|days| Value::Int32(days as i32))
+    }),
+    (
+        "make_timestamp",
+        "int4,int4,int4,int4,int4,float8->timestamp",
+        |a, _, _| {
+            let days = make(int(&a[0]), int(&a[1]), int(&a[2]))?;
+            let seconds = match a[5] {
+                Value::Double(n) => n,
+                _ => 0.0,
+            };
+            Ok(Value::Int64(
+                days * DAY_US + (int(&a[3]) * 60 + int(&a[4])) * 60_000_000 + (seconds * 1e6).round() as i64,
+            ))
+        },
+    ),
+    ("to_timestamp", "float8->timestamptz", |a, _, _| match a[0] {
+        Value::Double(n) if n.is_finite() && n.abs() < 9e12 => Ok(Value::Int64((n * 1e6).round() as i64)),
+        _ => Err(datetime::out_of_range("timestamp")),
+    }),
+    ("timezone", "text,timestamptz->timestamp", |a, _, _| {
+        zone(str(&a[0])).map(|offset| Value::Int64(int(&a[1]) + offset))
+    }),
+    ("timezone", "text,timestamp->timestamptz", |a, _, _| {
+        zone(str(&a[0])).map(|offset| Value::Int64(int(&a[1]) - offset))
+    }),
+    ("justify_days", "interval->interval", |a, _, _| {
+        let i = Interval::of(&a[0]);
+        Ok(Interval {
+            months: i.months + i.days / 30,
+            days: i.days % 30,
+            us: i.us,
+        }
+        .to_value())
+    }),
+    ("justify_hours", "interval->interval", |a, _, _| {
+        let i = Interval::of(&a[0]);
+        Ok(Interval {
+            months: i.months,
+            days: i.days + (i.us / DAY_US) as i32,
+            us: i.us % DAY_US,
+        }
+        .to_value())
+    }),
+    ("isfinite", "timestamp->bool", |a, _, _| {
+        Ok(Value::Bool(!matches!(
+            int(&a[0]),
+            datetime::INFINITY | datetime::NEGATIVE_INFINITY
+        )))
+    }),
+];
+
+/// Microseconds that a zone of a fixed offset is ahead of UTC.
+fn zone(name: &str) -> Result<i64> {
+    let text = format!(
+        "2000-01-01 00:00:00{}",
+        match name {
+            name if name.eq_ignore_ascii_case("utc") || name.eq_ignore_ascii_case("gmt") => "+00",
+            name if name.starts_with(['+', '-']) => name,
+            name =>
+                return fail(
+                    "0A000",
+                    format!("time zone \"{name}\" is not supported: only UTC and offsets are")
+                ),
+        }
+    );
+    let midnight = datetime::parse_timestamp("2000-01-01", false)?;
+    datetime::parse_timestamp(&text, true).map(|us| midnight - us)
+}

@@ -1,0 +1,365 @@
+//! `jsonb` and `json`: what has no schema.
+
+use super::Row;
+use crate::error::fail;
+use crate::expr::Expr;
+use crate::types::{Type, integer, json, stored};
+use nestor_model::{Array, Document, Result, Value, ValueRef, values_equal};
+
+/// A value found within JSON, as `jsonb`.
+fn found(value: Option<ValueRef<'_>>) -> Value {
+    match value {
+        None | Some(ValueRef::Missing) => Value::Null,
+        Some(ValueRef::Null | ValueRef::Undefined) => Value::Undefined,
+        Some(value) => value.to_value(),
+    }
+}
+
+/// The same as text.
+fn found_text(value: &Value) -> Value {
+    match value {
+        Value::Null | Value::Undefined => Value::Null,
+        value => Value::String(json::text(value.as_ref()).into()),
+    }
+}
+
+fn field(value: &Value, name: &str) -> Value {
+    match value {
+        Value::Document(doc) => found(doc.get(name)),
+        _ => Value::Null,
+    }
+}
+
+fn element(value: &Value, at: i64) -> Value {
+    let Value::Array(items) = value else { return Value::Null };
+    let at = if at < 0 { at + items.len() as i64 } else { at };
+    found(usize::try_from(at).ok().and_then(|at| items.as_ref().get(at)))
+}
+
+fn path(value: &Value, path: &Value) -> Value {
+    let Value::Array(steps) = path else { return Value::Null };
+    let mut at = value.clone();
+    for step in steps.iter() {
+        let Some(step) = step.as_str() else { return Value::Null };
+        at = match (&at, step.parse::<i64>()) {
+            (Value::Array(_), Ok(n)) => element(&at, n),
+            _ => field(&at, step),
+        };
+    }
+    at
+}
+
+fn parsed(value: &Value) -> Result<Value> {
+    json::parse(value.as_str().unwrap_or_default())
+}
+
+/// JSON's containment.
+fn contains(all: ValueRef<'_>, some: ValueRef<'_>) -> bool {
+    match (all, some) {
+        (ValueRef::Document(all), ValueRef::Document(some)) => some
+            .iter()
+            .all(|(name, value)| all.get(name).is_some_and(|other| contains(other, value))),
+        (ValueRef::Array(all), ValueRef::Array(some)) => {
+            some.iter().all(|item| all.iter().any(|other| contains(other, item)))
+        }
+        (ValueRef::Array(all), some) => all.iter().any(|other| values_equal(other, some)),
+        (all, some) => values_equal(all, some),
+    }
+}
+
+fn has(value: &Value, name: &str) -> bool {
+    match value {
+        Value::Document(doc) => doc.get(name).is_some(),
+        Value::Array(items) => items.iter().any(|item| item.as_str() == Some(name)),
+        Value::String(text) => text == name,
+        _ => false,
+    }
+}
+
+fn concat(a: &Value, b: &Value) -> Value {
+    let list = |value: &Value| match value {
+        Value::Array(items) => items.iter().map(|item| item.to_value()).collect(),
+        value => vec![value.clone()],
+    };
+    match (a, b) {
+        (Value::Document(a), Value::Document(b)) => {
+            let mut out = a.clone();
+            for (name, value) in b.iter() {
+                match out.get(name).is_some() {
+                    true => out.set(name, value.to_value()),
+                    false => out.push(name, value.to_value()),
+                }
+            }
+            out.into()
+        }
+        (a, b) => Value::Array(Array::new([list(a), list(b)].concat())),
+    }
+}
+
+fn without(value: &Value, names: &[String]) -> Value {
+    match value {
+        Value::Document(doc) => {
+            let mut out = Document::new();
+            for (name, value) in doc.iter().filter(|(name, _)| !names.iter().any(|gone| gone == name)) {
+                out.push(name, value.to_value());
+            }
+            out.into()
+        }
+        Value::Array(items) => {
+            let kept = items
+                .iter()
+                .filter(|item| !item.as_str().is_some_and(|s| names.iter().any(|gone| gone == s)));
+            Value::Array(Array::new(kept.map(|item| item.to_value()).collect()))
+        }
+        other => other.clone(),
+    }
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::Array(items) => items
+            .iter()
+            .filter_map(|item| item.as_str().map(str::to_owned))
+            .collect(),
+        Value::String(text) => vec![text.to_string()],
+        _ => Vec::new(),
+    }
+}
+
+fn set(value: &Value, path: &[String], new: &Value, create: bool) -> Value {
+    let Some((head, rest)) = path.split_first() else {
+        return new.clone();
+    };
+    let inner = |old: Value| {
+        if rest.is_empty() {
+            stored_null(new.clone())
+        } else {
+            set(&old, rest, new, create)
+        }
+    };
+    match value {
+        Value::Document(doc) => {
+            let mut out = doc.clone();
+            match doc.get(head) {
+                Some(old) => out.set(head, inner(old.to_value())),
+                None if create && rest.is_empty() => out.push(head.as_str(), stored_null(new.clone())),
+                None => {}
+            }
+            out.into()
+        }
+        Value::Array(items) => {
+            let mut out: Vec<Value> = items.iter().map(|item| item.to_value()).collect();
+            if let Ok(at) = head.parse::<i64>() {
+                let place = if at < 0 { at + out.len() as i64 } else { at };
+                match usize::try_from(place).ok().filter(|place| *place < out.len()) {
+                    Some(place) => out[place] = inner(out[place].clone()),
+                    None if create && rest.is_empty() && at < 0 => out.insert(0, new.clone()),
+                    None if create && rest.is_empty() => out.push(new.clone()),
+                    None => {}
+                }
+            }
+            Value::Array(Array::new(out))
+        }
+        other => other.clone(),
+    }
+}
+
+fn stored_null(value: Value) -> Value {
+    if matches!(value, Value::Undefined) {
+        Value::Null
+    } else {
+        value
+    }
+}
+
+fn strip_nulls(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Document(doc) => {
+            let mut out = Document::new();
+            for (name, value) in doc.iter().filter(|(_, value)| !value.is_nullish()) {
+                out.push(name, strip_nulls(value));
+            }
+            out.into()
+        }
+        ValueRef::Array(items) => Value::Array(Array::new(items.iter().map(strip_nulls).collect())),
+        other => other.to_value(),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Document(_) => "object",
+        Value::Array(_) => "array",
+        Value::Bool(_) => "boolean",
+        Value::Undefined | Value::Null => "null",
+        Value::Int32(_) | Value::Int64(_) | Value::Double(_) | Value::Decimal128(_) => "number",
+        _ => "string",
+    }
+}
+
+/// A value as part of a JSON document.
+pub(crate) fn part(value: &Value, arg: &Expr) -> Value {
+    stored_null(stored::to_json(&arg.ty(), value.clone()))
+}
+
+fn object(values: &[Value], args: &[Expr]) -> Result<Value> {
+    if !values.len().is_multiple_of(2) {
+        return fail("22023", "argument list must have even number of elements");
+    }
+    let mut out = Document::new();
+    for (pair, args) in values.chunks_exact(2).zip(args.chunks_exact(2)) {
+        if matches!(pair[0], Value::Null) {
+            return fail("22004", "null value not allowed for object key");
+        }
+        let name = crate::types::output::text(&args[0].ty(), &pair[0]);
+        out.push(name, part(&pair[1], &args[1]));
+    }
+    Ok(out.into())
+}
+
+fn print(value: Value) -> Value {
+    let mut out = String::new();
+    json::print(value.as_ref(), &mut out);
+    Value::String(out.into())
+}
+
+fn pretty(value: ValueRef<'_>, indent: usize, out: &mut String) {
+    let pad = |n: usize| "    ".repeat(n);
+    match value {
+        ValueRef::Document(doc) if !doc.is_empty() => {
+            out.push_str("{\n");
+            for (i, (name, value)) in doc.iter().enumerate() {
+                out.push_str(if i > 0 { ",\n" } else { "" });
+                out.push_str(&pad(indent + 1));
+                json::quote(name, out);
+                out.push_str(": ");
+                pretty(value, indent + 1, out);
+            }
+            out.push_str(&format!("\n{}}}", pad(indent)));
+        }
+        ValueRef::Array(items) if !items.is_empty() => {
+            out.push_str("[\n");
+            for (i, item) in items.iter().enumerate() {
+                out.push_str(if i > 0 { ",\n" } else { "" });
+                out.push_str(&pad(indent + 1));
+                pretty(item, indent + 1, out);
+            }
+            out.push_str(&format!("\n{}]", pad(indent)));
+        }
+        other => json::print(other, out),
+    }
+}
+
+pub(super) const ROWS: &[Row] = &[
+    ("->", "jsonb,text->jsonb", |a, _, _| {
+        Ok(field(&a[0], a[1].as_str().unwrap_or_default()))
+    }),
+    ("->", "jsonb,int4->jsonb", |a, _, _| {
+        Ok(element(&a[0], integer(&a[1]).unwrap_or(0)))
+    }),
+    ("->>", "jsonb,text->text", |a, _, _| {
+        Ok(found_text(&field(&a[0], a[1].as_str().unwrap_or_default())))
+    }),
+    ("->>", "jsonb,int4->text", |a, _, _| {
+        Ok(found_text(&element(&a[0], integer(&a[1]).unwrap_or(0))))
+    }),
+    ("->", "json,text->jsonb", |a, _, _| {
+        Ok(field(&parsed(&a[0])?, a[1].as_str().unwrap_or_default()))
+    }),
+    ("->", "json,int4->jsonb", |a, _, _| {
+        Ok(element(&parsed(&a[0])?, integer(&a[1]).unwrap_or(0)))
+    }),
+    ("->>", "json,text->text", |a, _, _| {
+        Ok(found_text(&field(&parsed(&a[0])?, a[1].as_str().unwrap_or_default())))
+    }),
+    ("->>", "json,int4->text", |a, _, _| {
+        Ok(found_text(&element(&parsed(&a[0])?, integer(&a[1]).unwrap_or(0))))
+    }),
+    ("#>", "jsonb,_text->jsonb", |a, _, _| Ok(path(&a[0], &a[1]))),
+    ("#>>", "jsonb,_text->text", |a, _, _| {
+        Ok(found_text(&path(&a[0], &a[1])))
+    }),
+    ("@>", "jsonb,jsonb->bool", |a, _, _| {
+        Ok(Value::Bool(contains(a[0].as_ref(), a[1].as_ref())))
+    }),
+    ("<@", "jsonb,jsonb->bool", |a, _, _| {
+        Ok(Value::Bool(contains(a[1].as_ref(), a[0].as_ref())))
+    }),
+    ("?", "jsonb,text->bool", |a, _, _| {
+        Ok(Value::Bool(has(&a[0], a[1].as_str().unwrap_or_default())))
+    }),
+    ("?|", "jsonb,_text->bool", |a, _, _| {
+        Ok(Value::Bool(texts(&a[1]).iter().any(|name| has(&a[0], name))))
+    }),
+    ("?&", "jsonb,_text->bool", |a, _, _| {
+        Ok(Value::Bool(texts(&a[1]).iter().all(|name| has(&a[0], name))))
+    }),
+    ("||", "jsonb,jsonb->jsonb", |a, _, _| Ok(concat(&a[0], &a[1]))),
+    ("-", "jsonb,text->jsonb", |a, _, _| Ok(without(&a[0], &texts(&a[1])))),
+    ("-", "jsonb,_text->jsonb", |a, _, _| Ok(without(&a[0], &texts(&a[1])))),
+    ("-", "jsonb,int4->jsonb", |a, _, _| {
+        let Value::Array(items) = &a[0] else {
+            return fail("22023", "cannot delete from object using integer index");
+        };
+        let at = integer(&a[1]).unwrap_or(0);
+        let at = if at < 0 { at + items.len() as i64 } else { at };
+        let kept = (0i64..)
+            .zip(items.iter())
+            .filter(|(i, _)| *i != at)
+            .map(|(_, item)| item.to_value());
+        Ok(Value::Array(Array::new(kept.collect())))
+    }),
+    ("jsonb_set", "jsonb,_text,jsonb->jsonb", |a, _, _| {
+        Ok(set(&a[0], &texts(&a[1]), &a[2], true))
+    }),
+    ("jsonb_set", "jsonb,_text,jsonb,bool->jsonb", |a, _, _| {
+        Ok(set(&a[0], &texts(&a[1]), &a[2], matches!(a[3], Value::Bool(true))))
+    }),
+    ("jsonb_strip_nulls", "jsonb->jsonb", |a, _, _| {
+        Ok(strip_nulls(a[0].as_ref()))
+    }),
+    ("jsonb_typeof", "jsonb->text", |a, _, _| {
+        Ok(Value::String(kind(&a[0]).into()))
+    }),
+    ("json_typeof", "json->text", |a, _, _| {
+        Ok(Value::String(kind(&parsed(&a[0])?).into()))
+    }),
+    ("jsonb_array_length", "jsonb->int4", |a, _, _| match &a[0] {
+        Value::Array(items) => Ok(Value::Int32(items.len() as i32)),
+        _ => fail("22023", "cannot get array length of a non-array"),
+    }),
+    ("jsonb_extract_path", "jsonb,text...->jsonb", |a, _, _| {
+        Ok(path(&a[0], &Value::Array(Array::new(a[1..].to_vec()))))
+    }),
+    ("jsonb_extract_path_text", "jsonb,text...->text", |a, _, _| {
+        Ok(found_text(&path(&a[0], &Value::Array(Array::new(a[1..].to_vec())))))
+    }),
+    ("jsonb_build_object", "?any...->jsonb", |a, _, args| object(a, args)),
+    ("json_build_object", "?any...->json", |a, _, args| {
+        object(a, args).map(print)
+    }),
+    ("jsonb_build_array", "?any...->jsonb", |a, _, args| {
+        Ok(Value::Array(Array::new(
+            a.iter().zip(args).map(|(v, arg)| part(v, arg)).collect(),
+        )))
+    }),
+    ("json_build_array", "?any...->json", |a, _, args| {
+        Ok(print(Value::Array(Array::new(
+            a.iter().zip(args).map(|(v, arg)| part(v, arg)).collect(),
+        ))))
+    }),
+    ("to_jsonb", "any->jsonb", |a, _, args| {
+        Ok(stored::to_json(&args[0].ty(), a[0].clone()))
+    }),
+    ("to_json", "any->json", |a, _, args| {
+        Ok(print(stored::to_json(&args[0].ty(), a[0].clone())))
+    }),
+    ("row_to_json", "record->json", |a, _, _| {
+        Ok(print(stored::to_json(&Type::Record, a[0].clone())))
+    }),
+    ("jsonb_pretty", "jsonb->text", |a, _, _| {
+        let mut out = String::new();
+        pretty(a[0].as_ref(), 0, &mut out);
+        Ok(Value::String(out.into()))
+    }),
+];

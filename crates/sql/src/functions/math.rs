@@ -1,0 +1,312 @@
+//! Numbers.
+
+use super::Row;
+use crate::error::{error, fail};
+use crate::types::{Type, cast, integer, numeric};
+use nestor_model::{Decimal128, Result, Value};
+
+fn int(value: &Value) -> i64 {
+    integer(value).unwrap_or(0)
+}
+
+fn double(value: &Value) -> f64 {
+    match value {
+        Value::Double(n) => *n,
+        _ => 0.0,
+    }
+}
+
+fn decimal(value: &Value) -> Decimal128 {
+    match value {
+        Value::Decimal128(n) => *n,
+        _ => Decimal128::ZERO,
+    }
+}
+
+fn checked(arg: f64, n: f64) -> Result<Value> {
+    match n.is_infinite() && arg.is_finite() {
+        true => fail("22003", "value out of range: overflow"),
+        false => Ok(Value::Double(n)),
+    }
+}
+
+macro_rules! real {
+    ($f:expr) => {
+        |a, _, _| {
+            let f: fn(f64) -> f64 = $f;
+            checked(double(&a[0]), f(double(&a[0])))
+        }
+    };
+}
+
+fn digits(value: &Value) -> i32 {
+    int(value).clamp(-1000, 1000) as i32
+}
+
+fn domain(ok: bool, state: &str, message: &str) -> Result<()> {
+    if ok { Ok(()) } else { fail(state, message) }
+}
+
+fn ln(n: f64) -> Result<Value> {
+    domain(n != 0.0, "2201E", "cannot take logarithm of zero")?;
+    domain(
+        n >= 0.0 || n.is_nan(),
+        "2201E",
+        "cannot take logarithm of a negative number",
+    )?;
+    Ok(Value::Double(n.ln()))
+}
+
+fn power(a: f64, b: f64) -> Result<Value> {
+    domain(
+        !(a == 0.0 && b < 0.0),
+        "2201F",
+        "zero raised to a negative power is undefined",
+    )?;
+    domain(
+        a >= 0.0 || b.fract() == 0.0 || !a.is_finite(),
+        "2201F",
+        "a negative number raised to a non-integer power yields a complex result",
+    )?;
+    checked(a * b, a.powf(b))
+}
+
+/// A result of double precision as `numeric`, with 16 significant digits.
+fn as_numeric(value: Result<Value>) -> Result<Value> {
+    let n = double(&value?);
+    let whole = if n == 0.0 {
+        0
+    } else {
+        n.abs().log10().floor() as i32 + 1
+    };
+    let places = usize::try_from((16 - whole).clamp(0, 16)).unwrap_or(0);
+    match n.is_finite() {
+        true => numeric::parse(&format!("{n:.places$}")).map(Value::Decimal128),
+        false => Err(numeric::overflow()),
+    }
+}
+
+fn gcd(a: i64, b: i64) -> u64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+fn width_bucket(n: f64, low: f64, high: f64, count: i64) -> Result<Value> {
+    domain(count > 0, "2201G", "count must be greater than zero")?;
+    domain(low != high, "2201G", "lower bound cannot equal upper bound")?;
+    let place = ((n - low) / (high - low) * count as f64).floor();
+    let bucket = if place < 0.0 {
+        0
+    } else if place >= count as f64 {
+        count + 1
+    } else {
+        place as i64 + 1
+    };
+    cast::whole(bucket, &Type::Int4)
+}
+
+pub(super) const ROWS: &[Row] = &[
+    ("abs", "int4->int4", |a, _, _| {
+        cast::whole(int(&a[0]).abs(), &Type::Int4)
+    }),
+    ("abs", "int8->int8", |a, _, _| {
+        int(&a[0])
+            .checked_abs()
+            .map(Value::Int64)
+            .ok_or_else(|| error("22003", "bigint out of range"))
+    }),
+    ("abs", "numeric->numeric", |a, _, _| {
+        Ok(Value::Decimal128(decimal(&a[0]).abs()))
+    }),
+    ("abs", "float8->float8", real!(f64::abs)),
+    ("@", "numeric->numeric", |a, _, _| {
+        Ok(Value::Decimal128(decimal(&a[0]).abs()))
+    }),
+    ("@", "float8->float8", real!(f64::abs)),
+    ("sign", "numeric->numeric", |a, _, _| {
+        let n = decimal(&a[0]);
+        let sign = if n.is_zero() {
+            0
+        } else if n.is_negative() {
+            -1
+        } else {
+            1
+        };
+        Ok(Value::Decimal128(Decimal128::from_i32(sign)))
+    }),
+    (
+        "sign",
+        "float8->float8",
+        real!(|n| if n == 0.0 { 0.0 } else { n.signum() }),
+    ),
+    ("ceil", "numeric->numeric", |a, _, _| ceil(decimal(&a[0]))),
+    ("ceil", "float8->float8", real!(f64::ceil)),
+    ("ceiling", "numeric->numeric", |a, _, _| ceil(decimal(&a[0]))),
+    ("ceiling", "float8->float8", real!(f64::ceil)),
+    ("floor", "numeric->numeric", |a, _, _| floor(decimal(&a[0]))),
+    ("floor", "float8->float8", real!(f64::floor)),
+    ("round", "numeric->numeric", |a, _, _| {
+        numeric::round(decimal(&a[0]), 0).map(Value::Decimal128)
+    }),
+    ("round", "float8->float8", real!(f64::round_ties_even)),
+    ("round", "numeric,int4->numeric", |a, _, _| {
+        numeric::round(decimal(&a[0]), digits(&a[1])).map(Value::Decimal128)
+    }),
+    ("trunc", "numeric->numeric", |a, _, _| {
+        numeric::trunc(decimal(&a[0]), 0).map(Value::Decimal128)
+    }),
+    ("trunc", "float8->float8", real!(f64::trunc)),
+    ("trunc", "numeric,int4->numeric", |a, _, _| {
+        numeric::trunc(decimal(&a[0]), digits(&a[1])).map(Value::Decimal128)
+    }),
+    ("sqrt", "float8->float8", |a, _, _| {
+        domain(
+            double(&a[0]) >= 0.0 || double(&a[0]).is_nan(),
+            "2201F",
+            "cannot take square root of a negative number",
+        )?;
+        Ok(Value::Double(double(&a[0]).sqrt()))
+    }),
+    ("sqrt", "numeric->numeric", |a, _, _| {
+        domain(
+            !decimal(&a[0]).is_negative(),
+            "2201F",
+            "cannot take square root of a negative number",
+        )?;
+        as_numeric(Ok(Value::Double(decimal(&a[0]).to_f64().sqrt())))
+    }),
+    ("cbrt", "float8->float8", real!(f64::cbrt)),
+    ("exp", "float8->float8", real!(f64::exp)),
+    ("exp", "numeric->numeric", |a, _, _| {
+        as_numeric(checked(0.0, decimal(&a[0]).to_f64().exp()))
+    }),
+    ("ln", "float8->float8", |a, _, _| ln(double(&a[0]))),
+    ("ln", "numeric->numeric", |a, _, _| {
+        as_numeric(ln(decimal(&a[0]).to_f64()))
+    }),
+    ("log", "float8->float8", |a, _, _| {
+        ln(double(&a[0])).map(|_| Value::Double(double(&a[0]).log10()))
+    }),
+    ("log10", "float8->float8", |a, _, _| {
+        ln(double(&a[0])).map(|_| Value::Double(double(&a[0]).log10()))
+    }),
+    ("log", "numeric->numeric", |a, _, _| {
+        as_numeric(ln(decimal(&a[0]).to_f64()).map(|_| Value::Double(decimal(&a[0]).to_f64().log10())))
+    }),
+    ("log", "numeric,numeric->numeric", |a, _, _| {
+        let (base, n) = (decimal(&a[0]).to_f64(), decimal(&a[1]).to_f64());
+        ln(base)?;
+        ln(n)?;
+        as_numeric(Ok(Value::Double(n.ln() / base.ln())))
+    }),
+    ("power", "float8,float8->float8", |a, _, _| {
+        power(double(&a[0]), double(&a[1]))
+    }),
+    ("power", "numeric,numeric->numeric", |a, _, _| {
+        numeric_power(decimal(&a[0]), decimal(&a[1]))
+    }),
+    ("pow", "float8,float8->float8", |a, _, _| {
+        power(double(&a[0]), double(&a[1]))
+    }),
+    ("pow", "numeric,numeric->numeric", |a, _, _| {
+        numeric_power(decimal(&a[0]), decimal(&a[1]))
+    }),
+    ("^", "float8,float8->float8", |a, _, _| {
+        power(double(&a[0]), double(&a[1]))
+    }),
+    ("^", "numeric,numeric->numeric", |a, _, _| {
+        numeric_power(decimal(&a[0]), decimal(&a[1]))
+    }),
+    ("div", "numeric,numeric->numeric", |a, _, _| {
+        numeric::trunc(numeric::div(decimal(&a[0]), decimal(&a[1]))?, 0).map(Value::Decimal128)
+    }),
+    ("pi", "->float8", |_, _, _| Ok(Value::Double(std::f64::consts::PI))),
+    ("degrees", "float8->float8", real!(f64::to_degrees)),
+    ("radians", "float8->float8", real!(f64::to_radians)),
+    ("sin", "float8->float8", real!(f64::sin)),
+    ("cos", "float8->float8", real!(f64::cos)),
+    ("tan", "float8->float8", real!(f64::tan)),
+    ("cot", "float8->float8", real!(|n| 1.0 / n.tan())),
+    ("asin", "float8->float8", |a, _, _| {
+        domain(double(&a[0]).abs() <= 1.0, "22003", "input is out of range")?;
+        Ok(Value::Double(double(&a[0]).asin()))
+    }),
+    ("acos", "float8->float8", |a, _, _| {
+        domain(double(&a[0]).abs() <= 1.0, "22003", "input is out of range")?;
+        Ok(Value::Double(double(&a[0]).acos()))
+    }),
+    ("atan", "float8->float8", real!(f64::atan)),
+    ("atan2", "float8,float8->float8", |a, _, _| {
+        Ok(Value::Double(double(&a[0]).atan2(double(&a[1]))))
+    }),
+    ("sinh", "float8->float8", real!(f64::sinh)),
+    ("cosh", "float8->float8", real!(f64::cosh)),
+    ("tanh", "float8->float8", real!(f64::tanh)),
+    ("gcd", "int8,int8->int8", |a, _, _| {
+        i64::try_from(gcd(int(&a[0]), int(&a[1])))
+            .map(Value::Int64)
+            .map_err(|_| error("22003", "bigint out of range"))
+    }),
+    ("lcm", "int8,int8->int8", |a, _, _| {
+        let (x, y) = (int(&a[0]), int(&a[1]));
+        let gcd = i128::from(gcd(x, y).max(1));
+        let lcm = (i128::from(x) / gcd * i128::from(y)).abs();
+        i64::try_from(lcm)
+            .map(Value::Int64)
+            .map_err(|_| error("22003", "bigint out of range"))
+    }),
+    ("factorial", "int8->numeric", |a, _, _| {
+        domain(int(&a[0]) >= 0, "22003", "factorial of a negative number is undefined")?;
+        domain(int(&a[0]) <= 34, "22003", "value overflows numeric format")?;
+        let product: u128 = (1..=int(&a[0]).unsigned_abs()).map(u128::from).product();
+        numeric::parse(&product.to_string()).map(Value::Decimal128)
+    }),
+    ("scale", "numeric->int4", |a, _, _| {
+        Ok(Value::Int32(numeric::scale(decimal(&a[0]))))
+    }),
+    ("width_bucket", "float8,float8,float8,int4->int4", |a, _, _| {
+        width_bucket(double(&a[0]), double(&a[1]), double(&a[2]), int(&a[3]))
+    }),
+    ("random", "!->float8", |_, env, _| {
+        Ok(Value::Double(env.op.random_f64()))
+    }),
+    ("isnan", "float8->bool", |a, _, _| {
+        Ok(Value::Bool(double(&a[0]).is_nan()))
+    }),
+];
+
+fn ceil(n: Decimal128) -> Result<Value> {
+    let cut = numeric::trunc(n, 0)?;
+    let is_less = nestor_model::compare(&Value::Decimal128(cut), &Value::Decimal128(n)).is_lt();
+    if is_less {
+        numeric::add(cut, Decimal128::ONE).map(Value::Decimal128)
+    } else {
+        Ok(Value::Decimal128(cut))
+    }
+}
+
+fn floor(n: Decimal128) -> Result<Value> {
+    let cut = numeric::trunc(n, 0)?;
+    let is_more = nestor_model::compare(&Value::Decimal128(cut), &Value::Decimal128(n)).is_gt();
+    if is_more {
+        numeric::sub(cut, Decimal128::ONE).map(Value::Decimal128)
+    } else {
+        Ok(Value::Decimal128(cut))
+    }
+}
+
+/// Whole powers are exact as far as digits go.
+fn numeric_power(a: Decimal128, b: Decimal128) -> Result<Value> {
+    if let Some(n) = b.to_i64_exact().filter(|n| (0..=1024).contains(n)) {
+        let mut out = Decimal128::ONE;
+        for _ in 0..n {
+            out = numeric::mul(out, a)?;
+        }
+        let scale = numeric::scale(a).max(16);
+        return numeric::round(out, scale).map(Value::Decimal128);
+    }
+    as_numeric(power(a.to_f64(), b.to_f64()))
+}

@@ -1,0 +1,252 @@
+//! Functions and operators: a table for each family, and which of several is meant.
+//!
+//! A row of a table has a name, a signature (`"text,int4->text"`; `any` takes all types, `anyarray` and `anyelement` go together, `...` behind the last
+//! one takes more of it) and a function over values. Operators are functions whose names are signs.
+
+mod arithmetic;
+mod arrays;
+mod dates;
+mod documents;
+mod math;
+mod system;
+mod tables;
+mod text;
+
+pub use crate::expr::function::{Function, Param, Run};
+pub use tables::{Table, table};
+
+use crate::error::{error, fail};
+use crate::expr::{Expr, Node};
+use crate::types::Type;
+use crate::types::cast::{self, Context};
+use nestor_model::Result;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// A row of a family's table: name, signature, what it does.
+pub(crate) type Row = (&'static str, &'static str, Run);
+
+fn param(name: &str) -> Param {
+    match name {
+        "any" => Param::Any,
+        "anyelement" => Param::Element,
+        "anyarray" => Param::Array,
+        name => Param::Type(Type::of_name(name).unwrap_or(Type::Unknown)),
+    }
+}
+
+fn parse((name, signature, run): Row) -> Function {
+    let (signature, strict) = match signature.strip_prefix('?') {
+        Some(signature) => (signature, false),
+        None => (signature, true),
+    };
+    let (signature, volatile) = match signature.strip_prefix('!') {
+        Some(signature) => (signature, true),
+        None => (signature, false),
+    };
+    let (args, result) = signature.split_once("->").unwrap_or(("", signature));
+    let variadic = args.ends_with("...");
+    let args = args.trim_end_matches("...");
+    Function {
+        name,
+        args: args.split(',').filter(|arg| !arg.is_empty()).map(param).collect(),
+        variadic,
+        result: param(result),
+        strict,
+        volatile,
+        run,
+    }
+}
+
+static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| {
+    let families = [
+        arithmetic::ROWS,
+        math::ROWS,
+        text::ROWS,
+        dates::ROWS,
+        arrays::ROWS,
+        documents::ROWS,
+        system::ROWS,
+    ];
+    let mut out: HashMap<&'static str, Vec<Function>> = HashMap::new();
+    for row in families.into_iter().flatten() {
+        out.entry(row.0).or_default().push(parse(*row));
+    }
+    out
+});
+
+/// Whether there is a function of this name.
+pub fn is_known(name: &str) -> bool {
+    TABLE.contains_key(name)
+}
+
+/// All functions.
+pub fn all() -> impl Iterator<Item = &'static Function> {
+    TABLE.values().flatten()
+}
+
+/// How well arguments fit: exact matches, and preferred types. `None` when they do not.
+fn fits(function: &Function, types: &[Type]) -> Option<(usize, usize)> {
+    let least = function.args.len() - usize::from(function.variadic);
+    if types.len() < least || (types.len() > function.args.len() && !function.variadic) {
+        return None;
+    }
+    let (mut exact, mut preferred) = (0, 0);
+    for (i, ty) in types.iter().enumerate() {
+        match function.args.get(i).or(function.args.last())? {
+            Param::Any | Param::Element => {}
+            Param::Array => {
+                if !matches!(ty, Type::Array(_) | Type::Unknown) {
+                    return None;
+                }
+            }
+            Param::Type(wanted) if wanted == ty => exact += 1,
+            Param::Type(wanted) => {
+                if !cast::exists(ty, wanted, Context::Implicit) {
+                    return None;
+                }
+                preferred += match (ty, wanted) {
+                    (Type::Unknown, Type::Text) => 2,
+                    (_, Type::Float8 | Type::Timestamptz | Type::Text) => 1,
+                    _ => 0,
+                };
+            }
+        }
+    }
+    Some((exact, preferred))
+}
+
+/// The function `name` applied to `args`, which are cast to what it takes.
+///
+/// Errors: 42883 when there is none, 42725 when several are as good.
+pub fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
+    let types: Vec<Type> = args.iter().map(Expr::ty).collect();
+    let unknown = || {
+        let shown: Vec<String> = types.iter().map(ToString::to_string).collect();
+        let is_operator = !name.starts_with(|c: char| c.is_alphabetic() || c == '_');
+        match (is_operator, shown.as_slice()) {
+            (true, [a, b]) => error("42883", format!("operator does not exist: {a} {name} {b}")),
+            (true, [a]) => error("42883", format!("operator does not exist: {name} {a}")),
+            _ => error("42883", format!("function {name}({}) does not exist", shown.join(", "))),
+        }
+    };
+    let candidates = TABLE.get(name).ok_or_else(unknown)?;
+    // A literal beside a value of a known type is of that type, if there is such an operator.
+    let mut guesses = vec![types.clone()];
+    if let [a, b] = types.as_slice() {
+        match (a, b) {
+            (Type::Unknown, known) if *known != Type::Unknown => guesses.insert(0, vec![known.clone(), known.clone()]),
+            (known, Type::Unknown) if *known != Type::Unknown => guesses.insert(0, vec![known.clone(), known.clone()]),
+            _ => {}
+        }
+    }
+    for (i, guess) in guesses.iter().enumerate() {
+        let mut best: Option<(&'static Function, (usize, usize))> = None;
+        let mut tied = false;
+        for candidate in candidates {
+            let Some(fit) = fits(candidate, guess) else { continue };
+            if i + 1 < guesses.len() && fit.0 < guess.len() {
+                continue;
+            }
+            match &best {
+                Some((_, so_far)) if *so_far > fit => {}
+                Some((_, so_far)) if *so_far == fit => tied = true,
+                _ => (best, tied) = (Some((candidate, fit)), false),
+            }
+        }
+        if let Some((function, fit)) = best {
+            // Of several that take a number by widening it the first of the table has the narrowest type.
+            if tied && types.iter().all(|ty| *ty == Type::Unknown) && fit.1 == 0 && !types.is_empty() {
+                return fail("42725", format!("function {name} is not unique"));
+            }
+            return bind(function, args);
+        }
+    }
+    Err(unknown())
+}
+
+fn bind(function: &'static Function, args: Vec<Expr>) -> Result<Expr> {
+    // What `anyelement` stands for.
+    let mut elements: Vec<Type> = Vec::new();
+    for (i, arg) in args.iter().enumerate() {
+        match function.args.get(i).or(function.args.last()) {
+            Some(Param::Element) => elements.push(arg.ty()),
+            Some(Param::Array) => elements.extend(arg.ty().element().cloned()),
+            _ => {}
+        }
+    }
+    let element = match elements.is_empty() {
+        true => Type::Text,
+        false => cast::common(&elements).ok_or_else(|| error("42804", "arguments have no common type"))?,
+    };
+    let resolve = |param: &Param| match param {
+        Param::Type(ty) => Some(ty.clone()),
+        Param::Any => None,
+        Param::Element => Some(element.clone()),
+        Param::Array => Some(element.clone().array()),
+    };
+    let mut bound = Vec::with_capacity(args.len());
+    for (i, arg) in args.into_iter().enumerate() {
+        let wanted = function.args.get(i).or(function.args.last()).and_then(resolve);
+        bound.push(match wanted {
+            Some(wanted) => coerce(arg, &wanted, Context::Implicit)?,
+            None if arg.ty() == Type::Unknown => coerce(arg, &Type::Text, Context::Implicit)?,
+            None => arg,
+        });
+    }
+    let ty = resolve(&function.result).unwrap_or(Type::Text);
+    Ok(Node::Call {
+        function,
+        args: bound,
+        ty,
+    }
+    .into())
+}
+
+/// An expression as one of `to`. Literals are read at once.
+///
+/// Errors: 42846 and 42804 when there is no cast, and those of reading a literal.
+pub fn coerce(arg: Expr, to: &Type, context: Context) -> Result<Expr> {
+    let from = arg.ty();
+    if from == *to {
+        return Ok(arg);
+    }
+    match arg.node() {
+        Node::Const(value, Type::Unknown) => {
+            let value = cast::cast(value.clone(), &from, to, -1, true)?;
+            return Ok(Expr::constant(value, to.clone()));
+        }
+        Node::Const(value, _) if cast::exists(&from, to, context) => {
+            // What cannot be cast is an error only if it is ever evaluated.
+            if let Ok(value) = cast::cast(value.clone(), &from, to, -1, true) {
+                return Ok(Expr::constant(value, to.clone()));
+            }
+        }
+        Node::Param(number, Type::Unknown) => return Ok(Node::Param(*number, to.clone()).into()),
+        Node::Array(items, element) => {
+            if let (Some(wanted), Type::Unknown | Type::Text) = (to.element(), element) {
+                let all_literals = items.iter().all(|item| item.ty() == Type::Unknown);
+                if all_literals {
+                    let items = items.iter().map(|item| coerce(item.clone(), wanted, context));
+                    return Ok(Node::Array(items.collect::<Result<_>>()?, wanted.clone()).into());
+                }
+            }
+        }
+        _ => {}
+    }
+    if !cast::exists(&from, to, context) {
+        let state = if context == Context::Assignment {
+            "42804"
+        } else {
+            "42846"
+        };
+        return fail(state, format!("cannot cast type {from} to {to}"));
+    }
+    Ok(Node::Cast {
+        arg,
+        to: to.clone(),
+        modifier: -1,
+        explicit: context == Context::Explicit,
+    }
+    .into())
+}

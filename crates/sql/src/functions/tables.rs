@@ -1,0 +1,354 @@
+//! Functions whose result is rows.
+
+use crate::error::{error, fail};
+use crate::expr::{Expr, like};
+use crate::functions::coerce;
+use crate::types::cast::{Context, exists};
+use crate::types::interval::Interval;
+use crate::types::{Type, datetime, integer, json, numeric};
+use nestor_model::statement::work;
+use nestor_model::{Result, Value, ValueRef};
+use nestor_planner::relation::{Env, TableFunction, Tuple};
+use std::sync::Arc;
+
+/// A function that gives rows, bound to its arguments.
+pub struct Table {
+    /// What gives the rows.
+    pub call: Arc<dyn TableFunction>,
+    /// Its arguments.
+    pub args: Vec<Expr>,
+    /// Names and types of its columns.
+    pub columns: Vec<(String, Type)>,
+}
+
+type Rows = Box<dyn Iterator<Item = Result<Tuple>> + Send>;
+
+struct Plain {
+    name: &'static str,
+    run: fn(&[Value]) -> Result<Rows>,
+}
+
+impl std::fmt::Debug for Plain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl TableFunction for Plain {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn rows(&self, args: &[Value], _: &Env<'_>) -> Result<Rows> {
+        (self.run)(args)
+    }
+}
+
+fn listed(rows: Vec<Tuple>) -> Result<Rows> {
+    Ok(Box::new(rows.into_iter().map(Ok)))
+}
+
+fn series_integers(args: &[Value]) -> Result<Rows> {
+    let (Some(from), Some(to), Some(step)) = (integer(&args[0]), integer(&args[1]), integer(&args[2])) else {
+        return listed(Vec::new());
+    };
+    if step == 0 {
+        return fail("22023", "step size cannot equal zero");
+    }
+    let narrow = matches!(args[0], Value::Int32(_));
+    let mut next = Some(from);
+    Ok(Box::new(std::iter::from_fn(move || {
+        let now = next.filter(|n| if step > 0 { *n <= to } else { *n >= to })?;
+        next = now.checked_add(step);
+        if let Err(error) = work(1) {
+            return Some(Err(error));
+        }
+        Some(Ok(vec![if narrow {
+            Value::Int32(now as i32)
+        } else {
+            Value::Int64(now)
+        }]))
+    })))
+}
+
+fn series_numeric(args: &[Value]) -> Result<Rows> {
+    let (Value::Decimal128(from), Value::Decimal128(to), Value::Decimal128(step)) = (&args[0], &args[1], &args[2])
+    else {
+        return listed(Vec::new());
+    };
+    if step.is_zero() {
+        return fail("22023", "step size cannot equal zero");
+    }
+    let (mut next, to, step) = (Some(*from), *to, *step);
+    Ok(Box::new(std::iter::from_fn(move || {
+        let now = next?;
+        let order = nestor_model::compare(&Value::Decimal128(now), &Value::Decimal128(to));
+        if (step.is_negative() && order.is_lt()) || (!step.is_negative() && order.is_gt()) {
+            return None;
+        }
+        next = numeric::add(now, step).ok();
+        if let Err(error) = work(1) {
+            return Some(Err(error));
+        }
+        Some(Ok(vec![Value::Decimal128(now)]))
+    })))
+}
+
+fn series_times(args: &[Value]) -> Result<Rows> {
+    let (Some(from), Some(to), false) = (integer(&args[0]), integer(&args[1]), matches!(args[2], Value::Null)) else {
+        return listed(Vec::new());
+    };
+    let step = Interval::of(&args[2]);
+    let total = step.total_us();
+    if total == 0 {
+        return fail("22023", "step size cannot equal zero");
+    }
+    let mut next = Some(from);
+    Ok(Box::new(std::iter::from_fn(move || {
+        let now = next.filter(|n| if total > 0 { *n <= to } else { *n >= to })?;
+        next = datetime::plus(now, step).ok();
+        if let Err(error) = work(1) {
+            return Some(Err(error));
+        }
+        Some(Ok(vec![Value::Int64(now)]))
+    })))
+}
+
+fn unnest(args: &[Value]) -> Result<Rows> {
+    let columns: Vec<Vec<Value>> = args
+        .iter()
+        .map(|arg| match arg {
+            Value::Array(items) => items.iter().map(|item| item.to_value()).collect(),
+            _ => Vec::new(),
+        })
+        .collect();
+    let longest = columns.iter().map(Vec::len).max().unwrap_or(0);
+    let row = move |i: usize| {
+        columns
+            .iter()
+            .map(|column| column.get(i).cloned().unwrap_or(Value::Null))
+            .collect()
+    };
+    Ok(Box::new((0..longest).map(move |i| Ok(row(i)))))
+}
+
+fn nested(value: ValueRef<'_>) -> Value {
+    if value.is_nullish() {
+        Value::Undefined
+    } else {
+        value.to_value()
+    }
+}
+
+fn text(value: ValueRef<'_>) -> Value {
+    if value.is_nullish() {
+        Value::Null
+    } else {
+        Value::String(json::text(value).into())
+    }
+}
+
+fn elements(value: &Value, make: fn(ValueRef<'_>) -> Value) -> Result<Rows> {
+    match value {
+        Value::Array(items) => listed(items.iter().map(|item| vec![make(item)]).collect()),
+        Value::Null => listed(Vec::new()),
+        _ => fail("22023", "cannot extract elements from a scalar"),
+    }
+}
+
+fn each(value: &Value, make: fn(ValueRef<'_>) -> Value) -> Result<Rows> {
+    match value {
+        Value::Document(doc) => listed(
+            doc.iter()
+                .map(|(name, value)| vec![Value::String(name.into()), make(value)])
+                .collect(),
+        ),
+        Value::Null => listed(Vec::new()),
+        _ => fail("22023", "cannot call jsonb_each on a non-object"),
+    }
+}
+
+/// The function `name` with these arguments; `None` when it is none that gives rows.
+///
+/// Errors: 42883 for arguments that it does not take.
+pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
+    let types: Vec<Type> = args.iter().map(Expr::ty).collect();
+    let wrong = || {
+        let shown: Vec<String> = types.iter().map(ToString::to_string).collect();
+        error("42883", format!("function {name}({}) does not exist", shown.join(", ")))
+    };
+    let cast = |to: &[Type]| -> Result<Vec<Expr>> {
+        if to.len() != args.len() {
+            return Err(wrong());
+        }
+        args.iter()
+            .zip(to)
+            .map(|(arg, to)| coerce(arg.clone(), to, Context::Implicit))
+            .collect()
+    };
+    let plain = |name, run, args, columns| {
+        Ok(Some(Table {
+            call: Arc::new(Plain { name, run }),
+            args,
+            columns,
+        }))
+    };
+    let one = |ty: Type| vec![(name.to_owned(), ty)];
+    match name {
+        "generate_series" => {
+            let first = types.iter().take(2);
+            let mut args = args.to_vec();
+            let ty = match crate::types::cast::common(first) {
+                Some(Type::Text) if types.iter().any(|ty| *ty != Type::Unknown) => Type::Timestamptz,
+                Some(Type::Int2 | Type::Text) => Type::Int4,
+                Some(Type::Date) => Type::Timestamptz,
+                Some(ty) => ty,
+                None => return Err(wrong()),
+            };
+            if args.len() == 2 && (ty.is_integer() || ty == Type::Numeric) {
+                args.push(Expr::constant(Value::Int32(1), Type::Int4));
+            }
+            let [from, to, step] = args.as_slice() else {
+                return Err(wrong());
+            };
+            let series: fn(&[Value]) -> Result<Rows> = match &ty {
+                Type::Int4 | Type::Int8 => series_integers,
+                Type::Numeric => series_numeric,
+                _ => series_times,
+            };
+            let (ty, step_ty) = match ty {
+                Type::Int4 if step.ty() == Type::Int8 => (Type::Int8, Type::Int8),
+                Type::Int4 | Type::Int8 => (ty.clone(), ty),
+                Type::Numeric => (Type::Numeric, Type::Numeric),
+                Type::Timestamp | Type::Timestamptz => (ty, Type::Interval),
+                _ => return Err(wrong()),
+            };
+            let args = vec![
+                coerce(from.clone(), &ty, Context::Implicit)?,
+                coerce(to.clone(), &ty, Context::Implicit)?,
+                coerce(step.clone(), &step_ty, Context::Implicit)?,
+            ];
+            plain("generate_series", series, args, one(ty))
+        }
+        "unnest" => {
+            let elements: Option<Vec<Type>> = types.iter().map(|ty| ty.element().cloned()).collect();
+            match elements {
+                Some(elements) if !elements.is_empty() => {
+                    let columns = elements.into_iter().map(|ty| ("unnest".to_owned(), ty)).collect();
+                    plain("unnest", unnest, args.to_vec(), columns)
+                }
+                // A path with several types may be an array all the same.
+                _ if types == [Type::Jsonb] => plain(
+                    "unnest",
+                    |args| elements_or_nothing(&args[0]),
+                    args.to_vec(),
+                    vec![("unnest".to_owned(), Type::Jsonb)],
+                ),
+                _ => Err(wrong()),
+            }
+        }
+        "jsonb_array_elements" | "json_array_elements" => plain(
+            "jsonb_array_elements",
+            |args| elements(&args[0], nested),
+            cast_json(args)?,
+            vec![("value".to_owned(), Type::Jsonb)],
+        ),
+        "jsonb_array_elements_text" | "json_array_elements_text" => plain(
+            "jsonb_array_elements_text",
+            |args| elements(&args[0], text),
+            cast_json(args)?,
+            vec![("value".to_owned(), Type::Text)],
+        ),
+        "jsonb_each" | "json_each" => {
+            let columns = vec![("key".to_owned(), Type::Text), ("value".to_owned(), Type::Jsonb)];
+            plain("jsonb_each", |args| each(&args[0], nested), cast_json(args)?, columns)
+        }
+        "jsonb_each_text" | "json_each_text" => {
+            let columns = vec![("key".to_owned(), Type::Text), ("value".to_owned(), Type::Text)];
+            plain(
+                "jsonb_each_text",
+                |args| each(&args[0], text),
+                cast_json(args)?,
+                columns,
+            )
+        }
+        "jsonb_object_keys" | "json_object_keys" => plain(
+            "jsonb_object_keys",
+            |args| match &args[0] {
+                Value::Document(doc) => listed(doc.iter().map(|(name, _)| vec![Value::String(name.into())]).collect()),
+                Value::Null => listed(Vec::new()),
+                _ => fail("22023", "cannot call jsonb_object_keys on a non-object"),
+            },
+            cast_json(args)?,
+            one(Type::Text),
+        ),
+        "regexp_split_to_table" => plain(
+            "regexp_split_to_table",
+            |args| {
+                let parts = split(
+                    args[0].as_str().unwrap_or_default(),
+                    args[1].as_str().unwrap_or_default(),
+                )?;
+                listed(parts.into_iter().map(|part| vec![Value::String(part.into())]).collect())
+            },
+            cast(&[Type::Text, Type::Text])?,
+            one(Type::Text),
+        ),
+        "string_to_table" => plain(
+            "string_to_table",
+            |args| match (args[0].as_str(), args[1].as_str()) {
+                (Some(s), Some(by)) if !by.is_empty() => {
+                    listed(s.split(by).map(|part| vec![Value::String(part.into())]).collect())
+                }
+                (Some(s), _) => listed(vec![vec![Value::String(s.into())]]),
+                (None, _) => listed(Vec::new()),
+            },
+            cast(&[Type::Text, Type::Text])?,
+            one(Type::Text),
+        ),
+        "generate_subscripts" => plain(
+            "generate_subscripts",
+            |args| match &args[0] {
+                Value::Array(items) => listed((1..=items.len()).map(|i| vec![Value::Int32(i as i32)]).collect()),
+                _ => listed(Vec::new()),
+            },
+            args.to_vec(),
+            one(Type::Int4),
+        ),
+        _ => Ok(None),
+    }
+}
+
+fn elements_or_nothing(value: &Value) -> Result<Rows> {
+    match value {
+        Value::Array(_) => elements(value, nested),
+        _ => listed(Vec::new()),
+    }
+}
+
+fn cast_json(args: &[Expr]) -> Result<Vec<Expr>> {
+    let [arg] = args else {
+        return fail("42883", "function takes one argument");
+    };
+    let from = arg.ty();
+    let context = if exists(&from, &Type::Jsonb, Context::Implicit) {
+        Context::Implicit
+    } else {
+        Context::Assignment
+    };
+    Ok(vec![coerce(arg.clone(), &Type::Jsonb, context)?])
+}
+
+fn split(s: &str, pattern: &str) -> Result<Vec<String>> {
+    let regex = like::compile(pattern, false)?;
+    let (mut out, mut at) = (Vec::new(), 0);
+    while let Some(Some((from, to))) = regex.captures_at(s, at)?.and_then(|groups| groups.first().copied()) {
+        if to == from {
+            break;
+        }
+        out.push(s[at..from].to_owned());
+        at = to;
+    }
+    out.push(s[at..].to_owned());
+    Ok(out)
+}

@@ -1,0 +1,561 @@
+//! Text.
+
+use super::Row;
+use crate::error::{error, fail};
+use crate::expr::like;
+use crate::types::{Type, cast, integer, output};
+use nestor_model::statement::charge;
+use nestor_model::{Array, Binary, Result, Value};
+
+/// Bytes of text that a function makes at most.
+const TEXT_BYTES_MAX: usize = 64 << 20;
+
+fn int(value: &Value) -> i64 {
+    integer(value).unwrap_or(0)
+}
+
+fn str(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn text(value: impl Into<nestor_model::Str>) -> Result<Value> {
+    Ok(Value::String(value.into()))
+}
+
+fn count(n: usize) -> Result<Value> {
+    cast::whole(i64::try_from(n).unwrap_or(i64::MAX), &Type::Int4)
+}
+
+/// Counts memory that a result takes before it is made.
+fn room(bytes: usize) -> Result<()> {
+    if bytes > TEXT_BYTES_MAX {
+        return fail("54000", "requested length too large");
+    }
+    charge(bytes)
+}
+
+fn repeat(s: &str, n: i64) -> Result<Value> {
+    let n = usize::try_from(n).unwrap_or(0);
+    room(s.len().saturating_mul(n))?;
+    text(s.repeat(n))
+}
+
+/// Characters from `from` (counted from 1, also from before the text) on, so many of them.
+fn substring(s: &str, from: i64, length: Option<i64>) -> Result<Value> {
+    let end = match length {
+        Some(n) if n < 0 => return fail("22011", "negative substring length not allowed"),
+        Some(n) => from.saturating_add(n),
+        None => i64::MAX,
+    };
+    let numbered = (1i64..).zip(s.chars());
+    text(
+        numbered
+            .filter(|(i, _)| *i >= from && *i < end)
+            .map(|(_, c)| c)
+            .collect::<String>(),
+    )
+}
+
+fn pad(s: &str, length: i64, fill: &str, left: bool) -> Result<Value> {
+    let length = usize::try_from(length).unwrap_or(0);
+    room(length.saturating_mul(4))?;
+    let own: Vec<char> = s.chars().take(length).collect();
+    let missing = length - own.len();
+    let filled: String = match fill.is_empty() {
+        true => String::new(),
+        false => fill.chars().cycle().take(missing).collect(),
+    };
+    let own: String = own.into_iter().collect();
+    text(if left { filled + &own } else { own + &filled })
+}
+
+fn trim(s: &str, set: &str, left: bool, right: bool) -> Result<Value> {
+    let mut out = s;
+    if left {
+        out = out.trim_start_matches(|c| set.contains(c));
+    }
+    if right {
+        out = out.trim_end_matches(|c| set.contains(c));
+    }
+    text(out)
+}
+
+fn position(s: &str, part: &str) -> Result<Value> {
+    count(s.find(part).map_or(0, |at| s[..at].chars().count() + 1))
+}
+
+fn split_part(s: &str, by: &str, n: i64) -> Result<Value> {
+    if n == 0 {
+        return fail("22023", "field position must not be zero");
+    }
+    let parts: Vec<&str> = if by.is_empty() { vec![s] } else { s.split(by).collect() };
+    let at = match n > 0 {
+        true => usize::try_from(n - 1).ok(),
+        false => usize::try_from(parts.len() as i64 + n).ok(),
+    };
+    text(at.and_then(|at| parts.get(at).copied()).unwrap_or_default())
+}
+
+fn initcap(s: &str) -> String {
+    let mut within = false;
+    let letters = s.chars().flat_map(|c| {
+        let out: Vec<char> = if within {
+            c.to_lowercase().collect()
+        } else {
+            c.to_uppercase().collect()
+        };
+        within = c.is_alphanumeric();
+        out
+    });
+    letters.collect()
+}
+
+fn shown(value: &Value, arg: &crate::expr::Expr) -> String {
+    match (value, arg.ty()) {
+        (Value::Null, _) => String::new(),
+        (value, Type::Bool) => (if matches!(value, Value::Bool(true)) { "t" } else { "f" }).to_owned(),
+        (value, ty) => output::text(&ty, value),
+    }
+}
+
+fn concat(values: &[Value], args: &[crate::expr::Expr], between: &str) -> Result<Value> {
+    let mut out = String::new();
+    let mut first = true;
+    for (value, arg) in values.iter().zip(args) {
+        if matches!(value, Value::Null) {
+            continue;
+        }
+        if !std::mem::take(&mut first) {
+            out.push_str(between);
+        }
+        out.push_str(&shown(value, arg));
+        if out.len() > TEXT_BYTES_MAX {
+            room(out.len())?;
+        }
+    }
+    text(out)
+}
+
+fn flags(flags: &str) -> (bool, bool) {
+    (flags.contains('i'), flags.contains('g'))
+}
+
+fn regexp_replace(s: &str, pattern: &str, with: &str, options: &str) -> Result<Value> {
+    let (insensitive, all) = flags(options);
+    let regex = like::compile(pattern, insensitive)?;
+    let mut out = String::new();
+    let mut at = 0;
+    while at <= s.len() {
+        let Some(groups) = regex.captures_at(s, at)? else { break };
+        let Some((from, to)) = groups.first().copied().flatten() else {
+            break;
+        };
+        out.push_str(&s[at..from]);
+        let mut chars = with.chars();
+        while let Some(c) = chars.next() {
+            match c {
+                '\\' => match chars.next() {
+                    Some(d @ '0'..='9') => {
+                        let group = groups.get(d.to_digit(10).unwrap_or(0) as usize).copied().flatten();
+                        if let Some((from, to)) = group {
+                            out.push_str(&s[from..to]);
+                        }
+                    }
+                    Some('&') => out.push_str(&s[from..to]),
+                    Some(c) => out.push(c),
+                    None => out.push('\\'),
+                },
+                c => out.push(c),
+            }
+        }
+        room(out.len())?;
+        at = to;
+        if to == from {
+            // An empty match: one character is passed over.
+            let Some(c) = s[at..].chars().next() else { break };
+            out.push(c);
+            at += c.len_utf8();
+        }
+        if !all {
+            break;
+        }
+    }
+    out.push_str(s.get(at..).unwrap_or_default());
+    text(out)
+}
+
+fn regexp_match(s: &str, pattern: &str, options: &str) -> Result<Value> {
+    let regex = like::compile(pattern, flags(options).0)?;
+    let Some(groups) = regex.captures_at(s, 0)? else {
+        return Ok(Value::Null);
+    };
+    let part = |range: &Option<(usize, usize)>| match range {
+        Some((from, to)) => Value::String(s[*from..*to].into()),
+        None => Value::Null,
+    };
+    let parts = if groups.len() > 1 { &groups[1..] } else { &groups[..] };
+    Ok(Value::Array(Array::new(parts.iter().map(part).collect())))
+}
+
+fn regexp_split(s: &str, pattern: &str) -> Result<Value> {
+    let regex = like::compile(pattern, false)?;
+    let (mut out, mut at, mut search) = (Vec::new(), 0, 0);
+    while search <= s.len() {
+        let Some(Some((from, to))) = regex.captures_at(s, search)?.and_then(|groups| groups.first().copied()) else {
+            break;
+        };
+        if to == from {
+            let Some(c) = s[from..].chars().next() else { break };
+            search = from + c.len_utf8();
+            if from == at {
+                continue;
+            }
+        } else {
+            search = to;
+        }
+        out.push(Value::String(s[at..from].into()));
+        at = to;
+    }
+    out.push(Value::String(s[at..].into()));
+    Ok(Value::Array(Array::new(out)))
+}
+
+/// `format`: `%s`, `%I`, `%L`, `%%`, with places (`%1$s`).
+fn format(values: &[Value], args: &[crate::expr::Expr]) -> Result<Value> {
+    let mut out = String::new();
+    let pattern = str(&values[0]);
+    let mut next = 1;
+    let mut chars = pattern.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            out.push(c);
+            continue;
+        }
+        let mut digits = String::new();
+        while let Some(d) = chars.next_if(char::is_ascii_digit) {
+            digits.push(d);
+        }
+        if chars.next_if(|c| *c == '$').is_some() {
+            next = digits.parse().unwrap_or(0);
+        }
+        let kind = chars.next();
+        if kind == Some('%') {
+            out.push('%');
+            continue;
+        }
+        let (Some(value), Some(arg)) = (values.get(next), args.get(next)) else {
+            return fail("22023", "too few arguments for format()");
+        };
+        next += 1;
+        match kind {
+            Some('s') => out.push_str(&shown(value, arg)),
+            Some('I') => out.push_str(&quote_ident(&shown(value, arg))),
+            Some('L') if matches!(value, Value::Null) => out.push_str("NULL"),
+            Some('L') => out.push_str(&quote_literal(&shown(value, arg))),
+            _ => return fail("22023", "unrecognized format() type specifier"),
+        }
+        room(out.len())?;
+    }
+    text(out)
+}
+
+/// An identifier as SQL writes it.
+pub(crate) fn quote_ident(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if plain {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+}
+
+fn quote_literal(s: &str) -> String {
+    let quoted = s.replace('\'', "''");
+    match quoted.contains('\\') {
+        true => format!("E'{}'", quoted.replace('\\', "\\\\")),
+        false => format!("'{quoted}'"),
+    }
+}
+
+fn bytes(value: &Value) -> &[u8] {
+    match value {
+        Value::Binary(binary) => &binary.bytes,
+        _ => &[],
+    }
+}
+
+fn binary(bytes: Vec<u8>) -> Result<Value> {
+    Ok(Value::Binary(Binary {
+        subtype: 0,
+        bytes: bytes.into(),
+    }))
+}
+
+pub(super) const ROWS: &[Row] = &[
+    ("||", "text,text->text", |a, _, _| {
+        room(str(&a[0]).len() + str(&a[1]).len())?;
+        text(str(&a[0]).to_owned() + str(&a[1]))
+    }),
+    ("||", "text,any->text", |a, _, args| {
+        text(str(&a[0]).to_owned() + &shown(&a[1], &args[1]))
+    }),
+    ("||", "any,text->text", |a, _, args| {
+        text(shown(&a[0], &args[0]) + str(&a[1]))
+    }),
+    ("||", "bytea,bytea->bytea", |a, _, _| {
+        binary([bytes(&a[0]), bytes(&a[1])].concat())
+    }),
+    ("lower", "text->text", |a, _, _| text(str(&a[0]).to_lowercase())),
+    ("upper", "text->text", |a, _, _| text(str(&a[0]).to_uppercase())),
+    ("initcap", "text->text", |a, _, _| text(initcap(str(&a[0])))),
+    ("length", "text->int4", |a, _, _| count(str(&a[0]).chars().count())),
+    ("length", "bpchar->int4", |a, _, _| {
+        count(str(&a[0]).trim_end_matches(' ').chars().count())
+    }),
+    ("length", "bytea->int4", |a, _, _| count(bytes(&a[0]).len())),
+    ("char_length", "text->int4", |a, _, _| count(str(&a[0]).chars().count())),
+    ("character_length", "text->int4", |a, _, _| {
+        count(str(&a[0]).chars().count())
+    }),
+    ("octet_length", "text->int4", |a, _, _| count(str(&a[0]).len())),
+    ("octet_length", "bytea->int4", |a, _, _| count(bytes(&a[0]).len())),
+    ("bit_length", "text->int4", |a, _, _| count(str(&a[0]).len() * 8)),
+    ("substring", "text,int4->text", |a, _, _| {
+        substring(str(&a[0]), int(&a[1]), None)
+    }),
+    ("substring", "text,int4,int4->text", |a, _, _| {
+        substring(str(&a[0]), int(&a[1]), Some(int(&a[2])))
+    }),
+    ("substring", "text,text->text", |a, _, _| {
+        match regexp_match(str(&a[0]), str(&a[1]), "")? {
+            Value::Array(items) => Ok(items.as_ref().get(0).map_or(Value::Null, |item| item.to_value())),
+            other => Ok(other),
+        }
+    }),
+    ("substr", "text,int4->text", |a, _, _| {
+        substring(str(&a[0]), int(&a[1]), None)
+    }),
+    ("substr", "text,int4,int4->text", |a, _, _| {
+        substring(str(&a[0]), int(&a[1]), Some(int(&a[2])))
+    }),
+    ("left", "text,int4->text", |a, _, _| {
+        let n = match int(&a[1]) {
+            n if n < 0 => str(&a[0]).chars().count() as i64 + n,
+            n => n,
+        };
+        text(
+            str(&a[0])
+                .chars()
+                .take(usize::try_from(n).unwrap_or(0))
+                .collect::<String>(),
+        )
+    }),
+    ("right", "text,int4->text", |a, _, _| {
+        let length = str(&a[0]).chars().count() as i64;
+        let skip = match int(&a[1]) {
+            n if n < 0 => -n,
+            n => length - n,
+        };
+        text(
+            str(&a[0])
+                .chars()
+                .skip(usize::try_from(skip).unwrap_or(0))
+                .collect::<String>(),
+        )
+    }),
+    ("position", "text,text->int4", |a, _, _| {
+        position(str(&a[0]), str(&a[1]))
+    }),
+    ("strpos", "text,text->int4", |a, _, _| position(str(&a[0]), str(&a[1]))),
+    ("replace", "text,text,text->text", |a, _, _| match str(&a[1]) {
+        "" => text(str(&a[0])),
+        part => {
+            let found = str(&a[0]).matches(part).count();
+            room(str(&a[0]).len() + found.saturating_mul(str(&a[2]).len()))?;
+            text(str(&a[0]).replace(part, str(&a[2])))
+        }
+    }),
+    ("translate", "text,text,text->text", |a, _, _| {
+        let to: Vec<char> = str(&a[2]).chars().collect();
+        let mapped = str(&a[0])
+            .chars()
+            .filter_map(|c| match str(&a[1]).chars().position(|from| from == c) {
+                Some(at) => to.get(at).copied(),
+                None => Some(c),
+            });
+        text(mapped.collect::<String>())
+    }),
+    ("overlay", "text,text,int4->text", |a, _, _| {
+        let n = str(&a[1]).chars().count() as i64;
+        overlay(str(&a[0]), str(&a[1]), int(&a[2]), n)
+    }),
+    ("overlay", "text,text,int4,int4->text", |a, _, _| {
+        overlay(str(&a[0]), str(&a[1]), int(&a[2]), int(&a[3]))
+    }),
+    ("reverse", "text->text", |a, _, _| {
+        text(str(&a[0]).chars().rev().collect::<String>())
+    }),
+    ("repeat", "text,int4->text", |a, _, _| repeat(str(&a[0]), int(&a[1]))),
+    ("lpad", "text,int4->text", |a, _, _| {
+        pad(str(&a[0]), int(&a[1]), " ", true)
+    }),
+    ("lpad", "text,int4,text->text", |a, _, _| {
+        pad(str(&a[0]), int(&a[1]), str(&a[2]), true)
+    }),
+    ("rpad", "text,int4->text", |a, _, _| {
+        pad(str(&a[0]), int(&a[1]), " ", false)
+    }),
+    ("rpad", "text,int4,text->text", |a, _, _| {
+        pad(str(&a[0]), int(&a[1]), str(&a[2]), false)
+    }),
+    ("btrim", "text->text", |a, _, _| trim(str(&a[0]), " ", true, true)),
+    ("btrim", "text,text->text", |a, _, _| {
+        trim(str(&a[0]), str(&a[1]), true, true)
+    }),
+    ("ltrim", "text->text", |a, _, _| trim(str(&a[0]), " ", true, false)),
+    ("ltrim", "text,text->text", |a, _, _| {
+        trim(str(&a[0]), str(&a[1]), true, false)
+    }),
+    ("rtrim", "text->text", |a, _, _| trim(str(&a[0]), " ", false, true)),
+    ("rtrim", "text,text->text", |a, _, _| {
+        trim(str(&a[0]), str(&a[1]), false, true)
+    }),
+    ("split_part", "text,text,int4->text", |a, _, _| {
+        split_part(str(&a[0]), str(&a[1]), int(&a[2]))
+    }),
+    ("ascii", "text->int4", |a, _, _| {
+        Ok(Value::Int32(
+            str(&a[0]).chars().next().map_or(0, |c| u32::from(c) as i32),
+        ))
+    }),
+    ("chr", "int4->text", |a, _, _| {
+        match u32::try_from(int(&a[0]))
+            .ok()
+            .filter(|n| *n > 0)
+            .and_then(char::from_u32)
+        {
+            Some(c) => text(c.to_string()),
+            None => fail("54000", "requested character is not valid"),
+        }
+    }),
+    ("starts_with", "text,text->bool", |a, _, _| {
+        Ok(Value::Bool(str(&a[0]).starts_with(str(&a[1]))))
+    }),
+    ("^@", "text,text->bool", |a, _, _| {
+        Ok(Value::Bool(str(&a[0]).starts_with(str(&a[1]))))
+    }),
+    ("concat", "?any...->text", |a, _, args| concat(a, args, "")),
+    ("concat_ws", "?text,any...->text", |a, _, args| match a[0].as_str() {
+        Some(between) => concat(&a[1..], &args[1..], between),
+        None => Ok(Value::Null),
+    }),
+    ("format", "?text,any...->text", |a, _, args| {
+        if matches!(a[0], Value::Null) {
+            Ok(Value::Null)
+        } else {
+            format(a, args)
+        }
+    }),
+    ("quote_ident", "text->text", |a, _, _| text(quote_ident(str(&a[0])))),
+    ("quote_literal", "text->text", |a, _, _| text(quote_literal(str(&a[0])))),
+    ("quote_nullable", "?text->text", |a, _, _| {
+        if matches!(a[0], Value::Null) {
+            text("NULL")
+        } else {
+            text(quote_literal(str(&a[0])))
+        }
+    }),
+    ("md5", "text->text", |a, _, _| text(md5(str(&a[0]).as_bytes()))),
+    ("to_hex", "int8->text", |a, _, _| text(format!("{:x}", int(&a[0])))),
+    ("to_hex", "int4->text", |a, _, _| {
+        text(format!("{:x}", int(&a[0]) as i32))
+    }),
+    ("encode", "bytea,text->text", |a, _, _| match str(&a[1]) {
+        "hex" => text(&output::hex(bytes(&a[0]))[2..]),
+        other => fail("22023", format!("unrecognized encoding: \"{other}\"")),
+    }),
+    ("decode", "text,text->bytea", |a, _, _| match str(&a[1]) {
+        "hex" => crate::types::input::text(&Type::Bytea, &format!("\\x{}", str(&a[0]))),
+        other => fail("22023", format!("unrecognized encoding: \"{other}\"")),
+    }),
+    (
+        "convert_from",
+        "bytea,text->text",
+        |a, _, _| match std::str::from_utf8(bytes(&a[0])) {
+            Ok(s) => text(s),
+            Err(_) => Err(error("22021", "invalid byte sequence for encoding \"UTF8\"")),
+        },
+    ),
+    ("convert_to", "text,text->bytea", |a, _, _| {
+        binary(str(&a[0]).as_bytes().to_vec())
+    }),
+    ("regexp_replace", "text,text,text->text", |a, _, _| {
+        regexp_replace(str(&a[0]), str(&a[1]), str(&a[2]), "")
+    }),
+    ("regexp_replace", "text,text,text,text->text", |a, _, _| {
+        regexp_replace(str(&a[0]), str(&a[1]), str(&a[2]), str(&a[3]))
+    }),
+    ("regexp_match", "text,text->_text", |a, _, _| {
+        regexp_match(str(&a[0]), str(&a[1]), "")
+    }),
+    ("regexp_match", "text,text,text->_text", |a, _, _| {
+        regexp_match(str(&a[0]), str(&a[1]), str(&a[2]))
+    }),
+    ("regexp_like", "text,text->bool", |a, _, _| {
+        Ok(Value::Bool(like::compile(str(&a[1]), false)?.is_match(str(&a[0]))?))
+    }),
+    ("regexp_split_to_array", "text,text->_text", |a, _, _| {
+        regexp_split(str(&a[0]), str(&a[1]))
+    }),
+];
+
+fn overlay(s: &str, with: &str, from: i64, length: i64) -> Result<Value> {
+    if from < 1 {
+        return fail("22011", "negative substring length not allowed");
+    }
+    let head: String = s.chars().take(usize::try_from(from - 1).unwrap_or(0)).collect();
+    let tail: String = s
+        .chars()
+        .skip(usize::try_from(from - 1 + length).unwrap_or(0))
+        .collect();
+    text(head + with + &tail)
+}
+
+/// The digest of RFC 1321.
+fn md5(bytes: &[u8]) -> String {
+    const SHIFTS: [u32; 16] = [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21];
+    let constant = |i: usize| ((i as f64 + 1.0).sin().abs() * 4_294_967_296.0) as u32;
+    let mut message = bytes.to_vec();
+    message.push(0x80);
+    while message.len() % 64 != 56 {
+        message.push(0);
+    }
+    message.extend_from_slice(&(bytes.len() as u64 * 8).to_le_bytes());
+    let mut state = [0x6745_2301u32, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
+    for block in message.chunks_exact(64) {
+        let words: Vec<u32> = block
+            .chunks_exact(4)
+            .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+            .collect();
+        let [mut a, mut b, mut c, mut d] = state;
+        for i in 0..64 {
+            let (f, g) = match i / 16 {
+                0 => ((b & c) | (!b & d), i),
+                1 => ((d & b) | (!d & c), (5 * i + 1) % 16),
+                2 => (b ^ c ^ d, (3 * i + 5) % 16),
+                _ => (c ^ (b | !d), (7 * i) % 16),
+            };
+            let sum = f.wrapping_add(a).wrapping_add(constant(i)).wrapping_add(words[g]);
+            (a, d, c) = (d, c, b);
+            b = b.wrapping_add(sum.rotate_left(SHIFTS[i / 16 * 4 + i % 4]));
+        }
+        for (s, v) in state.iter_mut().zip([a, b, c, d]) {
+            *s = s.wrapping_add(v);
+        }
+    }
+    let bytes: Vec<u8> = state.iter().flat_map(|word| word.to_le_bytes()).collect();
+    output::hex(&bytes)[2..].to_owned()
+}

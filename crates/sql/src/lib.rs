@@ -1,0 +1,21 @@
+//! SQL over documents: PostgreSQL's dialect and its wire protocol.
+//!
+//! Reading order: [`types`] (what values there are), [`expr`], [`functions`] and [`aggregates`] (what is computed of them), [`parse`],
+//! [`catalog`] (tables), [`bind`] (from statements to plans), [`plan`] (rules), [`run`] (statements on the statement service), then
+//! [`protocol`] (bytes to messages and back) and [`session`] (what a connection is at).
+//!
+//! It stands beside `command` on top of `database`, and uses nothing of it: plans are those of [`nestor_planner::relation`], whose scans
+//! go through the find layer, and writes go through the writers that commands use.
+
+pub mod aggregates;
+pub mod bind;
+pub mod catalog;
+pub mod error;
+pub mod expr;
+pub mod functions;
+pub mod parse;
+pub mod plan;
+pub mod protocol;
+pub mod run;
+pub mod session;
+pub mod types;

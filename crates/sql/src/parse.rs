@@ -1,0 +1,70 @@
+//! From text to statements: the grammar is `sqlparser`'s, in PostgreSQL's dialect.
+
+use crate::error::{error, fail};
+use nestor_model::Result;
+use sqlparser::ast::Statement;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+/// Most bytes of a statement.
+pub const STATEMENT_BYTES_MAX: usize = 16 << 20;
+/// Operators that may stand in one expression without parentheses or commas between them: trees are that deep.
+const CHAIN_MAX: usize = 800;
+/// Levels that parentheses and the like may nest.
+const DEPTH_MAX: usize = 60;
+
+/// The statements of a text.
+///
+/// Errors: 42601, 54001 for what nests too deep, 54000 for a text that is too long.
+pub fn parse(text: &str) -> Result<Vec<Statement>> {
+    if text.len() > STATEMENT_BYTES_MAX {
+        return fail("54000", "statement is too long");
+    }
+    let dialect = PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&dialect, text)
+        .tokenize_with_location()
+        .map_err(|e| error("42601", e.to_string()))?;
+    check_depth(&tokens)?;
+    let mut parser = Parser::new(&dialect)
+        .with_recursion_limit(DEPTH_MAX)
+        .with_tokens_with_locations(tokens);
+    parser.parse_statements().map_err(|e| match e {
+        ParserError::RecursionLimitExceeded => error("54001", "statement nests too deep"),
+        ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
+            error("42601", format!("syntax error: {message}"))
+        }
+    })
+}
+
+/// Refuses chains of operators that would make trees too deep to walk.
+fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
+    let mut chains = vec![0usize];
+    for token in tokens {
+        match &token.token {
+            Token::LParen | Token::LBracket => chains.push(0),
+            Token::RParen | Token::RBracket => {
+                chains.pop();
+                if chains.is_empty() {
+                    chains.push(0);
+                }
+            }
+            Token::Comma | Token::SemiColon => *chains.last_mut().unwrap_or(&mut 0) = 0,
+            Token::Whitespace(_) | Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => {}
+            Token::Word(word)
+                if !matches!(
+                    word.value.to_ascii_uppercase().as_str(),
+                    "AND" | "OR" | "NOT" | "UNION" | "EXCEPT" | "INTERSECT" | "JOIN"
+                ) => {}
+            _ => {
+                if let Some(chain) = chains.last_mut() {
+                    *chain += 1;
+                    if *chain > CHAIN_MAX {
+                        return fail("54001", "statement has too many operators in one expression");
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}

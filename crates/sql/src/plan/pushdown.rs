@@ -1,0 +1,550 @@
+//! Conditions go to where their columns come from, equalities between two inputs become keys of a join, and scans learn which
+//! columns are looked at.
+
+use super::{Plan, map, outward};
+use crate::expr::{Comparison, Expr, Node};
+use nestor_model::Value;
+use nestor_planner::relation::{Apply, ApplyKind, Join, JoinKind, Relation};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Rewrites a plan.
+pub fn rewrite(plan: Plan) -> Plan {
+    let plan = push(plan, Vec::new());
+    let width = plan.width();
+    let all = (0..width).collect();
+    prune(plan, &all)
+}
+
+fn filtered(input: Plan, conditions: Vec<Expr>) -> Plan {
+    match conditions.is_empty() {
+        true => input,
+        false => Relation::Filter {
+            input: Box::new(input),
+            condition: Expr::all(conditions),
+        },
+    }
+}
+
+/// Columns that an expression uses: the least, and one behind the largest; `None` for none.
+fn span(expr: &Expr) -> Option<(usize, usize)> {
+    let mut out: Option<(usize, usize)> = None;
+    expr.for_each_column(&mut |index| {
+        out = Some(out.map_or((index, index + 1), |(low, high)| (low.min(index), high.max(index + 1))));
+    });
+    out
+}
+
+fn split(conditions: Vec<Expr>, test: impl Fn(&Expr) -> bool) -> (Vec<Expr>, Vec<Expr>) {
+    conditions
+        .into_iter()
+        .partition(|condition| !condition.is_volatile() && test(condition))
+}
+
+/// The plan with conditions on its rows, as deep as they can go.
+fn push(plan: Plan, mut conditions: Vec<Expr>) -> Plan {
+    match plan {
+        Relation::Filter { input, condition } => {
+            let own = common(condition.conjuncts());
+            let mut all = own;
+            all.append(&mut conditions);
+            push(*input, all)
+        }
+        Relation::Scan(mut scan) => {
+            let (down, _) = split(conditions.clone(), is_for_scan);
+            scan.conditions.extend(down);
+            filtered(Relation::Scan(scan), conditions)
+        }
+        Relation::Project { input, columns } => {
+            let (down, stay) = split(conditions, |condition| {
+                let mut simple = true;
+                condition.for_each_column(&mut |index| simple &= columns.get(index).is_some_and(|c| !c.is_volatile()));
+                simple
+            });
+            let down = down
+                .into_iter()
+                .map(|c| c.with_columns(&|index| columns.get(index).cloned()))
+                .collect();
+            let input = Box::new(push(*input, down));
+            filtered(Relation::Project { input, columns }, stay)
+        }
+        Relation::Join(join) => push_join(*join, conditions),
+        Relation::Apply(apply) => push_apply(*apply, conditions),
+        Relation::Aggregate {
+            input,
+            groups,
+            sets,
+            calls,
+        } => {
+            let plain = sets.len() == 1 && sets[0].len() == groups.len() && !groups.is_empty();
+            let (down, stay) = split(conditions, |c| {
+                plain && span(c).is_some_and(|(_, high)| high <= groups.len())
+            });
+            let down = down
+                .into_iter()
+                .map(|c| c.with_columns(&|index| groups.get(index).cloned()))
+                .collect();
+            let input = Box::new(push(*input, down));
+            filtered(
+                Relation::Aggregate {
+                    input,
+                    groups,
+                    sets,
+                    calls,
+                },
+                stay,
+            )
+        }
+        Relation::Sort { input, keys, limit } => {
+            let (down, stay) = match limit.is_some() {
+                true => (Vec::new(), conditions),
+                false => (conditions, Vec::new()),
+            };
+            let input = Box::new(push(*input, down));
+            filtered(Relation::Sort { input, keys, limit }, stay)
+        }
+        Relation::Window { input, window } => {
+            let input = Box::new(push(*input, Vec::new()));
+            filtered(Relation::Window { input, window }, conditions)
+        }
+        Relation::Limit {
+            input,
+            limit,
+            offset,
+            ties,
+        } => {
+            let input = push(*input, Vec::new());
+            // A sort below keeps no more rows than are wanted.
+            let input = match (input, &limit) {
+                (
+                    Relation::Sort {
+                        input,
+                        keys,
+                        limit: None,
+                    },
+                    Some(limit),
+                ) if ties.is_empty() => Relation::Sort {
+                    input,
+                    keys,
+                    limit: Some((offset.clone(), limit.clone())),
+                },
+                (input, _) => input,
+            };
+            let limited = Relation::Limit {
+                input: Box::new(input),
+                limit,
+                offset,
+                ties,
+            };
+            filtered(limited, conditions)
+        }
+        Relation::Distinct { input, on } => {
+            let input = Box::new(push(*input, Vec::new()));
+            filtered(Relation::Distinct { input, on }, conditions)
+        }
+        Relation::Append { inputs } => {
+            let inputs = inputs
+                .into_iter()
+                .map(|input| push(input, conditions.clone()))
+                .collect();
+            Relation::Append { inputs }
+        }
+        Relation::Intersect(mut both) => {
+            both.left = push(both.left, Vec::new());
+            both.right = push(both.right, Vec::new());
+            filtered(Relation::Intersect(both), conditions)
+        }
+        Relation::Recursive(mut recursive) => {
+            recursive.base = push(recursive.base, Vec::new());
+            recursive.step = push(recursive.step, Vec::new());
+            filtered(Relation::Recursive(recursive), conditions)
+        }
+        Relation::Shared { id, plan } => {
+            let plan = Arc::new(push((*plan).clone(), Vec::new()));
+            filtered(Relation::Shared { id, plan }, conditions)
+        }
+        other => filtered(other, conditions),
+    }
+}
+
+/// Conditions that stand in all branches of an OR hold by themselves: `(a AND b) OR (a AND c)` is `a AND (b OR c)`.
+fn common(conditions: Vec<Expr>) -> Vec<Expr> {
+    let each = conditions.into_iter().flat_map(|condition| {
+        let Node::Or(branches) = condition.node() else {
+            return vec![condition];
+        };
+        let mut lists: Vec<Vec<Expr>> = branches.iter().map(Expr::conjuncts).collect();
+        let Some(first) = lists.first().cloned() else {
+            return vec![condition];
+        };
+        let shared: Vec<Expr> = first
+            .into_iter()
+            .filter(|part| lists.iter().all(|list| list.iter().any(|other| other.is_same(part))))
+            .collect();
+        if shared.is_empty() {
+            return vec![condition];
+        }
+        for list in &mut lists {
+            list.retain(|part| !shared.iter().any(|other| other.is_same(part)));
+        }
+        let mut out = shared;
+        // Where a branch has nothing else, the others add nothing.
+        if lists.iter().all(|list| !list.is_empty()) {
+            out.push(Node::Or(lists.into_iter().map(Expr::all).collect()).into());
+        }
+        out
+    });
+    each.collect()
+}
+
+/// Whether the find layer may be able to use a condition: it compares a column with what is the same for all rows.
+fn is_for_scan(condition: &Expr) -> bool {
+    let column = |expr: &Expr| matches!(expr.node(), Node::Column { .. } | Node::Field(..));
+    match condition.node() {
+        Node::Compare(op, a, b) => {
+            *op != Comparison::NotEqual && ((column(a) && b.is_constant()) || (column(b) && a.is_constant()))
+        }
+        Node::InList(a, items, false) => column(a) && items.iter().all(Expr::is_constant),
+        Node::Quantified { op, arg, array, all } => {
+            *op == Comparison::Equal && !all && column(arg) && array.is_constant()
+        }
+        Node::IsNull(a, _) => column(a),
+        Node::Or(any) => any.iter().all(|part| part.conjuncts().iter().all(is_for_scan)),
+        Node::Match(like) => column(&like.text) && matches!(like.pattern.node(), Node::Const(Value::String(_), _)),
+        _ => false,
+    }
+}
+
+fn push_join(mut join: Join<Expr>, conditions: Vec<Expr>) -> Plan {
+    let left_width = join.left.width();
+    let is_left = |c: &Expr| span(c).is_none_or(|(_, high)| high <= left_width);
+    let is_right = |c: &Expr| span(c).is_some_and(|(low, _)| low >= left_width);
+    let own: Vec<Expr> = join.condition.take().map_or(Vec::new(), |c| common(c.conjuncts()));
+    let (mut to_left, mut to_right, mut on, mut above) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let keeps_left = matches!(join.kind, JoinKind::Left | JoinKind::Full);
+    let keeps_right = matches!(join.kind, JoinKind::Right | JoinKind::Full);
+    // A condition that is not true of nulls makes an outer join an inner one.
+    if conditions.iter().any(|c| is_right(c) && is_strict(c)) && join.kind == JoinKind::Left {
+        join.kind = JoinKind::Inner;
+        return push_join_again(join, own, conditions);
+    }
+    if conditions
+        .iter()
+        .any(|c| is_left(c) && span(c).is_some() && is_strict(c))
+        && join.kind == JoinKind::Right
+    {
+        join.kind = JoinKind::Inner;
+        return push_join_again(join, own, conditions);
+    }
+    for condition in conditions {
+        if condition.is_volatile() {
+            above.push(condition);
+        } else if is_left(&condition) && !keeps_right {
+            to_left.push(condition);
+        } else if is_right(&condition) && !keeps_left {
+            to_right.push(condition);
+        } else if join.kind == JoinKind::Inner {
+            on.push(condition);
+        } else {
+            above.push(condition);
+        }
+    }
+    for condition in own {
+        if is_left(&condition)
+            && matches!(join.kind, JoinKind::Inner | JoinKind::Right | JoinKind::Semi)
+            && !condition.is_volatile()
+        {
+            to_left.push(condition);
+        } else if is_right(&condition) && !keeps_right && !condition.is_volatile() {
+            to_right.push(condition);
+        } else {
+            on.push(condition);
+        }
+    }
+    let mut rest = Vec::new();
+    for condition in on {
+        let key = match condition.node() {
+            Node::Compare(Comparison::Equal, a, b) if span(a).is_some() && span(b).is_some() => {
+                match (is_left(a), is_right(b)) {
+                    (true, true) => Some((a.clone(), b.clone())),
+                    _ if is_left(b) && is_right(a) => Some((b.clone(), a.clone())),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        match key {
+            Some(key) => join.keys.push(key),
+            None => rest.push(condition),
+        }
+    }
+    join.condition = (!rest.is_empty()).then(|| Expr::all(rest));
+    join.left = push(join.left, to_left);
+    let to_right = to_right
+        .into_iter()
+        .map(|c| c.shifted(-(left_width as isize)))
+        .collect();
+    join.right = push(join.right, to_right);
+    filtered(Relation::Join(Box::new(join)), above)
+}
+
+fn push_join_again(mut join: Join<Expr>, own: Vec<Expr>, conditions: Vec<Expr>) -> Plan {
+    join.condition = (!own.is_empty()).then(|| Expr::all(own));
+    push_join(join, conditions)
+}
+
+/// Whether a condition is never true when all of its columns are null.
+fn is_strict(condition: &Expr) -> bool {
+    match condition.node() {
+        Node::Compare(_, a, b) => {
+            let plain = |e: &Expr| matches!(e.node(), Node::Column { .. } | Node::Const(..) | Node::Param(..));
+            plain(a) && plain(b)
+        }
+        Node::InList(a, ..) => matches!(a.node(), Node::Column { .. }),
+        Node::IsNull(a, true) => matches!(a.node(), Node::Column { .. }),
+        Node::Match(like) => matches!(like.text.node(), Node::Column { .. }),
+        _ => false,
+    }
+}
+
+fn push_apply(mut apply: Apply<Expr>, conditions: Vec<Expr>) -> Plan {
+    let width = apply.input.width();
+    let (down, mut stay) = split(conditions, |c| span(c).is_none_or(|(_, high)| high <= width));
+    // `x IN (SELECT ...)` and `EXISTS` as conditions of their own are joins, when the inner rows do not depend on the outer one.
+    let alone = stay
+        .iter()
+        .position(|c| matches!(c.node(), Node::Column { index, .. } if *index == width));
+    if let (Some(at), false, ApplyKind::In { probe }) = (alone, apply.correlated, &apply.kind) {
+        stay.remove(at);
+        let keys = probe.iter().enumerate().map(|(i, probe)| {
+            (
+                probe.clone(),
+                Expr::column(width + i, format!("column{}", i + 1), probe.ty()),
+            )
+        });
+        let keys = keys.collect();
+        let join = Join {
+            kind: JoinKind::Semi,
+            left: push(apply.input, down),
+            right: push(apply.inner, Vec::new()),
+            keys,
+            condition: None,
+        };
+        // What stands above counts the answer as a column.
+        let mut columns = names(width, &join.left);
+        columns.push(Expr::bool(true));
+        let joined = Relation::Project {
+            input: Box::new(Relation::Join(Box::new(join))),
+            columns,
+        };
+        return filtered(joined, stay);
+    }
+    if let ApplyKind::Lateral { keeps: false } = apply.kind {
+        let (inner, rest) = split(stay, |_| true);
+        // Conditions on the inner rows may use the outer one.
+        let inner_width = apply.inner.width();
+        let (inner, more) = split(inner, |c| span(c).is_some_and(|(_, high)| high <= width + inner_width));
+        let inner = inner
+            .into_iter()
+            .map(|c| {
+                let moved = outward(&c);
+                inward(&moved, width)
+            })
+            .collect();
+        apply.input = push(apply.input, down);
+        apply.inner = push(apply.inner, inner);
+        apply.correlated = super::is_correlated(&apply.inner);
+        let stay = rest.into_iter().chain(more).collect();
+        return filtered(Relation::Apply(Box::new(apply)), stay);
+    }
+    apply.input = push(apply.input, down);
+    apply.inner = push(apply.inner, Vec::new());
+    filtered(Relation::Apply(Box::new(apply)), stay)
+}
+
+/// Outer columns from `width` on are the inner relation's own.
+fn inward(expr: &Expr, width: usize) -> Expr {
+    match expr.node() {
+        Node::Outer {
+            levels: 1,
+            index,
+            name,
+            ty,
+        } if *index >= width => Expr::column(index - width, name.clone(), ty.clone()),
+        _ => expr.map(&mut |part| inward(part, width)),
+    }
+}
+
+/// The first columns of a plan, as they are.
+fn names(width: usize, _plan: &Plan) -> Vec<Expr> {
+    (0..width)
+        .map(|i| Expr::column(i, format!("column{}", i + 1), crate::types::Type::Unknown))
+        .collect()
+}
+
+/// Tells scans which columns are looked at. `used` are the columns of the plan's rows that somebody above looks at.
+fn prune(plan: Plan, used: &BTreeSet<usize>) -> Plan {
+    fn add(set: &mut BTreeSet<usize>, exprs: &[Expr]) {
+        for expr in exprs {
+            expr.for_each_column(&mut |index| {
+                set.insert(index);
+            });
+        }
+    }
+    match plan {
+        Relation::Scan(mut scan) => {
+            let mut needed = used.clone();
+            add(&mut needed, &scan.conditions);
+            for (index, flag) in scan.needed.iter_mut().enumerate() {
+                *flag = needed.contains(&index);
+            }
+            Relation::Scan(scan)
+        }
+        Relation::Filter { input, condition } => {
+            let mut needed = used.clone();
+            add(&mut needed, std::slice::from_ref(&condition));
+            Relation::Filter {
+                input: Box::new(prune(*input, &needed)),
+                condition,
+            }
+        }
+        Relation::Project { input, columns } => {
+            // Columns that nobody looks at are not computed.
+            let columns = columns
+                .into_iter()
+                .enumerate()
+                .map(|(i, column)| match used.contains(&i) {
+                    true => column,
+                    false => Expr::constant(Value::Null, column.ty()),
+                });
+            let columns: Vec<Expr> = columns.collect();
+            let mut needed = BTreeSet::new();
+            add(&mut needed, &columns);
+            Relation::Project {
+                input: Box::new(prune(*input, &needed)),
+                columns,
+            }
+        }
+        Relation::Join(mut join) => {
+            let width = join.left.width();
+            let mut needed = used.clone();
+            for (a, b) in &join.keys {
+                add(&mut needed, &[a.clone(), b.clone()]);
+            }
+            add(&mut needed, join.condition.as_slice());
+            join.left = prune(join.left, &needed.iter().copied().filter(|i| *i < width).collect());
+            join.right = prune(
+                join.right,
+                &needed.iter().filter_map(|i| i.checked_sub(width)).collect(),
+            );
+            Relation::Join(join)
+        }
+        Relation::Apply(mut apply) => {
+            let width = apply.input.width();
+            let mut needed: BTreeSet<usize> = used.iter().copied().filter(|i| *i < width).collect();
+            if let ApplyKind::In { probe } = &apply.kind {
+                add(&mut needed, probe);
+            }
+            map(&apply.inner, 0, &mut |expr, depth| {
+                expr.for_each_outer(&mut |levels, index| {
+                    if levels == depth + 1 {
+                        needed.insert(index);
+                    }
+                });
+                expr.clone()
+            });
+            let inner = match apply.kind {
+                ApplyKind::Lateral { .. } => used.iter().filter_map(|i| i.checked_sub(width)).collect(),
+                ApplyKind::Exists => BTreeSet::new(),
+                _ => (0..apply.inner.width()).collect(),
+            };
+            apply.input = prune(apply.input, &needed);
+            apply.inner = prune(apply.inner, &inner);
+            Relation::Apply(apply)
+        }
+        Relation::Aggregate {
+            input,
+            groups,
+            sets,
+            calls,
+        } => {
+            let mut needed = BTreeSet::new();
+            add(&mut needed, &groups);
+            for call in &calls {
+                add(&mut needed, &call.args);
+                add(&mut needed, call.filter.as_slice());
+                call.order
+                    .iter()
+                    .for_each(|key| add(&mut needed, std::slice::from_ref(&key.by)));
+            }
+            Relation::Aggregate {
+                input: Box::new(prune(*input, &needed)),
+                groups,
+                sets,
+                calls,
+            }
+        }
+        Relation::Sort { input, keys, limit } => {
+            let mut needed = used.clone();
+            keys.iter()
+                .for_each(|key| add(&mut needed, std::slice::from_ref(&key.by)));
+            Relation::Sort {
+                input: Box::new(prune(*input, &needed)),
+                keys,
+                limit,
+            }
+        }
+        Relation::Limit {
+            input,
+            limit,
+            offset,
+            ties,
+        } => {
+            let mut needed = used.clone();
+            ties.iter()
+                .for_each(|key| add(&mut needed, std::slice::from_ref(&key.by)));
+            Relation::Limit {
+                input: Box::new(prune(*input, &needed)),
+                limit,
+                offset,
+                ties,
+            }
+        }
+        Relation::Distinct { input, on } => {
+            let mut needed = used.clone();
+            add(&mut needed, &on);
+            Relation::Distinct {
+                input: Box::new(prune(*input, &needed)),
+                on,
+            }
+        }
+        Relation::Window { input, window } => {
+            let all = (0..input.width()).collect();
+            Relation::Window {
+                input: Box::new(prune(*input, &all)),
+                window,
+            }
+        }
+        Relation::Append { inputs } => Relation::Append {
+            inputs: inputs.into_iter().map(|input| prune(input, used)).collect(),
+        },
+        Relation::Intersect(mut both) => {
+            let all = (0..both.left.width()).collect();
+            both.left = prune(both.left, &all);
+            both.right = prune(both.right, &all);
+            Relation::Intersect(both)
+        }
+        Relation::Recursive(mut recursive) => {
+            let all = (0..recursive.base.width()).collect();
+            recursive.base = prune(recursive.base, &all);
+            recursive.step = prune(recursive.step, &all);
+            Relation::Recursive(recursive)
+        }
+        Relation::Shared { id, plan } => {
+            let all = (0..plan.width()).collect();
+            let plan = Arc::new(prune((*plan).clone(), &all));
+            Relation::Shared { id, plan }
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,134 @@
+//! What the server sends.
+
+use crate::error;
+use crate::run::query::Field;
+use crate::types::output;
+use nestor_model::{Error, Value};
+
+/// Appends a message whose body `body` writes.
+pub fn message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
+    out.push(tag);
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    body(out);
+    let length = (out.len() - at) as u32;
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+fn text(out: &mut Vec<u8>, text: &str) {
+    // A zero byte would end it.
+    out.extend(text.bytes().filter(|byte| *byte != 0));
+    out.push(0);
+}
+
+/// AuthenticationOk.
+pub fn authenticated(out: &mut Vec<u8>) {
+    message(out, b'R', |out| out.extend_from_slice(&0i32.to_be_bytes()));
+}
+
+/// ParameterStatus.
+pub fn parameter(out: &mut Vec<u8>, name: &str, value: &str) {
+    message(out, b'S', |out| {
+        text(out, name);
+        text(out, value);
+    });
+}
+
+/// BackendKeyData.
+pub fn key(out: &mut Vec<u8>, pid: i32, secret: i32) {
+    message(out, b'K', |out| {
+        out.extend_from_slice(&pid.to_be_bytes());
+        out.extend_from_slice(&secret.to_be_bytes());
+    });
+}
+
+/// ReadyForQuery: `I`, `T` or `E`.
+pub fn ready(out: &mut Vec<u8>, status: u8) {
+    message(out, b'Z', |out| out.push(status));
+}
+
+/// A message without a body.
+pub fn empty(out: &mut Vec<u8>, tag: u8) {
+    message(out, tag, |_| {});
+}
+
+/// RowDescription. Columns behind the last format have the only one, or text.
+pub fn row_description(out: &mut Vec<u8>, fields: &[Field], formats: &[i16]) {
+    message(out, b'T', |out| {
+        out.extend_from_slice(&(fields.len() as u16).to_be_bytes());
+        for (i, field) in fields.iter().enumerate() {
+            text(out, &field.name);
+            out.extend_from_slice(&0i32.to_be_bytes());
+            out.extend_from_slice(&0i16.to_be_bytes());
+            out.extend_from_slice(&field.ty.oid().to_be_bytes());
+            out.extend_from_slice(&field.ty.length().to_be_bytes());
+            out.extend_from_slice(&field.modifier.to_be_bytes());
+            out.extend_from_slice(&format(formats, i).to_be_bytes());
+        }
+    });
+}
+
+/// The format of column `i`.
+pub fn format(formats: &[i16], i: usize) -> i16 {
+    match formats {
+        [] => 0,
+        [only] => *only,
+        all => all.get(i).copied().unwrap_or(0),
+    }
+}
+
+/// DataRow.
+pub fn data_row(out: &mut Vec<u8>, fields: &[Field], row: &[Value], formats: &[i16]) {
+    message(out, b'D', |out| {
+        out.extend_from_slice(&(fields.len() as u16).to_be_bytes());
+        for (i, (field, value)) in fields.iter().zip(row).enumerate() {
+            if matches!(value, Value::Null) {
+                out.extend_from_slice(&(-1i32).to_be_bytes());
+                continue;
+            }
+            let at = out.len();
+            out.extend_from_slice(&[0; 4]);
+            match format(formats, i) {
+                1 => output::binary(&field.ty, value, out),
+                _ => out.extend_from_slice(output::text(&field.ty, value).as_bytes()),
+            }
+            let length = (out.len() - at - 4) as u32;
+            out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+        }
+    });
+}
+
+/// CommandComplete.
+pub fn complete(out: &mut Vec<u8>, tag: &str) {
+    message(out, b'C', |out| text(out, tag));
+}
+
+/// ParameterDescription.
+pub fn parameters(out: &mut Vec<u8>, oids: &[u32]) {
+    message(out, b't', |out| {
+        out.extend_from_slice(&(oids.len() as u16).to_be_bytes());
+        for oid in oids {
+            out.extend_from_slice(&oid.to_be_bytes());
+        }
+    });
+}
+
+/// ErrorResponse.
+pub fn error(out: &mut Vec<u8>, severity: &str, error: &Error) {
+    message(out, b'E', |out| {
+        for (field, value) in [
+            (b'S', severity),
+            (b'V', severity),
+            (b'C', &error::state(error)),
+            (b'M', error.message()),
+        ] {
+            out.push(field);
+            text(out, value);
+        }
+        if let Some(at) = error::position(error) {
+            out.push(b'P');
+            text(out, &at.to_string());
+        }
+        out.push(0);
+    });
+}

@@ -1,0 +1,214 @@
+//! What a scan knows of its rows as a filter of the find layer: indexes and scans see it like a filter of a client.
+//!
+//! The filter may let through more than the conditions do, because an array matches by its elements there, and never less: whoever
+//! planned the scan filters once more. A condition that has no such form is left out.
+
+use crate::catalog::{Column, Table};
+use crate::expr::{Comparison, Expr, Node};
+use crate::types::{Type, stored};
+use nestor_model::{Array, Document, Result, Value};
+use nestor_planner::relation::{Env, Scalar};
+
+/// The filter of a scan's conditions.
+///
+/// Errors: those of the values that columns are compared with.
+pub fn filter(conditions: &[Expr], table: &Table, env: &Env<'_>) -> Result<Document> {
+    let mut parts = Vec::new();
+    for condition in conditions {
+        match part(condition, table, env)? {
+            Part::Filter(doc) => parts.push(Value::from(doc)),
+            Part::Nothing => {
+                // A value that is null is equal to nothing.
+                let mut doc = Document::new();
+                doc.push("$alwaysFalse", 1);
+                return Ok(doc);
+            }
+            Part::Unknown => {}
+        }
+    }
+    let mut out = Document::new();
+    match parts.len() {
+        0 => {}
+        1 => {
+            if let Some(Value::Document(doc)) = parts.pop() {
+                out = doc;
+            }
+        }
+        _ => out.push("$and", Value::Array(Array::new(parts))),
+    }
+    Ok(out)
+}
+
+enum Part {
+    /// This filter, or less.
+    Filter(Document),
+    /// No row.
+    Nothing,
+    /// It has no form as a filter.
+    Unknown,
+}
+
+/// The path that an expression reads, and its type there.
+fn path(expr: &Expr, table: &Table) -> Option<(String, Type)> {
+    match expr.node() {
+        Node::Column { index, .. } => {
+            let column: &Column = table.columns.get(*index)?;
+            usable(&column.path).then(|| (column.path.clone(), column.ty.clone()))
+        }
+        Node::Field(of, path, ty) => {
+            let Node::Column { index, .. } = of.node() else {
+                return None;
+            };
+            let column = table.columns.get(*index)?;
+            let whole = format!("{}.{}", column.path, path.join("."));
+            (usable(&column.path) && path.iter().all(|part| usable(part))).then(|| (whole, ty.clone()))
+        }
+        _ => None,
+    }
+}
+
+/// Names that mean something else in a path of a filter.
+fn usable(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('$') && !name.contains('.')
+}
+
+/// Values whose order in documents is that of SQL, so that comparing them there lets no row out.
+fn comparable(ty: &Type, value: &Value) -> bool {
+    match (ty, value) {
+        (Type::Float4 | Type::Float8, Value::Double(n)) => n.is_finite(),
+        (Type::Numeric, Value::Decimal128(n)) => n.is_finite(),
+        (
+            Type::Int2
+            | Type::Int4
+            | Type::Int8
+            | Type::Text
+            | Type::Varchar
+            | Type::Bool
+            | Type::ObjectId
+            | Type::Uuid,
+            _,
+        ) => true,
+        // Documents have milliseconds.
+        (Type::Timestamp | Type::Timestamptz, Value::Int64(us)) => us % 1000 == 0,
+        (Type::Date, _) => true,
+        _ => false,
+    }
+}
+
+fn one(path: &str, operator: &str, value: Value) -> Document {
+    let mut inner = Document::new();
+    inner.push(operator, value);
+    let mut doc = Document::new();
+    doc.push(path, inner);
+    doc
+}
+
+fn part(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Part> {
+    match condition.node() {
+        Node::Compare(op, a, b) => {
+            let (at, value, op) = match (path(a, table), path(b, table)) {
+                (Some(at), _) if b.is_constant() => (at, b, *op),
+                (_, Some(at)) if a.is_constant() => (at, a, op.mirrored()),
+                _ => return Ok(Part::Unknown),
+            };
+            let (path, ty) = at;
+            let value = value.value(&[], env)?;
+            if matches!(value, Value::Null) {
+                return Ok(Part::Nothing);
+            }
+            // A date in documents is a moment; a day is all moments from its beginning on.
+            if !comparable(&ty, &value) || (ty == Type::Date && op != Comparison::GreaterEqual) {
+                return Ok(Part::Unknown);
+            }
+            let operator = match op {
+                Comparison::Equal => "$eq",
+                Comparison::Less => "$lt",
+                Comparison::LessEqual => "$lte",
+                Comparison::Greater => "$gt",
+                Comparison::GreaterEqual => "$gte",
+                Comparison::NotEqual => return Ok(Part::Unknown),
+            };
+            // Timestamps in documents are cut to milliseconds when they are read, so the bounds stay as they are.
+            Ok(Part::Filter(one(&path, operator, stored::write(&ty, value))))
+        }
+        Node::InList(a, items, false) => {
+            let Some((path, ty)) = path(a, table) else {
+                return Ok(Part::Unknown);
+            };
+            let mut values = Vec::new();
+            for item in items {
+                values.push(item.value(&[], env)?);
+            }
+            members(&path, &ty, values)
+        }
+        Node::Quantified { arg, array, .. } => {
+            let Some((path, ty)) = path(arg, table) else {
+                return Ok(Part::Unknown);
+            };
+            match array.value(&[], env)? {
+                Value::Array(items) => members(&path, &ty, items.iter().map(|item| item.to_value()).collect()),
+                _ => Ok(Part::Nothing),
+            }
+        }
+        Node::Or(any) => {
+            let mut branches = Vec::new();
+            for branch in any {
+                let mut all = Vec::new();
+                for condition in branch.conjuncts() {
+                    match part(&condition, table, env)? {
+                        Part::Filter(doc) => all.push(Value::from(doc)),
+                        Part::Nothing => {
+                            all.clear();
+                            all.push(Value::Null);
+                            break;
+                        }
+                        Part::Unknown => return Ok(Part::Unknown),
+                    }
+                }
+                match all.as_slice() {
+                    [Value::Null] => {}
+                    [Value::Document(doc)] => branches.push(Value::from(doc.clone())),
+                    _ => {
+                        let mut doc = Document::new();
+                        doc.push("$and", Value::Array(Array::new(all)));
+                        branches.push(doc.into());
+                    }
+                }
+            }
+            if branches.is_empty() {
+                return Ok(Part::Nothing);
+            }
+            let mut doc = Document::new();
+            doc.push("$or", Value::Array(Array::new(branches)));
+            Ok(Part::Filter(doc))
+        }
+        Node::Match(like) => {
+            let (Some((path, ty)), Node::Const(Value::String(pattern), _)) =
+                (path(&like.text, table), like.pattern.node())
+            else {
+                return Ok(Part::Unknown);
+            };
+            // From the prefix on: the end of the range is for the filter above.
+            match like.prefix(pattern) {
+                Some(prefix) if ty.is_text() => Ok(Part::Filter(one(&path, "$gte", Value::String(prefix.into())))),
+                _ => Ok(Part::Unknown),
+            }
+        }
+        _ => Ok(Part::Unknown),
+    }
+}
+
+fn members(path: &str, ty: &Type, values: Vec<Value>) -> Result<Part> {
+    let values: Vec<Value> = values
+        .into_iter()
+        .filter(|value| !matches!(value, Value::Null))
+        .collect();
+    if *ty == Type::Date || !values.iter().all(|value| comparable(ty, value)) {
+        return Ok(Part::Unknown);
+    }
+    if values.is_empty() {
+        return Ok(Part::Nothing);
+    }
+    let values = values.into_iter().map(|value| stored::write(ty, value)).collect();
+    Ok(Part::Filter(one(path, "$in", Value::Array(Array::new(values)))))
+}

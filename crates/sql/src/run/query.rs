@@ -1,0 +1,182 @@
+//! Queries: bound, rewritten, run.
+
+use super::tables::{Reading, SessionFacts, Tables};
+use crate::bind::{Binder, Bound};
+use crate::error::fail;
+use crate::functions::coerce;
+use crate::plan::pushdown;
+use crate::types::Type;
+use crate::types::cast::Context;
+use nestor_database::read;
+use nestor_database::statement::Statement;
+use nestor_exec::relation::{Run, Shared, build};
+use nestor_model::{Result, Value};
+use nestor_planner::relation::{Env, Relation, explain};
+use sqlparser::ast::Query;
+
+/// A column of a result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: Type,
+    /// The modifier of its type.
+    pub modifier: i32,
+}
+
+/// Takes rows; an error stops the query.
+pub type Give<'g> = dyn FnMut(Vec<Value>) -> Result<()> + 'g;
+
+/// What is known of a query without running it: its columns and the types of its parameters.
+///
+/// Errors: those of binding.
+pub fn describe(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    query: &Query,
+    params: Vec<Type>,
+) -> Result<(Vec<Field>, Vec<Type>)> {
+    let read = statement.read_view()?;
+    let (op, _) = statement.operation(None)?;
+    let reading = Reading {
+        statement,
+        view: read.view(),
+        op: &op,
+        session,
+    };
+    let mut binder = Binder::new(&reading, params);
+    let bound = finished(binder.query(query)?)?;
+    Ok((fields(&bound), binder.params))
+}
+
+fn fields(bound: &Bound) -> Vec<Field> {
+    let each = bound.columns.iter().map(|column| Field {
+        name: column.name.clone(),
+        ty: column.ty.clone(),
+        modifier: column.modifier,
+    });
+    each.collect()
+}
+
+/// A query whose columns all have types: literals that nobody read are text.
+fn finished(mut bound: Bound) -> Result<Bound> {
+    if bound.columns.iter().all(|column| column.ty != Type::Unknown) {
+        return Ok(bound);
+    }
+    let columns = bound.columns.iter().enumerate().map(|(i, column)| {
+        let own = crate::expr::Expr::column(i, column.name.clone(), column.ty.clone());
+        match column.ty {
+            Type::Unknown => coerce(own, &Type::Text, Context::Implicit),
+            _ => Ok(own),
+        }
+    });
+    let columns = columns.collect::<Result<_>>()?;
+    bound.plan = Relation::Project {
+        input: Box::new(bound.plan),
+        columns,
+    };
+    for column in &mut bound.columns {
+        if column.ty == Type::Unknown {
+            column.ty = Type::Text;
+        }
+    }
+    Ok(bound)
+}
+
+/// Runs a query. `begin` is told its columns before the first row. Returns how many rows there were.
+///
+/// Errors: those of binding and of running it.
+pub fn run(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    query: &Query,
+    (types, params): (Vec<Type>, &[Value]),
+    begin: &mut dyn FnMut(&[Field]) -> Result<()>,
+    give: &mut Give<'_>,
+) -> Result<u64> {
+    let read = statement.read_view()?;
+    let (op, _) = statement.operation(None)?;
+    let reading = Reading {
+        statement,
+        view: read.view(),
+        op: &op,
+        session,
+    };
+    let mut binder = Binder::new(&reading, types);
+    let bound = finished(binder.query(query)?)?;
+    let tables = Tables {
+        tables: std::mem::take(&mut binder.tables),
+        reading: &reading,
+    };
+    begin(&fields(&bound))?;
+    let plan = pushdown::rewrite(bound.plan);
+    let mut root = build(&plan, false);
+    let batch = read::batch(statement, read.view(), &op, true);
+    let shared = Shared::default();
+    let run = Run {
+        batch: &batch,
+        env: Env {
+            op: &op,
+            params,
+            outer: None,
+        },
+        sources: &tables,
+        shared: &shared,
+    };
+    let mut rows = 0;
+    while let Some(row) = root.next(&run)? {
+        rows += 1;
+        give(row)?;
+    }
+    Ok(rows)
+}
+
+/// The plan of a query as lines; with `analyze` after it has run.
+///
+/// Errors: those of [`run`].
+pub fn explain(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    query: &Query,
+    (types, params): (Vec<Type>, &[Value]),
+    analyze: bool,
+) -> Result<Vec<String>> {
+    let read = statement.read_view()?;
+    let (op, _) = statement.operation(None)?;
+    let reading = Reading {
+        statement,
+        view: read.view(),
+        op: &op,
+        session,
+    };
+    let mut binder = Binder::new(&reading, types);
+    let bound = finished(binder.query(query)?)?;
+    let tables = Tables {
+        tables: std::mem::take(&mut binder.tables),
+        reading: &reading,
+    };
+    let plan = pushdown::rewrite(bound.plan);
+    if !analyze {
+        return Ok(explain::lines(&plan, &[]));
+    }
+    let mut root = build(&plan, true);
+    let batch = read::batch(statement, read.view(), &op, true);
+    let shared = Shared::counting();
+    let run = Run {
+        batch: &batch,
+        env: Env {
+            op: &op,
+            params,
+            outer: None,
+        },
+        sources: &tables,
+        shared: &shared,
+    };
+    while root.next(&run)?.is_some() {}
+    let counted = match &shared.counted {
+        Some(counted) => counted.borrow().clone(),
+        None => return fail("XX000", "rows were not counted"),
+    };
+    Ok(explain::lines(&plan, &counted))
+}

@@ -1,0 +1,650 @@
+//! What a connection is at: its settings, prepared statements, portals and transaction.
+//!
+//! [`Session::receive`] takes one message and appends the answers. A transaction is read committed: each statement reads the newest
+//! state, and because SQL does not write yet there is nothing that BEGIN and COMMIT have to hold together.
+
+pub mod settings;
+
+use crate::error::{error, fail, unsupported};
+use crate::parse;
+use crate::protocol::backend;
+use crate::protocol::frontend::Message;
+use crate::run::query::{self, Field};
+use crate::run::tables::SessionFacts;
+use crate::types::{Type, input};
+use nestor_database::Database;
+use nestor_database::connections::Slot;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_database::statement::Statement;
+use nestor_database::terms::Terms;
+use nestor_exec::Interrupt;
+use nestor_model::statement::under;
+use nestor_model::{Document, Result, Value};
+use sqlparser::ast::{self, Set, Statement as Ast, TransactionIsolationLevel, TransactionMode};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Bytes of answers after which they are sent.
+const FLUSH_BYTES: usize = 64 << 10;
+/// Prepared statements and portals of a connection.
+const NAMES_MAX: usize = 1000;
+/// Bytes that the rows of a portal may take which wait to be fetched.
+const WAITING_BYTES_MAX: usize = 64 << 20;
+
+/// Sends what was appended so far.
+pub type Flush<'f> = dyn FnMut(&mut Vec<u8>) -> Result<()> + 'f;
+
+#[derive(Clone)]
+struct Prepared {
+    text: Arc<str>,
+    /// `None` for an empty statement.
+    ast: Option<Arc<Ast>>,
+    types: Vec<Type>,
+    fields: Option<Vec<Field>>,
+}
+
+struct Portal {
+    statement: Prepared,
+    params: Vec<Value>,
+    formats: Vec<i16>,
+    /// What is left of its rows, once it has run.
+    waiting: Option<std::vec::IntoIter<Vec<Value>>>,
+}
+
+/// A conversation with a client.
+pub struct Session {
+    /// What others may see of the connection.
+    pub slot: Arc<Slot>,
+    /// Who and where.
+    pub facts: SessionFacts,
+    prepared: HashMap<String, Prepared>,
+    portals: HashMap<String, Portal>,
+    /// In a transaction block, and whether it has failed.
+    block: Option<bool>,
+    /// After an error of the extended protocol messages are passed over until the next Sync.
+    skips: bool,
+}
+
+/// What becomes of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It goes on.
+    Go,
+    /// It ends.
+    Close,
+}
+
+impl Session {
+    /// A conversation that begins.
+    pub fn new(slot: Arc<Slot>, user: &str, database: &str) -> Self {
+        let facts = SessionFacts {
+            user: user.to_owned(),
+            database: database.to_owned(),
+            pid: i32::try_from(slot.id).unwrap_or(0),
+            settings: settings::initial(),
+        };
+        Self {
+            slot,
+            facts,
+            prepared: HashMap::new(),
+            portals: HashMap::new(),
+            block: None,
+            skips: false,
+        }
+    }
+
+    /// `I`, `T` or `E`, as ReadyForQuery tells.
+    fn status(&self) -> u8 {
+        match self.block {
+            None => b'I',
+            Some(false) => b'T',
+            Some(true) => b'E',
+        }
+    }
+
+    /// Takes a message and appends what answers it. Errors of statements are answers; an error of this function ends the connection.
+    pub fn receive(
+        &mut self,
+        database: &Database,
+        message: Result<Message<'_>>,
+        out: &mut Vec<u8>,
+        flush: &mut Flush<'_>,
+    ) -> Result<Next> {
+        let message = match message {
+            Ok(message) => message,
+            Err(error) => {
+                backend::error(out, "FATAL", &error);
+                return Ok(Next::Close);
+            }
+        };
+        match message {
+            Message::Terminate => return Ok(Next::Close),
+            Message::Sync => {
+                self.skips = false;
+                if self.block.is_none() {
+                    self.portals.clear();
+                }
+                backend::ready(out, self.status());
+                return Ok(Next::Go);
+            }
+            Message::Query(text) => {
+                self.skips = false;
+                self.simple(database, text, out, flush)?;
+                backend::ready(out, self.status());
+                return Ok(Next::Go);
+            }
+            _ if self.skips => return Ok(Next::Go),
+            _ => {}
+        }
+        let result = match message {
+            Message::Parse { name, text, types } => self.parse(database, name, text, &types, out),
+            Message::Bind {
+                portal,
+                statement,
+                formats,
+                values,
+                results,
+            } => self.bind(portal, statement, &formats, &values, results, out),
+            Message::Describe { portal, name } => self.describe(portal, name, out),
+            Message::Execute { portal, rows } => self.execute(database, portal, rows, out, flush),
+            Message::Close { portal, name } => {
+                match portal {
+                    true => drop(self.portals.remove(name)),
+                    false => drop(self.prepared.remove(name)),
+                }
+                backend::empty(out, b'3');
+                Ok(())
+            }
+            Message::Flush => flush(out),
+            Message::Query(_) | Message::Sync | Message::Terminate => Ok(()),
+        };
+        if let Err(error) = result {
+            self.failed(&error, out);
+            self.skips = true;
+        }
+        Ok(Next::Go)
+    }
+
+    fn failed(&mut self, error: &nestor_model::Error, out: &mut Vec<u8>) {
+        backend::error(out, "ERROR", error);
+        if self.block.is_some() {
+            self.block = Some(true);
+        }
+    }
+
+    fn simple(&mut self, database: &Database, text: &str, out: &mut Vec<u8>, flush: &mut Flush<'_>) -> Result<()> {
+        let statements = match parse::parse(text) {
+            Ok(statements) => statements,
+            Err(error) => {
+                self.failed(&error, out);
+                return Ok(());
+            }
+        };
+        if statements.is_empty() {
+            backend::empty(out, b'I');
+        }
+        for ast in statements {
+            let prepared = Prepared {
+                text: text.into(),
+                ast: Some(Arc::new(ast)),
+                types: Vec::new(),
+                fields: None,
+            };
+            let mut sink = Sink {
+                out,
+                flush,
+                describes: true,
+                formats: &[],
+                fields: Vec::new(),
+            };
+            match self.run(database, &prepared, &[], &mut sink) {
+                Ok(tag) => backend::complete(out, &tag),
+                Err(error) => {
+                    self.failed(&error, out);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs `work` as a statement of this connection.
+    fn statement<T>(
+        &self,
+        database: &Database,
+        text: &str,
+        work: impl FnOnce(&Statement<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let started = Instant::now();
+        let mut shown = Document::new();
+        shown.push("sql", text.chars().take(4096).collect::<String>());
+        shown.push("$db", self.facts.database.as_str());
+        self.slot.start_operation("sql", 0, shown.to_raw().as_raw(), started);
+        let timeout = self
+            .facts
+            .settings
+            .get("statement_timeout")
+            .and_then(|ms| ms.parse::<u64>().ok())
+            .filter(|ms| *ms > 0);
+        let deadline = timeout.map(|ms| started + Duration::from_millis(ms));
+        let interrupt = Interrupt::new(self.slot.kill.clone(), deadline);
+        let terms = Terms {
+            db: &self.facts.database,
+            ..Terms::default()
+        };
+        let statement = Statement::new(database, &self.slot, terms, OpKind::Read, (interrupt.clone(), started));
+        let result = under(&interrupt, self.slot.account.as_ref(), || work(&statement));
+        self.slot.finish_operation();
+        result
+    }
+
+    fn parse(&mut self, database: &Database, name: &str, text: &str, types: &[u32], out: &mut Vec<u8>) -> Result<()> {
+        let mut statements = parse::parse(text)?;
+        if statements.len() > 1 {
+            return fail("42601", "cannot insert multiple commands into a prepared statement");
+        }
+        if !name.is_empty() && self.prepared.contains_key(name) {
+            return fail("42P05", format!("prepared statement \"{name}\" already exists"));
+        }
+        if self.prepared.len() >= NAMES_MAX {
+            return fail("53000", "too many prepared statements");
+        }
+        let given: Vec<Type> = types
+            .iter()
+            .map(|oid| Type::of_oid(*oid).unwrap_or(Type::Unknown))
+            .collect();
+        let mut prepared = Prepared {
+            text: text.into(),
+            ast: statements.pop().map(Arc::new),
+            types: given,
+            fields: None,
+        };
+        self.check_block(prepared.ast.as_deref())?;
+        match prepared.ast.clone().as_deref() {
+            Some(Ast::Query(query)) => {
+                let (fields, types) = self.statement(database, text, |statement| {
+                    query::describe(statement, &self.facts, query, prepared.types.clone())
+                })?;
+                prepared.fields = Some(fields);
+                prepared.types = types;
+            }
+            Some(Ast::Explain { .. }) => prepared.fields = Some(vec![plan_field()]),
+            Some(Ast::ShowVariable { variable }) => prepared.fields = Some(vec![show_field(variable)]),
+            _ => {}
+        }
+        for ty in &mut prepared.types {
+            if *ty == Type::Unknown {
+                *ty = Type::Text;
+            }
+        }
+        self.prepared.insert(name.to_owned(), prepared);
+        backend::empty(out, b'1');
+        Ok(())
+    }
+
+    fn bind(
+        &mut self,
+        portal: &str,
+        statement: &str,
+        formats: &[i16],
+        values: &[Option<&[u8]>],
+        results: Vec<i16>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let Some(prepared) = self.prepared.get(statement).cloned() else {
+            return fail("26000", format!("prepared statement \"{statement}\" does not exist"));
+        };
+        if values.len() != prepared.types.len() {
+            return fail(
+                "08P01",
+                format!(
+                    "bind message supplies {} parameters, but prepared statement \"{statement}\" requires {}",
+                    values.len(),
+                    prepared.types.len()
+                ),
+            );
+        }
+        let mut params = Vec::with_capacity(values.len());
+        for (i, (value, ty)) in values.iter().zip(&prepared.types).enumerate() {
+            params.push(match value {
+                None => Value::Null,
+                Some(bytes) if backend::format(formats, i) == 1 => input::binary(ty, bytes)?,
+                Some(bytes) => {
+                    let text = std::str::from_utf8(bytes)
+                        .map_err(|_| error("22021", "invalid byte sequence for encoding \"UTF8\""))?;
+                    input::text(ty, text)?
+                }
+            });
+        }
+        if !portal.is_empty() && self.portals.contains_key(portal) {
+            return fail("42P03", format!("cursor \"{portal}\" already exists"));
+        }
+        if self.portals.len() >= NAMES_MAX {
+            return fail("53000", "too many portals");
+        }
+        let bound = Portal {
+            statement: prepared,
+            params,
+            formats: results,
+            waiting: None,
+        };
+        self.portals.insert(portal.to_owned(), bound);
+        backend::empty(out, b'2');
+        Ok(())
+    }
+
+    fn describe(&mut self, portal: bool, name: &str, out: &mut Vec<u8>) -> Result<()> {
+        let (prepared, formats) = match portal {
+            true => match self.portals.get(name) {
+                Some(portal) => (&portal.statement, portal.formats.as_slice()),
+                None => return fail("34000", format!("portal \"{name}\" does not exist")),
+            },
+            false => match self.prepared.get(name) {
+                Some(prepared) => (prepared, [].as_slice()),
+                None => return fail("26000", format!("prepared statement \"{name}\" does not exist")),
+            },
+        };
+        if !portal {
+            let oids: Vec<u32> = prepared.types.iter().map(Type::oid).collect();
+            backend::parameters(out, &oids);
+        }
+        match &prepared.fields {
+            Some(fields) => backend::row_description(out, fields, formats),
+            None => backend::empty(out, b'n'),
+        }
+        Ok(())
+    }
+
+    fn execute(
+        &mut self,
+        database: &Database,
+        name: &str,
+        rows: i32,
+        out: &mut Vec<u8>,
+        flush: &mut Flush<'_>,
+    ) -> Result<()> {
+        let Some(mut portal) = self.portals.remove(name) else {
+            return fail("34000", format!("portal \"{name}\" does not exist"));
+        };
+        if portal.statement.ast.is_none() {
+            backend::empty(out, b'I');
+            self.portals.insert(name.to_owned(), portal);
+            return Ok(());
+        }
+        let limit = usize::try_from(rows).ok().filter(|rows| *rows > 0);
+        let is_query = matches!(portal.statement.ast.as_deref(), Some(Ast::Query(_)));
+        let (Some(limit), true) = (limit, is_query) else {
+            let mut sink = Sink {
+                out,
+                flush,
+                describes: false,
+                formats: &portal.formats,
+                fields: portal.statement.fields.clone().unwrap_or_default(),
+            };
+            let tag = self.run(database, &portal.statement, &portal.params, &mut sink)?;
+            backend::complete(out, &tag);
+            self.portals.insert(name.to_owned(), portal);
+            return Ok(());
+        };
+        if portal.waiting.is_none() {
+            let Some(Ast::Query(query)) = portal.statement.ast.as_deref() else {
+                return Ok(());
+            };
+            self.check_block(portal.statement.ast.as_deref())?;
+            let (mut all, mut bytes) = (Vec::new(), 0usize);
+            let types = portal.statement.types.clone();
+            self.statement(database, &portal.statement.text, |statement| {
+                query::run(
+                    statement,
+                    &self.facts,
+                    query,
+                    (types, &portal.params),
+                    &mut |_| Ok(()),
+                    &mut |row| {
+                        bytes += row.iter().map(Value::weight).sum::<usize>();
+                        if bytes > WAITING_BYTES_MAX {
+                            return fail(
+                                "53200",
+                                "the rows of a portal that is fetched in parts take too much memory",
+                            );
+                        }
+                        all.push(row);
+                        Ok(())
+                    },
+                )
+            })?;
+            portal.waiting = Some(all.into_iter());
+        }
+        let fields = portal.statement.fields.clone().unwrap_or_default();
+        let mut given = 0;
+        if let Some(waiting) = &mut portal.waiting {
+            for row in waiting.by_ref().take(limit) {
+                backend::data_row(out, &fields, &row, &portal.formats);
+                given += 1;
+            }
+        }
+        match portal.waiting.as_ref().is_some_and(|waiting| waiting.len() > 0) {
+            true => backend::empty(out, b's'),
+            false => backend::complete(out, &format!("SELECT {given}")),
+        }
+        self.portals.insert(name.to_owned(), portal);
+        Ok(())
+    }
+
+    /// In a block that has failed only its end is taken.
+    fn check_block(&self, ast: Option<&Ast>) -> Result<()> {
+        let ends = matches!(ast, Some(Ast::Rollback { .. } | Ast::Commit { .. }) | None);
+        match self.block == Some(true) && !ends {
+            true => fail(
+                "25P02",
+                "current transaction is aborted, commands ignored until end of transaction block",
+            ),
+            false => Ok(()),
+        }
+    }
+
+    /// Runs a statement; its tag.
+    fn run(
+        &mut self,
+        database: &Database,
+        prepared: &Prepared,
+        params: &[Value],
+        sink: &mut Sink<'_, '_>,
+    ) -> Result<String> {
+        let Some(ast) = prepared.ast.as_deref() else {
+            return Ok(String::new());
+        };
+        self.check_block(Some(ast))?;
+        match ast {
+            Ast::Query(query) => {
+                let types = prepared.types.clone();
+                let sink = std::cell::RefCell::new(sink);
+                let rows = self.statement(database, &prepared.text, |statement| {
+                    let mut begin = |fields: &[Field]| sink.borrow_mut().begin(fields);
+                    let mut give = |row: Vec<Value>| sink.borrow_mut().row(&row);
+                    query::run(statement, &self.facts, query, (types, params), &mut begin, &mut give)
+                })?;
+                Ok(format!("SELECT {rows}"))
+            }
+            Ast::Explain {
+                statement: inner,
+                analyze,
+                verbose,
+                estimate,
+                format,
+                options,
+                ..
+            } => {
+                let Ast::Query(query) = &**inner else {
+                    return unsupported("EXPLAIN of this statement");
+                };
+                if *verbose || *estimate || format.is_some() || options.is_some() {
+                    return unsupported("this option of EXPLAIN");
+                }
+                let types = prepared.types.clone();
+                let lines = self.statement(database, &prepared.text, |statement| {
+                    query::explain(statement, &self.facts, query, (types, params), *analyze)
+                })?;
+                sink.begin(&[plan_field()])?;
+                for line in &lines {
+                    sink.row(&[Value::String(line.as_str().into())])?;
+                }
+                Ok("EXPLAIN".to_owned())
+            }
+            Ast::ShowVariable { variable } => {
+                let name = setting_name(variable);
+                let Some(value) = self.facts.settings.get(&name).cloned() else {
+                    return fail("42704", format!("unrecognized configuration parameter \"{name}\""));
+                };
+                sink.begin(&[show_field(variable)])?;
+                sink.row(&[Value::String(value.into())])?;
+                Ok("SHOW".to_owned())
+            }
+            Ast::Set(set) => {
+                self.set(set)?;
+                Ok("SET".to_owned())
+            }
+            Ast::StartTransaction { modes, .. } => {
+                for mode in modes {
+                    match mode {
+                        TransactionMode::IsolationLevel(
+                            TransactionIsolationLevel::ReadCommitted | TransactionIsolationLevel::ReadUncommitted,
+                        )
+                        | TransactionMode::AccessMode(_) => {}
+                        TransactionMode::IsolationLevel(level) => {
+                            return unsupported(format!("isolation level {level}"));
+                        }
+                    }
+                }
+                self.block = Some(self.block.unwrap_or(false));
+                Ok("BEGIN".to_owned())
+            }
+            Ast::Commit { chain: false, .. } => Ok(match self.end_block() {
+                true => "ROLLBACK".to_owned(),
+                false => "COMMIT".to_owned(),
+            }),
+            Ast::Rollback {
+                chain: false,
+                savepoint: None,
+            } => {
+                self.end_block();
+                Ok("ROLLBACK".to_owned())
+            }
+            Ast::Deallocate { name, .. } => {
+                let name = crate::bind::ident(name);
+                match name.as_str() {
+                    "all" => self.prepared.clear(),
+                    name => {
+                        if self.prepared.remove(name).is_none() {
+                            return fail("26000", format!("prepared statement \"{name}\" does not exist"));
+                        }
+                    }
+                }
+                Ok("DEALLOCATE".to_owned())
+            }
+            Ast::Discard {
+                object_type: ast::DiscardObject::ALL,
+            } => {
+                self.prepared.clear();
+                self.portals.clear();
+                self.facts.settings = settings::initial();
+                Ok("DISCARD ALL".to_owned())
+            }
+            other => {
+                let text = other.to_string();
+                let word = text.split_whitespace().next().unwrap_or("statement").to_uppercase();
+                unsupported(word)
+            }
+        }
+    }
+
+    /// Ends a transaction block; whether it had failed.
+    fn end_block(&mut self) -> bool {
+        self.portals.clear();
+        self.block.take() == Some(true)
+    }
+
+    fn set(&mut self, set: &Set) -> Result<()> {
+        match set {
+            Set::SingleAssignment { variable, values, .. } => {
+                let name = variable.to_string();
+                let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+                settings::set(&mut self.facts.settings, name.trim_matches('"'), &values.join(", "))
+            }
+            Set::SetTimeZone { value, .. } => settings::set(&mut self.facts.settings, "timezone", &value.to_string()),
+            Set::SetNames { charset_name, .. } => {
+                settings::set(&mut self.facts.settings, "client_encoding", &charset_name.value)
+            }
+            Set::SetTransaction { modes, .. } => {
+                for mode in modes {
+                    if let TransactionMode::IsolationLevel(level) = mode
+                        && !matches!(
+                            level,
+                            TransactionIsolationLevel::ReadCommitted | TransactionIsolationLevel::ReadUncommitted
+                        )
+                    {
+                        return unsupported(format!("isolation level {level}"));
+                    }
+                }
+                Ok(())
+            }
+            _ => unsupported("SET of this form"),
+        }
+    }
+}
+
+fn plan_field() -> Field {
+    Field {
+        name: "QUERY PLAN".to_owned(),
+        ty: Type::Text,
+        modifier: -1,
+    }
+}
+
+fn setting_name(variable: &[ast::Ident]) -> String {
+    let words: Vec<String> = variable.iter().map(|word| word.value.to_lowercase()).collect();
+    match words.join("_").as_str() {
+        "time_zone" => "timezone".to_owned(),
+        "transaction_isolation_level" => "transaction_isolation".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+fn show_field(variable: &[ast::Ident]) -> Field {
+    Field {
+        name: setting_name(variable),
+        ty: Type::Text,
+        modifier: -1,
+    }
+}
+
+/// Where rows go.
+struct Sink<'s, 'f> {
+    out: &'s mut Vec<u8>,
+    flush: &'s mut Flush<'f>,
+    describes: bool,
+    formats: &'s [i16],
+    fields: Vec<Field>,
+}
+
+impl Sink<'_, '_> {
+    fn begin(&mut self, fields: &[Field]) -> Result<()> {
+        if self.describes {
+            backend::row_description(self.out, fields, self.formats);
+        } else if !self.fields.is_empty() && self.fields != fields {
+            // Documents changed their shape since the client was told the columns.
+            return fail("0A000", "cached plan must not change result type");
+        }
+        self.fields = fields.to_vec();
+        Ok(())
+    }
+
+    fn row(&mut self, row: &[Value]) -> Result<()> {
+        backend::data_row(self.out, &self.fields, row, self.formats);
+        match self.out.len() >= FLUSH_BYTES {
+            true => (self.flush)(self.out),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Settings of a session: those that change nothing are taken with the value that they have, and no others.
+
+use crate::error::{fail, unsupported};
+use nestor_model::Result;
+use std::collections::BTreeMap;
+
+/// What a session begins with.
+pub fn initial() -> BTreeMap<String, String> {
+    let all = [
+        ("application_name", ""),
+        ("bytea_output", "hex"),
+        ("client_encoding", "UTF8"),
+        ("client_min_messages", "notice"),
+        ("datestyle", "ISO, MDY"),
+        ("default_transaction_isolation", "read committed"),
+        ("default_transaction_read_only", "off"),
+        ("extra_float_digits", "1"),
+        ("integer_datetimes", "on"),
+        ("intervalstyle", "postgres"),
+        ("is_superuser", "on"),
+        ("max_identifier_length", "63"),
+        ("search_path", "public"),
+        ("server_encoding", "UTF8"),
+        ("server_version", "15.0"),
+        ("server_version_num", "150000"),
+        ("standard_conforming_strings", "on"),
+        ("statement_timeout", "0"),
+        ("timezone", "UTC"),
+        ("transaction_isolation", "read committed"),
+        ("transaction_read_only", "off"),
+    ];
+    all.into_iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// Those that a client is told of at the start, by the names it knows.
+pub const REPORTED: &[(&str, &str)] = &[
+    ("application_name", "application_name"),
+    ("client_encoding", "client_encoding"),
+    ("DateStyle", "datestyle"),
+    ("integer_datetimes", "integer_datetimes"),
+    ("IntervalStyle", "intervalstyle"),
+    ("is_superuser", "is_superuser"),
+    ("server_encoding", "server_encoding"),
+    ("server_version", "server_version"),
+    ("standard_conforming_strings", "standard_conforming_strings"),
+    ("TimeZone", "timezone"),
+];
+
+/// Sets one.
+///
+/// Errors: 42704 for a name that there is not, 0A000 for a value that would change what Nestor cannot, 22023 for one that is none.
+pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> Result<()> {
+    let name = name.to_lowercase();
+    let Some(old) = settings.get_mut(&name) else {
+        return fail("42704", format!("unrecognized configuration parameter \"{name}\""));
+    };
+    let plain = value.trim().trim_matches(['\'', '"']).to_lowercase();
+    let same = match name.as_str() {
+        "application_name" => true,
+        // No notices are sent.
+        "client_min_messages" => true,
+        "client_encoding" => matches!(plain.replace('-', "").as_str(), "utf8" | "unicode"),
+        "datestyle" => plain.starts_with("iso") || plain.is_empty(),
+        // The shortest text that reads back as the same number is given for all of these.
+        "extra_float_digits" => plain.parse::<i32>().is_ok_and(|n| (1..=3).contains(&n)),
+        "timezone" => matches!(plain.as_str(), "utc" | "gmt" | "etc/utc" | "default" | "0"),
+        "search_path" => plain
+            .split(',')
+            .all(|part| matches!(part.trim().trim_matches(['\'', '"']), "public" | "$user" | "pg_catalog")),
+        "statement_timeout" => match milliseconds(&plain) {
+            Some(ms) => {
+                *old = ms.to_string();
+                return Ok(());
+            }
+            None => {
+                return fail(
+                    "22023",
+                    format!("invalid value for parameter \"statement_timeout\": \"{value}\""),
+                );
+            }
+        },
+        _ => plain == old.to_lowercase(),
+    };
+    match same {
+        true => {
+            if !matches!(name.as_str(), "timezone" | "datestyle" | "client_encoding") {
+                value.trim().trim_matches(['\'', '"']).clone_into(old);
+            }
+            Ok(())
+        }
+        false => unsupported(format!("setting \"{name}\" to \"{value}\"")),
+    }
+}
+
+fn milliseconds(text: &str) -> Option<u64> {
+    let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let n: u64 = text[..at].parse().ok()?;
+    match text[at..].trim() {
+        "" | "ms" => Some(n),
+        "s" => n.checked_mul(1000),
+        "min" => n.checked_mul(60_000),
+        "h" => n.checked_mul(3_600_000),
+        _ => None,
+    }
+}

@@ -1,0 +1,300 @@
+//! Casts: which there are, and what they do.
+
+use super::interval::{DAY_US, Interval};
+use super::{Type, compare, datetime, input, integer, json, numeric, numeric_parts, output, stored};
+use crate::error::{error, fail};
+use nestor_model::{Array, Decimal128, Result, Value};
+
+/// How far a cast may go unasked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Context {
+    /// Anywhere in expressions.
+    Implicit,
+    /// Where a value is put into a column.
+    Assignment,
+    /// Where it is written down.
+    Explicit,
+}
+
+fn rank(ty: &Type) -> Option<u8> {
+    Some(match ty {
+        Type::Int2 => 1,
+        Type::Int4 => 2,
+        Type::Int8 => 3,
+        Type::Numeric => 4,
+        Type::Float4 => 5,
+        Type::Float8 => 6,
+        _ => return None,
+    })
+}
+
+/// Whether there is a cast that may be used in `context`.
+pub fn exists(from: &Type, to: &Type, context: Context) -> bool {
+    if from == to || *from == Type::Unknown {
+        return true;
+    }
+    let needed = match (from, to) {
+        (Type::Array(a), Type::Array(b)) => return exists(a, b, context),
+        (from, to) if rank(from).is_some() && rank(to).is_some() => match rank(from) < rank(to) {
+            true => Context::Implicit,
+            false => Context::Assignment,
+        },
+        (Type::Int2 | Type::Int4 | Type::Int8, to) if *to == Type::Oid || to.is_reg() => Context::Implicit,
+        (from, Type::Int8) if *from == Type::Oid || from.is_reg() => Context::Assignment,
+        (from, Type::Int4) if *from == Type::Oid || from.is_reg() => Context::Assignment,
+        (from, to) if (*from == Type::Oid || from.is_reg()) && (*to == Type::Oid || to.is_reg()) => Context::Implicit,
+        (Type::Text | Type::Varchar, Type::Regclass) => Context::Implicit,
+        (Type::Name | Type::Varchar | Type::Bpchar, Type::Text)
+        | (Type::Text | Type::Varchar | Type::Bpchar, Type::Varchar | Type::Bpchar) => Context::Implicit,
+        (Type::Char, Type::Text) => Context::Implicit,
+        (Type::Text | Type::Varchar | Type::Bpchar, Type::Name | Type::Char) => Context::Assignment,
+        (Type::Name, Type::Varchar | Type::Bpchar) => Context::Assignment,
+        (Type::Date, Type::Timestamp | Type::Timestamptz) | (Type::Timestamp, Type::Timestamptz) => Context::Implicit,
+        (Type::Timestamptz | Type::Timestamp, Type::Date | Type::Timestamp | Type::Time) => Context::Assignment,
+        (Type::Time, Type::Interval) => Context::Implicit,
+        (Type::Interval, Type::Time) => Context::Assignment,
+        (Type::Json, Type::Jsonb) | (Type::Jsonb, Type::Json) => Context::Assignment,
+        (Type::Text, Type::ObjectId) => Context::Assignment,
+        // All types print.
+        (_, Type::Text | Type::Varchar | Type::Bpchar) => Context::Assignment,
+        (from, _) if from.is_text() => Context::Explicit,
+        (Type::Bool, Type::Int4) | (Type::Int4, Type::Bool) => Context::Explicit,
+        (Type::Jsonb, to) if to.is_number() || *to == Type::Bool => Context::Explicit,
+        // What documents hold and no column says.
+        (Type::Jsonb, Type::ObjectId | Type::Timestamptz | Type::Timestamp | Type::Date | Type::Uuid | Type::Bytea) => {
+            Context::Explicit
+        }
+        (Type::Jsonb, Type::Array(_)) => Context::Explicit,
+        (Type::Bytea, Type::Uuid) | (Type::Uuid, Type::Bytea) => Context::Explicit,
+        _ => return false,
+    };
+    needed <= context
+}
+
+/// The value as one of `to`, fitted to its modifier (-1 for none).
+///
+/// Errors: 22003, 22008, 22P02, 22001 when the value has no place there.
+pub fn cast(value: Value, from: &Type, to: &Type, modifier: i32, explicit: bool) -> Result<Value> {
+    if matches!(value, Value::Null) {
+        return Ok(value);
+    }
+    let value = if from == to { value } else { convert(value, from, to)? };
+    if modifier < 0 {
+        return Ok(value);
+    }
+    fit(value, to, modifier, explicit)
+}
+
+/// A value within the bounds that a modifier sets.
+fn fit(value: Value, ty: &Type, modifier: i32, explicit: bool) -> Result<Value> {
+    match (ty, value) {
+        (Type::Varchar | Type::Bpchar, Value::String(text)) => {
+            let most = usize::try_from(modifier - 4).unwrap_or(0);
+            let count = text.chars().count();
+            if count <= most {
+                return Ok(match ty {
+                    Type::Bpchar if count < most => {
+                        Value::String((text.to_string() + &" ".repeat(most - count)).into())
+                    }
+                    _ => Value::String(text),
+                });
+            }
+            let cut: String = text.chars().take(most).collect();
+            let rest_is_blank = text.chars().skip(most).all(|c| c == ' ');
+            match explicit || rest_is_blank {
+                true => Ok(Value::String(cut.into())),
+                false => fail("22001", format!("value too long for type {}", ty.format(modifier))),
+            }
+        }
+        (Type::Numeric, Value::Decimal128(n)) => match numeric_parts(modifier) {
+            Some((precision, scale)) => numeric::fit(n, precision, scale).map(Value::Decimal128),
+            None => Ok(Value::Decimal128(n)),
+        },
+        (Type::Array(element), Value::Array(items)) => {
+            let items = items.iter().map(|item| match item.to_value() {
+                Value::Null => Ok(Value::Null),
+                item => fit(item, element, modifier, explicit),
+            });
+            Ok(Value::Array(Array::new(items.collect::<Result<_>>()?)))
+        }
+        (_, value) => Ok(value),
+    }
+}
+
+fn range(ty: &Type) -> nestor_model::Error {
+    error("22003", format!("{ty} out of range"))
+}
+
+/// A whole number as one of an integer type. Errors: 22003.
+pub fn whole(n: i64, ty: &Type) -> Result<Value> {
+    match ty {
+        Type::Int2 => i16::try_from(n)
+            .map(|n| Value::Int32(i32::from(n)))
+            .map_err(|_| range(ty)),
+        Type::Int4 => i32::try_from(n).map(Value::Int32).map_err(|_| range(ty)),
+        Type::Oid | Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace => {
+            // A negative integer is the OID with its bits.
+            match u32::try_from(n).or_else(|_| i32::try_from(n).map(|n| n as u32)) {
+                Ok(n) => Ok(Value::Int64(i64::from(n))),
+                Err(_) => Err(range(ty)),
+            }
+        }
+        _ => Ok(Value::Int64(n)),
+    }
+}
+
+fn convert(value: Value, from: &Type, to: &Type) -> Result<Value> {
+    match (from, to) {
+        (Type::Array(a), Type::Array(b)) => {
+            let Value::Array(items) = value else { return Ok(value) };
+            let items = items.iter().map(|item| cast(item.to_value(), a, b, -1, true));
+            return Ok(Value::Array(Array::new(items.collect::<Result<_>>()?)));
+        }
+        (Type::Unknown, to) => {
+            return match value {
+                Value::String(text) => input::text(to, &text),
+                value => Ok(value),
+            };
+        }
+        (Type::Bpchar, to) if to.is_text() => {
+            return Ok(match value {
+                Value::String(text) => Value::String(text.trim_end_matches(' ').into()),
+                value => value,
+            });
+        }
+        (Type::Bool, to) if to.is_text() => {
+            return Ok(Value::String(
+                if matches!(value, Value::Bool(true)) {
+                    "true"
+                } else {
+                    "false"
+                }
+                .into(),
+            ));
+        }
+        (from, to) if from.is_text() => {
+            return match value {
+                Value::String(text) => input::text(to, &text),
+                value => Ok(value),
+            };
+        }
+        (_, to) if to.is_text() => {
+            let text = output::text(from, &value);
+            return input::text(to, &text);
+        }
+        _ => {}
+    }
+    if let (true, Some(n)) = (
+        from.is_integer() || *from == Type::Oid || from.is_reg(),
+        integer(&value),
+    ) {
+        match to {
+            Type::Float4 => return Ok(Value::Double(f64::from(n as f32))),
+            Type::Float8 => return Ok(Value::Double(n as f64)),
+            Type::Numeric => return Ok(Value::Decimal128(Decimal128::from_i64(n))),
+            Type::Bool => return Ok(Value::Bool(n != 0)),
+            to => return whole(n, to),
+        }
+    }
+    match (from, to, value) {
+        (Type::Float4 | Type::Float8, to, Value::Double(n)) if to.is_integer() => {
+            // Halves go to the even neighbour.
+            let rounded = n.round_ties_even();
+            match (-9.223_372_036_854_775e18..9.223_372_036_854_775e18).contains(&rounded) {
+                true => whole(rounded as i64, to),
+                false => Err(range(to)),
+            }
+        }
+        (_, Type::Float4, Value::Double(n)) => {
+            let narrow = n as f32;
+            match narrow.is_infinite() && n.is_finite() {
+                true => Err(range(to)),
+                false => Ok(Value::Double(f64::from(narrow))),
+            }
+        }
+        (_, Type::Float8, Value::Double(n)) => Ok(Value::Double(n)),
+        (Type::Float4, Type::Numeric, Value::Double(n)) => numeric::parse(&output::float(n)).map(Value::Decimal128),
+        (_, Type::Numeric, Value::Double(n)) => numeric::parse(&format!("{n:.14e}"))
+            .and_then(|_| numeric::parse(&output::double(n)))
+            .map(Value::Decimal128),
+        (Type::Numeric, to, Value::Decimal128(n)) if to.is_integer() => {
+            if !n.is_finite() {
+                return fail("0A000", format!("cannot convert {} to {to}", numeric::format(n)));
+            }
+            match numeric::round(n, 0)?.to_i64_exact() {
+                Some(n) => whole(n, to),
+                None => Err(range(to)),
+            }
+        }
+        (Type::Numeric, Type::Float8, Value::Decimal128(n)) => Ok(Value::Double(n.to_f64())),
+        (Type::Numeric, Type::Float4, Value::Decimal128(n)) => Ok(Value::Double(f64::from(n.to_f64() as f32))),
+        (Type::Bool, to, Value::Bool(b)) if to.is_integer() => whole(i64::from(b), to),
+        (Type::Date, Type::Timestamp | Type::Timestamptz, Value::Int32(days)) => match days {
+            i32::MAX => Ok(Value::Int64(datetime::INFINITY)),
+            i32::MIN => Ok(Value::Int64(datetime::NEGATIVE_INFINITY)),
+            days => i64::from(days)
+                .checked_mul(DAY_US)
+                .map(Value::Int64)
+                .ok_or_else(|| datetime::out_of_range("timestamp")),
+        },
+        (Type::Timestamp | Type::Timestamptz, Type::Date, Value::Int64(us)) => match us {
+            datetime::INFINITY => Ok(Value::Int32(i32::MAX)),
+            datetime::NEGATIVE_INFINITY => Ok(Value::Int32(i32::MIN)),
+            us => i32::try_from(us.div_euclid(DAY_US))
+                .map(Value::Int32)
+                .map_err(|_| datetime::out_of_range("date")),
+        },
+        (Type::Timestamp | Type::Timestamptz, Type::Time, Value::Int64(us)) => Ok(Value::Int64(us.rem_euclid(DAY_US))),
+        (Type::Timestamp | Type::Timestamptz, Type::Timestamp | Type::Timestamptz, value) => Ok(value),
+        (Type::Time, Type::Interval, Value::Int64(us)) => Ok(Interval {
+            us,
+            ..Interval::default()
+        }
+        .to_value()),
+        (Type::Interval, Type::Time, value) => Ok(Value::Int64(Interval::of(&value).us.rem_euclid(DAY_US))),
+        (Type::Json, Type::Jsonb, Value::String(text)) => json::parse(&text),
+        (Type::Jsonb, Type::Json, value) => Ok(Value::String(output::text(&Type::Jsonb, &value).into())),
+        (Type::Jsonb, to, value) => from_json(value, to),
+        (_, _, value) => Ok(value),
+    }
+}
+
+fn from_json(value: Value, to: &Type) -> Result<Value> {
+    let natural = match value {
+        Value::Undefined => return Ok(Value::Null),
+        ref value => output::natural(value),
+    };
+    match (&natural, to) {
+        (from, to) if from.is_number() && to.is_number() => convert(value, from, to),
+        (Type::Bool, Type::Bool) => Ok(value),
+        (Type::Bool, _) | (_, Type::Bool) => fail("22023", format!("cannot cast jsonb value to type {to}")),
+        _ => match stored::read(to, value.as_ref(), "jsonb") {
+            Ok(value) => Ok(value),
+            Err(_) => fail("22023", format!("cannot cast jsonb value to type {to}")),
+        },
+    }
+}
+
+/// The type that values of all these types become where one has to be found (UNION, CASE, VALUES, ARRAY); `None` when there is none.
+pub fn common<'t>(types: impl IntoIterator<Item = &'t Type>) -> Option<Type> {
+    let mut found: Option<Type> = None;
+    for ty in types {
+        found = Some(match found {
+            None => ty.clone(),
+            Some(found) if found == *ty || *ty == Type::Unknown => found,
+            Some(Type::Unknown) => ty.clone(),
+            Some(found) if exists(ty, &found, Context::Implicit) => found,
+            Some(found) if exists(&found, ty, Context::Implicit) => ty.clone(),
+            Some(_) => return None,
+        });
+    }
+    Some(match found {
+        None | Some(Type::Unknown) => Type::Text,
+        Some(found) => found,
+    })
+}
+
+/// Whether two values of a type are equal.
+pub fn equal(ty: &Type, a: &Value, b: &Value) -> bool {
+    compare::compare(ty, a, b).is_eq()
+}

@@ -1,0 +1,69 @@
+//! Order and equality of values of a type.
+
+use super::{INTERVAL_SUBTYPE, Type, interval};
+use nestor_model::order::compare_f64;
+use nestor_model::{Array, Value};
+use std::cmp::Ordering;
+
+/// The order of two values of `ty` that are not null. It is total.
+pub fn compare(ty: &Type, a: &Value, b: &Value) -> Ordering {
+    match (a, b) {
+        (Value::Int32(a), Value::Int32(b)) => a.cmp(b),
+        (Value::Int64(a), Value::Int64(b)) => a.cmp(b),
+        (Value::String(a), Value::String(b)) if *ty == Type::Bpchar => {
+            a.trim_end_matches(' ').cmp(b.trim_end_matches(' '))
+        }
+        (Value::String(a), Value::String(b)) => a.as_str().cmp(b.as_str()),
+        // Not a number is larger than all others here, and smaller in BSON.
+        (Value::Double(a), Value::Double(b)) => match (a.is_nan(), b.is_nan()) {
+            (false, false) => compare_f64(*a, *b),
+            (a, b) => a.cmp(&b),
+        },
+        (Value::Decimal128(x), Value::Decimal128(y)) => match (x.is_nan(), y.is_nan()) {
+            (false, false) => nestor_model::compare(a, b),
+            (x, y) => x.cmp(&y),
+        },
+        (Value::Binary(x), Value::Binary(y)) if x.subtype == INTERVAL_SUBTYPE && y.subtype == INTERVAL_SUBTYPE => {
+            interval::Interval::of(a)
+                .total_us()
+                .cmp(&interval::Interval::of(b).total_us())
+        }
+        (Value::Binary(x), Value::Binary(y)) => x.bytes.cmp(&y.bytes),
+        (Value::Array(a), Value::Array(b)) if *ty != Type::Jsonb => {
+            let element = ty.element().unwrap_or(&Type::Unknown);
+            compare_arrays(element, a, b)
+        }
+        _ => nestor_model::compare(a, b),
+    }
+}
+
+fn compare_arrays(element: &Type, a: &Array, b: &Array) -> Ordering {
+    for (a, b) in a.iter().zip(b.iter()) {
+        let (a, b) = (a.to_value(), b.to_value());
+        let order = match (&a, &b) {
+            (Value::Null, Value::Null) => Ordering::Equal,
+            (Value::Null, _) => Ordering::Greater,
+            (_, Value::Null) => Ordering::Less,
+            (a, b) => compare(element, a, b),
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+    a.len().cmp(&b.len())
+}
+
+/// A value by which BSON's equality tells values of `ty` apart as SQL does.
+pub fn key(ty: &Type, value: Value) -> Value {
+    match (ty, value) {
+        (Type::Interval, value @ Value::Binary(_)) => {
+            let total = interval::Interval::of(&value).total_us();
+            Value::String(total.to_string().into())
+        }
+        (Type::Bpchar, Value::String(text)) => Value::String(text.trim_end_matches(' ').into()),
+        (Type::Array(element), Value::Array(items)) if **element == Type::Interval => Value::Array(Array::new(
+            items.iter().map(|item| key(element, item.to_value())).collect(),
+        )),
+        (_, value) => value,
+    }
+}

@@ -1,0 +1,339 @@
+//! Values from text and from PostgreSQL's binary format.
+
+use super::interval::Interval;
+use super::output::{EPOCH_2000_DAYS, EPOCH_2000_US};
+use super::{INTERVAL_SUBTYPE, Type, datetime, interval, json, numeric};
+use crate::error::{error, fail};
+use nestor_model::value::Binary;
+use nestor_model::{Array, ObjectId, Result, Value};
+
+fn wrong(ty: &Type, text: &str) -> nestor_model::Error {
+    error("22P02", format!("invalid input syntax for type {ty}: \"{text}\""))
+}
+
+/// The value that `text` is of a type.
+///
+/// Errors: 22P02 and 22007 when it is none, 22003 and 22008 when it is out of range.
+pub fn text(ty: &Type, text: &str) -> Result<Value> {
+    let trimmed = text.trim();
+    Ok(match ty {
+        Type::Text | Type::Varchar | Type::Bpchar | Type::Unknown => Value::String(text.into()),
+        Type::Name => Value::String(text.chars().take(63).collect::<String>().into()),
+        Type::Char => Value::String(text.chars().take(1).collect::<String>().into()),
+        Type::Bool => Value::Bool(boolean(trimmed).ok_or_else(|| wrong(ty, text))?),
+        Type::Int2 => Value::Int32(whole(ty, text, i64::from(i16::MIN), i64::from(i16::MAX))? as i32),
+        Type::Int4 => Value::Int32(whole(ty, text, i64::from(i32::MIN), i64::from(i32::MAX))? as i32),
+        Type::Int8 => Value::Int64(whole(ty, text, i64::MIN, i64::MAX)?),
+        Type::Oid => Value::Int64(whole(ty, text, 0, i64::from(u32::MAX))?),
+        Type::Float4 | Type::Float8 => Value::Double(float(ty, text)?),
+        Type::Numeric => Value::Decimal128(numeric::parse(text)?),
+        Type::Date => Value::Int32(datetime::parse_date(text)?),
+        Type::Time => Value::Int64(datetime::parse_time(text)?),
+        Type::Timestamp => Value::Int64(datetime::parse_timestamp(text, false)?),
+        Type::Timestamptz => Value::Int64(datetime::parse_timestamp(text, true)?),
+        Type::Interval => interval::parse_value(text)?,
+        Type::Uuid => uuid(trimmed).ok_or_else(|| wrong(ty, text))?,
+        Type::Bytea => bytea(text).ok_or_else(|| wrong(ty, text))?,
+        Type::Json => {
+            json::parse(text)?;
+            Value::String(text.into())
+        }
+        Type::Jsonb => json::parse(text)?,
+        Type::ObjectId => Value::ObjectId(object_id(trimmed).ok_or_else(|| wrong(ty, text))?),
+        Type::Array(element) => array(element, text)?,
+        Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace => {
+            Value::Int64(whole(ty, text, 0, i64::from(u32::MAX))?)
+        }
+        Type::Record | Type::Void => return fail("0A000", format!("input of type {ty} is not supported")),
+    })
+}
+
+fn boolean(text: &str) -> Option<bool> {
+    let lower = text.to_ascii_lowercase();
+    let starts = |word: &str, least: usize| lower.len() >= least && word.starts_with(&lower);
+    match lower.as_str() {
+        "1" => Some(true),
+        "0" => Some(false),
+        "" => None,
+        _ if starts("true", 1) || starts("yes", 1) || lower == "on" => Some(true),
+        _ if starts("false", 1) || starts("no", 1) || starts("off", 2) => Some(false),
+        _ => None,
+    }
+}
+
+fn whole(ty: &Type, text: &str, min: i64, max: i64) -> Result<i64> {
+    let trimmed = text.trim();
+    let digits = trimmed.strip_prefix(['+', '-']).unwrap_or(trimmed);
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(wrong(ty, text));
+    }
+    match trimmed.parse::<i64>().ok().filter(|n| (min..=max).contains(n)) {
+        Some(n) => Ok(n),
+        None => fail("22003", format!("value \"{text}\" is out of range for type {ty}")),
+    }
+}
+
+fn float(ty: &Type, text: &str) -> Result<f64> {
+    let trimmed = text.trim();
+    let n: f64 = match trimmed.to_ascii_lowercase().as_str() {
+        "infinity" | "inf" | "+infinity" => f64::INFINITY,
+        "-infinity" | "-inf" => f64::NEG_INFINITY,
+        "nan" => f64::NAN,
+        _ => {
+            let n: f64 = trimmed.parse().map_err(|_| wrong(ty, text))?;
+            if n.is_infinite() {
+                return fail("22003", format!("\"{text}\" is out of range for type {ty}"));
+            }
+            n
+        }
+    };
+    Ok(if *ty == Type::Float4 { f64::from(n as f32) } else { n })
+}
+
+fn uuid(text: &str) -> Option<Value> {
+    let digits: String = text.trim_start_matches('{').trim_end_matches('}').replace('-', "");
+    let bytes = unhex(&digits).filter(|bytes| bytes.len() == 16)?;
+    Some(Value::Binary(Binary {
+        subtype: 4,
+        bytes: bytes.into(),
+    }))
+}
+
+/// An ObjectId of its 24 digits.
+pub fn object_id(text: &str) -> Option<ObjectId> {
+    ObjectId::parse(text)
+}
+
+fn unhex(digits: &str) -> Option<Vec<u8>> {
+    if !digits.len().is_multiple_of(2) || !digits.is_ascii() {
+        return None;
+    }
+    let pairs = (0..digits.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok());
+    pairs.collect()
+}
+
+fn bytea(text: &str) -> Option<Value> {
+    let bytes = match text.strip_prefix("\\x") {
+        Some(digits) => unhex(digits)?,
+        None => {
+            let mut out = Vec::new();
+            let mut rest = text.as_bytes();
+            while let Some((first, after)) = rest.split_first() {
+                rest = after;
+                match (*first, rest) {
+                    (b'\\', [b'\\', after @ ..]) => {
+                        out.push(b'\\');
+                        rest = after;
+                    }
+                    (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..]) => {
+                        out.push((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'));
+                        rest = after;
+                    }
+                    (b'\\', _) => return None,
+                    (byte, _) => out.push(byte),
+                }
+            }
+            out
+        }
+    };
+    Some(Value::Binary(Binary {
+        subtype: 0,
+        bytes: bytes.into(),
+    }))
+}
+
+/// Reads `{a,"b c",NULL}`, nested too.
+fn array(element: &Type, text: &str) -> Result<Value> {
+    let malformed = || error("22P02", format!("malformed array literal: \"{text}\""));
+    let mut at = text.trim_start().char_indices().peekable();
+    let value = array_level(element, &mut at, 0).ok_or_else(malformed)??;
+    at.all(|(_, c)| c.is_whitespace())
+        .then_some(value)
+        .ok_or_else(malformed)
+}
+
+type Chars<'t> = std::iter::Peekable<std::str::CharIndices<'t>>;
+
+/// The inner result is that of reading elements; `None` when the form is wrong.
+fn array_level(element: &Type, chars: &mut Chars<'_>, depth: usize) -> Option<Result<Value>> {
+    if depth > 6 || chars.next()?.1 != '{' {
+        return None;
+    }
+    let mut items = Vec::new();
+    let space = |chars: &mut Chars<'_>| while chars.next_if(|(_, c)| c.is_whitespace()).is_some() {};
+    space(chars);
+    if chars.next_if(|(_, c)| *c == '}').is_some() {
+        return Some(Ok(Value::Array(Array::new(items))));
+    }
+    loop {
+        space(chars);
+        let mut word = String::new();
+        match chars.peek()?.1 {
+            '{' => match array_level(element, chars, depth + 1)? {
+                Ok(value) => items.push(value),
+                Err(error) => return Some(Err(error)),
+            },
+            '"' => {
+                chars.next();
+                loop {
+                    match chars.next()?.1 {
+                        '"' => break,
+                        '\\' => word.push(chars.next()?.1),
+                        c => word.push(c),
+                    }
+                }
+                match self::text(element, &word) {
+                    Ok(value) => items.push(value),
+                    Err(error) => return Some(Err(error)),
+                }
+            }
+            _ => {
+                while let Some((_, c)) = chars.next_if(|(_, c)| !matches!(c, ',' | '}' | '{' | '"')) {
+                    match c {
+                        '\\' => word.push(chars.next()?.1),
+                        c => word.push(c),
+                    }
+                }
+                let word = word.trim_end();
+                if word.is_empty() {
+                    return None;
+                }
+                match word.eq_ignore_ascii_case("null") {
+                    true => items.push(Value::Null),
+                    false => match self::text(element, word) {
+                        Ok(value) => items.push(value),
+                        Err(error) => return Some(Err(error)),
+                    },
+                }
+            }
+        }
+        space(chars);
+        match chars.next()?.1 {
+            ',' => {}
+            '}' => return Some(Ok(Value::Array(Array::new(items)))),
+            _ => return None,
+        }
+    }
+}
+
+/// The value that bytes in binary format are.
+///
+/// Errors: 22P03 when they are none.
+pub fn binary(ty: &Type, bytes: &[u8]) -> Result<Value> {
+    decode(ty, bytes).unwrap_or_else(|| fail("22P03", format!("incorrect binary data format for type {ty}")))
+}
+
+fn decode(ty: &Type, bytes: &[u8]) -> Option<Result<Value>> {
+    let utf8 = || std::str::from_utf8(bytes).ok();
+    Some(Ok(match ty {
+        Type::Bool => Value::Bool(*bytes.first()? != 0),
+        Type::Int2 => Value::Int32(i32::from(i16::from_be_bytes(bytes.try_into().ok()?))),
+        Type::Int4 => Value::Int32(i32::from_be_bytes(bytes.try_into().ok()?)),
+        Type::Int8 => Value::Int64(i64::from_be_bytes(bytes.try_into().ok()?)),
+        Type::Oid => Value::Int64(i64::from(u32::from_be_bytes(bytes.try_into().ok()?))),
+        ty if ty.is_reg() => Value::Int64(i64::from(u32::from_be_bytes(bytes.try_into().ok()?))),
+        Type::Float4 => Value::Double(f64::from(f32::from_be_bytes(bytes.try_into().ok()?))),
+        Type::Float8 => Value::Double(f64::from_be_bytes(bytes.try_into().ok()?)),
+        Type::Numeric => return binary_numeric(bytes),
+        Type::Date => match i32::from_be_bytes(bytes.try_into().ok()?) {
+            days @ (i32::MAX | i32::MIN) => Value::Int32(days),
+            days => Value::Int32(days.checked_add(EPOCH_2000_DAYS)?),
+        },
+        Type::Time => Value::Int64(i64::from_be_bytes(bytes.try_into().ok()?)),
+        Type::Timestamp | Type::Timestamptz => match i64::from_be_bytes(bytes.try_into().ok()?) {
+            us @ (i64::MAX | i64::MIN) => Value::Int64(us),
+            us => Value::Int64(us.checked_add(EPOCH_2000_US)?),
+        },
+        Type::Interval if bytes.len() == 16 => {
+            let value = Value::Binary(Binary {
+                subtype: INTERVAL_SUBTYPE,
+                bytes: bytes.into(),
+            });
+            Interval::of(&value).to_value()
+        }
+        Type::Uuid if bytes.len() == 16 => Value::Binary(Binary {
+            subtype: 4,
+            bytes: bytes.into(),
+        }),
+        Type::Bytea => Value::Binary(Binary {
+            subtype: 0,
+            bytes: bytes.into(),
+        }),
+        Type::Jsonb => return Some(json::parse(std::str::from_utf8(bytes.strip_prefix(&[1])?).ok()?)),
+        Type::Array(element) => return binary_array(element, bytes),
+        Type::Interval | Type::Uuid | Type::Record | Type::Void => return None,
+        ty => return Some(text(ty, utf8()?)),
+    }))
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (head, rest) = bytes.split_first_chunk::<N>()?;
+    *bytes = rest;
+    Some(*head)
+}
+
+fn binary_array(element: &Type, mut bytes: &[u8]) -> Option<Result<Value>> {
+    let rest = &mut bytes;
+    let dimensions = i32::from_be_bytes(take(rest)?);
+    let _has_null: [u8; 4] = take(rest)?;
+    let sent = Type::of_oid(u32::from_be_bytes(take(rest)?));
+    let element = sent.as_ref().unwrap_or(element);
+    let mut items = Vec::new();
+    match dimensions {
+        0 => {}
+        1 => {
+            let count = i32::from_be_bytes(take(rest)?);
+            let _lower: [u8; 4] = take(rest)?;
+            for _ in 0..count {
+                match i32::from_be_bytes(take(rest)?) {
+                    -1 => items.push(Value::Null),
+                    length => {
+                        let (item, after) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+                        *rest = after;
+                        match binary(element, item) {
+                            Ok(value) => items.push(value),
+                            Err(error) => return Some(Err(error)),
+                        }
+                    }
+                }
+            }
+        }
+        _ => return Some(fail("0A000", "binary arrays of several dimensions are not supported")),
+    }
+    Some(Ok(Value::Array(Array::new(items))))
+}
+
+fn binary_numeric(mut bytes: &[u8]) -> Option<Result<Value>> {
+    let rest = &mut bytes;
+    let groups = i16::from_be_bytes(take(rest)?);
+    let weight = i16::from_be_bytes(take(rest)?);
+    let sign = u16::from_be_bytes(take(rest)?);
+    let scale = u16::from_be_bytes(take(rest)?);
+    let text = match sign {
+        0xC000 => "NaN".to_owned(),
+        0xD000 => "Infinity".to_owned(),
+        0xF000 => "-Infinity".to_owned(),
+        _ => {
+            if weight.unsigned_abs() > 2000 || scale > 16_383 {
+                return Some(Err(numeric::overflow()));
+            }
+            let mut digits = String::new();
+            for _ in 0..groups {
+                let group = i16::from_be_bytes(take(rest)?);
+                digits.push_str(&format!("{group:04}"));
+            }
+            let sign = if sign == 0x4000 { "-" } else { "" };
+            let exponent = 4 * (i32::from(weight) + 1 - i32::from(groups));
+            let digits = if digits.is_empty() { "0" } else { &digits };
+            let text = format!("{sign}{digits}E{exponent}");
+            return Some(
+                numeric::parse(&text)
+                    .and_then(|n| numeric::round(n, i32::from(scale)))
+                    .map(Value::Decimal128),
+            );
+        }
+    };
+    Some(numeric::parse(&text).map(Value::Decimal128))
+}

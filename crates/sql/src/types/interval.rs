@@ -1,0 +1,291 @@
+//! Intervals: months, days and microseconds, which are kept apart because months and days have no fixed length.
+
+use super::INTERVAL_SUBTYPE;
+use crate::error::{error, fail};
+use nestor_model::value::Binary;
+use nestor_model::{Result, Value};
+use std::fmt::Write as _;
+
+/// Microseconds of an hour.
+const HOUR_US: i64 = 3_600_000_000;
+/// Microseconds of a day of 24 hours.
+pub const DAY_US: i64 = 24 * HOUR_US;
+
+/// An interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interval {
+    /// Months.
+    pub months: i32,
+    /// Days.
+    pub days: i32,
+    /// Microseconds.
+    pub us: i64,
+}
+
+fn overflow() -> nestor_model::Error {
+    error("22008", "interval out of range")
+}
+
+impl Interval {
+    /// The interval that a value is; none is zero.
+    pub fn of(value: &Value) -> Self {
+        let Value::Binary(binary) = value else {
+            return Self::default();
+        };
+        let part = |from: usize, to: usize| binary.bytes.get(from..to);
+        let us = part(0, 8).and_then(|b| b.try_into().ok()).map_or(0, i64::from_be_bytes);
+        let days = part(8, 12)
+            .and_then(|b| b.try_into().ok())
+            .map_or(0, i32::from_be_bytes);
+        let months = part(12, 16)
+            .and_then(|b| b.try_into().ok())
+            .map_or(0, i32::from_be_bytes);
+        Self { months, days, us }
+    }
+
+    /// The bytes that it has on the wire and as a value.
+    pub fn to_bytes(self) -> [u8; 16] {
+        let mut out = [0; 16];
+        out[..8].copy_from_slice(&self.us.to_be_bytes());
+        out[8..12].copy_from_slice(&self.days.to_be_bytes());
+        out[12..].copy_from_slice(&self.months.to_be_bytes());
+        out
+    }
+
+    /// As a value.
+    pub fn to_value(self) -> Value {
+        Value::Binary(Binary {
+            subtype: INTERVAL_SUBTYPE,
+            bytes: self.to_bytes().as_slice().into(),
+        })
+    }
+
+    /// Its length with months of 30 days, by which intervals are compared.
+    pub fn total_us(self) -> i128 {
+        let days = i128::from(self.months) * 30 + i128::from(self.days);
+        days * i128::from(DAY_US) + i128::from(self.us)
+    }
+
+    /// The sum. Errors: 22008.
+    pub fn plus(self, other: Self) -> Result<Self> {
+        Ok(Self {
+            months: self.months.checked_add(other.months).ok_or_else(overflow)?,
+            days: self.days.checked_add(other.days).ok_or_else(overflow)?,
+            us: self.us.checked_add(other.us).ok_or_else(overflow)?,
+        })
+    }
+
+    /// With all signs turned. Errors: 22008.
+    pub fn negate(self) -> Result<Self> {
+        Ok(Self {
+            months: self.months.checked_neg().ok_or_else(overflow)?,
+            days: self.days.checked_neg().ok_or_else(overflow)?,
+            us: self.us.checked_neg().ok_or_else(overflow)?,
+        })
+    }
+
+    /// So many times as long; fractions of months become days, fractions of days time. Errors: 22008.
+    pub fn times(self, factor: f64) -> Result<Self> {
+        let months = f64::from(self.months) * factor;
+        let days = f64::from(self.days) * factor + months.fract() * 30.0;
+        let us = self.us as f64 * factor + days.fract() * DAY_US as f64;
+        let fits = |v: f64, max: f64| v.is_finite() && v.abs() <= max;
+        if !fits(months, f64::from(i32::MAX)) || !fits(days, f64::from(i32::MAX)) || !fits(us, 9.2e18) {
+            return Err(overflow());
+        }
+        Ok(Self {
+            months: months.trunc() as i32,
+            days: days.trunc() as i32,
+            us: us.round() as i64,
+        })
+    }
+
+    /// Reads PostgreSQL's verbose form, its short one (`1 day 02:03:04`) and ISO 8601's (`P1DT2H`). `unit` is that of a number alone.
+    ///
+    /// Errors: 22007.
+    pub fn parse(text: &str, unit: &str) -> Result<Self> {
+        let wrong = || error("22007", format!("invalid input syntax for type interval: \"{text}\""));
+        let trimmed = text.trim();
+        let lower = trimmed.to_ascii_lowercase();
+        if let Some(iso) = lower.strip_prefix('p') {
+            return Self::parse_iso(iso).ok_or_else(wrong);
+        }
+        let mut out = Self::default();
+        let (body, ago) = match lower.strip_suffix("ago") {
+            Some(body) => (body, true),
+            None => (lower.as_str(), false),
+        };
+        let body = body.trim_start_matches('@');
+        let mut words = split(body).into_iter().peekable();
+        if words.peek().is_none() {
+            return Err(wrong());
+        }
+        while let Some(word) = words.next() {
+            if word.contains(':') {
+                out.us = out
+                    .us
+                    .checked_add(clock(&word).ok_or_else(wrong)?)
+                    .ok_or_else(overflow)?;
+                continue;
+            }
+            let number: f64 = word.parse().map_err(|_| wrong())?;
+            let named = words.next_if(|next| next.chars().all(char::is_alphabetic));
+            let part = Self::unit(named.as_deref().unwrap_or(unit), number).ok_or_else(wrong)?;
+            out = out.plus(part)?;
+        }
+        match ago {
+            true => out.negate(),
+            false => Ok(out),
+        }
+    }
+
+    fn parse_iso(text: &str) -> Option<Self> {
+        let mut out = Self::default();
+        let (mut in_time, mut number) = (false, String::new());
+        for c in text.chars() {
+            match c {
+                't' => in_time = true,
+                '0'..='9' | '.' | '-' | '+' => number.push(c),
+                c => {
+                    let unit = match (c, in_time) {
+                        ('y', _) => "year",
+                        ('m', false) => "month",
+                        ('w', _) => "week",
+                        ('d', _) => "day",
+                        ('h', _) => "hour",
+                        ('m', true) => "minute",
+                        ('s', _) => "second",
+                        _ => return None,
+                    };
+                    out = out.plus(Self::unit(unit, number.parse().ok()?)?).ok()?;
+                    number.clear();
+                }
+            }
+        }
+        number.is_empty().then_some(out)
+    }
+
+    /// So many of a unit.
+    pub fn unit(name: &str, number: f64) -> Option<Self> {
+        let months = |each: f64| {
+            Self {
+                months: 1,
+                ..Self::default()
+            }
+            .times(number * each)
+            .ok()
+        };
+        let days = |each: f64| {
+            Self {
+                days: 1,
+                ..Self::default()
+            }
+            .times(number * each)
+            .ok()
+        };
+        let time = |each: i64| {
+            let us = (number * each as f64).round();
+            (us.abs() < 9.2e18).then_some(Self {
+                us: us as i64,
+                ..Self::default()
+            })
+        };
+        match name {
+            "millennium" | "millennia" | "mil" | "mils" => months(12_000.0),
+            "century" | "centuries" | "c" | "cent" => months(1200.0),
+            "decade" | "decades" | "dec" | "decs" => months(120.0),
+            "year" | "years" | "y" | "yr" | "yrs" => months(12.0),
+            "month" | "months" | "mon" | "mons" => months(1.0),
+            "week" | "weeks" | "w" => days(7.0),
+            "day" | "days" | "d" => days(1.0),
+            "hour" | "hours" | "h" | "hr" | "hrs" => time(HOUR_US),
+            "minute" | "minutes" | "m" | "min" | "mins" => time(60_000_000),
+            "second" | "seconds" | "s" | "sec" | "secs" => time(1_000_000),
+            "millisecond" | "milliseconds" | "ms" | "msec" | "msecs" => time(1000),
+            "microsecond" | "microseconds" | "us" | "usec" | "usecs" => time(1),
+            _ => None,
+        }
+    }
+
+    /// PostgreSQL's short form.
+    pub fn format(self) -> String {
+        let mut out = String::new();
+        let mut part = |n: i32, one: &str, many: &str| {
+            if n != 0 {
+                if !out.is_empty() {
+                    out.push(' ');
+                }
+                // Writing to a string cannot fail.
+                let _ = write!(out, "{n} {}", if n == 1 { one } else { many });
+            }
+        };
+        part(self.months / 12, "year", "years");
+        part(self.months % 12, "mon", "mons");
+        part(self.days, "day", "days");
+        if self.us != 0 || out.is_empty() {
+            if !out.is_empty() {
+                out.push(' ');
+            }
+            let us = self.us.unsigned_abs();
+            let sign = if self.us < 0 { "-" } else { "" };
+            let (hours, rest) = (us / HOUR_US as u64, us % HOUR_US as u64);
+            let _ = write!(
+                out,
+                "{sign}{hours:02}:{:02}:{:02}",
+                rest / 60_000_000,
+                rest / 1_000_000 % 60
+            );
+            out.push_str(&super::datetime::fraction(rest % 1_000_000));
+        }
+        out
+    }
+}
+
+/// Words: numbers, names and clock times, also where no space is between number and name.
+fn split(text: &str) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for word in text.split([' ', ',', '\t', '\n']).filter(|word| !word.is_empty()) {
+        let at = word.find(|c: char| c.is_alphabetic());
+        match at {
+            Some(at) if at > 0 && !word.contains(':') => {
+                out.push(word[..at].to_owned());
+                out.push(word[at..].to_owned());
+            }
+            _ => out.push(word.to_owned()),
+        }
+    }
+    out
+}
+
+/// Microseconds of `[-]h:mm[:ss[.ffffff]]`.
+fn clock(text: &str) -> Option<i64> {
+    let (negative, text) = match text.strip_prefix('-') {
+        Some(text) => (true, text),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let mut parts = text.split(':');
+    let hours: i64 = parts.next()?.parse().ok()?;
+    let minutes: i64 = parts.next()?.parse().ok().filter(|m| (0..60).contains(m))?;
+    let seconds: f64 = parts.next().map_or(Some(0.0), |s| s.parse().ok())?;
+    if parts.next().is_some() || !(0.0..61.0).contains(&seconds) {
+        return None;
+    }
+    let us = hours
+        .checked_mul(HOUR_US)?
+        .checked_add(minutes * 60_000_000)?
+        .checked_add((seconds * 1e6).round() as i64)?;
+    Some(if negative { -us } else { us })
+}
+
+/// The interval as a value; an error unless the text is one.
+pub fn parse_value(text: &str) -> Result<Value> {
+    match Interval::parse(text, "second") {
+        Ok(interval) => Ok(interval.to_value()),
+        Err(error) => Err(error),
+    }
+}
+
+/// What division of an interval by zero is.
+pub fn division_by_zero<T>() -> Result<T> {
+    fail("22012", "division by zero")
+}

@@ -1,0 +1,285 @@
+//! PostgreSQL's types as Nestor has them: names, OIDs, and how their values are held while a statement runs.
+//!
+//! | type | held as |
+//! |---|---|
+//! | `boolean` | `Bool` |
+//! | `smallint`, `integer`, `date` (days since 1970) | `Int32` |
+//! | `bigint`, `oid`, `time`, `timestamp`, `timestamptz` (microseconds; the last two since 1970) | `Int64` |
+//! | `real`, `double precision` | `Double` |
+//! | `numeric` | `Decimal128`: 34 digits, whose exponent is the scale |
+//! | `text`, `varchar`, `char`, `name`, `json` | `String` |
+//! | `bytea`, `uuid`, `interval` | `Binary` of subtypes 0, 4 and [`INTERVAL_SUBTYPE`] |
+//! | `jsonb` | any value; JSON's null is `Undefined`, because `Null` is SQL's |
+//! | arrays, records | `Array` of what their elements are held as |
+//!
+//! What documents hold differs for dates and times only: there they are BSON's date, in milliseconds ([`stored`]).
+
+pub mod cast;
+pub mod compare;
+pub mod datetime;
+pub mod input;
+pub mod interval;
+pub mod json;
+pub mod numeric;
+pub mod output;
+pub mod stored;
+
+use nestor_model::Value;
+use std::fmt;
+
+/// Subtype of the binary values that intervals are held as.
+pub const INTERVAL_SUBTYPE: u8 = 0xE1;
+
+/// A type.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Type {
+    Bool,
+    Int2,
+    Int4,
+    Int8,
+    Float4,
+    Float8,
+    Numeric,
+    Text,
+    Varchar,
+    Bpchar,
+    Name,
+    /// `"char"`: one byte, in catalogs.
+    Char,
+    Bytea,
+    Date,
+    Time,
+    Timestamp,
+    Timestamptz,
+    Interval,
+    Uuid,
+    Json,
+    Jsonb,
+    Oid,
+    Regclass,
+    Regtype,
+    Regproc,
+    Regnamespace,
+    /// BSON's ObjectId, which PostgreSQL does not have.
+    ObjectId,
+    Array(Box<Type>),
+    /// A row whose columns are not declared.
+    Record,
+    /// A literal whose type its place decides.
+    Unknown,
+    Void,
+}
+
+struct Entry {
+    ty: Type,
+    oid: u32,
+    array_oid: u32,
+    name: &'static str,
+    sql_name: &'static str,
+    length: i16,
+    category: char,
+}
+
+macro_rules! entries {
+    ($($ty:ident $oid:literal $array:literal $name:literal $sql:literal $length:literal $category:literal;)*) => {
+        &[$(Entry { ty: Type::$ty, oid: $oid, array_oid: $array, name: $name, sql_name: $sql, length: $length, category: $category }),*]
+    };
+}
+
+/// All but arrays: OID, OID of the array, names in pg_type and in SQL, length, category.
+static TYPES: &[Entry] = entries! {
+    Bool 16 1000 "bool" "boolean" 1 'B';
+    Bytea 17 1001 "bytea" "bytea" -1 'U';
+    Char 18 1002 "char" "\"char\"" 1 'Z';
+    Name 19 1003 "name" "name" 64 'S';
+    Int8 20 1016 "int8" "bigint" 8 'N';
+    Int2 21 1005 "int2" "smallint" 2 'N';
+    Int4 23 1007 "int4" "integer" 4 'N';
+    Regproc 24 1008 "regproc" "regproc" 4 'N';
+    Text 25 1009 "text" "text" -1 'S';
+    Oid 26 1028 "oid" "oid" 4 'N';
+    Json 114 199 "json" "json" -1 'U';
+    Float4 700 1021 "float4" "real" 4 'N';
+    Float8 701 1022 "float8" "double precision" 8 'N';
+    Unknown 705 0 "unknown" "unknown" -2 'X';
+    Bpchar 1042 1014 "bpchar" "character" -1 'S';
+    Varchar 1043 1015 "varchar" "character varying" -1 'S';
+    Date 1082 1182 "date" "date" 4 'D';
+    Time 1083 1183 "time" "time without time zone" 8 'D';
+    Timestamp 1114 1115 "timestamp" "timestamp without time zone" 8 'D';
+    Timestamptz 1184 1185 "timestamptz" "timestamp with time zone" 8 'D';
+    Interval 1186 1187 "interval" "interval" 16 'T';
+    Numeric 1700 1231 "numeric" "numeric" -1 'N';
+    Regclass 2205 2210 "regclass" "regclass" 4 'N';
+    Regtype 2206 2211 "regtype" "regtype" 4 'N';
+    Record 2249 2287 "record" "record" -1 'P';
+    Void 2278 0 "void" "void" 4 'P';
+    Uuid 2950 2951 "uuid" "uuid" 16 'U';
+    Jsonb 3802 3807 "jsonb" "jsonb" -1 'U';
+    Regnamespace 4089 4090 "regnamespace" "regnamespace" 4 'N';
+    ObjectId 90001 90002 "objectid" "objectid" 12 'U';
+};
+
+fn entry(ty: &Type) -> Option<&'static Entry> {
+    TYPES.iter().find(|entry| entry.ty == *ty)
+}
+
+impl Type {
+    /// The array of such elements.
+    pub fn array(self) -> Self {
+        Self::Array(Box::new(self))
+    }
+
+    /// The type of the elements, if it is an array.
+    pub fn element(&self) -> Option<&Self> {
+        match self {
+            Self::Array(element) => Some(element),
+            _ => None,
+        }
+    }
+
+    /// Its OID.
+    pub fn oid(&self) -> u32 {
+        match self {
+            Self::Array(element) => entry(element).map_or(0, |entry| entry.array_oid),
+            _ => entry(self).map_or(0, |entry| entry.oid),
+        }
+    }
+
+    /// The type with an OID.
+    pub fn of_oid(oid: u32) -> Option<Self> {
+        let found = TYPES
+            .iter()
+            .find(|entry| oid != 0 && (entry.oid == oid || entry.array_oid == oid))?;
+        Some(match found.oid == oid {
+            true => found.ty.clone(),
+            false => found.ty.clone().array(),
+        })
+    }
+
+    /// The type with this name in `pg_type` or one of SQL's, without modifiers.
+    pub fn of_name(name: &str) -> Option<Self> {
+        if let Some(element) = name.strip_prefix('_').and_then(Self::of_name) {
+            return Some(element.array());
+        }
+        if let Some(element) = name.strip_suffix("[]") {
+            return Self::of_name(element).map(Self::array);
+        }
+        let lower = name.to_ascii_lowercase();
+        let alias = match lower.as_str() {
+            "int" => "int4",
+            "decimal" | "dec" => "numeric",
+            "string" => "text",
+            "time" => "time",
+            "float" | "double" => "float8",
+            "timestamp with time zone" => "timestamptz",
+            "time without time zone" => "time",
+            other => other,
+        };
+        let found = TYPES
+            .iter()
+            .find(|entry| entry.name == alias || entry.sql_name == alias)?;
+        Some(found.ty.clone())
+    }
+
+    /// Every type but arrays, for `pg_type`.
+    pub fn all() -> impl Iterator<Item = Self> {
+        TYPES.iter().map(|entry| entry.ty.clone())
+    }
+
+    /// Its name in `pg_type`.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Array(element) => format!("_{}", element.name()),
+            _ => entry(self).map_or("???", |entry| entry.name).to_owned(),
+        }
+    }
+
+    /// Bytes of its values on the wire; negative when they vary.
+    pub fn length(&self) -> i16 {
+        match self {
+            Self::Array(_) => -1,
+            _ => entry(self).map_or(-1, |entry| entry.length),
+        }
+    }
+
+    /// `typcategory`.
+    pub fn category(&self) -> char {
+        match self {
+            Self::Array(_) => 'A',
+            _ => entry(self).map_or('U', |entry| entry.category),
+        }
+    }
+
+    /// Whether it is a number.
+    pub fn is_number(&self) -> bool {
+        matches!(
+            self,
+            Self::Int2 | Self::Int4 | Self::Int8 | Self::Float4 | Self::Float8 | Self::Numeric | Self::Oid
+        )
+    }
+
+    /// Whether it is a whole number.
+    pub fn is_integer(&self) -> bool {
+        matches!(self, Self::Int2 | Self::Int4 | Self::Int8)
+    }
+
+    /// Whether it is text of any length.
+    pub fn is_text(&self) -> bool {
+        matches!(
+            self,
+            Self::Text | Self::Varchar | Self::Bpchar | Self::Name | Self::Char
+        )
+    }
+
+    /// Whether it stands for an object of the catalog by a number.
+    pub fn is_reg(&self) -> bool {
+        matches!(
+            self,
+            Self::Regclass | Self::Regtype | Self::Regproc | Self::Regnamespace
+        )
+    }
+
+    /// Its name with a modifier, as `format_type` prints it.
+    pub fn format(&self, modifier: i32) -> String {
+        match self {
+            Self::Array(element) => format!("{}[]", element.format(modifier)),
+            Self::Varchar | Self::Bpchar if modifier >= 4 => format!("{self}({})", modifier - 4),
+            Self::Numeric if modifier >= 4 => {
+                let packed = modifier - 4;
+                format!("numeric({},{})", packed >> 16, packed & 0xFFFF)
+            }
+            _ => self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Array(element) => write!(f, "{element}[]"),
+            _ => f.write_str(entry(self).map_or("???", |entry| entry.sql_name)),
+        }
+    }
+}
+
+/// The modifier of `numeric(precision, scale)`.
+pub fn numeric_modifier(precision: u32, scale: u32) -> i32 {
+    i32::try_from((precision << 16) | scale).map_or(-1, |packed| packed + 4)
+}
+
+/// Precision and scale of a modifier of `numeric`.
+pub fn numeric_parts(modifier: i32) -> Option<(u32, u32)> {
+    let packed = u32::try_from(modifier.checked_sub(4)?).ok()?;
+    Some((packed >> 16, packed & 0xFFFF))
+}
+
+/// A whole number of a type of such.
+pub fn integer(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int32(n) => Some(i64::from(*n)),
+        Value::Int64(n) => Some(*n),
+        _ => None,
+    }
+}

@@ -1,0 +1,306 @@
+//! Values as text and as PostgreSQL's binary format.
+
+use super::{Type, datetime, integer, interval::Interval, json, numeric};
+use nestor_model::{Decimal128, Value};
+
+/// Microseconds from 1970 to 2000, where PostgreSQL's binary timestamps begin.
+pub const EPOCH_2000_US: i64 = 946_684_800_000_000;
+/// The same in days.
+pub const EPOCH_2000_DAYS: i32 = 10_957;
+
+/// A value of `ty`, which is not null, as text.
+pub fn text(ty: &Type, value: &Value) -> String {
+    match (ty, value) {
+        (_, Value::String(text)) if *ty != Type::Jsonb => text.to_string(),
+        (Type::Bool, Value::Bool(b)) => if *b { "t" } else { "f" }.to_owned(),
+        (Type::Float4, Value::Double(n)) => float(*n),
+        (_, Value::Double(n)) if *ty != Type::Jsonb => double(*n),
+        (_, Value::Decimal128(n)) if *ty != Type::Jsonb => numeric::format(*n),
+        (Type::Date, Value::Int32(days)) => datetime::format_date(*days),
+        (Type::Time, Value::Int64(us)) => datetime::format_time(*us),
+        (Type::Timestamp, Value::Int64(us)) => datetime::format_timestamp(*us, false),
+        (Type::Timestamptz, Value::Int64(us)) => datetime::format_timestamp(*us, true),
+        (Type::Interval, value) => Interval::of(value).format(),
+        (Type::Uuid, Value::Binary(binary)) => uuid(&binary.bytes),
+        (Type::Bytea, Value::Binary(binary)) => hex(&binary.bytes),
+        (Type::ObjectId, Value::ObjectId(id)) => id.to_string(),
+        (Type::Void, _) => String::new(),
+        (Type::Regtype, value) => match integer(value).and_then(|oid| u32::try_from(oid).ok()) {
+            Some(0) => "-".to_owned(),
+            Some(oid) => Type::of_oid(oid).map_or_else(|| oid.to_string(), |ty| ty.to_string()),
+            None => String::new(),
+        },
+        (Type::Array(element), Value::Array(items)) => {
+            let items: Vec<Value> = items.iter().map(|item| item.to_value()).collect();
+            array(element, &items)
+        }
+        (Type::Record, Value::Array(items)) => {
+            let fields: Vec<String> = items
+                .iter()
+                .map(|item| match item.to_value() {
+                    Value::Null => String::new(),
+                    value => quote_field(&text(&natural(&value), &value)),
+                })
+                .collect();
+            format!("({})", fields.join(","))
+        }
+        (Type::Jsonb, value) => {
+            let mut out = String::new();
+            json::print(value.as_ref(), &mut out);
+            out
+        }
+        (_, Value::Int32(n)) => n.to_string(),
+        (_, Value::Int64(n)) => n.to_string(),
+        (_, Value::Bool(b)) => if *b { "t" } else { "f" }.to_owned(),
+        (_, value) => json::text(value.as_ref()),
+    }
+}
+
+/// The type that a value has by itself.
+pub fn natural(value: &Value) -> Type {
+    match value {
+        Value::Bool(_) => Type::Bool,
+        Value::Int32(_) => Type::Int4,
+        Value::Int64(_) => Type::Int8,
+        Value::Double(_) => Type::Float8,
+        Value::Decimal128(_) => Type::Numeric,
+        Value::String(_) => Type::Text,
+        Value::ObjectId(_) => Type::ObjectId,
+        Value::Binary(binary) if binary.subtype == super::INTERVAL_SUBTYPE => Type::Interval,
+        Value::Binary(binary) if binary.subtype == 4 => Type::Uuid,
+        Value::Binary(_) => Type::Bytea,
+        _ => Type::Jsonb,
+    }
+}
+
+fn quote_field(text: &str) -> String {
+    let plain = !text.is_empty() && !text.contains(['"', '\\', '(', ')', ',', ' ', '\n', '\t']);
+    match plain {
+        true => text.to_owned(),
+        false => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\"\"")),
+    }
+}
+
+/// An array as `{a,b}`.
+fn array(element: &Type, items: &[Value]) -> String {
+    let items: Vec<String> = items
+        .iter()
+        .map(|item| match item {
+            Value::Null => "NULL".to_owned(),
+            Value::Array(inner) if *element != Type::Jsonb => {
+                let inner: Vec<Value> = inner.iter().map(|item| item.to_value()).collect();
+                let deeper = element.element().unwrap_or(element);
+                array(deeper, &inner)
+            }
+            item => {
+                let shown = text(element, item);
+                let plain = !shown.is_empty()
+                    && !shown.contains(['"', '\\', '{', '}', ',', ' ', '\n', '\t'])
+                    && !shown.eq_ignore_ascii_case("null");
+                match plain {
+                    true => shown,
+                    false => format!("\"{}\"", shown.replace('\\', "\\\\").replace('"', "\\\"")),
+                }
+            }
+        })
+        .collect();
+    format!("{{{}}}", items.join(","))
+}
+
+/// The shortest text that reads back as the same number, with an exponent where PostgreSQL has one.
+pub fn double(n: f64) -> String {
+    special(n).unwrap_or_else(|| shortest(&format!("{n:e}"), 15))
+}
+
+/// As [`double`], for single precision.
+pub fn float(n: f64) -> String {
+    special(n).unwrap_or_else(|| shortest(&format!("{:e}", n as f32), 6))
+}
+
+fn special(n: f64) -> Option<String> {
+    match n {
+        n if n.is_nan() => Some("NaN".to_owned()),
+        f64::INFINITY => Some("Infinity".to_owned()),
+        f64::NEG_INFINITY => Some("-Infinity".to_owned()),
+        n if n == 0.0 => Some(if n.is_sign_negative() { "-0" } else { "0" }.to_owned()),
+        _ => None,
+    }
+}
+
+/// `scientific` is Rust's form with an exponent; numbers of more digits before the point than `digits` keep it.
+fn shortest(scientific: &str, digits: i32) -> String {
+    let Some((mantissa, exponent)) = scientific.split_once('e') else {
+        return scientific.to_owned();
+    };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if exponent < -4 || exponent >= digits {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{mantissa}e{sign}{:02}", exponent.abs());
+    }
+    let (sign, mantissa) = match mantissa.strip_prefix('-') {
+        Some(mantissa) => ("-", mantissa),
+        None => ("", mantissa),
+    };
+    let mut all: String = mantissa.chars().filter(|c| *c != '.').collect();
+    if exponent < 0 {
+        let zeros = usize::try_from(-exponent - 1).unwrap_or(0);
+        return format!("{sign}0.{}{all}", "0".repeat(zeros));
+    }
+    let before = usize::try_from(exponent + 1).unwrap_or(1);
+    if all.len() <= before {
+        all.push_str(&"0".repeat(before - all.len()));
+        return format!("{sign}{all}");
+    }
+    format!("{sign}{}.{}", &all[..before], &all[before..])
+}
+
+/// `\x` and hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(2 + bytes.len() * 2);
+    out.push_str("\\x");
+    for byte in bytes {
+        for digit in [byte >> 4, byte & 15] {
+            out.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
+        }
+    }
+    out
+}
+
+/// A UUID with its dashes.
+pub fn uuid(bytes: &[u8]) -> String {
+    let digits = hex(bytes);
+    let digits = &digits[2..];
+    match digits.len() {
+        32 => [
+            &digits[..8],
+            &digits[8..12],
+            &digits[12..16],
+            &digits[16..20],
+            &digits[20..],
+        ]
+        .join("-"),
+        _ => digits.to_owned(),
+    }
+}
+
+/// A value of `ty`, which is not null, in binary format.
+pub fn binary(ty: &Type, value: &Value, out: &mut Vec<u8>) {
+    let whole = || integer(value).unwrap_or(0);
+    match (ty, value) {
+        (Type::Bool, Value::Bool(b)) => out.push(u8::from(*b)),
+        (Type::Int2, _) => out.extend_from_slice(&(whole() as i16).to_be_bytes()),
+        (Type::Int4, _) => out.extend_from_slice(&(whole() as i32).to_be_bytes()),
+        (Type::Oid, _) => out.extend_from_slice(&(whole() as u32).to_be_bytes()),
+        (ty, _) if ty.is_reg() => out.extend_from_slice(&(whole() as u32).to_be_bytes()),
+        (Type::Int8, _) => out.extend_from_slice(&whole().to_be_bytes()),
+        (Type::Float4, Value::Double(n)) => out.extend_from_slice(&(*n as f32).to_be_bytes()),
+        (Type::Float8, Value::Double(n)) => out.extend_from_slice(&n.to_be_bytes()),
+        (Type::Numeric, Value::Decimal128(n)) => binary_numeric(*n, out),
+        (Type::Date, Value::Int32(days)) => {
+            let days = match *days {
+                i32::MAX | i32::MIN => *days,
+                days => days.saturating_sub(EPOCH_2000_DAYS),
+            };
+            out.extend_from_slice(&days.to_be_bytes());
+        }
+        (Type::Time, _) => out.extend_from_slice(&whole().to_be_bytes()),
+        (Type::Timestamp | Type::Timestamptz, _) => {
+            let us = match whole() {
+                us @ (i64::MAX | i64::MIN) => us,
+                us => us.saturating_sub(EPOCH_2000_US),
+            };
+            out.extend_from_slice(&us.to_be_bytes());
+        }
+        (Type::Interval | Type::Uuid | Type::Bytea, Value::Binary(binary)) => out.extend_from_slice(&binary.bytes),
+        (Type::Jsonb, value) => {
+            out.push(1);
+            out.extend_from_slice(text(&Type::Jsonb, value).as_bytes());
+        }
+        (Type::Array(element), Value::Array(items)) => binary_array(element, items, out),
+        (Type::Record, Value::Array(items)) => {
+            out.extend_from_slice(&(items.len() as i32).to_be_bytes());
+            for item in items.iter() {
+                let item = item.to_value();
+                let ty = natural(&item);
+                out.extend_from_slice(&ty.oid().to_be_bytes());
+                sized(&ty, &item, out);
+            }
+        }
+        (ty, value) => out.extend_from_slice(text(ty, value).as_bytes()),
+    }
+}
+
+/// A value in binary format behind its length; -1 for null.
+fn sized(ty: &Type, value: &Value, out: &mut Vec<u8>) {
+    if matches!(value, Value::Null) {
+        out.extend_from_slice(&(-1i32).to_be_bytes());
+        return;
+    }
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    binary(ty, value, out);
+    let length = (out.len() - at - 4) as i32;
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+fn binary_array(element: &Type, items: &nestor_model::Array, out: &mut Vec<u8>) {
+    let has_null = items.iter().any(|item| matches!(item.to_value(), Value::Null));
+    let dimensions = i32::from(!items.is_empty());
+    out.extend_from_slice(&dimensions.to_be_bytes());
+    out.extend_from_slice(&i32::from(has_null).to_be_bytes());
+    out.extend_from_slice(&element.oid().to_be_bytes());
+    if items.is_empty() {
+        return;
+    }
+    out.extend_from_slice(&(items.len() as i32).to_be_bytes());
+    out.extend_from_slice(&1i32.to_be_bytes());
+    for item in items.iter() {
+        sized(element, &item.to_value(), out);
+    }
+}
+
+/// Groups of four decimal digits, as PostgreSQL sends numbers.
+fn binary_numeric(n: Decimal128, out: &mut Vec<u8>) {
+    let mut head = |digits: i16, weight: i16, sign: u16, scale: i16| {
+        for part in [
+            digits.to_be_bytes(),
+            weight.to_be_bytes(),
+            sign.to_be_bytes(),
+            scale.to_be_bytes(),
+        ] {
+            out.extend_from_slice(&part);
+        }
+    };
+    if n.is_nan() {
+        return head(0, 0, 0xC000, 0);
+    }
+    if n.is_infinite() {
+        return head(0, 0, if n.is_negative() { 0xF000 } else { 0xD000 }, 0);
+    }
+    let shown = numeric::format(n);
+    let (sign, shown) = match shown.strip_prefix('-') {
+        Some(shown) => (0x4000, shown),
+        None => (0, shown.as_str()),
+    };
+    let (whole, fraction) = shown.split_once('.').unwrap_or((shown, ""));
+    let scale = fraction.len() as i16;
+    let whole = "0".repeat((4 - whole.len() % 4) % 4) + whole;
+    let fraction = fraction.to_owned() + &"0".repeat((4 - fraction.len() % 4) % 4);
+    let weight = (whole.len() / 4) as i16 - 1;
+    let all = whole + &fraction;
+    let mut groups: Vec<i16> = all
+        .as_bytes()
+        .chunks(4)
+        .map(|group| group.iter().fold(0, |n, digit| n * 10 + i16::from(digit - b'0')))
+        .collect();
+    let leading = groups.iter().take_while(|group| **group == 0).count();
+    groups.drain(..leading);
+    let weight = if groups.is_empty() { 0 } else { weight - leading as i16 };
+    while groups.last() == Some(&0) {
+        groups.pop();
+    }
+    head(groups.len() as i16, weight, sign, scale);
+    for group in groups {
+        out.extend_from_slice(&group.to_be_bytes());
+    }
+}

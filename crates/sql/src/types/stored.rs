@@ -1,0 +1,135 @@
+//! Values of documents as values of a type, and back.
+//!
+//! A document's value becomes one of its column's type when nothing is lost: whole numbers widen, a number becomes `numeric` or
+//! `double precision`, anything becomes `jsonb`, and anything but documents and arrays becomes text. Any other value is an error (22P02 with
+//! its path) and never silently null. What is missing, null or undefined is null.
+
+use super::{Type, datetime, integer, interval::Interval, json};
+use crate::error::fail;
+use nestor_model::{Array, Decimal128, Result, Value, ValueRef};
+
+/// The value of a column of type `ty` that a document holds.
+///
+/// Errors: 22P02 when it is of another type, 22003 when it is out of range.
+pub fn read(ty: &Type, value: ValueRef<'_>, path: &str) -> Result<Value> {
+    use ValueRef as V;
+    Ok(match (ty, value) {
+        (_, V::Missing | V::Null | V::Undefined) => Value::Null,
+        (Type::Bool, V::Bool(b)) => Value::Bool(b),
+        (Type::Int2 | Type::Int4, V::Int32(n)) => Value::Int32(n),
+        (Type::Int8 | Type::Oid, V::Int32(n)) => Value::Int64(i64::from(n)),
+        (Type::Int8 | Type::Oid, V::Int64(n)) => Value::Int64(n),
+        (Type::Int2 | Type::Int4, V::Int64(n)) => match i32::try_from(n) {
+            Ok(n) => Value::Int32(n),
+            Err(_) => return mismatch(ty, value, path),
+        },
+        (Type::Int2 | Type::Int4 | Type::Int8, V::Double(n)) if n.trunc() == n => {
+            match nestor_model::number::f64_to_i64_exact(n) {
+                Some(n) => return read(ty, V::Int64(n), path),
+                None => return mismatch(ty, value, path),
+            }
+        }
+        (Type::Float4 | Type::Float8, V::Int32(n)) => Value::Double(f64::from(n)),
+        (Type::Float4 | Type::Float8, V::Int64(n)) => Value::Double(n as f64),
+        (Type::Float4 | Type::Float8, V::Double(n)) => Value::Double(n),
+        (Type::Float4 | Type::Float8, V::Decimal128(n)) => Value::Double(n.to_f64()),
+        (Type::Numeric, V::Int32(n)) => Value::Decimal128(Decimal128::from_i32(n)),
+        (Type::Numeric, V::Int64(n)) => Value::Decimal128(Decimal128::from_i64(n)),
+        (Type::Numeric, V::Double(n)) => Value::Decimal128(Decimal128::from_f64(n)),
+        (Type::Numeric, V::Decimal128(n)) => Value::Decimal128(n),
+        (Type::Date, V::DateTime(ms)) => match i32::try_from(ms.div_euclid(86_400_000)) {
+            Ok(days) => Value::Int32(days),
+            Err(_) => return mismatch(ty, value, path),
+        },
+        (Type::Timestamp | Type::Timestamptz, V::DateTime(i64::MAX)) => Value::Int64(datetime::INFINITY),
+        (Type::Timestamp | Type::Timestamptz, V::DateTime(i64::MIN)) => Value::Int64(datetime::NEGATIVE_INFINITY),
+        (Type::Timestamp | Type::Timestamptz, V::DateTime(ms)) => match ms.checked_mul(1000) {
+            Some(us) => Value::Int64(us),
+            None => return mismatch(ty, value, path),
+        },
+        (Type::Time, V::Int64(us)) => Value::Int64(us),
+        (Type::Interval, V::String(text)) => Interval::parse(text, "second")?.to_value(),
+        (Type::Uuid, V::Binary { subtype: 3 | 4, bytes }) if bytes.len() == 16 => Value::Binary(nestor_model::Binary {
+            subtype: 4,
+            bytes: bytes.into(),
+        }),
+        (Type::Bytea, V::Binary { bytes, .. }) => Value::Binary(nestor_model::Binary {
+            subtype: 0,
+            bytes: bytes.into(),
+        }),
+        (Type::ObjectId, V::ObjectId(id)) => Value::ObjectId(id),
+        (Type::Json, V::String(text)) => Value::String(text.into()),
+        (Type::Json, value) => {
+            let mut out = String::new();
+            json::print(value, &mut out);
+            Value::String(out.into())
+        }
+        (Type::Jsonb, value) => value.to_value(),
+        (Type::Array(element), V::Array(items)) => {
+            let items = items.iter().map(|item| read(element, item, path));
+            Value::Array(Array::new(items.collect::<Result<_>>()?))
+        }
+        (ty, V::String(text)) if ty.is_text() => Value::String(text.into()),
+        (ty, V::Document(_) | V::Array(_)) if ty.is_text() => return mismatch(ty, value, path),
+        (ty, value) if ty.is_text() => Value::String(json::text(value).into()),
+        _ => return mismatch(ty, value, path),
+    })
+}
+
+fn mismatch<T>(ty: &Type, value: ValueRef<'_>, path: &str) -> Result<T> {
+    let kind = value.bson_type().alias();
+    fail(
+        "22P02",
+        format!("document has a value of type {kind} at \"{path}\", which is no {ty}"),
+    )
+}
+
+/// A value of a type as documents hold it. Timestamps are cut to milliseconds.
+pub fn write(ty: &Type, value: Value) -> Value {
+    match (ty, value) {
+        (Type::Date, Value::Int32(days)) => Value::DateTime(i64::from(days).saturating_mul(86_400_000)),
+        (Type::Timestamp | Type::Timestamptz, Value::Int64(us)) => match us {
+            datetime::INFINITY | datetime::NEGATIVE_INFINITY => Value::DateTime(us),
+            us => Value::DateTime(us.div_euclid(1000)),
+        },
+        (Type::Interval, value @ Value::Binary(_)) => Value::String(Interval::of(&value).format().into()),
+        (Type::Jsonb, Value::Undefined) => Value::Null,
+        (Type::Array(element), Value::Array(items)) => {
+            let items = items.iter().map(|item| write(element, item.to_value()));
+            Value::Array(Array::new(items.collect()))
+        }
+        (Type::Numeric | Type::Float8 | Type::Float4, value) => value,
+        (Type::Oid, value) => integer(&value).map_or(Value::Null, Value::Int64),
+        (_, value) => value,
+    }
+}
+
+/// A value of a type as `jsonb` holds it.
+pub fn to_json(ty: &Type, value: Value) -> Value {
+    match (ty, value) {
+        (_, Value::Null) => Value::Null,
+        (Type::Json, Value::String(text)) => json::parse(&text).unwrap_or(Value::Undefined),
+        (Type::Jsonb | Type::Bool, value) => value,
+        (Type::Array(element), Value::Array(items)) => {
+            let items = items.iter().map(|item| to_json(element, item.to_value()));
+            Value::Array(Array::new(items.collect()))
+        }
+        (Type::Record, Value::Array(items)) => {
+            let mut doc = nestor_model::Document::new();
+            for (i, item) in items.iter().enumerate() {
+                let item = item.to_value();
+                let ty = super::output::natural(&item);
+                doc.push(format!("f{}", i + 1), to_json(&ty, item));
+            }
+            doc.into()
+        }
+        (ty, value) if ty.is_number() => value,
+        (Type::Timestamp | Type::Timestamptz, value) => Value::String(
+            super::output::text(ty, &value)
+                .replacen(' ', "T", 1)
+                .replace("+00", "+00:00")
+                .into(),
+        ),
+        (ty, value) => Value::String(super::output::text(ty, &value).into()),
+    }
+}

@@ -1,0 +1,193 @@
+//! Runs the files of `tests/sql`, in the form of sqllogictest, through sessions and their messages.
+//!
+//! ```text
+//! # Documents of a collection, in the shell's notation.
+//! documents people
+//! {_id: 1, name: "Ada"}
+//!
+//! query rowsort
+//! SELECT name FROM people
+//! ----
+//! Ada
+//!
+//! statement error 42703
+//! SELECT nobody FROM people
+//! ```
+//!
+//! A row is a line, its values are separated by ` | `, null is NULL. `query error STATE` is the same as `statement error STATE`.
+
+#[path = "shared/database.rs"]
+mod database;
+
+use database::Database;
+use nestor_model::{Array, Value, doc};
+use nestor_sql::protocol::frontend::Message;
+use nestor_sql::session::Session;
+use nestor_testkit::shell;
+use std::path::Path;
+
+/// What a statement answered.
+enum Answer {
+    Rows(Vec<String>),
+    Error(String, String),
+}
+
+/// Takes the messages of an answer apart.
+fn read(mut bytes: &[u8]) -> Answer {
+    let (mut rows, mut failed) = (Vec::new(), None);
+    while let Some((tag, rest)) = bytes.split_first() {
+        let length = u32::from_be_bytes(rest[..4].try_into().expect("four bytes")) as usize;
+        let body = &rest[4..length];
+        bytes = &rest[length..];
+        match tag {
+            b'D' => rows.push(row(body)),
+            b'E' => {
+                let part = |name: u8| {
+                    let parts = body.split(|byte| *byte == 0);
+                    let found = parts
+                        .filter_map(|part| part.split_first())
+                        .find(|(own, _)| **own == name);
+                    found.map_or_else(String::new, |(_, text)| String::from_utf8_lossy(text).into_owned())
+                };
+                failed = Some((part(b'C'), part(b'M')));
+            }
+            _ => {}
+        }
+    }
+    match failed {
+        Some((state, message)) => Answer::Error(state, message),
+        None => Answer::Rows(rows),
+    }
+}
+
+fn row(body: &[u8]) -> String {
+    let mut rest = &body[2..];
+    let mut values = Vec::new();
+    while !rest.is_empty() {
+        let length = i32::from_be_bytes(rest[..4].try_into().expect("four bytes"));
+        rest = &rest[4..];
+        match usize::try_from(length) {
+            Err(_) => values.push("NULL".to_owned()),
+            Ok(length) => {
+                values.push(String::from_utf8_lossy(&rest[..length]).into_owned());
+                rest = &rest[length..];
+            }
+        }
+    }
+    values.join(" | ")
+}
+
+fn ask(database: &Database, session: &mut Session, sql: &str) -> Answer {
+    let mut out = Vec::new();
+    let mut flush = |_: &mut Vec<u8>| Ok(());
+    session
+        .receive(&database.service, Ok(Message::Query(sql)), &mut out, &mut flush)
+        .expect("the connection goes on");
+    read(&out)
+}
+
+/// Runs one file; what went wrong.
+fn run(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).expect("a readable file");
+    let mut database = Database::new();
+    let slot = database.service.connections.add("test");
+    let mut session = Session::new(slot, "tester", "test");
+    let mut failures = Vec::new();
+    for block in text.split("\n\n") {
+        let lines: Vec<&str> = block.lines().filter(|line| !line.starts_with('#')).collect();
+        let [head, rest @ ..] = lines.as_slice() else { continue };
+        let words: Vec<&str> = head.split_whitespace().collect();
+        let wrong = |what: String| format!("{}: {}\n{what}", path.display(), rest.join("\n"));
+        match words.as_slice() {
+            [] => {}
+            ["documents", name] => {
+                let docs = rest
+                    .iter()
+                    .map(|line| Value::from(shell::document(line).expect("a document")));
+                let docs = Value::Array(Array::new(docs.collect()));
+                database.must(doc! { "insert": *name, "documents": docs });
+            }
+            ["index", name, field] => {
+                let mut key = nestor_model::Document::new();
+                key.push(*field, 1);
+                let index = Value::from(doc! { "key": key, "name": *field });
+                database.must(doc! { "createIndexes": *name, "indexes": vec![index] });
+            }
+            ["view", name, on] => {
+                let stages = rest
+                    .iter()
+                    .map(|line| Value::from(shell::document(line).expect("a stage")));
+                let stages = Value::Array(Array::new(stages.collect()));
+                database.must(doc! { "create": *name, "viewOn": *on, "pipeline": stages });
+            }
+            ["statement" | "query", "error", state] => match ask(&database, &mut session, &rest.join("\n")) {
+                Answer::Error(found, message) if found != *state => {
+                    failures.push(wrong(format!("error {found}: {message}")))
+                }
+                Answer::Error(..) => {}
+                Answer::Rows(rows) => failures.push(wrong(format!("no error, but {rows:?}"))),
+            },
+            ["statement", "ok"] => {
+                if let Answer::Error(state, message) = ask(&database, &mut session, &rest.join("\n")) {
+                    failures.push(wrong(format!("error {state}: {message}")));
+                }
+            }
+            ["query", sort @ ..] => {
+                let at = rest.iter().position(|line| *line == "----").expect("a query has ----");
+                let mut wanted: Vec<String> = rest[at + 1..].iter().map(|line| (*line).to_owned()).collect();
+                match ask(&database, &mut session, &rest[..at].join("\n")) {
+                    Answer::Error(state, message) => failures.push(wrong(format!("error {state}: {message}"))),
+                    Answer::Rows(mut rows) => {
+                        if sort.first() == Some(&"rowsort") {
+                            rows.sort();
+                            wanted.sort();
+                        }
+                        if rows != wanted {
+                            failures.push(wrong(format!("gave\n{}", rows.join("\n"))));
+                        }
+                    }
+                }
+            }
+            _ => failures.push(format!("{}: not understood: {head}", path.display())),
+        }
+    }
+    failures
+}
+
+#[test]
+fn files() {
+    let folder = Path::new("../../tests/sql");
+    let entries = std::fs::read_dir(folder).expect("the folder can be read").flatten();
+    let mut paths: Vec<_> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "slt"))
+        .collect();
+    paths.sort();
+    assert!(!paths.is_empty(), "there are files");
+    let failures: Vec<String> = paths.iter().flat_map(|path| run(path)).collect();
+    assert!(
+        failures.is_empty(),
+        "{} failed\n\n{}",
+        failures.len(),
+        failures.join("\n\n")
+    );
+}
+
+/// Statements that would make trees too deep end in an error and not in an exhausted stack.
+#[test]
+fn deep_statements_are_refused() {
+    let database = Database::new();
+    let slot = database.service.connections.add("test");
+    let mut session = Session::new(slot, "tester", "test");
+    let sum = format!("SELECT 1{}", " + 1".repeat(100_000));
+    let parentheses = format!("SELECT {}1{}", "(".repeat(10_000), ")".repeat(10_000));
+    let negations = format!("SELECT {} true", "NOT ".repeat(10_000));
+    for sql in [sum, parentheses, negations] {
+        match ask(&database, &mut session, &sql) {
+            Answer::Error(state, _) => assert!(state == "54001" || state == "42601", "{state}"),
+            Answer::Rows(rows) => panic!("{rows:?}"),
+        }
+    }
+    let all = format!("SELECT {} AS x", vec!["true"; 500].join(" AND "));
+    assert!(matches!(ask(&database, &mut session, &all), Answer::Rows(rows) if rows == ["t"]));
+}
