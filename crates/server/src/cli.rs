@@ -176,6 +176,9 @@ struct Serve {
         requires = "metrics_port"
     )]
     metrics_bind_ip: Vec<IpAddr>,
+    /// Port for PostgreSQL's wire protocol (SQL, read only), at the same addresses; 0 takes a free one
+    #[arg(long = "sql-port", alias = "sqlPort", value_name = "PORT")]
+    sql_port: Option<u16>,
     /// Log less
     #[arg(long)]
     quiet: bool,
@@ -470,6 +473,7 @@ fn serve_options(args: Serve) -> Result<ServeOptions, String> {
         tls: tls_options(args.tls)?,
         metrics_port: args.metrics_port,
         metrics_addresses: args.metrics_bind_ip,
+        sql_port: args.sql_port,
         quiet: args.quiet,
         verbosity: args.verbose.min(5),
         print_uri: args.print_uri,

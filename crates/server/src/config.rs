@@ -21,7 +21,7 @@ enum Flag {
 
 use Flag::{Switch, Unless, Value, Verbosity, Words};
 
-const KEYS: [(&str, Flag); 44] = [
+const KEYS: [(&str, Flag); 45] = [
     ("auditLog.destination", Value("--auditDestination")),
     ("auditLog.filter", Value("--auditFilter")),
     ("auditLog.format", Value("--auditFormat")),
@@ -72,6 +72,7 @@ const KEYS: [(&str, Flag); 44] = [
     ("security.javascriptEnabled", Unless("--noscripting")),
     ("security.keyFile", Value("--keyFile")),
     ("security.redactClientLogData", Switch("--redactClientLogData")),
+    ("sql.port", Value("--sql-port")),
     ("storage.engine", Value("--storageEngine")),
     ("storage.dbPath", Value("--dbpath")),
     ("storage.oplogMinRetentionHours", Value("--oplogMinRetentionHours")),

@@ -47,10 +47,10 @@ const SHED_LOOK: Duration = Duration::from_millis(10);
 const LARGE_BYTES: usize = 64 * 1024;
 /// A command that is still running after this long leaves its thread's other connections to another thread, takes turns with other
 /// long ones and looks after its client.
-const PATIENCE: Duration = Duration::from_millis(1);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(1);
 
 /// What a thread does for others while it runs a command that turns out to be long.
-const HOOKS: Hooks = Hooks {
+pub(crate) const HOOKS: Hooks = Hooks {
     make_way,
     before_wait,
     client_has_gone: stream::watched_has_closed,
@@ -106,10 +106,11 @@ fn before_wait() {
 }
 
 /// A command that runs on this thread; its turn ends with it, also when it panics.
-struct Running;
+pub(crate) struct Running;
 
 impl Running {
-    fn begin() -> Self {
+    /// A command begins.
+    pub(crate) fn begin() -> Self {
         HAS_HANDED_ON.set(false);
         Self
     }

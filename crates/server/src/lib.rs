@@ -2,7 +2,7 @@
 //!
 //! [`Database`] is all of it as a library, without sockets. The rest of this crate stands around it. The
 //! server: [`serve`] (a process from start to end), [`config`] (the configuration file), [`listener`] (accepting), [`connection`] (reading, running,
-//! answering), [`watcher`], [`stream`], [`tls`], [`metrics`], [`notify`], [`buffers`], [`sink`] (where log lines go), [`limits`],
+//! answering), [`watcher`], [`stream`], [`tls`], [`metrics`], [`notify`], [`buffers`], [`sink`] (where log lines go), [`limits`], [`sql`] (connections that speak SQL),
 //! [`key_file`] and [`first_user`] (who may log in without anybody having made a user), [`master_key`]. Beside it [`client`], a small
 //! client of our own, and [`import`] and [`mod@bench`], which use it; [`check`]; and what [`fuzz`] targets run.
 
@@ -25,6 +25,7 @@ pub mod metrics;
 pub mod notify;
 pub mod serve;
 pub mod sink;
+pub mod sql;
 pub mod stream;
 pub mod tls;
 pub mod watcher;

@@ -120,6 +120,26 @@ pub fn bind_metrics(options: &ServeOptions) -> Result<Vec<TcpListener>, String> 
     Ok(listeners)
 }
 
+/// Binds the port for SQL at the addresses that clients have.
+///
+/// Errors: it cannot be bound, or would let in who is to log in or to speak TLS, which SQL connections cannot do yet.
+pub fn bind_sql(options: &ServeOptions, addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, String> {
+    let Some(mut port) = options.sql_port else {
+        return Ok(Vec::new());
+    };
+    if options.auth || options.tls.is_some() {
+        return Err("--sql-port does not go with --auth and TLS yet: SQL connections do neither".to_owned());
+    }
+    let mut listeners = Vec::new();
+    for address in addresses {
+        let address = SocketAddr::new(address.ip(), port);
+        let listener = bind_tcp(address).map_err(|e| format!("cannot listen on {address} for SQL: {e}"))?;
+        port = listener.local_addr().map_err(|e| format!("{address}: {e}"))?.port();
+        listeners.push(listener);
+    }
+    Ok(listeners)
+}
+
 fn resolve(options: &ServeOptions) -> Result<(Vec<IpAddr>, Vec<PathBuf>), String> {
     let (v4, v6) = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
     let mut hosts = match &options.bind {

@@ -8,6 +8,7 @@ use crate::master_key::{self, MasterKeyFile};
 use crate::metrics;
 use crate::notify;
 use crate::sink::{self, AuditDestination};
+use crate::sql;
 use crate::tls::{Tls, TlsOptions};
 use crate::watcher::{self, EndOfWatch, Watcher};
 use nestor_command::Service;
@@ -198,6 +199,8 @@ pub struct ServeOptions {
     pub metrics_port: Option<u16>,
     /// Addresses of that port; none are those of this machine.
     pub metrics_addresses: Vec<IpAddr>,
+    /// Port for PostgreSQL's wire protocol; `None` for none, 0 takes a free one.
+    pub sql_port: Option<u16>,
     /// Log no connections.
     pub quiet: bool,
     /// Debug level of the log, 0 to 5.
@@ -430,6 +433,7 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
     let mut bound = listener::bind(&options)?;
     let listeners = std::mem::take(&mut bound.listeners);
     let metrics_listeners = listener::bind_metrics(&options)?;
+    let sql_listeners = listener::bind_sql(&options, &bound.addresses)?;
     let port = bound.port;
     log.info(
         "CONTROL",
@@ -541,6 +545,12 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
             log.info("NETWORK", 9_000_010, "listener", "Metrics and health", doc! { "address": address });
             let listener = tokio::net::TcpListener::from_std(listener).map_err(|e| format!("cannot listen: {e}"))?;
             tokio::spawn(metrics::serve(server.clone(), listener));
+        }
+        for listener in sql_listeners {
+            let address = listener.local_addr().map_or_else(|_| "?".to_owned(), |address| address.to_string());
+            log.info("NETWORK", 9_000_011, "listener", "Waiting for SQL connections", doc! { "address": address });
+            let listener = tokio::net::TcpListener::from_std(listener).map_err(|e| format!("cannot listen: {e}"))?;
+            tokio::spawn(sql::accept_all(server.clone(), listener));
         }
         notify::tell(notify::READY);
         if options.print_uri {
