@@ -95,7 +95,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     if let Some(collection) = &collection {
         let is_piped = context.reads_by_pipeline(view, collection)?;
         let express = express_id(&args).filter(|_| !is_piped);
-        if let Some((id, fields)) = express.zip(Fields::of(args.projection)) {
+        if let Some((id, fields)) = express.and_then(|id| Some((id, Fields::of(args.projection)?))) {
             context.describe(shape);
             return answer_express(context, view, (collection, id), &fields, reply);
         }
