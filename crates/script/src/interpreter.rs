@@ -266,13 +266,17 @@ fn now_ms() -> i64 {
     since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Waits so many milliseconds, or until the statement has to stop.
-fn sleep(ms: f64) {
+/// Waits so many milliseconds, or until the statement has to stop: then it throws, as a script that has nothing left to do would
+/// otherwise end as if it had waited.
+fn sleep(ctx: Ctx<'_>, ms: f64) -> rquickjs::Result<()> {
     let until = Instant::now() + Duration::from_millis(ms.clamp(0.0, 86_400_000.0) as u64);
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || look().is_err() {
-            return;
+        if left.is_zero() {
+            return Ok(());
+        }
+        if let Err(stop) = look() {
+            return Err(Exception::throw_message(&ctx, stop.message()));
         }
         std::thread::sleep(left.min(Duration::from_millis(5)));
     }

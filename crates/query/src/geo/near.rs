@@ -94,6 +94,7 @@ impl Near {
             ValueRef::Document(doc) if doc.iter().next().is_some_and(|(name, _)| name.starts_with('$')) => {
                 Self::of_geometry(name, doc)?
             }
+            ValueRef::Document(doc) if parse::is_geojson(doc) => Self::of_geojson(name, doc)?,
             value => Self::of_pair(name, value)?,
         };
         let source: Document = (operators.iter())

@@ -158,7 +158,8 @@ pub fn stored_planar(value: ValueRef<'_>) -> Option<(f64, f64)> {
     }
 }
 
-fn is_geojson(doc: DocRef<'_>) -> bool {
+/// Whether a document means GeoJSON, and no legacy pair with names of its own.
+pub fn is_geojson(doc: DocRef<'_>) -> bool {
     doc.get("type").is_some() || doc.get("coordinates").is_some()
 }
 

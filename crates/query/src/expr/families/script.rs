@@ -110,11 +110,10 @@ pub(crate) fn function(name: &str, field: &str, value: ValueRef<'_>) -> Result<F
 
 /// The test of `$where`, and how it is printed.
 ///
-/// Errors: 2 for an operand that is neither text nor code; 323 outside of version 1 of the API; 238 when scripts are not run.
+/// Errors: 2 for an operand that is neither text nor code (code with a scope is none since MongoDB 4.4); 323 outside of version 1 of the API; 238 when scripts are not run.
 pub(crate) fn of_where(value: ValueRef<'_>, scope: &Scope) -> Result<(Expr, Value)> {
     scope.check_scripts("$where")?;
-    let (ValueRef::String(source) | ValueRef::Code(source) | ValueRef::CodeWithScope { code: source, .. }) = value
-    else {
+    let (ValueRef::String(source) | ValueRef::Code(source)) = value else {
         return Err(Error::bad_value("$where got bad type"));
     };
     let expr = Expr::operator(Call {
