@@ -1,8 +1,8 @@
-//! Who may run a command, asked before it runs (`--auth`). What each needs says [`needs`].
+//! Who may run a command, asked before it runs (`--auth`). Its row of the table of commands says what it [needs](Needs).
 
 use crate::commands::query::prepare::{self, Command};
 use crate::context::Context;
-use crate::needs::{Asked, Needs, needs};
+use crate::needs::{Asked, Needs};
 use nestor_database::operation::Access;
 use nestor_database::parameters::Param;
 use nestor_database::rights::{Action, Grants, Privilege, Resource};
@@ -19,9 +19,7 @@ pub fn check(context: &mut Context<'_>) -> Result<()> {
     let service = context.service;
     let slot = context.conn.slot;
     context.conn.identity.refresh(&service.users, slot, context.conn.host)?;
-    let Some(needs) = needs(context.spec.name) else {
-        bail!(Unauthorized, "nobody may run command {}", context.spec.name);
-    };
+    let needs = context.spec.needs;
     if let Needs::Nothing = needs {
         return Ok(());
     }
@@ -30,7 +28,7 @@ pub fn check(context: &mut Context<'_>) -> Result<()> {
     };
     context.statement.caller = Some(account.caller.clone());
     let asked = Asked {
-        facts: context.spec,
+        collection: context.spec.collection,
         db: context.db(),
         body: context.body,
         sequences: context.sequences,
@@ -42,8 +40,9 @@ pub fn check(context: &mut Context<'_>) -> Result<()> {
     };
     let allowed = match needs {
         _ if asked.is_by_uuid() && !may_use_uuids(&account.grants) => false,
+        Needs::Unknown => false,
         Needs::Nothing | Needs::Login => true,
-        Needs::Rights(rights) => asked.has(rights),
+        Needs::Right(right) => asked.has(right),
         Needs::Usually(actions) => match asked.usual(actions) {
             Some((ns, actions)) => account.grants.on_collection(&ns).has_all(actions),
             None => of_operation(context, &account)?,

@@ -7,11 +7,14 @@
 //! pub const SPEC: CommandSpec = Facts::collection("count", "Counts the documents that match a filter.")
 //!     .flags(Flags::API_V1.and(Flags::LONG).and(Flags::EXPLAINABLE))
 //!     .op(OpKind::Read)
+//!     .needs(Needs::Usually(needs::find))
 //!     .runs(run);
 //! ```
 //!
 //! A test at the end of this file says which columns go together.
 
+use crate::collection_at::CollectionAt;
+use crate::needs::Needs;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_model::{RawDoc, RawDocBuf, RawWriter};
 use std::collections::HashMap;
@@ -77,19 +80,6 @@ impl Flags {
     }
 }
 
-/// Where a command names the collection it is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CollectionAt {
-    /// Nowhere: it is about no collection, or about several.
-    Nowhere,
-    /// In its first field, within its database.
-    First,
-    /// In its first field as a whole namespace.
-    Whole,
-    /// In another field, within its database.
-    Field(&'static str),
-}
-
 /// One row of the table of commands.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
@@ -113,6 +103,8 @@ pub struct Facts {
     pub outside_api: &'static [&'static str],
     /// Its fields whose values nobody else may see: neither `currentOp` nor profiler nor log shows them.
     pub secrets: &'static [&'static str],
+    /// The rights that it needs.
+    pub needs: Needs,
 }
 
 impl Facts {
@@ -128,6 +120,7 @@ impl Facts {
             statements: None,
             outside_api: &[],
             secrets: &[],
+            needs: Needs::Unknown,
         }
     }
 
@@ -198,18 +191,14 @@ impl Facts {
         }
     }
 
+    /// The rights that it needs.
+    pub const fn needs(self, needs: Needs) -> Self {
+        Self { needs, ..self }
+    }
+
     /// The database and the collection that a command names, if it names a collection. `db` is the command's own.
     pub fn collection_of<'b>(&self, db: &'b str, body: RawDoc<'b>) -> Option<(&'b str, &'b str)> {
-        let value = match self.collection {
-            CollectionAt::Nowhere => return None,
-            CollectionAt::First | CollectionAt::Whole => body.iter().next()?.1,
-            CollectionAt::Field(name) => body.get(name)?,
-        };
-        let name = value.as_str().filter(|name| !name.is_empty())?;
-        match self.collection {
-            CollectionAt::Whole => name.split_once('.').filter(|(_, coll)| !coll.is_empty()),
-            _ => Some((db, name)),
-        }
+        self.collection.named(db, body)
     }
 
     /// The namespace that a command is about, as the profiler shows it: `db.$cmd` of one that names no collection.
@@ -294,6 +283,7 @@ mod tests {
     use super::*;
     use crate::dispatch::{all, lookup};
     use nestor_database::observe::latency::Class;
+    use nestor_database::rights::Scope;
     use nestor_model::doc;
 
     /// Rules that rows obey: where the first holds, the second does.
@@ -387,6 +377,19 @@ mod tests {
             |f| has(f, Flags::QUIET) || has(f, Flags::UNRECORDED),
         ),
         (
+            "it says which rights it needs",
+            |_| true,
+            |f| !matches!(f.needs, Needs::Unknown),
+        ),
+        (
+            "a right on a collection is needed by what names one",
+            |f| {
+                matches!(f.needs, Needs::Right(right) if right.on == Scope::Collection)
+                    || matches!(f.needs, Needs::Usually(_))
+            },
+            |f| f.collection != CollectionAt::Nowhere,
+        ),
+        (
             "OP_QUERY is for what drivers send on their own",
             |f| has(f, Flags::LEGACY),
             |f| has(f, Flags::QUIET),
@@ -410,7 +413,7 @@ mod tests {
     fn rules_find_contradictions() {
         let bad = Facts::no_collection("bad", "Is a contradiction.").op(OpKind::Insert);
         let broken = RULES.iter().filter(|(_, applies, holds)| applies(&bad) && !holds(&bad));
-        assert_eq!(broken.count(), 2);
+        assert_eq!(broken.count(), 3);
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod args;
 pub mod audit;
 pub mod authorization;
 pub mod batch;
+pub mod collection_at;
 pub mod commands;
 pub mod connection;
 pub mod context;

@@ -1,11 +1,11 @@
-//! The rights that each command needs: one table.
+//! The rights that commands need: a column of the table of commands ([`Facts::needs`](crate::facts::Facts::needs)).
 //!
-//! Commands that read or write documents say themselves what they need ([`Service::access`](crate::Service::access)); what the others
-//! need stands in [`needs`]. A command that is not there may be run by nobody; a test sees to it that there is none.
+//! Commands that read or write documents say themselves what they need ([`Service::access`](crate::Service::access)). What others
+//! need stands in their rows, and where it follows from the arguments it is a function of this file.
 //!
 //! Source: manual, "Privilege Actions", and "Required Access" or "Access Control" of each command's page.
 
-use crate::facts::{CollectionAt, Facts};
+use crate::collection_at::CollectionAt;
 use crate::generic_names::is_generic;
 use crate::request::Sequence;
 use nestor_database::rights::Action::*;
@@ -16,14 +16,16 @@ use nestor_model::{Namespace, RawDoc, Str, ValueRef};
 use nestor_query::stage::{ParseContext, Pipeline, Place};
 
 /// The rights that a command needs.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub enum Needs {
+    /// Its row does not say, so nobody may run it.
+    Unknown,
     /// Nothing: clients send it before they log in.
     Nothing,
     /// That somebody is logged in; what it shows and ends is that user's own, unless a right says more.
     Login,
-    /// These rights, whatever its arguments are.
-    Rights(&'static [Right]),
+    /// This right, whatever its arguments are.
+    Right(Right),
     /// These actions on the collection that it names, if they can be told without understanding all of its words; else what it says
     /// itself.
     Usually(fn(&Asked<'_>) -> Option<Actions>),
@@ -36,8 +38,8 @@ pub enum Needs {
 /// A command whose rights are asked for.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
-    /// Its row of the table of commands.
-    pub facts: &'static Facts,
+    /// Where it names its collection.
+    pub collection: CollectionAt,
     /// The database that it is sent to.
     pub db: &'a str,
     /// Its words.
@@ -51,157 +53,25 @@ pub struct Asked<'a> {
 /// The rights that it needs.
 pub type Wanted = Vec<Privilege>;
 
-const fn on_collection(action: Action) -> Right {
-    Right {
-        action,
-        on: Scope::Collection,
+impl Needs {
+    /// This action on the collection that the command names.
+    pub const fn collection(action: Action) -> Self {
+        Self::right(action, Scope::Collection)
     }
-}
 
-const fn on_database(action: Action) -> Right {
-    Right {
-        action,
-        on: Scope::Database,
+    /// This action on the database that the command is sent to.
+    pub const fn database(action: Action) -> Self {
+        Self::right(action, Scope::Database)
     }
-}
 
-const fn on_server(action: Action) -> Right {
-    Right {
-        action,
-        on: Scope::Cluster,
+    /// This action on the server.
+    pub const fn server(action: Action) -> Self {
+        Self::right(action, Scope::Cluster)
     }
-}
 
-/// A list of one right: of a collection, of a database, of the server.
-macro_rules! one {
-    ($scope:ident $action:ident) => {
-        Needs::Rights(const { &[$scope($action)] })
-    };
-}
-
-/// The rights that the command of that name needs; `None` when the table has no line for it.
-pub fn needs(name: &str) -> Option<Needs> {
-    Some(match name {
-        "authenticate" | "buildInfo" | "connectionStatus" | "features" | "hello" | "isMaster" | "listCommands"
-        | "logout" | "ping" | "saslContinue" | "saslStart" | "whatsmyuri" => Needs::Nothing,
-        "abortTransaction" | "commitTransaction" | "endSessions" | "getMore" | "killCursors" | "killSessions"
-        | "listDatabases" | "refreshSessions" | "startSession" | "testVersion2" => Needs::Login,
-        "bulkWrite" | "explain" | "mapReduce" => Needs::Operation,
-        "aggregate" => Needs::Usually(|asked| asked.is_plain_pipeline().then_some(const { Actions::of(&[Find]) })),
-        "find" | "count" | "distinct" => Needs::Usually(|_| Some(const { Actions::of(&[Find]) })),
-        "findAndModify" => Needs::Usually(find_and_modify),
-        "insert" => Needs::Usually(|_| Some(const { Actions::of(&[Insert]) })),
-        "delete" => Needs::Usually(|_| Some(const { Actions::of(&[Remove]) })),
-        "update" => Needs::Usually(update),
-        "collMod" => Needs::Arguments(coll_mod),
-        "collStats" => one!(on_collection CollStats),
-        "compact" => one!(on_collection Compact),
-        "compactStructuredEncryptionData" => one!(on_collection CompactStructuredEncryptionData),
-        "convertToCapped" => one!(on_collection ConvertToCapped),
-        "cloneCollectionAsCapped" => Needs::Arguments(clone_as_capped),
-        "create" => Needs::Arguments(create),
-        "createIndexes" | "setIndexCommitQuorum" => one!(on_collection CreateIndex),
-        "createSearchIndexes" => one!(on_collection CreateSearchIndexes),
-        "dataSize" => one!(on_collection Find),
-        "drop" => one!(on_collection DropCollection),
-        "dropIndexes" => one!(on_collection DropIndex),
-        "dropSearchIndex" => one!(on_collection DropSearchIndex),
-        "listIndexes" => one!(on_collection ListIndexes),
-        "listSearchIndexes" => one!(on_collection ListSearchIndexes),
-        "planCacheClear" => one!(on_collection PlanCacheWrite),
-        "planCacheClearFilters" | "planCacheListFilters" | "planCacheSetFilter" => {
-            one!(on_collection PlanCacheIndexFilter)
-        }
-        "renameCollection" => Needs::Arguments(rename),
-        "updateSearchIndex" => one!(on_collection UpdateSearchIndex),
-        "validate" => one!(on_collection Validate),
-        "dbHash" => one!(on_database DbHash),
-        "dbStats" => one!(on_database DbStats),
-        "dropDatabase" => one!(on_database DropDatabase),
-        "listCollections" => Needs::Arguments(list_collections),
-        "profile" => one!(on_database EnableProfiler),
-        "validateDBMetadata" => Needs::Arguments(|asked, wanted| {
-            let resource = match (asked.text("db"), asked.text("collection")) {
-                (Some(db), Some(coll)) => Resource::Collection(Namespace::new(db, coll)),
-                (Some(db), None) => Resource::Database(db.into()),
-                (None, _) => Resource::AllCollections,
-            };
-            want(resource, Validate, wanted);
-        }),
-        // Whatever it is told to do it does without asking further.
-        "applyOps" => one!(on_server Internal),
-        "autoCompact" => one!(on_server Compact),
-        "configureFailPoint" => one!(on_server SetParameter),
-        "connPoolStats" => one!(on_server ConnPoolStats),
-        "createBackup" => one!(on_server CreateBackup),
-        // Everybody may see and end their own.
-        "currentOp" => Needs::Arguments(|asked, wanted| {
-            if !asked.body.get("$ownOps").is_some_and(ValueRef::truthy) {
-                want(Resource::Cluster, Inprog, wanted);
-            }
-        }),
-        "killOp" => Needs::Login,
-        "getAuditConfig" | "setAuditConfig" => one!(on_server AuditConfigure),
-        "dropConnections" => one!(on_server DropConnections),
-        "fsync" => one!(on_server Fsync),
-        "fsyncUnlock" => one!(on_server Unlock),
-        "getClusterParameter" => one!(on_server GetClusterParameter),
-        "getCmdLineOpts" => one!(on_server GetCmdLineOpts),
-        "getDefaultRWConcern" => one!(on_server GetDefaultRwConcern),
-        "getLog" => one!(on_server GetLog),
-        "getParameter" => one!(on_server GetParameter),
-        "hostInfo" => one!(on_server HostInfo),
-        "invalidateUserCache" => one!(on_server InvalidateUserCache),
-        "killAllSessions" | "killAllSessionsByPattern" => one!(on_server KillAnySession),
-        "lockInfo" | "serverStatus" => one!(on_server ServerStatus),
-        "logApplicationMessage" => one!(on_server ApplicationMessage),
-        "logRotate" => one!(on_server LogRotate),
-        "removeQuerySettings" | "setQuerySettings" => one!(on_server QuerySettings),
-        "replSetGetConfig" => one!(on_server ReplSetGetConfig),
-        "replSetGetStatus" => one!(on_server ReplSetGetStatus),
-        "replSetInitiate" | "replSetReconfig" => one!(on_server ReplSetConfigure),
-        "replSetAbortPrimaryCatchUp"
-        | "replSetFreeze"
-        | "replSetMaintenance"
-        | "replSetStepDown"
-        | "replSetSyncFrom" => one!(on_server ReplSetStateChange),
-        "replSetResizeOplog" => one!(on_server ReplSetResizeOplog),
-        "rotateCertificates" => one!(on_server RotateCertificates),
-        "setClusterParameter" => one!(on_server SetClusterParameter),
-        "setDefaultRWConcern" => one!(on_server SetDefaultRwConcern),
-        "setFeatureCompatibilityVersion" => one!(on_server SetFeatureCompatibilityVersion),
-        "setParameter" => one!(on_server SetParameter),
-        "setUserWriteBlockMode" => one!(on_server SetUserWriteBlockMode),
-        "shutdown" => one!(on_server Shutdown),
-        "top" => one!(on_server Top),
-        "createUser" => Needs::Arguments(|asked, wanted| {
-            asked.own_database(CreateUser, wanted);
-            asked.roles(GrantRole, wanted);
-        }),
-        "updateUser" => Needs::Arguments(update_user),
-        "dropUser" | "dropAllUsersFromDatabase" => one!(on_database DropUser),
-        "grantRolesToUser" | "grantRolesToRole" => Needs::Arguments(|asked, wanted| asked.roles(GrantRole, wanted)),
-        "revokeRolesFromUser" | "revokeRolesFromRole" => {
-            Needs::Arguments(|asked, wanted| asked.roles(RevokeRole, wanted))
-        }
-        "createRole" => Needs::Arguments(|asked, wanted| {
-            asked.own_database(CreateRole, wanted);
-            asked.roles(GrantRole, wanted);
-            asked.privileges(GrantRole, wanted);
-        }),
-        "updateRole" => Needs::Arguments(|asked, wanted| {
-            asked.own_database(RevokeRole, wanted);
-            asked.roles(GrantRole, wanted);
-            asked.privileges(GrantRole, wanted);
-        }),
-        "dropRole" | "dropAllRolesFromDatabase" => one!(on_database DropRole),
-        "_mergeAuthzCollections" => Needs::Arguments(merge),
-        "grantPrivilegesToRole" => Needs::Arguments(|asked, wanted| asked.privileges(GrantRole, wanted)),
-        "revokePrivilegesFromRole" => Needs::Arguments(|asked, wanted| asked.privileges(RevokeRole, wanted)),
-        "usersInfo" => Needs::Arguments(users_info),
-        "rolesInfo" => Needs::Arguments(roles_info),
-        _ => return None,
-    })
+    const fn right(action: Action, on: Scope) -> Self {
+        Self::Right(Right { action, on })
+    }
 }
 
 impl Asked<'_> {
@@ -210,7 +80,7 @@ impl Asked<'_> {
         match right.on {
             Scope::Cluster => Resource::Cluster,
             Scope::Database => Resource::Database(self.db.into()),
-            Scope::Collection => match self.facts.collection_of(self.db, self.body) {
+            Scope::Collection => match self.collection.named(self.db, self.body) {
                 Some((db, coll)) => Resource::Collection(Namespace::new(db, coll)),
                 // It names none, and will be refused; whoever has the right on the database may hear why.
                 None => Resource::Database(self.db.into()),
@@ -220,19 +90,18 @@ impl Asked<'_> {
 
     /// Whether it names its collection by a UUID, of which nobody can tell whether it is a system collection.
     pub fn is_by_uuid(&self) -> bool {
-        self.facts.collection == CollectionAt::First && matches!(self.first(), Some(ValueRef::Binary { .. }))
+        self.collection == CollectionAt::First && matches!(self.first(), Some(ValueRef::Binary { .. }))
     }
 
-    /// Whether all of these rights were given.
-    pub fn has(&self, rights: &[Right]) -> bool {
-        let mut rights = rights.iter();
-        rights.all(|right| self.account.grants.on(&self.resource(*right)).has(right.action))
+    /// Whether this right was given.
+    pub fn has(&self, right: Right) -> bool {
+        self.account.grants.on(&self.resource(right)).has(right.action)
     }
 
     /// The collection, and what is needed on it, of a command that names it, not by a UUID, and validates what it writes.
     pub fn usual(&self, actions: fn(&Self) -> Option<Actions>) -> Option<(Namespace, Actions)> {
         let bypass = self.body.get("bypassDocumentValidation");
-        let (db, coll) = self.facts.collection_of(self.db, self.body)?;
+        let (db, coll) = self.collection.named(self.db, self.body)?;
         match bypass.is_some_and(ValueRef::truthy) {
             true => None,
             false => actions(self).map(|actions| (Namespace::new(db, coll), actions)),
@@ -243,10 +112,8 @@ impl Asked<'_> {
     pub fn wanted(&self, needs: Needs) -> Wanted {
         let mut wanted = Wanted::new();
         match needs {
-            Needs::Nothing | Needs::Login | Needs::Operation => {}
-            Needs::Rights(rights) => rights
-                .iter()
-                .for_each(|right| want(self.resource(*right), right.action, &mut wanted)),
+            Needs::Unknown | Needs::Nothing | Needs::Login | Needs::Operation => {}
+            Needs::Right(right) => want(self.resource(right), right.action, &mut wanted),
             Needs::Usually(actions) => {
                 if let Some((ns, actions)) = self.usual(actions) {
                     actions.iter().for_each(|action| want_on(&ns, action, &mut wanted));
@@ -285,8 +152,8 @@ impl Asked<'_> {
         self.body.iter().next().map(|(_, value)| value)
     }
 
-    fn collection(&self) -> Namespace {
-        let (db, coll) = self.facts.collection_of(self.db, self.body).unwrap_or((self.db, ""));
+    fn namespace(&self) -> Namespace {
+        let (db, coll) = self.collection.named(self.db, self.body).unwrap_or((self.db, ""));
         Namespace::new(db, coll)
     }
 
@@ -342,14 +209,36 @@ const PLAIN_STAGES: [&str; 22] = [
     "$unwind",
 ];
 
-fn update(asked: &Asked<'_>) -> Option<Actions> {
+/// To read documents.
+pub fn find(_asked: &Asked<'_>) -> Option<Actions> {
+    Some(const { Actions::of(&[Find]) })
+}
+
+/// To read documents, if a pipeline reads nothing else.
+pub fn aggregate(asked: &Asked<'_>) -> Option<Actions> {
+    asked.is_plain_pipeline().then_some(const { Actions::of(&[Find]) })
+}
+
+/// To add documents.
+pub fn insert(_asked: &Asked<'_>) -> Option<Actions> {
+    Some(const { Actions::of(&[Insert]) })
+}
+
+/// To remove documents.
+pub fn delete(_asked: &Asked<'_>) -> Option<Actions> {
+    Some(const { Actions::of(&[Remove]) })
+}
+
+/// To change documents, and to insert those that are not there.
+pub fn update(asked: &Asked<'_>) -> Option<Actions> {
     Some(match asked.has_statement_with("updates", "upsert") {
         true => const { Actions::of(&[Insert, Update]) },
         false => const { Actions::of(&[Update]) },
     })
 }
 
-fn find_and_modify(asked: &Asked<'_>) -> Option<Actions> {
+/// To read one document, and to change or remove it.
+pub fn find_and_modify(asked: &Asked<'_>) -> Option<Actions> {
     let is_on = |field: &str| asked.body.get(field).is_some_and(ValueRef::truthy);
     Some(match (is_on("remove"), is_on("upsert")) {
         (true, _) => const { Actions::of(&[Find, Remove]) },
@@ -375,7 +264,7 @@ fn want_on(ns: &Namespace, action: Action, wanted: &mut Wanted) {
 /// Source: manual, "create", "Access Control".
 fn want_view(asked: &Asked<'_>, wanted: &mut Wanted) {
     let Some(on) = asked.text("viewOn") else { return };
-    if !asked.account.grants.on_collection(&asked.collection()).has(Find) {
+    if !asked.account.grants.on_collection(&asked.namespace()).has(Find) {
         return;
     }
     want_on(&Namespace::new(asked.db, on), Find, wanted);
@@ -383,7 +272,7 @@ fn want_view(asked: &Asked<'_>, wanted: &mut Wanted) {
     let Some(pipeline) = pipeline else { return };
     let mut named = Vec::new();
     let mut scope = nestor_query::env::Scope::new();
-    let mut context = ParseContext::new(&mut scope, asked.collection(), Place::View);
+    let mut context = ParseContext::new(&mut scope, asked.namespace(), Place::View);
     match Pipeline::parse(pipeline, &mut context) {
         Ok(pipeline) => pipeline.involved_namespaces(&mut named),
         // It will be refused.
@@ -394,8 +283,9 @@ fn want_view(asked: &Asked<'_>, wanted: &mut Wanted) {
     }
 }
 
-fn create(asked: &Asked<'_>, wanted: &mut Wanted) {
-    let given = asked.account.grants.on_collection(&asked.collection());
+/// To make a collection or a view.
+pub fn create(asked: &Asked<'_>, wanted: &mut Wanted) {
+    let given = asked.account.grants.on_collection(&asked.namespace());
     let is_plain = asked.text("viewOn").is_none() && !asked.body.get("capped").is_some_and(ValueRef::truthy);
     // Inserting makes a collection that is not there, too.
     let action = if is_plain && given.has(Insert) {
@@ -403,30 +293,32 @@ fn create(asked: &Asked<'_>, wanted: &mut Wanted) {
     } else {
         CreateCollection
     };
-    want_on(&asked.collection(), action, wanted);
+    want_on(&asked.namespace(), action, wanted);
     if asked.body.get("masking").is_some() {
-        want_on(&asked.collection(), ChangeMasking, wanted);
+        want_on(&asked.namespace(), ChangeMasking, wanted);
     }
     if asked.body.get("capped").is_some_and(ValueRef::truthy) {
-        want_on(&asked.collection(), ConvertToCapped, wanted);
+        want_on(&asked.namespace(), ConvertToCapped, wanted);
     }
     want_view(asked, wanted);
 }
 
-fn coll_mod(asked: &Asked<'_>, wanted: &mut Wanted) {
+/// To change a collection.
+pub fn coll_mod(asked: &Asked<'_>, wanted: &mut Wanted) {
     // Changing masking policies and administering collections are separate rights.
     let changes_masking = asked.body.get("masking").is_some();
     if changes_masking {
-        want_on(&asked.collection(), ChangeMasking, wanted);
+        want_on(&asked.namespace(), ChangeMasking, wanted);
     }
     let is_other = |name: &str| name != "masking" && !is_generic(name);
     if !changes_masking || asked.body.iter().skip(1).any(|(name, _)| is_other(name)) {
-        want_on(&asked.collection(), CollMod, wanted);
+        want_on(&asked.namespace(), CollMod, wanted);
     }
     want_view(asked, wanted);
 }
 
-fn clone_as_capped(asked: &Asked<'_>, wanted: &mut Wanted) {
+/// To copy a collection into a capped one.
+pub fn clone_as_capped(asked: &Asked<'_>, wanted: &mut Wanted) {
     let from = asked.first().and_then(ValueRef::as_str).unwrap_or_default();
     let to = Namespace::new(asked.db, asked.text("toCollection").unwrap_or_default());
     want_on(&Namespace::new(asked.db, from), Find, wanted);
@@ -435,7 +327,8 @@ fn clone_as_capped(asked: &Asked<'_>, wanted: &mut Wanted) {
     }
 }
 
-fn rename(asked: &Asked<'_>, wanted: &mut Wanted) {
+/// To give a collection another name.
+pub fn rename(asked: &Asked<'_>, wanted: &mut Wanted) {
     let split = |name: &str| name.split_once('.').map(|(db, coll)| Namespace::new(db, coll));
     let from = asked.first().and_then(ValueRef::as_str).and_then(split);
     let to = asked.text("to").and_then(split);
@@ -464,14 +357,15 @@ fn rename(asked: &Asked<'_>, wanted: &mut Wanted) {
 }
 
 /// Whoever asks for no more than names, and of those collections only that may be read, needs no right.
-fn list_collections(asked: &Asked<'_>, wanted: &mut Wanted) {
+pub fn list_collections(asked: &Asked<'_>, wanted: &mut Wanted) {
     let is_on = |field: &str| asked.body.get(field).is_some_and(ValueRef::truthy);
     if !(is_on("nameOnly") && is_on("authorizedCollections")) {
         asked.own_database(ListCollections, wanted);
     }
 }
 
-fn update_user(asked: &Asked<'_>, wanted: &mut Wanted) {
+/// To change a user.
+pub fn update_user(asked: &Asked<'_>, wanted: &mut Wanted) {
     let name = asked.first().and_then(ValueRef::as_str).unwrap_or_default();
     let is_own = asked.account.name == UserName::new(name, asked.db);
     let given = asked.account.grants.on(&Resource::Database(asked.db.into()));
@@ -498,8 +392,65 @@ fn update_user(asked: &Asked<'_>, wanted: &mut Wanted) {
     }
 }
 
+/// To check what the catalog says of a collection, a database or all of them.
+pub fn validate_metadata(asked: &Asked<'_>, wanted: &mut Wanted) {
+    let resource = match (asked.text("db"), asked.text("collection")) {
+        (Some(db), Some(coll)) => Resource::Collection(Namespace::new(db, coll)),
+        (Some(db), None) => Resource::Database(db.into()),
+        (None, _) => Resource::AllCollections,
+    };
+    want(resource, Validate, wanted);
+}
+
+/// Everybody may see their own operations.
+pub fn current_op(asked: &Asked<'_>, wanted: &mut Wanted) {
+    if !asked.body.get("$ownOps").is_some_and(ValueRef::truthy) {
+        want(Resource::Cluster, Inprog, wanted);
+    }
+}
+
+/// To add a user, who may have roles.
+pub fn create_user(asked: &Asked<'_>, wanted: &mut Wanted) {
+    asked.own_database(CreateUser, wanted);
+    asked.roles(GrantRole, wanted);
+}
+
+/// To add a role.
+pub fn create_role(asked: &Asked<'_>, wanted: &mut Wanted) {
+    asked.own_database(CreateRole, wanted);
+    asked.roles(GrantRole, wanted);
+    asked.privileges(GrantRole, wanted);
+}
+
+/// To change a role, which loses what it had.
+pub fn update_role(asked: &Asked<'_>, wanted: &mut Wanted) {
+    asked.own_database(RevokeRole, wanted);
+    asked.roles(GrantRole, wanted);
+    asked.privileges(GrantRole, wanted);
+}
+
+/// To give the roles that are named.
+pub fn grant_roles(asked: &Asked<'_>, wanted: &mut Wanted) {
+    asked.roles(GrantRole, wanted);
+}
+
+/// To take the roles that are named.
+pub fn revoke_roles(asked: &Asked<'_>, wanted: &mut Wanted) {
+    asked.roles(RevokeRole, wanted);
+}
+
+/// To give a role the privileges that are named.
+pub fn grant_privileges(asked: &Asked<'_>, wanted: &mut Wanted) {
+    asked.privileges(GrantRole, wanted);
+}
+
+/// To take the privileges that are named from a role.
+pub fn revoke_privileges(asked: &Asked<'_>, wanted: &mut Wanted) {
+    asked.privileges(RevokeRole, wanted);
+}
+
 /// It makes, changes and gives whatever there is.
-fn merge(asked: &Asked<'_>, wanted: &mut Wanted) {
+pub fn merge(asked: &Asked<'_>, wanted: &mut Wanted) {
     for action in [CreateUser, CreateRole, GrantRole, RevokeRole] {
         want(Resource::AllCollections, action, wanted);
     }
@@ -516,7 +467,7 @@ fn merge(asked: &Asked<'_>, wanted: &mut Wanted) {
 }
 
 /// Everybody may see what is known of themselves.
-fn users_info(asked: &Asked<'_>, wanted: &mut Wanted) {
+pub fn users_info(asked: &Asked<'_>, wanted: &mut Wanted) {
     let mut name = |value: ValueRef<'_>| match UserName::parse(value, asked.db) {
         Ok(name) if name == asked.account.name => {}
         Ok(name) => want_in(&name.db, ViewUser, wanted),
@@ -534,7 +485,7 @@ fn users_info(asked: &Asked<'_>, wanted: &mut Wanted) {
 }
 
 /// Everybody may see the roles that they have.
-fn roles_info(asked: &Asked<'_>, wanted: &mut Wanted) {
+pub fn roles_info(asked: &Asked<'_>, wanted: &mut Wanted) {
     let mut name = |value: ValueRef<'_>| match RoleName::parse(value, asked.db) {
         Ok(name) if asked.account.all_roles.contains(&name) => {}
         Ok(name) => want_in(&name.db, ViewRole, wanted),
@@ -544,33 +495,5 @@ fn roles_info(asked: &Asked<'_>, wanted: &mut Wanted) {
         Some(ValueRef::Array(names)) => names.iter().for_each(name),
         Some(one @ (ValueRef::String(_) | ValueRef::Document(_))) => name(one),
         _ => asked.own_database(ViewRole, wanted),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::dispatch::all;
-
-    #[test]
-    fn each_command_says_what_it_needs() {
-        let missing: Vec<_> = all()
-            .map(|spec| spec.name)
-            .filter(|name| needs(name).is_none())
-            .collect();
-        assert_eq!(missing, [""; 0]);
-    }
-
-    #[test]
-    fn what_needs_a_right_on_a_collection_names_one() {
-        for spec in all() {
-            let on_collection = match needs(spec.name) {
-                Some(Needs::Rights(rights)) => rights.iter().any(|right| right.on == Scope::Collection),
-                Some(Needs::Usually(_)) => true,
-                _ => false,
-            };
-            let names_one = spec.collection != crate::facts::CollectionAt::Nowhere;
-            assert!(!on_collection || names_one, "{}", spec.name);
-        }
     }
 }

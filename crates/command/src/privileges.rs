@@ -2,7 +2,7 @@
 
 use crate::connection::Connection;
 use crate::context::Context;
-use crate::needs::{Asked, Wanted, needs};
+use crate::needs::{Asked, Wanted};
 use crate::service::Service;
 use nestor_database::rights::{Grants, Privilege};
 use nestor_database::users::UserName;
@@ -23,15 +23,13 @@ pub fn asked(context: &Context<'_>) -> Wanted {
         return context.privileges.clone();
     };
     let asked = Asked {
-        facts: context.spec,
+        collection: context.spec.collection,
         db: context.db(),
         body: context.body,
         sequences: context.sequences,
         account,
     };
-    needs(context.spec.name)
-        .map(|needs| asked.wanted(needs))
-        .unwrap_or_default()
+    asked.wanted(context.spec.needs)
 }
 
 /// Whether whoever is logged in still has the rights that a cursor was opened by.

@@ -7,12 +7,15 @@ use super::cluster_parameter;
 use crate::args::StrictBool;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_model::{RawDoc, Result, bail, doc};
 
 /// `setAuditConfig`.
 pub const SET: CommandSpec = Facts::no_collection("setAuditConfig", "Changes what is audited.")
     .flags(Flags::ADMIN.and(Flags::WRITE).and(Flags::LONG))
+    .needs(Needs::server(Action::AuditConfigure))
     .runs(|context, reply| {
         let args = Set::parse(context.body, context.sequences)?;
         check_runtime(context)?;
@@ -23,6 +26,7 @@ pub const SET: CommandSpec = Facts::no_collection("setAuditConfig", "Changes wha
 /// `getAuditConfig`.
 pub const GET: CommandSpec = Facts::no_collection("getAuditConfig", "Answers what is audited.")
     .flags(Flags::ADMIN)
+    .needs(Needs::server(Action::AuditConfigure))
     .runs(|context, reply| {
         Get::parse(context.body, context.sequences)?;
         let node = &context.service.node;

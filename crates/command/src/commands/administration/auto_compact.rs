@@ -6,7 +6,9 @@
 
 use crate::args::{InRange, RequiredBool, StrictBool};
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_model::{Result, bail};
 use std::sync::atomic::Ordering;
 
@@ -16,6 +18,7 @@ const MIB: i64 = 1 << 20;
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("autoCompact", "Gives space back in the background.")
     .flags(Flags::ADMIN.and(Flags::LONG))
+    .needs(Needs::server(Action::Compact))
     .runs(|context, _reply| {
         let args = AutoCompact::parse(context.body, context.sequences)?;
         let enable = args.enable.0;

@@ -8,10 +8,12 @@ use crate::args::wrong_type;
 use crate::audit;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::Database;
 use nestor_database::audit::Config;
 use nestor_database::node::{ClusterParameters, Node};
+use nestor_database::rights::Action;
 use nestor_database::write::Progress;
 use nestor_database::write::replace::{read_by_id, replace_by_id};
 use nestor_model::value::DocRef;
@@ -144,6 +146,7 @@ pub fn load(engine: &Engine, parameters: &ClusterParameters) -> Result<()> {
 /// `getClusterParameter`.
 pub const GET: CommandSpec = Facts::no_collection("getClusterParameter", "Answers settings of the cluster.")
     .flags(Flags::ADMIN)
+    .needs(Needs::server(Action::GetClusterParameter))
     .runs(|context, reply| {
         let args = Get::parse(context.body, context.sequences)?;
         let wanted = wanted(&context.service.node, args.which)?;
@@ -154,6 +157,7 @@ pub const GET: CommandSpec = Facts::no_collection("getClusterParameter", "Answer
 /// `setClusterParameter`. What else stands in the command is passed over, as in MongoDB.
 pub const SET: CommandSpec = Facts::no_collection("setClusterParameter", "Changes settings of the cluster.")
     .flags(Flags::ADMIN.and(Flags::WRITE).and(Flags::LONG))
+    .needs(Needs::server(Action::SetClusterParameter))
     .runs(set);
 
 fn set(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {

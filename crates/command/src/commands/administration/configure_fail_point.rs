@@ -2,8 +2,10 @@
 
 use crate::facts::{Facts, Flags};
 use crate::fail_points;
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::parameters::Param;
+use nestor_database::rights::Action;
 use nestor_model::{Document, RawDoc, ValueRef, bail};
 
 /// The command.
@@ -12,6 +14,7 @@ pub const SPEC: CommandSpec = Facts::no_collection(
     "Asks for faults, for tests of drivers; needs enableTestCommands.",
 )
 .flags(Flags::ADMIN)
+.needs(Needs::server(Action::SetParameter))
 .runs(|context, reply| {
     let service = context.service;
     if !service.node.parameters.is_on(Param::EnableTestCommands) {

@@ -4,14 +4,16 @@
 //! backup. `nestor backup` sends it.
 
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_model::{bail, doc};
 use std::path::Path;
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("createBackup", "Copies the data directory while writes go on.")
     .flags(Flags::ADMIN.and(Flags::LONG))
-    .runs(|context, reply| {
+    .needs(Needs::server(Action::CreateBackup)).runs(|context, reply| {
         let args = CreateBackup::parse(context.body, context.sequences)?;
         let to = Path::new(args.backup_dir);
         let parent = args.incremental_from.map(Path::new);

@@ -2,7 +2,9 @@
 
 use crate::args::{Arg, At, wrong_type};
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_model::{Result, ValueRef, bail};
 
 /// The command.
@@ -11,6 +13,7 @@ pub const SPEC: CommandSpec = Facts::no_collection(
     "Closes connections to other nodes; a single node has none.",
 )
 .flags(Flags::ADMIN)
+.needs(Needs::server(Action::DropConnections))
 .runs(|context, _reply| {
     DropConnections::parse(context.body, context.sequences)?;
     Ok(())

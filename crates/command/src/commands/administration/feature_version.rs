@@ -1,14 +1,16 @@
 //! `setFeatureCompatibilityVersion`: kept and answered; no feature of this server depends on it.
 
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::parameters::FEATURE_VERSIONS;
+use nestor_database::rights::Action;
 use nestor_model::bail;
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("setFeatureCompatibilityVersion", "Sets the version whose features may be used.")
     .flags(Flags::ADMIN.and(Flags::WRITE_CONCERN))
-    .runs(|context, _reply| {
+    .needs(Needs::server(Action::SetFeatureCompatibilityVersion)).runs(|context, _reply| {
         let args = SetFeatureVersion::parse(context.body, context.sequences)?;
         if !FEATURE_VERSIONS.contains(&args.version) {
             bail!(

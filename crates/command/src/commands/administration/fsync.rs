@@ -3,8 +3,10 @@
 
 use crate::args::{Arg, At, wrong_type};
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::service::Service;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_model::{Result, ValueRef, bail};
 use std::time::{Duration, Instant};
 
@@ -14,6 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(90);
 /// `fsync`.
 pub const LOCK: CommandSpec = Facts::no_collection("fsync", "Writes everything to disk, and may lock writes out.")
     .flags(Flags::ADMIN.and(Flags::LONG))
+    .needs(Needs::server(Action::Fsync))
     .runs(|context, reply| {
         let args = Fsync::parse(context.body, context.sequences)?;
         if !args.lock {
@@ -40,6 +43,7 @@ pub const LOCK: CommandSpec = Facts::no_collection("fsync", "Writes everything t
 pub const UNLOCK: CommandSpec = Facts::no_collection("fsyncUnlock", "Takes one lock of fsync away.")
     // It waits for an `fsync` that is just locking.
     .flags(Flags::ADMIN.and(Flags::LONG))
+    .needs(Needs::server(Action::Unlock))
     .runs(|context, reply| {
         FsyncUnlock::parse(context.body, context.sequences)?;
         let Some(left) = context.service.node.gates.fsync_unlock(&context.interrupt)? else {

@@ -3,9 +3,11 @@
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::generic_names::is_generic;
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::parameters;
 use nestor_database::parameters::Param;
+use nestor_database::rights::Action;
 use nestor_model::value::DocRef;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 
@@ -15,6 +17,7 @@ pub const SPEC: CommandSpec = Facts::no_collection(
     "Answers server parameters: some by name, or all of them.",
 )
 .flags(Flags::ADMIN.and(Flags::QUIET).and(Flags::BEFORE_API))
+.needs(Needs::server(Action::GetParameter))
 .runs(|context, reply| {
     let options = match context.body.iter().next() {
         Some((_, ValueRef::Document(DocRef::Raw(doc)))) => Options::parse(doc, &[])?,

@@ -1,12 +1,15 @@
 //! `logRotate`: moves the files of the log and of the audit log aside and begins new ones.
 
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_model::{ErrorCode, Value, ValueRef, bail, doc};
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("logRotate", "Begins a new log file.")
     .flags(Flags::ADMIN)
+    .needs(Needs::server(Action::LogRotate))
     .runs(|context, _reply| {
         let args = LogRotate::parse(context.body, context.sequences)?;
         let node = &context.service.node;

@@ -2,9 +2,11 @@
 
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::document_filter::DocumentFilter;
 use nestor_database::profiler::Settings;
+use nestor_database::rights::Action;
 use nestor_database::system_profile;
 use nestor_model::{Document, RawWriter, Result, ValueRef, bail, doc};
 use std::sync::Arc;
@@ -16,6 +18,7 @@ const NOTE: &str =
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("profile", "Shows and sets which operations are recorded.")
     .flags(Flags::LONG.and(Flags::UNRECORDED))
+    .needs(Needs::database(Action::EnableProfiler))
     .runs(run);
 
 crate::args! {

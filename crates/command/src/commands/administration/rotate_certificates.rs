@@ -1,12 +1,15 @@
 //! `rotateCertificates`: reads certificates and lists of revoked ones anew. Without TLS there are none.
 
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_model::bail;
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("rotateCertificates", "Reads certificates anew.")
     .flags(Flags::ADMIN)
+    .needs(Needs::server(Action::RotateCertificates))
     .runs(|context, _reply| {
         let args = RotateCertificates::parse(context.body, context.sequences)?;
         if let Some(message) = args.message {

@@ -7,11 +7,13 @@
 use crate::args::StrictBool;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::read_concern;
 use crate::spec::CommandSpec;
 use crate::write_concern;
 use nestor_database::concern::defaults::{DefaultConcerns, Defaults};
 use nestor_database::concern::write::{Acknowledgement, WriteConcern, unsatisfiable};
+use nestor_database::rights::Action;
 use nestor_database::terms::Terms;
 use nestor_database::write::Progress;
 use nestor_database::write::replace::{read_by_id, replace_by_id};
@@ -70,6 +72,7 @@ fn parse(concern: DocRef<'_>) -> Result<Option<WriteConcern>> {
 /// `getDefaultRWConcern`.
 pub const GET: CommandSpec = Facts::no_collection("getDefaultRWConcern", "Answers the default read and write concern.")
     .flags(Flags::ADMIN)
+    .needs(Needs::server(Action::GetDefaultRwConcern))
     .runs(|context, reply| {
         let args = Get::parse(context.body, context.sequences)?;
         write(context, reply);
@@ -87,6 +90,7 @@ pub const SET: CommandSpec = Facts::no_collection("setDefaultRWConcern", "Sets t
             .and(Flags::LONG)
             .and(Flags::WRITE_CONCERN),
     )
+    .needs(Needs::server(Action::SetDefaultRwConcern))
     .runs(|context, reply| {
         let args = Set::parse(context.body, context.sequences)?;
         if context.service.options.replica_set.is_none() {

@@ -2,14 +2,17 @@
 
 use crate::facts::{Facts, Flags};
 use crate::generic_names::is_generic;
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::parameters;
 use nestor_database::parameters::Param;
+use nestor_database::rights::Action;
 use nestor_model::{Result, ValueRef, bail, doc};
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("setParameter", "Changes server parameters.")
     .flags(Flags::ADMIN.and(Flags::BEFORE_API))
+    .needs(Needs::server(Action::SetParameter))
     .runs(|context, reply| {
         let node = &context.service.node;
         let mut wanted: Vec<(Param, &str, ValueRef<'_>)> = Vec::new();

@@ -2,13 +2,15 @@
 
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_model::{Document, bail};
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("shutdown", "Ends the server.")
     .flags(Flags::ADMIN)
-    .runs(|context, _reply| {
+    .needs(Needs::server(Action::Shutdown)).runs(|context, _reply| {
         let args = Shutdown::parse(context.body, context.sequences)?;
         if !is_local(context) {
             bail!(

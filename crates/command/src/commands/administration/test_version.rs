@@ -1,6 +1,7 @@
 //! `testVersion2`: a command outside API version 1, for tests of drivers; only where `enableTestCommands` is on.
 
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::parameters::Param;
 use nestor_model::bail;
@@ -11,6 +12,7 @@ pub const SPEC: CommandSpec = Facts::no_collection(
     "Does nothing; it is outside API version 1. Needs enableTestCommands.",
 )
 .flags(Flags::QUIET)
+.needs(Needs::Login)
 .runs(|context, _reply| {
     if !context.service.node.parameters.is_on(Param::EnableTestCommands) {
         bail!(CommandNotFound, "no such command: 'testVersion2'");

@@ -2,7 +2,9 @@
 
 use crate::args::{Arg, At, StrictBool};
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_model::{Result, ValueRef, bail};
 
 /// Reasons for a block.
@@ -18,6 +20,7 @@ pub const SPEC: CommandSpec = Facts::no_collection(
     "Lets nobody write to users' databases, or lets them again.",
 )
 .flags(Flags::ADMIN.and(Flags::WRITE_CONCERN))
+.needs(Needs::server(Action::SetUserWriteBlockMode))
 .runs(|context, _reply| {
     let args = SetWriteBlock::parse(context.body, context.sequences)?;
     let reason = args.reason.unwrap_or(REASONS[0]);

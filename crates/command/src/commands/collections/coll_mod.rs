@@ -4,6 +4,7 @@ use super::{DDL_FLAGS, coll_mod_timeseries, options};
 use crate::args::{CollectionName, RawArray, RequiredBool};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use nestor_database::index_build;
 use nestor_database::names;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 /// The command.
 pub const SPEC: CommandSpec = Facts::collection("collMod", "Changes options of a collection, view or index.")
     .flags(DDL_FLAGS.and(Flags::API_V1))
+    .needs(Needs::Arguments(needs::coll_mod))
     .runs(run);
 
 crate::args! {

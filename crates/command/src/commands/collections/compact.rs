@@ -3,13 +3,16 @@
 use crate::args::CollectionName;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_database::{names, write};
 use nestor_model::{RawWriter, Result, bail};
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::collection("compact", "Gives back space that deleted documents left.")
     .flags(Flags::LONG)
+    .needs(Needs::collection(Action::Compact))
     .runs(run);
 
 crate::args! {

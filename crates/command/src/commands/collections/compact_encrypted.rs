@@ -6,8 +6,10 @@
 use crate::args::CollectionName;
 use crate::context::Context;
 use crate::facts::Facts;
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::names;
+use nestor_database::rights::Action;
 use nestor_model::{RawDoc, RawWriter, Result, bail};
 
 /// The command.
@@ -15,6 +17,7 @@ pub const SPEC: CommandSpec = Facts::collection(
     "compactStructuredEncryptionData",
     "Finds no encrypted collection that it could compact.",
 )
+.needs(Needs::collection(Action::CompactStructuredEncryptionData))
 .runs(run);
 
 crate::args! {

@@ -4,8 +4,10 @@ use super::{DDL_FLAGS, options};
 use crate::args::{Arg, At, CollectionName, wrong_type};
 use crate::context::Context;
 use crate::facts::Facts;
+use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use nestor_database::names;
+use nestor_database::rights::Action;
 use nestor_database::write;
 use nestor_database::write::Progress;
 use nestor_exec::write::Writer;
@@ -17,12 +19,14 @@ use nestor_storage::{View, WriteSet};
 /// The command that converts in place.
 pub const SPEC: CommandSpec = Facts::collection("convertToCapped", "Makes a collection capped.")
     .flags(DDL_FLAGS)
+    .needs(Needs::collection(Action::ConvertToCapped))
     .runs(run);
 
 /// The command that copies.
 pub const CLONE_SPEC: CommandSpec =
     Facts::collection("cloneCollectionAsCapped", "Copies a collection into a new capped one.")
         .flags(DDL_FLAGS)
+        .needs(Needs::Arguments(needs::clone_as_capped))
         .runs(run_clone);
 
 crate::args! {

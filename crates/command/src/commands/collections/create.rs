@@ -4,6 +4,7 @@ use super::{DDL_FLAGS, encrypted_fields, options, view_graph};
 use crate::args::{CollectionName, RawArray};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use nestor_database::names;
 use nestor_database::operation::pipeline::view_pipeline;
@@ -33,6 +34,7 @@ pub const SPEC: CommandSpec = Facts::collection("create", "Makes a collection or
         "size",
         "storageEngine",
     ])
+    .needs(Needs::Arguments(needs::create))
     .runs(run);
 
 crate::args! {

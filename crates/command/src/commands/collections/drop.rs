@@ -4,8 +4,10 @@ use super::DDL_FLAGS;
 use crate::args::CollectionName;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::names;
+use nestor_database::rights::Action;
 use nestor_database::system_profile;
 use nestor_database::uuid::Uuid;
 use nestor_database::write;
@@ -18,6 +20,7 @@ use nestor_storage::{View, WriteSet};
 /// The command.
 pub const SPEC: CommandSpec = Facts::collection("drop", "Removes a collection or view.")
     .flags(DDL_FLAGS.and(Flags::API_V1).and(Flags::DROPS))
+    .needs(Needs::collection(Action::DropCollection))
     .runs(run);
 
 crate::args! {

@@ -5,7 +5,9 @@ use super::drop::drop_one;
 use crate::args::InRange;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_database::write::Progress;
 use nestor_exec::write::oplog::Origin;
 use nestor_model::namespace::is_internal_database;
@@ -15,6 +17,7 @@ use nestor_storage::View;
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("dropDatabase", "Removes a database.")
     .flags(DDL_FLAGS.and(Flags::API_V1).and(Flags::DROPS))
+    .needs(Needs::database(Action::DropDatabase))
     .runs(run);
 
 crate::args! {

@@ -5,6 +5,7 @@ use crate::args::{NonNegative, StrictBool};
 use crate::batch::{self, Opening};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::{self, Needs};
 use crate::privileges;
 use crate::spec::CommandSpec;
 use nestor_database::read;
@@ -16,6 +17,7 @@ use nestor_storage::{Collection, View};
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("listCollections", "Collections and views of a database.")
     .flags(Flags::API_V1)
+    .needs(Needs::Arguments(needs::list_collections))
     .runs(run);
 
 crate::args! {

@@ -3,6 +3,7 @@
 use crate::args::StrictBool;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::privileges;
 use crate::spec::CommandSpec;
 use nestor_database::read;
@@ -14,6 +15,7 @@ use nestor_storage::{Database, View};
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("listDatabases", "Databases and their sizes.")
     .flags(Flags::API_V1.and(Flags::ADMIN))
+    .needs(Needs::Login)
     .runs(run);
 
 crate::args! {

@@ -4,6 +4,7 @@ use super::DDL_FLAGS;
 use crate::args::{Arg, At, StrictBool, wrong_type};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use nestor_database::names::NAMESPACE_BYTES_MAX;
 use nestor_database::uuid::Uuid;
@@ -16,6 +17,7 @@ use nestor_storage::View;
 /// The command.
 pub const SPEC: CommandSpec = Facts::namespace("renameCollection", "Gives a collection another name.")
     .flags(DDL_FLAGS.and(Flags::ADMIN))
+    .needs(Needs::Arguments(needs::rename))
     .runs(run);
 
 crate::args! {

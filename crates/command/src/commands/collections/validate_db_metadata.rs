@@ -3,13 +3,15 @@
 use crate::args::{NotNull, StrictBool};
 use crate::context::Context;
 use crate::facts::Facts;
+use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_storage::View;
 
 /// The command.
-pub const SPEC: CommandSpec =
-    Facts::no_collection("validateDBMetadata", "Lists what an API version does not allow.").runs(run);
+pub const SPEC: CommandSpec = Facts::no_collection("validateDBMetadata", "Lists what an API version does not allow.")
+    .needs(Needs::Arguments(needs::validate_metadata))
+    .runs(run);
 
 crate::args! {
     /// Arguments of `validateDBMetadata`.

@@ -2,6 +2,7 @@
 //! MongoDB whose behaviour this is; Nestor's own stands beside it.
 
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_model::{RawWriter, ValueRef};
 
@@ -16,6 +17,7 @@ pub const FEATURE_VERSION: &str = "8.0";
 pub const SPEC: CommandSpec = Facts::no_collection("buildInfo", "Says which version this is.")
     .aliases(&["buildinfo"])
     .flags(Flags::QUIET.and(Flags::API_V1).and(Flags::BEFORE_API))
+    .needs(Needs::Nothing)
     .runs(|context, reply| {
         BuildInfo::parse(context.body, context.sequences)?;
         write(reply, context.service.node.options.allocator);

@@ -1,12 +1,14 @@
 //! `connectionStatus`: who is logged in on this connection, and what that user may do.
 
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_model::ValueRef;
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("connectionStatus", "Says who is logged in on this connection.")
     .flags(Flags::API_V1.and(Flags::QUIET))
+    .needs(Needs::Nothing)
     .runs(|context, reply| {
         let args = ConnectionStatus::parse(context.body, context.sequences)?;
         let account = context.conn.identity.account();

@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::facts::{Facts, Flags, Table};
 use crate::generic_names::is_generic;
+use crate::needs::{self, Needs};
 use crate::privileges;
 use crate::spec::CommandSpec;
 use nestor_database::connections::{Slot, Waits};
@@ -21,6 +22,7 @@ use std::time::{Duration, Instant};
 /// The command. Fields besides its options are a match expression over what it would answer.
 pub const SPEC: CommandSpec = Facts::no_collection("currentOp", "Lists the operations that run now.")
     .flags(Flags::ADMIN.and(Flags::QUIET))
+    .needs(Needs::Arguments(needs::current_op))
     .runs(|context, reply| {
         let shown = Shown {
             idle: context.body.get("$all").is_some_and(|v| v.truthy()),

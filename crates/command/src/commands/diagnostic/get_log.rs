@@ -1,7 +1,9 @@
 //! `getLog`: recent lines of the log, each a JSON document as a string.
 
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_model::{RawWriter, Result, ValueRef, bail};
 
 /// The logs there are.
@@ -13,6 +15,7 @@ pub const SPEC: CommandSpec = Facts::no_collection(
     "Answers recent lines of the log: global, startupWarnings, or * for the names.",
 )
 .flags(Flags::ADMIN.and(Flags::QUIET))
+.needs(Needs::server(Action::GetLog))
 .runs(|context, reply| {
     let args = GetLog::parse(context.body, context.sequences)?;
     if args.name.is_nullish() {

@@ -1,14 +1,17 @@
 //! `hostInfo`: the machine.
 
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::machine::{host_name, soft_limit, system_mib, system_value, usable_memory_mib};
+use nestor_database::rights::Action;
 use nestor_model::{RawWriter, ValueRef};
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("hostInfo", "Describes the machine the server runs on.")
     .aliases(&["hostinfo"])
     .flags(Flags::QUIET)
+    .needs(Needs::server(Action::HostInfo))
     .runs(|context, reply| {
         HostInfo::parse(context.body, context.sequences)?;
         write(reply);

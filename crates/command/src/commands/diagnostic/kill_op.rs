@@ -1,6 +1,7 @@
 //! `killOp`: ends an operation that `currentOp` shows. It ends at its next look at the interrupt.
 
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::privileges;
 use crate::spec::CommandSpec;
 use nestor_database::rights::{Action, Resource};
@@ -9,6 +10,7 @@ use nestor_model::{ErrorCode, Result, ValueRef, bail};
 /// The command. Fields it does not know it passes over, as MongoDB does.
 pub const SPEC: CommandSpec = Facts::no_collection("killOp", "Ends a running operation.")
     .flags(Flags::ADMIN)
+    .needs(Needs::Login)
     .runs(|context, reply| {
         let Some(op) = context.body.get("op") else {
             bail!(NoSuchKey, "Missing expected field \"op\"");

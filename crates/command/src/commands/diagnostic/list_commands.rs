@@ -1,11 +1,13 @@
 //! `listCommands`: the commands there are.
 
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 
 /// The command. Fields it does not know it passes over, as MongoDB does.
 pub const SPEC: CommandSpec = Facts::no_collection("listCommands", "Lists the commands there are.")
     .flags(Flags::QUIET)
+    .needs(Needs::Nothing)
     .runs(|context, reply| {
         let mut specs: Vec<&Facts> = context.service.commands.all().to_vec();
         specs.sort_by_key(|spec| spec.name);

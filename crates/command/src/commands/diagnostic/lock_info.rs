@@ -1,11 +1,14 @@
 //! `lockInfo`: locks that are held. Reads and writes take none here; `fsync` with `lock` does.
 
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("lockInfo", "Lists locks that are held.")
     .flags(Flags::ADMIN)
+    .needs(Needs::server(Action::ServerStatus))
     .runs(|context, reply| {
         LockInfo::parse(context.body, context.sequences)?;
         reply.begin_array("lockInfo");

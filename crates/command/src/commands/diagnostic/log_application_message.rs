@@ -1,12 +1,15 @@
 //! `logApplicationMessage`: writes a line of the client's into the log.
 
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_model::doc;
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("logApplicationMessage", "Writes a line into the log.")
     .flags(Flags::ADMIN)
+    .needs(Needs::server(Action::ApplicationMessage))
     .runs(|context, _reply| {
         let args = LogApplicationMessage::parse(context.body, context.sequences)?;
         context.service.node.log().info(

@@ -1,13 +1,16 @@
 //! `top`: time and number of operations by collection.
 
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::observe::top::KINDS;
+use nestor_database::rights::Action;
 use nestor_model::RawWriter;
 
 /// The command. Fields it does not know it passes over, as MongoDB does.
 pub const SPEC: CommandSpec = Facts::no_collection("top", "Answers time and number of operations by collection.")
     .flags(Flags::ADMIN.and(Flags::QUIET))
+    .needs(Needs::server(Action::Top))
     .runs(|context, reply| {
         reply.begin_document("totals");
         reply.append("note", "all times in microseconds");

@@ -4,8 +4,10 @@
 use super::create_indexes::check_quorum;
 use crate::args::{CollectionName, RawArray};
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::names;
+use nestor_database::rights::Action;
 use nestor_model::{ValueRef, bail};
 use nestor_storage::View as _;
 
@@ -15,6 +17,7 @@ pub const SPEC: CommandSpec = Facts::collection(
     "Changes how many members an index build waits for.",
 )
 .flags(Flags::WRITE_CONCERN)
+.needs(Needs::collection(Action::CreateIndex))
 .runs(|context, _reply| {
     let args = SetCommitQuorum::parse(context.body, context.sequences)?;
     let ns = names::collection(context.db(), args.coll.0)?;

@@ -5,10 +5,12 @@ use crate::api_strict;
 use crate::args::CollectionName;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::index_build;
 use nestor_database::names;
 use nestor_database::parameters::Param;
+use nestor_database::rights::Action;
 use nestor_database::write;
 use nestor_database::write::Progress;
 use nestor_model::timeseries::BUCKETS_PREFIX;
@@ -30,6 +32,7 @@ pub const SPEC: CommandSpec = Facts::collection("createIndexes", "Makes indexes.
             .and(Flags::TXN)
             .and(Flags::WRITE_CONCERN),
     )
+    .needs(Needs::collection(Action::CreateIndex))
     .runs(run);
 
 crate::args! {

@@ -3,8 +3,10 @@
 use crate::args::CollectionName;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::names;
+use nestor_database::rights::Action;
 use nestor_database::write;
 use nestor_database::write::Progress;
 use nestor_exec::write::oplog::Origin;
@@ -23,6 +25,7 @@ pub const SPEC: CommandSpec = Facts::collection("dropIndexes", "Removes indexes.
             .and(Flags::LONG)
             .and(Flags::WRITE_CONCERN),
     )
+    .needs(Needs::collection(Action::DropIndex))
     .runs(run);
 
 crate::args! {

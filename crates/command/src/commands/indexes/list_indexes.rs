@@ -5,8 +5,10 @@ use crate::batch::{self, Opening};
 use crate::commands::collections::list_collections::batch_size;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::read::Target;
+use nestor_database::rights::Action;
 use nestor_database::uuid::Uuid;
 use nestor_database::write;
 use nestor_exec::ops::Values;
@@ -16,6 +18,7 @@ use nestor_storage::{Collection, View};
 /// The command.
 pub const SPEC: CommandSpec = Facts::collection("listIndexes", "Indexes of a collection.")
     .flags(Flags::API_V1)
+    .needs(Needs::collection(Action::ListIndexes))
     .runs(run);
 
 crate::args! {

@@ -2,11 +2,15 @@
 
 use crate::context::Context;
 use crate::facts::Facts;
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_model::{RawWriter, Result};
 
 /// The command.
-pub const SPEC: CommandSpec = Facts::collection("planCacheClear", "Forgets cached plans.").runs(run);
+pub const SPEC: CommandSpec = Facts::collection("planCacheClear", "Forgets cached plans.")
+    .needs(Needs::collection(Action::PlanCacheWrite))
+    .runs(run);
 
 fn run(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
     let ns = super::target(context)?;

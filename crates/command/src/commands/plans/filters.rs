@@ -2,9 +2,11 @@
 
 use crate::context::Context;
 use crate::facts::Facts;
+use crate::needs::Needs;
 use crate::plans::shown;
 use crate::spec::CommandSpec;
 use nestor_database::index_filters::IndexFilter;
+use nestor_database::rights::Action;
 use nestor_model::{Document, RawWriter, Result, Value, ValueRef, bail, doc};
 use nestor_planner::find::AllowedIndex;
 
@@ -13,15 +15,18 @@ pub const SET: CommandSpec = Facts::collection(
     "planCacheSetFilter",
     "Restricts the indexes that queries of a shape may use.",
 )
+.needs(Needs::collection(Action::PlanCacheIndexFilter))
 .runs(set);
 
 /// Lists filters.
-pub const LIST: CommandSpec =
-    Facts::collection("planCacheListFilters", "The index filters of a collection.").runs(list);
+pub const LIST: CommandSpec = Facts::collection("planCacheListFilters", "The index filters of a collection.")
+    .needs(Needs::collection(Action::PlanCacheIndexFilter))
+    .runs(list);
 
 /// Removes filters.
-pub const CLEAR: CommandSpec =
-    Facts::collection("planCacheClearFilters", "Removes index filters of a collection.").runs(clear);
+pub const CLEAR: CommandSpec = Facts::collection("planCacheClearFilters", "Removes index filters of a collection.")
+    .needs(Needs::collection(Action::PlanCacheIndexFilter))
+    .runs(clear);
 
 fn set(context: &mut Context<'_>, _: &mut RawWriter) -> Result<()> {
     let ns = super::target(context)?;

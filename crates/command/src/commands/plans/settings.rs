@@ -4,7 +4,9 @@ use super::representative::{shape_of, stored_shape};
 use super::stored::{SettingsArgs, entry, store};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_database::shape;
 use nestor_database::write::Progress;
 use nestor_model::{DocRef, Document, RawDoc, RawWriter, Result, ValueRef, bail};
@@ -13,12 +15,14 @@ use std::sync::Arc;
 /// Sets.
 pub const SET: CommandSpec = Facts::no_collection("setQuerySettings", "Sets what holds for all queries of a shape.")
     .flags(Flags::ADMIN.and(Flags::WRITE).and(Flags::LONG))
+    .needs(Needs::server(Action::QuerySettings))
     .runs(set);
 
 /// Removes.
 pub const REMOVE: CommandSpec =
     Facts::no_collection("removeQuerySettings", "Removes what was set for queries of a shape.")
         .flags(Flags::ADMIN.and(Flags::WRITE).and(Flags::LONG))
+        .needs(Needs::server(Action::QuerySettings))
         .runs(remove);
 
 crate::args! {

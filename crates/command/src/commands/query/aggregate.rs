@@ -6,6 +6,7 @@ use crate::batch::{self, Opening};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::generic::Generic;
+use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use nestor_database::concern::read::Level;
 use nestor_database::observe::op_kind::OpKind;
@@ -37,6 +38,7 @@ pub const SPEC: CommandSpec = Facts::collection("aggregate", "Runs a pipeline of
     .op(OpKind::Read)
     .profiled_as("aggregate")
     .outside_api(&["explain"])
+    .needs(Needs::Usually(needs::aggregate))
     .runs(run);
 
 crate::args! {

@@ -3,6 +3,7 @@
 use crate::args::{Arg, At, NonNegative};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use crate::write_reply::append_count;
 use nestor_database::concern::read::Level;
@@ -36,6 +37,7 @@ pub const SPEC: CommandSpec = Facts::collection("count", "Number of documents th
             .and(Flags::EXPLAINABLE),
     )
     .op(OpKind::Read)
+    .needs(Needs::Usually(needs::find))
     .runs(run);
 
 crate::args! {

@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use nestor_database::names;
 use nestor_database::observe::op_kind::OpKind;
@@ -39,6 +40,7 @@ pub const SPEC: CommandSpec = Facts::collection("distinct", "The different value
             .and(Flags::EXPLAINABLE),
     )
     .op(OpKind::Read)
+    .needs(Needs::Usually(needs::find))
     .runs(run);
 
 crate::args! {

@@ -10,6 +10,7 @@ use crate::commands::query::prepare::{self, Command};
 use crate::context::Context;
 use crate::facts::{Facts, Flags, Table};
 use crate::generic::{Generic, check_strict};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::operation::{Operation, Work};
 use nestor_database::parameters::Param;
@@ -36,6 +37,7 @@ pub const SPEC: CommandSpec = Facts::no_collection("explain", "How a command run
             .and(Flags::FOR_REPLY)
             .and(Flags::READ_CONCERN),
     )
+    .needs(Needs::Operation)
     .runs(run);
 
 crate::args! {

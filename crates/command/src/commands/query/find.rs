@@ -7,6 +7,7 @@ use crate::args::{NonNegative, NotNull, StrictBool};
 use crate::batch::{self, Opening};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use nestor_database::concern::read::Level;
 use nestor_database::names;
@@ -51,6 +52,7 @@ pub const SPEC: CommandSpec = Facts::collection("find", "Documents that match a 
         "showRecordId",
         "tailable",
     ])
+    .needs(Needs::Usually(needs::find))
     .runs(run);
 
 crate::args! {

@@ -4,6 +4,7 @@ use crate::args::{Long, NonNegative};
 use crate::batch::{self, End, Stream};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::privileges;
 use crate::query_stats;
 use crate::request::{Park, Sequence, Wake};
@@ -33,6 +34,7 @@ pub const SPEC: CommandSpec = Facts::collection_in("getMore", "collection", "The
             .and(Flags::USUALLY_SHORT),
     )
     .op(OpKind::GetMore)
+    .needs(Needs::Login)
     .runs(run);
 
 /// How long an awaitData cursor waits when the client does not say.

@@ -3,6 +3,7 @@
 use crate::args::CollectionName;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::privileges;
 use crate::spec::CommandSpec;
 use nestor_database::names;
@@ -12,6 +13,7 @@ use nestor_model::{RawWriter, Result, bail};
 /// The command.
 pub const SPEC: CommandSpec = Facts::collection("killCursors", "Closes cursors by id.")
     .flags(Flags::API_V1.and(Flags::TXN).and(Flags::SESSION_READ_CONCERN))
+    .needs(Needs::Login)
     .runs(run);
 
 crate::args! {

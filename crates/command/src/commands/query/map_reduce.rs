@@ -7,6 +7,7 @@
 use crate::args::NonNegative;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::operation::pipeline::Purpose;
@@ -36,6 +37,7 @@ pub const SPEC: CommandSpec = Facts::collection(
         .and(Flags::EXPLAINABLE),
 )
 .op(OpKind::Read)
+.needs(Needs::Operation)
 .runs(run);
 
 crate::args! {

@@ -10,9 +10,11 @@ use crate::commands::collections::create;
 use crate::connection::Connection;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::request::Request;
 use crate::spec::CommandSpec;
 use nestor_database::names;
+use nestor_database::rights::Action;
 use nestor_database::write;
 use nestor_database::write::validator::Validator;
 use nestor_database::write::{Progress, prepare};
@@ -34,6 +36,8 @@ pub const SPEC: CommandSpec = Facts::no_collection("applyOps", "Writes what oplo
             .and(Flags::LONG)
             .and(Flags::WRITE_CONCERN),
     )
+    // Whatever it is told to do it does without asking further.
+    .needs(Needs::server(Action::Internal))
     .runs(run);
 
 /// The operation that an entry stands for.

@@ -9,6 +9,7 @@ use crate::args::{StrictBool, wrong_type};
 use crate::commands::security::{authenticate, sasl};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::request::{Park, Wake};
 use crate::spec::CommandSpec;
 use nestor_database::users::UserName;
@@ -33,6 +34,7 @@ pub const HELLO: CommandSpec = Facts::no_collection("hello", "Says who this node
             .and(Flags::BEFORE_API),
     )
     .secrets(&["speculativeAuthenticate"])
+    .needs(Needs::Nothing)
     .runs(|context, reply| run(context, reply, "isWritablePrimary"));
 
 /// `isMaster`, the old name.
@@ -43,6 +45,7 @@ pub const IS_MASTER: CommandSpec = Facts::no_collection(
 .aliases(&["ismaster"])
 .flags(Flags::QUIET.and(Flags::LEGACY).and(Flags::BEFORE_API))
 .secrets(&["speculativeAuthenticate"])
+.needs(Needs::Nothing)
 .runs(|context, reply| run(context, reply, "ismaster"));
 
 crate::args! {

@@ -3,7 +3,9 @@
 use super::hello::append_optime;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_model::order::compare;
 use nestor_model::{DocRef, RawDoc, RawWriter, Result, ValueRef, bail};
 use nestor_storage::{OpTime, Positions};
@@ -11,6 +13,7 @@ use nestor_storage::{OpTime, Positions};
 /// `replSetGetStatus`.
 pub const STATUS: CommandSpec = Facts::no_collection("replSetGetStatus", "Describes the members of the replica set.")
     .flags(Flags::ADMIN.and(Flags::QUIET))
+    .needs(Needs::server(Action::ReplSetGetStatus))
     .runs(|context, reply| {
         GetStatus::parse(context.body, context.sequences)?;
         let name = set_name(context)?;
@@ -22,6 +25,7 @@ pub const STATUS: CommandSpec = Facts::no_collection("replSetGetStatus", "Descri
 pub const CONFIG: CommandSpec =
     Facts::no_collection("replSetGetConfig", "Answers the configuration of the replica set.")
         .flags(Flags::ADMIN.and(Flags::QUIET))
+        .needs(Needs::server(Action::ReplSetGetConfig))
         .runs(|context, reply| {
             let args = GetConfig::parse(context.body, context.sequences)?;
             let name = set_name(context)?;
@@ -35,6 +39,7 @@ pub const CONFIG: CommandSpec =
 /// `replSetInitiate`: the set is there from the start.
 pub const INITIATE: CommandSpec = Facts::no_collection("replSetInitiate", "Begins a replica set; this one has begun.")
     .flags(Flags::ADMIN)
+    .needs(Needs::server(Action::ReplSetConfigure))
     .runs(|context, _reply| {
         if context.service.options.replica_set.is_none() {
             bail!(
@@ -52,6 +57,7 @@ pub const RECONFIG: CommandSpec = Facts::no_collection(
     "Changes the replica set; a set of one stays as it is.",
 )
 .flags(Flags::ADMIN)
+.needs(Needs::server(Action::ReplSetConfigure))
 .runs(|context, _reply| {
     let args = Reconfig::parse(context.body, context.sequences)?;
     let name = set_name(context)?;
@@ -76,7 +82,7 @@ pub const RECONFIG: CommandSpec = Facts::no_collection(
 /// `replSetStepDown`: nobody could take over.
 pub const STEP_DOWN: CommandSpec = Facts::no_collection("replSetStepDown", "Makes the primary a secondary; a set of one has nobody to take over.")
     .flags(Flags::ADMIN)
-    .runs(|context, _reply| {
+    .needs(Needs::server(Action::ReplSetStateChange)).runs(|context, _reply| {
         set_name(context)?;
         if context.body.get("force").is_some_and(|force| force.truthy()) {
             bail!(CommandNotSupported, "the only member of a replica set cannot step down");
@@ -90,6 +96,7 @@ pub const STEP_DOWN: CommandSpec = Facts::no_collection("replSetStepDown", "Make
 /// `replSetFreeze`.
 pub const FREEZE: CommandSpec = Facts::no_collection("replSetFreeze", "Keeps a secondary from becoming primary.")
     .flags(Flags::ADMIN)
+    .needs(Needs::server(Action::ReplSetStateChange))
     .runs(|context, _reply| {
         set_name(context)?;
         bail!(
@@ -101,6 +108,7 @@ pub const FREEZE: CommandSpec = Facts::no_collection("replSetFreeze", "Keeps a s
 /// `replSetMaintenance`.
 pub const MAINTENANCE: CommandSpec = Facts::no_collection("replSetMaintenance", "Takes a secondary out of service.")
     .flags(Flags::ADMIN)
+    .needs(Needs::server(Action::ReplSetStateChange))
     .runs(|context, _reply| {
         set_name(context)?;
         bail!(NotSecondary, "primaries can't modify maintenance mode")
@@ -109,6 +117,7 @@ pub const MAINTENANCE: CommandSpec = Facts::no_collection("replSetMaintenance", 
 /// `replSetSyncFrom`.
 pub const SYNC_FROM: CommandSpec = Facts::no_collection("replSetSyncFrom", "Says whom a secondary follows.")
     .flags(Flags::ADMIN)
+    .needs(Needs::server(Action::ReplSetStateChange))
     .runs(|context, _reply| {
         set_name(context)?;
         bail!(NotSecondary, "primaries don't sync")
@@ -118,6 +127,7 @@ pub const SYNC_FROM: CommandSpec = Facts::no_collection("replSetSyncFrom", "Says
 pub const ABORT_CATCH_UP: CommandSpec =
     Facts::no_collection("replSetAbortPrimaryCatchUp", "Ends the catching up of a new primary.")
         .flags(Flags::ADMIN)
+        .needs(Needs::server(Action::ReplSetStateChange))
         .runs(|context, _reply| {
             set_name(context)?;
             bail!(IllegalOperation, "primary catch-up is not running")

@@ -4,7 +4,9 @@
 
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_database::write::Progress;
 use nestor_model::{RawWriter, Result, bail};
 use std::time::Duration;
@@ -15,6 +17,7 @@ pub const SPEC: CommandSpec = Facts::no_collection(
     "Changes the size of the oplog and how long it is kept at least.",
 )
 .flags(Flags::ADMIN.and(Flags::WRITE).and(Flags::LONG))
+.needs(Needs::server(Action::ReplSetResizeOplog))
 .runs(run);
 
 /// The smallest and the largest size, in megabytes of 2^20 bytes: 990 MB and a petabyte.

@@ -5,12 +5,14 @@
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::login::{EXTERNAL, X509, try_certificate, with_certificate};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("authenticate", "Logs in with a certificate.")
     .flags(Flags::API_V1.and(Flags::QUIET).and(Flags::BEFORE_API))
+    .needs(Needs::Nothing)
     .runs(|context, reply| {
         let args = Authenticate::parse(context.body, context.sequences)?;
         let db = context.db();

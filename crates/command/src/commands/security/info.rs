@@ -4,6 +4,7 @@
 
 use crate::context::Context;
 use crate::facts::Facts;
+use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use nestor_database::login::credential;
 use nestor_database::rights::{Grant, builtin};
@@ -15,10 +16,14 @@ use nestor_query::matcher::MatchExpr;
 use nestor_storage::{Snapshot, View, record};
 
 /// `usersInfo`.
-pub const USERS: CommandSpec = Facts::no_collection("usersInfo", "Lists users.").runs(users);
+pub const USERS: CommandSpec = Facts::no_collection("usersInfo", "Lists users.")
+    .needs(Needs::Arguments(needs::users_info))
+    .runs(users);
 
 /// `rolesInfo`.
-pub const ROLES: CommandSpec = Facts::no_collection("rolesInfo", "Lists roles.").runs(roles);
+pub const ROLES: CommandSpec = Facts::no_collection("rolesInfo", "Lists roles.")
+    .needs(Needs::Arguments(needs::roles_info))
+    .runs(roles);
 
 crate::args! {
     /// Arguments of `usersInfo`.

@@ -3,6 +3,7 @@
 use super::users::FLAGS;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use nestor_database::user_changes::{Changes, Outcome, change};
 use nestor_database::users::{RoleName, UserName};
@@ -16,6 +17,7 @@ pub const SPEC: CommandSpec = Facts::no_collection(
     "Takes over users and roles that a tool has written to other collections.",
 )
 .flags(FLAGS.and(Flags::ADMIN))
+.needs(Needs::Arguments(needs::merge))
 .runs(run);
 
 crate::args! {

@@ -8,7 +8,9 @@ pub mod sasl;
 pub mod users;
 
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 
 /// The commands of this family.
 pub(crate) const SPECS: &[&CommandSpec] = &[
@@ -42,6 +44,7 @@ pub const INVALIDATE: CommandSpec = Facts::no_collection(
     "Does nothing: what is kept of users is never old.",
 )
 .flags(Flags::ADMIN)
+.needs(Needs::server(Action::InvalidateUserCache))
 .runs(|context, _reply| Invalidate::parse(context.body, context.sequences).map(drop));
 
 crate::args! {

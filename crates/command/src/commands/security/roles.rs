@@ -6,7 +6,9 @@ use super::users::{FLAGS, Way, check_restrictions, check_roles, role_names, set_
 use crate::args::RawArray;
 use crate::context::Context;
 use crate::facts::Facts;
+use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_database::rights::grant::merged;
 use nestor_database::rights::{Actions, Grant, builtin};
 use nestor_database::user_changes::{Changes, Outcome, change, role_values};
@@ -18,16 +20,19 @@ use nestor_model::{Error, ErrorCode, RawWriter, Result, Value, ValueRef, bail, d
 /// `createRole`.
 pub const CREATE: CommandSpec = Facts::no_collection("createRole", "Adds a role.")
     .flags(FLAGS)
+    .needs(Needs::Arguments(needs::create_role))
     .runs(create);
 
 /// `updateRole`.
 pub const UPDATE: CommandSpec = Facts::no_collection("updateRole", "Changes a role.")
     .flags(FLAGS)
+    .needs(Needs::Arguments(needs::update_role))
     .runs(update);
 
 /// `dropRole`.
 pub const DROP: CommandSpec = Facts::no_collection("dropRole", "Removes a role, from all who have it too.")
     .flags(FLAGS)
+    .needs(Needs::database(Action::DropRole))
     .runs(drop_one);
 
 /// `dropAllRolesFromDatabase`.
@@ -36,11 +41,13 @@ pub const DROP_ALL: CommandSpec = Facts::no_collection(
     "Removes all roles of a database, from all who have them too.",
 )
 .flags(FLAGS)
+.needs(Needs::database(Action::DropRole))
 .runs(drop_all);
 
 /// `grantPrivilegesToRole`.
 pub const GRANT_PRIVILEGES: CommandSpec = Facts::no_collection("grantPrivilegesToRole", "Gives rights to a role.")
     .flags(FLAGS)
+    .needs(Needs::Arguments(needs::grant_privileges))
     .runs(|context, reply| {
         let args = GrantPrivilegesArgs::parse(context.body, context.sequences)?;
         change_privileges(context, args.role, args.privileges, (reply, Way::Grant))
@@ -50,6 +57,7 @@ pub const GRANT_PRIVILEGES: CommandSpec = Facts::no_collection("grantPrivilegesT
 pub const REVOKE_PRIVILEGES: CommandSpec =
     Facts::no_collection("revokePrivilegesFromRole", "Takes rights from a role.")
         .flags(FLAGS)
+        .needs(Needs::Arguments(needs::revoke_privileges))
         .runs(|context, reply| {
             let args = RevokePrivilegesArgs::parse(context.body, context.sequences)?;
             change_privileges(context, args.role, args.privileges, (reply, Way::Revoke))
@@ -58,6 +66,7 @@ pub const REVOKE_PRIVILEGES: CommandSpec =
 /// `grantRolesToRole`.
 pub const GRANT_ROLES: CommandSpec = Facts::no_collection("grantRolesToRole", "Lets a role inherit others.")
     .flags(FLAGS)
+    .needs(Needs::Arguments(needs::grant_roles))
     .runs(|context, reply| {
         let args = GrantRolesArgs::parse(context.body, context.sequences)?;
         change_roles(context, args.role, args.roles, (reply, Way::Grant))
@@ -67,6 +76,7 @@ pub const GRANT_ROLES: CommandSpec = Facts::no_collection("grantRolesToRole", "L
 pub const REVOKE_ROLES: CommandSpec =
     Facts::no_collection("revokeRolesFromRole", "Lets a role inherit others no more.")
         .flags(FLAGS)
+        .needs(Needs::Arguments(needs::revoke_roles))
         .runs(|context, reply| {
             let args = RevokeRolesArgs::parse(context.body, context.sequences)?;
             change_roles(context, args.role, args.roles, (reply, Way::Revoke))

@@ -6,6 +6,7 @@ use crate::args::StrictBool;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::login::{self, Answer, CONVERSATION_ID, Start};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::login::mechanism::Mechanism;
 use nestor_database::users::UserName;
@@ -21,6 +22,7 @@ pub const START: CommandSpec = Facts::no_collection("saslStart", "Begins to log 
             .and(Flags::USUALLY_SHORT),
     )
     .secrets(&["payload"])
+    .needs(Needs::Nothing)
     .runs(|context, reply| {
         let args = StartArgs::parse(context.body, context.sequences)?;
         let db = context.db();
@@ -34,6 +36,7 @@ pub const START: CommandSpec = Facts::no_collection("saslStart", "Begins to log 
 pub const CONTINUE: CommandSpec = Facts::no_collection("saslContinue", "Goes on logging in.")
     .flags(Flags::API_V1.and(Flags::QUIET).and(Flags::BEFORE_API))
     .secrets(&["payload"])
+    .needs(Needs::Nothing)
     .runs(|context, reply| {
         let args = ContinueArgs::parse(context.body, context.sequences)?;
         if let Some(answer) = login::proceed(context, args.conversation, payload(args.payload)?)? {
@@ -43,29 +46,29 @@ pub const CONTINUE: CommandSpec = Facts::no_collection("saslContinue", "Goes on 
     });
 
 /// `logout`. Its database does not matter: a connection is logged in as one user.
-pub const LOGOUT: CommandSpec =
-    Facts::no_collection("logout", "Logs out.")
-        .flags(Flags::QUIET)
-        .runs(|context, _reply| {
-            let slot = context.conn.slot;
-            let user = context
-                .conn
-                .identity
-                .account()
-                .map(|account| account.name.to_document());
-            context.conn.identity.log_out(slot);
-            if let Some(user) = user {
-                let param = || {
-                    doc! {
-                        "reason": "Client has issued a logout command",
-                        "initialUsers": vec![Value::from(user)],
-                        "updatedUsers": Vec::<Value>::new(),
-                    }
-                };
-                context.note("logout", param, None);
-            }
-            Ok(())
-        });
+pub const LOGOUT: CommandSpec = Facts::no_collection("logout", "Logs out.")
+    .flags(Flags::QUIET)
+    .needs(Needs::Nothing)
+    .runs(|context, _reply| {
+        let slot = context.conn.slot;
+        let user = context
+            .conn
+            .identity
+            .account()
+            .map(|account| account.name.to_document());
+        context.conn.identity.log_out(slot);
+        if let Some(user) = user {
+            let param = || {
+                doc! {
+                    "reason": "Client has issued a logout command",
+                    "initialUsers": vec![Value::from(user)],
+                    "updatedUsers": Vec::<Value>::new(),
+                }
+            };
+            context.note("logout", param, None);
+        }
+        Ok(())
+    });
 
 crate::args! {
     struct StartArgs<'a>: "saslStart" command {

@@ -6,10 +6,12 @@ use crate::args::{RawArray, StrictBool};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::login::EXTERNAL;
+use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use nestor_database::login::credential::{self, Credential};
 use nestor_database::login::mechanism::Mechanism;
 use nestor_database::parameters::Param;
+use nestor_database::rights::Action;
 use nestor_database::rights::builtin;
 use nestor_database::user_changes::{Outcome, change, role_values};
 use nestor_database::users::restriction::Restrictions;
@@ -28,27 +30,32 @@ pub(super) const FLAGS: Flags = Flags::WRITE
 pub const CREATE: CommandSpec = Facts::no_collection("createUser", "Adds a user.")
     .flags(FLAGS)
     .secrets(&["pwd"])
+    .needs(Needs::Arguments(needs::create_user))
     .runs(create);
 
 /// `updateUser`.
 pub const UPDATE: CommandSpec = Facts::no_collection("updateUser", "Changes a user.")
     .flags(FLAGS)
     .secrets(&["pwd"])
+    .needs(Needs::Arguments(needs::update_user))
     .runs(update);
 
 /// `dropUser`.
 pub const DROP: CommandSpec = Facts::no_collection("dropUser", "Removes a user.")
     .flags(FLAGS)
+    .needs(Needs::database(Action::DropUser))
     .runs(drop_one);
 
 /// `dropAllUsersFromDatabase`.
 pub const DROP_ALL: CommandSpec = Facts::no_collection("dropAllUsersFromDatabase", "Removes all users of a database.")
     .flags(FLAGS)
+    .needs(Needs::database(Action::DropUser))
     .runs(drop_all);
 
 /// `grantRolesToUser`.
 pub const GRANT: CommandSpec = Facts::no_collection("grantRolesToUser", "Gives roles to a user.")
     .flags(FLAGS)
+    .needs(Needs::Arguments(needs::grant_roles))
     .runs(|context, reply| {
         let args = GrantArgs::parse(context.body, context.sequences)?;
         let granted = role_names(args.roles, context.db())?;
@@ -58,6 +65,7 @@ pub const GRANT: CommandSpec = Facts::no_collection("grantRolesToUser", "Gives r
 /// `revokeRolesFromUser`.
 pub const REVOKE: CommandSpec = Facts::no_collection("revokeRolesFromUser", "Takes roles from a user.")
     .flags(FLAGS)
+    .needs(Needs::Arguments(needs::revoke_roles))
     .runs(|context, reply| {
         let args = RevokeArgs::parse(context.body, context.sequences)?;
         let revoked = role_names(args.roles, context.db())?;

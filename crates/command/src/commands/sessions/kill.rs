@@ -4,6 +4,7 @@
 use crate::args::{Arg, At, unknown_field, wrong_type};
 use crate::facts::Facts;
 use crate::generic::{GivenSession, digest};
+use crate::needs::Needs;
 use crate::privileges;
 use crate::service::Service;
 use crate::spec::CommandSpec;
@@ -15,8 +16,9 @@ use nestor_model::{ErrorCode, RawDoc, Result, ValueRef, bail};
 use std::collections::HashSet;
 
 /// `killSessions`: sessions by id; an empty array means the caller's own, which where nobody has to log in are all.
-pub const KILL: CommandSpec =
-    Facts::no_collection("killSessions", "Ends sessions by their ids.").runs(|context, _reply| {
+pub const KILL: CommandSpec = Facts::no_collection("killSessions", "Ends sessions by their ids.")
+    .needs(Needs::Login)
+    .runs(|context, _reply| {
         let given: Sessions = first(context.body, "killSessions")?;
         let owner = context.conn.identity.owner();
         let may_kill_any =
@@ -31,6 +33,7 @@ pub const KILL: CommandSpec =
 
 /// `killAllSessions`: sessions of users; an empty array means everybody's.
 pub const KILL_ALL: CommandSpec = Facts::no_collection("killAllSessions", "Ends all sessions, or those of some users.")
+    .needs(Needs::server(Action::KillAnySession))
     .runs(|context, _reply| {
         let users: Users = first(context.body, "killAllSessions")?;
         end_those(context.service, |lsid| {
@@ -41,27 +44,29 @@ pub const KILL_ALL: CommandSpec = Facts::no_collection("killAllSessions", "Ends 
 
 /// `killAllSessionsByPattern`: sessions that match one of the patterns; an empty array means all.
 pub const KILL_BY_PATTERN: CommandSpec =
-    Facts::no_collection("killAllSessionsByPattern", "Ends sessions that match a pattern.").runs(|context, _reply| {
-        let given: Patterns = first(context.body, "killAllSessionsByPattern")?;
-        let owner = context.conn.identity.owner();
-        let mut patterns = Vec::new();
-        for pattern in given.0 {
-            patterns.push(match pattern {
-                Pattern::Given(given) => Pattern::Session(given.of(owner, true)?),
-                Pattern::None if context.service.options.authorization => {
-                    bail!(
-                        Unauthorized,
-                        "Not authorized to impersonate in killAllSessionsByPattern"
-                    )
-                }
-                other => other,
+    Facts::no_collection("killAllSessionsByPattern", "Ends sessions that match a pattern.")
+        .needs(Needs::server(Action::KillAnySession))
+        .runs(|context, _reply| {
+            let given: Patterns = first(context.body, "killAllSessionsByPattern")?;
+            let owner = context.conn.identity.owner();
+            let mut patterns = Vec::new();
+            for pattern in given.0 {
+                patterns.push(match pattern {
+                    Pattern::Given(given) => Pattern::Session(given.of(owner, true)?),
+                    Pattern::None if context.service.options.authorization => {
+                        bail!(
+                            Unauthorized,
+                            "Not authorized to impersonate in killAllSessionsByPattern"
+                        )
+                    }
+                    other => other,
+                });
+            }
+            end_those(context.service, |lsid| {
+                patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(lsid))
             });
-        }
-        end_those(context.service, |lsid| {
-            patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(lsid))
+            Ok(())
         });
-        Ok(())
-    });
 
 /// Ends these sessions, with their cursors and running operations.
 pub fn end(service: &Service, sessions: &HashSet<Lsid>) {

@@ -1,6 +1,7 @@
 //! `startSession`: a new session id. Drivers make their own; a session exists from its first use on.
 
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::parameters::Param;
 use nestor_model::ValueRef;
@@ -8,6 +9,7 @@ use nestor_model::ValueRef;
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("startSession", "Makes a session id.")
     .flags(Flags::QUIET)
+    .needs(Needs::Login)
     .runs(|context, reply| {
         StartSession::parse(context.body, context.sequences)?;
         let node = &context.service.node;

@@ -3,7 +3,9 @@
 use crate::args::CollectionName;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_database::{names, oplog, write};
 use nestor_model::{Document, RawWriter, Result, Value, bail, doc};
 use nestor_storage::{Collection, Engine, View};
@@ -12,6 +14,7 @@ use nestor_storage::{Collection, Engine, View};
 pub const SPEC: CommandSpec = Facts::collection("collStats", "Sizes of a collection.")
     .aliases(&["collstats"])
     .flags(Flags::LONG)
+    .needs(Needs::collection(Action::CollStats))
     .runs(run);
 
 crate::args! {

@@ -2,7 +2,9 @@
 
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_model::{Namespace, RawDoc, RawWriter, Result, ValueRef, bail, compare};
 use nestor_storage::{View, record};
 use std::time::Instant;
@@ -11,6 +13,7 @@ use std::time::Instant;
 pub const SPEC: CommandSpec = Facts::namespace("dataSize", "Bytes of a collection or a range of it.")
     .aliases(&["datasize"])
     .flags(Flags::LONG)
+    .needs(Needs::collection(Action::Find))
     .runs(run);
 
 crate::args! {

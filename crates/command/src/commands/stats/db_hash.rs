@@ -5,8 +5,10 @@
 
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use md5::{Digest as _, Md5};
+use nestor_database::rights::Action;
 use nestor_model::{RawWriter, Result, ValueRef, bail};
 use nestor_storage::{Collection, View};
 use std::time::Instant;
@@ -15,6 +17,7 @@ use std::time::Instant;
 pub const SPEC: CommandSpec = Facts::no_collection("dbHash", "Answers a hash of a database's contents.")
     .aliases(&["dbhash"])
     .flags(Flags::LONG)
+    .needs(Needs::database(Action::DbHash))
     .runs(run);
 
 fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {

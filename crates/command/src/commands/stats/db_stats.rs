@@ -3,7 +3,9 @@
 use super::coll_stats::tree_bytes;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
+use nestor_database::rights::Action;
 use nestor_model::{RawWriter, Result, ValueRef, bail};
 use nestor_storage::View;
 
@@ -11,6 +13,7 @@ use nestor_storage::View;
 pub const SPEC: CommandSpec = Facts::no_collection("dbStats", "Sizes of a database.")
     .aliases(&["dbstats"])
     .flags(Flags::LONG)
+    .needs(Needs::database(Action::DbStats))
     .runs(run);
 
 crate::args! {

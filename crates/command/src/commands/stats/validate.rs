@@ -3,8 +3,10 @@
 use crate::args::{Arg, At, CollectionName};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::names;
+use nestor_database::rights::Action;
 use nestor_database::write;
 use nestor_exec::write::document_keys;
 use nestor_model::{Document, RawDoc, RawWriter, Result, Value, ValueRef, bail, doc};
@@ -16,6 +18,7 @@ const ERRORS_MAX: usize = 100;
 /// The command.
 pub const SPEC: CommandSpec = Facts::collection("validate", "Checks a collection and its indexes.")
     .flags(Flags::LONG)
+    .needs(Needs::collection(Action::Validate))
     .runs(run);
 
 /// Arguments of `validate`. Each switch is on for what counts as true, and fields it does not know it passes over, as

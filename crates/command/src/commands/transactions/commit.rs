@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::sessions::transaction::State;
@@ -22,6 +23,7 @@ pub const SPEC: CommandSpec = Facts::no_collection("commitTransaction", "Commits
             .and(Flags::COMMITS),
     )
     .op(OpKind::EndTransaction)
+    .needs(Needs::Login)
     .runs(run);
 
 crate::args! {

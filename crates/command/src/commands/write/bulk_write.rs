@@ -8,6 +8,7 @@ use crate::args::{HintValue, NonNegative, RawArray, StrictBool, unknown_field};
 use crate::batch::{self, Opening};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::request::Sequence;
 use crate::spec::CommandSpec;
 use crate::write_reply;
@@ -28,6 +29,7 @@ pub const SPEC: CommandSpec = Facts::no_collection("bulkWrite", "Writes to sever
     .flags(WRITE_FLAGS.and(Flags::ADMIN))
     .op(OpKind::BulkWrite)
     .profiled_as("bulkWrite")
+    .needs(Needs::Operation)
     .runs(run);
 
 crate::args! {

@@ -4,6 +4,7 @@ use super::WRITE_FLAGS;
 use crate::args::{CollectionName, HintValue, StrictBool};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::{self, Needs};
 use crate::request::Sequence;
 use crate::spec::CommandSpec;
 use crate::write_reply::{self, Totals};
@@ -23,6 +24,7 @@ pub const SPEC: CommandSpec = Facts::collection("delete", "Removes documents fro
     .flags(WRITE_FLAGS.and(Flags::USUALLY_SHORT).and(Flags::EXPLAINABLE))
     .op(OpKind::Delete)
     .statements("deletes")
+    .needs(Needs::Usually(needs::delete))
     .runs(run);
 
 crate::args! {

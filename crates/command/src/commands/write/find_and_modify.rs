@@ -5,6 +5,7 @@ use super::update::UpdateValue;
 use crate::args::{CollectionName, HintValue, RawArray};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use crate::write_reply;
 use nestor_database::observe::op_kind::OpKind;
@@ -31,6 +32,7 @@ pub const SPEC: CommandSpec = Facts::collection("findAndModify", "Changes or rem
     .aliases(&["findandmodify"])
     .flags(WRITE_FLAGS.and(Flags::USUALLY_SHORT).and(Flags::EXPLAINABLE))
     .op(OpKind::FindAndModify)
+    .needs(Needs::Usually(needs::find_and_modify))
     .runs(run);
 
 crate::args! {

@@ -4,6 +4,7 @@ use super::WRITE_FLAGS;
 use crate::args::{CollectionName, StrictBool};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::{self, Needs};
 use crate::request::Sequence;
 use crate::spec::CommandSpec;
 use crate::write_reply::{self, Totals};
@@ -20,6 +21,7 @@ pub const SPEC: CommandSpec = Facts::collection("insert", "Adds documents to a c
     .flags(WRITE_FLAGS.and(Flags::USUALLY_SHORT))
     .op(OpKind::Insert)
     .statements("documents")
+    .needs(Needs::Usually(needs::insert))
     .runs(run);
 
 crate::args! {

@@ -4,6 +4,7 @@ use super::WRITE_FLAGS;
 use crate::args::{Arg, CollectionName, HintValue, RawArray, StrictBool};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::{self, Needs};
 use crate::request::Sequence;
 use crate::spec::CommandSpec;
 use crate::write_reply::{self, Totals};
@@ -24,6 +25,7 @@ pub const SPEC: CommandSpec = Facts::collection("update", "Changes documents of 
     .flags(WRITE_FLAGS.and(Flags::USUALLY_SHORT).and(Flags::EXPLAINABLE))
     .op(OpKind::Update)
     .statements("updates")
+    .needs(Needs::Usually(needs::update))
     .runs(run);
 
 crate::args! {

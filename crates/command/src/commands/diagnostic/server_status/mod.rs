@@ -13,9 +13,11 @@ use super::build_info;
 use crate::commands::replication::hello::append_members;
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::connections::Waits;
 use nestor_database::machine::{host_name, system_mib, system_value};
+use nestor_database::rights::Action;
 use nestor_database::transport::TlsVersion;
 use nestor_model::{RawWriter, ValueRef};
 use nestor_storage::View;
@@ -24,6 +26,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The command. What it does not know it passes over, as MongoDB does: names of sections differ by version.
 pub const SPEC: CommandSpec = Facts::no_collection("serverStatus", "Answers counters since the start.")
     .flags(Flags::QUIET)
+    .needs(Needs::server(Action::ServerStatus))
     .runs(|context, reply| {
         write_process(context, reply);
         for (name, section) in SECTIONS {
