@@ -2,6 +2,7 @@
 
 use crate::commands::query::prepare::{self, Command};
 use crate::context::Context;
+use crate::facts::Flags;
 use crate::needs::{Asked, Needs};
 use nestor_database::operation::Access;
 use nestor_database::parameters::Param;
@@ -66,7 +67,7 @@ pub fn check(context: &mut Context<'_>) -> Result<()> {
 
 /// Nobody is logged in. As long as there are no users and no roles, whoever comes from this machine may make the first one.
 fn check_first_user(context: &Context<'_>) -> Result<()> {
-    let makes_one = matches!(context.spec.name, "createUser" | "createRole") && context.db() == "admin";
+    let makes_one = context.spec.flags.has(Flags::FIRST_USER) && context.db() == "admin";
     let parameters = &context.service.node.parameters;
     let may_be = makes_one && is_local(context.conn.peer) && parameters.is_on(Param::LocalhostAuthBypass);
     if may_be && !context.service.users.any()? {

@@ -13,6 +13,7 @@
 //!
 //! A test at the end of this file says which columns go together.
 
+use crate::audited::Audited;
 use crate::collection_at::CollectionAt;
 use crate::needs::Needs;
 use nestor_database::observe::op_kind::OpKind;
@@ -68,6 +69,12 @@ impl Flags {
     pub const DROPS: Flags = Flags(1 << 18);
     /// Commits a transaction.
     pub const COMMITS: Flags = Flags(1 << 19);
+    /// Says who this node is: the handshake of drivers.
+    pub const HELLO: Flags = Flags(1 << 21);
+    /// Ends sessions, and is not ended with them.
+    pub const ENDS_SESSIONS: Flags = Flags(1 << 22);
+    /// Makes a user or a role: while there is neither, somebody on this machine may run it without logging in.
+    pub const FIRST_USER: Flags = Flags(1 << 23);
 
     /// Both sets.
     pub const fn and(self, other: Flags) -> Flags {
@@ -78,6 +85,35 @@ impl Flags {
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
+}
+
+/// What a command's words become when they are prepared as an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preparation {
+    /// An aggregation.
+    Aggregate,
+    /// Writes to several collections.
+    BulkWrite,
+    /// A count.
+    Count,
+    /// Deletions.
+    Delete,
+    /// The different values of a field.
+    Distinct,
+    /// The operation of the command that is explained.
+    Explain,
+    /// A find.
+    Find,
+    /// A change of one document that is returned.
+    FindAndModify,
+    /// The next batch of a cursor.
+    GetMore,
+    /// Insertions.
+    Insert,
+    /// An aggregation with scripts.
+    MapReduce,
+    /// Updates.
+    Update,
 }
 
 /// One row of the table of commands.
@@ -105,6 +141,10 @@ pub struct Facts {
     pub secrets: &'static [&'static str],
     /// The rights that it needs.
     pub needs: Needs,
+    /// How its words are prepared as an operation, if it reads or writes documents.
+    pub preparation: Option<Preparation>,
+    /// What the audit log records of it.
+    pub audited: Audited,
 }
 
 impl Facts {
@@ -121,6 +161,8 @@ impl Facts {
             outside_api: &[],
             secrets: &[],
             needs: Needs::Unknown,
+            preparation: None,
+            audited: Audited::Nothing,
         }
     }
 
@@ -196,6 +238,19 @@ impl Facts {
         Self { needs, ..self }
     }
 
+    /// How its words are prepared as an operation.
+    pub const fn prepared_as(self, preparation: Preparation) -> Self {
+        Self {
+            preparation: Some(preparation),
+            ..self
+        }
+    }
+
+    /// What the audit log records of it.
+    pub const fn audited(self, audited: Audited) -> Self {
+        Self { audited, ..self }
+    }
+
     /// The database and the collection that a command names, if it names a collection. `db` is the command's own.
     pub fn collection_of<'b>(&self, db: &'b str, body: RawDoc<'b>) -> Option<(&'b str, &'b str)> {
         self.collection.named(db, body)
@@ -250,7 +305,7 @@ impl Table {
 
     /// The fields of a command whose values nobody else may see: its own, and those of a command that is to be explained.
     pub fn secrets(&self, facts: &Facts, body: RawDoc<'_>) -> &'static [&'static str] {
-        if facts.name != "explain" {
+        if facts.preparation != Some(Preparation::Explain) {
             return facts.secrets;
         }
         let explained = body.iter().next().and_then(|(_, value)| value.as_document());
@@ -390,6 +445,26 @@ mod tests {
             |f| f.collection != CollectionAt::Nowhere,
         ),
         (
+            "what reads or writes documents is prepared as an operation",
+            |f| !matches!(f.op, OpKind::Command | OpKind::EndTransaction),
+            |f| f.preparation.is_some(),
+        ),
+        (
+            "explain takes what is prepared as an operation",
+            |f| has(f, Flags::EXPLAINABLE),
+            |f| f.preparation.is_some(),
+        ),
+        (
+            "failed attempts are recorded of what changes the catalog",
+            |f| matches!(f.audited, Audited::Attempts(_)),
+            |f| has(f, Flags::WRITE) && f.op == OpKind::Command,
+        ),
+        (
+            "direct changes of users and roles are writes of documents",
+            |f| matches!(f.audited, Audited::Documents),
+            |f| f.op.class() == Class::Writes,
+        ),
+        (
             "OP_QUERY is for what drivers send on their own",
             |f| has(f, Flags::LEGACY),
             |f| has(f, Flags::QUIET),
@@ -413,7 +488,7 @@ mod tests {
     fn rules_find_contradictions() {
         let bad = Facts::no_collection("bad", "Is a contradiction.").op(OpKind::Insert);
         let broken = RULES.iter().filter(|(_, applies, holds)| applies(&bad) && !holds(&bad));
-        assert_eq!(broken.count(), 3);
+        assert_eq!(broken.count(), 4);
     }
 
     #[test]

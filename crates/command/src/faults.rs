@@ -99,7 +99,7 @@ fn fails_command(context: &Context<'_>, data: DocRef<'_>) -> bool {
         let known = crate::lock(&context.conn.slot.client);
         // The handshake says itself who comes.
         let name = match (context.body.get("client"), &*known) {
-            (Some(ValueRef::Document(client)), _) if context.spec.flags.has(Flags::LEGACY) => app_name(client),
+            (Some(ValueRef::Document(client)), _) if context.spec.flags.has(Flags::HELLO) => app_name(client),
             (_, client) => client.as_ref().and_then(|client| app_name(client.as_ref())),
         };
         if name != Some(wanted) {

@@ -9,6 +9,7 @@
 pub mod api_strict;
 pub mod args;
 pub mod audit;
+mod audited;
 pub mod authorization;
 pub mod batch;
 pub mod collection_at;

@@ -6,6 +6,7 @@
 use super::traffic_control;
 use crate::args::wrong_type;
 use crate::audit;
+use crate::audited::{self, Audited};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::needs::Needs;
@@ -147,6 +148,7 @@ pub fn load(engine: &Engine, parameters: &ClusterParameters) -> Result<()> {
 pub const GET: CommandSpec = Facts::no_collection("getClusterParameter", "Answers settings of the cluster.")
     .flags(Flags::ADMIN)
     .needs(Needs::server(Action::GetClusterParameter))
+    .audited(Audited::Told(audited::cluster_parameter))
     .runs(|context, reply| {
         let args = Get::parse(context.body, context.sequences)?;
         let wanted = wanted(&context.service.node, args.which)?;

@@ -2,6 +2,7 @@
 
 use super::{DDL_FLAGS, encrypted_fields, options, view_graph};
 use crate::args::{CollectionName, RawArray};
+use crate::audited::{self, Audited};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::needs::{self, Needs};
@@ -35,6 +36,7 @@ pub const SPEC: CommandSpec = Facts::collection("create", "Makes a collection or
         "storageEngine",
     ])
     .needs(Needs::Arguments(needs::create))
+    .audited(Audited::Attempts(audited::create))
     .runs(run);
 
 crate::args! {

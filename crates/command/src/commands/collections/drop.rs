@@ -2,6 +2,7 @@
 
 use super::DDL_FLAGS;
 use crate::args::CollectionName;
+use crate::audited::{self, Audited};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::needs::Needs;
@@ -21,6 +22,7 @@ use nestor_storage::{View, WriteSet};
 pub const SPEC: CommandSpec = Facts::collection("drop", "Removes a collection or view.")
     .flags(DDL_FLAGS.and(Flags::API_V1).and(Flags::DROPS))
     .needs(Needs::collection(Action::DropCollection))
+    .audited(Audited::Attempts(audited::drop_collection))
     .runs(run);
 
 crate::args! {

@@ -3,6 +3,7 @@
 use super::DDL_FLAGS;
 use super::drop::drop_one;
 use crate::args::InRange;
+use crate::audited::{self, Audited};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::needs::Needs;
@@ -18,6 +19,7 @@ use nestor_storage::View;
 pub const SPEC: CommandSpec = Facts::no_collection("dropDatabase", "Removes a database.")
     .flags(DDL_FLAGS.and(Flags::API_V1).and(Flags::DROPS))
     .needs(Needs::database(Action::DropDatabase))
+    .audited(Audited::Attempts(audited::drop_database))
     .runs(run);
 
 crate::args! {

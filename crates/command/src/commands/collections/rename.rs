@@ -2,6 +2,7 @@
 
 use super::DDL_FLAGS;
 use crate::args::{Arg, At, StrictBool, wrong_type};
+use crate::audited::{self, Audited};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::needs::{self, Needs};
@@ -18,6 +19,7 @@ use nestor_storage::View;
 pub const SPEC: CommandSpec = Facts::namespace("renameCollection", "Gives a collection another name.")
     .flags(DDL_FLAGS.and(Flags::ADMIN))
     .needs(Needs::Arguments(needs::rename))
+    .audited(Audited::Attempts(audited::rename))
     .runs(run);
 
 crate::args! {

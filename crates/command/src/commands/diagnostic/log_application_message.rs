@@ -1,5 +1,6 @@
 //! `logApplicationMessage`: writes a line of the client's into the log.
 
+use crate::audited::{self, Audited};
 use crate::facts::{Facts, Flags};
 use crate::needs::Needs;
 use crate::spec::CommandSpec;
@@ -10,6 +11,7 @@ use nestor_model::doc;
 pub const SPEC: CommandSpec = Facts::no_collection("logApplicationMessage", "Writes a line into the log.")
     .flags(Flags::ADMIN)
     .needs(Needs::server(Action::ApplicationMessage))
+    .audited(Audited::Told(audited::application_message))
     .runs(|context, _reply| {
         let args = LogApplicationMessage::parse(context.body, context.sequences)?;
         context.service.node.log().info(

@@ -3,6 +3,7 @@
 use super::{spec, timeseries};
 use crate::api_strict;
 use crate::args::CollectionName;
+use crate::audited::{self, Audited};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::needs::Needs;
@@ -33,6 +34,7 @@ pub const SPEC: CommandSpec = Facts::collection("createIndexes", "Makes indexes.
             .and(Flags::WRITE_CONCERN),
     )
     .needs(Needs::collection(Action::CreateIndex))
+    .audited(Audited::Attempts(audited::create_indexes))
     .runs(run);
 
 crate::args! {

@@ -1,6 +1,7 @@
 //! `dropIndexes`.
 
 use crate::args::CollectionName;
+use crate::audited::{self, Audited};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::needs::Needs;
@@ -26,6 +27,7 @@ pub const SPEC: CommandSpec = Facts::collection("dropIndexes", "Removes indexes.
             .and(Flags::WRITE_CONCERN),
     )
     .needs(Needs::collection(Action::DropIndex))
+    .audited(Audited::Attempts(audited::drop_indexes))
     .runs(run);
 
 crate::args! {

@@ -4,6 +4,7 @@ use crate::commands::query::aggregate::{self, AggregateArgs};
 use crate::commands::query::distinct::{self, DistinctArgs};
 use crate::commands::query::find::{self, FindArgs};
 use crate::context::Context;
+use crate::facts::Preparation;
 use nestor_database::read;
 use nestor_database::read::Target;
 use nestor_database::shape::Shape;
@@ -55,9 +56,14 @@ impl<'a> Representative<'a> {
         let Some((name, _)) = query.iter().next() else {
             bail!(7_746_402, "QueryShape can not be computed for an empty command");
         };
-        if !matches!(name, "find" | "aggregate" | "distinct") {
+        let known = [&find::SPEC, &aggregate::SPEC, &distinct::SPEC];
+        let preparation = known
+            .iter()
+            .find(|spec| spec.name == name)
+            .and_then(|spec| spec.preparation);
+        let Some(preparation) = preparation else {
             bail!(7_746_402, "QueryShape can not be computed for command: {name}");
-        }
+        };
         let Some(db) = query.get("$db").filter(|db| !db.is_nullish()) else {
             bail!(40414, "BSON field '{name}.$db' is missing but a required field");
         };
@@ -74,13 +80,13 @@ impl<'a> Representative<'a> {
             Target::Uuid(_) => bail!(InvalidNamespace, "collection name has invalid type binData"),
         };
         let mut is_express = false;
-        let shape = match name {
-            "find" => {
+        let shape = match preparation {
+            Preparation::Find => {
                 let args = FindArgs::parse(query, &[])?;
                 is_express = find::express_id(&args).is_some();
                 find::shape(&args, by_name(args.target)?)
             }
-            "distinct" => {
+            Preparation::Distinct => {
                 let args = DistinctArgs::parse(query, &[])?;
                 distinct::shape_on(&args, by_name(args.target)?)
             }

@@ -4,7 +4,7 @@ use crate::api_strict;
 use crate::args::{Arg, At, NonNegative, NotNull, RawArray, StrictBool};
 use crate::batch::{self, Opening};
 use crate::context::Context;
-use crate::facts::{Facts, Flags};
+use crate::facts::{Facts, Flags, Preparation};
 use crate::generic::Generic;
 use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
@@ -38,6 +38,7 @@ pub const SPEC: CommandSpec = Facts::collection("aggregate", "Runs a pipeline of
     .op(OpKind::Read)
     .profiled_as("aggregate")
     .outside_api(&["explain"])
+    .prepared_as(Preparation::Aggregate)
     .needs(Needs::Usually(needs::aggregate))
     .runs(run);
 

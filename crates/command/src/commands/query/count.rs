@@ -2,7 +2,7 @@
 
 use crate::args::{Arg, At, NonNegative};
 use crate::context::Context;
-use crate::facts::{Facts, Flags};
+use crate::facts::{Facts, Flags, Preparation};
 use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use crate::write_reply::append_count;
@@ -37,6 +37,7 @@ pub const SPEC: CommandSpec = Facts::collection("count", "Number of documents th
             .and(Flags::EXPLAINABLE),
     )
     .op(OpKind::Read)
+    .prepared_as(Preparation::Count)
     .needs(Needs::Usually(needs::find))
     .runs(run);
 

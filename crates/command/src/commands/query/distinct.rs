@@ -1,7 +1,7 @@
 //! `distinct`: the different values at a path.
 
 use crate::context::Context;
-use crate::facts::{Facts, Flags};
+use crate::facts::{Facts, Flags, Preparation};
 use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use nestor_database::names;
@@ -40,6 +40,7 @@ pub const SPEC: CommandSpec = Facts::collection("distinct", "The different value
             .and(Flags::EXPLAINABLE),
     )
     .op(OpKind::Read)
+    .prepared_as(Preparation::Distinct)
     .needs(Needs::Usually(needs::find))
     .runs(run);
 

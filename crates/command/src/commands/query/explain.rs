@@ -8,7 +8,7 @@ use super::{aggregate, count, distinct, explain_express, explain_pipeline};
 use crate::commands::diagnostic::build_info;
 use crate::commands::query::prepare::{self, Command};
 use crate::context::Context;
-use crate::facts::{Facts, Flags, Table};
+use crate::facts::{Facts, Flags, Preparation, Table};
 use crate::generic::{Generic, check_strict};
 use crate::needs::Needs;
 use crate::spec::CommandSpec;
@@ -37,6 +37,7 @@ pub const SPEC: CommandSpec = Facts::no_collection("explain", "How a command run
             .and(Flags::FOR_REPLY)
             .and(Flags::READ_CONCERN),
     )
+    .prepared_as(Preparation::Explain)
     .needs(Needs::Operation)
     .runs(run);
 

@@ -6,7 +6,7 @@
 use crate::args::{NonNegative, NotNull, StrictBool};
 use crate::batch::{self, Opening};
 use crate::context::Context;
-use crate::facts::{Facts, Flags};
+use crate::facts::{Facts, Flags, Preparation};
 use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use nestor_database::concern::read::Level;
@@ -52,6 +52,7 @@ pub const SPEC: CommandSpec = Facts::collection("find", "Documents that match a 
         "showRecordId",
         "tailable",
     ])
+    .prepared_as(Preparation::Find)
     .needs(Needs::Usually(needs::find))
     .runs(run);
 

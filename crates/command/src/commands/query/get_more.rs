@@ -3,7 +3,7 @@
 use crate::args::{Long, NonNegative};
 use crate::batch::{self, End, Stream};
 use crate::context::Context;
-use crate::facts::{Facts, Flags};
+use crate::facts::{Facts, Flags, Preparation};
 use crate::needs::Needs;
 use crate::privileges;
 use crate::query_stats;
@@ -34,6 +34,7 @@ pub const SPEC: CommandSpec = Facts::collection_in("getMore", "collection", "The
             .and(Flags::USUALLY_SHORT),
     )
     .op(OpKind::GetMore)
+    .prepared_as(Preparation::GetMore)
     .needs(Needs::Login)
     .runs(run);
 

@@ -6,7 +6,7 @@
 
 use crate::args::NonNegative;
 use crate::context::Context;
-use crate::facts::{Facts, Flags};
+use crate::facts::{Facts, Flags, Preparation};
 use crate::needs::Needs;
 use crate::spec::CommandSpec;
 use nestor_database::observe::op_kind::OpKind;
@@ -37,6 +37,7 @@ pub const SPEC: CommandSpec = Facts::collection(
         .and(Flags::EXPLAINABLE),
 )
 .op(OpKind::Read)
+.prepared_as(Preparation::MapReduce)
 .needs(Needs::Operation)
 .runs(run);
 

@@ -10,7 +10,7 @@ use crate::commands::query::{get_more, map_reduce};
 use crate::commands::write::find_and_modify::{self, FindAndModifyArgs};
 use crate::commands::write::{bulk_write, delete, insert, update};
 use crate::context::Context;
-use crate::facts::{Facts, Flags};
+use crate::facts::{Facts, Flags, Preparation};
 use crate::request::Sequence;
 use nestor_database::operation::pipeline::Purpose;
 use nestor_database::operation::{Intent, Operation};
@@ -35,8 +35,11 @@ pub struct Command<'a> {
 pub fn intent<'a>(context: &Context<'_>, view: &dyn View, command: Command<'a>) -> Result<Option<Intent<'a>>> {
     let Command { facts, body, sequences } = command;
     let purpose = Purpose::Explain;
-    let operation = match facts.name {
-        "find" => {
+    let Some(preparation) = facts.preparation else {
+        return Ok(None);
+    };
+    let operation = match preparation {
+        Preparation::Find => {
             let args = FindArgs::parse(body, sequences)?;
             find::check(&args)?;
             let ns = context.namespace(view, args.target)?;
@@ -44,35 +47,35 @@ pub fn intent<'a>(context: &Context<'_>, view: &dyn View, command: Command<'a>) 
             let found = (find::shape(&args, ns), collection);
             find::prepare(context, view, &args, found, purpose)?
         }
-        "count" => {
+        Preparation::Count => {
             let args = CountArgs::parse(body, sequences)?;
             count::check_read_concern(context)?;
             count::prepare(context, view, &args, purpose)?
         }
-        "distinct" => {
+        Preparation::Distinct => {
             let args = DistinctArgs::parse(body, sequences)?;
             let shape = distinct::shape(context, view, &args)?;
             distinct::prepare(context, view, &args, shape, purpose)?
         }
-        "aggregate" => {
+        Preparation::Aggregate => {
             let args = AggregateArgs::parse(body, sequences)?;
             let shape = aggregate::shape(context.db(), &args)?;
             aggregate::cursor(&args)?;
             aggregate::prepare(context, view, &args, shape, purpose)?
         }
-        "findAndModify" => {
+        Preparation::FindAndModify => {
             let args = FindAndModifyArgs::parse(body, sequences)?;
             find_and_modify::prepare(context, view, &args)?
         }
-        "insert" => return Ok(Some(Intent::Writes(insert::prepare(context, body, sequences)?))),
-        "update" => return Ok(Some(Intent::Writes(update::prepare(context, body, sequences)?))),
-        "delete" => return Ok(Some(Intent::Writes(delete::prepare(context, body, sequences)?))),
-        "bulkWrite" => return Ok(Some(Intent::Writes(bulk_write::prepare(body, sequences)?))),
-        "getMore" => {
+        Preparation::Insert => return Ok(Some(Intent::Writes(insert::prepare(context, body, sequences)?))),
+        Preparation::Update => return Ok(Some(Intent::Writes(update::prepare(context, body, sequences)?))),
+        Preparation::Delete => return Ok(Some(Intent::Writes(delete::prepare(context, body, sequences)?))),
+        Preparation::BulkWrite => return Ok(Some(Intent::Writes(bulk_write::prepare(body, sequences)?))),
+        Preparation::GetMore => {
             let (_, ns) = get_more::prepare(context, body, sequences)?;
             return Ok(Some(Intent::Batch(ns)));
         }
-        "explain" => {
+        Preparation::Explain => {
             let args = ExplainArgs::parse(body, sequences)?;
             let command = Command {
                 facts: explain::explained(context.service.commands, args.command)?,
@@ -81,11 +84,10 @@ pub fn intent<'a>(context: &Context<'_>, view: &dyn View, command: Command<'a>) 
             };
             return intent(context, view, command);
         }
-        "mapReduce" => {
+        Preparation::MapReduce => {
             let args = MapReduceArgs::parse(body, sequences)?;
             map_reduce::prepare(context, view, &args, purpose)?
         }
-        _ => return Ok(None),
     };
     Ok(Some(Intent::Operation(Box::new(operation))))
 }

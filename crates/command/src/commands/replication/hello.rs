@@ -31,7 +31,8 @@ pub const HELLO: CommandSpec = Facts::no_collection("hello", "Says who this node
         Flags::API_V1
             .and(Flags::QUIET)
             .and(Flags::LEGACY)
-            .and(Flags::BEFORE_API),
+            .and(Flags::BEFORE_API)
+            .and(Flags::HELLO),
     )
     .secrets(&["speculativeAuthenticate"])
     .needs(Needs::Nothing)
@@ -43,7 +44,7 @@ pub const IS_MASTER: CommandSpec = Facts::no_collection(
     "Says who this node is; may wait until that changes. Use hello.",
 )
 .aliases(&["ismaster"])
-.flags(Flags::QUIET.and(Flags::LEGACY).and(Flags::BEFORE_API))
+.flags(Flags::QUIET.and(Flags::LEGACY).and(Flags::BEFORE_API).and(Flags::HELLO))
 .secrets(&["speculativeAuthenticate"])
 .needs(Needs::Nothing)
 .runs(|context, reply| run(context, reply, "ismaster"));

@@ -1,6 +1,7 @@
 //! `_mergeAuthzCollections`: users and roles that `mongorestore` has written to collections of its own take their places.
 
 use super::users::FLAGS;
+use crate::audited::{self, Audited};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::needs::{self, Needs};
@@ -18,6 +19,7 @@ pub const SPEC: CommandSpec = Facts::no_collection(
 )
 .flags(FLAGS.and(Flags::ADMIN))
 .needs(Needs::Arguments(needs::merge))
+.audited(Audited::Told(audited::merge))
 .runs(run);
 
 crate::args! {

@@ -4,8 +4,9 @@
 
 use super::users::{FLAGS, Way, check_restrictions, check_roles, role_names, set_restrictions, without_those_of};
 use crate::args::RawArray;
+use crate::audited::{self, Audited};
 use crate::context::Context;
-use crate::facts::Facts;
+use crate::facts::{Facts, Flags};
 use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use nestor_database::rights::Action;
@@ -19,20 +20,23 @@ use nestor_model::{Error, ErrorCode, RawWriter, Result, Value, ValueRef, bail, d
 
 /// `createRole`.
 pub const CREATE: CommandSpec = Facts::no_collection("createRole", "Adds a role.")
-    .flags(FLAGS)
+    .flags(FLAGS.and(Flags::FIRST_USER))
     .needs(Needs::Arguments(needs::create_role))
+    .audited(Audited::role(audited::ROLE))
     .runs(create);
 
 /// `updateRole`.
 pub const UPDATE: CommandSpec = Facts::no_collection("updateRole", "Changes a role.")
     .flags(FLAGS)
     .needs(Needs::Arguments(needs::update_role))
+    .audited(Audited::role(audited::ROLE))
     .runs(update);
 
 /// `dropRole`.
 pub const DROP: CommandSpec = Facts::no_collection("dropRole", "Removes a role, from all who have it too.")
     .flags(FLAGS)
     .needs(Needs::database(Action::DropRole))
+    .audited(Audited::role(&[]))
     .runs(drop_one);
 
 /// `dropAllRolesFromDatabase`.
@@ -42,12 +46,14 @@ pub const DROP_ALL: CommandSpec = Facts::no_collection(
 )
 .flags(FLAGS)
 .needs(Needs::database(Action::DropRole))
+.audited(Audited::ALL)
 .runs(drop_all);
 
 /// `grantPrivilegesToRole`.
 pub const GRANT_PRIVILEGES: CommandSpec = Facts::no_collection("grantPrivilegesToRole", "Gives rights to a role.")
     .flags(FLAGS)
     .needs(Needs::Arguments(needs::grant_privileges))
+    .audited(Audited::role(audited::PRIVILEGES))
     .runs(|context, reply| {
         let args = GrantPrivilegesArgs::parse(context.body, context.sequences)?;
         change_privileges(context, args.role, args.privileges, (reply, Way::Grant))
@@ -58,6 +64,7 @@ pub const REVOKE_PRIVILEGES: CommandSpec =
     Facts::no_collection("revokePrivilegesFromRole", "Takes rights from a role.")
         .flags(FLAGS)
         .needs(Needs::Arguments(needs::revoke_privileges))
+        .audited(Audited::role(audited::PRIVILEGES))
         .runs(|context, reply| {
             let args = RevokePrivilegesArgs::parse(context.body, context.sequences)?;
             change_privileges(context, args.role, args.privileges, (reply, Way::Revoke))
@@ -67,6 +74,7 @@ pub const REVOKE_PRIVILEGES: CommandSpec =
 pub const GRANT_ROLES: CommandSpec = Facts::no_collection("grantRolesToRole", "Lets a role inherit others.")
     .flags(FLAGS)
     .needs(Needs::Arguments(needs::grant_roles))
+    .audited(Audited::role(audited::ROLES))
     .runs(|context, reply| {
         let args = GrantRolesArgs::parse(context.body, context.sequences)?;
         change_roles(context, args.role, args.roles, (reply, Way::Grant))
@@ -77,6 +85,7 @@ pub const REVOKE_ROLES: CommandSpec =
     Facts::no_collection("revokeRolesFromRole", "Lets a role inherit others no more.")
         .flags(FLAGS)
         .needs(Needs::Arguments(needs::revoke_roles))
+        .audited(Audited::role(audited::ROLES))
         .runs(|context, reply| {
             let args = RevokeRolesArgs::parse(context.body, context.sequences)?;
             change_roles(context, args.role, args.roles, (reply, Way::Revoke))

@@ -3,6 +3,7 @@
 //! Source: manual, "User Management Commands".
 
 use crate::args::{RawArray, StrictBool};
+use crate::audited::{self, Audited};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
 use crate::login::EXTERNAL;
@@ -28,9 +29,10 @@ pub(super) const FLAGS: Flags = Flags::WRITE
 
 /// `createUser`.
 pub const CREATE: CommandSpec = Facts::no_collection("createUser", "Adds a user.")
-    .flags(FLAGS)
+    .flags(FLAGS.and(Flags::FIRST_USER))
     .secrets(&["pwd"])
     .needs(Needs::Arguments(needs::create_user))
+    .audited(Audited::user(audited::USER))
     .runs(create);
 
 /// `updateUser`.
@@ -38,24 +40,28 @@ pub const UPDATE: CommandSpec = Facts::no_collection("updateUser", "Changes a us
     .flags(FLAGS)
     .secrets(&["pwd"])
     .needs(Needs::Arguments(needs::update_user))
+    .audited(Audited::Told(audited::update_user))
     .runs(update);
 
 /// `dropUser`.
 pub const DROP: CommandSpec = Facts::no_collection("dropUser", "Removes a user.")
     .flags(FLAGS)
     .needs(Needs::database(Action::DropUser))
+    .audited(Audited::user(&[]))
     .runs(drop_one);
 
 /// `dropAllUsersFromDatabase`.
 pub const DROP_ALL: CommandSpec = Facts::no_collection("dropAllUsersFromDatabase", "Removes all users of a database.")
     .flags(FLAGS)
     .needs(Needs::database(Action::DropUser))
+    .audited(Audited::ALL)
     .runs(drop_all);
 
 /// `grantRolesToUser`.
 pub const GRANT: CommandSpec = Facts::no_collection("grantRolesToUser", "Gives roles to a user.")
     .flags(FLAGS)
     .needs(Needs::Arguments(needs::grant_roles))
+    .audited(Audited::user(audited::ROLES))
     .runs(|context, reply| {
         let args = GrantArgs::parse(context.body, context.sequences)?;
         let granted = role_names(args.roles, context.db())?;
@@ -66,6 +72,7 @@ pub const GRANT: CommandSpec = Facts::no_collection("grantRolesToUser", "Gives r
 pub const REVOKE: CommandSpec = Facts::no_collection("revokeRolesFromUser", "Takes roles from a user.")
     .flags(FLAGS)
     .needs(Needs::Arguments(needs::revoke_roles))
+    .audited(Audited::user(audited::ROLES))
     .runs(|context, reply| {
         let args = RevokeArgs::parse(context.body, context.sequences)?;
         let revoked = role_names(args.roles, context.db())?;

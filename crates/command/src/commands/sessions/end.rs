@@ -8,7 +8,7 @@ use std::time::Instant;
 
 /// `endSessions`: ends sessions and what runs under them.
 pub const END: CommandSpec = Facts::no_collection("endSessions", "Ends sessions.")
-    .flags(Flags::API_V1.and(Flags::QUIET))
+    .flags(Flags::API_V1.and(Flags::QUIET).and(Flags::ENDS_SESSIONS))
     .needs(Needs::Login)
     .runs(|context, _reply| {
         let args = EndSessions::parse(context.body, context.sequences)?;

@@ -2,7 +2,7 @@
 //! running operations. Fields they do not know they pass over, as MongoDB does.
 
 use crate::args::{Arg, At, unknown_field, wrong_type};
-use crate::facts::Facts;
+use crate::facts::{Facts, Flags};
 use crate::generic::{GivenSession, digest};
 use crate::needs::Needs;
 use crate::privileges;
@@ -17,6 +17,7 @@ use std::collections::HashSet;
 
 /// `killSessions`: sessions by id; an empty array means the caller's own, which where nobody has to log in are all.
 pub const KILL: CommandSpec = Facts::no_collection("killSessions", "Ends sessions by their ids.")
+    .flags(Flags::ENDS_SESSIONS)
     .needs(Needs::Login)
     .runs(|context, _reply| {
         let given: Sessions = first(context.body, "killSessions")?;
@@ -87,7 +88,8 @@ fn interrupt(service: &Service, which: impl Fn(&Lsid) -> bool) {
     service.cursors.kill_sessions(&which);
     for slot in service.connections.all() {
         let operation = crate::lock(&slot.operation);
-        if operation.opid == 0 || matches!(operation.command, "endSessions" | "killSessions") {
+        let facts = service.commands.lookup(operation.command);
+        if operation.opid == 0 || facts.is_some_and(|facts| facts.flags.has(Flags::ENDS_SESSIONS)) {
             continue;
         }
         if operation.lsid.is_some_and(|lsid| which(&lsid)) {

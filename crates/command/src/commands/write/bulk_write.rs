@@ -7,7 +7,7 @@ use super::update::UpdateValue;
 use crate::args::{HintValue, NonNegative, RawArray, StrictBool, unknown_field};
 use crate::batch::{self, Opening};
 use crate::context::Context;
-use crate::facts::{Facts, Flags};
+use crate::facts::{Facts, Flags, Preparation};
 use crate::needs::Needs;
 use crate::request::Sequence;
 use crate::spec::CommandSpec;
@@ -29,6 +29,7 @@ pub const SPEC: CommandSpec = Facts::no_collection("bulkWrite", "Writes to sever
     .flags(WRITE_FLAGS.and(Flags::ADMIN))
     .op(OpKind::BulkWrite)
     .profiled_as("bulkWrite")
+    .prepared_as(Preparation::BulkWrite)
     .needs(Needs::Operation)
     .runs(run);
 

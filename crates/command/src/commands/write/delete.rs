@@ -2,8 +2,9 @@
 
 use super::WRITE_FLAGS;
 use crate::args::{CollectionName, HintValue, StrictBool};
+use crate::audited::Audited;
 use crate::context::Context;
-use crate::facts::{Facts, Flags};
+use crate::facts::{Facts, Flags, Preparation};
 use crate::needs::{self, Needs};
 use crate::request::Sequence;
 use crate::spec::CommandSpec;
@@ -24,7 +25,9 @@ pub const SPEC: CommandSpec = Facts::collection("delete", "Removes documents fro
     .flags(WRITE_FLAGS.and(Flags::USUALLY_SHORT).and(Flags::EXPLAINABLE))
     .op(OpKind::Delete)
     .statements("deletes")
+    .prepared_as(Preparation::Delete)
     .needs(Needs::Usually(needs::delete))
+    .audited(Audited::Documents)
     .runs(run);
 
 crate::args! {

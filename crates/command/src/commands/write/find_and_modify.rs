@@ -3,8 +3,9 @@
 use super::WRITE_FLAGS;
 use super::update::UpdateValue;
 use crate::args::{CollectionName, HintValue, RawArray};
+use crate::audited::Audited;
 use crate::context::Context;
-use crate::facts::{Facts, Flags};
+use crate::facts::{Facts, Flags, Preparation};
 use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use crate::write_reply;
@@ -32,7 +33,9 @@ pub const SPEC: CommandSpec = Facts::collection("findAndModify", "Changes or rem
     .aliases(&["findandmodify"])
     .flags(WRITE_FLAGS.and(Flags::USUALLY_SHORT).and(Flags::EXPLAINABLE))
     .op(OpKind::FindAndModify)
+    .prepared_as(Preparation::FindAndModify)
     .needs(Needs::Usually(needs::find_and_modify))
+    .audited(Audited::Documents)
     .runs(run);
 
 crate::args! {

@@ -2,8 +2,9 @@
 
 use super::WRITE_FLAGS;
 use crate::args::{CollectionName, StrictBool};
+use crate::audited::Audited;
 use crate::context::Context;
-use crate::facts::{Facts, Flags};
+use crate::facts::{Facts, Flags, Preparation};
 use crate::needs::{self, Needs};
 use crate::request::Sequence;
 use crate::spec::CommandSpec;
@@ -21,7 +22,9 @@ pub const SPEC: CommandSpec = Facts::collection("insert", "Adds documents to a c
     .flags(WRITE_FLAGS.and(Flags::USUALLY_SHORT))
     .op(OpKind::Insert)
     .statements("documents")
+    .prepared_as(Preparation::Insert)
     .needs(Needs::Usually(needs::insert))
+    .audited(Audited::Documents)
     .runs(run);
 
 crate::args! {

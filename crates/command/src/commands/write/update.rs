@@ -2,8 +2,9 @@
 
 use super::WRITE_FLAGS;
 use crate::args::{Arg, CollectionName, HintValue, RawArray, StrictBool};
+use crate::audited::Audited;
 use crate::context::Context;
-use crate::facts::{Facts, Flags};
+use crate::facts::{Facts, Flags, Preparation};
 use crate::needs::{self, Needs};
 use crate::request::Sequence;
 use crate::spec::CommandSpec;
@@ -25,7 +26,9 @@ pub const SPEC: CommandSpec = Facts::collection("update", "Changes documents of 
     .flags(WRITE_FLAGS.and(Flags::USUALLY_SHORT).and(Flags::EXPLAINABLE))
     .op(OpKind::Update)
     .statements("updates")
+    .prepared_as(Preparation::Update)
     .needs(Needs::Usually(needs::update))
+    .audited(Audited::Documents)
     .runs(run);
 
 crate::args! {

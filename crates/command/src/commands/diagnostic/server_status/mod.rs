@@ -102,7 +102,8 @@ fn connections(context: &Context<'_>, reply: &mut RawWriter) {
     let slots = context.service.connections.all();
     let awaiting = slots.iter().filter(|slot| {
         let operation = crate::lock(&slot.operation);
-        let is_hello = matches!(operation.command, "hello" | "isMaster");
+        let facts = context.service.commands.lookup(operation.command);
+        let is_hello = facts.is_some_and(|facts| facts.flags.has(Flags::HELLO));
         is_hello && operation.opid != 0 && operation.waits == Some(Waits::ForNews)
     });
     reply.append("awaitingTopologyChanges", as_int(awaiting.count() as i64));
