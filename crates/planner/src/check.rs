@@ -21,8 +21,9 @@
 use crate::choose::{order_within, tells, tells_order};
 use crate::clustered::order;
 use crate::find::{FindQuery, Wanted, is_best_first};
-use crate::pipeline::{CHANGE_HEADER, InnerPlan, StageNode, StageOp};
-use crate::plan::{FindPlan, IndexScan, PipelinePlan, PlanNode, ScanPurpose};
+use crate::plan::{
+    CHANGE_HEADER, FindPlan, IndexScan, InnerPlan, PipelinePlan, PlanNode, ScanPurpose, StageNode, StageOp,
+};
 use crate::rules::fields_read;
 use nestor_model::{Error, ErrorCode, Result};
 use nestor_query::expr::Deps;

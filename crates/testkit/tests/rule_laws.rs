@@ -8,7 +8,7 @@ use nestor_exec::row_batch::{Filled, RowBatch, Wanted};
 use nestor_exec::{Batch, Interrupt, Step};
 use nestor_model::{Array, ArrayRef, Namespace, RawDoc, Timestamp, Value, ValueRef, doc};
 use nestor_planner::Hint;
-use nestor_planner::pipeline::StageNode;
+use nestor_planner::plan::StageNode;
 use nestor_planner::rules::{RULES, Rule, rewrite};
 use nestor_query::masking::Masking;
 use nestor_query::stage::{ParseContext, Pipeline, Place, Stage};

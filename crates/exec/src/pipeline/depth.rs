@@ -7,7 +7,7 @@ use crate::batch::Batch;
 use crate::operator::{BoxOperator, Operator, Report, Step};
 use crate::row::RowDoc;
 use nestor_model::Result;
-use nestor_planner::pipeline::{StageNode, StageOp};
+use nestor_planner::plan::{StageNode, StageOp};
 use nestor_query::expr::check_document_depth;
 use nestor_query::stage::Stage;
 

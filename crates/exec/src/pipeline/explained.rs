@@ -13,7 +13,8 @@ use crate::multi_plan::MultiPlan;
 use crate::operator::{Bottom, BoxOperator, Within};
 use crate::ops::Eof;
 use nestor_model::{Document, Namespace, Result, doc};
-use nestor_planner::pipeline::{self, PipelineQuery, Restrict, StageNode};
+use nestor_planner::pipeline::{self, PipelineQuery, Restrict};
+use nestor_planner::plan::StageNode;
 use nestor_planner::{Hint, PlanNode};
 use nestor_query::stage::{Pipeline, UnionWith};
 

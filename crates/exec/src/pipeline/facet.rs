@@ -9,7 +9,7 @@ use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step, Within};
 use crate::row::Row;
 use nestor_model::{Array, Document, Error, ErrorCode, Result, Str, Value};
-use nestor_planner::pipeline::InnerPlan;
+use nestor_planner::plan::InnerPlan;
 use nestor_planner::{NodeKind, PlanNode};
 use std::sync::{Arc, OnceLock};
 

@@ -9,7 +9,7 @@ use crate::batch::Batch;
 use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step, Within};
 use nestor_model::Result;
 use nestor_planner::NodeKind;
-use nestor_planner::pipeline::{InnerPlan, StageNode};
+use nestor_planner::plan::{InnerPlan, StageNode};
 use nestor_query::stage::UnionWith;
 use std::sync::Arc;
 

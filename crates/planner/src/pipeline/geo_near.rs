@@ -1,9 +1,9 @@
 //! `$geoNear` as a find.
 
-use super::StageNode;
 use crate::catalog::{IndexInfo, Indexes, PartKind};
 use crate::find::FindQuery;
 use crate::kind::NodeKind;
+use crate::plan::StageNode;
 use nestor_model::{Error, Namespace, Path, Result, bail};
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::{GeoNear, Stage};

@@ -10,10 +10,10 @@
 
 use super::join::equality_plan;
 use super::physical::unchecked;
-use super::{EqualityPlan, Namespaces, PipelineQuery, StageNode, StageOp, resolve};
+use super::{Namespaces, PipelineQuery, resolve};
 use crate::check::check_inner;
-use crate::plan::PlanNode;
-use nestor_model::{Namespace, Path, Result, Str};
+use crate::plan::{InnerPlan, StageNode, StageOp};
+use nestor_model::{Namespace, Path, Result};
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::{GraphLookup, Lookup, Stage};
 use std::cell::Cell;
@@ -21,53 +21,6 @@ use std::sync::Arc;
 
 /// Pipelines over other namespaces that are planned with one outer pipeline, those within them included.
 pub const INNER_PLANS_MAX: u32 = 100;
-
-/// How a stage gets the rows of the pipelines that it runs.
-#[derive(Clone, Debug)]
-pub enum InnerPlan {
-    /// By this plan: the pipeline of `$unionWith`, and that of a `$lookup` without equality.
-    Whole(PlanNode),
-    /// `$lookup`: by the value of each outer document, which is bound to the plan. `$graphLookup`: by the values of each step.
-    Equality(Arc<EqualityPlan>),
-    /// `$lookup`, `$graphLookup`: from a hash table of all rows of the other side, because no index finds a value.
-    Table {
-        /// The rows of the table.
-        source: PlanNode,
-        /// The plan for rows that have the value, over [`PlanNode::Given`].
-        rest: Option<PlanNode>,
-    },
-    /// `$lookup`, `$graphLookup`: by a plan for each value, or for each step.
-    ByValue,
-    /// `$facet`: its pipelines by their fields; each reads [`PlanNode::Given`].
-    Facets(Vec<(Str, PlanNode)>),
-}
-
-impl InnerPlan {
-    /// Further conditions on rows that equal a value.
-    pub fn filter(&self) -> Option<&Arc<MatchExpr>> {
-        match self {
-            Self::Equality(plan) => plan.filter.as_ref(),
-            _ => None,
-        }
-    }
-
-    /// How many rows that equal a value are wanted.
-    pub fn limit(&self) -> Option<u64> {
-        match self {
-            Self::Equality(plan) => plan.limit,
-            _ => None,
-        }
-    }
-
-    /// The plan for rows that equal a value, over [`PlanNode::Given`].
-    pub fn rest(&self) -> Option<&PlanNode> {
-        match self {
-            Self::Equality(plan) => plan.rest.as_ref(),
-            Self::Table { rest, .. } => rest.as_ref(),
-            _ => None,
-        }
-    }
-}
 
 /// How many pipelines over other namespaces may still be planned.
 pub(super) struct Allowance(Cell<u32>);
@@ -216,6 +169,7 @@ fn may_be_found(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PlanNode;
     use crate::catalog::Indexes;
     use crate::pipeline::testing::{OneCollection, index, query};
     use crate::pipeline::{Entry, plan};

@@ -1,7 +1,7 @@
 //! The first stages of a pipeline as a find.
 
-use super::StageNode;
 use crate::find::FindQuery;
+use crate::plan::StageNode;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::projection::Projection;
 use nestor_query::sort::SortBy;

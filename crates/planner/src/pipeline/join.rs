@@ -6,58 +6,16 @@
 
 use super::inner::Allowance;
 use super::physical::unchecked;
-use super::{Namespaces, PipelineQuery, StageNode, resolve};
-use crate::catalog::{IndexInfo, PartKind};
+use super::{Namespaces, PipelineQuery, resolve};
+use crate::catalog::PartKind;
 use crate::choose::candidates;
-use crate::collation::answers;
 use crate::find::FindQuery;
-use crate::plan::{IndexScan, PlanNode, ScanPurpose};
+use crate::plan::{EqualityAccess, EqualityPlan, IndexScan, PlanNode, ScanPurpose, StageNode};
 use crate::rules::{fields_read, rewrite};
-use nestor_model::{Namespace, Path, Result, Value};
-use nestor_query::collation::Collator;
+use nestor_model::{Namespace, Path, Result};
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::Stage;
 use std::sync::Arc;
-
-/// How the documents of a collection are found in which a field equals a value that is not known yet.
-#[derive(Clone, Debug)]
-pub struct EqualityPlan {
-    /// The collection.
-    pub namespace: Namespace,
-    /// How they are found.
-    pub access: EqualityAccess,
-    /// Further conditions on them.
-    pub filter: Option<Arc<MatchExpr>>,
-    /// How many of them are wanted.
-    pub limit: Option<u64>,
-    /// The plan for them, over [`PlanNode::Given`].
-    pub rest: Option<PlanNode>,
-    /// How strings compare.
-    collation: Option<Collator>,
-}
-
-/// How documents with one value are found.
-#[derive(Clone, Debug)]
-pub enum EqualityAccess {
-    /// By their `_id`, in a collection that tells `_id`s apart by this collation.
-    Id(Option<Collator>),
-    /// By the entries of an index whose first part has the value, whatever the others have.
-    Index(Arc<IndexInfo>),
-}
-
-impl EqualityPlan {
-    /// Whether the documents that equal `value` are those found by the one point that it is in the index. They are not for null,
-    /// which missing fields equal too, for arrays, which are stored as their elements, and for strings under another
-    /// collation than the index's. For those the query has to be planned with the value.
-    pub fn binds(&self, value: &Value) -> bool {
-        let index = match &self.access {
-            EqualityAccess::Id(collation) => collation.as_ref(),
-            EqualityAccess::Index(index) => index.collation.as_ref(),
-        };
-        let is_point = !value.is_nullish() && !matches!(value, Value::Array(_) | Value::Regex(_));
-        is_point && answers(index, self.collation.as_ref(), value)
-    }
-}
 
 /// The plan of `query`, whose documents have to equal a value at `foreign` first of all. `None` when values make other plans,
 /// or other conditions make better ones: then the query has to be planned with each value.
@@ -182,7 +140,9 @@ fn by_first_part<'p>(plan: &'p PlanNode, foreign: &Path, filter: Option<&MatchEx
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::IndexInfo;
     use crate::pipeline::testing::{OneCollection, index as index_with, query};
+    use nestor_model::Value;
     use nestor_model::{Array, Document, doc};
 
     fn index(paths: &[&str]) -> IndexInfo {

@@ -13,6 +13,8 @@
 //! do with them is in [`crate::rules`].
 //!
 //! [`PlanNode`]: crate::PlanNode
+//! [`StageNode`]: crate::plan::StageNode
+//! [`InnerPlan`]: crate::plan::InnerPlan
 
 mod geo_near;
 mod inner;
@@ -20,15 +22,12 @@ mod into_find;
 mod join;
 mod loose;
 mod physical;
-mod stage;
 #[cfg(test)]
 pub(crate) mod testing;
 mod views;
 
-pub use inner::{INNER_PLANS_MAX, InnerPlan, graph_stages, inner_plan, lookup_stages};
+pub use inner::{INNER_PLANS_MAX, graph_stages, inner_plan, lookup_stages};
 pub use into_find::into_find;
-pub use join::{EqualityAccess, EqualityPlan};
 pub use loose::{distinct_scan, group_scan};
 pub use physical::{PipelineQuery, Restrict, plan};
-pub use stage::{CHANGE_HEADER, FilteredChanges, LookupUnwind, StageNode, StageOp};
 pub use views::{Entry, Namespaces, Resolved, VIEW_DEPTH_MAX, resolve};

@@ -2,12 +2,12 @@
 
 use super::geo_near::geo_near_find;
 use super::inner::{self, Allowance};
-use super::{Namespaces, StageNode, StageOp, group_scan, into_find, resolve};
+use super::{Namespaces, group_scan, into_find, resolve};
 use crate::catalog::Indexes;
 use crate::check::check;
 use crate::choose::candidates;
 use crate::find::{FindQuery, Hint, no_scores};
-use crate::plan::{FindPlan, PipelinePlan, PlanNode, StagePlan};
+use crate::plan::{FindPlan, PipelinePlan, PlanNode, StageNode, StageOp, StagePlan};
 use crate::rules::{Rule, rewrite};
 use nestor_model::{Namespace, Result};
 use nestor_query::collation::Collator;

@@ -1,8 +1,8 @@
 //! From a name to what it stands for: a collection, through the views over it.
 
-use super::StageNode;
 use crate::catalog::Indexes;
 use crate::find::FindQuery;
+use crate::plan::StageNode;
 use crate::reuse::Reused;
 use nestor_model::{ArrayRef, Error, ErrorCode, Namespace, Result, Str, TimeSeries};
 use nestor_query::Scope;

@@ -8,7 +8,7 @@
 //! skip m (limit n x)  = limit (n - m) (skip m x)  where m < n
 //! ```
 
-use crate::pipeline::StageNode;
+use crate::plan::StageNode;
 use nestor_query::stage::Stage;
 
 pub(super) fn apply(stages: &mut Vec<StageNode>, at: usize) -> bool {

@@ -4,7 +4,7 @@
 //! second.
 
 use super::conjunction;
-use crate::pipeline::StageNode;
+use crate::plan::StageNode;
 use nestor_query::matcher::MatchExpr;
 
 pub(super) fn apply(stages: &mut Vec<StageNode>, at: usize) -> bool {

@@ -3,7 +3,7 @@
 //! Law: `limit n (map f x) = map f (limit n x)`, and the same of `skip`. `$project` and its kin, `$replaceRoot`, and `$lookup`
 //! whose array stays are such maps.
 
-use crate::pipeline::StageNode;
+use crate::plan::StageNode;
 use nestor_query::stage::Stage;
 
 pub(super) fn apply(stages: &mut [StageNode], at: usize) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! Law: `μ a (x ⋈[a] y)` is the flat join of `x` and `y`: the array need not be made to be taken apart.
 
-use crate::pipeline::{LookupUnwind, StageNode, StageOp};
+use crate::plan::{LookupUnwind, StageNode, StageOp};
 use nestor_query::stage::Stage;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 //! document. It does not hold where an outer document may go out without a match, or with a position among all matches.
 
 use super::{conjunction, divide};
-use crate::pipeline::{LookupUnwind, StageNode, StageOp};
+use crate::plan::{LookupUnwind, StageNode, StageOp};
 use nestor_query::matcher::MatchExpr;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 //! unwound at once.
 
 use super::{move_match, reads_only};
-use crate::pipeline::{StageNode, StageOp};
+use crate::plan::{StageNode, StageOp};
 use nestor_model::Path;
 use nestor_query::stage::Stage;
 

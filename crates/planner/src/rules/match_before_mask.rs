@@ -4,7 +4,7 @@
 //! stays behind: it sees what its user sees, and no index can answer it.
 
 use super::{move_match, reads_only};
-use crate::pipeline::StageNode;
+use crate::plan::StageNode;
 use nestor_query::stage::Stage;
 
 pub(super) fn apply(stages: &mut Vec<StageNode>, at: usize) -> bool {
@@ -20,7 +20,7 @@ pub(super) fn apply(stages: &mut Vec<StageNode>, at: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::apply;
-    use crate::pipeline::StageNode;
+    use crate::plan::StageNode;
     use crate::rules::testing::{parse, print};
     use nestor_model::doc;
     use nestor_query::masking::Masking;

@@ -6,7 +6,7 @@
 //! inclusion drops scalars from arrays, and a dotted computed field makes documents of them, which conditions can tell.
 
 use super::{move_match, reads_only};
-use crate::pipeline::StageNode;
+use crate::plan::StageNode;
 use nestor_model::Path;
 use nestor_query::matcher::{Leaf, MatchExpr};
 use nestor_query::projection::{Effect, Projection};

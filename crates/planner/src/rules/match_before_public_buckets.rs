@@ -3,7 +3,7 @@
 //! Law: `σ p (public b) = public (σ p b)` where `p` reads nothing but `_id`, `meta`, `control.min` and `control.max`.
 
 use super::move_match;
-use crate::pipeline::StageNode;
+use crate::plan::StageNode;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::Stage;
 
@@ -36,7 +36,7 @@ fn reads_same(condition: &MatchExpr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::apply;
-    use crate::pipeline::StageNode;
+    use crate::plan::StageNode;
     use crate::rules::testing::{parse, print};
     use nestor_model::TimeSeries;
     use nestor_model::timeseries::Bucketing;

@@ -4,7 +4,7 @@
 //! asks for the key of the sort, nor for a sort of which only the first rows are wanted.
 
 use super::{fields_read, move_match};
-use crate::pipeline::StageNode;
+use crate::plan::StageNode;
 use nestor_query::stage::Stage;
 
 pub(super) fn apply(stages: &mut Vec<StageNode>, at: usize) -> bool {

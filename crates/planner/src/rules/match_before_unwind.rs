@@ -4,7 +4,7 @@
 //! come of one agree in the fields that `p` reads.
 
 use super::{move_match, reads_only};
-use crate::pipeline::StageNode;
+use crate::plan::StageNode;
 use nestor_query::stage::Stage;
 
 pub(super) fn apply(stages: &mut Vec<StageNode>, at: usize) -> bool {

@@ -5,7 +5,7 @@
 //! whether it found the event that it resumes behind and whether it ended do not depend on `p`.
 
 use super::{divide, fields_read};
-use crate::pipeline::{CHANGE_HEADER, FilteredChanges, StageNode, StageOp};
+use crate::plan::{CHANGE_HEADER, FilteredChanges, StageNode, StageOp};
 use nestor_query::matcher::MatchExpr;
 use std::sync::Arc;
 

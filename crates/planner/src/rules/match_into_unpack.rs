@@ -4,7 +4,7 @@
 //! Law: `σ p (unpack b) = unpack p' (σ q b)`, where `q` holds for each bucket with a measurement that satisfies `p`, and `p'` is what is left of
 //! `p` when conditions that hold for whole buckets are part of `q`.
 
-use crate::pipeline::StageNode;
+use crate::plan::StageNode;
 use crate::timeseries::divide;
 use nestor_query::matcher::MatchExpr;
 use nestor_query::stage::{Stage, Unpack};

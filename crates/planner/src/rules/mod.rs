@@ -28,7 +28,7 @@ mod sort_limit;
 #[cfg(test)]
 pub(crate) mod testing;
 
-use crate::pipeline::StageNode;
+use crate::plan::StageNode;
 use nestor_query::expr::Deps;
 use nestor_query::matcher::MatchExpr;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! Law: `limit m (skip n (τ s x)) = skip n (top (n + m) s x)`, where `top k s x` is the first `k` of `τ s x`.
 
-use crate::pipeline::{StageNode, StageOp};
+use crate::plan::{StageNode, StageOp};
 use nestor_query::stage::Stage;
 
 pub(super) fn apply(stages: &mut Vec<StageNode>, at: usize) -> bool {

@@ -1,7 +1,7 @@
 //! Pipelines as text, for tests of rules.
 
 use super::{RULES, rewrite};
-use crate::pipeline::StageNode;
+use crate::plan::StageNode;
 use nestor_model::extjson::{self, Form};
 use nestor_model::{Namespace, Value, ValueRef};
 use nestor_query::Scope;

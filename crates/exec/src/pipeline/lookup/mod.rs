@@ -19,7 +19,7 @@ use crate::row::{Row, RowDoc};
 use matches::Finder;
 use nestor_model::{Array, DocRef, Document, Error, PathPart, RawWriter, Result, Value};
 use nestor_planner::NodeKind;
-use nestor_planner::pipeline::InnerPlan;
+use nestor_planner::plan::InnerPlan;
 use nestor_query::stage::Lookup;
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use crate::reads::Reads;
 use nestor_model::sort::sort_by;
 use nestor_model::statement::{ROW, effort, work};
 use nestor_model::{Error, ErrorCode, Result, Value};
-use nestor_planner::pipeline::{EqualityAccess, EqualityPlan};
+use nestor_planner::plan::{EqualityAccess, EqualityPlan};
 use nestor_query::collation::{Collator, stored};
 use nestor_storage::keys::{EntryFormat, encode_into};
 use nestor_storage::{Bytes, Collection, Cursor, Index, RecordReader, View};

@@ -10,7 +10,7 @@ use crate::pipeline::PipelineSource;
 use crate::row::{Row, RowDoc};
 use nestor_model::{Array, Document, Result, Str, Value};
 use nestor_planner::NodeKind;
-use nestor_planner::pipeline::{InnerPlan, LookupUnwind};
+use nestor_planner::plan::{InnerPlan, LookupUnwind};
 use nestor_query::env::DocMeta;
 use nestor_query::stage::Unwind;
 use std::sync::Arc;

@@ -1,11 +1,16 @@
-//! The plan tree.
+//! The plan tree: nodes of finds here, stages of pipelines in [`StageNode`], the plans that stages run in [`InnerPlan`].
+
+mod inner;
+mod stage;
+
+pub use self::inner::{EqualityAccess, EqualityPlan, InnerPlan};
+pub use self::stage::{CHANGE_HEADER, FilteredChanges, LookupUnwind, StageNode, StageOp};
 
 use crate::access::IndexBounds;
 use crate::catalog::{IndexInfo, KeyTest};
 use crate::find::FindQuery;
 use crate::interval::Interval;
 use crate::kind::NodeKind;
-use crate::pipeline::{InnerPlan, StageNode};
 use nestor_model::{Document, Namespace, Path, Str, Value};
 use nestor_query::collation::Collator;
 use nestor_query::geo::Near;
