@@ -3,4 +3,5 @@
 
 pub mod matching;
 pub mod projecting;
+pub mod text;
 pub mod update;

@@ -17,6 +17,7 @@ mod options;
 use super::{KindDef, OptionDef, ordered};
 use crate::catalog::{EmitKey, IndexKind, IndexPart, PartKind};
 use nestor_model::index_spec::IndexSpec;
+use nestor_model::statement::Scope;
 use nestor_model::{DocRef, Error, Path, Result, ValueRef, bail};
 use nestor_query::keys::{KeyPaths, MultikeyPaths};
 use nestor_query::text::{TextSpec, stored_term};
@@ -102,6 +103,8 @@ impl IndexKind for Text {
         let mut multikey = MultikeyPaths {
             components: vec![0; self.others.paths().len() + 2],
         };
+        // Terms are counted in memory as long as this document is looked at: a statement may write any number of them.
+        let _scope = Scope::begin();
         let terms = self.spec.terms(doc)?;
         if terms.is_empty() {
             return Ok(multikey);
@@ -153,5 +156,32 @@ impl IndexKind for Text {
 
     fn text(&self) -> Option<&Arc<TextSpec>> {
         Some(&self.spec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nestor_model::{doc, statement};
+
+    /// Whoever builds an index over millions of documents counts the memory of one of them at a time.
+    #[test]
+    fn a_document_that_was_looked_at_takes_no_memory() {
+        let spec = doc! { "key": doc! { "a": "text" }, "name": "t" };
+        let spec = options::check(IndexSpec::parse(spec.to_raw()).expect("a specification")).expect("valid");
+        let document = doc! { "a": "brown foxes" };
+        let before = format!("{:?}", statement::mark());
+        let mut keys = 0;
+        let mut during = String::new();
+        Text::new(&spec)
+            .for_each_key(document.as_ref(), &mut |_| {
+                keys += 1;
+                during = format!("{:?}", statement::mark());
+                Ok(())
+            })
+            .expect("valid");
+        assert_eq!(keys, 2);
+        assert_ne!(during, before);
+        assert_eq!(format!("{:?}", statement::mark()), before);
     }
 }
