@@ -212,5 +212,10 @@ need_news() {
         npm ci --prefix "$folder" --no-audit --no-fund --silent || return 1
         echo "$stamp" >"$folder/node_modules/.complete"
     fi
-    (cd "$folder" && node_modules/.bin/tsc -p .)
+    # Compiled unless nothing is newer than the last time: a start does not wait for it each time.
+    local built=$folder/dist/.built
+    if [ ! -f "$built" ] || [ -n "$(cd "$folder" && find src tsconfig.json node_modules/.complete -newer "$built" -print -quit)" ]; then
+        (cd "$folder" && node_modules/.bin/tsc -p .) || return 1
+        touch "$built"
+    fi
 }

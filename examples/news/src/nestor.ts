@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { MongoClient } from 'mongodb';
-import { delay } from './fetch/fetcher.js';
+import { delay } from './delay.js';
 
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {

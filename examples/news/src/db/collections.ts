@@ -150,16 +150,17 @@ const validators: Record<string, Record<string, unknown> | undefined> = {
 /** Makes the collections with their validators, sets the masking policy and builds the indexes. */
 export async function makeCollections(db: Db): Promise<void> {
   const there = new Set((await db.listCollections({}, { nameOnly: true }).toArray()).map((c) => c.name));
-  for (const [name, schema] of Object.entries(validators)) {
-    const validator = schema ? { $jsonSchema: schema } : {};
-    if (there.has(name)) await db.command({ collMod: name, validator, writeConcern: { w: 1 } });
-    else await db.createCollection(name, { validator });
-  }
+  await Promise.all(
+    Object.entries(validators).map(async ([name, schema]) => {
+      const validator = schema ? { $jsonSchema: schema } : {};
+      if (there.has(name)) await db.command({ collMod: name, validator, writeConcern: { w: 1 } });
+      else await db.createCollection(name, { validator });
+      const list = indexes[name] ?? [];
+      if (list.length) await db.collection(name).createIndexes(list.map(([key, options]) => ({ key: key as Record<string, 1 | -1>, ...options })));
+    }),
+  );
   // Whoever has no right to unmask sees a***@example.org instead of a reader's address, and no feed token at all.
   await db.command({ collMod: 'readers', masking: { email: 'email', feedToken: 'hide' }, writeConcern: { w: 1 } });
-  for (const [name, list] of Object.entries(indexes)) {
-    await db.collection(name).createIndexes(list.map(([key, options]) => ({ key: key as Record<string, 1 | -1>, ...options })));
-  }
 }
 
 /** Whether an error says that the server does not have what was asked for. */

@@ -34,9 +34,7 @@ export async function setUp(uri: string, secrets: Secrets): Promise<void> {
     await setUpSearch(db);
     await setUpMeasurements(db);
     await makeRoles(db);
-    for (const service of Object.keys(services) as Service[]) {
-      await makeUser(db, `news-${service}`, secrets.services[service], services[service]);
-    }
+    await Promise.all((Object.keys(services) as Service[]).map((service) => makeUser(db, `news-${service}`, secrets.services[service], services[service])));
     // Records what the queries of pages cost: those that carry a comment, as `reads.ts` gives them.
     await db.command({ profile: 0, filter: { 'command.comment': { $regex: '^page ' } } });
     await db.command({ profile: 1, filter: { 'command.comment': { $regex: '^page ' } } });

@@ -5,8 +5,8 @@
 import { Int32, ObjectId } from 'mongodb';
 import type { News } from '../db/connect.js';
 import type { Attempt, Edit, Source } from '../db/types.js';
+import { delay } from '../delay.js';
 import { ingest } from '../post/ingest.js';
-import { PrivateAddress } from './address.js';
 import { decode } from './charset.js';
 import { type Answer, get, type Limits, limits as standard, retryAfter } from './http.js';
 import { Measurements } from './measure.js';
@@ -183,10 +183,4 @@ export class Fetcher {
       }),
     );
   }
-}
-
-export { PrivateAddress };
-
-export function delay(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

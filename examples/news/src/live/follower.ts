@@ -9,7 +9,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ChangeStream, ChangeStreamDocument, ClientSession } from 'mongodb';
 import type { News } from '../db/connect.js';
 import type { Post } from '../db/types.js';
-import { delay } from '../fetch/fetcher.js';
+import { delay } from '../delay.js';
 import { wordsOf } from '../post/fingerprint.js';
 
 const positionName = 'follower';

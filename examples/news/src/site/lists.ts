@@ -2,7 +2,6 @@
 import type { Filter } from 'mongodb';
 import type { Post } from '../db/types.js';
 import type { Context } from './context.js';
-import { addDays } from './dates.js';
 import { listed, type Listed } from './posts.js';
 
 /** A page of posts carries at most so much HTML, so that it stays below 60 kB with its frame. */
@@ -19,7 +18,7 @@ export interface PostPage {
 export async function newest(context: Context, filter: Filter<Post>, most = pagePosts): Promise<PostPage> {
   const text = context.url.searchParams.get('before');
   const before = text && !Number.isNaN(Date.parse(text)) ? new Date(text) : undefined;
-  const shown = { state: 'shown', ...filter, published: { $lt: before ?? addDays(new Date(), 1) } } as Filter<Post>;
+  const shown = { state: 'shown', ...filter, ...(before && { published: { $lt: before } }) } as Filter<Post>;
   const found = await context.reads.find<Post>('posts', shown, { sort: { published: -1 }, limit: most + 1, projection: listed });
   let bytes = 0;
   const posts: Listed[] = [];

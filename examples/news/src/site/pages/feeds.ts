@@ -2,7 +2,6 @@
  * Feeds out: Atom and JSON Feed, with conditional GET. Whether a feed changed is one small document that the follower
  * of changes keeps, so that the usual answer, 304, reads no post.
  */
-import { generateAtomFeed, generateJsonFeed } from 'feedsmith';
 import type { Filter } from 'mongodb';
 import type { Post, Source } from '../../db/types.js';
 import { HttpError, type Context, type Raw } from '../context.js';
@@ -47,9 +46,11 @@ function entryOf(post: Listed): Entry {
   };
 }
 
-function written(context: Context, feed: Feed, format: Format, headers: Record<string, string>): Raw {
+async function written(context: Context, feed: Feed, format: Format, headers: Record<string, string>): Promise<Raw> {
   const site = `http://${context.request.headers.host ?? 'localhost'}`;
   const updated = feed.entries.reduce((latest, { updated }) => (updated > latest ? updated : latest), new Date(0));
+  // Loaded with the first feed that is asked for: pages do without it.
+  const { generateAtomFeed, generateJsonFeed } = await import('feedsmith');
   // A reader that shows the HTML elsewhere needs whole addresses for pictures.
   const whole = (html: string) => html.replaceAll('src="/picture/', `src="${site}/picture/`);
   const body =

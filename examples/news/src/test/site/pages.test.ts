@@ -36,6 +36,10 @@ describe('pages', { timeout: 900_000 }, () => {
     assert.match(text, /IXSCAN shown/);
     assert.doesNotMatch(text, /COLLSCAN/);
     assert.doesNotMatch(text, /<p>[^<]*SORT/);
+    // Thirty to show at most, and one that tells whether there are older ones. No condition on the date is needed for it.
+    const [, keys, documents] = /<p>(\d+) keys and (\d+) documents examined, \d+ returned/.exec(text) ?? [];
+    assert.ok(Number(keys) <= 31 && Number(documents) <= 31, `${keys} keys, ${documents} documents`);
+    assert.doesNotMatch(text, /\$lt/);
   });
 
   test('older pages follow each other to the end and show every post once', async () => {
