@@ -63,13 +63,23 @@ const UNSUPPORTED: &[&str] = &["geoHaystack"];
 pub struct KindDef {
     /// Its name, as [`IndexSpec::kind`] gives it.
     pub name: &'static str,
-    /// The options of specifications that only indexes of this kind have.
+    /// The options of specifications that mean something to indexes of this kind.
     pub options: &'static [OptionDef],
+    /// Whether indexes of other kinds may have these options: MongoDB lists geographical ones with any index, and drivers send
+    /// them. Otherwise they are refused there.
+    pub options_anywhere: bool,
     /// Checks that key and options go together, and completes the specification where the kind has defaults to write
     /// down. What is true of all kinds has been checked before.
     pub check: fn(IndexSpec) -> Result<IndexSpec>,
     /// An index of the kind, whose strings have this collation.
     pub open: fn(&IndexSpec, Option<&Collator>) -> Arc<dyn IndexKind>,
+}
+
+impl KindDef {
+    /// Whether indexes of another kind may have the options of this one.
+    pub fn options_fit(&self, other: &Self) -> bool {
+        self.options_anywhere || self.name == other.name
+    }
 }
 
 /// An option of one kind of index.
@@ -152,7 +162,7 @@ pub fn check(spec: IndexSpec) -> Result<IndexSpec> {
         );
     }
     for (name, _) in spec.listed().as_raw().iter() {
-        if let Some((owner, _)) = option(name).filter(|(owner, _)| owner.name != kind.name) {
+        if let Some((owner, _)) = option(name).filter(|(owner, _)| !owner.options_fit(kind)) {
             bail!(BadValue, "The field '{name}' is only allowed in a {} index", owner.name);
         }
     }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 /// The kind.
 pub const KIND: KindDef = KindDef {
     name: ORDERED,
+    options_anywhere: false,
     options: &[],
     check: Ok,
     open: |spec, _| Arc::new(FieldKeys::new(spec)),

@@ -40,6 +40,7 @@ crate::args! {
         "validationAction" => validation_action: Option<&'a str>,
         "expireAfterSeconds" => expire_after_seconds: Option<ValueRef<'a>>,
         "timeseries" => timeseries: Option<RawDoc<'a>>,
+        "timeseriesBucketsMayHaveMixedSchemaData" => mixed_buckets: Option<bool>,
         "masking" => masking: Option<RawDoc<'a>>,
         "changeStreamPreAndPostImages" => images: Option<RawDoc<'a>>,
         "cappedSize" => capped_size: Option<i64>,
@@ -221,6 +222,13 @@ fn change_timeseries(
     if foreign {
         bail!(InvalidOptions, "option not supported on a time-series collection: {ns}");
     }
+    // Columns of ours hold values of any types beside each other, so true asks for what always holds.
+    if args.mixed_buckets == Some(false) {
+        bail!(
+            InvalidOptions,
+            "Cannot set timeseriesBucketsMayHaveMixedSchemaData to false"
+        );
+    }
     // Options of capped collections mean nothing here, as in MongoDB.
     let series = match (collection.timeseries(), args.timeseries) {
         (Some(series), Some(change)) => Some(coll_mod_timeseries::widened(series, change)?),
@@ -246,6 +254,7 @@ fn view(collection: &Collection, args: &CollModArgs<'_>, new: &mut Document) -> 
         || args.validation_action.is_some()
         || args.expire_after_seconds.is_some_and(|v| !v.is_nullish())
         || args.timeseries.is_some()
+        || args.mixed_buckets.is_some()
         || args.images.is_some()
         || args.masking.is_some()
         || args.capped_size.is_some()
@@ -323,10 +332,14 @@ fn capped(collection: &Collection, args: &CollModArgs<'_>, new: &mut Document) -
 }
 
 fn others(collection: &Collection, args: &CollModArgs<'_>, new: &mut Document) -> Result<()> {
-    if args.timeseries.is_some() {
+    let foreign = [
+        ("timeseries", args.timeseries.is_some()),
+        ("timeseriesBucketsMayHaveMixedSchemaData", args.mixed_buckets.is_some()),
+    ];
+    if let Some((name, _)) = foreign.into_iter().find(|(_, given)| *given) {
         bail!(
             InvalidOptions,
-            "option only supported on a time-series collection: timeseries"
+            "option only supported on a time-series collection: {name}"
         );
     }
     match args.expire_after_seconds {

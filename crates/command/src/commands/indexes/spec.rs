@@ -19,6 +19,9 @@ use std::sync::Arc;
 /// The locale of no collation.
 const SIMPLE: &str = "simple";
 
+/// The version of indexes that do not say which.
+const NEWEST: i32 = 2;
+
 /// The options that the index on `_id` may be given, which say what it is anyway.
 const ID_OPTIONS: &[&str] = &["key", "name", "ns", "v", "collation"];
 
@@ -37,7 +40,8 @@ pub fn parse(spec: RawDoc<'_>) -> Result<IndexSpec> {
         );
     }
     let name = if is_id { "_id_" } else { name };
-    let mut out = doc! { "v": 2, "key": key.to_document(), "name": name };
+    let version = spec.get("v").map_or(Ok(NEWEST), version)?;
+    let mut out = doc! { "v": version, "key": key.to_document(), "name": name };
     let kind = kinds::of(&IndexSpec::parse(out.to_raw())?)?;
     let mut seen: Vec<&str> = Vec::new();
     for (option, value) in spec.iter() {
@@ -89,11 +93,7 @@ fn listed_option(kind: &KindDef, spec: RawDoc<'_>, name: &str, value: ValueRef<'
         other => Err(wrong_type(name, "an object", other)),
     };
     let listed = match name {
-        "key" | "name" | "ns" => return Ok(None),
-        "v" => {
-            check_version(value)?;
-            return Ok(None);
-        }
+        "key" | "name" | "ns" | "v" => return Ok(None),
         // The last is listed and means nothing: no build drops documents.
         "unique" | "sparse" | "prepareUnique" | "dropDups" => {
             return Ok(flag(name, value)?.then_some(Value::Bool(true)));
@@ -130,7 +130,7 @@ fn listed_option(kind: &KindDef, spec: RawDoc<'_>, name: &str, value: ValueRef<'
             bail!(CannotCreateIndex, "the index option '{name}' is not supported")
         }
         other => match kinds::option(other) {
-            Some((owner, option)) if owner.name == kind.name => {
+            Some((owner, option)) if owner.options_fit(kind) => {
                 let key = spec.get("key").and_then(ValueRef::as_document);
                 (option.parse)(value, &key.map(DocRef::to_document).unwrap_or_default())?
             }
@@ -249,9 +249,11 @@ fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-fn check_version(value: ValueRef<'_>) -> Result<()> {
+/// The version of an index, which is listed: entries are written alike in both.
+fn version(value: ValueRef<'_>) -> Result<i32> {
     match safe_i64(value) {
-        Some(1 | 2) => Ok(()),
+        Some(1) => Ok(1),
+        Some(2) => Ok(NEWEST),
         Some(v) => bail!(
             CannotCreateIndex,
             "Invalid index specification; cannot create an index with v={v}"
@@ -349,7 +351,12 @@ fn check_together(written: RawDoc<'_>, spec: &IndexSpec) -> Result<()> {
             "Invalid index specification {written:?}; cannot create an index with the 'collation' option and v=1"
         );
     }
-    if spec.expire_after_secs.is_some() && spec.key.len() > 1 {
+    // As it was written: that of a text index is listed with a second part. Documents expire by dates in the only field.
+    let parts = written
+        .get("key")
+        .and_then(ValueRef::as_document)
+        .map_or(0, |key| key.iter().count());
+    if spec.expire_after_secs.is_some() && parts > 1 {
         bail!(
             CannotCreateIndex,
             "TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: {:?}",

@@ -26,6 +26,7 @@ use std::sync::Arc;
 /// The kind.
 pub const KIND: KindDef = KindDef {
     name: "hashed",
+    options_anywhere: false,
     options: &[],
     check,
     open: |spec, collation| Arc::new(Hashed::new(spec, collation)),

@@ -26,6 +26,7 @@ use std::sync::Arc;
 /// The kind.
 pub const KIND: KindDef = KindDef {
     name: "2dsphere",
+    options_anywhere: true,
     options: &[OptionDef {
         name: VERSION,
         parse: version,

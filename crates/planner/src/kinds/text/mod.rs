@@ -28,6 +28,7 @@ use std::sync::Arc;
 /// The kind.
 pub const KIND: KindDef = KindDef {
     name: "text",
+    options_anywhere: false,
     options: &[
         OptionDef {
             name: "weights",

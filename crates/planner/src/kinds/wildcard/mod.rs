@@ -31,6 +31,7 @@ use std::sync::Arc;
 /// The kind.
 pub const KIND: KindDef = KindDef {
     name: WILDCARD,
+    options_anywhere: false,
     options: &[OptionDef {
         name: "wildcardProjection",
         parse: check::projection,
