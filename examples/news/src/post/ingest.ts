@@ -1,6 +1,6 @@
 /** Items of a feed become posts: new, known, edited, or printed twice. Safe to run twice, and twice at once. */
 import { createHash } from 'node:crypto';
-import { MongoServerError } from 'mongodb';
+import { MongoBulkWriteError, MongoServerError } from 'mongodb';
 import type { News } from '../db/connect.js';
 import type { Post, Source } from '../db/types.js';
 import { dateOf } from '../fetch/dates.js';
@@ -20,27 +20,48 @@ type Outcome = 'fresh' | 'edited' | 'double' | 'same';
 /** How often an edit of the same post is kept. */
 const maxVersions = 20;
 
+/** Keys that a post has at most, as its validator says. */
+const mostKeys = 50;
+
+/** If more posts than this have a band in common with those of a feed, each is looked at by itself. */
+const mostAlike = 2000;
+
 /** Names of languages as text indexes have them; others are indexed word by word, as they are. */
 const textLanguages: Record<string, string> = { en: 'english', de: 'german', fr: 'french', es: 'spanish', it: 'italian', pt: 'portuguese', nl: 'dutch' };
+
+/** So many items are looked up, and those that are new inserted, in one request each. */
+const together = 100;
 
 export async function ingest(news: News, source: Source, items: Item[], seen: Date): Promise<Counts> {
   const counts: Counts = { fresh: 0, edited: 0, doubles: 0 };
   const keys = keysOf(source._id, items);
   const done = new Set<string>();
-  for (let i = 0; i < items.length; i++) {
-    // Without dates the feed's order counts: its first item is the newest.
-    const post = postOf(source, items[i] as Item, keys[i] as string[], new Date(seen.getTime() - i));
-    if (!post) continue;
-    const outcome = await keep(news, post.post, done);
-    if (outcome === 'fresh') counts.fresh++;
-    if (outcome === 'edited') counts.edited++;
-    if (outcome === 'double') counts.doubles++;
-    if (outcome === 'fresh' || outcome === 'edited') await wantPictures(news, post.safe);
+  for (let begin = 0; begin < items.length; begin += together) {
+    const batch: Made[] = [];
+    for (let i = begin; i < Math.min(begin + together, items.length); i++) {
+      // Without dates the feed's order counts: its first item is the newest.
+      const made = postOf(source, items[i] as Item, keys[i] as string[], new Date(seen.getTime() - i));
+      if (made) batch.push(made);
+    }
+    const outcomes = await keepTogether(news, batch.map(({ post }) => post), done);
+    const pictures: Safe['pictures'] = [];
+    for (const [i, outcome] of outcomes.entries()) {
+      if (outcome === 'fresh') counts.fresh++;
+      if (outcome === 'edited') counts.edited++;
+      if (outcome === 'double') counts.doubles++;
+      if (outcome === 'fresh' || outcome === 'edited') pictures.push(...(batch[i] as Made).safe.pictures);
+    }
+    await wantPictures(news, pictures);
   }
   return counts;
 }
 
-function postOf(source: Source, item: Item, keys: string[], seen: Date): { post: Post; safe: Safe } | undefined {
+interface Made {
+  post: Post;
+  safe: Safe;
+}
+
+function postOf(source: Source, item: Item, keys: string[], seen: Date): Made | undefined {
   const safe = makeSafe(item.html, item.base);
   const title = (plain(item.title) || excerptOf(safe.text, 10)).slice(0, 500);
   if (!title) return undefined;
@@ -81,7 +102,84 @@ export function tagsOf(tags: string[]): string[] {
   return [...new Set(spelled.filter(Boolean))].slice(0, 12);
 }
 
-/** Keeps one post. `done` are the posts that this round has met: what comes a second time is no edit. */
+/**
+ * Keeps the posts of a feed. `done` are the posts that this round has met: what comes a second time is no edit.
+ *
+ * Two questions for all of them: which keys are known, and which bands. A post that has neither is new and waits to be
+ * inserted with the others; all else goes post by post. The items are taken in the feed's order, and one that is the
+ * same as a new post before it joins that post before the database sees either.
+ */
+async function keepTogether(news: News, posts: Post[], done: Set<string>): Promise<Outcome[]> {
+  if (!posts.length) return [];
+  const all = (of: (post: Post) => string[]) => [...new Set(posts.flatMap(of))];
+  const [known, alike] = await Promise.all([
+    news.posts.find({ keys: { $in: all(({ keys }) => keys) } }, { projection: { keys: 1, source: 1, digest: 1 } }).toArray(),
+    news.posts.find({ bands: { $in: all(({ bands }) => bands) } }, { projection: { bands: 1 } }).limit(mostAlike).toArray(),
+  ]);
+  const byKey = new Map(known.flatMap((post) => post.keys.map((key) => [key, post] as const)));
+  const knownBands = new Set(alike.flatMap(({ bands }) => bands));
+  const crowded = alike.length === mostAlike;
+  const outcomes: Outcome[] = [];
+  const fresh = new Map<Post, number>();
+  for (const [i, post] of posts.entries()) {
+    const twin = twinOf(post, fresh.keys());
+    const same = byKey.get(post.keys[0] as string);
+    if (same && !done.has(same._id) && same.source === post.source && same.keys[0] === post.keys[0] && same.digest === post.digest && post.keys.every((key) => same.keys.includes(key))) {
+      // Most items of most feeds: nothing to do.
+      done.add(same._id);
+      outcomes.push('same');
+    } else if (twin) outcomes.push(join(twin, post));
+    else if (crowded || post.keys.some((key) => byKey.has(key)) || post.bands.some((band) => knownBands.has(band))) outcomes.push(await keep(news, post, done));
+    else {
+      fresh.set(post, i);
+      outcomes.push('fresh');
+    }
+  }
+  for (const post of await insertAll(news, [...fresh.keys()])) {
+    // Another fetcher was quicker.
+    outcomes[fresh.get(post) as number] = await keep(news, post, done);
+    fresh.delete(post);
+  }
+  for (const { _id } of fresh.keys()) done.add(_id);
+  return outcomes;
+}
+
+/** The new post that this one is once more, if there is one: the same rules as for posts that are in the database. */
+function twinOf(post: Post, fresh: Iterable<Post>): Post | undefined {
+  const few = wordsOf(post.text).length < fewWords;
+  let twin: Post | undefined;
+  for (const other of fresh) {
+    if (other.keys.some((key) => post.keys.includes(key))) return other;
+    if (twin || !other.bands.some((band) => post.bands.includes(band))) continue;
+    if (few ? other.title === post.title : resemblance(other.text, post.text) >= near) twin = other;
+  }
+  return twin;
+}
+
+/** A new post takes over the keys and the place of the one that is the same. */
+function join(fresh: Post, post: Post): Outcome {
+  const missing = post.keys.filter((key) => !fresh.keys.includes(key));
+  const elsewhere = post.link !== fresh.link && !fresh.also.some(({ link }) => link === post.link);
+  fresh.keys.push(...missing.slice(0, Math.max(0, mostKeys - fresh.keys.length)));
+  if (elsewhere) fresh.also.push({ source: post.source, link: post.link });
+  return missing.length || elsewhere ? 'double' : 'same';
+}
+
+/** Inserts new posts and returns those that cannot be, since others have a key or the name of theirs already. */
+async function insertAll(news: News, posts: Post[]): Promise<Post[]> {
+  if (!posts.length) return [];
+  try {
+    await news.posts.insertMany(posts, { ordered: false });
+    return [];
+  } catch (error) {
+    if (!(error instanceof MongoBulkWriteError)) throw error;
+    const errors = [error.writeErrors].flat();
+    if (errors.some(({ code }) => code !== 11000)) throw error;
+    return errors.map(({ index }) => posts[index] as Post);
+  }
+}
+
+/** Keeps one post. */
 async function keep(news: News, post: Post, done: Set<string>): Promise<Outcome> {
   for (let attempt = 0; attempt < 5; attempt++) {
     const known = await news.posts.findOne({ keys: { $in: post.keys } });
@@ -118,14 +216,14 @@ async function nearSame(news: News, post: Post): Promise<Post | undefined> {
 
 /** The same post once more: its keys belong to the known one from now on, and the place is remembered. */
 async function addPlace(news: News, known: Post, post: Post): Promise<Outcome> {
-  const elsewhere = post.link !== known.link && !known.also.some(({ link }) => link === post.link);
+  const places = [{ source: post.source, link: post.link }, ...post.also].filter(({ link }) => link !== known.link && !known.also.some((also) => also.link === link));
   const missing = post.keys.filter((key) => !known.keys.includes(key));
-  if (!missing.length && !elsewhere) return 'same';
+  if (!missing.length && !places.length) return 'same';
   try {
     await news.posts.updateOne(
       // Feeds that change all identifiers each time would make the document grow without end.
       { _id: known._id, 'keys.45': { $exists: false } },
-      { $addToSet: { keys: { $each: missing }, ...(elsewhere && { also: { source: post.source, link: post.link } }) } },
+      { $addToSet: { keys: { $each: missing }, also: { $each: places } } },
     );
   } catch (error) {
     // One of the keys is another post's already: then this is known as that one.
@@ -137,7 +235,7 @@ async function addPlace(news: News, known: Post, post: Post): Promise<Outcome> {
 /** A known post: edited if its source says something else under the key that decides. */
 async function update(news: News, known: Post, post: Post): Promise<Outcome> {
   if (known.source !== post.source || known.keys[0] !== post.keys[0]) return addPlace(news, known, post);
-  const missing = post.keys.filter((key) => !known.keys.includes(key)).slice(0, 50 - known.keys.length);
+  const missing = post.keys.filter((key) => !known.keys.includes(key)).slice(0, Math.max(0, mostKeys - known.keys.length));
   if (known.digest === post.digest) {
     if (missing.length) await addPlace(news, known, post);
     return 'same';
@@ -155,8 +253,10 @@ async function update(news: News, known: Post, post: Post): Promise<Outcome> {
   return modifiedCount && said ? 'edited' : 'same';
 }
 
-async function wantPictures(news: News, safe: Safe): Promise<void> {
-  for (const { id, url } of safe.pictures) {
-    await news.pictures.updateOne({ _id: id }, { $setOnInsert: { url, state: 'wanted', tries: 0 } }, { upsert: true });
-  }
+async function wantPictures(news: News, pictures: Safe['pictures']): Promise<void> {
+  if (!pictures.length) return;
+  await news.pictures.bulkWrite(
+    pictures.map(({ id, url }) => ({ updateOne: { filter: { _id: id }, update: { $setOnInsert: { url, state: 'wanted' as const, tries: 0 } }, upsert: true } })),
+    { ordered: false },
+  );
 }

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { after, before, describe, test } from 'node:test';
-import type { News } from '../../db/connect.js';
+import { connect, type News } from '../../db/connect.js';
 import { limits } from '../../fetch/http.js';
+import type { Item } from '../../fetch/parse.js';
+import { ingest } from '../../post/ingest.js';
 import { SampleServer } from '../../sample/server.js';
 import { sourceAt, today, until, World } from '../world.js';
 
@@ -125,6 +127,31 @@ describe('fetching', { timeout: 900_000 }, () => {
     server.close();
     assert.equal(await news.posts.countDocuments({ source: 'race' }), 50);
     await news.posts.updateMany({ source: 'race' }, { $set: { state: 'hidden' } });
+  });
+
+  test('a feed is kept in a few requests, whatever it holds', async () => {
+    const many = (of: string) => Array.from({ length: 300 }, (_none, i): Item => ({ title: `${of} ${i}`, link: `http://few.example/${i}`, id: `${i}`, author: '', html: `<p>Of ${i}</p><img src="http://few.example/${i}.png" alt="">`, base: 'http://few.example/', tags: [] }));
+    const fetcher = await connect(world.nestor.uri, 'news-fetcher', world.secrets.services.fetcher, { monitorCommands: true });
+    const asked: string[] = [];
+    fetcher.client.on('commandStarted', ({ commandName }) => asked.push(commandName));
+    try {
+      const source = sourceAt('few', 'http://few.example/feed', { state: 'paused', review: true });
+      const twice = [...many('Few'), { ...(many('Few')[7] as Item), link: 'http://few.example/again' }];
+      assert.deepEqual(await ingest(fetcher, source, twice, new Date()), { fresh: 300, edited: 0, doubles: 1 });
+      // Three times: two questions, one insert, and the pictures.
+      assert.ok(asked.length <= 20, `${asked.length}: ${asked}`);
+      asked.length = 0;
+      assert.deepEqual(await ingest(fetcher, source, many('Few'), new Date()), { fresh: 0, edited: 0, doubles: 0 });
+      assert.deepEqual(new Set(asked), new Set(['find']));
+      assert.ok(asked.length <= 10, `${asked.length}`);
+      assert.deepEqual(await ingest(fetcher, source, many('Fewer'), new Date()), { fresh: 0, edited: 300, doubles: 0 });
+      assert.equal(await news.posts.countDocuments({ source: 'few' }), 300);
+      assert.equal((await news.posts.findOne({ keys: 'link:few.example/7' }))?.also[0]?.link, 'http://few.example/again');
+    } finally {
+      await fetcher.close();
+      await news.posts.updateMany({ source: 'few' }, { $set: { source: 'race', state: 'hidden' } });
+      await (await world.as('fetcher')).pictures.updateMany({ url: /few\.example/ }, { $set: { state: 'failed' } });
+    }
   });
 
   test('an hour of fetching in fast time: the clock is ours', async () => {
