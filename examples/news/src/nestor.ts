@@ -23,6 +23,7 @@ export class Nestor {
     readonly binary: string,
     readonly port: number,
     readonly folder: string,
+    readonly more: string[] = [],
   ) {}
 
   get uri(): string {
@@ -32,7 +33,7 @@ export class Nestor {
   /** Starts the server, with rights asked for, and waits until it answers. */
   async start(): Promise<void> {
     mkdirSync(this.folder, { recursive: true });
-    const args = ['serve', '--auth', '--dbpath', this.folder, '--port', `${this.port}`, '--bind_ip', '127.0.0.1', '--nounixsocket', '--logpath', `${this.folder}.log`];
+    const args = ['serve', '--auth', '--dbpath', this.folder, '--port', `${this.port}`, '--bind_ip', '127.0.0.1', '--nounixsocket', '--logpath', `${this.folder}.log`, ...this.more];
     // In a group of its own: Ctrl-C in the terminal is for us, and we stop the server last.
     const child = spawn(this.binary, args, { stdio: 'ignore', detached: true });
     this.#process = child;

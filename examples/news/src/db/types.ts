@@ -1,5 +1,5 @@
 /** The documents of the news, one interface per collection. The validators in `collections.ts` hold the database to them. */
-import type { Binary, ObjectId } from 'mongodb';
+import type { Binary, ObjectId, Timestamp } from 'mongodb';
 
 export type SourceKind = 'researcher' | 'project' | 'vendor' | 'practitioner';
 
@@ -210,7 +210,10 @@ export interface FeedState {
 /** How far a follower of changes has come. */
 export interface Position {
   _id: string;
-  token: unknown;
+  /** After this change. */
+  token?: unknown;
+  /** From this time on, when no change has come since everything was made anew. */
+  at?: Timestamp;
 }
 
 /** One measurement of the time series collection `fetches`. */

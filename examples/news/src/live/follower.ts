@@ -3,14 +3,16 @@
  * words suggested, the states of the outgoing feeds) and tells live pages.
  *
  * What is derived and how far the follower has come are written in one transaction. A follower that dies begins again
- * at that place: nothing is left out and no word counted twice.
+ * at that place: nothing is left out and no word counted twice. One that was away for so long that the oplog no longer
+ * has its place makes everything anew from the posts (`rebuild.ts`) and follows from there.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { ChangeStream, ChangeStreamDocument, ClientSession } from 'mongodb';
+import { type ChangeStream, type ChangeStreamDocument, type ChangeStreamOptions, type ClientSession, MongoServerError } from 'mongodb';
 import type { News } from '../db/connect.js';
-import type { Post } from '../db/types.js';
+import type { Position, Post } from '../db/types.js';
 import { delay } from '../delay.js';
-import { wordsOf } from '../post/fingerprint.js';
+import { Derived, type Seen } from './derived.js';
+import { rebuild } from './rebuild.js';
 
 const positionName = 'follower';
 
@@ -24,14 +26,11 @@ interface Taken {
   appears: boolean;
 }
 
-type Seen = Pick<Post, '_id' | 'state' | 'title' | 'source' | 'tags' | 'added' | 'edited'>;
-
-const stopWords = new Set('the and for are but not you all any can had her was one our out has his how its may who did get with that this from they will what when your which their there have than then into over more some such only after about without between before does why were been being them these those would could should und der die das von mit'.split(' '));
-
-/** The words of a title that are worth suggesting. */
-export function suggested(title: string): string[] {
-  return [...new Set(wordsOf(title).filter((word) => word.length > 2 && word.length < 30 && !stopWords.has(word) && !/^\d+$/.test(word)))];
-}
+/**
+ * Errors after which a place in the oplog is of no use any more: it was overwritten (136, 286), or is that of another
+ * oplog, as after a restore (260, 280).
+ */
+const lost = [136, 260, 280, 286];
 
 export class Follower {
   #stream: ChangeStream<Post> | undefined;
@@ -52,13 +51,24 @@ export class Follower {
 
   async #open(): Promise<ChangeStream<Post>> {
     const position = await this.news.positions.findOne({ _id: positionName });
+    try {
+      return await this.#openAt(position);
+    } catch (error) {
+      if (!(error instanceof MongoServerError) || !lost.includes(Number(error.code))) throw error;
+      console.error(`follower: ${error.message}; the words suggested and the states of feeds are made anew`);
+      await this.#stream?.close().catch(() => {});
+      return this.#openAt(await rebuild(this.news, positionName));
+    }
+  }
+
+  async #openAt(position: Position | null): Promise<ChangeStream<Post>> {
     const stream = this.news.posts.watch<Post>(
       [
         { $match: { operationType: { $in: ['insert', 'update', 'replace'] } } },
         // What the text is does not matter here, only that something changed.
         { $project: { 'fullDocument.html': 0, 'fullDocument.text': 0, 'fullDocument.versions': 0, 'fullDocument.keys': 0, 'updateDescription.updatedFields.html': 0, 'updateDescription.updatedFields.text': 0, 'updateDescription.updatedFields.versions': 0 } },
       ],
-      { fullDocument: 'updateLookup', ...(position && { resumeAfter: position.token }) },
+      { fullDocument: 'updateLookup', ...placeOf(position) },
     );
     this.#stream = stream as unknown as ChangeStream<Post>;
     await stream.tryNext().then((first) => first && this.#take(first as ChangeStreamDocument<Post>));
@@ -116,18 +126,10 @@ export class Follower {
     const position = await this.news.positions.findOne({ _id: positionName }, { session });
     // A commit whose answer was lost: it is all there.
     if (position && isDeepStrictEqual(position.token, token)) return;
-    const words = new Map<string, number>();
-    const feeds = new Map<string, number>();
-    const count = (counts: Map<string, number>, name: string) => counts.set(name, (counts.get(name) ?? 0) + 1);
-    for (const { post, appears } of batch) {
-      if (!post) continue;
-      if (appears) for (const word of suggested(post.title)) count(words, word);
-      for (const feed of ['all', `source:${post.source}`, ...post.tags.map((tag) => `tag:${tag}`)]) count(feeds, feed);
-    }
-    const changed = new Date();
-    if (words.size) await this.news.suggestions.bulkWrite([...words].map(([_id, n]) => ({ updateOne: { filter: { _id }, update: { $inc: { n } }, upsert: true } })), { session });
-    if (feeds.size) await this.news.feedstate.bulkWrite([...feeds].map(([_id, n]) => ({ updateOne: { filter: { _id }, update: { $set: { changed }, $inc: { n } }, upsert: true } })), { session });
-    await this.news.positions.updateOne({ _id: positionName }, { $set: { token } }, { upsert: true, session });
+    const derived = new Derived();
+    for (const { post, appears } of batch) if (post) derived.add(post, appears);
+    await derived.write(this.news, session);
+    await this.news.positions.updateOne({ _id: positionName }, { $set: { token }, $unset: { at: '' } }, { upsert: true, session });
   }
 
   async stop(): Promise<void> {
@@ -136,4 +138,10 @@ export class Follower {
     await this.#running;
     await this.#writing;
   }
+}
+
+/** Where a stream begins: after a change that was followed, or at a time of which all was derived; else now. */
+function placeOf(position: Position | null): ChangeStreamOptions {
+  if (position?.token) return { resumeAfter: position.token };
+  return position?.at ? { startAtOperationTime: position.at } : {};
 }

@@ -42,10 +42,10 @@ export class World {
     readonly folder: string,
   ) {}
 
-  /** Everything but posts: `fetchAll` brings them. */
-  static async make(): Promise<World> {
+  /** Everything but posts: `fetchAll` brings them. `more` are further flags of the server. */
+  static async make(...more: string[]): Promise<World> {
     const folder = mkdtempSync(join(roomy(), 'news-'));
-    const world = new World(new Nestor(process.env.NESTOR_BIN ?? 'nestor', await freePort(), join(folder, 'nestor')), folder);
+    const world = new World(new Nestor(process.env.NESTOR_BIN ?? 'nestor', await freePort(), join(folder, 'nestor'), more), folder);
     await world.nestor.start();
     await setUp(world.nestor.uri, world.secrets);
     await makePeople(world.nestor.uri, world.secrets);

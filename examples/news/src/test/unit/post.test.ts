@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Item } from '../../fetch/parse.js';
-import { suggested } from '../../live/follower.js';
+import { suggested } from '../../live/derived.js';
 import { bandsOf, near, resemblance } from '../../post/fingerprint.js';
 import { keysOf, normalLink, slugOf } from '../../post/identity.js';
 import { tagsOf } from '../../post/ingest.js';

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { MongoClient } from 'mongodb';
+import type { News } from '../../db/connect.js';
+import { Follower } from '../../live/follower.js';
+import { until, World } from '../world.js';
+
+describe('a follower whose place the oplog no longer has', { timeout: 900_000 }, () => {
+  let world: World;
+  let news: News;
+  let follower: News;
+  before(async () => {
+    world = await World.make('--oplogSize', '1');
+    await world.fetchAll();
+    news = await world.as('editor');
+    follower = await world.as('follower');
+  });
+  after(() => world.close());
+
+  /** Writes so much that the oplog begins later than the follower's place. */
+  async function overwrite(): Promise<void> {
+    const root = await new MongoClient(world.nestor.uri, { auth: { username: 'root', password: world.secrets.root }, authSource: 'admin', writeConcern: { w: 1 } }).connect();
+    try {
+      const { token } = (await follower.positions.findOne({ _id: 'follower' })) as { token: unknown };
+      const filler = root.db('filler').collection('c');
+      const lost = async () => {
+        const stream = follower.posts.watch([], { resumeAfter: token });
+        return stream.tryNext().then(() => false, (error: { code?: number }) => error.code === 286).finally(() => stream.close());
+      };
+      // Segments of the log have 32 MiB, and those before a checkpoint go.
+      for (let i = 0; i < 8; i++) await filler.insertMany(Array.from({ length: 100 }, () => ({ x: 'y'.repeat(100_000) })));
+      await root.db('admin').command({ fsync: 1, lock: true });
+      await root.db('admin').command({ fsyncUnlock: 1 });
+      await until(lost, 'the place is lost');
+    } finally {
+      await root.close();
+    }
+  }
+
+  test('makes anew what it derives, counts every word once, and goes on', async () => {
+    const words = await follower.suggestions.find().sort({ _id: 1 }).toArray();
+    const feeds = await follower.feedstate.find().toArray();
+    await world.site.follower.stop();
+    // While it is away a post is hidden and another one edited; of neither a change can be read later.
+    const hidden = await news.posts.findOne({ source: 'runbook', state: 'shown' });
+    await news.posts.updateOne({ _id: hidden?._id as string }, { $set: { state: 'hidden' } });
+    await overwrite();
+    const again = new Follower(follower);
+    const seen: string[] = [];
+    again.onPost = (id) => seen.push(id);
+    await again.start();
+    try {
+      const after = await follower.suggestions.find().sort({ _id: 1 }).toArray();
+      const count = (list: typeof words) => list.reduce((sum, { n }) => sum + n, 0);
+      assert.ok(count(after) < count(words) && count(after) > count(words) - 20, `${count(after)} of ${count(words)}`);
+      // No state of a feed comes back, so that no reader is told 304 for what is new.
+      for (const { _id, n } of await follower.feedstate.find().toArray()) assert.ok(n > (feeds.find((one) => one._id === _id)?.n ?? 0), _id);
+      await news.posts.updateOne({ _id: hidden?._id as string }, { $set: { state: 'shown' } });
+      await until(() => seen.includes(hidden?._id as string), 'the follower goes on');
+      await until(async () => count(await follower.suggestions.find().toArray()) === count(words), 'its words are counted again');
+    } finally {
+      await again.stop();
+    }
+    // And from there it is resumed like any other.
+    const position = await follower.positions.findOne({ _id: 'follower' });
+    assert.ok(position?.token && !position.at);
+  });
+});
