@@ -2,8 +2,9 @@
 import { accessSync, constants, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { MongoClient } from 'mongodb';
 import { connectService, newSecrets, openSite } from '../app.js';
-import type { News, Secrets } from '../db/connect.js';
+import { databaseName, News, type Secrets } from '../db/connect.js';
 import type { Service } from '../db/roles.js';
 import { setUp } from '../db/setup.js';
 import type { Post, Source } from '../db/types.js';
@@ -57,6 +58,14 @@ export class World {
 
   async as(service: Service): Promise<News> {
     const news = await connectService(this.nestor.uri, service, this.secrets);
+    this.#opened.push(news);
+    return news;
+  }
+
+  /** Whoever made the database, for what no service may. */
+  async root(): Promise<News> {
+    const client = await new MongoClient(this.nestor.uri, { auth: { username: 'root', password: this.secrets.root }, authSource: 'admin', writeConcern: { w: 1 } }).connect();
+    const news = new News(client, client.db(databaseName));
     this.#opened.push(news);
     return news;
   }

@@ -5,25 +5,14 @@ import type { Post } from '../../db/types.js';
 import { HttpError, type Context, type Page, type Raw, type Redirect, type Taken } from '../context.js';
 import { inWords } from '../dates.js';
 import { html, trusted } from '../html.js';
-import { byline, hostOf, titleList, titles } from '../posts.js';
-
-/** Posts that share tags with this one, those that share rare tags first. */
-function related(context: Context, post: Post): Promise<Post[]> {
-  return context.reads.aggregate<Post>('posts', [
-    { $match: { tags: { $in: post.tags }, state: 'shown', _id: { $ne: post._id } } },
-    { $sort: { published: -1 } },
-    { $limit: 100 },
-    { $project: { ...titles, shared: { $size: { $setIntersection: ['$tags', post.tags] } }, sameSource: { $eq: ['$source', post.source] } } },
-    { $sort: { shared: -1, sameSource: 1, published: -1 } },
-    { $limit: 5 },
-  ]);
-}
+import { byline, hostOf, titleList } from '../posts.js';
+import { related } from '../related.js';
 
 export async function postPage(context: Context, [id = '']: string[]): Promise<Page | Redirect> {
   const post = await context.reads.one<Post>('posts', { _id: id } as never, { projection: { text: 0, bands: 0 } });
   if (post?.state === 'merged' && post.mergedInto) return { kind: 'redirect', to: `/post/${post.mergedInto}` };
   if (!post || (post.state !== 'shown' && !context.may('editor'))) throw new HttpError(404, 'There is no such post.');
-  const [near, reader] = await Promise.all([related(context, post), context.reader()]);
+  const [near, reader] = await Promise.all([related(context.reads, post, await context.site.searchable()), context.reader()]);
   if (context.user) await markRead(context, id);
   const marked = reader?.bookmarks.some((bookmark) => bookmark.post === id);
   return {

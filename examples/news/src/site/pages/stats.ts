@@ -1,9 +1,9 @@
 /** Statistics, each one pipeline: posts per source and month, cadence, words, links, the fetcher's latencies. */
 import type { Document } from 'mongodb';
 import type { Context, Page } from '../context.js';
-import { bars, lines, rowsOfBars } from '../charts.js';
-import { dayOf } from '../dates.js';
+import { bars, rowsOfBars } from '../charts.js';
 import { html } from '../html.js';
+import { fetching } from './fetching.js';
 
 /** Posts per source and month of the last twelve months. */
 export function perSourceAndMonth(from: Date): Document[] {
@@ -39,22 +39,6 @@ export const linksBetween: Document[] = [
   { $limit: 15 },
 ];
 
-/** Latencies by day: a time series collection keeps measurements of a source together, so a day is few buckets. */
-export function latencies(from: Date): Document[] {
-  return [
-    { $match: { at: { $gte: from } } },
-    {
-      $group: {
-        _id: { $dateTrunc: { date: '$at', unit: 'hour' } },
-        p: { $percentile: { input: '$ms', p: [0.5, 0.95], method: 'approximate' } },
-        failed: { $sum: { $cond: ['$failed', 1, 0] } },
-        n: { $sum: 1 },
-      },
-    },
-    { $sort: { _id: 1 } },
-  ];
-}
-
 export async function figures(context: Context): Promise<Page> {
   const now = new Date();
   const from = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 11, 1));
@@ -64,12 +48,10 @@ export async function figures(context: Context): Promise<Page> {
     reads.aggregate<{ _id: string; name: string; days: number }>('posts', cadence),
     reads.find<{ _id: string; n: number }>('suggestions', {}, { sort: { n: -1, _id: 1 }, limit: 20 }),
     reads.aggregate<{ _id: { source: string; host: string }; name: string; to: string; n: number }>('posts', linksBetween),
-    reads.aggregate<{ _id: Date; p: [number, number]; failed: number; n: number }>('fetches', latencies(new Date(now.getTime() - 7 * 86_400_000))),
+    fetching(reads, now),
   ]);
   const months = Array.from({ length: 12 }, (_none, i) => new Date(Date.UTC(from.getUTCFullYear(), from.getUTCMonth() + i, 1)));
   const monthName = new Intl.DateTimeFormat('en-GB', { month: 'short', timeZone: 'UTC' });
-  const total = fetches.reduce((sum, { n }) => sum + n, 0);
-  const failed = fetches.reduce((sum, one) => sum + one.failed, 0);
   return {
     kind: 'page',
     title: 'Figures',
@@ -83,6 +65,6 @@ export async function figures(context: Context): Promise<Page> {
 <section><h2>Days between posts</h2><p>The median pause between two posts of a source.</p>${bars('Days between posts', pauses.map(({ _id, name, days }) => ({ name, href: `/source/${_id}`, value: days, label: days.toFixed(1) })))}</section>
 <section><h2>Words in titles</h2>${bars('Words in titles', words.map(({ _id, n }) => ({ name: _id, href: `/search?q=${encodeURIComponent(_id)}`, value: n })))}</section>
 <section><h2>Who links to whom</h2>${links.length ? html`<div class="scroll"><table><thead><tr><th scope="col">From</th><th scope="col">To</th><th scope="col">Posts</th></tr></thead><tbody>${links.map((link) => html`<tr><td><a href="/source/${link._id.source}">${link.name}</a></td><td>${link.to}</td><td>${link.n}</td></tr>`)}</tbody></table></div>` : html`<p>No links between sources yet.</p>`}</section>
-${fetches.length > 0 && html`<section><h2>How long feeds take</h2><p>${total} fetches in a week, ${failed} failed.</p>${lines('Milliseconds of a fetch', fetches.map(({ _id }) => `${dayOf(_id)} ${_id.toISOString().slice(11, 16)}`), [{ name: 'median', values: fetches.map(({ p }) => p[0]) }, { name: '95 of 100', values: fetches.map(({ p }) => p[1]) }], 'ms')}</section>`}`,
+${fetches}`,
   };
 }

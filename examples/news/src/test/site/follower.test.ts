@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { MongoClient } from 'mongodb';
 import type { News } from '../../db/connect.js';
 import { Follower } from '../../live/follower.js';
 import { until, World } from '../world.js';
@@ -19,29 +18,25 @@ describe('a follower whose place the oplog no longer has', { timeout: 900_000 },
 
   /** Writes so much that the oplog begins later than the follower's place. */
   async function overwrite(): Promise<void> {
-    const root = await new MongoClient(world.nestor.uri, { auth: { username: 'root', password: world.secrets.root }, authSource: 'admin', writeConcern: { w: 1 } }).connect();
-    try {
-      const { token } = (await follower.positions.findOne({ _id: 'follower' })) as { token: unknown };
-      const filler = root.db('filler').collection('c');
-      const lost = async () => {
-        const stream = follower.posts.watch([], { resumeAfter: token });
-        return stream.tryNext().then(() => false, (error: { code?: number }) => error.code === 286).finally(() => stream.close());
-      };
-      // Segments of the log have 32 MiB, and those before a checkpoint go.
-      for (let i = 0; i < 8; i++) await filler.insertMany(Array.from({ length: 100 }, () => ({ x: 'y'.repeat(100_000) })));
-      await root.db('admin').command({ fsync: 1, lock: true });
-      await root.db('admin').command({ fsyncUnlock: 1 });
-      await until(lost, 'the place is lost');
-    } finally {
-      await root.close();
-    }
+    const { client } = await world.root();
+    const { token } = (await follower.positions.findOne({ _id: 'follower' })) as { token: unknown };
+    const filler = client.db('filler').collection('c');
+    const lost = async () => {
+      const stream = follower.posts.watch([], { resumeAfter: token });
+      return stream.tryNext().then(() => false, (error: { code?: number }) => error.code === 286).finally(() => stream.close());
+    };
+    // Segments of the log have 32 MiB, and those before a checkpoint go.
+    for (let i = 0; i < 8; i++) await filler.insertMany(Array.from({ length: 100 }, () => ({ x: 'y'.repeat(100_000) })));
+    await client.db('admin').command({ fsync: 1, lock: true });
+    await client.db('admin').command({ fsyncUnlock: 1 });
+    await until(lost, 'the place is lost');
   }
 
   test('makes anew what it derives, counts every word once, and goes on', async () => {
     const words = await follower.suggestions.find().sort({ _id: 1 }).toArray();
     const feeds = await follower.feedstate.find().toArray();
     await world.site.follower.stop();
-    // While it is away a post is hidden and another one edited; of neither a change can be read later.
+    // While it is away a post is hidden, and nothing will tell it so.
     const hidden = await news.posts.findOne({ source: 'runbook', state: 'shown' });
     await news.posts.updateOne({ _id: hidden?._id as string }, { $set: { state: 'hidden' } });
     await overwrite();

@@ -79,6 +79,26 @@ describe('pages', { timeout: 900_000 }, () => {
     assert.match(text, /Who links to whom[\s\S]*Papers, Slowly/);
   });
 
+  test('latencies and failures of fetching are a time series, and charted', async () => {
+    const [fetches] = await (await world.root()).db.listCollections({ name: 'fetches' }).toArray();
+    assert.equal(fetches?.type, 'timeseries');
+    const [before] = await world.as('public').then((open) => open.fetches.aggregate([{ $group: { _id: null, n: { $sum: 1 }, failed: { $sum: { $cond: ['$failed', 1, 0] } } } }]).toArray());
+    assert.deepEqual([before?.n, before?.failed], [12, 0]);
+    // The second time one source answers 503.
+    await world.due();
+    await (await world.fetcher()).round();
+    const [, section = ''] = /<section id="fetching">([\s\S]*?)<\/section>/.exec((await visitor.get('/stats')).text) ?? [];
+    assert.match(section, /24 fetches in seven days, 1 failed/);
+    assert.equal([...section.matchAll(/<svg /g)].length, 2);
+    assert.match(section, /<rect class="fail"[^>]*><title>[^<]*failed: 1<\/title>/);
+    assert.match(section, /Tarn Engineering[\s\S]*1 of 2 failed/);
+    const open = await world.as('public');
+    assert.equal((await open.fetches.findOne({ failed: true }))?.source, 'tarn-engineering');
+    await assert.rejects(open.fetches.insertOne({ at: new Date(), source: 'x', ms: 1, status: 0, failed: false }), { code: 13 });
+    // What is asked of a time is asked of buckets, not of all measurements.
+    assert.match((await visitor.get('/explain?of=/stats')).text, /unpack|TS_|bucket/i);
+  });
+
   test('a source that may not be quoted in full is an excerpt everywhere', async () => {
     const post = (await news.posts.findOne({ source: 'tarn-engineering', title: /We moved 40,000/ })) as Post;
     assert.match(post.excerpt, /\[…\]$/);

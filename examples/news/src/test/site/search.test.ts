@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { News } from '../../db/connect.js';
-import { type Visitor, World } from '../world.js';
+import { type Post, type Visitor, World } from '../world.js';
 
 describe('search', { timeout: 900_000 }, () => {
   let world: World;
@@ -71,6 +71,21 @@ describe('search', { timeout: 900_000 }, () => {
     const own = await (await world.as('reader')).readers.findOne({ _id: 'reader' });
     const feed = await visitor.get(`/mine/${own?.feedToken}/search-${own?.searches[0]?.id}.json`);
     assert.ok(JSON.parse(feed.text).items.length > 1);
+  });
+
+  test('related posts are those with the rare words of the title, then those with its tags', async () => {
+    if (!there) return;
+    const post = (await news.posts.findOne({ title: /deadlock/i, state: 'shown' })) as Post;
+    const { text } = await visitor.get(`/post/${encodeURIComponent(post._id)}`);
+    const [, list = ''] = /<section class="related">([\s\S]*?)<\/section>/.exec(text) ?? [];
+    const ids = [...list.matchAll(/<a href="\/post\/([^"]+)"/g)].map(([, id]) => decodeURIComponent(id as string));
+    assert.equal(ids.length, 5);
+    assert.ok(!ids.includes(post._id));
+    assert.match((await news.posts.findOne({ _id: ids[0] as string }))?.text ?? '', /deadlock/i);
+    assert.match((await visitor.get(`/explain?of=${encodeURIComponent(`/post/${post._id}`)}`)).text, /TEXT_MATCH/);
+    // A post whose title has no blanks between its words has its tags still.
+    const japanese = (await news.posts.findOne({ source: 'index-nikki', state: 'shown' })) as Post;
+    assert.match((await visitor.get(`/post/${encodeURIComponent(japanese._id)}`)).text, /Related posts/);
   });
 
   test('the text index answers, not a scan', async () => {
