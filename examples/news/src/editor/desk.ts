@@ -106,7 +106,7 @@ export async function sourceDesk(context: Context, [id = '']: string[]): Promise
     title: `Desk: ${source.name}`,
     unlisted: true,
     main: html`<h1>${source.name}</h1>${tabs(context)}
-<p>${source.state}; ${fetch.failures ? `${fetch.failures} failures in a row` : 'the last fetch was good'}; next fetch ${when(fetch.next)}.${source.formerly.length > 0 && html` Formerly at ${source.formerly.join(', ')}.`}</p>
+<p>It is ${source.state}; ${fetch.failures ? `${fetch.failures} failures in a row` : 'the last fetch was good'}; next fetch ${when(fetch.next)}.${source.formerly.length > 0 && html` Formerly at ${source.formerly.join(', ')}.`}</p>
 <form method="post" action="/desk/source/${id}" class="acts"><button name="do" value="${source.state === 'active' ? 'pause' : 'resume'}">${source.state === 'active' ? 'Pause' : 'Resume'}</button> <button name="do" value="now">Fetch now</button></form>
 <h2>Attempts</h2>
 ${fetch.history.length ? html`<div class="scroll"><table><thead><tr><th scope="col">When</th><th scope="col">Status</th><th scope="col">ms</th><th scope="col">kB</th><th scope="col">New</th><th scope="col">Reason</th></tr></thead>

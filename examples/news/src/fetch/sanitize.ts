@@ -98,6 +98,18 @@ export function excerptOf(text: string, words = 55): string {
   const list = text.split(' ');
   // Languages without blanks between words are cut by characters.
   if (list.length < words && text.length > words * 8) return `${[...text].slice(0, words * 3).join('')} […]`;
-  if (list.length <= words) return text.slice(0, 1900);
+  if (list.length <= words && text.length <= 1900) return text;
   return `${list.slice(0, words).join(' ').slice(0, 1900)} […]`;
+}
+
+/** What is shown of a post that may not be shown in full: two thirds of it at most, so that it always ends in `[…]`. */
+export function quoteOf(text: string): string {
+  const excerpt = excerptOf(text);
+  const letters = [...text];
+  const most = Math.floor((letters.length * 2) / 3);
+  if (!text || (excerpt !== text && excerpt.length <= most)) return excerpt;
+  const part = letters.slice(0, most).join('');
+  // Between words, where there are blanks.
+  const blank = part.lastIndexOf(' ');
+  return `${blank > most / 2 ? part.slice(0, blank) : part} […]`;
 }

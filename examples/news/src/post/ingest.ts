@@ -5,7 +5,7 @@ import type { News } from '../db/connect.js';
 import type { Post, Source } from '../db/types.js';
 import { dateOf } from '../fetch/dates.js';
 import type { Item } from '../fetch/parse.js';
-import { excerptOf, makeSafe, plain, type Safe } from '../fetch/sanitize.js';
+import { excerptOf, makeSafe, plain, quoteOf, type Safe } from '../fetch/sanitize.js';
 import { bandsOf, fewWords, near, resemblance, wordsOf } from './fingerprint.js';
 import { keysOf, slugOf } from './identity.js';
 
@@ -78,7 +78,7 @@ function postOf(source: Source, item: Item, keys: string[], seen: Date): Made | 
     ...dateOf(item, seen),
     added: seen,
     html: safe.html,
-    excerpt: excerptOf(safe.text),
+    excerpt: source.full ? excerptOf(safe.text) : quoteOf(safe.text),
     text: safe.text.slice(0, 100_000),
     textLanguage: textLanguages[lang] ?? 'none',
     lang: source.lang,

@@ -1,17 +1,22 @@
 /** Charts as inline SVG. Colours come from the style sheet by class, so that they follow light and dark. */
 import { html, type Html } from './html.js';
 
-const width = 720;
+/** As wide as the column of text in a wide window, so that letters have the size that the style sheet says. */
+const width = 646;
+
+/** Names stand beside their bars. */
+const left = 150;
+
+const short = (name: string) => (name.length > 24 ? `${name.slice(0, 23)}…` : name);
 
 /** A row of small bars for each name: twelve months side by side, all rows to the same scale. */
 export function rowsOfBars(title: string, columns: string[], rows: { name: string; href: string; values: number[] }[]): Html {
-  const left = 190;
   const rowHeight = 34;
   const most = Math.max(1, ...rows.flatMap(({ values }) => values));
   const step = (width - left) / columns.length;
   const height = rows.length * rowHeight + 26;
   return html`<div class="scroll" tabindex="0"><svg class="chart" viewBox="0 0 ${width} ${height}" role="group" aria-label="${title}">
-${rows.map(({ name, href, values }, row) => html`<a href="${href}"><text x="${left - 12}" y="${row * rowHeight + rowHeight - 8}" text-anchor="end">${name}</text></a>
+${rows.map(({ name, href, values }, row) => html`<a href="${href}"><text x="${left - 12}" y="${row * rowHeight + rowHeight - 8}" text-anchor="end">${short(name)}</text></a>
 <line class="axis" x1="${left}" x2="${width}" y1="${row * rowHeight + rowHeight - 3}" y2="${row * rowHeight + rowHeight - 3}"/>
 ${values.map((value, i) => {
   const tall = ((rowHeight - 10) * value) / most;
@@ -23,13 +28,12 @@ ${columns.map((column, i) => html`<text class="tick" x="${(left + i * step + ste
 
 /** Horizontal bars, a number at the end of each. */
 export function bars(title: string, rows: { name: string; href?: string; value: number; label?: string }[]): Html {
-  const left = 190;
   const rowHeight = 24;
   const most = Math.max(1e-9, ...rows.map(({ value }) => value));
   return html`<div class="scroll" tabindex="0"><svg class="chart" viewBox="0 0 ${width} ${rows.length * rowHeight + 4}" role="group" aria-label="${title}">
 ${rows.map(({ name, href, value, label }, row) => {
   const long = Math.max(1, ((width - left - 80) * value) / most);
-  const text = html`<text x="${left - 12}" y="${row * rowHeight + 17}" text-anchor="end">${name}</text>`;
+  const text = html`<text x="${left - 12}" y="${row * rowHeight + 17}" text-anchor="end">${short(name)}</text>`;
   return html`${href ? html`<a href="${href}">${text}</a>` : text}<rect class="bar" x="${left}" y="${row * rowHeight + 5}" width="${long.toFixed(1)}" height="${rowHeight - 9}"/><text class="tick" x="${(left + long + 6).toFixed(1)}" y="${row * rowHeight + 17}">${label ?? value}</text>`;
 })}
 </svg></div>`;
@@ -37,15 +41,14 @@ ${rows.map(({ name, href, value, label }, row) => {
 
 /** A span for each name, from a dot to a dot on one scale: how usual and how bad it gets. */
 export function spread(title: string, rows: { name: string; href: string; from: number; to: number; label: string; warning?: string }[]): Html {
-  const left = 190;
-  const right = 190;
+  const right = 160;
   const rowHeight = 24;
   const most = Math.max(1e-9, ...rows.map(({ to }) => to));
   const x = (value: number) => (left + 6 + ((width - left - right - 12) * value) / most).toFixed(1);
   return html`<div class="scroll" tabindex="0"><svg class="chart" viewBox="0 0 ${width} ${rows.length * rowHeight + 4}" role="group" aria-label="${title}">
 ${rows.map(({ name, href, from, to, label, warning }, row) => {
   const y = row * rowHeight + 13;
-  return html`<a href="${href}"><text x="${left - 12}" y="${y + 4}" text-anchor="end">${name}</text></a><line class="axis" x1="${left}" x2="${width - right}" y1="${y}" y2="${y}"/><line class="line" x1="${x(from)}" x2="${x(to)}" y1="${y}" y2="${y}"/><circle class="dot" cx="${x(from)}" cy="${y}" r="4"/><circle class="dot dot-1" cx="${x(to)}" cy="${y}" r="3.5"/><text class="tick" x="${width - right + 10}" y="${y + 4}">${label}${warning && html`<tspan class="fail">, ${warning}</tspan>`}</text>`;
+  return html`<a href="${href}"><text x="${left - 12}" y="${y + 4}" text-anchor="end">${short(name)}</text></a><line class="axis" x1="${left}" x2="${width - right}" y1="${y}" y2="${y}"/><line class="line" x1="${x(from)}" x2="${x(to)}" y1="${y}" y2="${y}"/><circle class="dot" cx="${x(from)}" cy="${y}" r="4"/><circle class="dot dot-1" cx="${x(to)}" cy="${y}" r="3.5"/><text class="tick" x="${width - right + 10}" y="${y + 4}">${label}${warning && html`<tspan class="fail">, ${warning}</tspan>`}</text>`;
 })}
 </svg></div>`;
 }
@@ -56,7 +59,8 @@ const fewPoints = 40;
 /** Lines over time, to one scale; below them marks where something happened, such as failures. */
 export function lines(title: string, ticks: string[], series: { name: string; values: number[] }[], unit: string, marks: { name: string; values: number[] }): Html {
   const height = 200;
-  const [left, bottom] = [50, 34];
+  const left = 50;
+  const bottom = 34;
   const most = Math.max(1, ...series.flatMap(({ values }) => values));
   const x = (i: number) => (ticks.length > 1 ? left + 6 + (i * (width - left - 16)) / (ticks.length - 1) : (left + width) / 2);
   const y = (value: number) => 10 + (height - bottom - 10) * (1 - value / most);

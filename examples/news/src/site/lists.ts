@@ -10,16 +10,21 @@ const pagePosts = 30;
 
 export interface PostPage {
   posts: Listed[];
-  /** Where the next page begins; absent at the end. */
-  older: Date | undefined;
+  /** Where the next page begins, for its address; absent at the end. */
+  older: { before: string; after: string } | undefined;
 }
 
-/** The posts that match, newest first, from `?before=` on. */
+/**
+ * The posts that match, newest first. A page that is not the first begins at a time, `?before=`, after so many posts of
+ * that very time, `?after=`: feeds that give days without hours have many posts of one time.
+ */
 export async function newest(context: Context, filter: Filter<Post>, most = pagePosts): Promise<PostPage> {
-  const text = context.url.searchParams.get('before');
-  const before = text && !Number.isNaN(Date.parse(text)) ? new Date(text) : undefined;
-  const shown = { state: 'shown', ...filter, ...(before && { published: { $lt: before } }) } as Filter<Post>;
-  const found = await context.reads.find<Post>('posts', shown, { sort: { published: -1 }, limit: most + 1, projection: listed });
+  const query = context.url.searchParams;
+  const before = Date.parse(query.get('before') ?? '');
+  const begun = Number.isNaN(before) ? undefined : new Date(before);
+  const skip = begun ? Math.min(10_000, Math.max(0, Math.trunc(Number(query.get('after')) || 0))) : 0;
+  const shown = { state: 'shown', ...filter, ...(begun && { published: { $lte: begun } }) } as Filter<Post>;
+  const found = await context.reads.find<Post>('posts', shown, { sort: { published: -1 }, limit: most + 1, projection: listed, ...(skip > 0 && { skip }) });
   let bytes = 0;
   const posts: Listed[] = [];
   for (const post of found.slice(0, most)) {
@@ -28,7 +33,10 @@ export async function newest(context: Context, filter: Filter<Post>, most = page
     if (posts.length && bytes > pageBytes) break;
     posts.push(post);
   }
-  return { posts, older: posts.length < found.length ? posts.at(-1)?.published : undefined };
+  const last = posts.at(-1)?.published;
+  if (!last || posts.length === found.length) return { posts, older: undefined };
+  const ofThatTime = posts.filter(({ published }) => published.getTime() === last.getTime()).length;
+  return { posts, older: { before: last.toISOString(), after: String(ofThatTime + (begun?.getTime() === last.getTime() ? skip : 0)) } };
 }
 
 /** Which of these posts the user has read. */

@@ -16,7 +16,8 @@ const kinds: Record<SourceKind, [one: string, many: string]> = {
 function older(context: Context, page: PostPage): Html | undefined {
   if (!page.older) return undefined;
   const query = new URLSearchParams(context.url.searchParams);
-  query.set('before', page.older.toISOString());
+  query.set('before', page.older.before);
+  query.set('after', page.older.after);
   return html`<nav class="pages" aria-label="Pages"><a rel="next" href="${context.url.pathname}?${query.toString()}">Older posts</a></nav>`;
 }
 

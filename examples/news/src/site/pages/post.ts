@@ -29,7 +29,7 @@ ${post.state !== 'shown' && html`<p class="note">This post is ${post.state}.</p>
 ${post.dateFrom === 'seen' && html`<p class="note">Its feed gives no usable date: this is when we first saw the post.</p>`}
 ${post.also.length > 0 && html`<p class="note">Also at ${post.also.map((place, i) => html`${i ? ', ' : ''}<a href="${place.link}" rel="noreferrer">${hostOf(place.link)}</a>`)}.</p>`}
 ${context.user && html`<form method="post" action="/mine/bookmark" class="acts"><input type="hidden" name="post" value="${id}"><button name="do" value="${marked ? 'drop' : 'add'}">${marked ? 'Remove the bookmark' : 'Bookmark'}</button> <button formaction="/mine/read" name="do" value="unread">Mark as unread</button></form>`}
-${context.may('editor') && html`<p><a href="/desk/post/${id}">Edit at the desk</a></p>`}
+${context.may('editor') && html`<p class="more"><a href="/desk/post/${id}">Edit at the desk</a></p>`}
 </div>
 </article>
 ${post.versions.length > 0 && html`<section id="versions"><h2>What it said before</h2>

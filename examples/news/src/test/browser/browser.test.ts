@@ -155,7 +155,12 @@ describe('in a browser', { timeout: 900_000 }, () => {
         await signIn(page, 'editor');
         for (const [name, path] of [['front', '/'], ['post', `/post/${post}`], ['stats', '/stats'], ['search', '/search?q=index'], ['archive', '/archive'], ['rtl', '/source/maarachot'], ['desk', '/desk'], ['source', '/desk/source/runbook'], ['digest', '/digest']]) {
           await page.goto(world.base + path);
-          await page.screenshot({ path: `${folder}/${name}-${width}-${scheme}.png` });
+          await page.screenshot({ path: `${folder}/${name}-${width}-${scheme}.png`, fullPage: name === 'stats' || name === 'post' });
+        }
+        if (width === 768 && scheme === 'light') {
+          await page.emulateMedia({ media: 'print' });
+          await page.goto(`${world.base}/post/${post}`);
+          await page.screenshot({ path: `${folder}/print.png`, fullPage: true });
         }
         await context.close();
       }

@@ -42,7 +42,11 @@ describe('pages', { timeout: 900_000 }, () => {
     assert.doesNotMatch(text, /\$lt/);
   });
 
-  test('older pages follow each other to the end and show every post once', async () => {
+  test('older pages follow each other to the end and show every post once, also of a feed that gives days without hours', async () => {
+    const root = await world.root();
+    const template = (await news.posts.findOne({ source: 'runbook' })) as Post;
+    const at = new Date(Date.now() - 20 * 86_400_000);
+    await root.posts.insertMany(Array.from({ length: 70 }, (_none, i) => ({ ...template, _id: `one-time-${i}`, keys: [`one-time:${i}`], published: at, also: [] })));
     const seen: string[] = [];
     let path: string | undefined = '/';
     for (let pages = 0; path && pages < 100; pages++) {
@@ -52,6 +56,7 @@ describe('pages', { timeout: 900_000 }, () => {
     }
     assert.equal(new Set(seen).size, seen.length);
     assert.equal(seen.length, await news.posts.countDocuments({ state: 'shown' }));
+    await root.posts.deleteMany({ _id: /^one-time-/ });
   });
 
   test('days, weeks, sources, tags, posts, digests, figures', async () => {

@@ -6,7 +6,7 @@ import { dateOf, read } from '../../fetch/dates.js';
 import { retryAfter } from '../../fetch/http.js';
 import { maxItems, parse } from '../../fetch/parse.js';
 import { pictureType } from '../../fetch/pictures.js';
-import { excerptOf, makeSafe, plain } from '../../fetch/sanitize.js';
+import { excerptOf, makeSafe, plain, quoteOf } from '../../fetch/sanitize.js';
 import { writers } from '../../sample/formats.js';
 import { library } from '../../sample/library.js';
 
@@ -170,6 +170,14 @@ test('excerpts end in […] when something is left out', () => {
   assert.equal(excerptOf('one two three', 5), 'one two three');
   assert.equal(excerptOf('one two three four', 3), 'one two three […]');
   assert.match(excerptOf('索'.repeat(1000)), /^索+ \[…\]$/);
+});
+
+test('what may not be shown in full is never shown in full', () => {
+  assert.equal(quoteOf('one two three four five six'), 'one two three […]');
+  assert.match(quoteOf('索'.repeat(30)), /^索{20} \[…\]$/);
+  assert.equal(quoteOf('x '.repeat(500).trim()), excerptOf('x '.repeat(500).trim()));
+  assert.equal(quoteOf(''), '');
+  for (const { posts } of library(new Date('2026-11-22'))) for (const { text } of posts) assert.match(quoteOf(plain(text)), / \[…\]$/);
 });
 
 test('pictures are told by their bytes, and SVG is none', () => {
