@@ -5,8 +5,8 @@
 //! neither makes a handle for each document nor copies record keys: the bytes of small documents go one after the other
 //! into the batch's own buffer.
 //!
-//! Consumers see rows only through [`RowBatch::iter`], so that another form of content, columns by field, can be added
-//! beside rows without a change to those that do not use it.
+//! Consumers see rows only through [`RowBatch::iter`]. One that can make something of the columns of time-series buckets asks for them
+//! ([`RowBatch::take_buckets`]) and reads [`RowBatch::contents`].
 
 use crate::row::{Row, RowDoc};
 use nestor_model::{DocRef, RawWriter, Result};
@@ -44,6 +44,7 @@ pub struct RowBatch {
     row_bytes: usize,
     /// Most rows that may be in it.
     rows_max: usize,
+    takes_buckets: bool,
 }
 
 #[derive(Debug)]
@@ -51,6 +52,16 @@ enum Slot {
     /// Where the document begins and ends in the batch's bytes: a copy of a stored one, or written there.
     Copied(u32, u32),
     Row(Row),
+    /// A stored time-series bucket, which stands for all its measurements.
+    Bucket(Row),
+}
+
+/// What a batch has at one place.
+pub enum Content<'b> {
+    /// A row.
+    Row(RowRef<'b>),
+    /// A stored time-series bucket, which stands for all its measurements.
+    Bucket(DocRef<'b>),
 }
 
 /// A row of a batch.
@@ -83,7 +94,26 @@ impl RowBatch {
             bytes: Vec::new(),
             row_bytes: 0,
             rows_max: ROWS_MAX,
+            takes_buckets: false,
         }
+    }
+
+    /// From now on for a consumer of [`RowBatch::contents`].
+    pub fn take_buckets(&mut self) {
+        self.takes_buckets = true;
+    }
+
+    /// Whether the consumer takes time-series buckets in the place of their measurements.
+    pub fn takes_buckets(&self) -> bool {
+        self.takes_buckets
+    }
+
+    /// Adds the `rows` measurements of a stored time-series bucket. Only for a consumer that takes buckets.
+    pub fn push_bucket(&mut self, bucket: Row, rows: usize) {
+        debug_assert!(self.takes_buckets, "the consumer would not find its rows");
+        self.len += rows;
+        self.row_bytes += bucket.doc.size();
+        self.rows.push(Slot::Bucket(bucket));
     }
 
     /// The fields that the consumer looks at.
@@ -193,9 +223,18 @@ impl RowBatch {
         Ok(())
     }
 
-    /// The rows, in order; none when only the number is wanted.
+    /// The rows, in order; none when only the number is wanted. Not for a batch that takes buckets.
     pub fn iter(&self) -> impl Iterator<Item = RowRef<'_>> {
+        debug_assert!(!self.takes_buckets, "a bucket is no row");
         self.rows.iter().map(|slot| row(slot, &self.bytes))
+    }
+
+    /// The rows and buckets, in order.
+    pub fn contents(&self) -> impl Iterator<Item = Content<'_>> {
+        self.rows.iter().map(|slot| match slot {
+            Slot::Bucket(bucket) => Content::Bucket(bucket.as_doc()),
+            other => Content::Row(row(other, &self.bytes)),
+        })
     }
 }
 
@@ -205,7 +244,7 @@ fn row<'b>(slot: &'b Slot, bytes: &'b [u8]) -> RowRef<'b> {
             doc: record::document(&bytes[*from as usize..*to as usize]).as_doc(),
             meta: None,
         },
-        Slot::Row(row) => RowRef {
+        Slot::Row(row) | Slot::Bucket(row) => RowRef {
             doc: row.as_doc(),
             meta: row.meta.as_deref(),
         },

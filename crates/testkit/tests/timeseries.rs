@@ -71,6 +71,52 @@ fn value(random: &mut Random) -> Value {
     }
 }
 
+/// Whole numbers, of which sums are the same in any order; a sensor usually gives one type.
+fn whole_number(random: &mut Random) -> Value {
+    // None of one type equals one of another, of which $min and $max might give either.
+    let number = 3 * (random.below(300) as i32 - 150);
+    match random.below(20) {
+        0 => Value::Missing,
+        1 => Value::Int64(i64::from(number + 1)),
+        2 => Value::Double(f64::from(number + 2)),
+        3 => Value::Null,
+        _ => Value::Int32(number),
+    }
+}
+
+/// A group by windows of time, which is made of columns.
+fn windows(random: &mut Random) -> Document {
+    let mut window =
+        doc! { "date": "$t", "unit": ["second", "minute", "hour", "day", "week", "month"][random.below(6)] };
+    if random.below(2) == 0 {
+        window.push("binSize", 1 + random.below(5) as i32);
+    }
+    let window = doc! { "$dateTrunc": window };
+    let id = match random.below(4) {
+        0 => window.into(),
+        1 => doc! { "s": "$m.s", "w": window }.into(),
+        2 => Value::Null,
+        _ => doc! { "m": "$m", "w": window }.into(),
+    };
+    let mut group = doc! { "_id": id, "count": doc! { "$count": Document::new() }, "sum": doc! { "$sum": "$n" } };
+    for (name, accumulator, input) in [
+        ("avg", "$avg", "$n"),
+        ("low", "$min", "$n"),
+        ("high", "$max", "$n"),
+        ("least", "$min", "$v"),
+        ("most", "$max", "$v"),
+        ("from", "$min", "$t"),
+        ("until", "$max", "$t"),
+        ("sources", "$max", "$m"),
+        ("total", "$sum", "$m.s"),
+    ] {
+        let mut field = Document::new();
+        field.push(accumulator, input);
+        group.push(name, field);
+    }
+    group
+}
+
 fn source(random: &mut Random) -> Value {
     match random.below(4) {
         0 => Value::Missing,
@@ -132,7 +178,15 @@ fn comparison_of(random: &mut Random, of: fn(&mut Random) -> Value) -> Document 
 
 fn pipeline(random: &mut Random) -> Vec<Document> {
     let mut stages = vec![doc! { "$match": filter(random) }];
-    match random.below(5) {
+    match random.below(9) {
+        5..=6 => stages = vec![doc! { "$group": windows(random) }],
+        7..=8 => {
+            let (from, to) = (time(random), time(random));
+            stages = vec![
+                doc! { "$match": doc! { "t": doc! { "$gte": from, "$lt": to } } },
+                doc! { "$group": windows(random) },
+            ];
+        }
         0 => stages.push(doc! { "$match": filter(random) }),
         1 => stages.push(doc! { "$group": doc! {
             "_id": doc! { "m": "$m", "t": doc! { "$dateTrunc": doc! { "date": "$t", "unit": "hour" } } },
@@ -166,7 +220,11 @@ fn a_time_series_collection_answers_as_a_plain_one() {
                 .map(|_| {
                     next_id += 1;
                     let mut document = doc! { "_id": next_id, "t": time(&mut random) };
-                    for (name, value) in [("m", source(&mut random)), ("v", value(&mut random))] {
+                    for (name, value) in [
+                        ("m", source(&mut random)),
+                        ("v", value(&mut random)),
+                        ("n", whole_number(&mut random)),
+                    ] {
                         if !value.is_missing() && random.below(10) > 0 {
                             document.push(name, value);
                         }

@@ -165,8 +165,10 @@ fn lower_stages(
 ) -> Result<BoxOperator> {
     let mut node = source;
     let mut unchecked = depth::Unchecked::default();
+    let mut below = None;
     for stage in stages {
-        node = lower_stage(stage, node, context, probes.as_deref_mut())?;
+        node = lower_stage(stage, (node, below), context, probes.as_deref_mut())?;
+        below = stage.node.parsed();
         if probes.is_some() {
             node = Box::new(Probe::new(node, stage.node.shown()));
         }
@@ -177,7 +179,7 @@ fn lower_stages(
 
 fn lower_stage(
     plan: &StagePlan,
-    node: BoxOperator,
+    (node, below): (BoxOperator, Option<&Stage>),
     context: &PipelineSource,
     probes: Option<&mut Batch<'_>>,
 ) -> Result<BoxOperator> {
@@ -210,7 +212,13 @@ fn lower_stage(
         Stage::Unpack(unpack) => Box::new(unpack::UnpackOp::new(node, unpack.clone())),
         Stage::PublicBuckets(series) => Box::new(map::Map::public_buckets(node, series.clone())),
         Stage::Redact(redact) => Box::new(map::Map::redact(node, redact.clone())),
-        Stage::Group(group) => Box::new(group::GroupOp::new(node, group.clone())),
+        Stage::Group(group) => {
+            let series = match below {
+                Some(Stage::Unpack(unpack)) => Some(&unpack.series),
+                _ => None,
+            };
+            Box::new(group::GroupOp::new(node, group.clone(), series))
+        }
         Stage::BucketAuto(spec) => Box::new(bucket_auto::BucketAutoOp::new(node, spec.clone(), collator)?),
         Stage::GeoNear(spec) => Box::new(geo_near::build(node, spec.clone())),
         Stage::Densify(spec) => Box::new(densify::DensifyOp::new(node, spec.clone(), collator)),

@@ -5,16 +5,19 @@ use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Operator, Report, Step};
 use crate::row::RowDoc;
 use crate::row_batch::{Filled, RowBatch, Wanted};
-use nestor_model::{DocRef, RawDocBuf, Result};
+use nestor_model::{DocRef, RawDocBuf, RawWriter, Result, TimeSeries, Value, ValueRef};
 use nestor_planner::NodeKind;
+use nestor_query::matcher::{MatchExpr, Predicate};
 use nestor_query::stage::Unpack;
-use nestor_query::timeseries::Bucket;
+use nestor_query::timeseries::{Bucket, Header};
 use std::sync::Arc;
 
 /// Gives a row for each measurement of the buckets of its input, in the order of their times within each bucket.
 pub(super) struct UnpackOp {
     input: BoxOperator,
     unpack: Arc<Unpack>,
+    /// Whether the times of a bucket alone may tell that all its measurements satisfy the condition of the stage.
+    is_told_by_times: bool,
     /// The bucket that is being unpacked, and its next measurement.
     pending: Option<(Bucket, usize)>,
     kept: Kept,
@@ -23,8 +26,13 @@ pub(super) struct UnpackOp {
 
 impl UnpackOp {
     pub(super) fn new(input: BoxOperator, unpack: Arc<Unpack>) -> Self {
+        let is_told_by_times = unpack
+            .filter
+            .as_deref()
+            .is_none_or(|filter| bounds_times(filter, &unpack.series));
         Self {
             input,
+            is_told_by_times,
             unpack,
             pending: None,
             kept: Kept::default(),
@@ -32,13 +40,22 @@ impl UnpackOp {
         }
     }
 
-    /// Pulls the next bucket; the step tells why there is none.
-    fn pull(&mut self, batch: &mut Batch<'_>) -> Result<Option<Step>> {
+    /// Pulls the next bucket; the step tells why there is none. A bucket all of whose measurements are wanted goes to `whole` as it is.
+    fn pull(&mut self, batch: &mut Batch<'_>, whole: Option<&mut RowBatch>) -> Result<Option<Step>> {
         let step = self.input.next(batch)?;
         self.counters.pulled(&step);
         let Step::Row(row) = step else {
             return Ok(Some(self.counters.gave(step)));
         };
+        if let (Some(whole), DocRef::Raw(doc), true) = (whole, row.as_doc(), self.is_told_by_times) {
+            let header = Header::parse(doc)?;
+            if self.wants_all(&header, batch)? {
+                let measurements = header.len;
+                self.counters.advanced += measurements as u64;
+                whole.push_bucket(row, measurements);
+                return Ok(None);
+            }
+        }
         let bucket = match row.as_doc() {
             DocRef::Raw(doc) => Bucket::decode(doc, &self.unpack.series)?,
             other => Bucket::decode(other.to_raw().as_raw(), &self.unpack.series)?,
@@ -46,6 +63,40 @@ impl UnpackOp {
         self.kept.set(bucket.memory())?;
         self.pending = Some((bucket, 0));
         Ok(None)
+    }
+
+    /// Whether all measurements of a bucket satisfy the condition of the stage, as its times tell.
+    fn wants_all(&self, header: &Header<'_>, batch: &Batch<'_>) -> Result<bool> {
+        let Some(filter) = &self.unpack.filter else {
+            return Ok(true);
+        };
+        let series = &self.unpack.series;
+        for ms in [header.begins_ms(series)?, header.last_ms(series)?] {
+            let mut time = RawWriter::with_capacity(32);
+            time.append(&series.time_field, ValueRef::DateTime(ms));
+            if !filter.matches(time.into_doc().as_raw().as_doc(), batch.op)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Whether a condition only says between which dates the time lies: then it holds between two times for which it holds.
+fn bounds_times(filter: &MatchExpr, series: &TimeSeries) -> bool {
+    match filter {
+        MatchExpr::And(all) => all.iter().all(|one| bounds_times(one, series)),
+        MatchExpr::Leaf(leaf) => {
+            let is_of_dates = matches!(
+                &leaf.predicate,
+                Predicate::Compare {
+                    value: Value::DateTime(_),
+                    ..
+                }
+            );
+            is_of_dates && leaf.path.as_str() == series.time_field
+        }
+        _ => false,
     }
 }
 
@@ -76,7 +127,7 @@ impl Operator for UnpackOp {
                 }
                 self.pending = None;
             }
-            if let Some(end) = self.pull(batch)? {
+            if let Some(end) = self.pull(batch, None)? {
                 return Ok(end);
             }
         }
@@ -107,7 +158,8 @@ impl Operator for UnpackOp {
                 }
                 self.pending = None;
             }
-            match self.pull(batch)? {
+            let whole = out.takes_buckets().then_some(&mut *out);
+            match self.pull(batch, whole)? {
                 None => {}
                 Some(Step::Pause) => return Ok(Filled::Pause),
                 Some(_) => return Ok(Filled::Eof),

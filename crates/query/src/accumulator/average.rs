@@ -28,6 +28,22 @@ impl Average {
         }
     }
 
+    /// Adds doubles, as one after the other.
+    pub(super) fn add_doubles(&mut self, values: &[f64]) {
+        self.sum.add_doubles(values);
+        self.count += values.len() as u64;
+    }
+
+    /// Adds integers, all of them longs or none; false when they have to be added one by one, and are not added.
+    pub(super) fn add_integers(&mut self, values: &[i64], are_longs: bool) -> bool {
+        if are_longs && self.rounds_longs {
+            return false;
+        }
+        self.sum.add_integers(values, are_longs);
+        self.count += values.len() as u64;
+        true
+    }
+
     fn term<'v>(&self, value: ValueRef<'v>) -> ValueRef<'v> {
         match value {
             ValueRef::Int64(v) if self.rounds_longs => ValueRef::Double(v as f64),

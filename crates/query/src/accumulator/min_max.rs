@@ -48,6 +48,26 @@ impl Extremum {
     }
 }
 
+impl Extremum {
+    /// True for `$min`.
+    pub fn is_min(&self) -> bool {
+        self.wanted == Ordering::Less
+    }
+
+    /// The one of these doubles that would stay; `None` when there is none, or when one is not a number.
+    pub(super) fn among(&self, values: &[f64]) -> Option<f64> {
+        let (first, rest) = values.split_first()?;
+        let mut best = *first;
+        let mut is_number = !best.is_nan();
+        for value in rest {
+            is_number &= !value.is_nan();
+            let replaces = if self.is_min() { *value < best } else { *value > best };
+            best = if replaces { *value } else { best };
+        }
+        is_number.then_some(best)
+    }
+}
+
 impl State for Extremum {
     /// Takes a value; the first of equal ones stays.
     fn add(&mut self, value: Val<'_>) -> Result<()> {

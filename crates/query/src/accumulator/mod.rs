@@ -148,6 +148,59 @@ machines! {
     Percentile(Box<Percentile>),
 }
 
+/// Many values at once, with what [`Accumulator::add`] of each, one after the other, would have come to.
+impl Accumulator {
+    /// Takes doubles. Errors: those of [`State::add`].
+    pub fn add_doubles(&mut self, values: &[f64]) -> Result<()> {
+        match self {
+            Self::Sum(sum) => sum.add_doubles(values),
+            Self::Average(average) => average.add_doubles(values),
+            Self::Extremum(extremum) => match extremum.among(values) {
+                Some(value) => extremum.add(Val::Ref(ValueRef::Double(value)))?,
+                None => return self.add_each(values.iter().map(|value| ValueRef::Double(*value))),
+            },
+            other => return other.add_each(values.iter().map(|value| ValueRef::Double(*value))),
+        }
+        Ok(())
+    }
+
+    /// Takes integers, all of them longs or none. Errors: those of [`State::add`].
+    pub fn add_integers(&mut self, values: &[i64], are_longs: bool) -> Result<()> {
+        let is_done = match self {
+            Self::Sum(sum) => {
+                sum.add_integers(values, are_longs);
+                true
+            }
+            Self::Average(average) => average.add_integers(values, are_longs),
+            _ => false,
+        };
+        if is_done {
+            return Ok(());
+        }
+        self.add_each(values.iter().map(|value| match are_longs {
+            true => ValueRef::Int64(*value),
+            false => ValueRef::Int32(*value as i32),
+        }))
+    }
+
+    /// Takes a value so many times. Errors: those of [`State::add`].
+    pub fn add_times(&mut self, value: ValueRef<'_>, times: usize) -> Result<()> {
+        if let Self::Sum(sum) = self
+            && sum.add_times(value, times)
+        {
+            return Ok(());
+        }
+        self.add_each(std::iter::repeat_n(value, times))
+    }
+
+    fn add_each<'v>(&mut self, values: impl Iterator<Item = ValueRef<'v>>) -> Result<()> {
+        for value in values {
+            self.add(Val::Ref(value))?;
+        }
+        Ok(())
+    }
+}
+
 impl Accumulator {
     /// The result. Errors: those of a script that makes it.
     pub fn finish(&self) -> Result<Value> {

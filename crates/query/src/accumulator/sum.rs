@@ -46,6 +46,34 @@ impl Sum {
         }
     }
 
+    /// Adds doubles, as one after the other.
+    pub(super) fn add_doubles(&mut self, values: &[f64]) {
+        // A copy, so that it stays in registers.
+        let mut doubles = self.doubles;
+        values.iter().for_each(|value| doubles.add(*value));
+        self.doubles = doubles;
+        self.double_count += values.len() as u64;
+    }
+
+    /// Adds integers, all of them longs or none.
+    pub(super) fn add_integers(&mut self, values: &[i64], are_longs: bool) {
+        self.integers += values.iter().map(|value| i128::from(*value)).sum::<i128>();
+        self.longs += if are_longs { values.len() as u64 } else { 0 };
+    }
+
+    /// Adds an integer so many times; false for other values, which are not added.
+    pub(super) fn add_times(&mut self, value: ValueRef<'_>, times: usize) -> bool {
+        match value {
+            ValueRef::Int32(v) => self.integers += i128::from(v) * times as i128,
+            ValueRef::Int64(v) => {
+                self.integers += i128::from(v) * times as i128;
+                self.longs += times as u64;
+            }
+            _ => return false,
+        }
+        true
+    }
+
     /// The total as a double.
     pub(super) fn double_total(&self) -> f64 {
         let mut total = self.doubles;

@@ -112,6 +112,12 @@ impl AccumulatorSpec {
         Self::parse(name, argument, scope)
     }
 
+    /// The expression whose value is all that the machine takes of a document, if there is one such.
+    pub fn only_input(&self) -> Option<&Expr> {
+        let is_one = matches!(self.definition.argument, Argument::Expression | Argument::Nothing);
+        is_one.then_some(&self.input)
+    }
+
     fn plain(definition: &'static Definition, input: Expr) -> Self {
         Self {
             definition,

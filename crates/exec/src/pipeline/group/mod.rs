@@ -5,7 +5,10 @@
 //! their accumulators collected, for partition files by the hash of their key (`partitions`), and the table begins anew.
 //! At the end the partitions are merged one after the other; one that is too large itself is divided again. So a group
 //! is written once for each time that the table was full while it was there, and read as often.
+//!
+//! Over measurements of time series it takes whole buckets where it can (`columns`).
 
+mod columns;
 mod partitions;
 mod table;
 
@@ -13,10 +16,11 @@ use crate::batch::Batch;
 use crate::kept::Kept;
 use crate::operator::{BoxOperator, Counters, Explain, Operator, Report, Step};
 use crate::row::Row;
-use crate::row_batch::{Filled, RowBatch, Wanted};
+use crate::row_batch::{Content, Filled, RowBatch, Wanted};
 use crate::spill::Spilled;
+use columns::Columns;
 use nestor_model::statement::{BYTES_PER_UNIT, ROW, effort, work};
-use nestor_model::{Document, Error, ErrorCode, Result, Value, ValueRef};
+use nestor_model::{DocRef, Document, Error, ErrorCode, Result, TimeSeries, Value, ValueRef, bail};
 use nestor_planner::NodeKind;
 use nestor_query::accumulator::Accumulator;
 use nestor_query::env::Env;
@@ -38,6 +42,8 @@ pub(super) struct GroupOp {
     input: BoxOperator,
     group: Arc<Group>,
     table: Table,
+    /// For the input's buckets, if the group can be made of columns.
+    columns: Option<Columns>,
     /// Level of the partitions that groups leave memory for.
     level: u32,
     /// Those partitions, once there are any.
@@ -53,10 +59,12 @@ pub(super) struct GroupOp {
 }
 
 impl GroupOp {
-    pub(super) fn new(input: BoxOperator, group: Arc<Group>) -> Self {
+    /// `series`: what the input gives the measurements of, if it does.
+    pub(super) fn new(input: BoxOperator, group: Arc<Group>, series: Option<&TimeSeries>) -> Self {
         Self {
             input,
             table: Table::new(group.clone()),
+            columns: series.and_then(|series| Columns::of(&group, series)),
             group,
             level: 0,
             spill: None,
@@ -71,9 +79,17 @@ impl GroupOp {
 
     /// Adds the rows of a batch to their groups.
     fn add(&mut self, rows: &RowBatch, batch: &Batch<'_>) -> Result<()> {
-        for row in rows.iter() {
-            let mut env = Env::new(row.doc, batch.op).with_meta(row.meta);
-            self.table.add(&mut env, batch.op)?;
+        for content in rows.contents() {
+            match (content, &mut self.columns) {
+                (Content::Row(row), _) => {
+                    let mut env = Env::new(row.doc, batch.op).with_meta(row.meta);
+                    self.table.add(&mut env, batch.op)?;
+                }
+                (Content::Bucket(DocRef::Raw(bucket)), Some(columns)) => {
+                    columns.add(bucket, &mut self.table, batch.op)?;
+                }
+                (Content::Bucket(_), _) => bail!(InternalError, "a bucket that nobody asked for"),
+            }
             self.kept.set(self.table.held())?;
             if self.table.held() > batch.memory_bytes_max {
                 self.make_room(batch)?;
@@ -168,34 +184,30 @@ impl GroupOp {
         }
     }
 
-    fn emit(&self, bucket: Bucket) -> Result<Row> {
-        let mut doc = Document::with_capacity(1 + self.group.fields.len());
-        doc.push("_id", bucket.key);
-        for (field, state) in self.group.fields.iter().zip(&bucket.states) {
-            let value = state.finish()?;
-            doc.push(field.name.clone(), if value.is_missing() { Value::Null } else { value });
+    /// Takes all rows of the input; false when the budget is used up before. A function of its own, with little on the stack: the input
+    /// may be another group, and that one's.
+    fn collect(&mut self, batch: &mut Batch<'_>) -> Result<bool> {
+        let mut rows = RowBatch::new(Wanted::Documents);
+        if self.columns.is_some() {
+            rows.take_buckets();
         }
-        Ok(Row::computed(doc))
-    }
-}
-
-impl Operator for GroupOp {
-    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
-        if self.output.is_none() {
-            let mut rows = RowBatch::new(Wanted::Documents);
-            loop {
-                rows.clear();
-                let filled = self.input.next_batch(batch, &mut rows)?;
-                self.counters.pulled_batch(rows.len(), filled);
-                self.add(&rows, batch)?;
-                match filled {
-                    Filled::Full => {}
-                    Filled::Pause => return Ok(Step::Pause),
-                    Filled::Eof => break,
-                }
+        loop {
+            rows.clear();
+            let filled = self.input.next_batch(batch, &mut rows)?;
+            self.counters.pulled_batch(rows.len(), filled);
+            self.add(&rows, batch)?;
+            match filled {
+                Filled::Full => {}
+                Filled::Pause => return Ok(false),
+                Filled::Eof => break,
             }
-            self.finish_pass(batch)?;
         }
+        self.finish_pass(batch)?;
+        Ok(true)
+    }
+
+    /// The next group.
+    fn give(&mut self, batch: &Batch<'_>) -> Result<Step> {
         loop {
             let left = self.output.as_ref().map_or(0, ExactSizeIterator::len);
             if let Some(bucket) = self.output.as_mut().and_then(Iterator::next) {
@@ -215,8 +227,28 @@ impl Operator for GroupOp {
         }
     }
 
+    fn emit(&self, bucket: Bucket) -> Result<Row> {
+        let mut doc = Document::with_capacity(1 + self.group.fields.len());
+        doc.push("_id", bucket.key);
+        for (field, state) in self.group.fields.iter().zip(&bucket.states) {
+            let value = state.finish()?;
+            doc.push(field.name.clone(), if value.is_missing() { Value::Null } else { value });
+        }
+        Ok(Row::computed(doc))
+    }
+}
+
+impl Operator for GroupOp {
+    fn next(&mut self, batch: &mut Batch<'_>) -> Result<Step> {
+        if self.output.is_none() && !self.collect(batch)? {
+            return Ok(Step::Pause);
+        }
+        self.give(batch)
+    }
+
     fn save(&mut self) {
         self.kept.rest();
+        self.columns.iter_mut().for_each(Columns::rest);
         self.spill.iter_mut().for_each(Partitions::rest);
         self.waiting.iter_mut().for_each(Partition::rest);
         self.input.save();

@@ -92,6 +92,31 @@ impl Table {
         Ok(())
     }
 
+    /// The position of the group of a key, which is made if it is not there.
+    pub(super) fn group_of(&mut self, key: ValueRef<'_>, op: &OpContext) -> Result<usize> {
+        // A missing key groups with null.
+        let key = if key.is_missing() { ValueRef::Null } else { key };
+        let mut hasher = self.hasher.build_hasher();
+        collation::hash(key, op.collator.as_ref(), &mut hasher);
+        let hash = hasher.finish();
+        let (index, buckets, held) = (&mut self.index, &mut self.buckets, &mut self.held);
+        find_or_start(&self.group, index, buckets, held, (hash, key), op)
+    }
+
+    /// Calls back with the accumulator of each output field of the group at a position.
+    pub(super) fn each_state(
+        &mut self,
+        at: usize,
+        mut each: impl FnMut(usize, &mut Accumulator) -> Result<()>,
+    ) -> Result<()> {
+        for (field, state) in self.buckets[at].states.iter_mut().enumerate() {
+            let before = state.memory();
+            each(field, state)?;
+            self.held = self.held + state.memory() - before;
+        }
+        Ok(())
+    }
+
     /// Adds what a group collected before it left memory: `partials[f]` is of output field `f`.
     pub(super) fn merge<'p>(
         &mut self,
