@@ -1,82 +1,15 @@
 """SQL over PostgreSQL's wire protocol: psql, if it is there, and the messages themselves."""
 
 import contextlib
-import re
 import shutil
 import socket
 import struct
 import subprocess
 import threading
 
-import harness
 import pytest
 
-
-class Sql:
-    """A connection that speaks the simple and the extended protocol, and no more than the tests need."""
-
-    def __init__(self, port, database="shop"):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
-        body = struct.pack("!i", 196608) + b"user\0tester\0database\0" + database.encode() + b"\0\0"
-        self.socket.sendall(struct.pack("!i", len(body) + 4) + body)
-        self.key = None
-        for tag, body in self.until_ready():
-            if tag == b"K":
-                self.key = struct.unpack("!ii", body)
-
-    def read(self, n):
-        out = b""
-        while len(out) < n:
-            part = self.socket.recv(n - len(out))
-            if not part:
-                raise EOFError
-            out += part
-        return out
-
-    def until_ready(self):
-        out = []
-        while True:
-            tag = self.read(1)
-            (length,) = struct.unpack("!i", self.read(4))
-            out.append((tag, self.read(length - 4)))
-            if tag == b"Z":
-                return out
-
-    def send(self, tag, body=b""):
-        self.socket.sendall(tag + struct.pack("!i", len(body) + 4) + body)
-
-    @staticmethod
-    def rows(messages):
-        out = []
-        for tag, body in messages:
-            if tag == b"E":
-                parts = dict((part[:1], part[1:].decode()) for part in body.split(b"\0") if part)
-                raise RuntimeError(parts[b"C"] + " " + parts[b"M"])
-            if tag == b"D":
-                at, row = 2, []
-                while at < len(body):
-                    (length,) = struct.unpack_from("!i", body, at)
-                    at += 4
-                    row.append(None if length < 0 else body[at : at + length])
-                    at += max(length, 0)
-                out.append(row)
-        return out
-
-    def query(self, text):
-        self.send(b"Q", text.encode() + b"\0")
-        return self.rows(self.until_ready())
-
-    def prepared(self, text, params, binary=0):
-        self.send(b"P", b"\0" + text.encode() + b"\0" + struct.pack("!h", 0))
-        values = b"".join(struct.pack("!i", len(p)) + p for p in params)
-        self.send(b"B", b"\0\0" + struct.pack("!hh", 0, len(params)) + values + struct.pack("!hh", 1, binary))
-        self.send(b"E", b"\0" + struct.pack("!i", 0))
-        self.send(b"S")
-        return self.rows(self.until_ready())
-
-
-def port_of(server):
-    return int(re.search(r'"Waiting for SQL connections".*?"address":"127\.0\.0\.1:(\d+)"', server.said())[1])
+from pgclient import Sql, port_of
 
 
 @pytest.fixture
@@ -154,8 +87,3 @@ def test_psql(shop):
     assert "tester" in psql("\\du")
     assert "price|double precision" in psql("\\d items")
 
-
-def test_it_is_refused_where_clients_log_in(start):
-    with pytest.raises(harness.DidNotStart) as refused:
-        start(None, "--sqlPort", 0, "--auth")
-    assert "--sql-port" in refused.value.output

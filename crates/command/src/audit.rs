@@ -10,7 +10,7 @@ use crate::audited::{Told, Words, index};
 use crate::context::Context;
 use crate::facts::hidden;
 use nestor_database::audit::changes::Change;
-use nestor_database::audit::{Actor, Event, end};
+use nestor_database::audit::{Actor, Event};
 use nestor_model::{Document, Error, ErrorCode, Result, doc};
 
 impl Context<'_> {
@@ -32,21 +32,9 @@ fn actor(context: &Context<'_>) -> Actor {
     if conn.peer.is_empty() {
         return Actor::process(context.service.node.process_uuid());
     }
-    let account = conn.identity.account();
-    Actor {
-        uuid: context.service.node.connection_uuid(conn.id),
-        local: end(conn.host),
-        remote: end(conn.peer),
-        users: account
-            .iter()
-            .map(|account| account.name.to_document().into())
-            .collect(),
-        roles: account
-            .iter()
-            .flat_map(|account| &account.all_roles)
-            .map(|role| role.to_document().into())
-            .collect(),
-    }
+    let uuid = context.service.node.connection_uuid(conn.id);
+    let account = conn.identity.account().map(|account| &**account);
+    Actor::connection(uuid, (conn.host, conn.peer), account)
 }
 
 fn words<'r>(context: &Context<'r>) -> Words<'r> {
@@ -111,18 +99,9 @@ pub fn write(context: &mut Context<'_>, result: &Result<()>) {
         return;
     }
     let actor = actor(context);
+    let thread = format!("conn{}", context.conn.id);
     for event in events {
-        if let Err(error) = node.audit().record(nestor_database::clock::now_ms(), &actor, event) {
-            let attr = doc! { "error": error.to_string() };
-            let ctx = format!("conn{}", context.conn.id);
-            node.log().error(
-                "CONTROL",
-                20_007,
-                &ctx,
-                "Cannot write to the audit log: the server stops",
-                attr,
-            );
-            node.stop.request();
+        if !node.record(&thread, &actor, event) {
             return;
         }
     }

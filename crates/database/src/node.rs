@@ -1,6 +1,6 @@
 //! The process around the database, as far as commands show or change it.
 
-use crate::audit::{Audit, Config};
+use crate::audit::{Actor, Audit, Config, Event};
 use crate::concern::defaults::Defaults;
 use crate::gates::Gates;
 use crate::observe::counters::Counters;
@@ -10,7 +10,7 @@ use crate::observe::transaction_counts::TransactionCounts;
 use crate::parameters::{Param, Parameters};
 use crate::transport::Transport;
 use nestor_model::random::uuid_of;
-use nestor_model::{Document, ObjectId, Str, Timestamp};
+use nestor_model::{Document, ObjectId, Str, Timestamp, doc};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -142,6 +142,24 @@ impl Node {
     /// The audit log.
     pub fn audit(&self) -> &Audit {
         &self.options.audit
+    }
+
+    /// Records an event; whether that succeeded. If not, the server is asked to stop: nobody may act unseen. `thread` is who tells it to
+    /// the log.
+    pub fn record(&self, thread: &str, actor: &Actor, event: Event) -> bool {
+        let Err(error) = self.audit().record(crate::clock::now_ms(), actor, event) else {
+            return true;
+        };
+        let attr = doc! { "error": error.to_string() };
+        self.log().error(
+            "CONTROL",
+            20_007,
+            thread,
+            "Cannot write to the audit log: the server stops",
+            attr,
+        );
+        self.stop.request();
+        false
     }
 
     /// The log.

@@ -122,14 +122,11 @@ pub fn bind_metrics(options: &ServeOptions) -> Result<Vec<TcpListener>, String> 
 
 /// Binds the port for SQL at the addresses that clients have.
 ///
-/// Errors: it cannot be bound, or would let in who is to log in or to speak TLS, which SQL connections cannot do yet.
+/// Errors: it cannot be bound.
 pub fn bind_sql(options: &ServeOptions, addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, String> {
     let Some(mut port) = options.sql_port else {
         return Ok(Vec::new());
     };
-    if options.auth || options.tls.is_some() {
-        return Err("--sql-port does not go with --auth and TLS yet: SQL connections do neither".to_owned());
-    }
     let mut listeners = Vec::new();
     for address in addresses {
         let address = SocketAddr::new(address.ip(), port);

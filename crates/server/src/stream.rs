@@ -8,8 +8,10 @@ use std::future::{Future as _, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::runtime::Handle;
 use tokio_rustls::server::TlsStream;
 
 /// A connected socket.
@@ -64,6 +66,25 @@ pub fn watched_has_closed() -> bool {
         .is_ready();
     WATCHED.set(Some(socket));
     closed
+}
+
+/// Writes to the socket that this thread watches, see [`Stream::watched`], while the work goes on.
+///
+/// Errors: those of the socket; `TimedOut` when the client does not read for `patience`.
+pub fn write_watched(runtime: &Handle, bytes: &[u8], patience: Duration) -> io::Result<()> {
+    let Some(mut socket) = WATCHED.take() else {
+        return Err(io::ErrorKind::NotConnected.into());
+    };
+    let written = runtime.block_on(async {
+        let write = async {
+            socket.write_all(bytes).await?;
+            socket.flush().await
+        };
+        let done = tokio::time::timeout(patience, write).await;
+        done.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
+    });
+    WATCHED.set(Some(socket));
+    written
 }
 
 impl Stream {

@@ -13,6 +13,7 @@
 pub mod changes;
 
 use crate::document_filter::DocumentFilter;
+use crate::users::Account;
 use crate::uuid::Uuid;
 use base64::Engine as _;
 use nestor_model::extjson::{self, Form};
@@ -124,6 +125,24 @@ impl Actor {
             local: own.clone(),
             remote: own,
             ..Self::default()
+        }
+    }
+
+    /// A connection from `peer` to `host`, with the user who is logged in.
+    pub fn connection(uuid: [u8; 16], (host, peer): (&str, &str), account: Option<&Account>) -> Self {
+        let account = account.into_iter();
+        Self {
+            uuid,
+            local: end(host),
+            remote: end(peer),
+            users: account
+                .clone()
+                .map(|account| account.name.to_document().into())
+                .collect(),
+            roles: account
+                .flat_map(|account| &account.all_roles)
+                .map(|role| role.to_document().into())
+                .collect(),
         }
     }
 }

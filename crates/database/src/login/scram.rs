@@ -49,7 +49,21 @@ impl Hello {
     ///
     /// Errors: 18 for anything else, channel binding included, which needs TLS.
     pub fn parse(message: &[u8]) -> Result<Self> {
-        Self::read(message).ok_or_else(failed)
+        Self::read(message)
+            .filter(|hello| !hello.user.is_empty())
+            .ok_or_else(failed)
+    }
+
+    /// As [`Hello::parse`], of a client that has said before who it is: the name within the message is of no account, as PostgreSQL's
+    /// manual states it ("SASL Authentication").
+    ///
+    /// Errors: as [`Hello::parse`].
+    pub fn parse_of(user: &str, message: &[u8]) -> Result<Self> {
+        let hello = Self::read(message).ok_or_else(failed)?;
+        Ok(Self {
+            user: user.to_owned(),
+            ..hello
+        })
     }
 
     fn read(message: &[u8]) -> Option<Self> {
@@ -68,7 +82,7 @@ impl Hello {
             Some(name) => unescape(name)? != user,
             None => !acting_as.is_empty(),
         };
-        if user.is_empty() || acts_as_another || !is_nonce(nonce) {
+        if acts_as_another || !is_nonce(nonce) {
             return None;
         }
         Some(Self {

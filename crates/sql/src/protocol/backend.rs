@@ -26,6 +26,14 @@ pub fn authenticated(out: &mut Vec<u8>) {
     message(out, b'R', |out| out.extend_from_slice(&0i32.to_be_bytes()));
 }
 
+/// A message of a login: AuthenticationSASL (10), AuthenticationSASLContinue (11), AuthenticationSASLFinal (12).
+pub fn login(out: &mut Vec<u8>, kind: i32, body: &[u8]) {
+    message(out, b'R', |out| {
+        out.extend_from_slice(&kind.to_be_bytes());
+        out.extend_from_slice(body);
+    });
+}
+
 /// ParameterStatus.
 pub fn parameter(out: &mut Vec<u8>, name: &str, value: &str) {
     message(out, b'S', |out| {

@@ -147,6 +147,35 @@ pub fn message(tag: u8, body: &[u8]) -> Result<Message<'_>> {
     }
 }
 
+/// The first message of a login, which names the mechanism: what the client says by it.
+///
+/// Errors: 08P01; 28000 for another mechanism.
+pub fn login_begins<'m>(tag: u8, body: &'m [u8], mechanism: &str) -> Result<&'m [u8]> {
+    if tag != b'p' {
+        return fail("08P01", "a response to the request to log in is expected");
+    }
+    let mut reader = Reader { bytes: body };
+    if reader.text()? != mechanism {
+        return fail("28000", "the client chose a mechanism that was not offered");
+    }
+    let length = usize::try_from(reader.int()?).map_err(|_| malformed())?;
+    let message = reader.take(length)?;
+    match reader.bytes.is_empty() {
+        true => Ok(message),
+        false => Err(malformed()),
+    }
+}
+
+/// A later message of a login.
+///
+/// Errors: 08P01.
+pub fn login_goes_on(tag: u8, body: &[u8]) -> Result<&[u8]> {
+    match tag {
+        b'p' => Ok(body),
+        _ => fail("08P01", "a response to the request to log in is expected"),
+    }
+}
+
 fn malformed() -> nestor_model::Error {
     error("08P01", "malformed message")
 }

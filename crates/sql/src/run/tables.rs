@@ -10,11 +10,13 @@ use crate::types::stored;
 use nestor_database::operation::pipeline::Purpose;
 use nestor_database::operation::{Operation, Work};
 use nestor_database::read;
+use nestor_database::rights::Action;
 use nestor_database::shape::{Shape, Words};
 use nestor_database::statement::Statement;
+use nestor_database::users::Account;
 use nestor_exec::relation::{Opened, Reader, Sources};
 use nestor_exec::{Batch, BoxOperator, Step};
-use nestor_model::{Array, ArrayRef, DocRef, Document, Namespace, Result, Value, ValueRef};
+use nestor_model::{Array, ArrayRef, DocRef, Document, Namespace, Result, Value, ValueRef, bail};
 use nestor_planner::find::Wanted;
 use nestor_planner::relation::{Env, Scan};
 use nestor_query::env::OpContext;
@@ -31,6 +33,8 @@ pub struct SessionFacts {
     pub database: String,
     /// Number of the connection.
     pub pid: i32,
+    /// The user's account; `None` where nobody has to log in.
+    pub account: Option<Arc<Account>>,
     /// Settings that clients read.
     pub settings: BTreeMap<String, String>,
 }
@@ -127,7 +131,16 @@ impl Reading<'_, '_> {
         Ok(inference.columns())
     }
 
+    /// Whether the user may read documents of a collection. Who may not is not told that there is one.
+    fn may_find(&self, ns: &Namespace) -> bool {
+        let account = self.session.account.as_ref();
+        account.is_none_or(|account| account.grants.on_collection(ns).has(Action::Find))
+    }
+
     fn table_at(&self, ns: &Namespace) -> Result<Option<Table>> {
+        if !self.may_find(ns) {
+            bail!(Unauthorized, "permission denied for table {}", ns.coll);
+        }
         let Some(collection) = self.view.catalog().get(ns).cloned() else {
             return Ok(None);
         };
@@ -154,7 +167,7 @@ impl Facts for Reading<'_, '_> {
         };
         for collection in database
             .collections()
-            .filter(|collection| !collection.ns.coll.starts_with("system."))
+            .filter(|collection| !collection.ns.coll.starts_with("system.") && self.may_find(&collection.ns))
         {
             if let Some(table) = self.table_at(&collection.ns)? {
                 out.push((RELATIONS.saturating_add(collection.id.0), Arc::new(table)));
@@ -169,6 +182,10 @@ impl Facts for Reading<'_, '_> {
             .catalog()
             .databases()
             .map(|database| database.name().to_string())
+            .filter(|name| {
+                let account = self.session.account.as_ref();
+                account.is_none_or(|account| account.grants.any_in(name))
+            })
             .collect();
         if !out.contains(&self.session.database) {
             out.push(self.session.database.clone());
@@ -228,7 +245,7 @@ impl Catalog for Reading<'_, '_> {
 
     fn oid_of(&self, name: &str) -> u32 {
         let ns = Namespace::new(self.session.database.as_str(), name);
-        let found = self.view.catalog().get(&ns);
+        let found = self.view.catalog().get(&ns).filter(|_| self.may_find(&ns));
         found.map_or(0, |collection| RELATIONS.saturating_add(collection.id.0))
     }
 
@@ -237,6 +254,7 @@ impl Catalog for Reading<'_, '_> {
         self.view
             .catalog()
             .by_id(id)
+            .filter(|collection| self.may_find(&collection.ns))
             .map(|collection| collection.ns.coll.to_string())
     }
 }

@@ -3,8 +3,10 @@
 //! [`Session::receive`] takes one message and appends the answers. A transaction is read committed: each statement reads the newest
 //! state, and because SQL does not write yet there is nothing that BEGIN and COMMIT have to hold together.
 
+pub mod login;
 pub mod settings;
 
+use self::login::{Login, Peers};
 use crate::error::{error, fail, unsupported};
 use crate::parse;
 use crate::protocol::backend;
@@ -19,7 +21,7 @@ use nestor_database::statement::Statement;
 use nestor_database::terms::Terms;
 use nestor_exec::Interrupt;
 use nestor_model::statement::under;
-use nestor_model::{Document, Result, Value};
+use nestor_model::{Document, ErrorCode, Result, Value, doc};
 use sqlparser::ast::{self, Set, Statement as Ast, TransactionIsolationLevel, TransactionMode};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -58,6 +60,10 @@ pub struct Session {
     pub slot: Arc<Slot>,
     /// Who and where.
     pub facts: SessionFacts,
+    /// Who is logged in, where users have to be.
+    login: Option<Login>,
+    /// The server's end of the connection, and the client's, as `address:port`.
+    ends: (String, String),
     prepared: HashMap<String, Prepared>,
     portals: HashMap<String, Portal>,
     /// In a transaction block, and whether it has failed.
@@ -82,16 +88,52 @@ impl Session {
             user: user.to_owned(),
             database: database.to_owned(),
             pid: i32::try_from(slot.id).unwrap_or(0),
+            account: None,
             settings: settings::initial(),
         };
         Self {
             slot,
             facts,
+            login: None,
+            ends: (String::new(), String::new()),
             prepared: HashMap::new(),
             portals: HashMap::new(),
             block: None,
             skips: false,
         }
+    }
+
+    /// Tells where the connection comes from and to, as `address:port`.
+    pub fn set_ends(&mut self, host: &str, peer: &str) {
+        self.ends = (host.to_owned(), peer.to_owned());
+    }
+
+    /// Goes on as the user who has logged in.
+    pub fn log_in(&mut self, login: Login) {
+        self.facts.account = Some(login.account.clone());
+        self.login = Some(login);
+    }
+
+    fn peers(&self) -> Peers<'_> {
+        Peers {
+            host: &self.ends.0,
+            peer: &self.ends.1,
+        }
+    }
+
+    /// Whether who is at the other end may still say something: rights change, and users go.
+    fn may_go_on(&mut self, database: &Database) -> Result<bool> {
+        if !database.options.authorization {
+            return Ok(true);
+        }
+        let Some(mut login) = self.login.take() else {
+            return Ok(false);
+        };
+        let goes_on = login.refresh(database, self.peers())?;
+        if goes_on {
+            self.log_in(login);
+        }
+        Ok(goes_on)
     }
 
     /// `I`, `T` or `E`, as ReadyForQuery tells.
@@ -118,6 +160,11 @@ impl Session {
                 return Ok(Next::Close);
             }
         };
+        if !matches!(message, Message::Terminate) && !self.may_go_on(database)? {
+            let gone = error("28000", format!("user \"{}\" is logged in no more", self.facts.user));
+            backend::error(out, "FATAL", &gone);
+            return Ok(Next::Close);
+        }
         match message {
             Message::Terminate => return Ok(Next::Close),
             Message::Sync => {
@@ -233,10 +280,25 @@ impl Session {
             db: &self.facts.database,
             ..Terms::default()
         };
-        let statement = Statement::new(database, &self.slot, terms, OpKind::Read, (interrupt.clone(), started));
+        let mut statement = Statement::new(database, &self.slot, terms, OpKind::Read, (interrupt.clone(), started));
+        statement.caller = self.login.as_ref().map(|login| login.account.caller.clone());
+        statement.protocol = "postgresql";
         let result = under(&interrupt, self.slot.account.as_ref(), || work(&statement));
         self.slot.finish_operation();
+        self.audit(database, text, result.as_ref().err().map(nestor_model::Error::code));
         result
+    }
+
+    /// Tells the audit log that a statement was refused or, if that is recorded, allowed.
+    fn audit(&self, database: &Database, text: &str, failed: Option<ErrorCode>) {
+        let code = match failed {
+            Some(ErrorCode::Unauthorized) => Some(ErrorCode::Unauthorized),
+            None if database.node.audit().records_success() => None,
+            _ => return,
+        };
+        let param = doc! { "command": "sql", "ns": self.facts.database.as_str(), "args": doc! { "sql": text } };
+        let login = self.login.as_ref();
+        login::record(database, &self.slot, self.peers(), login, ("authCheck", param, code));
     }
 
     fn parse(&mut self, database: &Database, name: &str, text: &str, types: &[u32], out: &mut Vec<u8>) -> Result<()> {
