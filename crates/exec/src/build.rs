@@ -5,6 +5,7 @@ use crate::ops::{
     CollScan, Count, Covered, Eof, Fetch, Filter, GeoNear, IdLookup, IndexScan, Limit, OplogScan, Or, Project,
     ReturnKey, Skip, Sort, SortMerge, TextMatch, TextOr,
 };
+use nestor_model::statement::{ROW, work};
 use nestor_model::{Error, ErrorCode, Result};
 use nestor_planner::plan::IndexScan as IndexScanPlan;
 use nestor_planner::{IndexInfo, PlanNode};
@@ -44,6 +45,7 @@ pub(crate) fn note_use(plan: &PlanNode, collection: &Collection) {
 /// The operators of a plan. A plan that may not be run in the end counts as no use of anything.
 pub(crate) fn assemble(plan: &PlanNode, collection: &Arc<Collection>) -> Result<BoxOperator> {
     let input = |node: &PlanNode| assemble(node, collection);
+    let counted = |node: &PlanNode| work(ROW).and_then(|()| input(node));
     Ok(match plan {
         PlanNode::Eof => Box::new(Eof::default()),
         PlanNode::CollScan(scan) if is_oplog(collection) => Box::new(OplogScan::new(scan)),
@@ -56,7 +58,7 @@ pub(crate) fn assemble(plan: &PlanNode, collection: &Arc<Collection>) -> Result<
         }
         PlanNode::TextOr(text) => {
             let scans = text.scans.iter().filter_map(|scan| match scan {
-                PlanNode::IndexScan(scan) => Some(index_scan(scan, collection)),
+                PlanNode::IndexScan(scan) => Some(work(ROW).and_then(|()| index_scan(scan, collection))),
                 _ => None,
             });
             Box::new(TextOr::new(collection, text, scans.collect::<Result<_>>()?))
@@ -73,7 +75,7 @@ pub(crate) fn assemble(plan: &PlanNode, collection: &Arc<Collection>) -> Result<
             input: from,
             projection,
         } => Box::new(Covered::new(input(from)?, projection.clone())),
-        PlanNode::Or { inputs } => Box::new(Or::new(inputs.iter().map(input).collect::<Result<_>>()?)),
+        PlanNode::Or { inputs } => Box::new(Or::new(inputs.iter().map(counted).collect::<Result<_>>()?)),
         PlanNode::SortMerge { inputs, spec } => Box::new(SortMerge::new(
             inputs.iter().map(input).collect::<Result<_>>()?,
             spec.clone(),

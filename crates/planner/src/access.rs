@@ -15,6 +15,7 @@
 use crate::bounds::{Part, Tightness, bounds};
 use crate::catalog::{Condition, IndexInfo, IndexPart, IndexUse, KeyTest, PartKind};
 use crate::interval::IntervalList;
+use nestor_model::statement::{ROW, note};
 use nestor_model::{Document, Path, Value, values_equal};
 use nestor_query::collation::Collator;
 use nestor_query::geo::Near;
@@ -289,6 +290,7 @@ impl Search<'_> {
             prefix.push(info.parts[at].path.as_str(), value);
         }
         let scan = |term: &str| {
+            note(ROW);
             let mut bounds = bounds.clone();
             bounds.parts[terms] = IntervalList::point(stored_term(term).as_ref().into());
             bounds

@@ -38,7 +38,7 @@ impl EachRow for TextMatching {
     }
 
     fn row(&mut self, row: Row, _: &Batch<'_>, _: &mut Counters) -> Result<Option<Row>> {
-        if self.needs_document && !self.plan.search.matches(row.as_doc())? {
+        if self.needs_document && !self.plan.search.matches_found(row.as_doc())? {
             self.rejected += 1;
             return Ok(None);
         }

@@ -7,12 +7,18 @@
 //! `stop-words` has them (MIT or Apache).
 
 use frostem::{Algorithm, Stemmer};
+use nestor_model::Result;
+use nestor_model::statement::work;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
 /// Longer words are their own stems: some stemmers take time that grows with the square of a word's length.
 const STEMMED_BYTES_MAX: usize = 1024;
+/// The length of a word, in bytes, from which on stemming takes a unit of work, and four where it is twice as long.
+const STEMMED_PER_UNIT: usize = 32;
+/// The longest stop words have fewer bytes.
+const STOP_WORD_BYTES_END: usize = 64;
 
 struct Definition {
     name: &'static str,
@@ -90,16 +96,22 @@ impl Language {
 
     /// Whether a word, in lower case, says nothing by itself.
     pub(super) fn is_stop_word(self, word: &str) -> bool {
+        if word.len() >= STOP_WORD_BYTES_END {
+            return false;
+        }
         let words = STOP_WORDS[self.0].get_or_init(|| LANGUAGES[self.0].stop_words.lines().collect());
         words.contains(word)
     }
 
-    /// The stem of a word.
-    pub(super) fn stem(self, word: &str) -> Cow<'_, str> {
-        match LANGUAGES[self.0].algorithm {
-            Some(algorithm) if word.len() <= STEMMED_BYTES_MAX => Stemmer::new(algorithm).stem(word),
+    /// The stem of a word. Errors: those of the statement's interrupt.
+    pub(super) fn stem(self, word: &str) -> Result<Cow<'_, str>> {
+        Ok(match LANGUAGES[self.0].algorithm {
+            Some(algorithm) if word.len() <= STEMMED_BYTES_MAX => {
+                work((word.len() / STEMMED_PER_UNIT).pow(2))?;
+                Stemmer::new(algorithm).stem(word)
+            }
             _ => Cow::Borrowed(word),
-        }
+        })
     }
 }
 
@@ -138,7 +150,8 @@ mod tests {
             let (language, rest) = line.split_once(": ").expect("a language");
             let (words, _) = rest.split_once(" → ").expect("words");
             let by = Language::named(language).expect("known");
-            let stems: Vec<Cow<'_, str>> = words.split(' ').map(|word| by.stem(word)).collect();
+            let stems = words.split(' ').map(|word| by.stem(word));
+            let stems: Vec<Cow<'_, str>> = stems.collect::<Result<_>>().expect("no interrupt");
             format!("{language}: {words} → {}", stems.join(" "))
         });
         assert_eq!(found.join("\n"), expected.join("\n"));
@@ -158,5 +171,10 @@ mod tests {
         let english = Language::named("en").expect("known");
         assert!(english.is_stop_word("the") && english.is_stop_word("don't") && !english.is_stop_word("fox"));
         assert!(!Language::none().is_stop_word("the"));
+        let longest = LANGUAGES
+            .iter()
+            .flat_map(|language| language.stop_words.lines())
+            .map(str::len);
+        assert!(longest.max().is_some_and(|longest| longest < STOP_WORD_BYTES_END));
     }
 }

@@ -10,11 +10,16 @@
 
 use super::words::{Sensitivity, Words};
 use super::{Language, TextSpec, Version};
-use nestor_model::statement::{BYTES_PER_UNIT, work};
+use nestor_model::statement::{BYTES_PER_UNIT, Scope, charge, work};
 use nestor_model::{DocRef, Document, Error, ErrorCode, Result, Str, Value, ValueRef, bail, doc};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// What a term that is looked for takes in memory, about: plans have a scan for each.
+const SCANNED_TERM_BYTES: usize = 2048;
+/// What another term or a phrase takes beside its text, about.
+const KEPT_TERM_BYTES: usize = 64;
 
 /// The operand of `$text`.
 #[derive(Clone, PartialEq, Debug)]
@@ -46,8 +51,8 @@ pub struct TextSearch {
     /// As documents have to have them, where case or diacritics count; else empty.
     exact_terms: BTreeSet<String>,
     negated_terms: BTreeSet<String>,
-    phrases: Vec<String>,
-    negated_phrases: Vec<String>,
+    phrases: BTreeSet<String>,
+    negated_phrases: BTreeSet<String>,
 }
 
 impl TextQuery {
@@ -169,8 +174,8 @@ impl TextSearch {
             terms: BTreeSet::new(),
             exact_terms: BTreeSet::new(),
             negated_terms: BTreeSet::new(),
-            phrases: Vec::new(),
-            negated_phrases: Vec::new(),
+            phrases: BTreeSet::new(),
+            negated_phrases: BTreeSet::new(),
         };
         search.read(&query.search.clone())?;
         Ok(search)
@@ -188,7 +193,7 @@ impl TextSearch {
         while let Some(c) = text[at..].chars().next() {
             if words.is_part(c) {
                 let rest = &text[at..];
-                let end = rest.find(|c| !words.is_part(c)).unwrap_or(rest.len());
+                let end = words.run(rest, true)?;
                 let in_negation = if phrase.is_some() { phrase_negated } else { negated };
                 self.word(&rest[..end], words, in_negation, phrase.is_some())?;
                 at += end;
@@ -199,7 +204,7 @@ impl TextSearch {
             match c {
                 '"' => match phrase.take() {
                     Some(start) => {
-                        self.phrase(&text[start..at], phrase_negated);
+                        self.phrase(&text[start..at], phrase_negated)?;
                         (negated, phrase_negated) = (false, false);
                     }
                     None => {
@@ -218,7 +223,6 @@ impl TextSearch {
     }
 
     fn word(&mut self, word: &str, words: Words, negated: bool, in_phrase: bool) -> Result<()> {
-        work(1 + word.len() / BYTES_PER_UNIT)?;
         let stored = Words {
             sensitivity: Sensitivity::default(),
             ..words
@@ -226,25 +230,24 @@ impl TextSearch {
         match (negated, in_phrase) {
             // The words of a phrase that must not be there may well be.
             (true, true) => {}
-            (true, false) => self.negated_terms.extend(words.term(word).map(Cow::into_owned)),
+            (true, false) => add(words.term(word)?, KEPT_TERM_BYTES, &mut self.negated_terms)?,
             (false, _) => {
-                self.terms.extend(stored.term(word).map(Cow::into_owned));
+                add(stored.term(word)?, SCANNED_TERM_BYTES, &mut self.terms)?;
                 if words.sensitivity != Sensitivity::default() {
-                    self.exact_terms.extend(words.term(word).map(Cow::into_owned));
+                    add(words.term(word)?, KEPT_TERM_BYTES, &mut self.exact_terms)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn phrase(&mut self, phrase: &str, negated: bool) {
+    fn phrase(&mut self, phrase: &str, negated: bool) -> Result<()> {
         let phrases = match negated {
             true => &mut self.negated_phrases,
             false => &mut self.phrases,
         };
-        if !phrase.is_empty() && !phrases.iter().any(|known| known == phrase) {
-            phrases.push(phrase.to_owned());
-        }
+        let phrase = (!phrase.is_empty()).then_some(Cow::Borrowed(phrase));
+        add(phrase, KEPT_TERM_BYTES, phrases)
     }
 
     fn words(&self, language: Language) -> Words {
@@ -278,39 +281,64 @@ impl TextSearch {
         let list = |items: &mut dyn Iterator<Item = &String>| -> Vec<Value> {
             items.map(|item| item.as_str().into()).collect()
         };
-        let sorted = |phrases: &Vec<String>| phrases.iter().cloned().collect::<BTreeSet<_>>();
         doc! {
             "terms": list(&mut self.terms.iter()),
             "negatedTerms": list(&mut self.negated_terms.iter()),
-            "phrases": list(&mut sorted(&self.phrases).iter()),
-            "negatedPhrases": list(&mut sorted(&self.negated_phrases).iter()),
+            "phrases": list(&mut self.phrases.iter()),
+            "negatedPhrases": list(&mut self.negated_phrases.iter()),
         }
     }
 
     /// Whether a document has what is asked for. Errors: 17261 and 17262, those of the statement's interrupt.
     pub fn matches(&self, doc: DocRef<'_>) -> Result<bool> {
+        Ok(self.matches_phrases(doc)? && self.matches_terms(doc)?)
+    }
+
+    /// The same of a document that an index has under one of the terms. Errors: those of [`TextSearch::matches`].
+    pub fn matches_found(&self, doc: DocRef<'_>) -> Result<bool> {
+        // Phrases first: looking for one in a text takes less than taking the text apart.
+        let is_decided = self.exact_terms.is_empty() && self.negated_terms.is_empty();
+        Ok(self.matches_phrases(doc)? && (is_decided || self.matches_terms(doc)?))
+    }
+
+    /// Whether a document has one of the terms, and none of those that are negated.
+    fn matches_terms(&self, doc: DocRef<'_>) -> Result<bool> {
+        let _scope = Scope::begin();
         let wanted = match self.exact_terms.is_empty() {
             true => &self.terms,
             false => &self.exact_terms,
         };
         let (mut has_term, mut has_negated) = (false, false);
-        let mut phrases = vec![false; self.phrases.len()];
         self.spec.for_each_text(doc, &mut |text, language, _| {
-            let words = self.words(language);
-            if !has_negated && (!has_term || !self.negated_terms.is_empty()) {
-                words.for_each_term(text, &mut |term| {
-                    has_term |= wanted.contains(&*term);
-                    has_negated |= self.negated_terms.contains(&*term);
-                    Ok(())
-                })?;
-            }
-            if self.phrases.is_empty() && self.negated_phrases.is_empty() {
+            if has_negated || has_term && self.negated_terms.is_empty() {
                 return Ok(());
             }
-            let folded = words.folded(text);
+            self.words(language).for_each_term(text, &mut |term| {
+                has_term |= wanted.contains(&*term);
+                has_negated |= self.negated_terms.contains(&*term);
+                Ok(())
+            })
+        })?;
+        Ok(has_term && !has_negated)
+    }
+
+    /// Whether a document has the phrases, and none of those that are negated.
+    fn matches_phrases(&self, doc: DocRef<'_>) -> Result<bool> {
+        if self.phrases.is_empty() && self.negated_phrases.is_empty() {
+            return Ok(true);
+        }
+        let _scope = Scope::begin();
+        let mut has_negated = false;
+        let mut phrases = vec![false; self.phrases.len()];
+        self.spec.for_each_text(doc, &mut |text, language, _| {
+            if has_negated {
+                return Ok(());
+            }
+            let words = self.words(language);
+            let folded = words.folded(text)?;
             let has = |phrase: &str| -> Result<bool> {
                 work(1 + folded.len() / BYTES_PER_UNIT)?;
-                Ok(folded.contains(&*words.folded(phrase)))
+                Ok(folded.contains(&*words.folded(phrase)?))
             };
             for (phrase, found) in self.phrases.iter().zip(&mut phrases) {
                 *found = *found || has(phrase)?;
@@ -320,8 +348,19 @@ impl TextSearch {
             }
             Ok(())
         })?;
-        Ok(has_term && !has_negated && phrases.iter().all(|found| *found))
+        Ok(!has_negated && phrases.iter().all(|found| *found))
     }
+}
+
+/// Keeps a term, or a phrase, that takes so many bytes beside its text.
+fn add(term: Option<Cow<'_, str>>, bytes: usize, to: &mut BTreeSet<String>) -> Result<()> {
+    if let Some(term) = term
+        && !to.contains(&*term)
+    {
+        charge(bytes + term.len())?;
+        to.insert(term.into_owned());
+    }
+    Ok(())
 }
 
 #[cfg(test)]

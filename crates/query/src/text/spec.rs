@@ -34,6 +34,9 @@ pub const WHOLE_DOCUMENT: &str = "$**";
 /// What a term takes in memory beside its text, about.
 const TERM_BYTES: usize = 64;
 
+/// Paths that are compared in one unit of work.
+const FIELDS_PER_UNIT: usize = 16;
+
 /// What a text index is about.
 #[derive(Clone, Debug)]
 pub struct TextSpec {
@@ -215,7 +218,7 @@ impl Walk<'_> {
         let depth = usize::from(!path.is_empty());
         let language = self.language_within(doc, outer, depth)?;
         for (name, value) in doc {
-            work(1)?;
+            self.count()?;
             if name == self.spec.override_field.as_str() {
                 continue;
             }
@@ -235,9 +238,14 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// A value is looked at, and its path among those with weights of their own.
+    fn count(&self) -> Result<()> {
+        work(1 + self.spec.fields.len() / FIELDS_PER_UNIT)
+    }
+
     fn items(&mut self, items: ArrayRef<'_>, language: Language, path: &mut String) -> Result<()> {
         for item in items {
-            work(1)?;
+            self.count()?;
             match item {
                 ValueRef::String(text) => (self.each)(text, language, self.spec.weight_at(path))?,
                 ValueRef::Document(inner) => self.all(inner, language, path)?,

@@ -5,7 +5,7 @@ use super::unicode::{is_delimiter, is_mark};
 use icu_normalizer::DecomposingNormalizerBorrowed;
 use md5::{Digest, Md5};
 use nestor_model::Result;
-use nestor_model::statement::{BYTES_PER_UNIT, work};
+use nestor_model::statement::{BYTES_PER_UNIT, note, work};
 use std::borrow::Cow;
 
 /// Longer terms are stored as their beginning and a hash.
@@ -13,11 +13,19 @@ const TERM_BYTES_MAX: usize = 256;
 /// Bytes of the beginning; hexadecimal digits of the hash fill up the rest.
 const TERM_BEGINNING: usize = 224;
 
+/// Bytes of a text between two counts of the work on it.
+const PIECE: usize = 4096;
+/// Longer pieces are cut wherever a character ends.
+const PIECE_MAX: usize = 16 * PIECE;
+/// Bytes of a text whose characters take as much as one unit of work to take apart.
+const DECOMPOSED_PER_UNIT: usize = 32;
+
 /// A term as indexes store it.
 pub fn stored_term(term: &str) -> Cow<'_, str> {
     if term.len() <= TERM_BYTES_MAX {
         return Cow::Borrowed(term);
     }
+    note(term.len() / BYTES_PER_UNIT);
     let hash: String = Md5::digest(term).iter().map(|byte| format!("{byte:02x}")).collect();
     let mut end = TERM_BEGINNING;
     while !term.is_char_boundary(end) {
@@ -69,28 +77,50 @@ impl Words {
     ///
     /// Errors: those of `each` and of the statement's interrupt.
     pub(super) fn for_each_term(self, text: &str, each: &mut dyn FnMut(Cow<'_, str>) -> Result<()>) -> Result<()> {
-        for word in text.split(|c| !self.is_part(c)) {
-            // A text of delimiters alone has as many empty words.
-            work(1 + word.len() / BYTES_PER_UNIT)?;
-            if let Some(term) = self.term(word) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = self.run(rest, true)?;
+            if let Some(term) = self.term(&rest[..end])? {
                 each(term)?;
             }
+            rest = &rest[end..];
+            rest = &rest[self.run(rest, false)?..];
         }
         Ok(())
     }
 
+    /// How many bytes of a text are one word from its beginning, or how many are between words.
+    ///
+    /// Errors: those of the statement's interrupt.
+    pub(super) fn run(self, text: &str, of_word: bool) -> Result<usize> {
+        work(1)?;
+        let mut counted = 0;
+        for (at, c) in text.char_indices() {
+            if self.is_part(c) != of_word {
+                return Ok(at);
+            }
+            if at >= counted + PIECE {
+                counted = at;
+                work(PIECE / DECOMPOSED_PER_UNIT)?;
+            }
+        }
+        Ok(text.len())
+    }
+
     /// The term that a word is; none for a stop word and for no word at all.
-    pub(super) fn term(self, word: &str) -> Option<Cow<'_, str>> {
+    ///
+    /// Errors: those of the statement's interrupt.
+    pub(super) fn term(self, word: &str) -> Result<Option<Cow<'_, str>>> {
         let word = match self.language.has_apostrophes() {
             true => word.trim_matches('\''),
             false => word,
         };
         if word.is_empty() {
-            return None;
+            return Ok(None);
         }
-        let lower = self.lower(word);
+        let lower = self.lower(word)?;
         if self.language.is_stop_word(&lower) {
-            return None;
+            return Ok(None);
         }
         // Stemmers want lower case; what is told apart by its case is stemmed as it is.
         let word = match self.sensitivity.case {
@@ -98,68 +128,82 @@ impl Words {
             false => lower,
         };
         let stem = match word {
-            Cow::Borrowed(word) => self.language.stem(word),
-            Cow::Owned(word) => match self.language.stem(&word) {
+            Cow::Borrowed(word) => self.language.stem(word)?,
+            Cow::Owned(word) => match self.language.stem(&word)? {
                 Cow::Owned(stem) => Cow::Owned(stem),
                 Cow::Borrowed(stem) if stem.len() == word.len() => Cow::Owned(word),
                 Cow::Borrowed(stem) => Cow::Owned(stem.to_owned()),
             },
         };
-        Some(match stem {
-            Cow::Borrowed(stem) => self.unmarked(stem),
-            Cow::Owned(stem) => Cow::Owned(match self.unmarked(&stem) {
-                Cow::Owned(plain) => plain,
-                Cow::Borrowed(_) => stem,
-            }),
-        })
+        self.unmarked(stem).map(Some)
     }
 
     /// A text as phrases are looked for in it: without what is not to be told apart.
-    pub(super) fn folded(self, text: &str) -> Cow<'_, str> {
+    ///
+    /// Errors: those of memory and of the statement's interrupt.
+    pub(super) fn folded(self, text: &str) -> Result<Cow<'_, str>> {
         let lower = match self.sensitivity.case {
             true => Cow::Borrowed(text),
-            false => self.lower(text),
+            false => self.lower(text)?,
         };
-        match lower {
-            Cow::Borrowed(text) => self.unmarked(text),
-            Cow::Owned(text) => Cow::Owned(match self.unmarked(&text) {
-                Cow::Owned(plain) => plain,
-                Cow::Borrowed(_) => text,
-            }),
-        }
+        self.unmarked(lower)
     }
 
-    fn lower(self, text: &str) -> Cow<'_, str> {
+    fn lower(self, text: &str) -> Result<Cow<'_, str>> {
         if self.version < Version::Three || text.is_ascii() && !self.language.has_dotless_i() {
-            return match text.bytes().any(|b| b.is_ascii_uppercase()) {
+            work(text.len() / BYTES_PER_UNIT)?;
+            return Ok(match text.bytes().any(|b| b.is_ascii_uppercase()) {
                 true => Cow::Owned(text.to_ascii_lowercase()),
                 false => Cow::Borrowed(text),
-            };
+            });
         }
         let turkish = self.language.has_dotless_i();
         let mut out = String::with_capacity(text.len());
-        for c in text.chars() {
-            match c {
-                'I' if turkish => out.push('ı'),
-                'İ' if turkish => out.push('i'),
-                'ς' => out.push('σ'),
-                c => out.extend(c.to_lowercase()),
+        for_each_piece(text, |piece| {
+            work(piece.len() / DECOMPOSED_PER_UNIT)?;
+            for c in piece.chars() {
+                match c {
+                    'I' if turkish => out.push('ı'),
+                    'İ' if turkish => out.push('i'),
+                    'ς' => out.push('σ'),
+                    c => out.extend(c.to_lowercase()),
+                }
             }
-        }
-        Cow::Owned(out)
+            Ok(())
+        })?;
+        Ok(Cow::Owned(out))
     }
 
     /// A text without the marks that are not to be told apart.
-    fn unmarked(self, text: &str) -> Cow<'_, str> {
+    fn unmarked(self, text: Cow<'_, str>) -> Result<Cow<'_, str>> {
         if self.version < Version::Three || self.sensitivity.diacritics || text.is_ascii() {
-            return Cow::Borrowed(text);
+            return Ok(text);
         }
-        let apart = const { DecomposingNormalizerBorrowed::new_nfd() }.normalize(text);
-        match apart.chars().any(is_mark) {
-            true => Cow::Owned(apart.chars().filter(|c| !is_mark(*c)).collect()),
-            false => apart,
+        let mut out = String::with_capacity(text.len());
+        for_each_piece(&text, |piece| {
+            work(piece.len() / DECOMPOSED_PER_UNIT)?;
+            let apart = const { DecomposingNormalizerBorrowed::new_nfd() }.normalize(piece);
+            out.extend(apart.chars().filter(|c| !is_mark(*c)));
+            Ok(())
+        })?;
+        Ok(Cow::Owned(out))
+    }
+}
+
+/// Calls `each` with the pieces of a text, which end where the next character takes no part in the one before.
+fn for_each_piece(text: &str, mut each: impl FnMut(&str) -> Result<()>) -> Result<()> {
+    let mut begin = 0;
+    if text.len() > PIECE {
+        for (at, c) in text.char_indices() {
+            // Ideographs, and syllables that are one character each.
+            let is_alone = matches!(c, '\0'..='\x7F' | '\u{3400}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}');
+            if at - begin >= PIECE_MAX || is_alone && at - begin >= PIECE {
+                each(&text[begin..at])?;
+                begin = at;
+            }
         }
     }
+    each(&text[begin..])
 }
 
 #[cfg(test)]
@@ -214,6 +258,33 @@ mod tests {
                 expected,
                 "{text}"
             );
+        }
+    }
+
+    /// Long texts are taken apart piece by piece; how they are cut changes nothing.
+    #[test]
+    fn long_texts_are_folded_as_short_ones() {
+        let words = Words {
+            version: Version::Three,
+            language: Language::none(),
+            sensitivity: Sensitivity::default(),
+        };
+        for part in [
+            "É",
+            "e\u{301}",
+            "É ",
+            "数",
+            "\u{1100}\u{1161}\u{11A8}",
+            "각\u{301}",
+            "a\u{327}\u{301} ",
+        ] {
+            let plain = words.folded(part).expect("no interrupt").into_owned();
+            let times = 3 * PIECE_MAX / part.len();
+            let folded = words.folded(&part.repeat(times)).expect("no interrupt").into_owned();
+            assert!(folded == plain.repeat(times), "{part:?}");
+            let long = part.trim().repeat(times);
+            let term = words.term(&long).expect("no interrupt");
+            assert_eq!(term.as_deref(), Some(&*plain.trim().repeat(times)), "{part:?}");
         }
     }
 
