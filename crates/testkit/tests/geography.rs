@@ -242,6 +242,86 @@ fn stat(database: &mut Database, collection: &str, filter: &Document, name: &str
     }
 }
 
+/// Rings that turn out to be crowded end nearer: then few of the places along lines are looked at, and those that are found
+/// are the nearest all the same, each once.
+#[test]
+fn crowds_along_lines_are_not_searched_whole() {
+    const ASKED: usize = 40;
+    let mut random = Random::new(20_261_127);
+    let mut database = Database::new();
+    let indexes = list([
+        doc! { "key": doc! { "at": "2dsphere" }, "name": "at" }.into(),
+        doc! { "key": doc! { "of": 1, "near": "2dsphere" }, "name": "compound" }.into(),
+    ]);
+    database.must(doc! { "createIndexes": "lines", "indexes": indexes });
+    let mut places = Vec::new();
+    for batch in 0..10 {
+        let documents: Vec<Value> = (0..1000)
+            .map(|n| {
+                // Some hundred are at one place.
+                let at = match n % 20 {
+                    0 => (1.0, 1.0),
+                    line => {
+                        let along = between(&mut random, -60.0, 60.0);
+                        (along, -30.0 + 30.0 * f64::from(line % 3) + along / 10.0)
+                    }
+                };
+                places.push(at);
+                let point = geojson("Point", pair(at));
+                doc! { "_id": batch * 1000 + n, "at": point.clone(), "of": n % 2, "near": point }.into()
+            })
+            .collect();
+        database.must(doc! { "insert": "lines", "documents": documents });
+    }
+    let mut keys = 0;
+    for asked in 0..ASKED {
+        let from = match asked {
+            0 => (1.0, 1.0),
+            _ => (between(&mut random, -60.0, 60.0), between(&mut random, -60.0, 60.0)),
+        };
+        let limit = *random.pick(&[10, 10, 10, 900, 3_000]);
+        let near = doc! { "$near": doc! { "$geometry": geojson("Point", pair(from)) } };
+        let compound = random.one_in(3);
+        let filter = match compound {
+            true => doc! { "near": near, "of": doc! { "$in": list([0.into(), 1.into()]) } },
+            false => doc! { "at": near },
+        };
+        let mut find = doc! { "find": "lines", "filter": filter.clone(), "batchSize": 10_000, "limit": limit };
+        find.push("projection", doc! { "far": doc! { "$meta": "geoNearDistance" } });
+        let reply = database.must(find.clone());
+        let batch = reply.get("cursor").and_then(ValueRef::as_document);
+        let batch = batch
+            .and_then(|cursor| cursor.get("firstBatch"))
+            .and_then(ValueRef::as_array);
+        let found: Vec<Document> = batch
+            .expect("a batch")
+            .iter()
+            .filter_map(ValueRef::as_document)
+            .map(|doc| doc.to_document())
+            .collect();
+        let mut expected: Vec<f64> = places.iter().map(|at| metres(*at, from)).collect();
+        expected.sort_by(f64::total_cmp);
+        expected.truncate(limit as usize);
+        assert_eq!(found.len(), expected.len(), "{filter:?}");
+        let mut ids: Vec<Option<i32>> = found.iter().map(id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), expected.len(), "{filter:?} finds some twice");
+        for (doc, expected) in found.iter().zip(expected) {
+            assert!((far(doc) - expected).abs() < 0.5, "{filter:?}: {doc:?}, {expected}");
+        }
+        if limit == 10 && !compound && asked > 0 {
+            let reply = database.must(doc! { "explain": find, "verbosity": "executionStats" });
+            let stats = reply.get("executionStats").and_then(ValueRef::as_document);
+            match stats.and_then(|stats| stats.get("totalKeysExamined")) {
+                Some(ValueRef::Int32(examined)) => keys = keys.max(examined),
+                other => panic!("keys are {other:?}"),
+            }
+        }
+    }
+    assert!(keys > 0 && keys < 1_500, "{keys} keys were looked at for ten places");
+}
+
 #[test]
 fn keys_of_points_outside_lead_to_no_document() {
     let mut random = Random::new(20_251_125);

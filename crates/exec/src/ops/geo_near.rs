@@ -5,7 +5,9 @@
 //! that: the first of them is read, and waits again by its exact distance, until nothing that is nearer may be left. So
 //! records are read for the rows that are asked for, and few others.
 //!
-//! How wide the first ring is depends on the keys next to that of the point.
+//! How wide the first ring is depends on the keys next to that of the point. Where places lie together in clusters or along lines
+//! the first ring may hold thousands all the same: a ring that turns out to be crowded ends nearer, at the last of as many
+//! candidates as will do, and only what of the narrower ring was not scanned yet is scanned.
 
 use crate::batch::Batch;
 use crate::kept::Kept;
@@ -14,7 +16,7 @@ use crate::ops::IndexScan;
 use crate::ops::dedup::Dedup;
 use crate::ops::index_scan::Scanned;
 use crate::row::{Row, RowDoc};
-use nestor_model::{Document, Error, ErrorCode, Result, Value, doc};
+use nestor_model::{Document, Error, ErrorCode, Result, Value, doc, values_equal};
 use nestor_planner::access::IndexBounds;
 use nestor_planner::catalog::Nearest;
 use nestor_planner::interval::{Interval, IntervalList};
@@ -32,6 +34,10 @@ const SAMPLE: usize = 8;
 const FEW: u64 = 64;
 /// A ring with more entries makes the next one half as wide.
 const MANY: u64 = 1_000;
+/// Entries of a ring after which it may end nearer.
+const CROWD: u64 = 256;
+/// Candidates that a ring which ends nearer has at least; it has as many as there were rows before it.
+const WANTED: u64 = 32;
 /// Rings that explain lists.
 const SHOWN_MAX: usize = 200;
 
@@ -90,6 +96,21 @@ struct Ring {
     returned: u64,
 }
 
+/// What a ring that may end nearer has to know.
+#[derive(Default)]
+struct Crowd {
+    /// The keys of the rings before the current one, and those of it that were scanned before it was made narrower.
+    before: IntervalList,
+    /// The keys that the current scan is of.
+    new: IntervalList,
+    /// The last key that it gave; all entries of those before were seen.
+    last: Option<Value>,
+    /// Entries that it gave.
+    entries: u64,
+    /// How many there are when this is looked at the next time.
+    next_look: u64,
+}
+
 /// Searches an index around a point.
 pub struct GeoNear {
     collection: Arc<Collection>,
@@ -101,6 +122,7 @@ pub struct GeoNear {
     /// The keys of the rings so far, the current one included.
     scanned: IntervalList,
     ring: Ring,
+    crowd: Crowd,
     /// Whatever is no farther has been found.
     covered: f64,
     /// How wide the next ring is; `None` before the first.
@@ -124,6 +146,7 @@ impl GeoNear {
             scan: None,
             scanned: IntervalList::none(),
             ring: Ring::default(),
+            crowd: Crowd::default(),
             covered: -1.0,
             width: None,
             heap: BinaryHeap::new(),
@@ -204,19 +227,70 @@ impl GeoNear {
         if to + width / 4.0 >= farthest || to <= from {
             to = farthest;
         }
-        let keys = by.within(&near, to)?;
-        let new = match self.scanned.is_empty() {
-            true => keys.clone(),
-            false => keys.intersect(&self.scanned.complement()),
-        };
-        self.scanned = self.scanned.union(&keys);
         self.ring = Ring {
             from,
             to,
             ..Ring::default()
         };
-        self.scan = Some(self.scan_of(new, true, usize::MAX));
+        let before = std::mem::replace(&mut self.scanned, IntervalList::none());
+        self.scan_ring(by, before)
+    }
+
+    /// Begins to scan what the current ring has and `before` has not.
+    fn scan_ring(&mut self, by: &dyn Nearest, before: IntervalList) -> Result<()> {
+        let keys = by.within(&self.plan.near, self.ring.to)?;
+        let new = match before.is_empty() {
+            true => keys.clone(),
+            false => keys.intersect(&before.complement()),
+        };
+        self.scanned = before.union(&keys);
+        self.scan = Some(self.scan_of(new.clone(), true, usize::MAX));
+        self.crowd = Crowd {
+            before,
+            new,
+            last: None,
+            entries: 0,
+            next_look: CROWD,
+        };
         Ok(())
+    }
+
+    /// Whether the current ring was made narrower: it has many entries, and few of them will do. `key` is that of the entry that the scan
+    /// gave; the narrower ring finds it again.
+    ///
+    /// Keys have to come in their order, which they do where all parts before have one value.
+    fn narrow(&mut self, by: &dyn Nearest, key: &Value) -> Result<bool> {
+        self.crowd.entries += 1;
+        let is_other = self.crowd.last.as_ref().is_some_and(|last| !values_equal(last, key));
+        if self.crowd.entries < self.crowd.next_look || !is_other {
+            self.crowd.last = Some(key.clone());
+            return Ok(false);
+        }
+        self.crowd.next_look *= 2;
+        let from = self.ring.from.max(self.plan.near.min());
+        let wanted = usize::try_from(self.counters.advanced.max(WANTED)).unwrap_or(usize::MAX);
+        let mut distances: Vec<f64> = self.heap.iter().map(|candidate| candidate.distance).collect();
+        let in_order = self.plan.bounds.parts[..self.plan.at]
+            .iter()
+            .all(IntervalList::is_point);
+        let last = self.crowd.last.replace(key.clone());
+        let (true, Some(last), true) = (in_order, last, wanted < distances.len()) else {
+            return Ok(false);
+        };
+        let (_, to, _) = distances.select_nth_unstable_by(wanted, f64::total_cmp);
+        let (to, width) = (*to, *to - from);
+        // Many at one place, or a ring that would stay nearly as wide.
+        if to <= from || width > (self.ring.to - from) / 2.0 {
+            return Ok(false);
+        }
+        let seen = IntervalList::of(Interval::new(Value::MinKey, true, last, true));
+        let crowd = std::mem::take(&mut self.crowd);
+        let before = crowd.before.union(&crowd.new.intersect(&seen));
+        self.width = Some(width);
+        self.ring.to = to;
+        self.ring.buffered = wanted as u64;
+        self.scan_ring(by, before)?;
+        Ok(true)
     }
 
     /// The current ring was searched to its end.
@@ -331,6 +405,7 @@ impl Operator for GeoNear {
                 self.counters.works += u64::from(!matches!(found, Scanned::Pause));
                 self.scan = Some(scan);
                 match found {
+                    Scanned::Entry((key, _)) if self.narrow(by, &key)? => {}
                     Scanned::Entry((key, record)) => self.consider(by, &key, record)?,
                     Scanned::Pause => return Ok(Step::Pause),
                     Scanned::Eof => self.close_ring(by),
