@@ -59,7 +59,7 @@ const fewPoints = 40;
 /** Lines over time, to one scale; below them marks where something happened, such as failures. */
 export function lines(title: string, ticks: string[], series: { name: string; values: number[] }[], unit: string, marks: { name: string; values: number[] }): Html {
   const height = 200;
-  const left = 50;
+  const left = 70;
   const bottom = 34;
   const most = Math.max(1, ...series.flatMap(({ values }) => values));
   const x = (i: number) => (ticks.length > 1 ? left + 6 + (i * (width - left - 16)) / (ticks.length - 1) : (left + width) / 2);

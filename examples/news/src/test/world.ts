@@ -1,7 +1,9 @@
 /** What tests of the site share: a Nestor with rights, the sample web, a fetcher, the site, and a visitor. */
 import { accessSync, constants, mkdtempSync, rmSync, statfsSync } from 'node:fs';
+import http, { type RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { after, before } from 'node:test';
 import { MongoClient } from 'mongodb';
 import { connectService, newSecrets, openSite } from '../app.js';
 import { databaseName, News, type Secrets } from '../db/connect.js';
@@ -35,25 +37,46 @@ export class World {
   readonly #opened: News[] = [];
   readonly secrets: Secrets = newSecrets();
   samples = new SampleServer({ today });
+  nestor!: Nestor;
+  folder = '';
   site!: Site;
   base = '';
+  /** An editor's connection. */
+  news!: News;
+  /** Somebody who is not signed in. */
+  guest!: Visitor;
+  #added = 0;
 
-  private constructor(
-    readonly nestor: Nestor,
-    readonly folder: string,
-  ) {}
-
-  /** Everything but posts: `fetchAll` brings them. `more` are further flags of the server. */
-  static async make(...more: string[]): Promise<World> {
-    const folder = mkdtempSync(join(roomy(), 'news-'));
-    const world = new World(new Nestor(process.env.NESTOR_BIN ?? 'nestor', await freePort(), join(folder, 'nestor'), more), folder);
-    await world.nestor.start();
-    await setUp(world.nestor.uri, world.secrets);
-    await makePeople(world.nestor.uri, world.secrets);
-    await world.samples.listen();
-    world.site = await openSite(world.nestor.uri, world.secrets);
-    world.base = `http://127.0.0.1:${await world.site.listen(0)}`;
+  /** A world for the tests of a suite, made before the first and gone after the last. */
+  static forSuite({ fetched = true, flags = [] }: { fetched?: boolean; flags?: string[] } = {}): World {
+    const world = new World();
+    before(async () => {
+      await world.#open(flags);
+      if (fetched) await world.fetchAll();
+    });
+    after(() => world.close());
     return world;
+  }
+
+  /** A world for a program: whoever makes it closes it. */
+  static async make(): Promise<World> {
+    const world = new World();
+    await world.#open([]);
+    return world;
+  }
+
+  /** Everything but posts: `fetchAll` brings them. `flags` are further flags of the server. */
+  async #open(flags: string[]): Promise<void> {
+    this.folder = mkdtempSync(join(roomy(), 'news-'));
+    this.nestor = new Nestor(process.env.NESTOR_BIN ?? 'nestor', await freePort(), join(this.folder, 'nestor'), flags);
+    await this.nestor.start();
+    await setUp(this.nestor.uri, this.secrets);
+    await makePeople(this.nestor.uri, this.secrets);
+    await this.samples.listen();
+    this.site = await openSite(this.nestor.uri, this.secrets);
+    this.base = `http://127.0.0.1:${await this.site.listen(0)}`;
+    this.news = await this.as('editor');
+    this.guest = this.visitor();
   }
 
   async as(service: Service): Promise<News> {
@@ -72,7 +95,7 @@ export class World {
 
   /** Puts the sample sources on the list and fetches each once. */
   async fetchAll(): Promise<void> {
-    await installSources(await this.as('editor'), this.samples, 60);
+    await installSources(this.news, this.samples, 60);
     await (await this.fetcher()).round();
     await this.settled();
   }
@@ -83,7 +106,7 @@ export class World {
 
   /** Makes every source due. */
   async due(filter: object = {}): Promise<void> {
-    await (await this.as('editor')).sources.updateMany(filter, { $set: { 'fetch.next': new Date(0) } });
+    await this.news.sources.updateMany(filter, { $set: { 'fetch.next': new Date(0) } });
   }
 
   /** Waits until the follower has come to the end of what there was. */
@@ -91,6 +114,15 @@ export class World {
     const follower = await this.as('follower');
     const total = await follower.posts.countDocuments({ state: 'shown' });
     await until(async () => total === 0 || ((await follower.feedstate.findOne({ _id: 'all' }))?.n ?? 0) >= total, 'the follower comes to the end');
+  }
+
+  /** A new post of the source `runbook`, as a fetcher inserts it. */
+  async addPost(title: string, more: Partial<Post> = {}): Promise<Post> {
+    const template = (await this.news.posts.findOne({ source: 'runbook' })) as Post;
+    const n = ++this.#added;
+    const post: Post = { ...template, _id: `added-${n}`, keys: [`test:${n}`], title, published: new Date(), added: new Date(), state: 'shown', also: [], versions: [], ...more };
+    await (await this.as('fetcher')).posts.insertOne(post);
+    return post;
   }
 
   visitor(): Visitor {
@@ -108,7 +140,7 @@ export class World {
     await this.site?.close();
     await this.samples.close();
     for (const news of this.#opened) await news.close();
-    await this.nestor.stop();
+    await this.nestor?.stop();
     rmSync(this.folder, { recursive: true, force: true });
     rmSync(`${this.folder}.log`, { force: true });
   }
@@ -149,6 +181,26 @@ export async function until(holds: () => Promise<boolean> | boolean, what: strin
     if (Date.now() > end) throw new Error(`waited in vain: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
+}
+
+/** Answers requests on an origin of its own until `use` has ended. */
+export async function serving<T>(answer: RequestListener, use: (origin: string) => Promise<T>): Promise<T> {
+  const server = http.createServer((request, response) => {
+    response.on('error', () => {});
+    answer(request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  try {
+    return await use(`http://127.0.0.1:${(server.address() as { port: number }).port}`);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+/** The same for a site without robots.txt. */
+export function withoutRobots(answer: RequestListener): RequestListener {
+  return (request, response) => (request.url === '/robots.txt' ? void response.writeHead(404).end() : answer(request, response));
 }
 
 /** A source for tests, with the fields that matter to them. */

@@ -4,31 +4,22 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before, describe, test } from 'node:test';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
-import type { News } from '../../db/connect.js';
-import type { Post } from '../../db/types.js';
 import { makeSafe } from '../../fetch/sanitize.js';
 import { until, World } from '../world.js';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 describe('in a browser', { timeout: 900_000 }, () => {
-  let world: World;
-  let news: News;
+  const world = World.forSuite();
   let browser: Browser;
   let post: string;
   before(async () => {
-    world = await World.make();
-    await world.fetchAll();
-    news = await world.as('editor');
-    post = (await news.posts.findOne({ title: 'Granularity of locks in a shared data base' }))?._id ?? '';
-    const pinned = (await news.posts.findOne({ title: 'Restore before you need to' }))?._id ?? '';
-    await news.posts.updateOne({ _id: pinned }, { $set: { pinned: true } });
+    const named = async (title: string) => (await world.news.posts.findOne({ title }))?._id ?? '';
+    post = await named('Granularity of locks in a shared data base');
+    await world.news.posts.updateOne({ _id: await named('Restore before you need to') }, { $set: { pinned: true } });
     browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage'] });
   });
-  after(async () => {
-    await browser?.close();
-    await world.close();
-  });
+  after(() => browser?.close());
 
   /** Opens a page and collects what must not happen: errors, violations of the policy, requests to others. */
   async function open(options: Parameters<Browser['newContext']>[0] = {}): Promise<{ context: BrowserContext; page: Page; faults: string[] }> {
@@ -89,7 +80,7 @@ describe('in a browser', { timeout: 900_000 }, () => {
     const opened = world.site.live;
     for (let i = 0; i < 200 && !opened.size; i++) await page.waitForTimeout(50);
     const begun = Date.now();
-    await add('It appears by itself', '<p>words</p>');
+    await world.addPost('It appears by itself', { html: '<p>words</p>' });
     await page.getByRole('link', { name: 'It appears by itself' }).waitFor();
     console.log(`a new post was seen after ${Date.now() - begun} ms`);
     assert.equal(await page.locator('article').first().locator('h3').innerText(), 'It appears by itself');
@@ -113,6 +104,34 @@ describe('in a browser', { timeout: 900_000 }, () => {
     await context.close();
   });
 
+  test('all is done by the keyboard: the way past the masthead, and every link and button shows where it is', async () => {
+    const { context, page } = await open();
+    await page.goto(world.base);
+    const focused = () => page.evaluate(`(() => {
+      const { matches, outlineStyle } = { matches: document.activeElement.matches(':focus-visible'), outlineStyle: getComputedStyle(document.activeElement).outlineStyle };
+      const { width, height } = document.activeElement.getBoundingClientRect();
+      return { text: document.activeElement.textContent.trim() || document.activeElement.getAttribute('aria-label'), seen: matches && outlineStyle !== 'none' && width > 1 && height > 1 };
+    })()`) as Promise<{ text: string; seen: boolean }>;
+    await page.keyboard.press('Tab');
+    assert.deepEqual(await focused(), { text: 'To the posts', seen: true });
+    const walked: string[] = [];
+    for (let i = 0; i < 12; i++) {
+      await page.keyboard.press('Tab');
+      const { text, seen } = await focused();
+      assert.ok(seen, `${text} does not show that it is where the keyboard is`);
+      walked.push(text);
+    }
+    for (const name of ['Latest', 'Figures', 'Search posts']) assert.ok(walked.includes(name), `${walked}`);
+    await page.reload();
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Tab');
+    assert.match((await focused()).text, /Restore before you need to/);
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/post/**');
+    await context.close();
+  });
+
   test('words are suggested while one types', async () => {
     const { context, page } = await open();
     await page.goto(world.base);
@@ -123,16 +142,16 @@ describe('in a browser', { timeout: 900_000 }, () => {
 
   test('what strangers write does not run, even past the sanitizer', async () => {
     const { context, page, faults } = await open();
-    await add('Sanitized', makeSafe('<p>a</p><script>window.evil=1</script><img src=x onerror="window.evil=1"><a href="javascript:window.evil=1">x</a>', 'http://x.example/').html);
+    await world.addPost('Sanitized', { html: makeSafe('<p>a</p><script>window.evil=1</script><img src=x onerror="window.evil=1"><a href="javascript:window.evil=1">x</a>', 'http://x.example/').html });
     // As if the sanitizer had failed: the policy is the second wall.
-    const bad = await add('Not sanitized', '<p>b</p><script>window.evil=1</script><img src="x" onerror="window.evil=1"><iframe srcdoc="<script>parent.evil=1</script>"></iframe>');
+    const { _id: bad } = await world.addPost('Not sanitized', { html: '<p>b</p><script>window.evil=1</script><img src="x" onerror="window.evil=1"><iframe srcdoc="<script>parent.evil=1</script>"></iframe>' });
     for (const path of ['/', `/post/${bad}`]) {
       await page.goto(world.base + path);
       assert.equal(await page.evaluate('window.evil'), undefined);
     }
     await until(() => faults.some((fault) => /Content Security Policy/i.test(fault)), 'the policy complains');
     assert.equal(await page.evaluate('window.evil'), undefined);
-    await news.posts.updateMany({ _id: { $in: [bad] } }, { $set: { state: 'hidden' } });
+    await world.news.posts.updateMany({ _id: { $in: [bad] } }, { $set: { state: 'hidden' } });
     await context.close();
   });
 
@@ -166,13 +185,4 @@ describe('in a browser', { timeout: 900_000 }, () => {
       }
     }
   });
-
-  let added = 0;
-  async function add(title: string, html: string): Promise<string> {
-    const template = (await news.posts.findOne({ source: 'runbook' })) as Post;
-    const fetcher = await world.as('fetcher');
-    const id = `added-${++added}`;
-    await fetcher.posts.insertOne({ ...template, _id: id, keys: [`test:${added}`], title, html, published: new Date(), added: new Date(), state: 'shown', also: [], versions: [] });
-    return id;
-  }
 });

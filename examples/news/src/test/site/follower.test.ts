@@ -1,20 +1,15 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import type { News } from '../../db/connect.js';
 import { Follower } from '../../live/follower.js';
 import { until, World } from '../world.js';
 
 describe('a follower whose place the oplog no longer has', { timeout: 900_000 }, () => {
-  let world: World;
-  let news: News;
+  const world = World.forSuite({ flags: ['--oplogSize', '1'] });
   let follower: News;
   before(async () => {
-    world = await World.make('--oplogSize', '1');
-    await world.fetchAll();
-    news = await world.as('editor');
     follower = await world.as('follower');
   });
-  after(() => world.close());
 
   /** Writes so much that the oplog begins later than the follower's place. */
   async function overwrite(): Promise<void> {
@@ -37,8 +32,8 @@ describe('a follower whose place the oplog no longer has', { timeout: 900_000 },
     const feeds = await follower.feedstate.find().toArray();
     await world.site.follower.stop();
     // While it is away a post is hidden, and nothing will tell it so.
-    const hidden = await news.posts.findOne({ source: 'runbook', state: 'shown' });
-    await news.posts.updateOne({ _id: hidden?._id as string }, { $set: { state: 'hidden' } });
+    const hidden = await world.news.posts.findOne({ source: 'runbook', state: 'shown' });
+    await world.news.posts.updateOne({ _id: hidden?._id as string }, { $set: { state: 'hidden' } });
     await overwrite();
     const again = new Follower(follower);
     const seen: string[] = [];
@@ -50,7 +45,7 @@ describe('a follower whose place the oplog no longer has', { timeout: 900_000 },
       assert.ok(count(after) < count(words) && count(after) > count(words) - 20, `${count(after)} of ${count(words)}`);
       // No state of a feed comes back, so that no reader is told 304 for what is new.
       for (const { _id, n } of await follower.feedstate.find().toArray()) assert.ok(n > (feeds.find((one) => one._id === _id)?.n ?? 0), _id);
-      await news.posts.updateOne({ _id: hidden?._id as string }, { $set: { state: 'shown' } });
+      await world.news.posts.updateOne({ _id: hidden?._id as string }, { $set: { state: 'shown' } });
       await until(() => seen.includes(hidden?._id as string), 'the follower goes on');
       await until(async () => count(await follower.suggestions.find().toArray()) === count(words), 'its words are counted again');
     } finally {

@@ -1,49 +1,32 @@
 import assert from 'node:assert/strict';
-import http, { type RequestListener } from 'node:http';
-import { after, before, describe, test } from 'node:test';
+import type { RequestListener } from 'node:http';
+import { describe, test } from 'node:test';
 import { createGzip, gzipSync } from 'node:zlib';
 import { parseFeed } from 'feedsmith';
-import type { News } from '../../db/connect.js';
 import type { Source } from '../../db/types.js';
 import { limits } from '../../fetch/http.js';
-import { sourceAt, World } from '../world.js';
+import { serving, sourceAt, withoutRobots, World } from '../world.js';
 
 const rss = (items: string) => `<?xml version="1.0"?><rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>x</title><link>http://x.example/</link>${items}</channel></rss>`;
 const evil = '"><script>window.evil=1</script><img src=x onerror="window.evil=1">';
 const escaped = evil.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 
 describe('hostile feeds', { timeout: 900_000 }, () => {
-  let world: World;
-  let news: News;
+  const world = World.forSuite({ fetched: false });
   let n = 0;
-  before(async () => {
-    world = await World.make();
-    news = await world.as('editor');
-  });
-  after(() => world.close());
 
   /** Serves one feed, fetches it, and returns what became of the source. */
   async function serve(answer: RequestListener, more: Partial<Source> = {}, bounds = {}): Promise<Source> {
     const id = `hostile-${++n}`;
-    const server = http.createServer((request, response) => {
-      response.on('error', () => {});
-      if (request.url === '/robots.txt') response.writeHead(404).end();
-      else answer(request, response);
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const origin = `http://127.0.0.1:${(server.address() as { port: number }).port}`;
-    try {
-      await news.sources.insertOne(sourceAt(id, `${origin}/feed`, more));
+    return serving(withoutRobots(answer), async (origin) => {
+      await world.news.sources.insertOne(sourceAt(id, `${origin}/feed`, more));
       await (await world.fetcher({ limits: { ...limits, timeMs: 3000, allowed: new Set([origin]), ...bounds } })).round();
-      const source = await news.sources.findOne({ _id: id });
+      const source = await world.news.sources.findOne({ _id: id });
       assert.ok(source);
       // Nothing of it is fetched again by the tests that follow.
-      await news.sources.updateOne({ _id: id }, { $set: { state: 'paused' } });
+      await world.news.sources.updateOne({ _id: id }, { $set: { state: 'paused' } });
       return source;
-    } finally {
-      server.closeAllConnections();
-      server.close();
-    }
+    });
   }
 
   const failed = (source: Source) => source.fetch.history[0]?.error ?? '';
@@ -51,7 +34,7 @@ describe('hostile feeds', { timeout: 900_000 }, () => {
   test('script in every field', async () => {
     const item = `<item><title>${escaped}</title><link>http://x.example/1?${escaped}</link><guid>${escaped}</guid><dc:creator>${escaped}</dc:creator><category>${escaped}</category><description>${escaped} and words</description></item><item><title>Two</title><link>javascript:alert(1)</link><description>second</description></item>`;
     await serve((_request, response) => response.end(rss(item)), { name: `n ${evil}`, authors: [evil], why: `A reason ${evil}`, tags: [evil] });
-    const posts = await news.posts.find({ source: `hostile-${n}` }).toArray();
+    const posts = await world.news.posts.find({ source: `hostile-${n}` }).toArray();
     assert.equal(posts.length, 2);
     const paths = ['/', '/sources', `/source/hostile-${n}`, '/tags', '/stats', '/digest', ...posts.map(({ _id }) => `/post/${encodeURIComponent(_id)}`), `/search?q=${encodeURIComponent(evil)}`, `/login?next=${encodeURIComponent(evil)}`, `/explain?of=${encodeURIComponent('/')}`];
     const editor = await world.signedIn('editor');
@@ -71,7 +54,7 @@ describe('hostile feeds', { timeout: 900_000 }, () => {
   test('a billion laughs', async () => {
     const entities = Array.from({ length: 9 }, (_none, i) => `<!ENTITY l${i + 1} "${`&l${i};`.repeat(10)}">`).join('');
     const source = await serve((_request, response) => response.end(`<!DOCTYPE x [<!ENTITY l0 "lol">${entities}]>${rss('<item><title>&l9;</title><link>http://x.example/laughs</link></item>')}`));
-    const post = await news.posts.findOne({ source: source._id });
+    const post = await world.news.posts.findOne({ source: source._id });
     assert.ok(failed(source) || (post?.title.length ?? 0) < 100);
   });
 
@@ -128,7 +111,7 @@ describe('hostile feeds', { timeout: 900_000 }, () => {
     const items = Array.from({ length: 10_000 }, (_none, i) => `<item><title>Number ${i}</title><link>http://x.example/many/${i}</link><description>Text ${i}</description></item>`).join('');
     const source = await serve((_request, response) => response.end(rss(items)), {}, { timeMs: 20_000 });
     assert.equal(failed(source), '');
-    assert.equal(await news.posts.countDocuments({ source: source._id }), 1000);
+    assert.equal(await world.news.posts.countDocuments({ source: source._id }), 1000);
     const page = await world.visitor().get('/');
     assert.ok(page.text.length < 60_000, `${page.text.length}`);
   });
@@ -136,7 +119,7 @@ describe('hostile feeds', { timeout: 900_000 }, () => {
   test('a post of megabytes is kept short', async () => {
     const source = await serve((_request, response) => response.end(rss(`<item><title>${'T'.repeat(5000)}</title><link>http://x.example/long</link><guid>${'g'.repeat(10_000)}</guid><description>${'&lt;p&gt;many words &lt;/p&gt;'.repeat(200_000)}</description></item>`)));
     assert.equal(failed(source), '');
-    const post = await news.posts.findOne({ source: source._id });
+    const post = await world.news.posts.findOne({ source: source._id });
     assert.ok(post && post.title.length === 500 && post.html.length <= 500_000);
     assert.ok((await world.visitor().get('/')).text.length < 60_000);
   });
@@ -148,56 +131,53 @@ describe('hostile feeds', { timeout: 900_000 }, () => {
       asked++;
       response.end(rss(`<item><title>Ever new</title><link>http://x.example/${asked}/p</link><guid isPermaLink="false">${asked}</guid><description>${words}</description></item><item><title>Short</title><link>http://x.example/s/${asked}</link><description>short ${n}</description></item>`));
     };
-    const server = http.createServer((request, response) => (request.url === '/robots.txt' ? response.writeHead(404).end() : answer(request, response)));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const origin = `http://127.0.0.1:${(server.address() as { port: number }).port}`;
-    await news.sources.insertOne(sourceAt('ever-new', `${origin}/feed`));
-    const fetcher = await world.fetcher({ limits: { ...limits, allowed: new Set([origin]) } });
-    for (let round = 0; round < 60; round++) {
-      await world.due({ _id: 'ever-new' });
-      await fetcher.round();
-    }
-    await news.sources.updateOne({ _id: 'ever-new' }, { $set: { state: 'paused' } });
-    server.close();
+    await serving(withoutRobots(answer), async (origin) => {
+      await world.news.sources.insertOne(sourceAt('ever-new', `${origin}/feed`));
+      const fetcher = await world.fetcher({ limits: { ...limits, allowed: new Set([origin]) } });
+      for (let round = 0; round < 60; round++) {
+        await world.due({ _id: 'ever-new' });
+        await fetcher.round();
+      }
+      await world.news.sources.updateOne({ _id: 'ever-new' }, { $set: { state: 'paused' } });
+    });
     assert.equal(asked, 60);
-    assert.equal(await news.posts.countDocuments({ source: 'ever-new' }), 2);
-    const [post] = await news.posts.find({ title: 'Ever new' }).toArray();
+    assert.equal(await world.news.posts.countDocuments({ source: 'ever-new' }), 2);
+    const [post] = await world.news.posts.find({ title: 'Ever new' }).toArray();
     assert.ok((post?.keys.length ?? 99) <= 50);
   });
 
   test('redirects to private addresses, in circles, and to other schemes', async () => {
     let secret = 0;
-    const inside = http.createServer((_request, response) => {
+    const answer: RequestListener = (_request, response) => {
       secret++;
       response.end(rss('<item><title>secret</title></item>'));
+    };
+    await serving(answer, async (inside) => {
+      for (const [to, why] of [
+        [`${inside}/`, /private network/],
+        [`http://localhost:${new URL(inside).port}/`, /private network|port/],
+        ['http://169.254.169.254/latest/meta-data/', /private network/],
+        ['http://[::1]/', /private network/],
+        ['file:///etc/passwd', /not fetched/],
+        ['/feed', /redirects/],
+      ] as const) {
+        const source = await serve((_request, response) => response.writeHead(302, { location: to }).end());
+        assert.match(failed(source), why, to);
+      }
     });
-    await new Promise<void>((resolve) => inside.listen(0, '127.0.0.1', resolve));
-    const port = (inside.address() as { port: number }).port;
-    for (const [to, why] of [
-      [`http://127.0.0.1:${port}/`, /private network/],
-      [`http://localhost:${port}/`, /private network|port/],
-      ['http://169.254.169.254/latest/meta-data/', /private network/],
-      ['http://[::1]/', /private network/],
-      ['file:///etc/passwd', /not fetched/],
-      ['/feed', /redirects/],
-    ] as const) {
-      const source = await serve((_request, response) => response.writeHead(302, { location: to }).end());
-      assert.match(failed(source), why, to);
-    }
-    inside.close();
     assert.equal(secret, 0);
   });
 
   test('right to left, emoji, and directions that do not end', async () => {
     const source = await serve((_request, response) => response.end(rss('<item><title>\u202Eמילים 🎉 words</title><link>http://x.example/rtl</link><description>&lt;p&gt;\u202E\u2067שלום עולם 👩‍👩‍👧‍👦&lt;/p&gt;</description></item>')));
-    const post = await news.posts.findOne({ source: source._id });
+    const post = await world.news.posts.findOne({ source: source._id });
     assert.match(post?.title ?? '', /🎉/);
     assert.match((await world.visitor().get(`/post/${encodeURIComponent(post?._id ?? '')}`)).text, /<h1 dir="auto">/);
   });
 
   test('two sources whose every post has the same link', async () => {
     const source = await serve((_request, response) => response.end(rss(['One', 'Two', 'Three'].map((title) => `<item><title>${title} of the home page</title><link>http://x.example/home</link><description>about ${title}</description></item>`).join(''))));
-    assert.equal(await news.posts.countDocuments({ source: source._id }), 3);
+    assert.equal(await world.news.posts.countDocuments({ source: source._id }), 3);
   });
 
   test('no feed at all', async () => {

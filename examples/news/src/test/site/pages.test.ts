@@ -1,26 +1,16 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { parseFeed } from 'feedsmith';
-import type { News } from '../../db/connect.js';
 import type { Post } from '../../db/types.js';
 import { dayOf, weekOf } from '../../site/dates.js';
-import { type Visitor, until, World } from '../world.js';
+import { until, World } from '../world.js';
 
 describe('pages', { timeout: 900_000 }, () => {
-  let world: World;
-  let news: News;
-  let visitor: Visitor;
-  before(async () => {
-    world = await World.make();
-    await world.fetchAll();
-    news = await world.as('editor');
-    visitor = world.visitor();
-  });
-  after(() => world.close());
+  const world = World.forSuite();
 
   test('the front page: days newest first, below 60 kB, told what it cost', async () => {
-    const { status, text, headers } = await visitor.get('/');
+    const { status, text, headers } = await world.guest.get('/');
     assert.equal(status, 200);
     const days = [...text.matchAll(/id="d-(\d{4}-\d\d-\d\d)"/g)].map(([, day]) => day as string);
     assert.ok(days.length > 3);
@@ -32,7 +22,7 @@ describe('pages', { timeout: 900_000 }, () => {
   });
 
   test('it is answered by an index: no more documents than it shows', async () => {
-    const { text } = await visitor.get('/explain?of=/');
+    const { text } = await world.guest.get('/explain?of=/');
     assert.match(text, /IXSCAN shown/);
     assert.doesNotMatch(text, /COLLSCAN/);
     assert.doesNotMatch(text, /<p>[^<]*SORT/);
@@ -44,43 +34,43 @@ describe('pages', { timeout: 900_000 }, () => {
 
   test('older pages follow each other to the end and show every post once, also of a feed that gives days without hours', async () => {
     const root = await world.root();
-    const template = (await news.posts.findOne({ source: 'runbook' })) as Post;
+    const template = (await world.news.posts.findOne({ source: 'runbook' })) as Post;
     const at = new Date(Date.now() - 20 * 86_400_000);
     await root.posts.insertMany(Array.from({ length: 70 }, (_none, i) => ({ ...template, _id: `one-time-${i}`, keys: [`one-time:${i}`], published: at, also: [] })));
     const seen: string[] = [];
     let path: string | undefined = '/';
     for (let pages = 0; path && pages < 100; pages++) {
-      const { text } = await visitor.get(path);
+      const { text } = await world.guest.get(path);
       seen.push(...[...text.matchAll(/<article id="p-([^"]+)"/g)].map(([, id]) => id as string));
       path = /<a rel="next" href="([^"]+)"/.exec(text)?.[1]?.replaceAll('&amp;', '&');
     }
     assert.equal(new Set(seen).size, seen.length);
-    assert.equal(seen.length, await news.posts.countDocuments({ state: 'shown' }));
+    assert.equal(seen.length, await world.news.posts.countDocuments({ state: 'shown' }));
     await root.posts.deleteMany({ _id: /^one-time-/ });
   });
 
   test('days, weeks, sources, tags, posts, digests, figures', async () => {
-    const post = (await news.posts.findOne({ source: 'papers-slowly' })) as Post;
+    const post = (await world.news.posts.findOne({ source: 'papers-slowly' })) as Post;
     for (const path of [`/day/${dayOf(post.published)}`, `/week/${weekOf(post.published)}`, `/digest/${weekOf(post.published)}`, '/source/papers-slowly', `/tag/${post.tags[0]}`, '/archive', '/sources', '/tags', '/digest', '/stats', '/about', '/login', '/join']) {
-      const { status, text } = await visitor.get(path);
+      const { status, text } = await world.guest.get(path);
       assert.equal(status, 200, path);
       assert.match(text, /<h1/, path);
     }
-    assert.match((await visitor.get(`/day/${dayOf(post.published)}`)).text, new RegExp(`/post/${post._id}`));
-    assert.match((await visitor.get(`/post/${post._id}`)).text, /Related posts/);
-    assert.match((await visitor.get(`/digest/${weekOf(post.published)}.txt`)).text, new RegExp(`${weekOf(post.published)}|DATABASE NEWS`));
-    assert.equal((await visitor.get('/no-such-page')).status, 404);
-    assert.equal((await visitor.get('/post/no-such-post')).status, 404);
-    assert.equal((await visitor.post('/archive', {})).status, 405);
+    assert.match((await world.guest.get(`/day/${dayOf(post.published)}`)).text, new RegExp(`/post/${post._id}`));
+    assert.match((await world.guest.get(`/post/${post._id}`)).text, /Related posts/);
+    assert.match((await world.guest.get(`/digest/${weekOf(post.published)}.txt`)).text, new RegExp(`${weekOf(post.published)}|DATABASE NEWS`));
+    assert.equal((await world.guest.get('/no-such-page')).status, 404);
+    assert.equal((await world.guest.get('/post/no-such-post')).status, 404);
+    assert.equal((await world.guest.post('/archive', {})).status, 405);
   });
 
   test('the figures are those of the posts', async () => {
-    const { text } = await visitor.get('/stats');
+    const { text } = await world.guest.get('/stats');
     assert.equal([...text.matchAll(/<svg class="chart"/g)].length >= 3, true);
     const inChart = [...text.matchAll(/<title>[^<]*: (\d+)<\/title>/g)].reduce((sum, [, n]) => sum + Number(n), 0);
     const now = new Date();
     const from = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 11, 1));
-    assert.equal(inChart, await news.posts.countDocuments({ state: 'shown', published: { $gte: from } }));
+    assert.equal(inChart, await world.news.posts.countDocuments({ state: 'shown', published: { $gte: from } }));
     assert.match(text, /Who links to whom[\s\S]*Papers, Slowly/);
   });
 
@@ -92,7 +82,7 @@ describe('pages', { timeout: 900_000 }, () => {
     // The second time one source answers 503.
     await world.due();
     await (await world.fetcher()).round();
-    const [, section = ''] = /<section id="fetching">([\s\S]*?)<\/section>/.exec((await visitor.get('/stats')).text) ?? [];
+    const [, section = ''] = /<section id="fetching">([\s\S]*?)<\/section>/.exec((await world.guest.get('/stats')).text) ?? [];
     assert.match(section, /24 fetches in seven days, 1 failed/);
     assert.equal([...section.matchAll(/<svg /g)].length, 2);
     assert.match(section, /<rect class="fail"[^>]*><title>[^<]*failed: 1<\/title>/);
@@ -101,74 +91,74 @@ describe('pages', { timeout: 900_000 }, () => {
     assert.equal((await open.fetches.findOne({ failed: true }))?.source, 'tarn-engineering');
     await assert.rejects(open.fetches.insertOne({ at: new Date(), source: 'x', ms: 1, status: 0, failed: false }), { code: 13 });
     // What is asked of a time is asked of buckets, not of all measurements.
-    assert.match((await visitor.get('/explain?of=/stats')).text, /unpack|TS_|bucket/i);
+    assert.match((await world.guest.get('/explain?of=/stats')).text, /unpack|TS_|bucket/i);
   });
 
   test('a source that may not be quoted in full is an excerpt everywhere', async () => {
-    const post = (await news.posts.findOne({ source: 'tarn-engineering', title: /We moved 40,000/ })) as Post;
+    const post = (await world.news.posts.findOne({ source: 'tarn-engineering', title: /We moved 40,000/ })) as Post;
     assert.match(post.excerpt, /\[…\]$/);
     const hidden = 'load balancer that preferred';
     assert.ok(post.text.includes(hidden));
-    for (const path of [`/post/${post._id}`, '/source/tarn-engineering', '/source/tarn-engineering/feed.atom', '/source/tarn-engineering/feed.json', `/day/${dayOf(post.published)}`]) assert.ok(!(await visitor.get(path)).text.includes(hidden), path);
+    for (const path of [`/post/${post._id}`, '/source/tarn-engineering', '/source/tarn-engineering/feed.atom', '/source/tarn-engineering/feed.json', `/day/${dayOf(post.published)}`]) assert.ok(!(await world.guest.get(path)).text.includes(hidden), path);
   });
 
   test('code keeps its columns, tables their cells', async () => {
-    const post = (await news.posts.findOne({ title: 'Granularity of locks in a shared data base' })) as Post;
-    assert.ok((await visitor.get(`/post/${post._id}`)).text.includes('mode   IS   IX   S    SIX  X\nIS     yes  yes  yes  yes  no'));
-    const table = (await news.posts.findOne({ title: 'fsync per second, by drive' })) as Post;
-    assert.match((await visitor.get(`/post/${table._id}`)).text, /<td>consumer NVMe<\/td><td>420<\/td>/);
+    const post = (await world.news.posts.findOne({ title: 'Granularity of locks in a shared data base' })) as Post;
+    assert.ok((await world.guest.get(`/post/${post._id}`)).text.includes('mode   IS   IX   S    SIX  X\nIS     yes  yes  yes  yes  no'));
+    const table = (await world.news.posts.findOne({ title: 'fsync per second, by drive' })) as Post;
+    assert.match((await world.guest.get(`/post/${table._id}`)).text, /<td>consumer NVMe<\/td><td>420<\/td>/);
   });
 
   test('feeds out are feeds', async () => {
-    const atom = parseFeed((await visitor.get('/feed.atom')).text);
+    const atom = parseFeed((await world.guest.get('/feed.atom')).text);
     assert.equal(atom.format, 'atom');
     assert.equal((atom.feed as { entries: unknown[] }).entries.length, 40);
-    const json = JSON.parse((await visitor.get('/feed.json')).text);
+    const json = JSON.parse((await world.guest.get('/feed.json')).text);
     assert.equal(json.version, 'https://jsonfeed.org/version/1.1');
     assert.equal(json.items.length, 40);
-    for (const path of ['/source/runbook/feed.atom', '/tag/papers/feed.json', '/digest.atom']) assert.ok(parseFeed((await visitor.get(path)).text), path);
-    assert.equal((await visitor.get('/source/none/feed.atom')).status, 404);
+    for (const path of ['/source/runbook/feed.atom', '/tag/papers/feed.json', '/digest.atom']) assert.ok(parseFeed((await world.guest.get(path)).text), path);
+    assert.equal((await world.guest.get('/source/none/feed.atom')).status, 404);
   });
 
   test('conditional GET: 304 until something of that feed changes', async () => {
-    const first = await visitor.get('/source/runbook/feed.atom');
+    const first = await world.guest.get('/source/runbook/feed.atom');
     const etag = first.headers.get('etag') ?? '';
     const modified = first.headers.get('last-modified') ?? '';
-    assert.equal((await visitor.get('/source/runbook/feed.atom', { 'if-none-match': etag })).status, 304);
-    assert.equal((await visitor.get('/source/runbook/feed.atom', { 'if-none-match': `W/${etag}, "x"` })).status, 304);
-    assert.equal((await visitor.get('/source/runbook/feed.atom', { 'if-modified-since': modified })).status, 304);
-    assert.equal((await visitor.get('/source/runbook/feed.json', { 'if-none-match': etag })).status, 200);
-    const other = (await visitor.get('/source/papers-slowly/feed.atom')).headers.get('etag') ?? '';
-    await news.posts.updateOne({ source: 'runbook' }, { $set: { author: 'Another' } });
-    await until(async () => (await visitor.get('/source/runbook/feed.atom', { 'if-none-match': etag })).status === 200, 'the feed changes');
-    assert.equal((await visitor.get('/source/papers-slowly/feed.atom', { 'if-none-match': other })).status, 304);
+    assert.equal((await world.guest.get('/source/runbook/feed.atom', { 'if-none-match': etag })).status, 304);
+    assert.equal((await world.guest.get('/source/runbook/feed.atom', { 'if-none-match': `W/${etag}, "x"` })).status, 304);
+    assert.equal((await world.guest.get('/source/runbook/feed.atom', { 'if-modified-since': modified })).status, 304);
+    assert.equal((await world.guest.get('/source/runbook/feed.json', { 'if-none-match': etag })).status, 200);
+    const other = (await world.guest.get('/source/papers-slowly/feed.atom')).headers.get('etag') ?? '';
+    await world.news.posts.updateOne({ source: 'runbook' }, { $set: { author: 'Another' } });
+    await until(async () => (await world.guest.get('/source/runbook/feed.atom', { 'if-none-match': etag })).status === 200, 'the feed changes');
+    assert.equal((await world.guest.get('/source/papers-slowly/feed.atom', { 'if-none-match': other })).status, 304);
   });
 
   test('words of titles are suggested', async () => {
-    const found = JSON.parse((await visitor.get('/suggest?q=write%20ind')).text) as string[];
+    const found = JSON.parse((await world.guest.get('/suggest?q=write%20ind')).text) as string[];
     assert.ok(found.some((words) => words.startsWith('write ind')), `${found}`);
   });
 
   test('a new post comes to open pages, and a page that was away gets what it missed', async () => {
     const events = await listen(world.base, {});
-    const post = await addPost('A new post for live pages');
+    const post = await world.addPost('A new post for live pages');
     const begun = Date.now();
     await until(() => events.text.includes(post._id), 'the event comes');
     assert.ok(Date.now() - begun < 3000);
     const id = /id: (\S+)/.exec(events.text)?.[1] ?? '';
     events.close();
-    const second = await addPost('A second post for live pages');
+    const second = await world.addPost('A second post for live pages');
     const back = await listen(world.base, { 'last-event-id': id });
     await until(() => back.text.includes(second._id), 'what was missed comes');
     assert.doesNotMatch(back.text, new RegExp(post._id));
     back.close();
-    assert.ok((await visitor.get('/')).text.includes(second._id));
+    assert.ok((await world.guest.get('/')).text.includes(second._id));
   });
 
   test('hidden posts do not come, accepted ones do', async () => {
     const events = await listen(world.base, {});
-    const waiting = (await news.posts.findOne({ state: 'waiting' })) as Post;
-    const seen = await addPost('Seen at once');
+    const waiting = (await world.news.posts.findOne({ state: 'waiting' })) as Post;
+    const seen = await world.addPost('Seen at once');
     await until(() => events.text.includes(seen._id), 'a shown post comes');
     assert.ok(!events.text.includes(waiting._id));
     const editor = await world.signedIn('editor');
@@ -179,31 +169,22 @@ describe('pages', { timeout: 900_000 }, () => {
 
   test('the follower goes on after a restart of the database and of the site, and counts each word once', async () => {
     const word = 'zymurgy';
-    await addPost(`About ${word}`);
+    await world.addPost(`About ${word}`);
     const follower = await world.as('follower');
     await until(async () => (await follower.suggestions.findOne({ _id: word }))?.n === 1, 'the word is counted');
     await world.nestor.stop('SIGKILL');
     await world.nestor.start();
-    await addPost(`More about ${word}`);
+    await world.addPost(`More about ${word}`);
     await until(async () => (await follower.suggestions.findOne({ _id: word }).catch(() => null))?.n === 2, 'the word is counted after the restart');
     // While the follower is away.
     await world.site.follower.stop();
-    await addPost(`Even more about ${word}`);
+    await world.addPost(`Even more about ${word}`);
     const { Follower } = await import('../../live/follower.js');
     const again = new Follower(follower);
     await again.start();
     await until(async () => (await follower.suggestions.findOne({ _id: word }))?.n === 3, 'what came meanwhile is counted');
     await again.stop();
   });
-
-  let added = 0;
-  async function addPost(title: string): Promise<Post> {
-    const template = (await news.posts.findOne({ source: 'runbook' })) as Post;
-    const fetcher = await world.as('fetcher');
-    const post: Post = { ...template, _id: `added-${++added}-${process.pid}`, keys: [`test:${added}`], title, published: new Date(), added: new Date(), state: 'shown', also: [], versions: [] };
-    await fetcher.posts.insertOne(post);
-    return post;
-  }
 });
 
 interface Events {

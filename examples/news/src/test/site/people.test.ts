@@ -1,24 +1,18 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { MongoServerError } from 'mongodb';
-import type { News } from '../../db/connect.js';
 import { type Visitor, World } from '../world.js';
 
 describe('readers and editors', { timeout: 900_000 }, () => {
-  let world: World;
-  let news: News;
+  const world = World.forSuite();
   let reader: Visitor;
   let editor: Visitor;
   before(async () => {
-    world = await World.make();
-    await world.fetchAll();
-    news = await world.as('editor');
     reader = await world.signedIn('reader');
     editor = await world.signedIn('editor');
   });
-  after(() => world.close());
 
-  const somePost = async (source: string) => (await news.posts.findOne({ source, state: 'shown' }))?._id ?? '';
+  const somePost = async (source: string) => (await world.news.posts.findOne({ source, state: 'shown' }))?._id ?? '';
 
   test('who is not signed in is sent to the door, who may not is refused', async () => {
     assert.equal((await world.visitor().get('/desk')).headers.get('location'), '/login?next=%2Fdesk');
@@ -100,8 +94,8 @@ describe('readers and editors', { timeout: 900_000 }, () => {
     assert.match(page, /a\*\*\*@example\.org/);
     assert.doesNotMatch(page, /ada@example\.org/);
     // Not by the page: the editors' connection does not get it either, nor the token, however it asks.
-    assert.deepEqual(await news.readers.findOne({ _id: 'ada' }, { projection: { email: 1, feedToken: 1 } }), { _id: 'ada', email: 'a***@example.org' });
-    assert.equal(await news.readers.countDocuments({ email: 'ada@example.org' }), 0);
+    assert.deepEqual(await world.news.readers.findOne({ _id: 'ada' }, { projection: { email: 1, feedToken: 1 } }), { _id: 'ada', email: 'a***@example.org' });
+    assert.equal(await world.news.readers.countDocuments({ email: 'ada@example.org' }), 0);
     const owner = await world.signedIn('owner');
     assert.match((await owner.get('/desk/readers')).text, /ada@example\.org/);
   });
@@ -117,10 +111,10 @@ describe('readers and editors', { timeout: 900_000 }, () => {
     await assert.rejects(open.sessions.findOne(), code(13));
     await assert.rejects(reading.posts.updateOne({}, { $set: { title: 'x' } }), code(13));
     await assert.rejects(reading.changes.findOne(), code(13));
-    await assert.rejects(news.posts.deleteMany({}), code(13));
-    await assert.rejects(news.changes.deleteMany({}), code(13));
-    await assert.rejects(news.readers.updateOne({}, { $set: { follows: [] } }), code(13));
-    await assert.rejects(news.db.command({ createUser: 'x', pwd: 'y', roles: [] }), code(13));
+    await assert.rejects(world.news.posts.deleteMany({}), code(13));
+    await assert.rejects(world.news.changes.deleteMany({}), code(13));
+    await assert.rejects(world.news.readers.updateOne({}, { $set: { follows: [] } }), code(13));
+    await assert.rejects(world.news.db.command({ createUser: 'x', pwd: 'y', roles: [] }), code(13));
     await assert.rejects(door.posts.findOne(), code(13));
     await assert.rejects(fetching.readers.findOne(), code(13));
     await assert.rejects(fetching.posts.deleteOne({}), code(13));
@@ -129,50 +123,50 @@ describe('readers and editors', { timeout: 900_000 }, () => {
   test('validators refuse documents that are none', async () => {
     const code = (error: unknown) => error instanceof MongoServerError && error.code === 121;
     const id = await somePost('runbook');
-    await assert.rejects(news.posts.updateOne({ _id: id }, { $set: { state: 'lost' as never } }), code);
-    await assert.rejects(news.posts.updateOne({ _id: id }, { $set: { title: '' } }), code);
-    await assert.rejects(news.sources.updateOne({ _id: 'runbook' }, { $set: { why: 'short' } }), code);
+    await assert.rejects(world.news.posts.updateOne({ _id: id }, { $set: { state: 'lost' as never } }), code);
+    await assert.rejects(world.news.posts.updateOne({ _id: id }, { $set: { title: '' } }), code);
+    await assert.rejects(world.news.sources.updateOne({ _id: 'runbook' }, { $set: { why: 'short' } }), code);
   });
 
   test('accept, hide, pin, correct: each with its record, each undone', async () => {
-    const id = (await news.posts.findOne({ state: 'waiting' }))?._id ?? '';
-    const before = await news.posts.findOne({ _id: id });
+    const id = (await world.news.posts.findOne({ state: 'waiting' }))?._id ?? '';
+    const before = await world.news.posts.findOne({ _id: id });
     assert.equal((await world.visitor().get(`/post/${id}`)).status, 404);
     await editor.post(`/desk/post/${id}`, { do: 'accept' });
     assert.equal((await world.visitor().get(`/post/${id}`)).status, 200);
     await editor.post(`/desk/post/${id}`, { do: 'pin' });
     assert.match((await world.visitor().get('/')).text, /Pinned by the editors/);
     await editor.post(`/desk/post/${id}`, { do: 'correct', title: 'Corrected', author: 'Someone else', tags: 'one, Two Words' });
-    const corrected = await news.posts.findOne({ _id: id });
+    const corrected = await world.news.posts.findOne({ _id: id });
     assert.deepEqual([corrected?.title, corrected?.author, corrected?.tags], ['Corrected', 'Someone else', ['one', 'two-words']]);
-    const changes = await news.changes.find({ 'edits.id': id }).sort({ at: 1 }).toArray();
+    const changes = await world.news.changes.find({ 'edits.id': id }).sort({ at: 1 }).toArray();
     assert.deepEqual(changes.map(({ who, what }) => [who, what]), [['editor', 'accept'], ['editor', 'pin'], ['editor', 'correct']]);
     for (const change of changes.reverse()) assert.equal((await editor.post('/desk/undo', { change: change._id.toHexString() })).status, 303);
-    assert.deepEqual(await news.posts.findOne({ _id: id }), before);
+    assert.deepEqual(await world.news.posts.findOne({ _id: id }), before);
     assert.equal((await editor.post('/desk/undo', { change: changes[0]?._id.toHexString() ?? '' })).status, 409);
-    assert.equal(await news.changes.countDocuments({ 'edits.id': id, what: 'undo' }), 3);
+    assert.equal(await world.news.changes.countDocuments({ 'edits.id': id, what: 'undo' }), 3);
   });
 
   test('what was changed since cannot be undone', async () => {
     const id = await somePost('runbook');
     await editor.post(`/desk/post/${id}`, { do: 'correct', title: 'First', author: '', tags: 'x' });
     await editor.post(`/desk/post/${id}`, { do: 'correct', title: 'Second', author: '', tags: 'x' });
-    const first = await news.changes.findOne({ 'edits.after.title': 'First' });
+    const first = await world.news.changes.findOne({ 'edits.after.title': 'First' });
     const answer = await editor.post('/desk/undo', { change: first?._id.toHexString() ?? '' });
     assert.equal(answer.status, 409);
     assert.match(answer.text, /changed since/);
-    assert.equal((await news.posts.findOne({ _id: id }))?.title, 'Second');
+    assert.equal((await world.news.posts.findOne({ _id: id }))?.title, 'Second');
   });
 
   test('merging changes two posts at once, and undoing both', async () => {
-    const [one, two] = await news.posts.find({ source: 'measure-twice' }).sort({ _id: 1 }).limit(2).toArray();
+    const [one, two] = await world.news.posts.find({ source: 'measure-twice' }).sort({ _id: 1 }).limit(2).toArray();
     assert.ok(one && two);
     await editor.post(`/desk/post/${one._id}/merge`, { into: `${world.base}/post/${two._id}` });
     assert.equal((await world.visitor().get(`/post/${one._id}`)).headers.get('location'), `/post/${two._id}`);
     assert.match((await world.visitor().get(`/post/${two._id}`)).text, /Also at/);
-    const change = await news.changes.findOne({ what: 'merge' });
+    const change = await world.news.changes.findOne({ what: 'merge' });
     await editor.post('/desk/undo', { change: change?._id.toHexString() ?? '' });
-    assert.deepEqual(await news.posts.find({ _id: { $in: [one._id, two._id] } }).sort({ _id: 1 }).toArray(), [one, two]);
+    assert.deepEqual(await world.news.posts.find({ _id: { $in: [one._id, two._id] } }).sort({ _id: 1 }).toArray(), [one, two]);
   });
 
   test('two editors at the same post: both changes are kept, one after the other', async () => {
@@ -180,7 +174,7 @@ describe('readers and editors', { timeout: 900_000 }, () => {
     const owner = await world.signedIn('owner');
     const answers = await Promise.all(Array.from({ length: 10 }, (_none, i) => (i % 2 ? editor : owner).post(`/desk/post/${id}`, { do: 'correct', title: `Title ${i}`, author: '', tags: 'x' })));
     for (const { status } of answers) assert.equal(status, 303);
-    const changes = await news.changes.find({ 'edits.id': id }).toArray();
+    const changes = await world.news.changes.find({ 'edits.id': id }).toArray();
     assert.equal(changes.length, 10);
     // They form a chain: each begins where another ended.
     const ends = new Set(changes.map(({ edits }) => edits[0]?.after.title));
@@ -195,7 +189,7 @@ describe('readers and editors', { timeout: 900_000 }, () => {
     assert.equal((await editor.post('/desk/sources', { ...fields, id: 'bad', feed: 'javascript:alert(1)' })).status, 400);
     await editor.post('/desk/source/fresh', { ...fields, do: 'save', name: 'Fresher' });
     await editor.post('/desk/source/fresh', { do: 'pause' });
-    const source = await news.sources.findOne({ _id: 'fresh' });
+    const source = await world.news.sources.findOne({ _id: 'fresh' });
     assert.deepEqual([source?.name, source?.state, source?.refreshMinutes], ['Fresher', 'paused', 30]);
     assert.match((await editor.get('/desk/source/fresh')).text, /paused the source fresh/);
   });
