@@ -18,6 +18,8 @@ pub struct Terms<'a> {
     pub start_transaction: bool,
     /// It belongs to a transaction.
     pub in_transaction: bool,
+    /// Each statement of its transaction reads the newest state, and waits for other transactions that stand in its way.
+    pub is_read_committed: bool,
     /// It commits or aborts its transaction.
     pub ends_transaction: bool,
     /// The read concern.

@@ -29,6 +29,61 @@ pub fn at(error: Error, at: usize) -> Error {
     error.with_extra(extra)
 }
 
+/// What an error says besides its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// More of what happened.
+    Detail,
+    /// The table.
+    Table,
+    /// The column.
+    Column,
+    /// The constraint.
+    Constraint,
+}
+
+impl Field {
+    const ALL: [Self; 4] = [Self::Detail, Self::Table, Self::Column, Self::Constraint];
+
+    /// Its letter in ErrorResponse.
+    pub fn letter(self) -> u8 {
+        match self {
+            Self::Detail => b'D',
+            Self::Table => b't',
+            Self::Column => b'c',
+            Self::Constraint => b'n',
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Detail => "detail",
+            Self::Table => "table",
+            Self::Column => "column",
+            Self::Constraint => "constraint",
+        }
+    }
+}
+
+/// An error that says more.
+pub fn with(error: Error, fields: &[(Field, &str)]) -> Error {
+    let mut extra = error.extra().cloned().unwrap_or_default();
+    for (field, text) in fields {
+        extra.set(field.name(), *text);
+    }
+    error.with_extra(extra)
+}
+
+/// What an error of this crate says besides its message.
+pub fn fields(error: &Error) -> Vec<(Field, &str)> {
+    let Some(extra) = error.extra().filter(|extra| extra.get(STATE).is_some()) else {
+        return Vec::new();
+    };
+    let all = Field::ALL.into_iter();
+    all.filter_map(|field| Some((field, extra.get(field.name())?.as_str()?)))
+        .collect()
+}
+
 /// The SQLSTATE of an error, be it of this crate or of those below.
 pub fn state(error: &Error) -> String {
     let own = error.extra().and_then(|extra| match extra.get(STATE) {
@@ -60,6 +115,8 @@ fn of_code(code: ErrorCode) -> &'static str {
         14031 => "53100",
         10334 => "54000",
         251 => "40001",
+        107 => "40P01",
+        24 => "55P03",
         292 => "53200",
         11600 | 91 => "57P01",
         _ => "XX000",

@@ -1,8 +1,8 @@
 //! From text to statements: the grammar is `sqlparser`'s, in PostgreSQL's dialect.
 
 use crate::error::{error, fail};
-use nestor_model::Result;
-use sqlparser::ast::Statement;
+use nestor_model::{Error, Result};
+use sqlparser::ast::{Expr, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
@@ -21,20 +21,37 @@ pub fn parse(text: &str) -> Result<Vec<Statement>> {
     if text.len() > STATEMENT_BYTES_MAX {
         return fail("54000", "statement is too long");
     }
-    let dialect = PostgreSqlDialect {};
-    let tokens = Tokenizer::new(&dialect, text)
+    let mut parser = parser(text)?;
+    parser.parse_statements().map_err(refused)
+}
+
+/// The expression that a text is.
+///
+/// Errors: those of [`parse`].
+pub fn expression(text: &str) -> Result<Expr> {
+    let mut parser = parser(text)?;
+    parser.parse_expr().map_err(refused)
+}
+
+fn parser(text: &str) -> Result<Parser<'static>> {
+    const DIALECT: &PostgreSqlDialect = &PostgreSqlDialect {};
+    let dialect = DIALECT;
+    let tokens = Tokenizer::new(dialect, text)
         .tokenize_with_location()
         .map_err(|e| error("42601", e.to_string()))?;
     check_depth(&tokens)?;
-    let mut parser = Parser::new(&dialect)
+    Ok(Parser::new(dialect)
         .with_recursion_limit(DEPTH_MAX)
-        .with_tokens_with_locations(tokens);
-    parser.parse_statements().map_err(|e| match e {
-        ParserError::RecursionLimitExceeded => error("54001", "statement nests too deep"),
+        .with_tokens_with_locations(tokens))
+}
+
+fn refused(error: ParserError) -> Error {
+    match error {
+        ParserError::RecursionLimitExceeded => crate::error::error("54001", "statement nests too deep"),
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
-            error("42601", format!("syntax error: {message}"))
+            crate::error::error("42601", format!("syntax error: {message}"))
         }
-    })
+    }
 }
 
 /// Refuses chains of operators that would make trees too deep to walk.

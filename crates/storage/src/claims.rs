@@ -32,6 +32,9 @@ pub(crate) struct Claims {
     hasher: RandomState,
     /// Some were given up.
     released: Condvar,
+    /// Transactions that wait for another one's end, and for which. No transaction waits for itself over any number of others. It is
+    /// locked after `owners`.
+    waiting: Mutex<HashMap<u64, u64>>,
     next_owner: AtomicU64,
     /// Memory that open transactions take, in bytes, about, and how much they may.
     bytes: AtomicUsize,
@@ -139,6 +142,49 @@ impl Reservation {
             .released
             .wait_timeout_while(self.claims.lock(), timeout, held);
         !waited.expect("no holder of the lock panics").1.timed_out()
+    }
+}
+
+/// How a transaction's waiting for another one ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// The other one has ended.
+    Released,
+    /// It has not.
+    TimedOut,
+    /// It waits, be it over others, for the one that wanted to wait.
+    Deadlock,
+}
+
+impl Claim {
+    /// Waits until the transaction that has claimed a key has ended, for at most `timeout`.
+    pub(crate) fn wait(&self, reservation: &Reservation, timeout: Duration) -> Waited {
+        let claims = &self.claims;
+        let owners = claims.lock();
+        {
+            let mut waiting = claims.waiting.lock().expect("no holder of the lock panics");
+            let mut at = Some(reservation.owner);
+            while let Some(owner) = at {
+                if owner == self.owner {
+                    return Waited::Deadlock;
+                }
+                at = waiting.get(&owner).copied();
+            }
+            waiting.insert(self.owner, reservation.owner);
+        }
+        let held = |owners: &mut HashMap<_, u64, _>| owners.get(&reservation.key) == Some(&reservation.owner);
+        let waited = claims.released.wait_timeout_while(owners, timeout, held);
+        let (owners, timed_out) = waited.expect("no holder of the lock panics");
+        claims
+            .waiting
+            .lock()
+            .expect("no holder of the lock panics")
+            .remove(&self.owner);
+        drop(owners);
+        match timed_out.timed_out() {
+            true => Waited::TimedOut,
+            false => Waited::Released,
+        }
     }
 }
 

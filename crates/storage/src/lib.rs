@@ -71,7 +71,7 @@ pub mod write_set;
 
 pub use bytes::Bytes;
 pub use catalog::{Catalog, Collection, Database, Derive, Index};
-pub use claims::Reservation;
+pub use claims::{Reservation, Waited};
 pub use cursor::Cursor;
 pub use encryption::MasterKey;
 pub use engine::{

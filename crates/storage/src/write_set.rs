@@ -1,7 +1,8 @@
 //! Write sets: private changes on top of a snapshot, committed as one.
 
+use crate::catalog::ddl;
 use crate::catalog::{Catalog, Collection, CollectionState};
-use crate::claims::{CLAIM_BYTES, Claim};
+use crate::claims::{CLAIM_BYTES, Claim, Reservation, Waited};
 use crate::cursor::{Cursor, Layer, Overlay, Source};
 use crate::recent::Reads;
 use crate::snapshot::{Snapshot, View};
@@ -10,6 +11,7 @@ use nestor_model::{ErrorCode, RawDocBuf, Timestamp, ValueRef, raw};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// Numbers for new collections, trees and indexes. Numbers are skipped when a write set is dropped, never reused.
 #[derive(Debug)]
@@ -125,7 +127,10 @@ pub struct Savepoint {
     unwritten: usize,
     oplog: usize,
     counts: Vec<CountChange>,
+    multikey: usize,
     catalog: Arc<Catalog>,
+    /// The snapshot's number.
+    seq: u64,
 }
 
 impl WriteSet {
@@ -308,6 +313,46 @@ impl WriteSet {
         }
     }
 
+    /// Goes on over a newer snapshot: what was written stays, and stands on what others have committed since. The keys written so far have
+    /// to be claimed ([`Engine::claim`](crate::Engine::claim)), so that nobody else wrote them. Nothing changes for write sets that rely on the state they
+    /// read: those of serializable transactions, and those with [`WriteSet::check_unchanged`].
+    pub fn refresh(&mut self, snapshot: Snapshot) {
+        if self.reads.is_some() || !self.unchanged.is_empty() || snapshot.state.seq <= self.snapshot.state.seq {
+            return;
+        }
+        debug_assert!(
+            self.claim.as_ref().is_some_and(|claim| claim.fresh.is_empty()),
+            "what was written is claimed"
+        );
+        self.snapshot = snapshot;
+        self.put_changes_on_snapshot();
+    }
+
+    /// Claims nothing of what was written since the last [`Engine::claim`](crate::Engine::claim): it was taken back.
+    pub fn forget_unclaimed(&mut self) {
+        if let Some(claim) = &mut self.claim {
+            claim.fresh.clear();
+        }
+    }
+
+    /// Makes the catalog that of the snapshot with this write set's own changes.
+    fn put_changes_on_snapshot(&mut self) {
+        let changes = self.catalog_changes();
+        self.catalog = self.snapshot.state.catalog.clone();
+        if !changes.is_empty() {
+            ddl::apply_changes(Arc::make_mut(&mut self.catalog), changes);
+        }
+    }
+
+    /// Waits until the transaction that stood in this one's way has ended, for at most `timeout`.
+    pub fn wait_for(&self, reservation: &Reservation, timeout: Duration) -> Waited {
+        match &self.claim {
+            Some(claim) => claim.wait(reservation, timeout),
+            None if reservation.wait(timeout) => Waited::Released,
+            None => Waited::TimedOut,
+        }
+    }
+
     /// Marks the present state. Give it back with [`WriteSet::rollback_to`] or [`WriteSet::release`], the last one first.
     pub fn savepoint(&mut self) -> Savepoint {
         self.savepoints += 1;
@@ -319,7 +364,9 @@ impl WriteSet {
             unwritten: self.unwritten.len(),
             oplog: self.oplog.len(),
             counts: self.counts.clone(),
+            multikey: self.multikey.len(),
             catalog: self.catalog.clone(),
+            seq: self.snapshot.state.seq,
         }
     }
 
@@ -350,7 +397,10 @@ impl WriteSet {
         self.oplog.truncate(savepoint.oplog);
         self.counts = savepoint.counts;
         self.catalog = savepoint.catalog;
-        self.multikey.clear();
+        if savepoint.seq != self.snapshot.state.seq {
+            self.put_changes_on_snapshot();
+        }
+        self.multikey.truncate(savepoint.multikey);
         self.leave_savepoint();
     }
 

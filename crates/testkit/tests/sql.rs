@@ -14,6 +14,8 @@
 //! SELECT nobody FROM people
 //! ```
 //!
+//! `statement count N` wants a statement that wrote so many rows, `statement tag TAG` one that is answered so.
+//!
 //! A row is a line, its values are separated by ` | `, null is NULL. `query error STATE` is the same as `statement error STATE`.
 
 #[path = "shared/database.rs"]
@@ -28,19 +30,20 @@ use std::path::Path;
 
 /// What a statement answered.
 enum Answer {
-    Rows(Vec<String>),
+    Rows(Vec<String>, String),
     Error(String, String),
 }
 
 /// Takes the messages of an answer apart.
 fn read(mut bytes: &[u8]) -> Answer {
-    let (mut rows, mut failed) = (Vec::new(), None);
+    let (mut rows, mut failed, mut tag_of) = (Vec::new(), None, String::new());
     while let Some((tag, rest)) = bytes.split_first() {
         let length = u32::from_be_bytes(rest[..4].try_into().expect("four bytes")) as usize;
         let body = &rest[4..length];
         bytes = &rest[length..];
         match tag {
             b'D' => rows.push(row(body)),
+            b'C' => tag_of = String::from_utf8_lossy(body).trim_end_matches('\0').to_owned(),
             b'E' => {
                 let part = |name: u8| {
                     let parts = body.split(|byte| *byte == 0);
@@ -56,7 +59,7 @@ fn read(mut bytes: &[u8]) -> Answer {
     }
     match failed {
         Some((state, message)) => Answer::Error(state, message),
-        None => Answer::Rows(rows),
+        None => Answer::Rows(rows, tag_of),
     }
 }
 
@@ -125,19 +128,29 @@ fn run(path: &Path) -> Vec<String> {
                     failures.push(wrong(format!("error {found}: {message}")))
                 }
                 Answer::Error(..) => {}
-                Answer::Rows(rows) => failures.push(wrong(format!("no error, but {rows:?}"))),
+                Answer::Rows(rows, _) => failures.push(wrong(format!("no error, but {rows:?}"))),
             },
             ["statement", "ok"] => {
                 if let Answer::Error(state, message) = ask(&database, &mut session, &rest.join("\n")) {
                     failures.push(wrong(format!("error {state}: {message}")));
                 }
             }
+            ["statement", "count", count] => match ask(&database, &mut session, &rest.join("\n")) {
+                Answer::Error(state, message) => failures.push(wrong(format!("error {state}: {message}"))),
+                Answer::Rows(_, tag) if tag.split(' ').next_back() != Some(count) => failures.push(wrong(tag)),
+                Answer::Rows(..) => {}
+            },
+            ["statement", "tag", wanted] => match ask(&database, &mut session, &rest.join("\n")) {
+                Answer::Error(state, message) => failures.push(wrong(format!("error {state}: {message}"))),
+                Answer::Rows(_, tag) if tag != *wanted => failures.push(wrong(tag)),
+                Answer::Rows(..) => {}
+            },
             ["query", sort @ ..] => {
                 let at = rest.iter().position(|line| *line == "----").expect("a query has ----");
                 let mut wanted: Vec<String> = rest[at + 1..].iter().map(|line| (*line).to_owned()).collect();
                 match ask(&database, &mut session, &rest[..at].join("\n")) {
                     Answer::Error(state, message) => failures.push(wrong(format!("error {state}: {message}"))),
-                    Answer::Rows(mut rows) => {
+                    Answer::Rows(mut rows, _) => {
                         if sort.first() == Some(&"rowsort") {
                             rows.sort();
                             wanted.sort();
@@ -185,9 +198,120 @@ fn deep_statements_are_refused() {
     for sql in [sum, parentheses, negations] {
         match ask(&database, &mut session, &sql) {
             Answer::Error(state, _) => assert!(state == "54001" || state == "42601", "{state}"),
-            Answer::Rows(rows) => panic!("{rows:?}"),
+            Answer::Rows(rows, _) => panic!("{rows:?}"),
         }
     }
     let all = format!("SELECT {} AS x", vec!["true"; 500].join(" AND "));
-    assert!(matches!(ask(&database, &mut session, &all), Answer::Rows(rows) if rows == ["t"]));
+    assert!(matches!(ask(&database, &mut session, &all), Answer::Rows(rows, _) if rows == ["t"]));
+}
+
+/// Two connections to one table of accounts.
+struct Bank {
+    database: Database,
+    sessions: [std::sync::Mutex<Session>; 2],
+}
+
+impl Bank {
+    fn new() -> Self {
+        let mut database = Database::new();
+        let docs = Value::from(vec![
+            doc! { "_id": 1, "amount": 100 }.into(),
+            doc! { "_id": 2, "amount": 100 }.into(),
+        ]);
+        database.must(doc! { "insert": "accounts", "documents": docs });
+        let session = || {
+            let slot = database.service.connections.add("test");
+            std::sync::Mutex::new(Session::new(slot, "tester", "test"))
+        };
+        let sessions = [session(), session()];
+        Self { database, sessions }
+    }
+
+    /// The state of the error, or the rows, one after the other.
+    fn ask(&self, who: usize, sql: &str) -> String {
+        let mut session = self.sessions[who].lock().expect("no statement panics");
+        match ask(&self.database, &mut session, sql) {
+            Answer::Error(state, _) => state,
+            Answer::Rows(rows, _) => rows.join(","),
+        }
+    }
+}
+
+#[test]
+fn read_committed_statements_read_the_newest_state_and_wait_for_writers() {
+    let bank = Bank::new();
+    assert_eq!(bank.ask(0, "BEGIN"), "");
+    assert_eq!(bank.ask(0, "SELECT amount FROM accounts WHERE _id = 1"), "100");
+    assert_eq!(bank.ask(1, "UPDATE accounts SET amount = 150 WHERE _id = 1"), "");
+    assert_eq!(bank.ask(0, "SELECT amount FROM accounts WHERE _id = 1"), "150");
+    // The other one waits until this one has committed, and works on what that wrote.
+    assert_eq!(bank.ask(0, "UPDATE accounts SET amount = amount + 1 WHERE _id = 1"), "");
+    assert_eq!(bank.ask(1, "BEGIN"), "");
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            bank.ask(
+                1,
+                "UPDATE accounts SET amount = amount * 2 WHERE _id = 1 RETURNING amount",
+            )
+        });
+        assert_eq!(bank.ask(0, "COMMIT"), "");
+        assert_eq!(waits.join().expect("it does not panic"), "302");
+    });
+    assert_eq!(bank.ask(1, "COMMIT"), "");
+    assert_eq!(bank.ask(0, "SELECT amount FROM accounts ORDER BY _id"), "302,100");
+}
+
+#[test]
+fn transactions_that_wait_for_each_other_are_told() {
+    let bank = Bank::new();
+    for (who, id) in [(0, 1), (1, 2)] {
+        assert_eq!(bank.ask(who, "BEGIN"), "");
+        assert_eq!(
+            bank.ask(who, &format!("UPDATE accounts SET amount = 0 WHERE _id = {id}")),
+            ""
+        );
+    }
+    let answers = std::thread::scope(|scope| {
+        let first = scope.spawn(|| {
+            let answer = bank.ask(0, "UPDATE accounts SET amount = 1 WHERE _id = 2");
+            bank.ask(0, "COMMIT");
+            answer
+        });
+        let answer = bank.ask(1, "UPDATE accounts SET amount = 1 WHERE _id = 1");
+        bank.ask(1, "COMMIT");
+        [first.join().expect("it does not panic"), answer]
+    });
+    let told = answers.iter().filter(|answer| *answer == "40P01").count();
+    let done = answers.iter().filter(|answer| answer.is_empty()).count();
+    assert_eq!((told, done), (1, 1), "{answers:?}");
+}
+
+#[test]
+fn snapshots_conflict_and_serializable_transactions_do_not_skew() {
+    let bank = Bank::new();
+    let begin = |level: &str| {
+        for who in [0, 1] {
+            assert_eq!(bank.ask(who, &format!("BEGIN ISOLATION LEVEL {level}")), "");
+            assert_eq!(bank.ask(who, "SELECT sum(amount) FROM accounts"), "200");
+        }
+    };
+    begin("REPEATABLE READ");
+    let transfer = "UPDATE accounts SET amount = amount + 3 - 2 * _id";
+    assert_eq!(bank.ask(0, transfer), "");
+    assert_eq!(bank.ask(0, "COMMIT"), "");
+    assert_eq!(bank.ask(1, transfer), "40001");
+    assert_eq!(bank.ask(1, "COMMIT"), "");
+    // Each has read what the other one writes.
+    begin("SERIALIZABLE");
+    assert_eq!(
+        bank.ask(0, "UPDATE accounts SET amount = amount - 150 WHERE _id = 1"),
+        ""
+    );
+    assert_eq!(
+        bank.ask(1, "UPDATE accounts SET amount = amount - 150 WHERE _id = 2"),
+        ""
+    );
+    assert_eq!(bank.ask(0, "COMMIT"), "");
+    assert_eq!(bank.ask(1, "COMMIT"), "40001");
+    assert_eq!(bank.ask(1, "SELECT amount FROM accounts ORDER BY _id"), "-49,99");
 }

@@ -8,6 +8,7 @@
 //! Its writes make one oplog entry, `applyOps`, at commit, or several if they do not fit into one.
 
 use crate::concern::read::Level;
+use crate::lock;
 use crate::observe::transaction_counts::{Tally, TransactionCounts, TransactionFacts};
 use crate::session_id::Lsid;
 use crate::sessions::Session;
@@ -15,7 +16,7 @@ use crate::terms::Terms;
 use nestor_exec::write::collection_locks::{CollectionLocks, Shared};
 use nestor_exec::write::oplog::Operation;
 use nestor_model::{Error, ErrorCode, Result, Timestamp, bail};
-use nestor_storage::{Engine, Lsn, Snapshot, View, WriteSet};
+use nestor_storage::{Engine, Lsn, Savepoint, Snapshot, View, WriteSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -32,6 +33,57 @@ pub struct Transaction {
     pub tally: Tally,
     /// The locks of the collections that it uses.
     pub collections: Shared,
+    /// States to go back to, oldest first.
+    pub savepoints: Savepoints,
+}
+
+/// Named states of a transaction to go back to.
+#[derive(Default)]
+pub struct Savepoints(Vec<Named>);
+
+struct Named {
+    name: String,
+    state: Savepoint,
+    operations: usize,
+}
+
+impl Transaction {
+    /// Marks the present state. A name may stand several times: the newest is meant.
+    pub fn set_savepoint(&mut self, name: &str) {
+        let named = Named {
+            name: name.to_owned(),
+            state: self.ws.savepoint(),
+            operations: lock(&self.operations).len(),
+        };
+        self.savepoints.0.push(named);
+    }
+
+    /// Takes back everything since a savepoint, and the savepoints after it; false when there is none of this name. The savepoint stays.
+    pub fn roll_back_to(&mut self, name: &str) -> bool {
+        let Some(at) = self.savepoints.0.iter().rposition(|named| named.name == name) else {
+            return false;
+        };
+        for inner in self.savepoints.0.drain(at + 1..).rev() {
+            self.ws.release(inner.state);
+        }
+        if let Some(named) = self.savepoints.0.pop() {
+            self.ws.rollback_to(named.state);
+            lock(&self.operations).truncate(named.operations);
+        }
+        self.set_savepoint(name);
+        true
+    }
+
+    /// Forgets a savepoint and those after it, and keeps what was done; false when there is none of this name.
+    pub fn release_savepoint(&mut self, name: &str) -> bool {
+        let Some(at) = self.savepoints.0.iter().rposition(|named| named.name == name) else {
+            return false;
+        };
+        for named in self.savepoints.0.drain(at..).rev() {
+            self.ws.release(named.state);
+        }
+        true
+    }
 }
 
 impl std::fmt::Debug for Transaction {
@@ -136,6 +188,7 @@ impl Session {
                 operations: Arc::default(),
                 tally: Tally::new(counts.clone(), facts),
                 collections,
+                savepoints: Savepoints::default(),
             }));
         }
         if self.txn_number != Some(number) {

@@ -64,6 +64,15 @@ impl Statement<'_> {
         ReadView::Snapshot(self.database.engine.snapshot())
     }
 
+    /// In a read committed transaction, has the statement read the newest state.
+    pub fn refresh(&self) {
+        if self.terms.is_read_committed
+            && let Some(txn) = self.txn.borrow_mut().as_mut()
+        {
+            txn.ws.refresh(self.database.engine.snapshot());
+        }
+    }
+
     /// True while the statement runs within a transaction.
     pub fn in_transaction(&self) -> bool {
         self.terms.in_transaction
@@ -81,13 +90,26 @@ pub fn run<'r, C>(
 where
     C: DerefMut<Target = Statement<'r>>,
 {
-    let database = context.database;
-    if database.options.replica_set.is_none() {
+    if context.database.options.replica_set.is_none() {
         bail!(
             IllegalOperation,
             "Transaction numbers are only allowed on a replica set member or mongos"
         );
     }
+    run_anywhere(context, is_commit, uses, work)
+}
+
+/// As [`run`], on standalone servers too: that transactions need a replica set there is a rule of MongoDB's commands.
+pub fn run_anywhere<'r, C>(
+    context: &mut C,
+    is_commit: bool,
+    uses: impl Fn(&C, &dyn View) -> Vec<CollectionId>,
+    work: impl FnOnce(&mut C) -> Result<()>,
+) -> Result<()>
+where
+    C: DerefMut<Target = Statement<'r>>,
+{
+    let database = context.database;
     let (Some(lsid), Some(number)) = (context.terms.lsid, context.terms.txn_number) else {
         bail!(InvalidOptions, "a transaction needs a session and a transaction number");
     };

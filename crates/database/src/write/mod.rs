@@ -14,6 +14,7 @@ pub mod prepare;
 pub mod prepared;
 pub mod replace;
 mod resize_oplog;
+pub mod rows;
 pub mod statements;
 pub mod target;
 pub mod timeseries;
@@ -23,19 +24,25 @@ pub mod validator;
 use crate::concern::write::Acknowledgement;
 use crate::concern::write::implicit_concern;
 use crate::lock;
+use crate::sessions::transaction::Transaction;
 use crate::sessions::{Session, StatementResult};
 use crate::statement::Statement;
 use crate::statement::Wait;
 use crate::system_profile;
+use nestor_exec::interrupt::while_waiting;
 use nestor_exec::write::collection_locks::Exclusion;
 use nestor_exec::write::oplog::{self, Image, Origin};
 use nestor_exec::write::{Obstacle, with_retry};
 use nestor_model::{CollectionOptions, Error, ErrorCode, Namespace, RawDocBuf, Result, Timestamp, Value, bail, doc};
-use nestor_storage::{Collection, CollectionId, Lsn, View, WriteSet};
+use nestor_storage::{Collection, CollectionId, Lsn, Reservation, StorageError, View, Waited, WriteSet};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 /// Most statements of one write command.
 pub const STATEMENTS_MAX: usize = 100_000;
+
+/// How often who waits for another transaction's end looks whether it was interrupted.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The progress of a write command.
 #[derive(Debug, Default)]
@@ -97,25 +104,19 @@ impl Statement<'_> {
         mut work: impl FnMut(&mut WriteSet) -> Result<T>,
     ) -> Result<T> {
         if let Some(txn) = self.txn.borrow_mut().as_mut() {
-            // Commits come with the transaction; a failed statement leaves no trace in it.
-            let before = lock(&txn.operations).len();
-            let savepoint = txn.ws.savepoint();
-            let result = work(&mut txn.ws).and_then(|out| {
-                self.database.engine.claim(&mut txn.ws)?;
-                if txn.ws.has_found_arrays() {
-                    let _admitted = self.database.node.gates.admission.enter(&self.interrupt)?;
-                    self.database.engine.publish_multikey(&mut txn.ws)?;
-                }
-                Ok(out)
-            });
-            match &result {
-                Ok(_) => txn.ws.release(savepoint),
-                Err(_) => {
-                    txn.ws.rollback_to(savepoint);
-                    lock(&txn.operations).truncate(before);
+            loop {
+                let mut obstacle = None;
+                match self.within(txn, &mut work, &mut obstacle) {
+                    Err(error) if error.code() == ErrorCode::WriteConflict && self.terms.is_read_committed => {
+                        self.interrupt.check()?;
+                        if let Some(obstacle) = obstacle {
+                            self.await_end(txn, &obstacle)?;
+                        }
+                        txn.ws.refresh(self.database.engine.snapshot());
+                    }
+                    result => return result,
                 }
             }
-            return result;
         }
         let engine = &self.database.engine;
         self.tried_write.set(true);
@@ -177,6 +178,54 @@ impl Statement<'_> {
                 return Ok(out);
             }
         }
+    }
+
+    /// Runs `work` as a part of a transaction; if it fails it leaves no trace there. `obstacle` is whoever has written one of its keys.
+    fn within<T>(
+        &self,
+        txn: &mut Transaction,
+        work: &mut impl FnMut(&mut WriteSet) -> Result<T>,
+        obstacle: &mut Option<Box<Reservation>>,
+    ) -> Result<T> {
+        // Commits come with the transaction.
+        let before = lock(&txn.operations).len();
+        let savepoint = txn.ws.savepoint();
+        let result = work(&mut txn.ws).and_then(|out| {
+            let claimed = self.database.engine.claim(&mut txn.ws);
+            if let Err(StorageError::Reserved(reservation)) = &claimed {
+                *obstacle = Some(reservation.clone());
+            }
+            claimed?;
+            if txn.ws.has_found_arrays() {
+                let _admitted = self.database.node.gates.admission.enter(&self.interrupt)?;
+                self.database.engine.publish_multikey(&mut txn.ws)?;
+            }
+            Ok(out)
+        });
+        match &result {
+            Ok(_) => txn.ws.release(savepoint),
+            Err(_) => {
+                txn.ws.rollback_to(savepoint);
+                txn.ws.forget_unclaimed();
+                lock(&txn.operations).truncate(before);
+            }
+        }
+        result
+    }
+
+    /// Waits until another transaction has ended.
+    ///
+    /// Errors: 107 when it waits for this one, those of the interrupt.
+    fn await_end(&self, txn: &Transaction, obstacle: &Reservation) -> Result<()> {
+        while_waiting(|| {
+            loop {
+                match txn.ws.wait_for(obstacle, LOOK) {
+                    Waited::Released => return Ok(()),
+                    Waited::TimedOut => self.interrupt.check()?,
+                    Waited::Deadlock => bail!(LockFailed, "deadlock detected"),
+                }
+            }
+        })
     }
 
     /// The session's state for a retryable write; `None` when the command is not one.

@@ -163,7 +163,7 @@ fn check_bucket(doc: RawDoc<'_>, series: &TimeSeries) -> Result<()> {
 }
 
 /// Documents of capped collections may change their size since MongoDB 5.0, but not beyond the whole.
-fn check_capped_size(limits: &Capped, before: usize, after: usize) -> Result<()> {
+pub(super) fn check_capped_size(limits: &Capped, before: usize, after: usize) -> Result<()> {
     let bytes_max = limits.bytes_max;
     if after > before && after as i64 > bytes_max {
         bail!(

@@ -98,6 +98,18 @@ async fn fatal(stream: &mut Stream, error: &Error) -> Ended {
     Ended
 }
 
+/// A session whose transaction ends with its connection.
+struct Conversation<'s> {
+    session: Session,
+    server: &'s Server,
+}
+
+impl Drop for Conversation<'_> {
+    fn drop(&mut self) {
+        self.session.end(&self.server.service);
+    }
+}
+
 async fn converse(
     server: &Server,
     socket: TcpStream,
@@ -108,19 +120,20 @@ async fn converse(
     let mut stream = Stream::new(Socket::Tcp(socket));
     let mut input = Input::default();
     let begun = tokio::time::timeout(STARTUP_MAX, start(server, conn, &mut stream, &mut input, secrets)).await;
-    let Some(mut session) = begun.map_err(|_| Ended)?? else {
+    let Some(session) = begun.map_err(|_| Ended)?? else {
         return Ok(());
     };
+    let mut session = Conversation { session, server };
     let secret = random.next() as i32;
     secrets.lock().insert(conn.id, secret);
     let _known = Known(secrets, conn.id);
     let mut out = Vec::new();
     backend::authenticated(&mut out);
     for (name, own) in settings::REPORTED {
-        let value = session.facts.settings.get(*own).map_or("", String::as_str);
+        let value = session.session.facts.settings.get(*own).map_or("", String::as_str);
         backend::parameter(&mut out, name, value);
     }
-    backend::key(&mut out, session.facts.pid, secret);
+    backend::key(&mut out, session.session.facts.pid, secret);
     backend::ready(&mut out, b'I');
     write(server, &mut stream, &mut out).await?;
     loop {
@@ -134,7 +147,7 @@ async fn converse(
         }
         let busy = server.begin_work();
         server.count_request(body.len() + 5);
-        let next = take(server, &mut stream, &mut session, (tag, body), &mut out);
+        let next = take(server, &mut stream, &mut session.session, (tag, body), &mut out);
         drop(busy);
         let next = match next {
             Ok(next) => next,

@@ -25,15 +25,20 @@ pub(super) fn one_row() -> Plan {
 impl Binder<'_> {
     /// The rows of a FROM clause.
     pub(super) fn from(&mut self, from: &[TableWithJoins]) -> Result<Bound> {
-        let mut all: Option<Bound> = None;
-        for item in from {
-            let joined = self.joined(all.as_ref(), item)?;
-            all = Some(joined);
-        }
-        Ok(all.unwrap_or(Bound {
-            plan: one_row(),
-            columns: Vec::new(),
-        }))
+        let Some((first, rest)) = from.split_first() else {
+            return Ok(Bound {
+                plan: one_row(),
+                columns: Vec::new(),
+            });
+        };
+        let first = self.joined(None, first)?;
+        self.beside(first, rest)
+    }
+
+    /// The rows of further items beside those of the first one.
+    pub(super) fn beside(&mut self, first: Bound, rest: &[TableWithJoins]) -> Result<Bound> {
+        rest.iter()
+            .try_fold(first, |before, item| self.joined(Some(&before), item))
     }
 
     /// An item of FROM behind those before it, which it may refer to when it is lateral.

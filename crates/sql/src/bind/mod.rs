@@ -1,6 +1,6 @@
 //! From statements as they were parsed to plans whose names and types are settled.
 //!
-//! Reading order: this file (scopes), [`names`], [`types`], [`from`], [`query`], [`select`], [`expr`] with [`call`] and [`window`].
+//! Reading order: this file (scopes), [`names`], [`types`], [`from`], [`query`], [`select`], [`expr`] with [`call`] and [`window`], [`write`](mod@write).
 //!
 //! Subqueries, aggregates and window functions within expressions are bound where they stand, and stand in the expression as columns
 //! with numbers from [`PENDING`] on; whoever builds the plan puts a node below that gives the column ([`Binder::flush`]).
@@ -13,6 +13,7 @@ mod query;
 mod select;
 pub mod types;
 mod window;
+pub mod write;
 
 pub use names::{ident, object_name};
 

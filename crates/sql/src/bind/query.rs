@@ -101,7 +101,7 @@ impl Binder<'_> {
         Ok(bound)
     }
 
-    fn with(&mut self, with: &With) -> Result<()> {
+    pub(super) fn with(&mut self, with: &With) -> Result<()> {
         for cte in &with.cte_tables {
             let name = ident(&cte.alias.name);
             let names: Vec<String> = cte.alias.columns.iter().map(|column| ident(&column.name)).collect();
@@ -374,7 +374,7 @@ impl Binder<'_> {
     }
 }
 
-fn is_default(expr: &Ast) -> bool {
+pub(super) fn is_default(expr: &Ast) -> bool {
     matches!(expr, Ast::Identifier(name) if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"))
 }
 

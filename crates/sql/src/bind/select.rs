@@ -157,59 +157,7 @@ impl Binder<'_> {
         let level = self.level()?;
         (level.allows_aggregates, level.allows_windows) = (true, true);
 
-        // The select list.
-        let mut items: Vec<Expr> = Vec::new();
-        let mut columns: Vec<ScopeColumn> = Vec::new();
-        for item in &select.projection {
-            match item {
-                SelectItem::UnnamedExpr(expr) => {
-                    let bound = self.expr(expr, &scope)?;
-                    columns.push(self.output(name_of(expr), &bound, &scope));
-                    items.push(bound);
-                }
-                SelectItem::ExprWithAlias { expr, alias } => {
-                    let bound = self.expr(expr, &scope)?;
-                    columns.push(self.output(ident(alias), &bound, &scope));
-                    items.push(bound);
-                }
-                SelectItem::Wildcard(_) => {
-                    if scope.columns.is_empty() {
-                        return fail("42601", "SELECT * with no tables specified is not valid");
-                    }
-                    for i in (0..scope.columns.len()).filter(|i| !scope.columns[*i].hidden) {
-                        items.push(self.column(&scope.columns, i));
-                        columns.push(scope.columns[i].clone());
-                    }
-                }
-                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
-                    let (_, table) = object_name(name)?;
-                    let own = scope.of_table(&table);
-                    if own.is_empty() {
-                        return fail("42P01", format!("missing FROM-clause entry for table \"{table}\""));
-                    }
-                    for i in own {
-                        // Columns that a join shares are hidden for `*` but not for their own table's.
-                        if scope.columns[i].name == "_doc" && scope.columns[i].hidden {
-                            continue;
-                        }
-                        items.push(self.column(&scope.columns, i));
-                        columns.push(scope.columns[i].clone());
-                    }
-                }
-                _ => return unsupported("a select item of this form"),
-            }
-        }
-        for (item, column) in items.iter_mut().zip(&mut columns) {
-            column.table = None;
-            column.hidden = false;
-            if item.ty() == Type::Unknown {
-                *item = match item.node() {
-                    Node::Const(..) | Node::Param(..) if select.distinct.is_none() => item.clone(),
-                    _ => coerce(item.clone(), &Type::Text, Context::Implicit)?,
-                };
-                column.ty = item.ty();
-            }
-        }
+        let (items, columns) = self.select_list(&select.projection, &scope, select.distinct.is_some())?;
         let having = select
             .having
             .as_ref()
@@ -273,6 +221,68 @@ impl Binder<'_> {
         let by: Vec<Expr> = exprs[keys_at..].to_vec();
         let on: Vec<Expr> = exprs[on_at..keys_at].to_vec();
         self.finish(plan, (output, columns), select.distinct.as_ref(), on, (keys, by))
+    }
+
+    /// The expressions of a select list, and the columns that they are. Literals of no type stay what they are unless they are `compared`.
+    pub(super) fn select_list(
+        &mut self,
+        projection: &[SelectItem],
+        scope: &Scope,
+        compared: bool,
+    ) -> Result<(Vec<Expr>, Vec<ScopeColumn>)> {
+        let mut items: Vec<Expr> = Vec::new();
+        let mut columns: Vec<ScopeColumn> = Vec::new();
+        for item in projection {
+            match item {
+                SelectItem::UnnamedExpr(expr) => {
+                    let bound = self.expr(expr, scope)?;
+                    columns.push(self.output(name_of(expr), &bound, scope));
+                    items.push(bound);
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    let bound = self.expr(expr, scope)?;
+                    columns.push(self.output(ident(alias), &bound, scope));
+                    items.push(bound);
+                }
+                SelectItem::Wildcard(_) => {
+                    if scope.columns.is_empty() {
+                        return fail("42601", "SELECT * with no tables specified is not valid");
+                    }
+                    for i in (0..scope.columns.len()).filter(|i| !scope.columns[*i].hidden) {
+                        items.push(self.column(&scope.columns, i));
+                        columns.push(scope.columns[i].clone());
+                    }
+                }
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                    let (_, table) = object_name(name)?;
+                    let own = scope.of_table(&table);
+                    if own.is_empty() {
+                        return fail("42P01", format!("missing FROM-clause entry for table \"{table}\""));
+                    }
+                    for i in own {
+                        // Columns that a join shares are hidden for `*` but not for their own table's.
+                        if scope.columns[i].name == "_doc" && scope.columns[i].hidden {
+                            continue;
+                        }
+                        items.push(self.column(&scope.columns, i));
+                        columns.push(scope.columns[i].clone());
+                    }
+                }
+                _ => return unsupported("a select item of this form"),
+            }
+        }
+        for (item, column) in items.iter_mut().zip(&mut columns) {
+            column.table = None;
+            column.hidden = false;
+            if item.ty() == Type::Unknown {
+                *item = match item.node() {
+                    Node::Const(..) | Node::Param(..) if !compared => item.clone(),
+                    _ => coerce(item.clone(), &Type::Text, Context::Implicit)?,
+                };
+                column.ty = item.ty();
+            }
+        }
+        Ok((items, columns))
     }
 
     /// Projection, DISTINCT and order.

@@ -133,6 +133,10 @@ pub fn error(out: &mut Vec<u8>, severity: &str, error: &Error) {
             out.push(field);
             text(out, value);
         }
+        for (field, value) in error::fields(error) {
+            out.push(field.letter());
+            text(out, value);
+        }
         if let Some(at) = error::position(error) {
             out.push(b'P');
             text(out, &at.to_string());

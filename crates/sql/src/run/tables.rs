@@ -16,7 +16,7 @@ use nestor_database::statement::Statement;
 use nestor_database::users::Account;
 use nestor_exec::relation::{Opened, Reader, Sources};
 use nestor_exec::{Batch, BoxOperator, Step};
-use nestor_model::{Array, ArrayRef, DocRef, Document, Namespace, Result, Value, ValueRef, bail};
+use nestor_model::{Array, ArrayRef, Binary, DocRef, Document, Namespace, Result, Value, ValueRef, bail};
 use nestor_planner::find::Wanted;
 use nestor_planner::relation::{Env, Scan};
 use nestor_query::env::OpContext;
@@ -129,6 +129,17 @@ impl Reading<'_, '_> {
             }
         }
         Ok(inference.columns())
+    }
+
+    /// Refuses what the user may not do with a collection.
+    ///
+    /// Errors: 13.
+    pub fn check_right(&self, ns: &Namespace, action: Action) -> Result<()> {
+        let account = self.session.account.as_ref();
+        match account.is_none_or(|account| account.grants.on_collection(ns).has(action)) {
+            true => Ok(()),
+            false => bail!(Unauthorized, "permission denied for table {}", ns.coll),
+        }
     }
 
     /// Whether the user may read documents of a collection. Who may not is not told that there is one.
@@ -307,20 +318,33 @@ struct Documents {
 
 impl Reader for Documents {
     fn read(&mut self, row: &nestor_exec::Row) -> Result<Vec<Value>> {
-        let doc: DocRef<'_> = row.as_doc();
-        let mut out = vec![Value::Null; self.needed.len()];
-        for (i, column) in self.table.columns.iter().enumerate() {
-            if self.needed.get(i) == Some(&true) {
-                let value = doc.get(&column.path).unwrap_or(ValueRef::Missing);
-                out[i] = stored::read(&column.ty, value, &column.path)?;
-            }
-        }
-        let behind = self.table.columns.len();
-        if self.needed.get(behind) == Some(&true) {
-            out[behind] = Value::Document(doc.to_document());
-        }
-        Ok(out)
+        let record = row.record.as_deref();
+        row_of(&self.table, &self.needed, row.as_doc(), record)
     }
+}
+
+/// The row that a document is: the columns that are `needed`, and behind them the document and the key of its record.
+///
+/// Errors: 22P02 and 22003 when a value is not of its column's type.
+pub fn row_of(table: &Table, needed: &[bool], doc: DocRef<'_>, record: Option<&[u8]>) -> Result<Vec<Value>> {
+    let mut out = vec![Value::Null; needed.len()];
+    for (i, column) in table.columns.iter().enumerate() {
+        if needed.get(i) == Some(&true) {
+            let value = doc.get(&column.path).unwrap_or(ValueRef::Missing);
+            out[i] = stored::read(&column.ty, value, &column.path)?;
+        }
+    }
+    let behind = table.columns.len();
+    if needed.get(behind) == Some(&true) {
+        out[behind] = Value::Document(doc.to_document());
+    }
+    if let (Some(true), Some(record)) = (needed.get(behind + 1), record) {
+        out[behind + 1] = Value::Binary(Binary {
+            subtype: 0,
+            bytes: record.into(),
+        });
+    }
+    Ok(out)
 }
 
 /// An array of texts.

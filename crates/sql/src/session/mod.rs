@@ -1,12 +1,14 @@
 //! What a connection is at: its settings, prepared statements, portals and transaction.
 //!
-//! [`Session::receive`] takes one message and appends the answers. A transaction is read committed: each statement reads the newest
-//! state, and because SQL does not write yet there is nothing that BEGIN and COMMIT have to hold together.
+//! [`Session::receive`] takes one message and appends the answers. Blocks are transactions ([`block`]).
 
+mod block;
 pub mod login;
 pub mod settings;
 
+use self::block::Block;
 use self::login::{Login, Peers};
+use crate::bind::write::writing;
 use crate::error::{error, fail, unsupported};
 use crate::parse;
 use crate::protocol::backend;
@@ -14,15 +16,17 @@ use crate::protocol::frontend::Message;
 use crate::run::query::{self, Field};
 use crate::run::tables::SessionFacts;
 use crate::types::{Type, input};
+use crate::write;
 use nestor_database::Database;
 use nestor_database::connections::Slot;
 use nestor_database::observe::op_kind::OpKind;
+use nestor_database::session_id::Lsid;
 use nestor_database::statement::Statement;
 use nestor_database::terms::Terms;
 use nestor_exec::Interrupt;
 use nestor_model::statement::under;
 use nestor_model::{Document, ErrorCode, Result, Value, doc};
-use sqlparser::ast::{self, Set, Statement as Ast, TransactionIsolationLevel, TransactionMode};
+use sqlparser::ast::{self, Set, Statement as Ast};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -66,8 +70,11 @@ pub struct Session {
     ends: (String, String),
     prepared: HashMap<String, Prepared>,
     portals: HashMap<String, Portal>,
-    /// In a transaction block, and whether it has failed.
-    block: Option<bool>,
+    /// The transaction block that it is in.
+    block: Option<Block>,
+    /// The logical session of its transactions, once there was one, and the number of the next.
+    lsid: Option<Lsid>,
+    transactions: i64,
     /// After an error of the extended protocol messages are passed over until the next Sync.
     skips: bool,
 }
@@ -99,6 +106,8 @@ impl Session {
             prepared: HashMap::new(),
             portals: HashMap::new(),
             block: None,
+            lsid: None,
+            transactions: 1,
             skips: false,
         }
     }
@@ -138,10 +147,10 @@ impl Session {
 
     /// `I`, `T` or `E`, as ReadyForQuery tells.
     fn status(&self) -> u8 {
-        match self.block {
+        match &self.block {
             None => b'I',
-            Some(false) => b'T',
-            Some(true) => b'E',
+            Some(block) if block.failed => b'E',
+            Some(_) => b'T',
         }
     }
 
@@ -215,8 +224,8 @@ impl Session {
 
     fn failed(&mut self, error: &nestor_model::Error, out: &mut Vec<u8>) {
         backend::error(out, "ERROR", error);
-        if self.block.is_some() {
-            self.block = Some(true);
+        if let Some(block) = &mut self.block {
+            block.failed = true;
         }
     }
 
@@ -231,7 +240,12 @@ impl Session {
         if statements.is_empty() {
             backend::empty(out, b'I');
         }
+        // Several statements of one message stand and fall together.
+        let together = statements.len() > 1 && statements.iter().any(changes);
         for ast in statements {
+            if together && self.block.is_none() {
+                self.block = Some(self.new_block(true));
+            }
             let prepared = Prepared {
                 text: text.into(),
                 ast: Some(Arc::new(ast)),
@@ -253,38 +267,34 @@ impl Session {
                 }
             }
         }
+        if self.block.as_ref().is_some_and(|block| block.implicit)
+            && let Err(error) = self.commit(database, false)
+        {
+            self.failed(&error, out);
+        }
         Ok(())
     }
 
-    /// Runs `work` as a statement of this connection.
+    /// Runs `work` as a statement of this connection, and of its transaction if it is in one.
     fn statement<T>(
-        &self,
+        &mut self,
         database: &Database,
         text: &str,
-        work: impl FnOnce(&Statement<'_>) -> Result<T>,
+        kind: OpKind,
+        work: impl FnOnce(&Statement<'_>, &SessionFacts) -> Result<T>,
     ) -> Result<T> {
-        let started = Instant::now();
-        let mut shown = Document::new();
-        shown.push("sql", text.chars().take(4096).collect::<String>());
-        shown.push("$db", self.facts.database.as_str());
-        self.slot.start_operation("sql", 0, shown.to_raw().as_raw(), started);
-        let timeout = self
-            .facts
-            .settings
-            .get("statement_timeout")
-            .and_then(|ms| ms.parse::<u64>().ok())
-            .filter(|ms| *ms > 0);
-        let deadline = timeout.map(|ms| started + Duration::from_millis(ms));
-        let interrupt = Interrupt::new(self.slot.kill.clone(), deadline);
-        let terms = Terms {
-            db: &self.facts.database,
-            ..Terms::default()
+        let result = match self.block.is_some() {
+            true => self.in_transaction(database, text, kind, |statement, facts| work(statement, facts)),
+            false => {
+                let terms = Terms {
+                    db: &self.facts.database,
+                    ..Terms::default()
+                };
+                attend((&self.slot, &self.facts), database, text, (terms, kind), |statement| {
+                    work(statement, &self.facts)
+                })
+            }
         };
-        let mut statement = Statement::new(database, &self.slot, terms, OpKind::Read, (interrupt.clone(), started));
-        statement.caller = self.login.as_ref().map(|login| login.account.caller.clone());
-        statement.protocol = "postgresql";
-        let result = under(&interrupt, self.slot.account.as_ref(), || work(&statement));
-        self.slot.finish_operation();
         self.audit(database, text, result.as_ref().err().map(nestor_model::Error::code));
         result
     }
@@ -324,9 +334,16 @@ impl Session {
         };
         self.check_block(prepared.ast.as_deref())?;
         match prepared.ast.clone().as_deref() {
+            Some(ast) if writing(ast).is_some() => {
+                let (fields, types) = self.statement(database, text, OpKind::Read, |statement, facts| {
+                    write::describe(statement, facts, ast, prepared.types.clone())
+                })?;
+                prepared.fields = fields;
+                prepared.types = types;
+            }
             Some(Ast::Query(query)) => {
-                let (fields, types) = self.statement(database, text, |statement| {
-                    query::describe(statement, &self.facts, query, prepared.types.clone())
+                let (fields, types) = self.statement(database, text, OpKind::Read, |statement, facts| {
+                    query::describe(statement, facts, query, prepared.types.clone())
                 })?;
                 prepared.fields = Some(fields);
                 prepared.types = types;
@@ -435,7 +452,11 @@ impl Session {
             return Ok(());
         }
         let limit = usize::try_from(rows).ok().filter(|rows| *rows > 0);
-        let is_query = matches!(portal.statement.ast.as_deref(), Some(Ast::Query(_)));
+        let is_query = portal
+            .statement
+            .ast
+            .as_deref()
+            .is_some_and(|ast| matches!(ast, Ast::Query(_)) && writing(ast).is_none());
         let (Some(limit), true) = (limit, is_query) else {
             let mut sink = Sink {
                 out,
@@ -456,10 +477,10 @@ impl Session {
             self.check_block(portal.statement.ast.as_deref())?;
             let (mut all, mut bytes) = (Vec::new(), 0usize);
             let types = portal.statement.types.clone();
-            self.statement(database, &portal.statement.text, |statement| {
+            self.statement(database, &portal.statement.text, OpKind::Read, |statement, facts| {
                 query::run(
                     statement,
-                    &self.facts,
+                    facts,
                     query,
                     (types, &portal.params),
                     &mut |_| Ok(()),
@@ -497,7 +518,8 @@ impl Session {
     /// In a block that has failed only its end is taken.
     fn check_block(&self, ast: Option<&Ast>) -> Result<()> {
         let ends = matches!(ast, Some(Ast::Rollback { .. } | Ast::Commit { .. }) | None);
-        match self.block == Some(true) && !ends {
+        let failed = self.block.as_ref().is_some_and(|block| block.failed);
+        match failed && !ends {
             true => fail(
                 "25P02",
                 "current transaction is aborted, commands ignored until end of transaction block",
@@ -518,14 +540,33 @@ impl Session {
             return Ok(String::new());
         };
         self.check_block(Some(ast))?;
+        if let Some((inner, _)) = writing(ast) {
+            if self.is_read_only() {
+                let verb = write::tag(ast).trim_end_matches(" 0");
+                return fail("25006", format!("cannot execute {verb} in a read-only transaction"));
+            }
+            let kind = match inner {
+                Ast::Insert(_) => OpKind::Insert,
+                Ast::Update(_) => OpKind::Update,
+                _ => OpKind::Delete,
+            };
+            let types = prepared.types.clone();
+            let sink = std::cell::RefCell::new(sink);
+            let rows = self.statement(database, &prepared.text, kind, |statement, facts| {
+                let mut begin = |fields: &[Field]| sink.borrow_mut().begin(fields);
+                let mut give = |row: Vec<Value>| sink.borrow_mut().row(&row);
+                write::run(statement, facts, ast, (types, params), &mut begin, &mut give)
+            })?;
+            return Ok(format!("{} {rows}", write::tag(ast)));
+        }
         match ast {
             Ast::Query(query) => {
                 let types = prepared.types.clone();
                 let sink = std::cell::RefCell::new(sink);
-                let rows = self.statement(database, &prepared.text, |statement| {
+                let rows = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
                     let mut begin = |fields: &[Field]| sink.borrow_mut().begin(fields);
                     let mut give = |row: Vec<Value>| sink.borrow_mut().row(&row);
-                    query::run(statement, &self.facts, query, (types, params), &mut begin, &mut give)
+                    query::run(statement, facts, query, (types, params), &mut begin, &mut give)
                 })?;
                 Ok(format!("SELECT {rows}"))
             }
@@ -545,8 +586,8 @@ impl Session {
                     return unsupported("this option of EXPLAIN");
                 }
                 let types = prepared.types.clone();
-                let lines = self.statement(database, &prepared.text, |statement| {
-                    query::explain(statement, &self.facts, query, (types, params), *analyze)
+                let lines = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
+                    query::explain(statement, facts, query, (types, params), *analyze)
                 })?;
                 sink.begin(&[plan_field()])?;
                 for line in &lines {
@@ -556,7 +597,8 @@ impl Session {
             }
             Ast::ShowVariable { variable } => {
                 let name = setting_name(variable);
-                let Some(value) = self.facts.settings.get(&name).cloned() else {
+                let of_block = self.block.as_ref().and_then(|block| block.setting(&name));
+                let Some(value) = of_block.or_else(|| self.facts.settings.get(&name).cloned()) else {
                     return fail("42704", format!("unrecognized configuration parameter \"{name}\""));
                 };
                 sink.begin(&[show_field(variable)])?;
@@ -568,30 +610,30 @@ impl Session {
                 Ok("SET".to_owned())
             }
             Ast::StartTransaction { modes, .. } => {
-                for mode in modes {
-                    match mode {
-                        TransactionMode::IsolationLevel(
-                            TransactionIsolationLevel::ReadCommitted | TransactionIsolationLevel::ReadUncommitted,
-                        )
-                        | TransactionMode::AccessMode(_) => {}
-                        TransactionMode::IsolationLevel(level) => {
-                            return unsupported(format!("isolation level {level}"));
-                        }
-                    }
-                }
-                self.block = Some(self.block.unwrap_or(false));
+                self.begin(modes)?;
                 Ok("BEGIN".to_owned())
             }
-            Ast::Commit { chain: false, .. } => Ok(match self.end_block() {
+            Ast::Commit { chain, .. } => Ok(match self.commit(database, *chain)? {
                 true => "ROLLBACK".to_owned(),
                 false => "COMMIT".to_owned(),
             }),
-            Ast::Rollback {
-                chain: false,
-                savepoint: None,
-            } => {
-                self.end_block();
+            Ast::Rollback { chain, savepoint: None } => {
+                self.roll_back(database, *chain)?;
                 Ok("ROLLBACK".to_owned())
+            }
+            Ast::Rollback {
+                savepoint: Some(name), ..
+            } => {
+                self.roll_back_to(database, &crate::bind::ident(name))?;
+                Ok("ROLLBACK".to_owned())
+            }
+            Ast::Savepoint { name } => {
+                self.set_savepoint(database, &crate::bind::ident(name))?;
+                Ok("SAVEPOINT".to_owned())
+            }
+            Ast::ReleaseSavepoint { name } => {
+                self.release(database, &crate::bind::ident(name))?;
+                Ok("RELEASE".to_owned())
             }
             Ast::Deallocate { name, .. } => {
                 let name = crate::bind::ident(name);
@@ -621,12 +663,6 @@ impl Session {
         }
     }
 
-    /// Ends a transaction block; whether it had failed.
-    fn end_block(&mut self) -> bool {
-        self.portals.clear();
-        self.block.take() == Some(true)
-    }
-
     fn set(&mut self, set: &Set) -> Result<()> {
         match set {
             Set::SingleAssignment { variable, values, .. } => {
@@ -638,22 +674,47 @@ impl Session {
             Set::SetNames { charset_name, .. } => {
                 settings::set(&mut self.facts.settings, "client_encoding", &charset_name.value)
             }
-            Set::SetTransaction { modes, .. } => {
-                for mode in modes {
-                    if let TransactionMode::IsolationLevel(level) = mode
-                        && !matches!(
-                            level,
-                            TransactionIsolationLevel::ReadCommitted | TransactionIsolationLevel::ReadUncommitted
-                        )
-                    {
-                        return unsupported(format!("isolation level {level}"));
-                    }
-                }
-                Ok(())
-            }
+            Set::SetTransaction {
+                modes,
+                snapshot: None,
+                session,
+            } => match session {
+                false => self.set_modes(modes),
+                true => self.set_default_modes(modes),
+            },
             _ => unsupported("SET of this form"),
         }
     }
+}
+
+/// Runs `work` as a statement that others see, that can be stopped, and whose memory is counted.
+fn attend<'r, T>(
+    (slot, facts): (&'r Slot, &SessionFacts),
+    database: &'r Database,
+    text: &str,
+    (terms, kind): (Terms<'r>, OpKind),
+    work: impl FnOnce(&mut Statement<'r>) -> Result<T>,
+) -> Result<T> {
+    let started = Instant::now();
+    let mut shown = Document::new();
+    shown.push("sql", text.chars().take(4096).collect::<String>());
+    shown.push("$db", facts.database.as_str());
+    slot.start_operation("sql", 0, shown.to_raw().as_raw(), started);
+    let timeout = facts.settings.get("statement_timeout");
+    let timeout = timeout.and_then(|ms| ms.parse::<u64>().ok()).filter(|ms| *ms > 0);
+    let deadline = timeout.map(|ms| started + Duration::from_millis(ms));
+    let interrupt = Interrupt::new(slot.kill.clone(), deadline);
+    let mut statement = Statement::new(database, slot, terms, kind, (interrupt.clone(), started));
+    statement.caller = facts.account.as_ref().map(|account| account.caller.clone());
+    statement.protocol = "postgresql";
+    let result = under(&interrupt, slot.account.as_ref(), || work(&mut statement));
+    slot.finish_operation();
+    result
+}
+
+/// Whether a statement changes what there is.
+fn changes(ast: &Ast) -> bool {
+    writing(ast).is_some()
 }
 
 fn plan_field() -> Field {

@@ -1,5 +1,6 @@
 //! Settings of a session: those that change nothing are taken with the value that they have, and no others.
 
+use super::block::Isolation;
 use crate::error::{fail, unsupported};
 use nestor_model::Result;
 use std::collections::BTreeMap;
@@ -69,6 +70,28 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
         "search_path" => plain
             .split(',')
             .all(|part| matches!(part.trim().trim_matches(['\'', '"']), "public" | "$user" | "pg_catalog")),
+        "default_transaction_isolation" => match Isolation::of_name(&plain) {
+            Some(level) => {
+                level.name().clone_into(old);
+                return Ok(());
+            }
+            None => {
+                return fail("22023", format!("invalid value for parameter \"{name}\": \"{value}\""));
+            }
+        },
+        "default_transaction_read_only" => match plain.as_str() {
+            "on" | "true" | "1" | "yes" => {
+                "on".clone_into(old);
+                return Ok(());
+            }
+            "off" | "false" | "0" | "no" | "default" => {
+                "off".clone_into(old);
+                return Ok(());
+            }
+            _ => {
+                return fail("22023", format!("parameter \"{name}\" requires a Boolean value"));
+            }
+        },
         "statement_timeout" => match milliseconds(&plain) {
             Some(ms) => {
                 *old = ms.to_string();

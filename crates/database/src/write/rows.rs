@@ -1,0 +1,126 @@
+//! Writes of documents that somebody else has found or made, all in one commit: those of SQL's statements.
+//!
+//! The commands' statements find their documents by filters ([`super::update`], [`super::delete`]); an SQL statement joins, computes and
+//! finds by itself, in the state of the write set, and hands over record keys and documents. What a write has to go through is
+//! the same: validator, indexes, limits of capped collections, the oplog.
+
+use super::prepare;
+use super::{check_capped, check_document_namespace, check_writable};
+use crate::masking;
+use crate::statement::Statement;
+use crate::write::validator::Validator;
+use nestor_exec::write::{Changed, Writer};
+use nestor_model::{Error, ErrorCode, Namespace, RawDoc, RawDocBuf, Result, bail};
+use nestor_query::env::OpContext;
+use nestor_query::update::{Applied, Update};
+use nestor_storage::{Bytes, Collection, View as _, WriteSet};
+use std::sync::Arc;
+
+/// Writes to one collection by records.
+pub struct RowWriter<'w, 's> {
+    statement: &'w Statement<'s>,
+    writer: Writer<'w>,
+    validator: Option<Validator<'s>>,
+}
+
+impl<'w, 's> RowWriter<'w, 's> {
+    /// A writer to the collection at `ns`.
+    ///
+    /// Errors: 26 when there is none, 166 for views, 263 for capped collections in transactions, 73 for those that nobody writes to.
+    pub fn open(statement: &'w Statement<'s>, ws: &'w mut WriteSet, ns: &Namespace, op: &'w OpContext) -> Result<Self> {
+        check_document_namespace(ns)?;
+        let Some(collection) = ws.catalog().get(ns).cloned() else {
+            bail!(NamespaceNotFound, "ns does not exist: {ns}");
+        };
+        check_writable(&collection)?;
+        check_capped(statement, &collection)?;
+        let validator = Validator::of(statement, &collection, false)?;
+        let origin = statement.origin(&ns.db);
+        Ok(Self {
+            statement,
+            writer: Writer::new(ws, collection, op, origin)?,
+            validator,
+        })
+    }
+
+    /// The collection.
+    pub fn collection(&self) -> &Arc<Collection> {
+        &self.writer.collection
+    }
+
+    /// The write set, to read what was written so far.
+    pub fn view(&self) -> &WriteSet {
+        self.writer.ws
+    }
+
+    /// The document of a record.
+    pub fn get(&self, record: &[u8]) -> Result<Option<Bytes>> {
+        Ok(self.writer.ws.get(self.writer.collection.records, record)?)
+    }
+
+    /// Inserts a document; its record key, and the document as it is stored, with its `_id`.
+    ///
+    /// Errors: 11000, 121, those of making keys, and those of documents that cannot be stored.
+    pub fn insert(&mut self, doc: RawDoc<'_>) -> Result<(Bytes, RawDocBuf)> {
+        masking::check_insert(&self.writer.collection, self.writer.op)?;
+        let doc = prepare::for_insert(doc, self.writer.op, true)?;
+        if let Some(validator) = &self.validator {
+            validator.check(doc.as_raw(), self.writer.op)?;
+        }
+        let record = self.writer.insert(doc.clone(), None)?;
+        Ok((record, doc))
+    }
+
+    /// As [`RowWriter::insert`]; a duplicate key leaves no trace, and is handed back beside errors that end the statement.
+    ///
+    /// Errors: those of [`RowWriter::insert`] but 11000.
+    pub fn try_insert(&mut self, doc: RawDoc<'_>) -> Result<std::result::Result<(Bytes, RawDocBuf), Error>> {
+        let savepoint = self.writer.ws.savepoint();
+        let result = self.insert(doc);
+        match &result {
+            Ok(_) => self.writer.ws.release(savepoint),
+            Err(_) => self.writer.ws.rollback_to(savepoint),
+        }
+        match result {
+            Err(error) if error.code() == ErrorCode::DuplicateKey => Ok(Err(error)),
+            other => other.map(Ok),
+        }
+    }
+
+    /// Changes the document of a record, which is `before`; the document after.
+    ///
+    /// Errors: those of the update, 11000, 121, those of making keys.
+    pub fn update(&mut self, record: &Bytes, before: &Bytes, update: &Update) -> Result<RawDocBuf> {
+        let before = before.document();
+        let changed = match update.apply(before, None, self.writer.op)? {
+            Applied::NoChange => return Ok(before.to_buf()),
+            Applied::Changed(changed) => changed,
+        };
+        if let Some(validator) = &self.validator {
+            validator.check_update(before, changed.doc.as_raw(), self.writer.op)?;
+        }
+        if let Some(limits) = &self.writer.collection.options.capped {
+            super::update::check_capped_size(limits, before.len(), changed.doc.as_bytes().len())?;
+        }
+        let new = changed.doc.clone();
+        let changed = Changed {
+            doc: changed.doc,
+            diff: changed.diff.as_ref().map(RawDocBuf::as_raw),
+            touched: update.touched(),
+        };
+        self.writer.update(record, before, changed, None)?;
+        Ok(new)
+    }
+
+    /// Deletes a record, whose document is `before`.
+    ///
+    /// Errors: those of storage.
+    pub fn delete(&mut self, record: &Bytes, before: &Bytes) -> Result<()> {
+        self.writer.delete(record, before.document(), None)
+    }
+
+    /// Tells those who count what was done.
+    pub fn finish(self) {
+        self.statement.observe_keys(&self.writer);
+    }
+}

@@ -1,0 +1,725 @@
+//! INSERT, UPDATE and DELETE: from their clauses to a plan of the rows that they write, and to what is done with each.
+//!
+//! A column is a field of documents. Null is the absence of the field: an insert leaves it out, and `SET x = NULL` removes it. In a
+//! table that is not declared, a column of type `jsonb` takes values of any type and keeps them as what they are, `column.field` names a
+//! field within one, `_doc` is the document, and the columns of an insert into a collection without documents become its fields.
+
+use super::query::is_default;
+use super::{Binder, Level, Scope, ScopeColumn, ident, object_name};
+use crate::catalog::{Kind, Table};
+use crate::error::{error, fail, unsupported};
+use crate::expr::{Expr, Node};
+use crate::functions::coerce;
+use crate::plan::Plan;
+use crate::types::Type;
+use crate::types::cast::{self, Context};
+use nestor_model::{Result, Value};
+use nestor_planner::relation::{ApplyKind, Relation};
+use sqlparser::ast::{
+    Assignment, AssignmentTarget, ConflictTarget, Delete, Expr as Ast, FromTable, Insert, ObjectName, ObjectNamePart,
+    OnConflict, OnConflictAction, OnInsert, Query, SelectItem, SetExpr, Statement, TableFactor, TableObject,
+    TableWithJoins, Update, UpdateTableFromKind, With,
+};
+use std::sync::Arc;
+
+/// A place in documents that a statement writes.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The names on the way; none for the whole document.
+    pub path: Vec<String>,
+    /// The column's name.
+    pub column: String,
+    /// The type of what is written.
+    pub ty: Type,
+    modifier: i32,
+    /// What is written may have any type.
+    open: bool,
+}
+
+/// What to do with rows of documents that an insert would double.
+#[derive(Clone, Debug)]
+pub struct Conflict {
+    /// The columns that a unique index has to have, as paths; `None` for any index.
+    pub paths: Option<Vec<String>>,
+    /// The name of the index, if that was given instead.
+    pub constraint: Option<String>,
+    /// What the document that is there becomes; `None` leaves it as it is. Expressions see the columns of the table, as
+    /// [`Binder::scan`] gives them, twice: of the document that is there, and of the one that was to be inserted.
+    pub update: Option<Replacing>,
+}
+
+/// `DO UPDATE`.
+#[derive(Clone, Debug)]
+pub struct Replacing {
+    /// What is written.
+    pub targets: Vec<Target>,
+    /// The values, one for each.
+    pub values: Vec<Expr>,
+    /// Only if this holds.
+    pub condition: Option<Expr>,
+}
+
+/// What is done with rows.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Each becomes a document. Column `i` of the plan is the value of target `i`.
+    Insert {
+        /// What the values are written to.
+        targets: Vec<Target>,
+        /// What happens to those that are there already.
+        conflict: Option<Conflict>,
+    },
+    /// The record in the first column of the plan is changed. Column `1 + i` is the value of target `i`; the columns of FROM follow.
+    Update {
+        /// What the values are written to.
+        targets: Vec<Target>,
+    },
+    /// The record in the first column of the plan is deleted. The columns of USING follow.
+    Delete,
+}
+
+/// RETURNING: a query over the rows that were written, which it reads as those of number `id`: the columns of the table as
+/// [`Binder::scan`] gives them, then those of FROM or USING.
+#[derive(Clone, Debug)]
+pub struct Returning {
+    /// The rows' number.
+    pub id: usize,
+    /// The query.
+    pub plan: Plan,
+    /// Its columns.
+    pub columns: Vec<ScopeColumn>,
+}
+
+/// A statement that writes, bound.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// The table.
+    pub table: Arc<Table>,
+    /// The rows.
+    pub plan: Plan,
+    /// What is done with them.
+    pub action: Action,
+    /// What the statement gives.
+    pub returning: Option<Returning>,
+}
+
+/// The statement that writes within a statement, and its WITH clause.
+pub fn writing(statement: &Statement) -> Option<(&Statement, Option<&With>)> {
+    match statement {
+        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => Some((statement, None)),
+        Statement::Query(query) => match &*query.body {
+            SetExpr::Insert(inner) | SetExpr::Update(inner) | SetExpr::Delete(inner) => {
+                Some((inner, query.with.as_ref()))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+impl Binder<'_> {
+    /// Binds a statement that writes.
+    ///
+    /// Errors: those of its names, types and queries; 42601, 42P10, 55000 for views, 0A000.
+    pub fn write(&mut self, statement: &Statement, with: Option<&With>) -> Result<Write> {
+        if let Some(with) = with {
+            self.with(with)?;
+        }
+        self.levels.push(Level::default());
+        let write = match statement {
+            Statement::Insert(insert) => self.insert(insert),
+            Statement::Update(update) => self.update(update),
+            Statement::Delete(delete) => self.delete(delete),
+            _ => unsupported("a statement of this form"),
+        };
+        self.levels.pop();
+        write
+    }
+
+    /// The table that a statement writes to.
+    fn written(&mut self, name: &ObjectName, verb: &str) -> Result<Arc<Table>> {
+        let (schema, name) = object_name(name)?;
+        match self.catalog.table(schema.as_deref(), &name)? {
+            None => fail("42P01", format!("relation \"{name}\" does not exist")),
+            Some(table) => match table.kind {
+                Kind::Collection(_) => Ok(table),
+                Kind::View(_) => fail("55000", format!("cannot {verb} view \"{name}\"")),
+                Kind::Rows(_) => fail("42501", format!("permission denied for table {name}")),
+            },
+        }
+    }
+
+    fn target(&self, table: &Table, name: &ObjectName) -> Result<Target> {
+        let parts = name.0.iter().map(|part| match part {
+            ObjectNamePart::Identifier(part) => Ok(ident(part)),
+            ObjectNamePart::Function(_) => unsupported("a column of this form"),
+        });
+        let parts: Vec<String> = parts.collect::<Result<_>>()?;
+        let Some((first, rest)) = parts.split_first() else {
+            return fail("42601", "a column has no name");
+        };
+        let Some(column) = table.columns.iter().find(|column| column.name == *first) else {
+            let open = !table.declared && (first == "_doc" || table.columns.is_empty());
+            if !open {
+                return fail(
+                    "42703",
+                    format!("column \"{first}\" of relation \"{}\" does not exist", table.name),
+                );
+            }
+            let whole = first == "_doc" && rest.is_empty();
+            return Ok(Target {
+                path: if whole { Vec::new() } else { parts.clone() },
+                column: first.clone(),
+                ty: if whole { Type::Jsonb } else { Type::Unknown },
+                modifier: -1,
+                open: !whole,
+            });
+        };
+        let (mut ty, mut modifier, mut fields) = (column.ty.clone(), column.modifier, &column.fields);
+        for name in rest {
+            if ty != Type::Jsonb {
+                return fail(
+                    "42804",
+                    format!(
+                        "cannot assign to field \"{name}\" of column \"{first}\" because its type {ty} is not a composite type"
+                    ),
+                );
+            }
+            (ty, modifier, fields) = match fields.iter().find(|field| field.name == *name) {
+                Some(field) => (field.ty.clone(), field.modifier, &field.fields),
+                None => (Type::Jsonb, -1, const { &Vec::new() }),
+            };
+        }
+        let mut path = vec![column.path.clone()];
+        path.extend(rest.iter().cloned());
+        Ok(Target {
+            open: ty == Type::Jsonb && !table.declared,
+            path,
+            column: first.clone(),
+            ty,
+            modifier,
+        })
+    }
+
+    /// Values of one target as its type has them: one for each row of VALUES, or the one of a column. An open target gets the type of
+    /// its values.
+    fn assigned(&mut self, target: &mut Target, values: &mut [&mut Expr]) -> Result<()> {
+        if target.open {
+            let own: Vec<Type> = values.iter().map(|value| value.ty()).collect();
+            let known = own.iter().any(|ty| *ty != Type::Unknown);
+            // Literals are JSON where documents have JSON, and text where there is nothing yet.
+            if known || target.ty == Type::Unknown {
+                match cast::common(&own) {
+                    Some(Type::Unknown) => target.ty = Type::Text,
+                    Some(ty) => target.ty = ty,
+                    None => return fail("42804", "VALUES types cannot be matched"),
+                }
+            }
+        }
+        for value in values {
+            let from = value.ty();
+            if !cast::exists(&from, &target.ty, Context::Assignment) {
+                return fail(
+                    "42804",
+                    format!(
+                        "column \"{}\" is of type {} but expression is of type {from}",
+                        target.column, target.ty
+                    ),
+                );
+            }
+            let mut expr = coerce(value.clone(), &target.ty, Context::Assignment)?;
+            if target.modifier >= 0 {
+                expr = Node::Cast {
+                    arg: expr,
+                    to: target.ty.clone(),
+                    modifier: target.modifier,
+                    explicit: false,
+                }
+                .into();
+            }
+            self.note_params(&expr);
+            **value = expr;
+        }
+        Ok(())
+    }
+
+    /// The value of a target that is not given.
+    fn default_of(&mut self, table: &Table, target: &Target) -> Result<Expr> {
+        let column = table.columns.iter().find(|column| column.name == target.column);
+        match column.and_then(|column| column.default.as_deref()) {
+            Some(text) if target.path.len() == 1 => {
+                let ast = crate::parse::expression(text)?;
+                self.expr(&ast, &Scope::default())
+            }
+            _ => Ok(Expr::constant(Value::Null, target.ty.clone())),
+        }
+    }
+
+    fn insert(&mut self, insert: &Insert) -> Result<Write> {
+        let refused = insert.or.is_some()
+            || insert.ignore
+            || insert.overwrite
+            || insert.partitioned.is_some()
+            || !insert.after_columns.is_empty()
+            || !insert.assignments.is_empty()
+            || insert.output.is_some()
+            || insert.replace_into
+            || insert.priority.is_some()
+            || insert.insert_alias.is_some()
+            || insert.settings.is_some()
+            || insert.format_clause.is_some()
+            || insert.multi_table_insert_type.is_some();
+        if refused {
+            return unsupported("a clause of this INSERT");
+        }
+        let TableObject::TableName(name) = &insert.table else {
+            return unsupported("INSERT into what is no table");
+        };
+        let table = self.written(name, "insert into")?;
+        let is_listed = !insert.columns.is_empty();
+        let mut targets: Vec<Target> = match is_listed {
+            true => insert
+                .columns
+                .iter()
+                .map(|name| self.target(&table, name))
+                .collect::<Result<_>>()?,
+            false => {
+                let names = table.columns.iter().map(|column| {
+                    let quoted = sqlparser::ast::Ident::with_quote('"', column.name.clone());
+                    ObjectName::from(vec![quoted])
+                });
+                names.map(|name| self.target(&table, &name)).collect::<Result<_>>()?
+            }
+        };
+        check_distinct(&targets)?;
+        let plan = match &insert.source {
+            None => {
+                targets.clear();
+                super::from::one_row()
+            }
+            Some(query) => match values_of(query) {
+                Some(rows) => self.inserted_values(&table, &mut targets, rows, is_listed)?,
+                None => self.inserted_query(&mut targets, query, is_listed)?,
+            },
+        };
+        let plan = self.with_defaults(&table, &mut targets, plan)?;
+        let alias = insert.table_alias.as_ref().map(|alias| ident(&alias.alias));
+        let scope = self.table_scope(&table, alias.as_deref());
+        let conflict = match &insert.on {
+            None => None,
+            Some(OnInsert::OnConflict(conflict)) => Some(self.conflict(&table, conflict, &scope)?),
+            Some(_) => return unsupported("ON DUPLICATE KEY"),
+        };
+        let returning = self.returning(insert.returning.as_deref(), scope)?;
+        Ok(Write {
+            table,
+            plan,
+            action: Action::Insert { targets, conflict },
+            returning,
+        })
+    }
+
+    fn inserted_values(
+        &mut self,
+        table: &Table,
+        targets: &mut Vec<Target>,
+        rows: &[sqlparser::ast::Parens<Vec<Ast>>],
+        is_listed: bool,
+    ) -> Result<Plan> {
+        let width = rows.first().map_or(0, |row| row.content.len());
+        check_width(targets, width, is_listed)?;
+        let scope = Scope::default();
+        let mut bound: Vec<Vec<Expr>> = Vec::with_capacity(rows.len());
+        let mut defaults: Vec<(usize, usize)> = Vec::new();
+        for (at, row) in rows.iter().enumerate() {
+            if row.content.len() != width {
+                return fail("42601", "VALUES lists must all be the same length");
+            }
+            let mut exprs = Vec::with_capacity(width);
+            for (i, expr) in row.content.iter().enumerate() {
+                exprs.push(match is_default(expr) {
+                    true => {
+                        defaults.push((at, i));
+                        self.default_of(table, &targets[i])?
+                    }
+                    false => self.expr(expr, &scope)?,
+                });
+            }
+            bound.push(exprs);
+        }
+        for (i, target) in targets.iter_mut().enumerate() {
+            let mut column: Vec<&mut Expr> = bound.iter_mut().map(|row| &mut row[i]).collect();
+            self.assigned(target, &mut column)?;
+        }
+        let has_subquery = bound.iter().flatten().any(|expr| {
+            let mut found = false;
+            expr.for_each_column(&mut |_| found = true);
+            found
+        });
+        if !has_subquery {
+            return Ok(Relation::Values { rows: bound, width });
+        }
+        let inputs = bound.into_iter().map(|mut row| {
+            let input = self.flush(super::from::one_row(), &mut row);
+            Relation::Project {
+                input: Box::new(input),
+                columns: row,
+            }
+        });
+        Ok(Relation::Append {
+            inputs: inputs.collect(),
+        })
+    }
+
+    fn inserted_query(&mut self, targets: &mut Vec<Target>, query: &Query, is_listed: bool) -> Result<Plan> {
+        let mut bound = self.query(query)?;
+        check_width(targets, bound.columns.len(), is_listed)?;
+        // Literals of unknown type are still to be read, where the query has them.
+        let mut exprs: Vec<Expr> = (0..targets.len()).map(|i| self.column(&bound.columns, i)).collect();
+        if let Relation::Project { input, columns } = &bound.plan {
+            exprs.clone_from(columns);
+            bound.plan = (**input).clone();
+        }
+        for (target, expr) in targets.iter_mut().zip(&mut exprs) {
+            self.assigned(target, &mut [expr])?;
+        }
+        Ok(Relation::Project {
+            input: Box::new(bound.plan),
+            columns: exprs,
+        })
+    }
+
+    /// Rows with the defaults of the columns that are not given.
+    fn with_defaults(&mut self, table: &Table, targets: &mut Vec<Target>, plan: Plan) -> Result<Plan> {
+        let given: Vec<String> = targets.iter().map(|target| target.column.clone()).collect();
+        if given.iter().any(|name| name == "_doc") {
+            return Ok(plan);
+        }
+        let mut columns: Vec<Expr> = targets
+            .iter()
+            .enumerate()
+            .map(|(i, target)| Expr::column(i, target.column.clone(), target.ty.clone()))
+            .collect();
+        let width = columns.len();
+        for column in &table.columns {
+            if column.default.is_none() || given.contains(&column.name) {
+                continue;
+            }
+            let mut target = Target {
+                path: vec![column.path.clone()],
+                column: column.name.clone(),
+                ty: column.ty.clone(),
+                modifier: column.modifier,
+                open: false,
+            };
+            let mut value = self.default_of(table, &target)?;
+            self.assigned(&mut target, &mut [&mut value])?;
+            targets.push(target);
+            columns.push(value);
+        }
+        if columns.len() == width {
+            return Ok(plan);
+        }
+        Ok(Relation::Project {
+            input: Box::new(plan),
+            columns,
+        })
+    }
+
+    /// The columns of a table and what stands behind them, under a name.
+    fn table_scope(&mut self, table: &Arc<Table>, alias: Option<&str>) -> Scope {
+        let mut columns = self.scan(table).columns;
+        for column in &mut columns {
+            column.table = Some(alias.unwrap_or(&table.name).to_owned());
+        }
+        Scope { columns }
+    }
+
+    fn conflict(&mut self, table: &Arc<Table>, conflict: &OnConflict, scope: &Scope) -> Result<Conflict> {
+        let (mut paths, mut constraint) = (None, None);
+        match &conflict.conflict_target {
+            None => {}
+            Some(ConflictTarget::Columns(names)) => {
+                let targets = names
+                    .iter()
+                    .map(|name| self.target(table, &ObjectName::from(vec![name.clone()])));
+                let targets: Vec<Target> = targets.collect::<Result<_>>()?;
+                paths = Some(targets.iter().map(|target| target.path.join(".")).collect());
+            }
+            Some(ConflictTarget::OnConstraint(name)) => constraint = Some(object_name(name)?.1),
+        }
+        let OnConflictAction::DoUpdate(update) = &conflict.action else {
+            return Ok(Conflict {
+                paths,
+                constraint,
+                update: None,
+            });
+        };
+        if paths.is_none() && constraint.is_none() {
+            return fail(
+                "42601",
+                "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+            );
+        }
+        let mut both = scope.clone();
+        both.columns.extend(self.table_scope(table, Some("excluded")).columns);
+        // A name alone is the table's.
+        for column in &mut both.columns[scope.columns.len()..] {
+            column.hidden = true;
+        }
+        let (targets, values) = self.assignments(table, &update.assignments, &both)?;
+        let condition = update
+            .selection
+            .as_ref()
+            .map(|condition| self.condition(condition, &both, "WHERE"))
+            .transpose()?;
+        let width = both.columns.len();
+        let mut beyond = false;
+        for expr in values.iter().chain(&condition) {
+            expr.for_each_column(&mut |index| beyond |= index >= width);
+        }
+        if beyond {
+            return unsupported("a subquery in ON CONFLICT DO UPDATE");
+        }
+        Ok(Conflict {
+            paths,
+            constraint,
+            update: Some(Replacing {
+                targets,
+                values,
+                condition,
+            }),
+        })
+    }
+
+    fn assignments(
+        &mut self,
+        table: &Table,
+        assignments: &[Assignment],
+        scope: &Scope,
+    ) -> Result<(Vec<Target>, Vec<Expr>)> {
+        let (mut targets, mut values) = (Vec::new(), Vec::new());
+        for assignment in assignments {
+            let names = match &assignment.target {
+                AssignmentTarget::ColumnName(name) => std::slice::from_ref(name),
+                AssignmentTarget::Tuple(names) => names.as_slice(),
+            };
+            let is_one = matches!(assignment.target, AssignmentTarget::ColumnName(_));
+            let own = names.iter().map(|name| self.target(table, name));
+            let mut own: Vec<Target> = own.collect::<Result<_>>()?;
+            let given: Vec<Option<Expr>> = match &assignment.value {
+                value if is_one => vec![self.given(value, scope)?],
+                Ast::Tuple(items) => items
+                    .iter()
+                    .map(|item| self.given(item, scope))
+                    .collect::<Result<_>>()?,
+                Ast::Subquery(query) => self.row_subquery(query, scope)?.into_iter().map(Some).collect(),
+                Ast::Nested(inner) => vec![self.given(inner, scope)?],
+                _ => {
+                    return unsupported("a source of several columns that is neither a row nor a subquery");
+                }
+            };
+            if given.len() != own.len() {
+                return fail("42601", "number of columns does not match number of values");
+            }
+            for (target, value) in own.iter_mut().zip(given) {
+                let mut value = match value {
+                    Some(value) => value,
+                    None => self.default_of(table, target)?,
+                };
+                self.assigned(target, &mut [&mut value])?;
+                values.push(value);
+            }
+            targets.append(&mut own);
+        }
+        check_distinct(&targets)?;
+        Ok((targets, values))
+    }
+
+    /// A value, or `None` for the default.
+    fn given(&mut self, value: &Ast, scope: &Scope) -> Result<Option<Expr>> {
+        match is_default(value) {
+            true => Ok(None),
+            false => self.expr(value, scope).map(Some),
+        }
+    }
+
+    /// The columns of the only row of a subquery.
+    fn row_subquery(&mut self, query: &Query, scope: &Scope) -> Result<Vec<Expr>> {
+        let bound = self.within(scope, |binder| binder.query(query))?;
+        let each = (0..bound.columns.len()).map(|i| {
+            let column = self.column(&bound.columns, i);
+            let ty = column.ty();
+            let one = Relation::Project {
+                input: Box::new(bound.plan.clone()),
+                columns: vec![column],
+            };
+            self.subquery(one, ApplyKind::Scalar, ty)
+        });
+        Ok(each.collect())
+    }
+
+    fn update(&mut self, update: &Update) -> Result<Write> {
+        if update.output.is_some() || update.or.is_some() || !update.order_by.is_empty() || update.limit.is_some() {
+            return unsupported("a clause of this UPDATE");
+        }
+        let others = match &update.from {
+            None => &[],
+            Some(UpdateTableFromKind::AfterSet(from)) => from.as_slice(),
+            Some(UpdateTableFromKind::BeforeSet(_)) => return unsupported("FROM before SET"),
+        };
+        let (table, mut plan, scope) = self.rows(&update.table, others, "update")?;
+        let (targets, mut values) = self.assignments(&table, &update.assignments, &scope)?;
+        plan = self.selected(plan, update.selection.as_ref(), &scope)?;
+        plan = self.flush(plan, &mut values);
+        let own = table.columns.len() + 2;
+        let mut columns = vec![self.column(&scope.columns, own - 1)];
+        columns.extend(values);
+        columns.extend((own..scope.columns.len()).map(|i| self.column(&scope.columns, i)));
+        let returning = self.returning(update.returning.as_deref(), scope)?;
+        Ok(Write {
+            table,
+            plan: Relation::Project {
+                input: Box::new(plan),
+                columns,
+            },
+            action: Action::Update { targets },
+            returning,
+        })
+    }
+
+    fn delete(&mut self, delete: &Delete) -> Result<Write> {
+        if delete.output.is_some() || !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some()
+        {
+            return unsupported("a clause of this DELETE");
+        }
+        let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+        let [target] = from.as_slice() else {
+            return fail("42601", "DELETE takes one table");
+        };
+        let others = delete.using.as_deref().unwrap_or_default();
+        let (table, mut plan, scope) = self.rows(target, others, "delete from")?;
+        plan = self.selected(plan, delete.selection.as_ref(), &scope)?;
+        let own = table.columns.len() + 2;
+        let columns = (own - 1..scope.columns.len()).map(|i| self.column(&scope.columns, i));
+        let plan = Relation::Project {
+            columns: columns.collect(),
+            input: Box::new(plan),
+        };
+        let returning = self.returning(delete.returning.as_deref(), scope)?;
+        Ok(Write {
+            table,
+            plan,
+            action: Action::Delete,
+            returning,
+        })
+    }
+
+    /// The rows of the table that is written to beside those of other ones.
+    fn rows(
+        &mut self,
+        target: &TableWithJoins,
+        others: &[TableWithJoins],
+        verb: &str,
+    ) -> Result<(Arc<Table>, Plan, Scope)> {
+        let TableFactor::Table { name, alias, .. } = &target.relation else {
+            return unsupported("writing to what is no table");
+        };
+        if !target.joins.is_empty() {
+            return fail("42601", "the table that is written to cannot be joined there");
+        }
+        let table = self.written(name, verb)?;
+        let own = alias
+            .as_ref()
+            .map_or_else(|| table.name.clone(), |alias| ident(&alias.name));
+        if others.iter().any(|other| is_called(other, &own)) {
+            return fail("42712", format!("table name \"{own}\" specified more than once"));
+        }
+        let mut first = self.scan(&table);
+        for column in &mut first.columns {
+            column.table = Some(own.clone());
+        }
+        let bound = self.beside(first, others)?;
+        Ok((table, bound.plan, Scope { columns: bound.columns }))
+    }
+
+    fn selected(&mut self, plan: Plan, selection: Option<&Ast>, scope: &Scope) -> Result<Plan> {
+        match selection {
+            None => Ok(plan),
+            Some(selection) => {
+                let condition = self.condition(selection, scope, "WHERE")?;
+                Ok(self.filter(plan, condition))
+            }
+        }
+    }
+
+    fn returning(&mut self, items: Option<&[SelectItem]>, scope: Scope) -> Result<Option<Returning>> {
+        let Some(items) = items else { return Ok(None) };
+        let id = self.id();
+        let width = scope.columns.len();
+        let tables = self.tables.len();
+        let (mut exprs, columns) = self.select_list(items, &scope, true)?;
+        if self.tables.len() > tables {
+            // It would have to see the state before the statement.
+            return unsupported("a subquery over tables in RETURNING");
+        }
+        let plan = self.flush(Relation::Working { id, width }, &mut exprs);
+        Ok(Some(Returning {
+            id,
+            plan: Relation::Project {
+                input: Box::new(plan),
+                columns: exprs,
+            },
+            columns,
+        }))
+    }
+}
+
+/// Whether an item of FROM has this name.
+fn is_called(item: &TableWithJoins, own: &str) -> bool {
+    let factors = std::iter::once(&item.relation).chain(item.joins.iter().map(|join| &join.relation));
+    let mut names = factors.filter_map(|factor| match factor {
+        TableFactor::Table { alias: Some(alias), .. } => Some(ident(&alias.name)),
+        TableFactor::Table { name, alias: None, .. } => object_name(name).ok().map(|(_, name)| name),
+        _ => None,
+    });
+    names.any(|name| name == own)
+}
+
+/// The rows of a query that is VALUES and nothing else.
+fn values_of(query: &Query) -> Option<&[sqlparser::ast::Parens<Vec<Ast>>]> {
+    let plain = query.with.is_none()
+        && query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && query.locks.is_empty();
+    match &*query.body {
+        SetExpr::Values(values) if plain => Some(&values.rows),
+        _ => None,
+    }
+}
+
+fn check_width(targets: &mut Vec<Target>, width: usize, is_listed: bool) -> Result<()> {
+    if width > targets.len() {
+        return fail("42601", "INSERT has more expressions than target columns");
+    }
+    if width < targets.len() && is_listed {
+        return fail("42601", "INSERT has more target columns than expressions");
+    }
+    targets.truncate(width);
+    Ok(())
+}
+
+/// No place is written twice.
+fn check_distinct(targets: &[Target]) -> Result<()> {
+    for (i, target) in targets.iter().enumerate() {
+        for other in &targets[..i] {
+            let shorter = target.path.len().min(other.path.len());
+            if target.path[..shorter] == other.path[..shorter] {
+                let column = &target.column;
+                return Err(error("42701", format!("column \"{column}\" specified more than once")));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,412 @@
+//! Transaction blocks: BEGIN to COMMIT, on the transactions that commands have.
+//!
+//! A block is a transaction of a logical session that belongs to the connection; it begins with the first statement that needs one. After an
+//! error the transaction is kept only if there is a savepoint to go back to. `read committed`, the default, reads the newest state with each
+//! statement and waits for transactions that stand in its way; `repeatable read` reads the state of the first statement, and `serializable` is
+//! validated at the commit; both end in 40001 on a conflict.
+
+use super::{Session, attend};
+use crate::error::{error, fail};
+use crate::run::tables::SessionFacts;
+use nestor_database::Database;
+use nestor_database::concern::read::{Level, ReadConcern};
+use nestor_database::observe::op_kind::OpKind;
+use nestor_database::session_id::{Lsid, Owner};
+use nestor_database::sessions::transaction::State;
+use nestor_database::statement::{Statement, transaction};
+use nestor_database::terms::Terms;
+use nestor_database::uuid::Uuid;
+use nestor_exec::interrupt::while_waiting;
+use nestor_model::{ErrorCode, Result};
+use nestor_storage::{CollectionId, Guarantee, View};
+use sqlparser::ast::{TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::tokenizer::{Token, Tokenizer};
+use std::collections::HashSet;
+
+/// What a transaction sees of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Isolation {
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+
+impl Isolation {
+    /// The level of a name, as settings have it.
+    pub(super) fn of_name(name: &str) -> Option<Self> {
+        match name {
+            "read committed" | "read uncommitted" => Some(Self::ReadCommitted),
+            "repeatable read" => Some(Self::RepeatableRead),
+            "serializable" => Some(Self::Serializable),
+            _ => None,
+        }
+    }
+
+    /// Its name in settings.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::ReadCommitted => "read committed",
+            Self::RepeatableRead => "repeatable read",
+            Self::Serializable => "serializable",
+        }
+    }
+
+    fn of(level: TransactionIsolationLevel) -> Result<Self> {
+        match level {
+            TransactionIsolationLevel::ReadUncommitted | TransactionIsolationLevel::ReadCommitted => {
+                Ok(Self::ReadCommitted)
+            }
+            // PostgreSQL's repeatable read is a snapshot.
+            TransactionIsolationLevel::RepeatableRead | TransactionIsolationLevel::Snapshot => Ok(Self::RepeatableRead),
+            TransactionIsolationLevel::Serializable => Ok(Self::Serializable),
+        }
+    }
+}
+
+/// A transaction block.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    /// It has failed: only its end, or going back to a savepoint, is taken.
+    pub(super) failed: bool,
+    /// It is that of the statements of one message, which nobody wrote down.
+    pub(super) implicit: bool,
+    pub(super) isolation: Isolation,
+    pub(super) read_only: bool,
+    /// The number of its transaction, once there is one.
+    number: Option<i64>,
+    /// The transaction is there.
+    is_open: bool,
+    savepoints: Vec<String>,
+}
+
+impl Block {
+    /// The value of a setting that is the block's own.
+    pub(super) fn setting(&self, name: &str) -> Option<String> {
+        match name {
+            "transaction_isolation" => Some(self.isolation.name().to_owned()),
+            "transaction_read_only" => Some(if self.read_only { "on" } else { "off" }.to_owned()),
+            _ => None,
+        }
+    }
+}
+
+impl Session {
+    /// Whether nothing may be changed now.
+    pub(super) fn is_read_only(&self) -> bool {
+        match &self.block {
+            Some(block) => block.read_only,
+            None => self
+                .facts
+                .settings
+                .get("default_transaction_read_only")
+                .is_some_and(|on| on == "on"),
+        }
+    }
+
+    /// SET SESSION CHARACTERISTICS AS TRANSACTION.
+    pub(super) fn set_default_modes(&mut self, modes: &[TransactionMode]) -> Result<()> {
+        for mode in modes {
+            let (name, value) = match mode {
+                TransactionMode::IsolationLevel(level) => {
+                    ("default_transaction_isolation", Isolation::of(*level)?.name())
+                }
+                TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => ("default_transaction_read_only", "on"),
+                TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => {
+                    ("default_transaction_read_only", "off")
+                }
+            };
+            self.facts.settings.insert(name.to_owned(), value.to_owned());
+        }
+        Ok(())
+    }
+
+    /// A block as the settings want it.
+    pub(super) fn new_block(&self, implicit: bool) -> Block {
+        let setting = |name: &str| self.facts.settings.get(name).map_or("", String::as_str);
+        let isolation = Isolation::of_name(setting("default_transaction_isolation"));
+        Block {
+            failed: false,
+            implicit,
+            isolation: isolation.unwrap_or(Isolation::ReadCommitted),
+            read_only: setting("default_transaction_read_only") == "on",
+            number: None,
+            is_open: false,
+            savepoints: Vec::new(),
+        }
+    }
+
+    /// BEGIN.
+    pub(super) fn begin(&mut self, modes: &[TransactionMode]) -> Result<()> {
+        if let Some(block) = &mut self.block {
+            // What a message began without saying so is now the client's.
+            block.implicit = false;
+        } else {
+            self.block = Some(self.new_block(false));
+        }
+        self.set_modes(modes)
+    }
+
+    /// Sets the modes of the block that is there.
+    ///
+    /// Errors: 25001 for a level once there are statements.
+    pub(super) fn set_modes(&mut self, modes: &[TransactionMode]) -> Result<()> {
+        let Some(block) = &mut self.block else { return Ok(()) };
+        for mode in modes {
+            match mode {
+                TransactionMode::IsolationLevel(level) => {
+                    let isolation = Isolation::of(*level)?;
+                    if block.number.is_some() && isolation != block.isolation {
+                        return fail(
+                            "25001",
+                            "SET TRANSACTION ISOLATION LEVEL must be called before any query",
+                        );
+                    }
+                    block.isolation = isolation;
+                }
+                TransactionMode::AccessMode(mode) => {
+                    let read_only = *mode == TransactionAccessMode::ReadOnly;
+                    if block.read_only && !read_only && block.number.is_some() {
+                        return fail("25001", "transaction read-write mode must be set before any query");
+                    }
+                    block.read_only = read_only;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// COMMIT; whether it rolled back, because the block had failed. With `chain` another one with the same modes begins.
+    ///
+    /// Errors: 40001, and others of the commit, after which the transaction is rolled back.
+    pub(super) fn commit(&mut self, database: &Database, chain: bool) -> Result<bool> {
+        self.check_chain(chain)?;
+        let Some(block) = self.block.clone() else {
+            return Ok(false);
+        };
+        if block.failed {
+            self.roll_back(database, chain)?;
+            return Ok(true);
+        }
+        let result = match block.is_open {
+            false => Ok(()),
+            true => self.in_transaction(database, "COMMIT", OpKind::EndTransaction, |statement, _| {
+                let txn = statement.txn.borrow_mut().take();
+                let Some(txn) = txn else {
+                    return fail("25P01", "the transaction is gone");
+                };
+                let last = transaction::commit(statement, txn)?;
+                if let Some((lsn, _)) = last {
+                    while_waiting(|| statement.database.engine.wait_reached(lsn, Guarantee::Durable))?;
+                }
+                statement.effects.transaction = Some(State::Committed(last));
+                Ok(())
+            }),
+        };
+        self.end_block(&block, chain && result.is_ok());
+        result.map(|()| false).map_err(|told| match told.code() {
+            ErrorCode::WriteConflict => error(
+                "40001",
+                "could not serialize access due to read/write dependencies among transactions",
+            ),
+            _ => told,
+        })
+    }
+
+    /// ROLLBACK.
+    pub(super) fn roll_back(&mut self, database: &Database, chain: bool) -> Result<()> {
+        self.check_chain(chain)?;
+        let Some(block) = self.block.clone() else { return Ok(()) };
+        if block.is_open {
+            // It may be gone already, for its age.
+            let _ = self.in_transaction(database, "ROLLBACK", OpKind::EndTransaction, |statement, _| {
+                drop(statement.txn.borrow_mut().take());
+                statement.effects.transaction = Some(State::Aborted);
+                Ok(())
+            });
+        }
+        self.end_block(&block, chain);
+        Ok(())
+    }
+
+    fn check_chain(&self, chain: bool) -> Result<()> {
+        match chain && self.block.as_ref().is_none_or(|block| block.implicit) {
+            true => fail("25P01", "COMMIT AND CHAIN can only be used in transaction blocks"),
+            false => Ok(()),
+        }
+    }
+
+    fn end_block(&mut self, block: &Block, chain: bool) {
+        self.portals.clear();
+        self.block = chain.then(|| Block {
+            isolation: block.isolation,
+            read_only: block.read_only,
+            ..self.new_block(false)
+        });
+    }
+
+    /// SAVEPOINT.
+    pub(super) fn set_savepoint(&mut self, database: &Database, name: &str) -> Result<()> {
+        self.check_explicit("SAVEPOINT")?;
+        self.in_transaction(database, "SAVEPOINT", OpKind::Command, |statement, _| {
+            if let Some(txn) = statement.txn.borrow_mut().as_mut() {
+                txn.set_savepoint(name);
+            }
+            Ok(())
+        })?;
+        if let Some(block) = &mut self.block {
+            block.savepoints.push(name.to_owned());
+        }
+        Ok(())
+    }
+
+    /// ROLLBACK TO SAVEPOINT.
+    pub(super) fn roll_back_to(&mut self, database: &Database, name: &str) -> Result<()> {
+        self.check_explicit("ROLLBACK TO SAVEPOINT")?;
+        let at = self.savepoint(name)?;
+        self.in_transaction(database, "ROLLBACK TO", OpKind::Command, |statement, _| {
+            if let Some(txn) = statement.txn.borrow_mut().as_mut() {
+                txn.roll_back_to(name);
+            }
+            Ok(())
+        })?;
+        if let Some(block) = &mut self.block {
+            block.savepoints.truncate(at + 1);
+            block.failed = false;
+        }
+        Ok(())
+    }
+
+    /// RELEASE SAVEPOINT.
+    pub(super) fn release(&mut self, database: &Database, name: &str) -> Result<()> {
+        self.check_explicit("RELEASE SAVEPOINT")?;
+        let at = self.savepoint(name)?;
+        self.in_transaction(database, "RELEASE", OpKind::Command, |statement, _| {
+            if let Some(txn) = statement.txn.borrow_mut().as_mut() {
+                txn.release_savepoint(name);
+            }
+            Ok(())
+        })?;
+        if let Some(block) = &mut self.block {
+            block.savepoints.truncate(at);
+        }
+        Ok(())
+    }
+
+    fn check_explicit(&self, what: &str) -> Result<()> {
+        match &self.block {
+            Some(block) if !block.implicit => Ok(()),
+            _ => fail("25P01", format!("{what} can only be used in transaction blocks")),
+        }
+    }
+
+    fn savepoint(&self, name: &str) -> Result<usize> {
+        let names = self.block.as_ref().map_or(&[][..], |block| &block.savepoints);
+        let at = names.iter().rposition(|own| own == name);
+        at.ok_or_else(|| error("3B001", format!("savepoint \"{name}\" does not exist")))
+    }
+
+    /// Runs `work` as a statement of the block's transaction, which begins if it is the first.
+    pub(super) fn in_transaction<T>(
+        &mut self,
+        database: &Database,
+        text: &str,
+        kind: OpKind,
+        work: impl FnOnce(&mut Statement<'_>, &SessionFacts) -> Result<T>,
+    ) -> Result<T> {
+        let owner = self
+            .login
+            .as_ref()
+            .map_or(Owner::NOBODY, |login| Owner::of(&login.account.name));
+        let lsid = *self.lsid.get_or_insert_with(|| Lsid {
+            id: Uuid(database.new_uuid()),
+            owner,
+        });
+        let Some(block) = &mut self.block else {
+            return fail("25P01", "there is no transaction in progress");
+        };
+        let begins = block.number.is_none();
+        let number = *block.number.get_or_insert(self.transactions);
+        self.transactions += i64::from(begins);
+        let facts = &self.facts;
+        let terms = Terms {
+            db: &facts.database,
+            lsid: Some(lsid),
+            txn_number: Some(number),
+            start_transaction: begins,
+            in_transaction: true,
+            ends_transaction: kind == OpKind::EndTransaction,
+            is_read_committed: block.isolation == Isolation::ReadCommitted,
+            read_concern: ReadConcern {
+                level: (block.isolation == Isolation::Serializable).then_some(Level::Serializable),
+                ..ReadConcern::default()
+            },
+            ..Terms::default()
+        };
+        let keeps = !block.savepoints.is_empty();
+        let words = words(text);
+        let (mut lives, mut out) = (false, None);
+        let ran = attend((&self.slot, facts), database, text, (terms, kind), |statement| {
+            let uses = |statement: &&mut Statement<'_>, view: &dyn View| used(view, statement.db(), &words);
+            let mut statement = statement;
+            transaction::run_anywhere(&mut statement, false, uses, |statement| {
+                statement.refresh();
+                let result = work(statement, facts);
+                // Without a savepoint nobody can go back behind an error.
+                statement.effects.abort = result.is_err() && !keeps;
+                lives = !statement.effects.abort && statement.effects.transaction.is_none();
+                out = Some(result);
+                Ok(())
+            })
+        });
+        block.is_open = lives;
+        ran?;
+        out.unwrap_or_else(|| fail("XX000", "a statement of a transaction did not run"))
+    }
+
+    /// Forgets the connection's transaction. Call it when the connection ends.
+    pub fn end(&mut self, database: &Database) {
+        self.block = None;
+        if let Some(lsid) = self.lsid.take() {
+            database.sessions.end(&lsid);
+        }
+    }
+}
+
+/// The names that stand in a statement.
+fn words(text: &str) -> HashSet<String> {
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text)
+        .tokenize()
+        .unwrap_or_default();
+    let words = tokens.into_iter().filter_map(|token| match token {
+        Token::Word(word) if word.quote_style.is_some() => Some(word.value),
+        Token::Word(word) => Some(word.value.to_lowercase()),
+        _ => None,
+    });
+    words.collect()
+}
+
+/// The collections that a statement may use: those it names, and all of the database if one of them is a view. To name more than are
+/// used keeps others from changing their catalog entries a while longer, and nothing else.
+fn used(view: &dyn View, db: &str, words: &HashSet<String>) -> Vec<CollectionId> {
+    let catalog = view.catalog();
+    let named: Vec<_> = catalog
+        .databases()
+        .filter(|database| &**database.name() == db || words.contains(&**database.name()))
+        .flat_map(|database| database.collections())
+        .filter(|collection| words.contains(&*collection.ns.coll))
+        .collect();
+    let has_view = named.iter().any(|collection| collection.is_view());
+    let mut ids: Vec<CollectionId> = match has_view {
+        false => named.iter().map(|collection| collection.id).collect(),
+        true => catalog
+            .databases()
+            .filter(|database| &**database.name() == db || words.contains(&**database.name()))
+            .flat_map(|database| database.collections())
+            .map(|collection| collection.id)
+            .collect(),
+    };
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}

@@ -1,0 +1,343 @@
+//! Rows become documents, and changes of documents.
+
+use super::{Gathered, WRITTEN_FACTOR, conflict};
+use crate::bind::write::{Conflict, Replacing, Target, Write};
+use crate::error::fail;
+use crate::run::tables::row_of;
+use crate::types::{Type, stored};
+use nestor_database::write::rows::RowWriter;
+use nestor_model::statement::work;
+use nestor_model::{Binary, DocRef, Document, RawDoc, Result, Value, ValueRef};
+use nestor_planner::relation::{Env, Scalar as _, Tuple};
+use nestor_query::env::{OpContext, Scope};
+use nestor_query::update::{Update, UpdateOptions};
+use nestor_storage::Bytes;
+use std::collections::HashSet;
+
+/// A statement's rows while they are written.
+pub(super) struct Applying<'a, 'w, 's> {
+    pub(super) write: &'a Write,
+    pub(super) writer: &'a mut RowWriter<'w, 's>,
+    pub(super) scope: &'a mut Scope,
+    pub(super) env: Env<'a>,
+    pub(super) op: &'a OpContext,
+    pub(super) gathered: &'a mut Gathered,
+    /// The rows that RETURNING sees.
+    pub(super) returned: Vec<Tuple>,
+    /// How many rows were written.
+    pub(super) written: u64,
+}
+
+/// Puts a value at a place in a document; what is on the way and no document is replaced by one.
+fn place(doc: &mut Document, path: &[String], value: Value) {
+    match path {
+        [] => {}
+        [name] => doc.set(name, value),
+        [name, rest @ ..] => {
+            let mut inner = match doc.remove(name) {
+                Some(Value::Document(inner)) => inner,
+                _ => Document::new(),
+            };
+            place(&mut inner, rest, value);
+            doc.set(name, inner);
+        }
+    }
+}
+
+fn record_of(row: &[Value]) -> Result<Bytes> {
+    match row.first() {
+        Some(Value::Binary(Binary { bytes, .. })) => Ok(Bytes::copy_from(bytes)),
+        _ => fail("0A000", "the rows of this table cannot be changed"),
+    }
+}
+
+impl Applying<'_, '_, '_> {
+    /// Columns that may not be null are not.
+    fn check_nulls(&self, doc: DocRef<'_>) -> Result<()> {
+        for column in self.write.table.columns.iter().filter(|column| column.not_null) {
+            if doc.get(&column.path).is_none_or(ValueRef::is_nullish) {
+                return Err(super::refused::null(&column.name, &self.write.table.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// The row of a document for RETURNING, beside `others`.
+    fn give(&mut self, doc: RawDoc<'_>, others: &[Value]) -> Result<()> {
+        self.written += 1;
+        if self.write.returning.is_none() {
+            return Ok(());
+        }
+        let table = &self.write.table;
+        let needed = vec![true; table.columns.len() + 2];
+        let mut row = row_of(table, &needed, doc.as_doc(), None)?;
+        row.extend_from_slice(others);
+        self.gathered.grow(row.iter().map(Value::weight).sum::<usize>())?;
+        self.returned.push(row);
+        Ok(())
+    }
+
+    /// The document of an insert.
+    fn document(&self, targets: &[Target], row: Tuple) -> Result<Document> {
+        let mut doc = Document::new();
+        for (target, value) in targets.iter().zip(row) {
+            match (target.path.as_slice(), value) {
+                (_, Value::Null) => {}
+                ([], Value::Document(whole)) => {
+                    for (name, value) in whole.iter() {
+                        doc.set(name, value.to_value());
+                    }
+                }
+                ([], _) => return fail("22023", "a document is wanted"),
+                (path, value) => place(&mut doc, path, stored::write(&target.ty, value)),
+            }
+        }
+        let id = self.write.table.columns.iter().find(|column| column.path == "_id");
+        if doc.get("_id").is_none() {
+            match id.map(|column| &column.ty) {
+                // Where documents have such, or nobody knows yet.
+                None | Some(Type::ObjectId | Type::Jsonb) => doc.set("_id", self.op.object_id()),
+                Some(Type::Uuid) => doc.set("_id", uuid(self.op)),
+                Some(_) => {}
+            }
+        }
+        self.check_nulls(doc.as_ref())?;
+        Ok(doc)
+    }
+
+    pub(super) fn insert(&mut self, targets: &[Target], conflict: Option<&Conflict>, rows: Vec<Tuple>) -> Result<()> {
+        let arbiter = match conflict {
+            None => None,
+            Some(conflict) => Some((
+                conflict,
+                conflict::Arbiter::of(conflict, &self.write.table, self.writer.collection())?,
+            )),
+        };
+        let mut met: HashSet<Bytes> = HashSet::new();
+        for row in rows {
+            work(1)?;
+            let doc = self.document(targets, row)?;
+            let raw = doc.to_raw();
+            self.gathered.grow(raw.as_bytes().len() * WRITTEN_FACTOR)?;
+            let Some((conflict, arbiter)) = &arbiter else {
+                let (_, doc) = self.writer.insert(raw.as_raw())?;
+                self.give(doc.as_raw(), &[])?;
+                continue;
+            };
+            if let Some(found) = arbiter.find(self.writer, doc.as_ref(), self.op)? {
+                if let Some(update) = &conflict.update {
+                    if !met.insert(found.0.clone()) {
+                        return fail("21000", "ON CONFLICT DO UPDATE command cannot affect row a second time");
+                    }
+                    self.replace(update, &found, doc.as_ref())?;
+                }
+                continue;
+            }
+            match arbiter.is_any() {
+                false => {
+                    let (record, doc) = self.writer.insert(raw.as_raw())?;
+                    met.insert(record);
+                    self.give(doc.as_raw(), &[])?;
+                }
+                true => {
+                    if let Ok((_, doc)) = self.writer.try_insert(raw.as_raw())? {
+                        self.give(doc.as_raw(), &[])?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `DO UPDATE` of the document that is there.
+    fn replace(&mut self, update: &Replacing, (record, before): &(Bytes, Bytes), new: DocRef<'_>) -> Result<()> {
+        let table = &self.write.table;
+        let needed = vec![true; table.columns.len() + 2];
+        let mut row = row_of(table, &needed, before.document().as_doc(), Some(record))?;
+        row.extend(row_of(table, &needed, new, None)?);
+        if let Some(condition) = &update.condition
+            && !condition.holds(&row, &self.env)?
+        {
+            return Ok(());
+        }
+        let values = update.values.iter().map(|value| value.value(&row, &self.env));
+        let values: Vec<Value> = values.collect::<Result<_>>()?;
+        if let Some(doc) = self.change(&update.targets, values, record, before)? {
+            let (record, doc) = self.writer.insert(doc.to_raw().as_raw())?;
+            drop(record);
+            return self.give(doc.as_raw(), &[]);
+        }
+        Ok(())
+    }
+
+    pub(super) fn update(&mut self, targets: &[Target], rows: Vec<Tuple>) -> Result<()> {
+        let mut met: HashSet<Bytes> = HashSet::new();
+        // Documents whose `_id` changes are deleted first, and inserted when all of them are gone.
+        let mut moved: Vec<(Document, Vec<Value>)> = Vec::new();
+        for mut row in rows {
+            work(1)?;
+            let record = record_of(&row)?;
+            // Of several rows of FROM the first one counts.
+            if !met.insert(record.clone()) {
+                continue;
+            }
+            let Some(before) = self.writer.get(&record)? else {
+                continue;
+            };
+            self.gathered.grow(before.len() * WRITTEN_FACTOR)?;
+            let others = row.split_off(1 + targets.len());
+            row.remove(0);
+            let returned = self.returned.len();
+            match self.change(targets, row, &record, &before)? {
+                Some(doc) => moved.push((doc, others)),
+                None => {
+                    if let Some(row) = self.returned.get_mut(returned) {
+                        row.extend(others);
+                    }
+                }
+            }
+        }
+        for (doc, others) in moved {
+            let (_, doc) = self.writer.insert(doc.to_raw().as_raw())?;
+            self.give(doc.as_raw(), &others)?;
+        }
+        Ok(())
+    }
+
+    /// Writes values into the document of a record. One whose `_id` changes is deleted and handed back, to be inserted.
+    fn change(
+        &mut self,
+        targets: &[Target],
+        values: Vec<Value>,
+        record: &Bytes,
+        before: &Bytes,
+    ) -> Result<Option<Document>> {
+        let old = before.document();
+        let (mut set, mut unset) = (Document::new(), Document::new());
+        let mut whole: Option<Document> = None;
+        for (target, value) in targets.iter().zip(values) {
+            if target.path.is_empty() {
+                let Value::Document(mut doc) = value else {
+                    return fail("22023", "a document is wanted");
+                };
+                if doc.get("_id").is_none() {
+                    doc.fields_mut().insert(
+                        0,
+                        ("_id".into(), old.get("_id").map_or(Value::Null, |id| id.to_value())),
+                    );
+                }
+                whole = Some(doc);
+                continue;
+            }
+            let has_own_names = target.path.iter().all(|name| is_plain(name));
+            if !has_own_names || (target.path.len() == 1 && target.path[0] == "_id") {
+                // What has no form as an update of fields is one of the whole document.
+                let mut doc = whole.take().unwrap_or_else(|| old.as_doc().to_document());
+                match value {
+                    Value::Null => remove(&mut doc, &target.path),
+                    value => place(&mut doc, &target.path, stored::write(&target.ty, value)),
+                }
+                whole = Some(doc);
+                continue;
+            }
+            let path = target.path.join(".");
+            match value {
+                Value::Null => unset.push(path, ""),
+                value => set.push(path, stored::write(&target.ty, value)),
+            }
+        }
+        if let Some(mut doc) = whole {
+            for (path, value) in set.iter() {
+                let parts: Vec<String> = path.split('.').map(str::to_owned).collect();
+                place(&mut doc, &parts, value.to_value());
+            }
+            for (path, _) in unset.iter() {
+                let parts: Vec<String> = path.split('.').map(str::to_owned).collect();
+                remove(&mut doc, &parts);
+            }
+            self.check_nulls(doc.as_ref())?;
+            let same = match (doc.get("_id"), old.get("_id")) {
+                (Some(a), Some(b)) => nestor_model::values_equal(a, b),
+                _ => false,
+            };
+            if !same {
+                self.writer.delete(record, before)?;
+                return Ok(Some(doc));
+            }
+            let update = Update::parse(ValueRef::Document(doc.as_ref()), UpdateOptions::default(), self.scope)?;
+            return self.changed(&update, record, before);
+        }
+        let mut update = Document::new();
+        if !set.is_empty() {
+            update.push("$set", set);
+        }
+        if !unset.is_empty() {
+            update.push("$unset", unset);
+        }
+        let update = Update::parse(
+            ValueRef::Document(update.as_ref()),
+            UpdateOptions::default(),
+            self.scope,
+        )?;
+        self.changed(&update, record, before)
+    }
+
+    fn changed(&mut self, update: &Update, record: &Bytes, before: &Bytes) -> Result<Option<Document>> {
+        let new = self.writer.update(record, before, update)?;
+        self.check_nulls(new.as_raw().as_doc())?;
+        self.give(new.as_raw(), &[])?;
+        Ok(None)
+    }
+
+    pub(super) fn delete(&mut self, rows: Vec<Tuple>) -> Result<()> {
+        let mut met: HashSet<Bytes> = HashSet::new();
+        for mut row in rows {
+            work(1)?;
+            let record = record_of(&row)?;
+            if !met.insert(record.clone()) {
+                continue;
+            }
+            let Some(before) = self.writer.get(&record)? else {
+                continue;
+            };
+            self.gathered.grow(before.len() * WRITTEN_FACTOR)?;
+            self.writer.delete(&record, &before)?;
+            let others = row.split_off(1);
+            self.give(before.document(), &others)?;
+        }
+        Ok(())
+    }
+}
+
+/// Names that mean themselves in the paths of an update.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('$') && !name.contains('.')
+}
+
+fn remove(doc: &mut Document, path: &[String]) {
+    match path {
+        [] => {}
+        [name] => drop(doc.remove(name)),
+        [name, rest @ ..] => {
+            if let Some(Value::Document(mut inner)) = doc.remove(name) {
+                remove(&mut inner, rest);
+                doc.set(name, inner);
+            }
+        }
+    }
+}
+
+/// A UUID of version 7: those that are made later are larger.
+pub(super) fn uuid(op: &OpContext) -> Value {
+    let (a, b) = (op.random_u64(), op.random_u64());
+    let ms = u64::try_from(op.now_ms).unwrap_or(0);
+    let high = (ms << 16) | 0x7000 | (a & 0x0FFF);
+    let low = (b & (u64::MAX >> 2)) | (1 << 63);
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&high.to_be_bytes());
+    bytes[8..].copy_from_slice(&low.to_be_bytes());
+    Value::Binary(Binary {
+        subtype: 4,
+        bytes: bytes.as_slice().into(),
+    })
+}

@@ -1,0 +1,320 @@
+//! INSERT, UPDATE and DELETE run: everything or nothing, in one commit.
+//!
+//! A statement is bound ([`crate::bind::write`]) and its rows are computed in the state of the write set, all of them before the first one is
+//! written, so that no row is met twice. What is written goes through [`RowWriter`]. A write conflict outside of transactions begins
+//! the whole statement again in a newer state.
+
+mod apply;
+mod conflict;
+mod refused;
+
+use crate::bind::Binder;
+use crate::bind::write::{Action, Write, writing};
+use crate::catalog::Kind;
+use crate::error::fail;
+use crate::plan::pushdown;
+use crate::run::query::{Field, Give};
+use crate::run::tables::{Reading, SessionFacts, Tables};
+use crate::types::Type;
+use nestor_database::read;
+use nestor_database::rights::Action as Right;
+use nestor_database::statement::Statement;
+use nestor_database::write::Progress;
+use nestor_database::write::rows::RowWriter;
+use nestor_exec::interrupt::while_waiting;
+use nestor_exec::relation::{Run, Shared, build};
+use nestor_model::memory::Held;
+use nestor_model::statement::look;
+use nestor_model::{Result, Value};
+use nestor_planner::relation::{Env, Tuple};
+use nestor_query::env::OpContext;
+use nestor_storage::{Guarantee, WriteSet};
+use sqlparser::ast::Statement as Ast;
+use std::rc::Rc;
+
+/// Bytes after which the account of the statement learns of what was gathered.
+const STEP: usize = 64 << 10;
+/// What a row that is written takes until the commit, beside the row itself: record, index entries and oplog entry, about.
+const WRITTEN_FACTOR: usize = 4;
+
+/// Memory of the rows that a statement gathers and writes.
+struct Gathered {
+    bytes: usize,
+    shown: usize,
+    held: Held,
+}
+
+impl Gathered {
+    fn new() -> Self {
+        Self {
+            bytes: 0,
+            shown: 0,
+            held: Held::by_this_statement(),
+        }
+    }
+
+    /// So much more.
+    ///
+    /// Errors: those of the statement's interrupt, too little memory among them.
+    fn grow(&mut self, bytes: usize) -> Result<()> {
+        self.bytes += bytes;
+        if self.bytes - self.shown < STEP {
+            return Ok(());
+        }
+        self.shown = self.bytes;
+        self.held.set(self.bytes);
+        look()
+    }
+}
+
+/// What a statement that wrote has to tell.
+struct Done {
+    /// How many rows it was about.
+    rows: u64,
+    /// What RETURNING gives.
+    fields: Vec<Field>,
+    returned: Vec<Tuple>,
+}
+
+/// The verb of a command's tag, up to the number of rows.
+pub fn tag(ast: &Ast) -> &'static str {
+    match writing(ast) {
+        Some((Ast::Insert(_), _)) => "INSERT 0",
+        Some((Ast::Update(_), _)) => "UPDATE",
+        _ => "DELETE",
+    }
+}
+
+/// What is known of a statement that writes without running it: the columns that it returns, if any, and the types of its parameters.
+///
+/// Errors: those of binding.
+pub fn describe(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ast: &Ast,
+    params: Vec<Type>,
+) -> Result<(Option<Vec<Field>>, Vec<Type>)> {
+    let read = statement.read_view()?;
+    let (op, _) = statement.operation(None)?;
+    let reading = Reading {
+        statement,
+        view: read.view(),
+        op: &op,
+        session,
+    };
+    let mut binder = Binder::new(&reading, params);
+    let write = bound(&mut binder, ast)?;
+    Ok((write.returning.is_some().then(|| fields(&write)), binder.params))
+}
+
+fn bound(binder: &mut Binder<'_>, ast: &Ast) -> Result<Write> {
+    match writing(ast) {
+        Some((inner, with)) => binder.write(inner, with),
+        None => fail("XX000", "a statement that does not write was run as one that does"),
+    }
+}
+
+fn fields(write: &Write) -> Vec<Field> {
+    let columns = write.returning.iter().flat_map(|returning| &returning.columns);
+    let each = columns.map(|column| Field {
+        name: column.name.clone(),
+        ty: column.ty.clone(),
+        modifier: column.modifier,
+    });
+    each.collect()
+}
+
+/// Runs a statement that writes; how many rows it wrote. What it returns is given once all is written: `begin` is told the columns.
+///
+/// Errors: those of binding and of its expressions, of documents that may not be stored so (23502, 23505, 23514), 40001.
+pub fn run(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ast: &Ast,
+    (types, params): (Vec<Type>, &[Value]),
+    begin: &mut dyn FnMut(&[Field]) -> Result<()>,
+    give: &mut Give<'_>,
+) -> Result<u64> {
+    let mut progress = Progress::default();
+    let mut kept = None;
+    let done = statement.atomically(&mut progress, |ws| {
+        let mut gathered = Gathered::new();
+        let done = attempt(statement, session, ws, ast, (types.clone(), params), &mut gathered);
+        // What is held until the commit.
+        kept = Some(gathered);
+        done
+    })?;
+    if let Some((lsn, _)) = progress.last {
+        // A statement that was answered survives a crash.
+        while_waiting(|| statement.database.engine.wait_reached(lsn, Guarantee::Durable))?;
+    }
+    if !done.fields.is_empty() {
+        begin(&done.fields)?;
+        for row in done.returned {
+            give(row)?;
+        }
+    }
+    Ok(done.rows)
+}
+
+fn attempt(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &mut WriteSet,
+    ast: &Ast,
+    (types, params): (Vec<Type>, &[Value]),
+    gathered: &mut Gathered,
+) -> Result<Done> {
+    let (op, mut scope) = statement.operation(None)?;
+    let (write, rows) = {
+        let reading = Reading {
+            statement,
+            view: &*ws,
+            op: &op,
+            session,
+        };
+        let mut binder = Binder::new(&reading, types);
+        let write = bound(&mut binder, ast)?;
+        check_rights(&reading, &write)?;
+        let tables = Tables {
+            tables: std::mem::take(&mut binder.tables),
+            reading: &reading,
+        };
+        let mut plan = pushdown::rewrite(write.plan.clone());
+        if write.returning.is_none() {
+            plan = narrowed(plan, &write.action);
+        }
+        let mut rows: Vec<Tuple> = Vec::new();
+        run_plan(&tables, &plan, params, &Shared::default(), &mut |row| {
+            gathered.grow(size_of::<Tuple>() + row.iter().map(Value::weight).sum::<usize>())?;
+            rows.push(row);
+            Ok(())
+        })?;
+        (write, rows)
+    };
+    let Kind::Collection(ns) = &write.table.kind else {
+        return fail("XX000", "a table that is no collection was written to");
+    };
+    let env = Env {
+        op: &op,
+        params,
+        outer: None,
+    };
+    let mut writer = RowWriter::open(statement, ws, ns, &op)?;
+    let mut applied = apply::Applying {
+        write: &write,
+        writer: &mut writer,
+        scope: &mut scope,
+        env,
+        op: &op,
+        gathered,
+        returned: Vec::new(),
+        written: 0,
+    };
+    let result = match &write.action {
+        Action::Insert { targets, conflict } => applied.insert(targets, conflict.as_ref(), rows),
+        Action::Update { targets } => applied.update(targets, rows),
+        Action::Delete => applied.delete(rows),
+    };
+    let (written, returned) = (applied.written, std::mem::take(&mut applied.returned));
+    result.map_err(|error| refused::told(error, &write.table, writer.collection()))?;
+    writer.finish();
+    let mut done = Done {
+        rows: written,
+        fields: fields(&write),
+        returned: Vec::new(),
+    };
+    if let Some(returning) = &write.returning {
+        done.returned = returned_rows(statement, session, ws, &op, (returning, returned), params)?;
+    }
+    Ok(done)
+}
+
+/// Refuses writes that the user may not make.
+fn check_rights(reading: &Reading<'_, '_>, write: &Write) -> Result<()> {
+    let Kind::Collection(ns) = &write.table.kind else {
+        return Ok(());
+    };
+    match &write.action {
+        Action::Insert { conflict, .. } => {
+            reading.check_right(ns, Right::Insert)?;
+            match conflict.as_ref().and_then(|conflict| conflict.update.as_ref()) {
+                Some(_) => reading.check_right(ns, Right::Update),
+                None => Ok(()),
+            }
+        }
+        Action::Update { .. } => reading.check_right(ns, Right::Update),
+        Action::Delete => reading.check_right(ns, Right::Remove),
+    }
+}
+
+/// Without RETURNING nobody looks at the rows of FROM and USING.
+fn narrowed(plan: crate::plan::Plan, action: &Action) -> crate::plan::Plan {
+    use nestor_planner::relation::Relation;
+    let width = match action {
+        Action::Insert { .. } => return plan,
+        Action::Update { targets } => 1 + targets.len(),
+        Action::Delete => 1,
+    };
+    match plan {
+        Relation::Project { input, mut columns } => {
+            columns.truncate(width);
+            pushdown::rewrite(Relation::Project { input, columns })
+        }
+        other => other,
+    }
+}
+
+fn returned_rows(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &WriteSet,
+    op: &OpContext,
+    (returning, rows): (&crate::bind::write::Returning, Vec<Tuple>),
+    params: &[Value],
+) -> Result<Vec<Tuple>> {
+    let reading = Reading {
+        statement,
+        view: ws,
+        op,
+        session,
+    };
+    let tables = Tables {
+        tables: Vec::new(),
+        reading: &reading,
+    };
+    let shared = Shared::default();
+    shared.set(returning.id, Rc::new(rows));
+    let mut out = Vec::new();
+    run_plan(&tables, &returning.plan, params, &shared, &mut |row| {
+        out.push(row);
+        Ok(())
+    })?;
+    Ok(out)
+}
+
+fn run_plan(
+    tables: &Tables<'_, '_>,
+    plan: &crate::plan::Plan,
+    params: &[Value],
+    shared: &Shared,
+    each: &mut dyn FnMut(Tuple) -> Result<()>,
+) -> Result<()> {
+    let reading = tables.reading;
+    let mut root = build(plan, false);
+    let batch = read::batch(reading.statement, reading.view, reading.op, true);
+    let run = Run {
+        batch: &batch,
+        env: Env {
+            op: reading.op,
+            params,
+            outer: None,
+        },
+        sources: tables,
+        shared,
+    };
+    while let Some(row) = root.next(&run)? {
+        each(row)?;
+    }
+    Ok(())
+}
