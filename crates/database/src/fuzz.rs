@@ -72,27 +72,14 @@ pub fn audit_filter(filter: RawDoc<'_>) {
 }
 
 #[cfg(test)]
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
+
+#[cfg(test)]
 mod tests {
+    use super::corpus::corpus;
     use super::*;
     use nestor_model::extjson;
-    use std::path::Path;
-
-    /// The files of a target's corpus.
-    fn corpus(target: &str) -> Vec<Vec<u8>> {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../fuzz/corpus")
-            .join(target);
-        let files = std::fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
-        let files: Vec<_> = files
-            .map(|file| {
-                file.and_then(|file| std::fs::read(file.path()))
-                    .expect("it can be read")
-            })
-            .collect();
-        assert!(files.len() >= 5, "the corpus is there");
-        files
-    }
-
     #[test]
     fn messages_of_clients() {
         for seed in corpus("sasl") {

@@ -29,26 +29,14 @@ pub fn configuration(text: &str) {
 }
 
 #[cfg(test)]
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
+
+#[cfg(test)]
 mod tests {
+    use super::corpus::corpus;
     use super::*;
     use rustls::pki_types::pem::PemObject as _;
-    use std::path::Path;
-
-    fn corpus(target: &str) -> Vec<Vec<u8>> {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../fuzz/corpus")
-            .join(target);
-        let files = std::fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
-        let files: Vec<_> = files
-            .map(|file| {
-                file.and_then(|file| std::fs::read(file.path()))
-                    .expect("it can be read")
-            })
-            .collect();
-        assert!(files.len() >= 3, "the corpus is there");
-        files
-    }
-
     /// The input, each beginning of it, and what it becomes when its bytes change one by one.
     fn changed(seed: &[u8], mut run: impl FnMut(&[u8])) {
         let mut bytes = seed.to_vec();

@@ -1,5 +1,5 @@
 //! Expressions and pipelines of any kind, as the fuzz targets `expression` and `pipeline` run them: they end in time with a
-//! value or an error. The corpus of both is replayed, and as many generated ones as fit the time: `FUZZ_SECONDS` (2 each).
+//! value or an error. The corpus of both is replayed, and generated ones: the same 300 each time, or as many as fit into `FUZZ_SECONDS`.
 
 use nestor_model::{Array, Document, RawDoc, Value, doc};
 use nestor_query::Expr;
@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 
 /// Longest that one input may take where it has 50 ms twice, on a machine that does other things too.
 const EACH_MAX: Duration = Duration::from_secs(60);
+
+/// How many programs are generated when no time is given.
+const ROUNDS: u64 = 300;
 
 fn replay(target: &str, run: fn(RawDoc<'_>) -> bool) {
     let folder = Path::new("../../fuzz/corpus").join(target);
@@ -36,12 +39,12 @@ fn corpora() {
 
 /// Runs what `make` generates until the time is over; at least `share` percent of it has to be understood.
 fn generated(seed: u64, share: u64, mut make: impl FnMut(&mut Generator) -> Document, run: fn(RawDoc<'_>) -> bool) {
-    let seconds = std::env::var("FUZZ_SECONDS").map_or(2, |text| text.parse().expect("a number of seconds"));
+    let seconds = std::env::var("FUZZ_SECONDS").map_or(0, |text| text.parse().expect("a number of seconds"));
     let seed = std::env::var("FUZZ_SEED").map_or(seed, |text| text.parse().expect("a number"));
     let mut generator = Generator::new(seed, Expr::operators());
     let start = Instant::now();
     let (mut understood, mut made) = (0u64, 0u64);
-    while start.elapsed() < Duration::from_secs(seconds) || made < 200 {
+    while start.elapsed() < Duration::from_secs(seconds) || made < ROUNDS {
         let doc = make(&mut generator);
         let raw = doc.to_raw();
         let begun = Instant::now();

@@ -2,42 +2,19 @@
 //! asked: by a probe of an index, a hash table, a plan for each document. Values are of all kinds: missing, null, undefined, arrays
 //! on both sides, regular expressions, documents. Source: manual, "$lookup (aggregation)".
 
-use nestor_command::{Connection, Request, Service};
-use nestor_database::DatabaseOptions;
-use nestor_model::{Array, Document, RawDoc, Value, ValueRef, doc};
-use nestor_storage::{Engine, EngineOptions};
+#[path = "shared/database.rs"]
+mod database;
+
+use database::Database;
+use nestor_model::{Array, Document, Value, ValueRef, doc};
 use nestor_testkit::random::Random;
 use nestor_testkit::reference::matching::matches;
 use nestor_testkit::shell;
 
-struct Database {
-    service: Service,
-    connection: Connection,
-}
-
 impl Database {
-    fn new() -> Self {
-        let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
-        let service = Service::new(DatabaseOptions::default(), engine);
-        let connection = Connection::new(&service, "lookup");
-        Self { service, connection }
-    }
-
-    fn run(&mut self, mut command: Document) -> Document {
-        command.push("$db", "test");
-        let raw = command.to_raw();
-        let outcome = self.service.run(&mut self.connection, Request::new(raw.as_raw()));
-        let reply = Document::from(RawDoc::validate(&outcome.reply).expect("a reply is BSON").to_buf());
-        assert!(
-            reply.get("ok").is_some_and(ValueRef::truthy) && reply.get("writeErrors").is_none(),
-            "{command:?}: {reply:?}"
-        );
-        reply
-    }
-
     fn insert(&mut self, collection: &str, docs: &[Document]) {
         let docs: Vec<Value> = docs.iter().cloned().map(Value::Document).collect();
-        self.run(doc! { "insert": collection, "documents": Array::new(docs) });
+        self.must(doc! { "insert": collection, "documents": Array::new(docs) });
     }
 
     /// For each outer document the `_id`s of its matches in ascending order.
@@ -47,7 +24,7 @@ impl Database {
             "aggregate": "outer", "pipeline": pipeline.get("p").map(ValueRef::to_value), "cursor": doc! { "batchSize": 100_000 },
         };
         command.push("collation", collation.cloned());
-        let reply = self.run(command);
+        let reply = self.must(command);
         let cursor = reply.get("cursor").and_then(ValueRef::as_document).expect("a cursor");
         let batch = cursor.get("firstBatch").and_then(ValueRef::as_array).expect("a batch");
         let int = |value: ValueRef<'_>| match value {
@@ -187,11 +164,7 @@ fn joins_agree_with_the_reference_under_every_index() {
             database.insert("inner", &inner);
             // A hashed index refuses arrays.
             let spec = shell::document(&index).unwrap_or_else(|e| panic!("{index}: {e}"));
-            let create = doc! { "createIndexes": "inner", "indexes": vec![Value::Document(spec)], "$db": "test" };
-            let raw = create.to_raw();
-            database
-                .service
-                .run(&mut database.connection, Request::new(raw.as_raw()));
+            database.run(doc! { "createIndexes": "inner", "indexes": vec![Value::Document(spec)] });
             for (local, foreign) in [("f", "f"), ("f.b", "f"), ("f", "f.b"), ("g", "_id"), ("f", "_id")] {
                 let expected = reference(&outer, &inner, local, foreign);
                 for (stages, unwound) in forms(local, foreign) {
@@ -227,7 +200,7 @@ fn joins_agree_under_collations() {
                 database.insert("outer", &outer);
                 database.insert("inner", &inner);
                 let spec = shell::document(&index).unwrap_or_else(|e| panic!("{index}: {e}"));
-                database.run(doc! { "createIndexes": "inner", "indexes": vec![Value::Document(spec)] });
+                database.must(doc! { "createIndexes": "inner", "indexes": vec![Value::Document(spec)] });
                 for (stages, _) in forms("f", "f") {
                     let expected = plain.join(&stages, Some(collation));
                     assert_eq!(
@@ -271,12 +244,8 @@ fn joins_through_files_agree_with_the_reference() {
         let mut database = Database::new();
         database.insert("outer", &outer);
         database.insert("inner", &inner);
-        let mut limit = doc! { "setParameter": 1, "internalQueryMaxBlockingSortMemoryUsageBytes": 1_200 };
-        limit.push("$db", "admin");
-        let raw = limit.to_raw();
         database
-            .service
-            .run(&mut database.connection, Request::new(raw.as_raw()));
+            .must(doc! { "setParameter": 1, "internalQueryMaxBlockingSortMemoryUsageBytes": 1_200, "$db": "admin" });
         for (local, foreign) in [("f", "f"), ("f.b", "f"), ("f", "f.b")] {
             let expected = without_empty(&reference(&outer, &inner, local, foreign));
             for (stages, unwound) in forms(local, foreign) {
@@ -299,7 +268,7 @@ fn a_join_that_changes_to_a_table_goes_on_as_before() {
     database.insert("outer", &outer);
     database.insert("inner", &inner);
     let expected = reference(&outer, &inner, "f", "f");
-    database.run(doc! { "createIndexes": "inner", "indexes": vec![Value::Document(doc! { "key": doc! { "f": 1 }, "name": "f" })] });
+    database.must(doc! { "createIndexes": "inner", "indexes": vec![Value::Document(doc! { "key": doc! { "f": 1 }, "name": "f" })] });
     // The plain form, and one that unwinds.
     for (stages, unwound) in forms("f", "f").into_iter().step_by(4) {
         let expected = if unwound {
@@ -314,6 +283,6 @@ fn a_join_that_changes_to_a_table_goes_on_as_before() {
     let explain = doc! {
         "explain": doc! { "aggregate": "outer", "pipeline": pipeline, "cursor": doc! {} }, "verbosity": "executionStats",
     };
-    let shown = shell::print(&Value::Document(database.run(explain)));
+    let shown = shell::print(&Value::Document(database.must(explain)));
     assert!(shown.contains(r#"strategy: "HashJoin""#), "{shown}");
 }

@@ -1,53 +1,29 @@
 //! Laws of the algebra of nested relations, checked on collections of random documents: they hold whatever is in
 //! them. The documents of an answer are compared as printed, so that types and the order of fields count.
 
-use nestor_command::{Connection, Request, Service};
-use nestor_database::DatabaseOptions;
-use nestor_model::{Array, Document, RawDoc, Value, ValueRef, doc};
-use nestor_storage::{Engine, EngineOptions};
+#[path = "shared/database.rs"]
+mod database;
+
+use database::Database;
+use nestor_model::statement::looks;
+use nestor_model::{Array, Value, ValueRef, doc};
 use nestor_testkit::random::Random;
 use nestor_testkit::shell;
 
-struct Database {
-    service: Service,
-    connection: Connection,
-}
-
 impl Database {
-    fn new() -> Self {
-        let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
-        let service = Service::new(DatabaseOptions::default(), engine);
-        let connection = Connection::new(&service, "laws");
-        Self { service, connection }
-    }
-
-    fn command(&mut self, mut command: Document) -> Document {
-        if command.get("$db").is_none() {
-            command.push("$db", "test");
-        }
-        let raw = command.to_raw();
-        let outcome = self.service.run(&mut self.connection, Request::new(raw.as_raw()));
-        let reply = Document::from(RawDoc::validate(&outcome.reply).expect("a reply is BSON").to_buf());
-        assert!(
-            reply.get("ok").is_some_and(ValueRef::truthy) && reply.get("writeErrors").is_none(),
-            "{command:?}: {reply:?}"
-        );
-        reply
-    }
-
     fn insert(&mut self, collection: &str, docs: Vec<Value>) {
-        self.command(doc! { "insert": collection, "documents": Array::new(docs) });
+        self.must(doc! { "insert": collection, "documents": Array::new(docs) });
     }
 
     /// The documents of a pipeline, printed.
-    fn run(&mut self, collection: &str, stages: &[&str]) -> Vec<String> {
+    fn rows(&mut self, collection: &str, stages: &[&str]) -> Vec<String> {
         let pipeline: Vec<Value> = stages
             .iter()
             .map(|stage| Value::Document(shell::document(stage).unwrap_or_else(|e| panic!("{stage}: {e}"))))
             .collect();
         let command =
             doc! { "aggregate": collection, "pipeline": Array::new(pipeline), "cursor": doc! { "batchSize": 100_000 } };
-        let reply = self.command(command);
+        let reply = self.must(command);
         let cursor = reply.get("cursor").and_then(ValueRef::as_document).expect("a cursor");
         let batch = cursor.get("firstBatch").and_then(ValueRef::as_array).expect("a batch");
         batch.iter().map(|d| shell::print(&d.to_value())).collect()
@@ -58,22 +34,18 @@ impl Database {
         let stages = stages
             .iter()
             .map(|stage| Value::Document(shell::document(stage).expect("a stage")));
-        let command = doc! {
+        let reply = self.run(doc! {
             "aggregate": collection, "pipeline": Array::new(stages.collect()), "cursor": doc! {}, "allowDiskUse": false,
-            "$db": "test",
-        };
-        let raw = command.to_raw();
-        let outcome = self.service.run(&mut self.connection, Request::new(raw.as_raw()));
-        let reply = RawDoc::validate(&outcome.reply).expect("a reply is BSON");
+        });
         match reply.get("code") {
             Some(ValueRef::Int32(code)) => Some(code),
             _ => None,
         }
     }
 
-    /// As [`Self::run`], in an order of its own: what a law says of sets of documents.
+    /// As [`Self::rows`], in an order of its own: what a law says of sets of documents.
     fn set(&mut self, collection: &str, stages: &[&str]) -> Vec<String> {
-        let mut docs = self.run(collection, stages);
+        let mut docs = self.rows(collection, stages);
         docs.sort();
         docs
     }
@@ -148,7 +120,7 @@ fn long_arrays_unwind_without_copies_of_the_whole() {
     let document = doc! { "_id": 1, "pad": "x".repeat(1_000_000), "a": Array::new(items) };
     database.insert("c", vec![Value::Document(document)]);
     let sum = r#"{$group: {_id: null, n: {$sum: 1}, s: {$sum: {$strLenBytes: {$substrBytes: ["$pad", 0, 3]}}}}}"#;
-    let answer = database.run("c", &[r#"{$unwind: "$a"}"#, sum]);
+    let answer = database.rows("c", &[r#"{$unwind: "$a"}"#, sum]);
     assert_eq!(answer, ["{_id: null, n: 200000, s: 600000}"]);
 }
 
@@ -173,12 +145,12 @@ const STAGES: [&str; 13] = [
 fn a_pipeline_may_be_cut_anywhere_by_out() {
     each_database(|database, random| {
         let stages: Vec<&str> = (0..6).map(|_| *random.pick(&STAGES)).collect();
-        let whole = database.run("c", &stages);
+        let whole = database.rows("c", &stages);
         for at in 0..=stages.len() {
             let (first, second) = stages.split_at(at);
             let first: Vec<&str> = first.iter().copied().chain([r#"{$out: "cut"}"#]).collect();
-            assert!(database.run("c", &first).is_empty());
-            assert_eq!(database.run("cut", second), whole, "{stages:?} cut at {at}");
+            assert!(database.rows("c", &first).is_empty());
+            assert_eq!(database.rows("cut", second), whole, "{stages:?} cut at {at}");
         }
     });
 }
@@ -187,10 +159,10 @@ fn a_pipeline_may_be_cut_anywhere_by_out() {
 fn a_limit_is_a_prefix_of_the_whole_sort() {
     each_database(|database, random| {
         for sort in [r#"{$sort: {v: 1, _id: 1}}"#, r#"{$sort: {a: -1, k: 1, _id: -1}}"#] {
-            let all = database.run("c", &[sort]);
+            let all = database.rows("c", &[sort]);
             assert_eq!(all.len(), 40);
             let limit = 1 + random.below(40);
-            let some = database.run("c", &[sort, &format!("{{$limit: {limit}}}")]);
+            let some = database.rows("c", &[sort, &format!("{{$limit: {limit}}}")]);
             assert_eq!(some, all[..limit]);
         }
     });
@@ -201,8 +173,8 @@ fn a_facet_gives_what_its_pipelines_give() {
     each_database(|database, random| {
         let (x, y) = (*random.pick(&STAGES), *random.pick(&STAGES));
         let facet = format!("{{$facet: {{p: [{x}, {y}]}}}}");
-        let unwound = database.run("c", &[&facet, r#"{$unwind: "$p"}"#, r#"{$replaceWith: "$p"}"#]);
-        assert_eq!(unwound, database.run("c", &[x, y]));
+        let unwound = database.rows("c", &[&facet, r#"{$unwind: "$p"}"#, r#"{$replaceWith: "$p"}"#]);
+        assert_eq!(unwound, database.rows("c", &[x, y]));
     });
 }
 
@@ -210,17 +182,17 @@ fn a_facet_gives_what_its_pipelines_give() {
 #[test]
 fn unions_and_joins() {
     each_database(|database, _| {
-        let union = database.run("c", &[r#"{$unionWith: {coll: "c", pipeline: [{$match: {k: 1}}]}}"#]);
-        let mut both = database.run("c", &[]);
-        both.extend(database.run("c", &[r#"{$match: {k: 1}}"#]));
+        let union = database.rows("c", &[r#"{$unionWith: {coll: "c", pipeline: [{$match: {k: 1}}]}}"#]);
+        let mut both = database.rows("c", &[]);
+        both.extend(database.rows("c", &[r#"{$match: {k: 1}}"#]));
         assert_eq!(union, both);
 
         let join = r#"{$lookup: {from: "c", localField: "a", foreignField: "v", as: "r"}}"#;
         let with_order = r#"{$set: {r: {$sortArray: {input: "$r", sortBy: {_id: 1}}}}}"#;
-        let without_index = database.run("c", &[join, with_order]);
+        let without_index = database.rows("c", &[join, with_order]);
         let index = Value::Document(doc! { "key": doc! { "v": 1 }, "name": "v" });
-        database.command(doc! { "createIndexes": "c", "indexes": Array::new(vec![index]) });
-        assert_eq!(database.run("c", &[join, with_order]), without_index);
+        database.must(doc! { "createIndexes": "c", "indexes": Array::new(vec![index]) });
+        assert_eq!(database.rows("c", &[join, with_order]), without_index);
     });
 }
 
@@ -248,11 +220,11 @@ fn spilling_changes_nothing() {
                 r#"{$setWindowFields: {sortBy: {_id: 1}, output: {d: {$stdDevPop: "$k", window: {documents: [-35, 0]}}}}}"#,
             ],
         ];
-        let roomy: Vec<_> = pipelines.iter().map(|p| database.run("c", p)).collect();
+        let roomy: Vec<_> = pipelines.iter().map(|p| database.rows("c", p)).collect();
         database
-            .command(doc! { "setParameter": 1, "internalQueryMaxBlockingSortMemoryUsageBytes": 2_000, "$db": "admin" });
+            .must(doc! { "setParameter": 1, "internalQueryMaxBlockingSortMemoryUsageBytes": 2_000, "$db": "admin" });
         for (pipeline, roomy) in pipelines.iter().zip(roomy) {
-            assert_eq!(database.run("c", pipeline), roomy, "{pipeline:?}");
+            assert_eq!(database.rows("c", pipeline), roomy, "{pipeline:?}");
             // Without leave to use the disk they are refused: QueryExceededMemoryLimitNoDiskUseAllowed.
             assert_eq!(database.refusal("c", pipeline), Some(292), "{pipeline:?}");
         }
@@ -274,15 +246,17 @@ fn spilled_groups_cost_a_bounded_amount_of_work() {
         r#"{$group: {_id: "$few", all: {$push: "$t"}, top: {$topN: {n: 2, sortBy: {_id: -1}, output: "$_id"}}}}"#,
         r#"{$group: {_id: "$few", set: {$addToSet: "$_id"}, avg: {$avg: "$wide"}, dev: {$stdDevPop: 1}}}"#,
     ];
-    let roomy: Vec<_> = groups.iter().map(|group| database.run("c", &[group, sorted])).collect();
-    database
-        .command(doc! { "setParameter": 1, "internalQueryMaxBlockingSortMemoryUsageBytes": 60_000, "$db": "admin" });
+    let roomy: Vec<_> = groups
+        .iter()
+        .map(|group| database.rows("c", &[group, sorted]))
+        .collect();
+    database.must(doc! { "setParameter": 1, "internalQueryMaxBlockingSortMemoryUsageBytes": 60_000, "$db": "admin" });
     for (group, roomy) in groups.iter().zip(roomy) {
-        assert_eq!(database.run("c", &[group, sorted]), roomy, "{group}");
+        assert_eq!(database.rows("c", &[group, sorted]), roomy, "{group}");
         let explain = format!(
             r#"{{explain: {{aggregate: "c", pipeline: [{group}], cursor: {{}}}}, verbosity: "executionStats"}}"#
         );
-        let reply = database.command(shell::document(&explain).expect("a command"));
+        let reply = database.must(shell::document(&explain).expect("a command"));
         let stages = reply.get("stages").and_then(ValueRef::as_array).expect("stages");
         let stage = stages.get(1).and_then(ValueRef::as_document).expect("the group");
         let figure = |name: &str| match stage.get(name) {
@@ -297,6 +271,80 @@ fn spilled_groups_cost_a_bounded_amount_of_work() {
     }
 }
 
+/// Work that a pipeline does over `rows` rows, in looks at the interrupt, when its operators may hold so many bytes.
+fn work_of(pipeline: &[&str], rows: i64, memory_bytes: i64) -> u64 {
+    let mut database = Database::new();
+    let text = "t".repeat(100);
+    let docs = (0..rows).map(|id| doc! { "_id": id, "k": id * 7919 % rows, "few": id % 20, "t": text.as_str() });
+    database.insert("c", docs.map(Value::Document).collect());
+    let parameter = "internalQueryMaxBlockingSortMemoryUsageBytes";
+    database.must(doc! { "setParameter": 1, parameter: memory_bytes, "$db": "admin" });
+    let before = looks();
+    database.rows("c", pipeline);
+    looks() - before
+}
+
+/// Operators that outgrow memory do twice the work for twice the rows, and a few times the work that they do in memory.
+#[test]
+fn operators_that_spill_do_linear_work() {
+    const ROWS: i64 = 2_000;
+    const ROOMY: i64 = 100_000_000;
+    let last = r#"{$group: {_id: null, n: {$sum: 1}}}"#;
+    let pipelines: [(&str, &[&str]); 7] = [
+        ("sort", &[r#"{$sort: {k: 1, t: 1}}"#, last]),
+        ("group", &[r#"{$group: {_id: "$k", all: {$push: "$t"}}}"#, last]),
+        (
+            "window over one partition",
+            &[
+                r#"{$setWindowFields: {sortBy: {k: 1}, output: {s: {$sum: "$few", window: {documents: [-9, 9]}}, r: {$documentNumber: {}}}}}"#,
+                last,
+            ],
+        ),
+        (
+            "window over many partitions",
+            &[
+                r#"{$setWindowFields: {partitionBy: "$few", sortBy: {k: 1}, output: {s: {$max: "$k", window: {documents: ["unbounded", 0]}}}}}"#,
+                last,
+            ],
+        ),
+        (
+            "bucketAuto",
+            &[
+                r#"{$bucketAuto: {groupBy: "$k", buckets: 50, output: {n: {$sum: 1}, top: {$max: "$t"}}}}"#,
+                last,
+            ],
+        ),
+        (
+            "lookup by a hash table",
+            &[
+                r#"{$lookup: {from: "c", localField: "k", foreignField: "k", as: "r"}}"#,
+                last,
+            ],
+        ),
+        (
+            "graphLookup",
+            &[
+                r#"{$graphLookup: {from: "c", startWith: "$k", connectFromField: "none", connectToField: "k", as: "r"}}"#,
+                last,
+            ],
+        ),
+    ];
+    for (name, pipeline) in pipelines {
+        let in_memory = work_of(pipeline, 2 * ROWS, ROOMY);
+        let half = work_of(pipeline, ROWS, 130_000);
+        let spilled = work_of(pipeline, 2 * ROWS, 130_000);
+        let figures =
+            format!("{name}: {in_memory} in memory, {half} for half of the rows and {spilled} for all by files");
+        assert!(spilled <= 3 * half && spilled <= 3 * in_memory, "{figures}");
+    }
+    // $facet keeps its rows in memory, but its pipelines need not.
+    let facet = [
+        r#"{$facet: {a: [{$sort: {k: 1}}, {$group: {_id: null, n: {$sum: 1}}}], b: [{$group: {_id: "$k"}}, {$count: "n"}]}}"#,
+    ];
+    let [half, all] = [ROWS, 2 * ROWS].map(|rows| work_of(&facet, rows, ROOMY));
+    assert!(all <= 3 * half, "facet: {half} for half of the rows and {all} for all");
+}
+
 /// A sort that goes to disk hundreds of times merges some of its runs on the way, and keeps rows with equal keys in order.
 #[test]
 fn a_sort_of_many_runs_is_a_sort() {
@@ -304,9 +352,9 @@ fn a_sort_of_many_runs_is_a_sort() {
     let docs = (0..3_000i32).map(|id| Value::Document(doc! { "_id": id, "k": id * 7919 % 50 }));
     database.insert("c", docs.collect());
     let sort = [r#"{$sort: {k: -1}}"#];
-    let roomy = database.run("c", &sort);
-    database.command(doc! { "setParameter": 1, "internalQueryMaxBlockingSortMemoryUsageBytes": 4_000, "$db": "admin" });
-    assert_eq!(database.run("c", &sort), roomy);
+    let roomy = database.rows("c", &sort);
+    database.must(doc! { "setParameter": 1, "internalQueryMaxBlockingSortMemoryUsageBytes": 4_000, "$db": "admin" });
+    assert_eq!(database.rows("c", &sort), roomy);
 }
 
 /// A join whose other side does not fit in memory still reads it once, and finds the same; so does one for which not even the
@@ -342,7 +390,7 @@ fn a_join_table_goes_to_disk() {
     let run = |database: &mut Database, text: &str| {
         let stages = stages(text);
         let stages: Vec<&str> = stages.iter().map(String::as_str).collect();
-        database.run("c", &stages)
+        database.rows("c", &stages)
     };
     let roomy = [join, unwound].map(|text| run(&mut database, text));
     // The matches of one document take some 16 kB and have to be in memory; those that go out one by one need not.
@@ -352,12 +400,12 @@ fn a_join_table_goes_to_disk() {
         (4_000, unwound, &roomy[1], 2),
     ] {
         database
-            .command(doc! { "setParameter": 1, "internalQueryMaxBlockingSortMemoryUsageBytes": limit, "$db": "admin" });
+            .must(doc! { "setParameter": 1, "internalQueryMaxBlockingSortMemoryUsageBytes": limit, "$db": "admin" });
         assert_eq!(run(&mut database, text), *roomy, "{limit}: {text}");
         let explain = format!(
             r#"{{explain: {{aggregate: "c", pipeline: [{text}], cursor: {{}}}}, verbosity: "executionStats"}}"#
         );
-        let reply = database.command(shell::document(&explain).expect("a command"));
+        let reply = database.must(shell::document(&explain).expect("a command"));
         let stages = reply.get("stages").and_then(ValueRef::as_array).expect("stages");
         let stage = stages.get(1).and_then(ValueRef::as_document).expect("the join");
         let shown = |name: &str| shell::print(&stage.get(name).map_or(Value::Missing, ValueRef::to_value));
@@ -394,11 +442,7 @@ fn max_time_stops_every_pipeline() {
             r#"{{aggregate: "c", pipeline: [{stages}, {{$group: {{_id: null, n: {{$sum: {{$cond: [{{$gt: ["$r", null]}}, 1, 0]}}}}}}}}], cursor: {{}}, maxTimeMS: 30, $db: "test"}}"#
         );
         let command = shell::document(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
-        let raw = command.to_raw();
-        let outcome = database
-            .service
-            .run(&mut database.connection, Request::new(raw.as_raw()));
-        let reply = Document::from(RawDoc::validate(&outcome.reply).expect("a reply is BSON").to_buf());
+        let reply = database.run(command);
         assert!(
             matches!(reply.get("code"), Some(ValueRef::Int32(50))),
             "{text}: {reply:?}"
@@ -422,7 +466,7 @@ fn unwinding_a_join_at_once_changes_nothing() {
     each_database(|database, random| {
         if random.below(2) == 0 {
             let index = doc! { "key": doc! { "b": 1 }, "name": "b" };
-            database.command(doc! { "createIndexes": "c", "indexes": vec![Value::Document(index)] });
+            database.must(doc! { "createIndexes": "c", "indexes": vec![Value::Document(index)] });
         }
         for join in joins {
             let lookup = format!("{{$lookup: {{{join}}}}}");
@@ -512,8 +556,8 @@ fn windows_agree_with_joins() {
             // Zero and its negative are the same deviation.
             let unsigned = |docs: Vec<String>| docs.into_iter().map(|d| d.replace("-0.0", "0.0")).collect::<Vec<_>>();
             let fields = r#"{$project: {_id: 1, dev: 1, samp: 1, co: 1, least: 1, most: 1, first: 1, last: 1}}"#;
-            let a = database.run("numbers", &[&sliding, &slid, fields]);
-            let b = database.run("numbers", &[&join, joined, &plain, fields]);
+            let a = database.rows("numbers", &[&sliding, &slid, fields]);
+            let b = database.rows("numbers", &[&join, joined, &plain, fields]);
             // The deviation of one number in a window that slides is a whole zero.
             let a: Vec<String> = sorted_fields(unsigned(a))
                 .iter()

@@ -238,3 +238,30 @@ fn nothing_but_its_own_file_knows_a_command_by_its_name() {
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
+
+/// Each fuzz target is declared, has seeds, and is replayed by a test.
+#[test]
+fn fuzz_targets_are_replayed() {
+    let fuzz = root().join("fuzz");
+    let manifest = fs::read_to_string(fuzz.join("Cargo.toml")).expect("fuzz/Cargo.toml");
+    let tests: Vec<String> = all_sources()
+        .into_iter()
+        .filter(|(file, text)| !file.ends_with("tidy.rs") && text.contains("fuzz/corpus"))
+        .map(|(_, text)| text)
+        .collect();
+    let mut targets = 0;
+    for entry in fs::read_dir(fuzz.join("fuzz_targets")).expect("targets").flatten() {
+        let name = entry.file_name().to_string_lossy().replace(".rs", "");
+        assert!(
+            manifest.contains(&format!("name = \"{name}\"")),
+            "{name} is not declared"
+        );
+        let seeds = fs::read_dir(fuzz.join("corpus").join(&name)).map_or(0, Iterator::count);
+        assert!(seeds >= 3, "{name} has {seeds} seeds");
+        let is_replayed =
+            |text: &String| text.contains(&format!("\"{name}\"")) || text.contains(&format!("fuzz/corpus/{name}\""));
+        assert!(tests.iter().any(is_replayed), "no test replays {name}");
+        targets += 1;
+    }
+    assert!(targets > 10, "{targets} targets");
+}

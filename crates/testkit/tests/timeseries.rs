@@ -1,40 +1,18 @@
 //! A time-series collection answers as a plain collection with the same documents, whatever is inserted, deleted and asked.
 
-use nestor_command::{Connection, Request, Service};
-use nestor_database::DatabaseOptions;
-use nestor_model::{Array, Document, Namespace, RawDoc, Value, ValueRef, doc};
-use nestor_storage::{Bytes, Engine, EngineOptions, View};
+#[path = "shared/database.rs"]
+mod database;
+
+use database::Database;
+use nestor_model::{Array, Document, Namespace, Value, ValueRef, doc};
+use nestor_storage::{Bytes, View};
 use nestor_testkit::random::Random;
 
-struct Database {
-    service: Service,
-    connection: Connection,
-}
-
 impl Database {
-    fn new() -> Self {
-        let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
-        let service = Service::new(DatabaseOptions::default(), engine);
-        let connection = Connection::new(&service, "timeseries");
-        Self { service, connection }
-    }
-
-    fn run(&mut self, mut command: Document) -> Document {
-        command.push("$db", "test");
-        let outcome = self
-            .service
-            .run(&mut self.connection, Request::new(command.to_raw().as_raw()));
-        let reply = RawDoc::validate(&outcome.reply[outcome.reply_at..]).expect("a reply is BSON");
-        let reply = reply.as_doc().to_document();
-        let is_ok = reply.get("ok").is_some_and(ValueRef::truthy) && reply.get("writeErrors").is_none();
-        assert!(is_ok, "{command:?} answers {reply:?}");
-        reply
-    }
-
     /// The documents of a pipeline, as texts in an order of their own.
     fn documents(&mut self, coll: &str, pipeline: &[Document]) -> Vec<String> {
         let stages: Vec<Value> = pipeline.iter().map(|stage| Value::from(stage.clone())).collect();
-        let reply = self.run(doc! {
+        let reply = self.must(doc! {
             "aggregate": coll, "pipeline": Array::new(stages), "cursor": doc! { "batchSize": 10_000 },
         });
         let Some(ValueRef::Document(cursor)) = reply.get("cursor") else {
@@ -208,11 +186,11 @@ fn a_time_series_collection_answers_as_a_plain_one() {
         let mut random = Random::new(seed);
         let mut database = Database::new();
         let granularity = ["seconds", "minutes", "hours"][random.below(3)];
-        database.run(doc! {
+        database.must(doc! {
             "create": "series",
             "timeseries": doc! { "timeField": "t", "metaField": "m", "granularity": granularity },
         });
-        database.run(doc! { "create": "plain" });
+        database.must(doc! { "create": "plain" });
         let mut next_id = 0;
         for round in 0..25 {
             let count = 1 + random.below(if round % 5 == 0 { 400 } else { 20 });
@@ -233,18 +211,18 @@ fn a_time_series_collection_answers_as_a_plain_one() {
                 })
                 .collect();
             for coll in ["series", "plain"] {
-                database.run(doc! { "insert": coll, "documents": Array::new(documents.clone()) });
+                database.must(doc! { "insert": coll, "documents": Array::new(documents.clone()) });
             }
             if round == 12 {
                 // Of measured values that are arrays no index is made, as the two limits of a bucket would be parallel ones.
                 let index = doc! { "key": doc! { "m.s": 1, "t": -1 }, "name": "mt" };
-                database.run(doc! { "createIndexes": "series", "indexes": vec![Value::from(index)] });
+                database.must(doc! { "createIndexes": "series", "indexes": vec![Value::from(index)] });
             }
             if random.below(3) == 0 {
                 let delete = doc! { "q": filter(&mut random), "limit": 0 };
                 let [of_series, of_plain] = ["series", "plain"].map(|coll| {
                     let command = doc! { "delete": coll, "deletes": vec![Value::from(delete.clone())] };
-                    let reply = database.run(command);
+                    let reply = database.must(command);
                     reply.get("n").and_then(nestor_model::number::safe_i64)
                 });
                 assert_eq!(of_series, of_plain, "seed {seed}, {delete:?}");
@@ -256,7 +234,7 @@ fn a_time_series_collection_answers_as_a_plain_one() {
                 asked += usize::from(!of_plain.is_empty());
             }
         }
-        let report = database.run(doc! { "validate": "system.buckets.series" });
+        let report = database.must(doc! { "validate": "system.buckets.series" });
         assert!(
             report.get("valid").is_some_and(ValueRef::truthy),
             "seed {seed}: {report:?}"
@@ -269,10 +247,10 @@ fn a_time_series_collection_answers_as_a_plain_one() {
 #[test]
 fn a_bucket_with_wrong_limits_is_found() {
     let mut database = Database::new();
-    database.run(doc! { "create": "series", "timeseries": doc! { "timeField": "t", "metaField": "m" } });
+    database.must(doc! { "create": "series", "timeseries": doc! { "timeField": "t", "metaField": "m" } });
     let measurement = |id: i64| doc! { "_id": id, "t": Value::DateTime(id * 1000), "m": 1, "v": id }.into();
     let measurements: Vec<Value> = (0..3).map(measurement).collect();
-    database.run(doc! { "insert": "series", "documents": Array::new(measurements) });
+    database.must(doc! { "insert": "series", "documents": Array::new(measurements) });
     let engine = &database.service.engine;
     let mut ws = engine.begin();
     let buckets = ws
@@ -294,7 +272,7 @@ fn a_bucket_with_wrong_limits_is_found() {
     bucket.set("control", control);
     ws.put_document(buckets.records, record, bucket.to_raw());
     engine.commit(ws).expect("a commit");
-    let report = database.run(doc! { "validate": "system.buckets.series" });
+    let report = database.must(doc! { "validate": "system.buckets.series" });
     assert!(report.get("valid").is_some_and(|valid| !valid.truthy()), "{report:?}");
     assert!(format!("{report:?}").contains("largest value of 'v'"), "{report:?}");
 }
