@@ -81,7 +81,7 @@ pub fn index_accesses(filter: &MatchExpr, indexes: &[Arc<IndexInfo>]) -> Vec<Ind
     let search = Search::new(filter);
     indexes
         .iter()
-        .filter(|index| !index.hidden && index.partial.as_deref().is_none_or(|p| implies(filter, p)))
+        .filter(|index| may_serve(index, filter))
         .flat_map(|index| search.accesses(index))
         .collect()
 }
@@ -447,6 +447,16 @@ fn fits_tie(part: &IndexPart, condition: &Condition<'_>, tied: &mut Option<(Path
     }
     *tied = Some((part.path.clone(), first_array + 1, condition.at));
     true
+}
+
+/// Whether an index may be used for what `filter` matches: it is not hidden, and has all of that.
+pub fn may_serve(index: &IndexInfo, filter: &MatchExpr) -> bool {
+    !index.hidden && has_all(index, filter)
+}
+
+/// Whether an index, if it is a partial one, surely has every document that matches `filter`.
+pub fn has_all(index: &IndexInfo, filter: &MatchExpr) -> bool {
+    index.partial.as_deref().is_none_or(|partial| implies(filter, partial))
 }
 
 /// Whether every document that matches `filter` matches `wanted`: enough for partial indexes. Careful rather than

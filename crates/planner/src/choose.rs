@@ -5,7 +5,9 @@
 //! `$natural` demands it, the collection is scanned. Which candidate is best is for a trial run to say; the
 //! order here only decides ties.
 
-use crate::access::{IndexAccess, IndexBounds, NearAccess, Search, TextAccess, full_access, implies, index_accesses};
+use crate::access::{
+    IndexAccess, IndexBounds, NearAccess, Search, TextAccess, full_access, has_all, index_accesses, may_serve,
+};
 use crate::catalog::{IndexInfo, Indexes, PartKind};
 use crate::clustered;
 use crate::collation::{agrees, excludes_collatable};
@@ -184,13 +186,9 @@ fn near_plans(
 ) -> Vec<PlanNode> {
     let search = Search::new(&query.filter);
     let filter = search.beside_near();
-    let usable = indexes.iter().filter(|index| {
-        let holds = index
-            .partial
-            .as_deref()
-            .is_none_or(|partial| implies(&query.filter, partial));
-        holds && !index.hidden && is_usable(query, index, among)
-    });
+    let usable = indexes
+        .iter()
+        .filter(|index| may_serve(index, &query.filter) && is_usable(query, index, among));
     let found = usable.filter_map(|index| search.near_access(index, path, near));
     let plan = |access: NearAccess| {
         let node = PlanNode::GeoNear(Box::new(GeoNear {
@@ -242,10 +240,7 @@ struct Asked<'q> {
 /// Plans that search a text index for what `filter` itself asks for.
 fn texts(filter: &Arc<MatchExpr>, asked: Asked<'_>, indexes: &[Arc<IndexInfo>]) -> Vec<Found> {
     let search = Search::new(filter);
-    let usable = indexes.iter().filter(|index| {
-        let holds = index.partial.as_deref().is_none_or(|partial| implies(filter, partial));
-        holds && !index.hidden
-    });
+    let usable = indexes.iter().filter(|index| may_serve(index, filter));
     let plan = |access: TextAccess| {
         let ordered = asked.scores && asked.sort.is_some_and(is_best_first);
         Found {
@@ -410,12 +405,7 @@ fn picks(counts: &[usize]) -> Vec<Vec<usize>> {
 /// demands what it does.
 fn order_scans(query: &FindQuery, spec: &SortSpec, indexes: &[Arc<IndexInfo>], found: &[Found]) -> Vec<Found> {
     let hinted = query.hint.is_some();
-    let holds = |index: &IndexInfo| {
-        index
-            .partial
-            .as_deref()
-            .is_none_or(|partial| implies(&query.filter, partial))
-    };
+    let holds = |index: &IndexInfo| has_all(index, &query.filter);
     let used = |index: &IndexInfo| found.iter().any(|f| uses(&f.node, index));
     indexes
         .iter()
