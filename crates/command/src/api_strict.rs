@@ -7,6 +7,7 @@
 use crate::args::RawArray;
 use crate::facts::Facts;
 use nestor_model::{RawDoc, Result, ValueRef, bail};
+use nestor_planner::kinds;
 
 /// Refuses a field of a command. Whether it is set or given its default makes no difference.
 pub fn check_fields(facts: &Facts, body: RawDoc<'_>) -> Result<()> {
@@ -37,7 +38,7 @@ pub fn check_index(spec: RawDoc<'_>) -> Result<()> {
         return Ok(());
     };
     for (_, kind) in key.iter() {
-        if let ValueRef::String(kind @ ("text" | "geoHaystack")) = kind {
+        if let Some(kind) = kind.as_str().filter(|kind| kinds::is_outside_api(kind)) {
             bail!(
                 APIStrictError,
                 "Indexes of type '{kind}' are not allowed with apiStrict:true."

@@ -15,6 +15,7 @@ use crate::access::IndexBounds;
 use crate::catalog::{IndexInfo, IndexPart, PartKind};
 use crate::collation::{answers, stored};
 use crate::interval::{Interval, IntervalList};
+use nestor_model::index_spec::KeyOrder;
 use nestor_model::{DocRef, Document, Error, Result, Value, compare};
 use nestor_query::collation::{self, Collator};
 use std::cmp::Ordering;
@@ -58,9 +59,11 @@ pub fn check(
         .iter()
         .zip(min.iter().zip(max.iter()))
         .map(|((_, direction), ((_, low), (_, high)))| {
-            let descends = direction.is_number() && compare(direction, 0).is_lt();
             let order = collation::compare(low, high, index);
-            if descends { order.reverse() } else { order }
+            match KeyOrder::of(direction) {
+                KeyOrder::Descending => order.reverse(),
+                _ => order,
+            }
         })
         .find(|order| order.is_ne());
     if order != Some(Ordering::Less) {

@@ -27,7 +27,7 @@ pub mod wildcard;
 
 use crate::catalog::{Condition, IndexInfo, IndexKind, IndexUse, KeyTest};
 use nestor_model::index_spec::{IndexSpec, KeyOrder};
-use nestor_model::{Document, Result, Value, ValueRef, bail};
+use nestor_model::{Document, ErrorCode, Result, Value, ValueRef, bail};
 use nestor_query::Scope;
 use nestor_query::collation::Collator;
 use nestor_query::matcher::{MatchExpr, Predicate};
@@ -68,6 +68,12 @@ pub struct KindDef {
     /// Whether indexes of other kinds may have these options: MongoDB lists geographical ones with any index, and drivers send
     /// them. Otherwise they are refused there.
     pub options_anywhere: bool,
+    /// The error for one of these options in an index of another kind.
+    pub misplaced_option: ErrorCode,
+    /// A collection has one index of the kind at most.
+    pub is_single: bool,
+    /// API version 1 has no indexes of the kind.
+    pub is_outside_api: bool,
     /// Checks that key and options go together, and completes the specification where the kind has defaults to write
     /// down. What is true of all kinds has been checked before.
     pub check: fn(IndexSpec) -> Result<IndexSpec>,
@@ -134,6 +140,11 @@ pub fn open(id: u32, spec: &IndexSpec, multikey: &[u64]) -> Result<IndexInfo> {
         collation,
         hidden: spec.hidden,
     })
+}
+
+/// Whether API version 1 has no indexes of the kind of this name.
+pub fn is_outside_api(name: &str) -> bool {
+    UNSUPPORTED.contains(&name) || KINDS.iter().any(|kind| kind.is_outside_api && kind.name == name)
 }
 
 /// The kind that has an option, and the option.

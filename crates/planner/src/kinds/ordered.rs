@@ -3,7 +3,7 @@
 use super::KindDef;
 use crate::catalog::{EmitKey, IndexKind, IndexPart, PartKind};
 use nestor_model::index_spec::{IndexSpec, KeyOrder, ORDERED};
-use nestor_model::{DocRef, Path, Result, ValueRef};
+use nestor_model::{DocRef, ErrorCode, Path, Result, ValueRef};
 use nestor_query::keys::{KeyPaths, MultikeyPaths};
 use nestor_query::update::Touched;
 use std::sync::Arc;
@@ -13,6 +13,9 @@ pub const KIND: KindDef = KindDef {
     name: ORDERED,
     options_anywhere: false,
     options: &[],
+    misplaced_option: ErrorCode::BadValue,
+    is_single: false,
+    is_outside_api: false,
     check: Ok,
     open: |spec, _| Arc::new(FieldKeys::new(spec)),
 };

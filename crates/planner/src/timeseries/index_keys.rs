@@ -4,7 +4,8 @@
 //! {m: 1, t: 1, v: -1}    {meta: 1, control.min.t: 1, control.max.t: 1, control.max.v: -1, control.min.v: -1}
 //! ```
 
-use nestor_model::{DocRef, Document, Result, TimeSeries, ValueRef, bail};
+use nestor_model::index_spec::KeyOrder;
+use nestor_model::{DocRef, Document, Result, TimeSeries, bail};
 
 /// The key of buckets for a key of measurements.
 ///
@@ -17,20 +18,17 @@ pub fn key_of_buckets(key: DocRef<'_>, series: &TimeSeries) -> Result<Document> 
             out.push(format!("meta{}", &path[head.len()..]), order);
             continue;
         }
-        let descends = match order {
-            number if number.is_number() => nestor_model::compare(number, 0).is_lt(),
-            ValueRef::String(kind) => bail!(
+        let limits = match KeyOrder::of(order) {
+            KeyOrder::Ascending if order.is_number() => ["min", "max"],
+            KeyOrder::Descending => ["max", "min"],
+            KeyOrder::Special(kind) => bail!(
                 CannotCreateIndex,
                 "a {kind} index on a time-series collection has to be on its metaField: '{path}'"
             ),
-            _ => bail!(
+            KeyOrder::Ascending => bail!(
                 CannotCreateIndex,
                 "values in the index key pattern of a time-series collection have to be numbers: '{path}'"
             ),
-        };
-        let limits = match descends {
-            false => ["min", "max"],
-            true => ["max", "min"],
         };
         for limit in limits {
             out.push(format!("control.{limit}.{path}"), order);

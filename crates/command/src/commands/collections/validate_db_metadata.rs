@@ -6,6 +6,7 @@ use crate::facts::Facts;
 use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use nestor_model::{RawDoc, RawWriter, Result, ValueRef, bail};
+use nestor_planner::kinds;
 use nestor_storage::View;
 
 /// The command.
@@ -62,7 +63,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
                 let outside = index
                     .key_pattern
                     .iter()
-                    .any(|(_, kind)| matches!(kind, ValueRef::String("text")));
+                    .any(|(_, kind)| kind.as_str().is_some_and(kinds::is_outside_api));
                 if outside && refuses {
                     reply.begin_document_at(count);
                     reply.append_namespace("ns", &collection.ns);

@@ -134,10 +134,10 @@ fn listed_option(kind: &KindDef, spec: RawDoc<'_>, name: &str, value: ValueRef<'
                 let key = spec.get("key").and_then(ValueRef::as_document);
                 (option.parse)(value, &key.map(DocRef::to_document).unwrap_or_default())?
             }
-            Some((owner, _)) if owner.name == "text" => {
-                bail!(CannotCreateIndex, "The field '{name}' is only allowed in a text index")
+            Some((owner, _)) => {
+                let message = format!("The field '{name}' is only allowed in a {} index", owner.name);
+                return Err(Error::new(owner.misplaced_option, message));
             }
-            Some((owner, _)) => bail!(BadValue, "The field '{name}' is only allowed in a {} index", owner.name),
             None => bail!(
                 InvalidIndexSpecificationOption,
                 "The field '{other}' is not valid for an index specification. Specification: {spec:?}"
@@ -453,8 +453,8 @@ pub fn find<'c>(collection: &'c Collection, spec: &IndexSpec) -> Result<Option<&
     let same = |index: &Index| is_same(kind, index, spec);
     let same_options = |index: &Index| index.expire_after_secs == spec.expire_after_secs && index.hidden == spec.hidden;
     if let Some(index) = collection.all_indexes().find(|index| index.name == spec.name) {
-        let texts_differ = kind.name == "text" && same_documents(Some(&index.key_pattern), Some(&spec.key_pattern));
-        if !same(index) && !texts_differ {
+        let differs_besides = kind.is_single && same_documents(Some(&index.key_pattern), Some(&spec.key_pattern));
+        if !same(index) && !differs_besides {
             return Err(conflict(
                 86,
                 "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation.",
@@ -484,13 +484,13 @@ pub fn find<'c>(collection: &'c Collection, spec: &IndexSpec) -> Result<Option<&
         )),
         None => match collection
             .all_indexes()
-            .find(|index| kind.name == "text" && index.kind() == kind.name)
+            .find(|index| kind.is_single && index.kind() == kind.name)
         {
             Some(index) => Err(conflict(
                 85,
                 &format!(
-                    "only one text index per collection allowed, found existing text index \"{}\".",
-                    index.name
+                    "only one {0} index per collection allowed, found existing {0} index \"{1}\".",
+                    kind.name, index.name
                 ),
                 spec,
                 index,

@@ -15,7 +15,7 @@ use crate::bounds::{Part, Tightness};
 use crate::catalog::{EmitKey, IndexKind, IndexPart};
 use crate::interval::IntervalList;
 use nestor_model::index_spec::{IndexSpec, KeyOrder};
-use nestor_model::{DocRef, Error, Result, Str, ValueRef, bail};
+use nestor_model::{DocRef, Error, ErrorCode, Result, Str, ValueRef, bail};
 use nestor_query::collation::{Collator, stored};
 use nestor_query::expr::hashed_index_key;
 use nestor_query::keys::MultikeyPaths;
@@ -28,6 +28,9 @@ pub const KIND: KindDef = KindDef {
     name: "hashed",
     options_anywhere: false,
     options: &[],
+    misplaced_option: ErrorCode::BadValue,
+    is_single: false,
+    is_outside_api: false,
     check,
     open: |spec, collation| Arc::new(Hashed::new(spec, collation)),
 };

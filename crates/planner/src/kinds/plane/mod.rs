@@ -16,7 +16,7 @@ use crate::kind::NodeKind;
 use nestor_model::index_spec::{IndexSpec, KeyOrder};
 use nestor_model::number::{Num, whole_number};
 use nestor_model::statement::work;
-use nestor_model::{Binary, DocRef, Document, Error, Path, Result, Value, ValueRef, bail};
+use nestor_model::{Binary, DocRef, Document, Error, ErrorCode, Path, Result, Value, ValueRef, bail};
 use nestor_query::geo::{GeoTest, Grid, GridRanges, KEY_SUBTYPE, Metric, Near};
 use nestor_query::keys::{KeyPaths, MultikeyPaths};
 use nestor_query::matcher::Predicate;
@@ -41,6 +41,9 @@ pub const KIND: KindDef = KindDef {
             parse: |value, _| bound("max", value),
         },
     ],
+    misplaced_option: ErrorCode::BadValue,
+    is_single: false,
+    is_outside_api: false,
     check,
     open: |spec, _| Arc::new(Plane::new(spec)),
 };

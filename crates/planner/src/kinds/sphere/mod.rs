@@ -31,6 +31,9 @@ pub const KIND: KindDef = KindDef {
         name: VERSION,
         parse: version,
     }],
+    misplaced_option: ErrorCode::BadValue,
+    is_single: false,
+    is_outside_api: false,
     check,
     open: |spec, _| Arc::new(Sphere::new(spec)),
 };

@@ -18,7 +18,7 @@ use super::{KindDef, OptionDef, ordered};
 use crate::catalog::{EmitKey, IndexKind, IndexPart, PartKind};
 use nestor_model::index_spec::IndexSpec;
 use nestor_model::statement::Scope;
-use nestor_model::{DocRef, Error, Path, Result, ValueRef, bail};
+use nestor_model::{DocRef, Error, ErrorCode, Path, Result, ValueRef, bail};
 use nestor_query::keys::{KeyPaths, MultikeyPaths};
 use nestor_query::text::{TextSpec, stored_term};
 use nestor_query::update::Touched;
@@ -47,6 +47,9 @@ pub const KIND: KindDef = KindDef {
             parse: options::version,
         },
     ],
+    misplaced_option: ErrorCode::CannotCreateIndex,
+    is_single: true,
+    is_outside_api: true,
     check: options::check,
     open: |spec, _| Arc::new(Text::new(spec)),
 };

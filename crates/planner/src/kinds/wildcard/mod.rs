@@ -22,7 +22,7 @@ use super::{KindDef, OptionDef};
 use crate::catalog::{Condition, EmitKey, IndexInfo, IndexKind, IndexPart, IndexUse, PartKind};
 use keys::WildcardKeys;
 use nestor_model::index_spec::{IndexSpec, WILDCARD};
-use nestor_model::{DocRef, Path, Result};
+use nestor_model::{DocRef, ErrorCode, Path, Result};
 use nestor_query::keys::MultikeyPaths;
 use nestor_query::update::Touched;
 use paths::Wildcard;
@@ -36,6 +36,9 @@ pub const KIND: KindDef = KindDef {
         name: "wildcardProjection",
         parse: check::projection,
     }],
+    misplaced_option: ErrorCode::BadValue,
+    is_single: false,
+    is_outside_api: false,
     check: check::specification,
     open: |spec, _| Arc::new(WildcardIndex::new(spec)),
 };
