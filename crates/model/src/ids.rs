@@ -12,11 +12,11 @@ pub struct ObjectId(pub [u8; 12]);
 
 impl ObjectId {
     /// A fresh id made at `now_ms`, milliseconds since the Unix epoch. Ids that this process makes in one second ascend,
-    /// but where the counter begins anew.
+    /// except where the counter wraps around.
     ///
     /// Source: ObjectId specification of the drivers.
     pub fn generate(now_ms: i64) -> Self {
-        /// The process, and where its counter stands: both begin at random.
+        /// The identity of the process and the first value of its counter are random.
         static PROCESS: LazyLock<([u8; 5], AtomicU32)> = LazyLock::new(|| {
             // The standard library's hasher is seeded from the system's randomness.
             let [a, b, c, d, e, counter @ ..] = RandomState::new().build_hasher().finish().to_be_bytes();
@@ -103,7 +103,7 @@ mod tests {
     fn generated_object_ids_ascend() {
         let ids: Vec<ObjectId> = (0..100).map(|_| ObjectId::generate(1_700_000_000_999)).collect();
         assert!(ids.iter().all(|id| id.timestamp_secs() == 1_700_000_000));
-        // Not where the counter begins anew.
+        // Unless the counter wraps around just here.
         assert!(ids.windows(2).filter(|pair| pair[0] < pair[1]).count() >= 98);
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Kills the operation that runs under it.
+/// A switch by which the operation that looks at it is stopped.
 #[derive(Debug, Default)]
 pub struct KillSwitch {
     /// The error code to stop with, 0 while nothing is to stop, below the number of the operation (its turn).
@@ -31,7 +31,7 @@ impl KillSwitch {
         turn_of(self.state.load(Ordering::Acquire))
     }
 
-    /// Makes it ready for the next operation.
+    /// Makes the switch ready for the next operation.
     pub fn reset(&self) {
         let order = Ordering::AcqRel;
         let next = |state| Some(state_of(turn_of(state).wrapping_add(1), 0));
@@ -104,7 +104,7 @@ impl Interrupt {
         if self.is_late() {
             return Err(Error::new(ErrorCode::MaxTimeMSExpired, "operation exceeded time limit"));
         }
-        // The hooks may have waited.
+        // Hooks may have waited, so the clock is read again.
         self.check_kill()
     }
 
@@ -139,7 +139,7 @@ impl Interrupt {
         }
     }
 
-    /// When it has to stop at the latest.
+    /// When the operation has to stop at the latest.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
@@ -273,7 +273,7 @@ mod patience {
         }
         let gone = (limit.hooks.client_has_gone)();
         limit.interval = (limit.interval * 4).min(super::INTERVAL_MAX);
-        // What the hooks waited is no work.
+        // Time in which hooks waited does not count as work.
         limit.next = Instant::now() + limit.interval;
         LIMIT.set(Some(limit));
         gone

@@ -138,7 +138,7 @@ impl Pool {
     fn make_room(&self) -> Room {
         while self.over_limit() {
             let accounts: Vec<Arc<Account>> = self.accounts().iter().filter_map(Weak::upgrade).collect();
-            // Its turn is read before what it holds: a statement that ends meanwhile leaves its connection's next one alone.
+            // The turn of a statement is read before its memory: if the statement ends in between, the next one of its connection is not ended.
             let seen = accounts
                 .iter()
                 .map(|account| (account.kill.turn(), account.held(), account));
@@ -191,7 +191,7 @@ impl Account {
         self.values.load(Ordering::Acquire) + self.kept.load(Ordering::Acquire)
     }
 
-    /// The pool it belongs to.
+    /// The pool that the account belongs to.
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
@@ -247,7 +247,7 @@ impl Held {
         }
     }
 
-    /// It holds so much now.
+    /// The memory held is now so many bytes.
     pub fn set(&mut self, bytes: usize) {
         let before = std::mem::replace(&mut self.bytes, bytes);
         if let Some(account) = &self.account {

@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 /// Most levels of documents and arrays below the top one: MongoDB's limit of 200.
 pub const DEPTH_MAX: usize = 200;
-/// Most levels below the top one of a document that is stored: MongoDB's limit of 180 with the top one. What is less than
-/// [`DEPTH_MAX`] is left for what stands around it elsewhere: in commands, oplog entries, change events.
+/// Most levels below the top one of a document that is stored: MongoDB's limit of 180 with the top one. The
+/// difference to [`DEPTH_MAX`] is for what such a document is wrapped in: commands, oplog entries, change events.
 pub const STORED_DEPTH_MAX: usize = 179;
 /// Largest document a client may store, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -75,7 +75,7 @@ impl<'a> RawDoc<'a> {
         Ok(Self(bytes))
     }
 
-    /// As [`RawDoc::validate`], with a few levels more: documents of operators that wrap those of users, in temporary
+    /// As [`RawDoc::validate`], with a few levels more, which operators wrap around documents of users in temporary
     /// files.
     pub fn validate_spilled(bytes: &'a [u8]) -> Result<Self, Malformed> {
         check_document(bytes, 0, bytes.len(), 1 - SPILL_LEVELS)?;

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What is known of fields or items without going through them.
 #[derive(Clone, Copy)]
 pub(crate) struct Measure {
-    /// Bytes they take.
+    /// Bytes that the fields or items take.
     pub(crate) weight: usize,
-    /// Levels of documents and arrays there are at most, this one counted.
+    /// The most levels of documents and arrays, counting this one.
     pub(crate) levels: usize,
 }
 
@@ -75,7 +75,7 @@ impl<T> Shared<T> {
         all
     }
 
-    /// For changing.
+    /// The fields or items, to be changed; a copy of their own if others share them.
     pub(crate) fn make_mut(this: &mut Arc<Self>) -> &mut Vec<T>
     where
         T: Clone,

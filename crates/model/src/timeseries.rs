@@ -11,7 +11,7 @@ use crate::number::safe_i64;
 use crate::value::{DocRef, Document, ValueRef};
 use crate::{Result, Str, bail};
 
-/// Name of the collection of buckets of a time-series collection, before the name of that.
+/// What the name of a collection of buckets begins with; the name of its time-series collection follows.
 pub const BUCKETS_PREFIX: &str = "system.buckets.";
 
 /// Longest span of a bucket, in seconds: a year.
@@ -123,7 +123,7 @@ impl Bucketing {
         Ok(())
     }
 
-    /// Granularity, span and rounding. What is not given is "seconds".
+    /// Granularity, span and rounding. Without any of them the granularity is "seconds".
     ///
     /// Errors: 2 for values out of range, 72 (InvalidOptions) for values that do not go together.
     pub fn settle(self) -> Result<(Option<Granularity>, i64, i64)> {
@@ -201,7 +201,7 @@ impl TimeSeries {
     }
 
     /// The field that tells where a measurement comes from. `$out` makes collections whose metaField is their timeField: there
-    /// nothing tells it.
+    /// no field tells it.
     pub fn source_field(&self) -> Option<&str> {
         self.meta_field.as_deref().filter(|meta| *meta != self.time_field)
     }

@@ -166,7 +166,7 @@ mod tests {
                     doc! { "partialFilterExpression": doc! { "n": doc! { "$gt": 3 } } },
                 ),
                 index(doc! { "$**": 1 }, "wildcard", doc! {}),
-                // What descends does so whatever the number's type, and however small it is.
+                // A number below zero means descending, whatever its type and however small it is.
                 index(
                     doc! { "n": Decimal128::parse("-0.5").unwrap().0, "a": -0.5 },
                     "fractions",

@@ -341,7 +341,7 @@ pub fn run() -> ExitCode {
             encryption_key_file,
         } => match nestor::check::run(&dir, encryption_key_file.as_deref()) {
             Ok(Verdict::Damaged) => return ExitCode::FAILURE,
-            // Not the status of damage: nothing is known of the data.
+            // Another status than that of damage: the data could not be looked at.
             checked => (2, checked.map(drop)),
         },
         Command::Backup(args) => (1, backup::back_up(&args)),

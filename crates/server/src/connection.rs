@@ -548,7 +548,7 @@ impl Talk<'_> {
                 std::future::pending().await
             }
         };
-        // One that waits is no work that stopping has to wait for.
+        // A stopping server does not wait for connections that wait.
         let _idle = self.server.pause_work();
         tokio::select! {
             () = until => Ok(()),

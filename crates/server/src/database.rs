@@ -78,7 +78,7 @@ impl Drop for Housekeeper {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // What it panicked with was printed.
+            // If the thread panicked, its message has been printed.
             let _ = thread.join();
         }
     }
@@ -252,7 +252,7 @@ mod tests {
         );
     }
 
-    /// What sessions did is read in the background from the start on. That does not keep the directory longer than the database.
+    /// A thread reads back what sessions did. It does not keep the directory locked after the database is dropped.
     #[test]
     fn a_database_that_is_gone_can_be_opened_again_at_once() {
         let dir = tempfile::tempdir().unwrap();

@@ -49,7 +49,7 @@ impl Drop for Bound {
     /// A server that is gone leaves no socket files behind.
     fn drop(&mut self) {
         for path in &self.unix_paths {
-            // It may be gone already; that is what is wanted.
+            // The file may be gone already, which is fine.
             let _ = fs::remove_file(path);
         }
     }

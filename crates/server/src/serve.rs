@@ -64,7 +64,7 @@ pub enum LogRotate {
 pub struct AuditOptions {
     /// Where records go.
     pub destination: AuditDestination,
-    /// Their form.
+    /// The form of its records.
     pub format: Format,
     /// Only what matches is recorded.
     pub filter: Option<Document>,
@@ -317,7 +317,7 @@ impl Server {
 
     /// Returns when the server is stopping and a client had [`STALLED_MAX`] to read its reply.
     pub async fn lose_patience(&self) {
-        // It hears of what happens from here on, polled or not.
+        // A notification counts from here on, whether or not its future has been polled.
         let began = self.drain_began.notified();
         if !self.is_draining() {
             began.await;
@@ -428,7 +428,7 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
     let tls = options.tls.clone().map(Tls::new).transpose()?.map(Arc::new);
     let key = options.key_file.as_deref().map(key_file::read).transpose()?;
     let root = first_user::from_environment(|name| std::env::var(name).ok())?;
-    // Whoever names a first user wants that others are kept out, as with MongoDB's image.
+    // A first user makes no sense without authorization, so it is switched on, as by MongoDB's image.
     options.auth |= root.is_some() && !options.noauth;
     let mut bound = listener::bind(&options)?;
     let listeners = std::mem::take(&mut bound.listeners);
@@ -573,7 +573,7 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
         server.drain().await;
         housekeeping.abort();
         match why {
-            // Who sent it has been recorded.
+            // The command that stopped the server has been recorded with its sender.
             Stops::BY_COMMAND => Ok(()),
             _ => audit_own(&server.service, "shutdown", Document::new()),
         }
@@ -637,7 +637,7 @@ async fn keep_house(server: Arc<Server>) {
     loop {
         second.tick().await;
         let server = server.clone();
-        // It may take locks for a while; an error only means that the runtime is stopping.
+        // Housekeeping may wait for locks, so it has a thread that may block; an error only means that the runtime is stopping.
         let _ = tokio::task::spawn_blocking(move || server.service.tick()).await;
     }
 }

@@ -44,9 +44,9 @@ pub struct Begun {
 /// Why a client is sent away before it could say anything.
 #[derive(Debug)]
 pub enum Refusal {
-    /// It is gone.
+    /// The client is gone.
     Closed,
-    /// It does not speak TLS and has to.
+    /// The client does not speak TLS although it has to.
     Plain,
     /// The handshake did not succeed.
     Handshake(io::Error),
@@ -197,7 +197,7 @@ impl Stream {
     pub async fn write_whole(&mut self, bytes: &[u8]) -> io::Result<()> {
         let socket = self.socket();
         socket.write_all(bytes).await?;
-        // What is encrypted may not have left yet.
+        // Bytes that are encrypted may still be in a buffer.
         socket.flush().await
     }
 

@@ -32,7 +32,7 @@ const NAP: Duration = Duration::from_millis(100);
 pub const SPARES: usize = 8;
 
 thread_local! {
-    /// What this thread is doing, once it served a connection.
+    /// The desk that shows what this thread is doing; threads that never served a connection have none.
     static DESK: RefCell<Option<Arc<Desk>>> = const { RefCell::new(None) };
 }
 
@@ -284,9 +284,9 @@ struct Held {
 /// Why a worker no longer waits.
 #[derive(Debug, PartialEq, Eq)]
 enum Waited {
-    /// It is to work.
+    /// The spare is needed: it is to serve connections.
     Called,
-    /// It is to look at its queues and come back.
+    /// The spare is to look at the queues of the runtime and come back.
     Aired,
 }
 

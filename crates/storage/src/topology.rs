@@ -29,9 +29,9 @@ pub struct Positions {
 /// How far a commit must have come before it is acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Guarantee {
-    /// It survives a crash of this node (`j: true`).
+    /// The commit survives a crash of this node (`j: true`).
     Durable,
-    /// It is never rolled back (`w: "majority"`).
+    /// The commit is never rolled back (`w: "majority"`).
     Committed,
 }
 
@@ -40,7 +40,7 @@ pub enum Guarantee {
 pub struct Topology {
     /// The election that made the primary what it is.
     pub term: i64,
-    /// Its identity, as drivers compare it.
+    /// The identity of the election, which drivers compare.
     pub election_id: ObjectId,
     /// Version of the set's configuration.
     pub config_version: i32,

@@ -172,7 +172,7 @@ pub(crate) struct Database {
     connection: Connection,
     /// The sessions by name.
     sessions: BTreeMap<String, Session>,
-    /// Who sends the next commands.
+    /// The client that sends the next commands.
     current: Option<String>,
 }
 
@@ -252,7 +252,7 @@ impl Database {
         }
     }
 
-    /// What an expression gives for the one document of the collection [`EVALUATED`].
+    /// The value of an expression for the one document of the collection [`EVALUATED`].
     fn eval(&mut self, expression: Value) -> String {
         let stage = doc! { "$replaceWith": doc! { "r": expression } };
         let pipeline: Array = [Value::Document(stage)].into_iter().collect();
@@ -268,7 +268,7 @@ impl Database {
         value.map_or_else(|| "missing".into(), |value| shell::print(&value))
     }
 
-    /// What a command reads, writes and needs the right to do.
+    /// The collections that a command reads and writes, and the rights that it needs.
     fn access(&mut self, command: &Document) -> String {
         let raw = in_database(command).to_raw();
         let access = match self.service.access(&mut self.connection, Request::new(raw.as_raw())) {

@@ -17,7 +17,7 @@ impl Database {
         reply.get("writeErrors").is_none()
     }
 
-    /// What a find gives; `None` if it is refused.
+    /// The documents of a find; `None` if it is refused.
     fn find(&mut self, collection: &str, filter: &Document, limit: i32, hint: Option<&str>) -> Option<Vec<Document>> {
         let measured = filter.get("at").and_then(ValueRef::as_document);
         let measured = measured.is_some_and(|at| at.iter().any(|(name, _)| name.starts_with("$near")));
@@ -215,7 +215,7 @@ fn the_nearest_comes_first() {
             .find("places", &filter, limit as i32, None)
             .expect("is not refused");
         let mut expected: Vec<f64> = places.iter().map(|at| metres(*at, from)).collect();
-        // What is at the very border is left out of the comparison.
+        // Points on the very border are left out of the comparison.
         expected.retain(|far| min - 1e-3 <= *far && *far <= max + 1e-3);
         assert!(expected.iter().all(|far| min == 0.0 || far - min > 1e-2), "{filter:?}");
         expected.sort_by(f64::total_cmp);

@@ -418,7 +418,7 @@ fn prepare(random: &mut Random, kinds: &Kinds, options: &Document) -> (Database,
 
 #[test]
 fn queries_find_the_same_by_every_index() {
-    // Those from 15 on have found something.
+    // Seeds from 15 on have found faults.
     find_the_same(&[0, 1, 2, 3, 4, 5, 15, 42, 44, 76], &indexes(), false);
 }
 

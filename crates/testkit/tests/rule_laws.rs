@@ -240,7 +240,7 @@ fn plans_with_and_without_each_rule_agree() {
             let stages = random_stages(&mut random);
             let mut pipeline = parse(&stages);
             if random.one_in(3) {
-                // What somebody reads for whom fields of the collection are masked.
+                // What a user reads who sees some fields of the collection masked.
                 pipeline.stages.insert(0, Stage::Mask(masking.clone()));
                 pipeline.written.clear();
             }
@@ -269,11 +269,11 @@ fn plans_with_and_without_each_rule_agree() {
     }
     for (rule, used) in RULES.iter().zip(used) {
         if rule.name == "match_into_changes" {
-            // What streams read is a log and no collection; the law is tested where they run, in `exec`.
+            // Streams read a log and no collection, so the law of this rule is tested in `exec`, where streams run.
             continue;
         }
         if ["match_into_unpack", "match_before_public_buckets"].contains(&rule.name) {
-            // Their law is that of `timeseries.rs`: a time-series collection answers as a plain one.
+            // The law of these rules is that of `timeseries.rs`: a time-series collection answers as a plain one.
             continue;
         }
         assert!(used >= 10, "{} was of use {used} times only", rule.name);

@@ -39,7 +39,7 @@ pub struct Header {
     pub request_id: i32,
     /// In a reply, the request id it answers.
     pub response_to: i32,
-    /// What follows.
+    /// The kind of message that follows.
     pub op_code: OpCode,
 }
 

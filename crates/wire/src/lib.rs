@@ -33,7 +33,7 @@ pub struct Message<'a> {
     pub header: Header,
     /// How the message was compressed; the reply is compressed alike.
     pub compressor: Option<Compressor>,
-    /// What it says.
+    /// The content of the message.
     pub content: Content<'a>,
 }
 

@@ -26,7 +26,7 @@ const REQUIRED: u32 = 0xFFFF;
 pub struct Sequence<'a> {
     /// The field it stands for (`documents`, `updates`, ...).
     pub name: &'a str,
-    /// Its documents in order.
+    /// The documents of the sequence, in order.
     pub docs: Vec<RawDoc<'a>>,
 }
 

@@ -330,11 +330,11 @@ fn idle(scale: &Scale, uri: &Uri, pid: Option<u32>) -> Result<(), String> {
             true => Some(Load::start(uri, ELSEWHERE, ELSEWHERE_RATE, None)?),
             false => None,
         };
-        // What opening them left to do is done by then.
+        // By then the server has done the work that opening the streams left behind.
         std::thread::sleep(scale.time / 4);
         let (begun, before) = (Instant::now(), cpu::process_time(pid));
         match wait_ms {
-            // Their times end one after the other, in the order in which they asked.
+            // The streams run into their time limits one after the other, in the order in which they asked.
             None => {
                 while begun.elapsed() < scale.time {
                     for stream in &mut streams {

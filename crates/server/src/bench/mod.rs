@@ -123,7 +123,7 @@ pub fn run(args: &BenchArgs) -> Result<(), String> {
     };
     if let Some(uri) = &args.uri {
         let uri: Uri = uri.parse().map_err(|e: ClientError| e.to_string())?;
-        // What is measured goes through connections of another kind, which know no options.
+        // The load generator has connections of its own, which take no other options.
         uri.only_with(&[
             "directConnection",
             "replicaSet",
@@ -274,7 +274,7 @@ fn run_case(case: Case, documents: u64, uri: &Uri, pid: Option<u32>, settings: &
     let connections = case.connections(settings.connections);
     let run = |ids, time| load::run(uri, case, connections, ids, load::Until::Elapsed(time));
     let warmed_up = run(messages::Ids::new(case, documents), settings.time / 6)?;
-    // What others wrote is merged before, what this case writes is merged on its account.
+    // Earlier writes are merged into the base first, so that only merging what this case writes counts as its cost.
     bench.checkpoint()?;
     let before = pid.map(cpu::process_time);
     // Large documents fill the journal in a moment.

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 /// One case at one size.
 pub struct Row {
-    /// What ran.
+    /// The workload that ran.
     pub case: Case,
     /// Size of the collection.
     pub documents: u64,
-    /// What it did.
+    /// Its operations, latencies and errors.
     pub outcome: Outcome,
     /// The server's CPU time; `None` when its process is not known.
     pub spent: Option<Duration>,

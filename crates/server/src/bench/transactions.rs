@@ -215,7 +215,7 @@ impl Teller {
         }
     }
 
-    /// What all accounts have.
+    /// The balance of all accounts together.
     fn total(&mut self) -> Result<i64, String> {
         let sum = doc! { "$group": doc! { "_id": 0, "n": doc! { "$sum": "$n" } } };
         let reply =

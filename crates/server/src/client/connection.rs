@@ -58,7 +58,7 @@ pub struct Connection {
 pub struct Hello {
     set_name: Option<String>,
     is_primary: bool,
-    /// Who is the primary, in its opinion.
+    /// The member that the server takes for the primary.
     pub primary: Option<Host>,
 }
 

@@ -97,7 +97,7 @@ fn asked(user: &str) -> Result<Zeroizing<String>, String> {
     {
         let _silent = Silent(&reader, before);
         tcsetattr(&reader, OptionalActions::Flush, &silent).map_err(|error| no_terminal(&error))?;
-        // Whoever is quick to answer must not be seen either.
+        // The echo is off before the prompt: the first letters of somebody who types ahead must not be shown either.
         let _ = write!(terminal, "password of {user}: ");
         BufReader::new(&reader)
             .read_line(&mut line)

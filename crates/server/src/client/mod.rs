@@ -38,7 +38,7 @@ pub enum ClientError {
     Network(String, io::Error),
     /// The server at this address is not the one that the URI asks for.
     Unsuitable(String, String),
-    /// What came back is no reply.
+    /// The bytes that came back are no reply.
     Protocol(String),
     /// The server refused the command.
     Refused {
@@ -70,7 +70,7 @@ pub type Result<T> = std::result::Result<T, ClientError>;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Repeat {
     Never,
-    /// It changes nothing.
+    /// The command changes nothing, so it may be sent again.
     Read,
     /// The server knows it again by its number (driver specification "Retryable Writes").
     Write,
@@ -105,7 +105,7 @@ impl Client {
     }
 
     /// Sends an insert, update or delete of single documents, which stand one after the other as section `identifier`.
-    /// It is repeated if the connection breaks, and done once.
+    /// The command is sent again if the connection breaks, and carried out only once.
     pub fn write(&mut self, mut command: Document, identifier: &str, documents: &[u8]) -> Result<RawDocBuf> {
         let repeat = if self.uri.retry_writes && self.connection.knows_transaction_numbers {
             self.session.number(&mut command);
@@ -142,7 +142,7 @@ impl Client {
         };
         let reply = if again {
             let limit = self.uri.selection_timeout.unwrap_or(RECONNECT_MAX);
-            // Who cannot come back tells what came first.
+            // If the server stays away, the error that broke the connection says more than the one of connecting.
             match select(&self.uri, Some(limit)) {
                 Ok(connection) => self.connection = connection,
                 Err(error) => return first.and(Err(error)),

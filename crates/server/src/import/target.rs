@@ -110,7 +110,7 @@ impl Target {
             .map_err(|e| e.to_string())
     }
 
-    /// What an import that failed leaves.
+    /// What is left behind by an import that failed, in words.
     pub fn left_behind(&self) -> String {
         match &self.becomes {
             Some(name) => format!(

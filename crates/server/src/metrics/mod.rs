@@ -55,7 +55,7 @@ pub async fn serve(server: Arc<Server>, listener: TcpListener) {
                 .timer(TokioTimer::new())
                 .header_read_timeout(REQUEST_MAX)
                 .serve_connection(TokioIo::new(stream), service);
-            // What a client does wrong is answered; what is left is that it went away.
+            // Clients are answered when they err; an error that comes here means that the client went away.
             let _ = tokio::time::timeout(LIFE_MAX, connection).await;
             drop(place);
         });

@@ -8,7 +8,7 @@ pub const CERTAIN_BYTES: usize = 11;
 pub enum Begin {
     /// The client greets in TLS.
     Tls,
-    /// It does not.
+    /// The client does not speak TLS.
     Plain,
     /// More bytes are needed to tell.
     Unknown,

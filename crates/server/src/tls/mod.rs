@@ -26,10 +26,10 @@ pub enum TlsMode {
     #[default]
     #[value(name = "disabled")]
     Disabled,
-    /// Those of clients that ask for it.
+    /// The connections of clients that ask for it
     #[value(name = "allowTLS")]
     Allow,
-    /// Those of clients that ask for it, and all that this server makes itself to others, of which there are none.
+    /// As allowTLS; MongoDB also encrypts connections to other members, and here there are none
     #[value(name = "preferTLS")]
     Prefer,
     /// All over TCP; a client that does not speak TLS is sent away.
@@ -137,7 +137,7 @@ impl Tls {
         Ok(())
     }
 
-    /// What new connections are made with.
+    /// The certificates that new connections use.
     pub fn certificates(&self) -> Arc<Certificates> {
         self.current
             .read()

@@ -19,7 +19,7 @@ pub fn distinguished(name: &X509Name<'_>) -> String {
             text.push('=');
             match attribute.as_str() {
                 Ok(value) => escape(value, &mut text),
-                // Not a text: its bytes.
+                // A value that is no text is shown as its bytes.
                 Err(_) => {
                     text.push('#');
                     for byte in attribute.as_slice() {

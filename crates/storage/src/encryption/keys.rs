@@ -68,16 +68,16 @@ pub(crate) struct DataKey {
 /// The contents of the file, unwrapped.
 pub(crate) struct KeyFile {
     store: [u8; 16],
-    /// Never empty; the last one is in use.
+    /// The data keys, at least one; the last one seals what is written now.
     data_keys: Vec<DataKey>,
 }
 
 /// Why a file cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unusable {
-    /// It was written by a later version.
+    /// A later version wrote the file.
     Newer(u32),
-    /// It is not what was written.
+    /// The file is not what was written.
     Damaged(&'static str),
     /// Another key wrapped it.
     OtherKey,
@@ -258,7 +258,7 @@ fn crc(bytes: &[u8]) -> u32 {
 ///
 /// Errors: those of opening the directory.
 pub fn rotate(dir: &Path, old: &MasterKey, new: &MasterKey, now_secs: u64) -> Result<()> {
-    // Not `open`, which would make a directory.
+    // `open` would make a directory where there is none, so `read` comes first.
     drop(Directory::read(dir, Some(old))?);
     let _directory = Directory::open(dir, Some(old), now_secs)?;
     let Some(mut file) = KeyFile::read(dir, old)? else {

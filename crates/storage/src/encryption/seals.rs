@@ -63,8 +63,8 @@ pub(crate) struct Seals {
 }
 
 impl Seals {
-    /// Those of an opening that seals with the last of these keys, and with a salt of its own: so no nonce comes twice, whatever
-    /// happened to the numbers of the opening before, and whether or not somebody else has opened a copy.
+    /// The seals of one opening of a store. It seals with the last of these keys and a salt of its own, so that no nonce comes
+    /// twice, whatever happened to the numbers of an earlier opening, and whether or not somebody else has opened a copy.
     pub(crate) fn new(data_keys: Vec<DataKey>) -> io::Result<Self> {
         let salt = random()?;
         let last = data_keys.last().ok_or(io::ErrorKind::InvalidData)?;

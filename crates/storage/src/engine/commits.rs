@@ -67,7 +67,7 @@ impl Commits {
     }
 
     pub(super) fn subscribe(&self, notify: Notify) -> Subscription {
-        // Never taken back: an engine that was ever subscribed to pays for a lock per commit.
+        // The count never goes down: once somebody has subscribed, each commit of the engine takes a lock.
         let id = self.interested.fetch_add(1, Ordering::SeqCst) as u64;
         let mut list = self.subscribers.list.lock().expect("no holder of the lock panics");
         let id = list.iter().map(|(other, _)| other + 1).max().unwrap_or(0).max(id);

@@ -79,7 +79,7 @@ pub struct HistoryStats {
 
 /// A state of the past.
 pub struct PastState {
-    /// It.
+    /// The state, to be read.
     pub snapshot: Snapshot,
     /// When the next commit replaced it.
     pub until: Timestamp,

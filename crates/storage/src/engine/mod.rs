@@ -157,7 +157,7 @@ impl Engine {
         let mut options = options;
         let now_secs = u64::from((options.clock)());
         let mut directory = Directory::open(dir, options.master_key.as_ref(), now_secs)?;
-        // It is not needed any more.
+        // The master key is needed no longer and is cleared.
         options.master_key = None;
         options.journal.seals = directory.seals().cloned();
         let scratch = match directory.seals() {
@@ -438,7 +438,7 @@ impl Engine {
         self.inner.lock_sequencer().advance_clock(heard);
     }
 
-    /// Which nodes hold the data: this one, which is the primary.
+    /// The nodes that hold the data: this one, which is the primary.
     pub fn topology(&self) -> &Topology {
         &topology::ALONE
     }
@@ -688,8 +688,8 @@ impl Inner {
 
     /// Shows the sequencer's state to new snapshots. Returns what they saw before.
     ///
-    /// It takes the sequencer, which only the holder of its lock has, and not a state: one made under the lock and shown
-    /// behind it could take back a commit that came in between.
+    /// The sequencer is what only the holder of its lock has. A state that was made under the lock and handed in here later could
+    /// take back a commit that came in between.
     fn publish(&self, sequencer: &Sequencer) -> Arc<Published> {
         let next = sequencer.current().clone();
         let mut published = self.published.write().expect("no holder of the lock panics");
@@ -783,7 +783,7 @@ impl Inner {
         let members = queue.into_iter().map(|(prepared, ticket)| (prepared, Some(ticket)));
         for (prepared, ticket) in members.chain(own.map(|prepared| (prepared, None))) {
             left -= 1;
-            // It may have been closed while the commit waited.
+            // The engine may have been closed while the commit waited.
             let accepted = self
                 .check_open()
                 .and_then(|()| sequencer.accept(&mut group, prepared, left > 0));
@@ -830,7 +830,7 @@ impl Inner {
                 log_of_commits::spread(self, news, lsn.0);
             }
         }
-        // They hold on to states that still need what the commits left.
+        // These refer to states that still need what the commits left behind.
         drop((accepted, replaced));
         if !waste.is_empty() {
             self.reclaimer.add(waste);

@@ -83,7 +83,7 @@ pub struct Room {
 pub struct Pins {
     /// The last commit that the oldest of them shows; the last of all, if none is held.
     pub oldest: Lsn,
-    /// Its optime.
+    /// The optime of `oldest`.
     pub oldest_optime: Timestamp,
     /// How many different states are held, without the present one.
     pub states: u64,

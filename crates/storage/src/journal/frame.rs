@@ -103,9 +103,9 @@ pub(crate) enum Op<'a> {
 /// A document before a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Image<'a> {
-    /// Which oplog entry tells of the change.
+    /// The number of the oplog entry that tells of the change.
     pub(crate) entry: u32,
-    /// Which operation of it, if it is an `applyOps`; 0 otherwise.
+    /// The number of the operation within an `applyOps`; 0 in other entries.
     pub(crate) operation: u32,
     pub(crate) document: &'a [u8],
 }

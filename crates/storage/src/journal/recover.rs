@@ -38,7 +38,7 @@ pub(crate) struct Known {
     /// The mark as it was found, and its file.
     pub(crate) mark: mark::Found,
     pub(crate) mark_file: PathBuf,
-    /// It may end with this commit, though later ones were durable.
+    /// The journal may end with this commit although later ones were durable.
     pub(crate) give_up_after: Option<u64>,
     /// Commits after this time are given up.
     pub(crate) until: Option<Timestamp>,
@@ -250,7 +250,7 @@ fn check_start(dir: &Path, segments: &mut Vec<Arc<Segment>>, start: Option<Posit
         })
     };
     let names = files(dir)?;
-    // Those before the checkpoint were synced.
+    // Segments before the checkpoint were synced.
     let first = start.map_or(0, |start| start.segment);
     let is_headless = |name: &&u64| segments.iter().all(|s| s.first_seq != **name);
     if let Some(name) = names.iter().take_while(|name| **name < first).find(is_headless) {

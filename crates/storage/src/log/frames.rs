@@ -43,7 +43,7 @@ pub(crate) struct Frames {
     log: Log,
     /// All entries up to this time have been passed: with it the segment that follows is found, and is known to follow.
     upto: Timestamp,
-    /// It may begin with the oldest entry kept.
+    /// Reading may begin with the oldest entry that is kept.
     from_oldest: bool,
     /// Behind the last frame, in the journal.
     place: Option<Place>,
@@ -124,7 +124,7 @@ struct Open {
 
 /// An oplog entry.
 pub(crate) struct Entry<'a> {
-    /// Which of its commit.
+    /// The number of the entry within its commit.
     pub(crate) number: u32,
     pub(crate) optime: Timestamp,
     pub(crate) bytes: &'a [u8],

@@ -102,8 +102,8 @@ pub enum Scope {
     Everything,
     /// The changes of a database's collections.
     Database(String),
-    /// Those of one collection, by its name. Commands are those of its database, since the name does not stand where it could be
-    /// compared without decoding; drops, renames and so on of other collections are to be ignored.
+    /// Changes of one collection, by its name, and all commands of its database: the name of a collection stands where it could not be
+    /// compared without decoding, so readers ignore drops, renames and so on of other collections.
     Collection(Namespace),
 }
 

@@ -30,7 +30,7 @@ pub struct LogReader {
 
 /// An `applyOps` entry.
 struct Group {
-    /// Which entry of its frame.
+    /// The number of the entry within its frame.
     entry: u32,
     /// Where in the entry the next operation is, and where they end.
     at: usize,

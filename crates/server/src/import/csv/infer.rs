@@ -77,7 +77,7 @@ mod tests {
             ("5.", "double"),
             ("0.30000000000000004", "double"),
             ("10000000000000000000", "double"),
-            // Not what stands there once they are numbers.
+            // As numbers these would lose their zeros.
             ("007", "string"),
             ("-01", "string"),
             ("00.5", "string"),

@@ -211,7 +211,7 @@ impl Builder {
 
     /// Makes one full node of the first items.
     pub(crate) fn emit(&mut self, space: &mut Space, out: &mut Out<'_>, above: &mut Builder) -> Result<()> {
-        // Never all of them: the lower bound of what follows comes from an item that follows.
+        // At least one item stays: the lower bound of the next page is made from it.
         let end = self.fit(0).min(self.items.len() - 1);
         self.make(0, end, space, out, above)?;
         self.forget(end);
