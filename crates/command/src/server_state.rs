@@ -18,7 +18,7 @@ use nestor_database::uuid::Uuid;
 use nestor_exec::pipeline::{ServerState, resolve};
 use nestor_model::{Document, Error, Namespace, Result, Timestamp, Value, ValueRef, bail, doc};
 use nestor_query::env::OpContext;
-use nestor_query::stage::SourceStage;
+use nestor_query::stage::{CollStats, SourceStage};
 use nestor_storage::View;
 use std::collections::HashMap;
 
@@ -41,7 +41,7 @@ impl ServerState for State {
         // Authorization has seen to it that nobody asks for others who may not.
         let caller = op.caller.as_ref().map(|caller| UserName::new(&caller.user, &caller.db));
         match stage {
-            SourceStage::CollStats(options) => Ok(vec![self.coll_stats(options, namespace, view)?]),
+            SourceStage::CollStats(asked) => Ok(vec![self.coll_stats(asked, namespace, view)?]),
             SourceStage::IndexStats => self.index_stats(namespace, view),
             SourceStage::ListCatalog => Ok(list_catalog(namespace, view)),
             SourceStage::CurrentOp(options) => Ok(self.current_op(options, caller.as_ref())),
@@ -60,7 +60,7 @@ impl ServerState for State {
 }
 
 impl State {
-    fn coll_stats(&self, options: &Document, ns: &Namespace, view: &dyn View) -> Result<Document> {
+    fn coll_stats(&self, asked: &CollStats, ns: &Namespace, view: &dyn View) -> Result<Document> {
         let buckets = nestor_database::write::timeseries::found(view, ns)?.map(|(_, buckets)| buckets);
         let found = buckets.as_ref().or(view.catalog().get(ns));
         if found.is_some_and(|c| c.is_view()) {
@@ -71,11 +71,10 @@ impl State {
             "host": self.shared.host.clone(),
             "localTime": Value::DateTime(nestor_database::clock::now_ms()),
         };
-        if let Some(ValueRef::Document(latency)) = options.get("latencyStats") {
-            let with_histograms = latency.get("histograms").is_some_and(ValueRef::truthy);
+        if let Some(with_histograms) = asked.latency {
             out.push("latencyStats", self.latency_stats(ns, with_histograms));
         }
-        if options.get("queryExecStats").is_some() {
+        if asked.scans {
             let Some(collection) = found else {
                 bail!(
                     NamespaceNotFound,
@@ -86,13 +85,7 @@ impl State {
             let scans = doc! { "total": total, "nonTailable": total - tailable };
             out.push("queryExecStats", doc! { "collectionScans": scans });
         }
-        if let Some(ValueRef::Document(storage)) = options.get("storageStats") {
-            let scale = storage
-                .get("scale")
-                .and_then(nestor_model::number::safe_i64)
-                .unwrap_or(1);
-            // MongoDB keeps the scale in an int.
-            let scale = scale.clamp(1, i64::from(i32::MAX));
+        if let Some(scale) = asked.storage_scale {
             if found.is_none() {
                 bail!(
                     NamespaceNotFound,
@@ -104,7 +97,7 @@ impl State {
                 storage_stats(&self.shared.engine, found.map(|c| &**c), view, scale)?,
             );
         }
-        if options.get("count").is_some() {
+        if asked.count {
             let Some(collection) = found else {
                 bail!(
                     NamespaceNotFound,

@@ -46,7 +46,7 @@ pub use lookup::{Lookup, LookupJoin};
 pub use merge::{Merge, WhenMatched, WhenNotMatched};
 pub use out::Out;
 pub use redact::{Redact, redact};
-pub use sources::SourceStage;
+pub use sources::{CollStats, SourceStage};
 pub use union_with::UnionWith;
 pub use unpack::Unpack;
 pub use unwind::{Unwind, Unwound};

@@ -2,15 +2,14 @@
 
 use super::args::{Options, long_of};
 use super::{ParseContext, Stage};
-use nestor_model::number::Num;
+use nestor_model::number::{Num, safe_i64};
 use nestor_model::{DocRef, Document, Error, ErrorCode, Result, Value, ValueRef, doc};
 
 /// A stage that reads the server's state.
 #[derive(Debug, Clone)]
 #[allow(missing_docs)]
 pub enum SourceStage {
-    /// With its options: `latencyStats`, `storageStats`, `count`, `queryExecStats`.
-    CollStats(Document),
+    CollStats(CollStats),
     IndexStats,
     PlanCacheStats,
     /// With its options: `allUsers`, `idleSessions`, `idleCursors`, `localOps`, ...
@@ -32,6 +31,19 @@ pub enum SourceStage {
     },
     /// A stage that needs what Nestor has not, by its name. No pipeline that parsed holds one.
     Unsupported(&'static str),
+}
+
+/// What `$collStats` is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct CollStats {
+    /// `latencyStats`, and whether with histograms.
+    pub latency: Option<bool>,
+    /// `storageStats`, and by what number sizes are divided: between 1 and `i32::MAX`, as MongoDB keeps it in an int.
+    pub storage_scale: Option<i64>,
+    /// `count`.
+    pub count: bool,
+    /// `queryExecStats`.
+    pub scans: bool,
 }
 
 impl SourceStage {
@@ -231,15 +243,15 @@ fn empty(stage: &str, code: i32, value: ValueRef<'_>) -> Result<()> {
     }
 }
 
-fn coll_stats(value: ValueRef<'_>) -> Result<Document> {
+fn coll_stats(value: ValueRef<'_>) -> Result<CollStats> {
     let ValueRef::Document(doc) = value else {
         return Err(Error::location(
             5_447_000,
             format!("$collStats must take a nested object but found: {value:?}"),
         ));
     };
-    // Checked in the order they are written. Given twice, an option is on when one of them is no null.
-    let mut out = Document::new();
+    // Checked in the order they are written. Of an option that is given twice the first counts that is not null.
+    let mut out = CollStats::default();
     for (name, value) in doc {
         let spec = match (name, value) {
             ("latencyStats" | "storageStats" | "count" | "queryExecStats", ValueRef::Null | ValueRef::Undefined) => {
@@ -266,18 +278,22 @@ fn coll_stats(value: ValueRef<'_>) -> Result<Document> {
                 if let Some(other) = spec.get("histograms").filter(|v| !matches!(v, ValueRef::Bool(_))) {
                     return Err(options.wrong_type("histograms", other, "bool"));
                 }
+                let with_histograms = spec.get("histograms").is_some_and(ValueRef::truthy);
+                out.latency.get_or_insert(with_histograms);
             }
-            "storageStats" => check_scale(spec)?,
+            "storageStats" => {
+                check_scale(spec)?;
+                let scale = spec.get("scale").and_then(safe_i64).unwrap_or(1);
+                out.storage_scale.get_or_insert(scale.clamp(1, i32::MAX.into()));
+            }
             _ if !spec.is_empty() => {
                 return Err(Error::location(
                     31170,
                     format!("$collStats.{name} must be an empty object"),
                 ));
             }
-            _ => {}
-        }
-        if out.get(name).is_none() {
-            out.push(name, spec.to_document());
+            "count" => out.count = true,
+            _ => out.scans = true,
         }
     }
     Ok(out)
