@@ -254,8 +254,8 @@ fn parse_meta(doc: DocRef<'_>) -> Result<SortPart> {
     match known {
         Some(name) => Ok(SortPart {
             by: SortBy::Meta(name),
-            // Scores sort from best to worst, distances from near to far.
-            ascending: *name == "geoNearDistance",
+            // From the highest to the lowest, distances too: MongoDB gives the farthest first.
+            ascending: false,
         }),
         None => Err(Error::location(31138, format!("Illegal $meta sort: {kind:?}"))),
     }

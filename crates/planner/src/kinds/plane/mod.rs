@@ -60,8 +60,8 @@ fn bits(value: ValueRef<'_>, _: &Document) -> Result<Value> {
 }
 
 fn bound(name: &str, value: ValueRef<'_>) -> Result<Value> {
-    number(name, value)?;
-    Ok(value.to_value())
+    // Written down as a double, whatever number was given.
+    number(name, value).map(Value::Double)
 }
 
 fn number(name: &str, value: ValueRef<'_>) -> Result<f64> {

@@ -114,7 +114,12 @@ fn index_of_cp<'a>(args: &'a [Expr], env: &mut Env<'a>) -> Result<Val<'a>> {
     let (Some(start), end) = (byte_of(text, from), byte_of(text, to).unwrap_or(text.len())) else {
         return Ok((-1).into());
     };
-    let found = text.get(start..end).and_then(|part| part.find(sought));
+    if text.is_empty() && sought.is_empty() {
+        return Ok(0.into());
+    }
+    // Where it begins has to lie in the range, unlike with `$indexOfBytes`, and to be a character: at the end not even nothing is found.
+    let found = text.get(start..).and_then(|part| part.find(sought));
+    let found = found.filter(|at| start + at < end);
     Ok(found
         .map_or(-1, |at| (text[start..start + at].chars().count() + from) as i32)
         .into())
@@ -252,6 +257,12 @@ mod tests {
                 (r#"{"$indexOfCP": ["$s", "b"]}"#, "3"),
                 (r#"{"$indexOfCP": ["$s", "b", 3, 9]}"#, "3"),
                 (r#"{"$indexOfCP": ["$s", "a", 1]}"#, "-1"),
+                (r#"{"$indexOfCP": ["$s", "日b", 0, 3]}"#, "2"),
+                (r#"{"$indexOfCP": ["$s", "日b", 0, 2]}"#, "-1"),
+                (r#"{"$indexOfCP": ["$s", "", 3]}"#, "3"),
+                (r#"{"$indexOfCP": ["$s", "", 4]}"#, "-1"),
+                (r#"{"$indexOfCP": ["$s", "", 2, 2]}"#, "-1"),
+                (r#"{"$indexOfCP": ["", ""]}"#, "0"),
                 (r#"{"$indexOfCP": ["$n", "a"]}"#, "null"),
                 (r#"{"$substrBytes": ["$s", 1, 2]}"#, r#""é""#),
                 (r#"{"$substrBytes": ["$s", 2, 1]}"#, "error 28656"),
