@@ -32,6 +32,13 @@ impl OpenBuckets {
         sources.get(&(collection, meta.to_vec())).cloned().unwrap_or_default()
     }
 
+    /// Notes that a bucket has no more room.
+    pub(crate) fn forget(&self, collection: CollectionId, meta: Vec<u8>, bucket: ObjectId) {
+        if let Some(buckets) = lock(&self.sources).get_mut(&(collection, meta)) {
+            buckets.retain(|known| *known != bucket);
+        }
+    }
+
     /// Notes that the source has this bucket, which may have room.
     pub(crate) fn note(&self, collection: CollectionId, meta: Vec<u8>, bucket: ObjectId) {
         if meta.len() > META_BYTES_MAX {
@@ -64,8 +71,10 @@ mod tests {
             open.note(CollectionId(1), b"m".to_vec(), id(n));
         }
         open.note(CollectionId(1), b"m".to_vec(), id(15));
+        open.note(CollectionId(1), b"m".to_vec(), id(99));
+        open.forget(CollectionId(1), b"m".to_vec(), id(99));
         let known = open.of(CollectionId(1), b"m");
-        assert_eq!(known.len(), OF_SOURCE_MAX);
+        assert_eq!(known.len(), OF_SOURCE_MAX - 1);
         assert_eq!(known.last(), Some(&id(15)));
         assert!(open.of(CollectionId(2), b"m").is_empty());
         for n in 0..SOURCES_MAX + 10 {

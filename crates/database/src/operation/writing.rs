@@ -21,7 +21,7 @@ use crate::write::prepared::{Action, Prepared};
 use crate::write::statements::{Recorded, Report, WriteOp, WriteStatement, Writes};
 use crate::write::{Progress, Retryable, Written, check_writable, delete, timeseries, update};
 use nestor_exec::write::oplog::{Image, Retryable as Logged};
-use nestor_model::{Error, RawDoc, Result, bail};
+use nestor_model::{Error, RawDoc, Result, TimeSeries, bail};
 use nestor_query::env::{OpContext, Scope};
 use nestor_storage::{Collection, View};
 use std::sync::Arc;
@@ -212,13 +212,25 @@ impl<'c> Run<'_, 'c> {
         // Each is recorded: then each is an operation.
         let apart = matches!(self.writes.recorded, Recorded::Apart(_))
             && self.statement.database.profiler.concerns(Duration::from_micros(1));
-        let count_max = if self.single > 0 || apart { 1 } else { insert::GROUP_MAX };
+        // Only long commands ask, as the others have one group anyway.
+        let is_long = self.writes.statements.len() - first > insert::GROUP_MAX;
+        let series = is_long.then(|| self.series(first)).flatten();
+        let count_max = match series {
+            _ if self.single > 0 || apart => 1,
+            Some(_) => insert::MEASUREMENTS_MAX,
+            None => insert::GROUP_MAX,
+        };
+        let fails = |doc| {
+            series
+                .as_ref()
+                .is_some_and(|series| !timeseries::insert::is_measurement(doc, series))
+        };
         let numbered = (first..).zip(&writes.statements[first..]);
         let docs = numbered.map_while(|(index, write)| match write.op {
             WriteOp::Insert(doc) if write.ns == ns => {
                 let id = writes.ids.of(index);
-                let is_new = index == first || self.retryable.executed(id).is_none();
-                is_new.then(|| (doc, self.retryable.logged(id, Image::None)))
+                let goes_along = index == first || (self.retryable.executed(id).is_none() && !fails(doc));
+                goes_along.then(|| (doc, self.retryable.logged(id, Image::None)))
             }
             _ => None,
         });
@@ -229,6 +241,13 @@ impl<'c> Run<'_, 'c> {
             is_first || bytes <= insert::GROUP_BYTES_MAX
         };
         docs.take(count_max).take_while(fits).collect()
+    }
+
+    /// The options of the time-series collection that the insert at `index` is into.
+    fn series(&self, index: usize) -> Option<TimeSeries> {
+        let ns = self.writes.ns(&self.writes.statements[index]);
+        let read = self.statement.current_view();
+        read.view().catalog().get(ns)?.timeseries().cloned()
     }
 
     /// Runs the update or delete at `index`.

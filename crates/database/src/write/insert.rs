@@ -14,6 +14,8 @@ use nestor_storage::{View, WriteSet};
 
 /// Documents per commit at most.
 pub const GROUP_MAX: usize = 1_000;
+/// Measurements per commit at most: the more of a source come together, the less often its bucket is written.
+pub const MEASUREMENTS_MAX: usize = 20_000;
 /// Bytes per commit at most, about.
 pub const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
 

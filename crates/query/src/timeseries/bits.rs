@@ -75,6 +75,11 @@ pub(super) fn put_varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
+/// Bytes that [`put_varint`] appends.
+pub(super) fn varint_len(value: u64) -> usize {
+    (width(value).max(1) as usize).div_ceil(7)
+}
+
 /// Small numbers of either sign as small numbers.
 pub(super) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
@@ -143,6 +148,7 @@ mod tests {
         for value in [0, 1, -1, i64::MAX, i64::MIN] {
             let mut bytes = Vec::new();
             put_varint(zigzag(value), &mut bytes);
+            assert_eq!(bytes.len(), varint_len(zigzag(value)));
             assert_eq!(Reader(&bytes).varint().map(unzigzag), Some(value));
         }
     }

@@ -11,7 +11,7 @@
 //! That is how they are stored. Who reads `system.buckets.X` gets the public form that MongoDB documents as version 1, in which a column is
 //! `{"0": .., "1": ..}`; who inserts there may give either form. Measurements stand in the order of their times.
 
-use super::column::{self, Column};
+use super::column::{self, Column, Values};
 use nestor_model::{
     DocRef, Document, Error, ErrorCode, ObjectId, RawDoc, RawDocBuf, RawWriter, Result, Str, TimeSeries, Value,
     ValueRef, compare,
@@ -26,6 +26,8 @@ pub const MEASUREMENT_BYTES_MAX: usize = 128_000;
 pub const MEASUREMENTS_MIN: usize = 10;
 /// Measurements of any bucket at most: more would fill memory when they are decoded.
 const ROWS_MAX: usize = 1 << 16;
+/// Bytes of a number.
+const NUMBER_BYTES: usize = 8;
 /// Version of `control` in stored buckets.
 const VERSION: i32 = 2;
 /// Subtype of columns.
@@ -160,6 +162,21 @@ impl Bucket {
     /// Bytes that it takes in memory, about.
     pub fn memory(&self) -> usize {
         self.columns.len() * self.len * 16
+    }
+
+    /// Bytes that its measurements take as documents, about, without their metaField.
+    pub fn measurement_bytes(&self) -> usize {
+        let of_column = |(name, column): &(Str, Column)| {
+            let present = || (0..self.len).filter_map(|row| column.get(row));
+            let values = match &column.values {
+                Values::Any { .. } | Values::ByType { .. } => present().map(size).sum(),
+                _ if column.is_full() => self.len * NUMBER_BYTES,
+                _ => present().count() * NUMBER_BYTES,
+            };
+            let names = if column.is_full() { self.len } else { present().count() };
+            values + names * (name.len() + 2)
+        };
+        self.columns.iter().map(of_column).sum()
     }
 
     /// Writes the fields of a measurement.
@@ -377,7 +394,7 @@ fn size(value: ValueRef<'_>) -> usize {
         ValueRef::Binary { bytes, .. } => bytes.len() + 5,
         ValueRef::Document(DocRef::Raw(doc)) => doc.len(),
         ValueRef::Document(_) | ValueRef::Array(_) => value.to_value().weight(),
-        _ => 8,
+        _ => NUMBER_BYTES,
     }
 }
 
@@ -413,7 +430,11 @@ pub fn from_client(doc: RawDoc<'_>, series: &TimeSeries) -> Result<RawDocBuf> {
     if Header::read(doc).is_some() {
         let bucket = Bucket::decode(doc, series).map_err(|_| invalid("has columns that cannot be decoded"))?;
         check_times(&bucket, series).ok_or_else(|| invalid("has measurements without a time, or beyond its limits"))?;
-        return Ok(doc.to_buf());
+        // Conditions on buckets and `$min` and `$max` of whole ones rely on the limits.
+        return match fault(doc, series) {
+            Some(fault) => Err(invalid(&format!("is none: {fault}"))),
+            None => Ok(doc.to_buf()),
+        };
     }
     let mut parts = (None, None, None, None);
     for (name, value) in doc.iter() {
@@ -428,8 +449,14 @@ pub fn from_client(doc: RawDoc<'_>, series: &TimeSeries) -> Result<RawDocBuf> {
     let (Some(id), Some(control), Some(data), meta) = parts else {
         return Err(invalid("needs an ObjectId as _id, control and data"));
     };
-    if !matches!(control.get("version").and_then(nestor_model::number::safe_i64), Some(1)) {
-        return Err(invalid("has a control.version whose columns cannot be read here"));
+    match control.get("version").and_then(nestor_model::number::safe_i64) {
+        Some(1) => {}
+        Some(version @ (2 | 3)) => {
+            return Err(invalid(&format!(
+                "has control.version {version}, whose columns MongoDB has compressed: copy the measurements instead of the buckets"
+            )));
+        }
+        _ => return Err(invalid("has no control.version that is known")),
     }
     let limits = ["min", "max"].map(|limit| control.get(limit).and_then(ValueRef::as_document));
     let [Some(min), Some(max)] = limits else {
@@ -596,11 +623,22 @@ mod tests {
             doc! { "_id": id(), "control": control(), "data": doc! { "t": time(), "v": doc! { "1": 1 } } },
             doc! { "_id": id(), "control": doc! { "version": 1 }, "data": doc! { "t": time() } },
             doc! { "_id": id(), "control": control(), "data": doc! { "t": time() }, "more": 1 },
+            doc! { "_id": id(), "control": doc! { "version": 3, "min": limits(), "max": limits() }, "data": doc! { "t": time() } },
         ] {
             let raw = bad.to_raw();
             let error = from_client(raw.as_raw(), &series()).expect_err("refused");
             assert_eq!(error.code().number(), 121, "{bad:?}");
         }
+        // Limits that do not hold are refused in the stored form, too; the public form is given new ones.
+        let docs = [doc! { "_id": 1, "t": Value::DateTime(62_000), "m": "s", "v": 2 }.to_raw()];
+        let mut wrong = stored(&docs).as_raw().as_doc().to_document();
+        let Some(Value::Document(mut wrong_control)) = wrong.remove("control") else {
+            panic!("no control in {wrong:?}");
+        };
+        wrong_control.set("max", doc! { "_id": 1, "t": Value::DateTime(62_000), "v": 1 });
+        wrong.set("control", wrong_control);
+        let error = from_client(wrong.to_raw().as_raw(), &series()).expect_err("refused");
+        assert!(error.message().contains("largest value of 'v'"), "{error:?}");
         let good = doc! { "_id": id(), "control": control(), "data": doc! { "t": time() } }.to_raw();
         assert!(from_client(good.as_raw(), &series()).is_ok());
     }

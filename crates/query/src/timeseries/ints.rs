@@ -15,40 +15,86 @@
 //! [1000, 2000, 3000]   01 d0 0f d0 0f 00     order 1, 1000, one block: base 1000, width 0
 //! ```
 
-use super::bits::{Reader, pack, packed_len, put_varint, unpack, unzigzag, width, zigzag};
+use super::bits::{Reader, pack, packed_len, put_varint, unpack, unzigzag, varint_len, width, zigzag};
 
 const BLOCK: usize = 128;
 const ORDER_MAX: usize = 2;
 
 /// Appends the numbers in the form that takes fewest bytes.
 pub(super) fn encode(values: &[i64], out: &mut Vec<u8>) {
-    let mut best: Vec<u8> = Vec::new();
     let mut numbers = values.to_vec();
-    let mut first = Vec::new();
+    let mut first = Vec::with_capacity(ORDER_MAX);
+    let (mut best, mut best_len) = (0, usize::MAX);
     for order in 0..=ORDER_MAX.min(values.len()) {
         if order > 0 {
-            first.push(numbers[0]);
-            numbers = numbers.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
+            first.push(subtract_neighbours(&mut numbers));
         }
-        let mut bytes = vec![order as u8];
-        first.iter().for_each(|value| put_varint(zigzag(*value), &mut bytes));
-        for block in numbers.chunks(BLOCK) {
-            encode_block(block, &mut bytes);
-        }
-        if best.is_empty() || bytes.len() < best.len() {
-            best = bytes;
+        let first_len: usize = first.iter().map(|value| varint_len(zigzag(*value))).sum();
+        let len = first_len
+            + numbers
+                .chunks(BLOCK)
+                .map(|block| Packing::of(block).len())
+                .sum::<usize>();
+        if len < best_len {
+            (best, best_len) = (order, len);
         }
     }
-    out.extend_from_slice(&best);
+    numbers.clear();
+    numbers.extend_from_slice(values);
+    for _ in 0..best {
+        subtract_neighbours(&mut numbers);
+    }
+    out.reserve(1 + best_len);
+    out.push(best as u8);
+    first
+        .iter()
+        .take(best)
+        .for_each(|value| put_varint(zigzag(*value), out));
+    for block in numbers.chunks(BLOCK) {
+        encode_block(block, out);
+    }
+}
+
+/// Puts the differences of neighbours in the place of the numbers; returns the first number.
+fn subtract_neighbours(numbers: &mut Vec<i64>) -> i64 {
+    let first = numbers[0];
+    for at in 1..numbers.len() {
+        numbers[at - 1] = numbers[at].wrapping_sub(numbers[at - 1]);
+    }
+    numbers.pop();
+    first
+}
+
+/// How a block is packed.
+struct Packing {
+    base: i64,
+    width: u32,
+    count: usize,
+}
+
+impl Packing {
+    fn of(block: &[i64]) -> Self {
+        let base = block.iter().copied().min().unwrap_or(0);
+        let highest = block.iter().copied().max().unwrap_or(0);
+        Self {
+            base,
+            // The distance of the two is below 2^64.
+            width: width(highest.wrapping_sub(base) as u64),
+            count: block.len(),
+        }
+    }
+
+    /// Bytes of the block.
+    fn len(&self) -> usize {
+        varint_len(zigzag(self.base)) + 1 + packed_len(self.count, self.width)
+    }
 }
 
 fn encode_block(block: &[i64], out: &mut Vec<u8>) {
-    let base = block.iter().copied().min().unwrap_or(0);
-    let above = |value: &i64| value.wrapping_sub(base) as u64;
-    let width = width(block.iter().map(above).max().unwrap_or(0));
+    let Packing { base, width, .. } = Packing::of(block);
     put_varint(zigzag(base), out);
     out.push(width as u8);
-    pack(block.iter().map(above), width, out);
+    pack(block.iter().map(|value| value.wrapping_sub(base) as u64), width, out);
 }
 
 /// Reads `count` numbers; `None` for bytes that are no such form.

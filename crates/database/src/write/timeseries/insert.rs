@@ -8,7 +8,8 @@ use nestor_exec::write::Writer;
 use nestor_exec::write::oplog::Statements;
 use nestor_model::{Namespace, ObjectId, RawDoc, RawWriter, Result, TimeSeries, ValueRef, bail};
 use nestor_query::env::OpContext;
-use nestor_query::timeseries::{Bucket, Rows, bucket_id};
+use nestor_query::timeseries::bucket::{MEASUREMENT_BYTES_MAX, MEASUREMENTS_MAX, MEASUREMENTS_MIN};
+use nestor_query::timeseries::{Bucket, Header, Rows, bucket_id};
 use nestor_storage::{Bytes, View, WriteSet};
 use std::collections::HashMap;
 
@@ -21,7 +22,7 @@ struct Chosen<'d> {
     begins_ms: i64,
     meta: Option<ValueRef<'d>>,
     /// The bucket as it is stored, if it is not new.
-    stored: Option<(Bytes, Bytes, Bucket)>,
+    stored: Option<Stored>,
     /// Which measurements, and what they and those that are stored add up to.
     docs: Vec<RawDoc<'d>>,
     /// The `stmtId`s of those measurements, if the write is retryable.
@@ -30,13 +31,38 @@ struct Chosen<'d> {
     bytes: usize,
 }
 
+/// A bucket that is there already.
+struct Stored {
+    record: Bytes,
+    bytes: Bytes,
+    /// Decoded once a measurement may go into it: most of the buckets that are remembered are of other times.
+    bucket: Option<Bucket>,
+}
+
 impl Chosen<'_> {
-    fn takes(&self, time_ms: i64, bytes: usize, series: &TimeSeries) -> bool {
-        use nestor_query::timeseries::bucket::{MEASUREMENT_BYTES_MAX, MEASUREMENTS_MAX, MEASUREMENTS_MIN};
+    fn takes(&mut self, time_ms: i64, bytes: usize, series: &TimeSeries) -> Result<bool> {
         let ends_ms = self.begins_ms.saturating_add(series.span_secs * 1000);
-        let has_room = self.rows < MEASUREMENTS_MIN || self.bytes + bytes <= MEASUREMENT_BYTES_MAX;
-        (self.begins_ms..ends_ms).contains(&time_ms) && self.rows < MEASUREMENTS_MAX && has_room
+        if self.is_full() || !(self.begins_ms..ends_ms).contains(&time_ms) {
+            return Ok(false);
+        }
+        if let Some(stored) = &mut self.stored
+            && stored.bucket.is_none()
+        {
+            let bucket = Bucket::decode(stored.bytes.document(), series)?;
+            self.bytes += bucket.measurement_bytes();
+            stored.bucket = Some(bucket);
+        }
+        Ok(self.rows < MEASUREMENTS_MIN || self.bytes + bytes <= MEASUREMENT_BYTES_MAX)
     }
+
+    fn is_full(&self) -> bool {
+        self.rows >= MEASUREMENTS_MAX
+    }
+}
+
+/// Whether a document is a measurement of the series: others fail, and are better not in a group with measurements.
+pub fn is_measurement(doc: RawDoc<'_>, series: &TimeSeries) -> bool {
+    matches!(doc.get(&series.time_field), Some(ValueRef::DateTime(_)))
 }
 
 /// Inserts measurements into the time-series collection at `ns`, all or none.
@@ -73,7 +99,7 @@ pub fn group(
                 .filter_map(|id| stored(ws, &buckets, id, &source, &series).transpose());
             let mut chosen: Vec<Chosen<'_>> = known.collect::<Result<_>>()?;
             for measured in measured {
-                put(measured, &mut chosen, &series, || statement.database.random());
+                put(measured, &mut chosen, &series, || statement.database.random())?;
             }
             by_source.push((source, chosen));
         }
@@ -83,7 +109,7 @@ pub fn group(
         for (source, chosen) in by_source {
             for bucket in chosen.into_iter().filter(|bucket| !bucket.docs.is_empty()) {
                 statement.interrupt.check()?;
-                written.push((source.clone(), bucket.id));
+                written.push((source.clone(), bucket.id, bucket.is_full()));
                 write(&mut writer, &bucket, &series)?;
             }
         }
@@ -91,8 +117,12 @@ pub fn group(
         Ok(())
     })?;
     if let Some(buckets) = buckets_id {
-        for (source, id) in written {
-            statement.database.open_buckets.note(buckets, source, id);
+        for (source, id, is_full) in written {
+            let open = &statement.database.open_buckets;
+            match is_full {
+                true => open.forget(buckets, source, id),
+                false => open.note(buckets, source, id),
+            }
         }
     }
     Ok(())
@@ -100,12 +130,13 @@ pub fn group(
 
 fn write(writer: &mut Writer<'_>, bucket: &Chosen<'_>, series: &TimeSeries) -> Result<()> {
     let mut rows = Rows::default();
-    if let Some((_, _, stored)) = &bucket.stored {
+    let stored = bucket.stored.as_ref().and_then(|stored| stored.bucket.as_ref());
+    if let Some(stored) = stored {
         rows.extend(stored, |_| true);
     }
     bucket.docs.iter().for_each(|doc| rows.push(*doc, series));
-    let meta = match &bucket.stored {
-        Some((_, _, stored)) => stored.meta.as_ref().map(|meta| meta.as_ref()),
+    let meta = match stored {
+        Some(stored) => stored.meta.as_ref().map(|meta| meta.as_ref()),
         None => bucket.meta,
     };
     let new = rows.into_bucket(series, bucket.id, meta, bucket.begins_ms);
@@ -114,7 +145,7 @@ fn write(writer: &mut Writer<'_>, bucket: &Chosen<'_>, series: &TimeSeries) -> R
         stmt_ids => Statements::Several(stmt_ids),
     };
     match &bucket.stored {
-        Some((record, old, _)) => rewrite(writer, record, old, new, statements),
+        Some(Stored { record, bytes, .. }) => rewrite(writer, record, bytes, new, statements),
         None => writer.insert_by(new, statements).map(drop),
     }
 }
@@ -131,21 +162,21 @@ fn stored<'d>(
     let Some(bytes) = ws.get(buckets.records, &record)? else {
         return Ok(None);
     };
-    let bucket = Bucket::decode(bytes.document(), series)?;
-    if source_of(bucket.meta.as_ref().map(|meta| meta.as_ref())) != source {
+    let header = Header::parse(bytes.document())?;
+    if source_of(header.meta) != source {
         return Ok(None);
     }
-    let mut rows = Rows::default();
-    rows.extend(&bucket, |_| true);
-    let size = rows.bytes();
-    drop(rows);
     Ok(Some(Chosen {
         id,
-        begins_ms: bucket.begins_ms,
+        begins_ms: header.begins_ms(series)?,
         meta: None,
-        rows: bucket.len,
-        bytes: size,
-        stored: Some((record, bytes, bucket)),
+        rows: header.len,
+        bytes: 0,
+        stored: Some(Stored {
+            record,
+            bytes,
+            bucket: None,
+        }),
         docs: Vec::new(),
         stmt_ids: Vec::new(),
     }))
@@ -195,15 +226,26 @@ impl<'d> Measured<'d> {
 }
 
 /// Chooses a bucket of its source for a measurement, a new one if none takes it.
-fn put<'d>(measured: Measured<'d>, chosen: &mut Vec<Chosen<'d>>, series: &TimeSeries, random: impl Fn() -> u64) {
+fn put<'d>(
+    measured: Measured<'d>,
+    chosen: &mut Vec<Chosen<'d>>,
+    series: &TimeSeries,
+    random: impl Fn() -> u64,
+) -> Result<()> {
     let Measured {
         doc,
         stmt_id,
         time_ms,
         meta,
     } = measured;
-    let takes = |bucket: &Chosen<'_>| bucket.takes(time_ms, doc.len(), series);
-    let at = chosen.iter().rposition(takes).unwrap_or_else(|| {
+    let mut found = None;
+    for (at, bucket) in chosen.iter_mut().enumerate().rev() {
+        if bucket.takes(time_ms, doc.len(), series)? {
+            found = Some(at);
+            break;
+        }
+    }
+    let at = found.unwrap_or_else(|| {
         let begins_ms = series.round(time_ms);
         chosen.push(Chosen {
             id: bucket_id(begins_ms, random()),
@@ -222,4 +264,5 @@ fn put<'d>(measured: Measured<'d>, chosen: &mut Vec<Chosen<'d>>, series: &TimeSe
     bucket.bytes += doc.len();
     bucket.docs.push(doc);
     bucket.stmt_ids.extend(stmt_id);
+    Ok(())
 }
