@@ -45,13 +45,15 @@ try {
   const pages = async (paths: string[], rounds: number) => {
     const server: number[] = [];
     let size = 0;
+    let examined = '';
     for (let i = 0; i < rounds; i++) {
       const page = await visitor.get(paths[i % paths.length] as string);
       if (page.status !== 200) throw new Error(`${paths[i % paths.length]}: ${page.status}`);
       if (i >= 20) server.push(Number(/page;dur=([\d.]+)/.exec(page.headers.get('server-timing') ?? '')?.[1]));
       size = Math.max(size, Buffer.byteLength(page.text));
+      examined = /\d+ keys and \d+ documents/.exec(page.text)?.[0] ?? '';
     }
-    return { ...sorted(server), kB: Number((size / 1000).toFixed(1)) };
+    return { ...sorted(server), kB: Number((size / 1000).toFixed(1)), examined };
   };
   console.log(`posts: ${await news.posts.countDocuments()}`);
   console.log('front page, server ms:', await pages(['/'], 300));
