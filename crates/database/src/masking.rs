@@ -5,7 +5,7 @@
 //! See `docs/decisions/0008-masking-beneath-the-query.md`.
 
 use crate::statement::Statement;
-use nestor_exec::catalog::{Masked, key_tells, masked, prepared, refuse_log, tells};
+use nestor_exec::catalog::{Masked, masked, prepared, refuse_log, tells};
 use nestor_model::{Document, IndexSpec, RawDocBuf, Result, bail};
 use nestor_query::env::OpContext;
 use nestor_query::masking::Masking;
@@ -36,16 +36,16 @@ impl Statement<'_> {
         }
     }
 
-    /// Refuses to make an index that would tell of masked fields: by a duplicate key, or by the documents that it has.
+    /// Refuses to make an index that would tell of masked fields: by a duplicate key, by the documents that it has, or by
+    /// what of a document cannot be indexed (an unknown language).
     ///
-    /// Errors: 13.
+    /// Errors: 13; those of [`nestor_planner::kinds::open`].
     pub fn check_index(&self, collection: &Collection, spec: &IndexSpec) -> Result<()> {
         let Some(masked) = masked(collection, self.caller.as_deref())? else {
             return Ok(());
         };
-        let masking = &masked.masking;
-        let holds = spec.key_pattern.iter().any(|(path, _)| key_tells(path, masking));
-        if holds || spec.partial_filter.is_some() {
+        let index = nestor_planner::kinds::open(0, spec, &[])?;
+        if tells(&index, &masked.masking) || spec.partial_filter.is_some() {
             bail!(
                 Unauthorized,
                 "{} is masked for you: an index on or limited by fields must not tell of masked ones",
@@ -90,7 +90,13 @@ pub fn check_insert(collection: &Collection, op: &OpContext) -> Result<()> {
 /// Errors: 13.
 pub(crate) fn check_unique(collection: &Collection, masked: &Masked, touched: &Touched) -> Result<()> {
     for (index, info) in collection.indexes.iter().zip(prepared(collection)?.indexes.iter()) {
-        let is_touched = || info.parts.iter().any(|part| touched.affects(&part.path));
+        let is_touched = || {
+            let in_texts = info.kind.text().is_some_and(|text| match text.paths() {
+                Some(paths) => paths.iter().any(|path| touched.affects(path)),
+                None => true,
+            });
+            in_texts || info.parts.iter().any(|part| touched.affects(&part.path))
+        };
         if index.unique && tells(info, &masked.masking) && is_touched() {
             bail!(
                 Unauthorized,

@@ -104,11 +104,16 @@ pub fn tells(index: &IndexInfo, masking: &Masking) -> bool {
         Some(fields) => fields.iter().any(|field| masking.has_field(field)),
         None => true,
     });
-    is_limited || index.key_pattern.iter().any(|(path, _)| key_tells(path, masking))
+    // The key pattern of a text index names none of the fields whose texts and languages it is about.
+    let is_about = index.kind.text().is_some_and(|text| match text.paths() {
+        Some(paths) => paths.iter().any(|path| masking.touches(&path.to_string())),
+        None => true,
+    });
+    is_limited || is_about || index.key_pattern.iter().any(|(path, _)| key_tells(path, masking))
 }
 
 /// Whether a field of a key pattern holds masked fields.
-pub fn key_tells(path: &str, masking: &Masking) -> bool {
+fn key_tells(path: &str, masking: &Masking) -> bool {
     match path.strip_suffix("$**") {
         Some("") => true,
         Some(below) => masking.touches(below.trim_end_matches('.')),
