@@ -103,6 +103,18 @@ def test_versions(start, authority, server_pem):
     assert versions(start(None, *flags, "--tlsDisabledProtocols", "TLS1_0,TLS1_3")) == {"TLSv1.2"}
 
 
+def test_the_cheapest_good_cipher_is_taken(start, authority, server_pem):
+    """The server's order counts: clients list keys of 256 bits first, which cost more and protect no better here."""
+    server = start(None, "--tlsMode", "requireTLS", "--tlsCertificateKeyFile", server_pem)
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        context = ssl.create_default_context(cafile=str(authority.file))
+        context.minimum_version = context.maximum_version = version
+        with socket.create_connection(server.address, 10) as plain:
+            with context.wrap_socket(plain, server_hostname="localhost") as encrypted:
+                name, _, bits = encrypted.cipher()
+                assert "GCM" in name and bits == 128, name
+
+
 def test_certificates_of_clients(start, authority, server_pem, client_pem, tmp_path):
     flags = ["--tlsMode", "requireTLS", "--tlsCertificateKeyFile", server_pem, "--tlsCAFile", authority.file]
     tls = {"tls": True, "tlsCAFile": str(authority.file)}
