@@ -108,6 +108,57 @@ def test_so_many_of_a_shape_run_at_a_time_whatever_the_values(limited):
     assert list(db.c.aggregate(pipeline(7))), "when it is over there is room"
 
 
+def shaped(n):
+    """Commands of one shape each, whatever `n` is: what explain calls the shape, and what has it."""
+    query, change = {"kind": n}, {"$set": {"seen": n}}
+    remove = {"q": query, "limit": 0}
+    find_and_modify = {"findAndModify": "c", "query": query, "sort": {"_id": 1}, "update": change}
+    map_reduce = {"mapReduce": "c", "map": "function() { emit(1, 1); }", "reduce": "function(k, v) { return 1; }", "query": query}
+    first = {"q": {"_id": n}, "u": change}
+    update = {"update": "c", "updates": [{"q": query, "u": change, "multi": True}]}
+    in_bulk = [{"update": 0, "filter": {"_id": n}, "updateMods": change}, {"update": 0, "filter": query, "updateMods": change, "multi": True}]
+    return {
+        "update": (update, update),
+        "the second of two updates": (update, {"update": "c", "updates": [first, *update["updates"]]}),
+        "the update of a bulkWrite": (update, {"bulkWrite": 1, "ops": in_bulk, "nsInfo": [{"ns": "db.c"}], "$db": "admin"}),
+        "delete": ({"delete": "c", "deletes": [remove]}, {"delete": "c", "deletes": [remove]}),
+        "findAndModify": (find_and_modify, find_and_modify),
+        "count": ({"count": "c", "query": query}, {"count": "c", "query": query}),
+        "mapReduce": ({**map_reduce, "out": {"inline": 1}}, {**map_reduce, "out": "other"}),
+    }
+
+
+@pytest.mark.parametrize("name", shaped(0))
+def test_writes_and_counts_have_shapes_too(limited, name):
+    """Who is refused has written nothing, not even what came before the limited statement."""
+    server = limited()
+    client = plain(server)
+    db = client.db
+    documents = [{"_id": i, "kind": i % 2} for i in range(10)]
+    db.c.insert_many(documents)
+    explained = db.command("explain", shaped(0)[name][0], verbosity="queryPlanner")
+    match = {"queryShapeHash": explained["queryShapeHash"]}
+    bulk = name.endswith("bulkWrite")
+
+    def run(n):
+        command = {key: value for key, value in shaped(n)[name][1].items() if key != "$db"}
+        return (client.admin if bulk else db).command(command)
+
+    set_limits(client, {"name": "none", "match": match, "operationsPerSecond": 0})
+    for n in (0, 1):
+        details = refused(lambda n=n: run(n))
+        assert details["errInfo"]["limit"] == "none" and details["errInfo"]["bound"] == "operationsPerSecond"
+    assert list(db.c.find()) == documents and db.list_collection_names() == ["c"]
+    assert shown(client, "none")["refused"]["operationsPerSecond"] == 2
+    # Other shapes go on.
+    db.c.update_one({"_id": 1, "kind": 1}, {"$set": {"other": 1}})
+    db.c.delete_one({"_id": 1, "kind": 5})
+    set_limits(client, {"name": "some", "match": match, "operationsPerSecond": 1000, "cpuMillisPerSecond": 500})
+    assert run(1)["ok"] == 1.0
+    counts = shown(client, "some")
+    assert counts["admitted"] == 1 and counts["running"] == 0 and counts["cpuMicros"] > 0, counts
+
+
 def test_processor_time_is_shared_out_on_average(limited):
     server = limited()
     client = plain(server)

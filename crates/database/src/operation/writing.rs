@@ -119,6 +119,8 @@ pub fn execute<'c>(statement: &Statement<'c>, writes: &Writes<'c>, report: &mut 
         };
         bail!(InvalidOptions, "Cannot use retryable writes with {option}");
     }
+    // Before the first of them: who is refused has written nothing.
+    statement.admit_shapes(|| writes.shape_hashes())?;
     let (op, scope) = statement.operation(writes.variables)?;
     let mut run = Run {
         statement,

@@ -7,6 +7,7 @@ use crate::shape::Shape;
 use crate::traffic::limit::{Limit, Marks};
 use crate::turns::Turns;
 use nestor_model::Result;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -39,14 +40,24 @@ impl Statement<'_> {
     ///
     /// Error: 462, with the limit's name.
     pub fn admit_shape(&self, shape: &Shape<'_>) -> Result<()> {
+        self.admit_shapes(|| BTreeSet::from([shape.hash()]))
+    }
+
+    /// As [`Statement::admit_shape`], for an operation that has several shapes, of which `hashes` are the hashes: a command of several updates.
+    /// For each limit it is one operation.
+    ///
+    /// Error: 462, with the limit's name.
+    pub fn admit_shapes(&self, hashes: impl FnOnce() -> BTreeSet<String>) -> Result<()> {
         let traffic = &self.database.traffic;
         if !traffic.has_shapes() {
             return Ok(());
         }
-        let hash = shape.hash();
-        let limits = self.with_marks(|marks| {
-            let shape = Some(hash.as_str());
-            traffic.of(&Marks { shape, ..marks })
+        let limits: Vec<Arc<Limit>> = self.with_marks(|marks| {
+            let of_shape = |hash: &String| {
+                let shape = Some(hash.as_str());
+                traffic.of(&Marks { shape, ..marks })
+            };
+            hashes().iter().flat_map(of_shape).collect()
         });
         self.enter(&limits, self.entry())
     }

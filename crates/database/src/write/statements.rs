@@ -10,6 +10,7 @@ use crate::statement::Statement;
 use crate::statement::record as profiler;
 use crate::uuid::Uuid;
 use nestor_model::{ArrayRef, Document, Error, Namespace, RawDoc, Result, ValueRef, bail};
+use std::collections::BTreeSet;
 use std::ops::Deref;
 
 /// The action of one statement.
@@ -237,6 +238,16 @@ impl<'a> Writes<'a> {
                 ..Words::default()
             },
         }
+    }
+
+    /// The hashes of the shapes of all updates and deletes. Inserts have no query, so no shape.
+    pub fn shape_hashes(&self) -> BTreeSet<String> {
+        let queries = |write: &&WriteStatement<'_>| !matches!(write.op, WriteOp::Insert(_));
+        self.statements
+            .iter()
+            .filter(queries)
+            .map(|write| self.shape(write).hash())
+            .collect()
     }
 
     /// Refuses an empty or overlong list, and ids that do not go with it; `field` is what the client calls the list.

@@ -62,6 +62,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     check_read_concern(context)?;
     let snapshot = context.read_snapshot()?;
     let mut operation = prepare(context, &snapshot, &args, Purpose::Run)?;
+    context.admit_shape(&operation.shape)?;
     context.describe(operation.shape.clone());
     context.restrict(&mut operation);
     let mut root = match (&operation.work, &operation.collection) {

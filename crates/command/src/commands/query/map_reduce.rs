@@ -149,6 +149,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let read = context.read_view()?;
     let view = read.view();
     let operation = prepare(context, view, &args, Purpose::Run)?;
+    context.admit_shape(&operation.shape)?;
     context.describe(operation.shape.clone());
     let Work::Pipeline(piped) = &operation.work else {
         unreachable!("a mapReduce is prepared as a pipeline");

@@ -76,6 +76,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     }
     let collection = context.current_view().view().catalog().get(&ns).cloned();
     let shape = shape(&args, ns);
+    context.admit_shape(&shape)?;
     context.describe(shape.clone());
     let (mut operation, projection) = understand(context, &args, shape, collection)?;
     let image = if args.new { Image::After } else { Image::Before };
