@@ -626,6 +626,25 @@ def test_malformed_commands_do_not_show_passwords(auth):
         assert secret not in str(row)
 
 
+def test_challenges_say_nothing_of_who_there_is(auth):
+    """Whoever is asked for gets a salt of the same length and the iterations of passwords that are set now."""
+    root = auth.client(**ROOT)
+    counts = {"SCRAM-SHA-1": 6000, "SCRAM-SHA-256": 7000}
+    root.admin.command("setParameter", 1, scramIterationCount=6000, scramSHA256IterationCount=7000)
+    root.admin.command("createUser", "u", pwd="p", roles=[])
+
+    def challenge(name, mechanism):
+        with auth.raw() as raw:
+            payload = f"n,,n={name},r=abcdef".encode()
+            answer = raw.command({"saslStart": 1, "mechanism": mechanism, "payload": payload, "$db": "admin"})
+            _, salt, iterations = answer["payload"].decode().split(",")
+            return len(salt), iterations
+
+    for mechanism, count in counts.items():
+        assert challenge("u", mechanism) == challenge("nobody", mechanism)
+        assert challenge("nobody", mechanism)[1] == f"i={count}"
+
+
 def test_iterations_can_be_set(auth):
     root = auth.client(**ROOT)
     root.admin.command("setParameter", 1, scramIterationCount=6000, scramSHA256IterationCount=7000)

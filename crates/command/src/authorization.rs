@@ -2,10 +2,9 @@
 
 use crate::commands::query::prepare::{self, Command};
 use crate::context::Context;
-use crate::facts::Flags;
+use crate::first_user;
 use crate::needs::{Asked, Needs};
 use nestor_database::operation::Access;
-use nestor_database::parameters::Param;
 use nestor_database::rights::{Action, Grants, Privilege, Resource};
 use nestor_database::users::{Account, UserName};
 use nestor_model::{RawDoc, Result, ValueRef, bail};
@@ -25,7 +24,7 @@ pub fn check(context: &mut Context<'_>) -> Result<()> {
         return Ok(());
     }
     let Some(account) = context.conn.identity.account().cloned() else {
-        return check_first_user(context);
+        return first_user::check(context);
     };
     context.statement.caller = Some(account.caller.clone());
     let asked = Asked {
@@ -62,25 +61,6 @@ pub fn check(context: &mut Context<'_>) -> Result<()> {
             context.db(),
             context.spec.name
         ),
-    }
-}
-
-/// Nobody is logged in. As long as there are no users and no roles, whoever comes from this machine may make the first one.
-fn check_first_user(context: &Context<'_>) -> Result<()> {
-    let makes_one = context.spec.flags.has(Flags::FIRST_USER) && context.db() == "admin";
-    let parameters = &context.service.node.parameters;
-    let may_be = makes_one && is_local(context.conn.peer) && parameters.is_on(Param::LocalhostAuthBypass);
-    if may_be && !context.service.users.any()? {
-        return Ok(());
-    }
-    bail!(Unauthorized, "Command {} requires authentication", context.spec.name)
-}
-
-/// Whether a peer is on this machine: it came by the loopback interface, by a Unix socket or from within the process.
-fn is_local(peer: &str) -> bool {
-    match peer.parse::<std::net::SocketAddr>() {
-        Ok(address) => address.ip().to_canonical().is_loopback(),
-        Err(_) => peer.is_empty() || peer.starts_with("anonymous unix socket"),
     }
 }
 
@@ -124,19 +104,4 @@ fn lists_own_sessions(body: RawDoc<'_>, own: &UserName) -> bool {
     let users = stage.and_then(|stage| stage.get("users")).and_then(ValueRef::as_array);
     let mut users = users.into_iter().flat_map(|users| users.iter());
     !is_all && users.all(|user| UserName::parse_any(user, "").is_ok_and(|user| user == *own))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn peers_on_this_machine() {
-        for local in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1", ""] {
-            assert!(is_local(local), "{local}");
-        }
-        for other in ["10.0.0.1:1", "[fe80::1]:1", "example.org:1"] {
-            assert!(!is_local(other), "{other}");
-        }
-    }
 }

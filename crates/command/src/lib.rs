@@ -20,6 +20,7 @@ pub mod dispatch;
 pub mod facts;
 mod fail_points;
 mod faults;
+pub mod first_user;
 pub mod gate;
 pub mod generic;
 pub mod generic_names;

@@ -67,7 +67,9 @@ pub fn start(context: &mut Context<'_>, start: Start<'_>) -> Result<Option<Answe
         // user has, `hello` tells everybody.
         return Err(failed());
     }
-    let credential = context.service.users.credential(mechanism, &name, account.as_deref())?;
+    let iterations = context.service.node.parameters.iterations(mechanism);
+    let users = &context.service.users;
+    let credential = users.credential((mechanism, iterations), &name, account.as_deref())?;
     let (challenge, answer) = hello.challenge(credential, &nonce()?);
     context.conn.identity.exchange = Some(Exchange {
         name,
@@ -147,7 +149,10 @@ fn with_password(context: &mut Context<'_>, start: Start<'_>) -> Result<Option<A
     let found = context.service.users.account(&name)?;
     // The next step takes some milliseconds of computing, so the other connections of this thread are handed on.
     nestor_model::interrupt::lose_patience();
-    if !context.service.users.is_password(&name, found.0.as_deref(), password)? {
+    let users = &context.service.users;
+    let parameters = &context.service.node.parameters;
+    let iterations = |mechanism| parameters.iterations(mechanism);
+    if !users.is_password(&name, found.0.as_deref(), password, iterations)? {
         tell(context, &name, PLAIN, Outcome::Failed);
         return fail_later(context, failed());
     }

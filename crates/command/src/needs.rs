@@ -261,13 +261,20 @@ fn want_on(ns: &Namespace, action: Action, wanted: &mut Wanted) {
 
 /// A view lets its makers read what it is on if they may read the view, so they need the right to.
 ///
+/// On system collections they need that right in any case. Whoever administers collections but not users could make a view of
+/// `admin.system.users` otherwise, which all who may read the database's collections could read.
+///
 /// Source: manual, "create", "Access Control".
 fn want_view(asked: &Asked<'_>, wanted: &mut Wanted) {
-    let Some(on) = asked.text("viewOn") else { return };
-    if !asked.account.grants.on_collection(&asked.namespace()).has(Find) {
-        return;
+    let is_readable = asked.account.grants.on_collection(&asked.namespace()).has(Find);
+    let mut want_to_read = |ns: Namespace| {
+        if is_readable || is_system(&ns.db, &ns.coll) {
+            want_on(&ns, Find, wanted);
+        }
+    };
+    if let Some(on) = asked.text("viewOn") {
+        want_to_read(Namespace::new(asked.db, on));
     }
-    want_on(&Namespace::new(asked.db, on), Find, wanted);
     let pipeline = asked.body.get("pipeline").and_then(ValueRef::as_array);
     let Some(pipeline) = pipeline else { return };
     let mut named = Vec::new();
@@ -278,9 +285,7 @@ fn want_view(asked: &Asked<'_>, wanted: &mut Wanted) {
         // It will be refused.
         Err(_) => return,
     }
-    for ns in named {
-        want_on(&ns, Find, wanted);
-    }
+    named.into_iter().for_each(want_to_read);
 }
 
 /// To make a collection or a view.

@@ -202,6 +202,15 @@ pub const FEATURE_VERSIONS: [&str; 2] = ["8.0", "8.2"];
 const TICKET_ALGORITHMS: [&str; 2] = ["throughputProbing", "fixedConcurrentTransactions"];
 
 impl Parameters {
+    /// How often passwords that are set now are hashed for a mechanism.
+    pub fn iterations(&self, mechanism: Mechanism) -> u32 {
+        let asked = self.number(match mechanism {
+            Mechanism::ScramSha1 => Param::ScramIterationCount,
+            Mechanism::ScramSha256 => Param::ScramSha256IterationCount,
+        });
+        u32::try_from(asked).unwrap_or(mechanism.default_iterations())
+    }
+
     /// The value of a number, or 1 and 0 of a switch.
     pub fn number(&self, parameter: Param) -> i64 {
         self.numbers[parameter as usize].load(Relaxed)

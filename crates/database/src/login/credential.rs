@@ -58,7 +58,7 @@ impl Credential {
 
     /// What is shown in place of the credential of a user that has none. The same name gets the same salt as long as `secret` stays
     /// the same, as that of a real user would; no password fits.
-    pub fn decoy(mechanism: Mechanism, secret: &[u8; 32], db: &str, user: &str) -> Self {
+    pub fn decoy((mechanism, iterations): (Mechanism, u32), secret: &[u8; 32], db: &str, user: &str) -> Self {
         let derive = |what: &str| {
             // Lengths keep `a.b` + `c` apart from `a` + `b.c`.
             let name = format!("{what} {} {db} {user}", db.len());
@@ -68,7 +68,7 @@ impl Credential {
         salt.truncate(mechanism.salt_bytes());
         Self {
             mechanism,
-            iterations: mechanism.default_iterations(),
+            iterations,
             salt,
             stored_key: mechanism.hash(&derive("stored key")),
             server_key: mechanism.hash(&derive("server key")),
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn decoys_keep_their_salt_and_differ_by_name() {
         let secret = [1; 32];
-        let of = |db: &str, user: &str| Credential::decoy(Mechanism::ScramSha1, &secret, db, user);
+        let of = |db: &str, user: &str| Credential::decoy((Mechanism::ScramSha1, 10_000), &secret, db, user);
         assert_eq!(of("a", "u"), of("a", "u"));
         assert_ne!(of("a", "u").salt, of("a", "v").salt);
         assert_ne!(of("a", "b c").salt, of("a b", "c").salt);
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn keys_are_not_printed() {
-        let credential = Credential::decoy(Mechanism::ScramSha256, &[3; 32], "d", "u");
+        let credential = Credential::decoy((Mechanism::ScramSha256, 15_000), &[3; 32], "d", "u");
         let printed = format!("{credential:?}");
         assert_eq!(printed, "Credential { mechanism: ScramSha256, iterations: 15000, .. }");
     }

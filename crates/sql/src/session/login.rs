@@ -59,7 +59,9 @@ pub fn begin(database: &Database, (user, db): (&str, &str), message: &[u8]) -> R
         account = database.users.account(&name)?.0;
     }
     let mechanism = Mechanism::ScramSha256;
-    let credential = database.users.credential(mechanism, &name, account.as_deref())?;
+    let iterations = database.node.parameters.iterations(mechanism);
+    let users = &database.users;
+    let credential = users.credential((mechanism, iterations), &name, account.as_deref())?;
     let (challenge, answer) = hello.challenge(credential, &nonce()?);
     Ok((Exchange { name, challenge }, answer))
 }

@@ -7,6 +7,7 @@ use crate::args::RawArray;
 use crate::audited::{self, Audited};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::first_user;
 use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use nestor_database::rights::Action;
@@ -165,6 +166,7 @@ fn create(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         "roles": role_values(&roles),
     };
     set_restrictions(&mut role, args.restrictions);
+    let _alone = first_user::alone(context)?;
     let mut progress = Progress::default();
     change(context, &mut progress, |changes| {
         check_inherited(changes, &name, &roles)?;

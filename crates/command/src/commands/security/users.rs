@@ -6,12 +6,12 @@ use crate::args::{RawArray, StrictBool};
 use crate::audited::{self, Audited};
 use crate::context::Context;
 use crate::facts::{Facts, Flags};
+use crate::first_user;
 use crate::login::EXTERNAL;
 use crate::needs::{self, Needs};
 use crate::spec::CommandSpec;
 use nestor_database::login::credential::{self, Credential};
 use nestor_database::login::mechanism::Mechanism;
-use nestor_database::parameters::Param;
 use nestor_database::rights::Action;
 use nestor_database::rights::builtin;
 use nestor_database::user_changes::{Outcome, change, role_values};
@@ -163,6 +163,7 @@ fn create(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     }
     user.push("roles", role_values(&roles));
     set_restrictions(&mut user, args.restrictions);
+    let _alone = first_user::alone(context)?;
     let mut progress = Progress::default();
     change(context, &mut progress, |changes| {
         check_roles(changes.view(), &roles)?;
@@ -399,17 +400,9 @@ fn credentials(
     if is_digested && wanted.contains(&Mechanism::ScramSha256) {
         bail!(BadValue, "Use of SCRAM-SHA-256 requires undigested passwords");
     }
-    let iterations = |mechanism: Mechanism| {
-        let asked = context.service.node.parameters.number(match mechanism {
-            Mechanism::ScramSha1 => Param::ScramIterationCount,
-            Mechanism::ScramSha256 => Param::ScramSha256IterationCount,
-        });
-        (
-            mechanism,
-            u32::try_from(asked).unwrap_or(mechanism.default_iterations()),
-        )
-    };
-    let wanted: Vec<_> = wanted.into_iter().map(iterations).collect();
+    let parameters = &context.service.node.parameters;
+    let with_iterations = |mechanism| (mechanism, parameters.iterations(mechanism));
+    let wanted: Vec<_> = wanted.into_iter().map(with_iterations).collect();
     credential::make(&wanted, &name.user, password, is_digested)
 }
 
