@@ -274,13 +274,13 @@ impl GeoNear {
             .iter()
             .all(IntervalList::is_point);
         let last = self.crowd.last.replace(key.clone());
-        let (true, Some(last), true) = (in_order, last, wanted < distances.len()) else {
+        let (true, Some(last), true) = (in_order, last, wanted.saturating_mul(4) <= distances.len()) else {
             return Ok(false);
         };
         let (_, to, _) = distances.select_nth_unstable_by(wanted, f64::total_cmp);
         let (to, width) = (*to, *to - from);
-        // Many at one place, or a ring that would stay nearly as wide.
-        if to <= from || width > (self.ring.to - from) / 2.0 {
+        // Many at one place, or a ring that would stay as wide.
+        if to <= from || to >= self.ring.to {
             return Ok(false);
         }
         let seen = IntervalList::of(Interval::new(Value::MinKey, true, last, true));
