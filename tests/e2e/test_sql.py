@@ -86,4 +86,14 @@ def test_psql(shop):
     assert "shop" in psql("\\l")
     assert "tester" in psql("\\du")
     assert "price|double precision" in psql("\\d items")
+    assert '"items_pkey" PRIMARY KEY, btree (_id)' in psql("\\d items")
+    assert "items_pkey|index|tester|items" in psql("\\di")
+    assert "pg_catalog|upper|text|text|func" in psql("\\dfS upper")
+    # None of the others may fail; what each prints depends on psql's version.
+    others = (
+        "d d+ dt+ di+ dv dv+ dm ds dE dn+ l+ df df+ du+ dg da dA dA+ dAc dAf dAp db db+ dc dC dconfig dd dD dD+ ddp des det deu dew "
+        "dF dFd dFp dFt dL do dO dO+ dp z dP drds dRp dRs dT dT+ dx dX dy dS dtS"
+    )
+    for command in [*others.split(), "d+ items", "d items_pkey", "d pg_class", "dTS int4", "doS +", "daS sum", "dconfig *"]:
+        psql("\\" + command)
 

@@ -81,6 +81,9 @@ def test_rights(shop):
         refused("42501", clerk.query, f"SELECT 1 WHERE EXISTS (SELECT 1 FROM {table})")
         refused("42501", clerk.query, f"EXPLAIN SELECT * FROM {table}")
     assert clerk.query("SELECT relname FROM pg_class WHERE relname IN ('items', 'people')") == [[b"items"]]
+    assert clerk.query("SELECT indexname FROM pg_indexes") == [], "that takes a right of its own"
+    assert len(Sql(port, user="reader", password="x").query("SELECT indexname FROM pg_indexes")) == 3
+    assert clerk.query("SELECT rolsuper FROM pg_roles") == [[b"f"]]
     assert clerk.query("SELECT table_name FROM information_schema.columns WHERE column_name = 'ssn'") == []
     assert clerk.query("SELECT datname FROM pg_database") == [[b"shop"]]
     # Rights go while the connection stays.

@@ -1,42 +1,82 @@
-//! Relations as PostgreSQL's EXPLAIN prints plans: a line for each node, indented below what it feeds.
+//! Relations as PostgreSQL's EXPLAIN shows plans: as text a line for each node, indented below what it feeds.
 
-use super::{ApplyKind, JoinKind, Relation, SortKey};
+use super::{ApplyKind, JoinKind, Relation, Scan, SortKey};
 use std::fmt::{Display, Write as _};
 
-/// Rows that each node gave, in the order in which [`lines`] prints nodes; empty where nothing ran.
+/// Rows that each node gave, in the order in which nodes are shown; empty where nothing ran.
 pub type Counted<'c> = &'c [u64];
 
-/// The lines of a plan.
-pub fn lines<S: Display>(plan: &Relation<S>, counted: Counted<'_>) -> Vec<String> {
-    let mut out = Vec::new();
-    let mut number = 0;
-    print(plan, 0, &mut number, counted, &mut out);
-    out
+/// A node as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The kind of node, and what it is on.
+    pub title: String,
+    /// What else is known of it, as `name: text`.
+    pub details: Vec<String>,
+    /// Rows that it gave, if it ran.
+    pub rows: Option<u64>,
+    /// Its inputs.
+    pub inputs: Vec<Shown>,
 }
 
-fn print<S: Display>(
+/// A plan as it is shown. `access` tells how the find layer reads what a scan wants, as far as that is known.
+pub fn show<S: Display>(
     plan: &Relation<S>,
-    depth: usize,
+    counted: Counted<'_>,
+    access: &mut dyn FnMut(&Scan<S>) -> Option<String>,
+) -> Shown {
+    node(plan, &mut 0, counted, access)
+}
+
+fn node<S: Display>(
+    plan: &Relation<S>,
     number: &mut usize,
     counted: Counted<'_>,
-    out: &mut Vec<String>,
-) {
-    let indent = match depth {
-        0 => String::new(),
-        _ => format!("{}->  ", " ".repeat(depth * 6 - 4)),
-    };
-    let below = " ".repeat(depth * 6 + 2);
-    let (title, details) = describe(plan);
-    let mut line = format!("{indent}{title}");
-    if let Some(rows) = counted.get(*number) {
-        // Writing to a string cannot fail.
-        let _ = write!(line, "  (actual rows={rows})");
+    access: &mut dyn FnMut(&Scan<S>) -> Option<String>,
+) -> Shown {
+    let (title, mut details) = describe(plan);
+    if let Relation::Scan(scan) = plan {
+        details.extend(access(scan).map(|access| format!("Access: {access}")));
     }
+    // A node that was never begun gave nothing.
+    let rows = (!counted.is_empty()).then(|| counted.get(*number).copied().unwrap_or(0));
     *number += 1;
-    out.push(line);
-    out.extend(details.into_iter().map(|detail| format!("{below}{detail}")));
-    for input in plan.inputs() {
-        print(input, depth + 1, number, counted, out);
+    Shown {
+        title,
+        details,
+        rows,
+        inputs: plan
+            .inputs()
+            .into_iter()
+            .map(|input| node(input, number, counted, access))
+            .collect(),
+    }
+}
+
+impl Shown {
+    /// As text.
+    pub fn lines(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        self.print(0, &mut out);
+        out
+    }
+
+    fn print(&self, depth: usize, out: &mut Vec<String>) {
+        let indent = match depth {
+            0 => String::new(),
+            _ => format!("{}->  ", " ".repeat(depth * 6 - 4)),
+        };
+        let below = " ".repeat(depth * 6 + 2);
+        let mut line = format!("{indent}{}", self.title);
+        if let Some(rows) = self.rows {
+            // Writing to a string cannot fail.
+            let _ = write!(line, "  (actual rows={rows})");
+        }
+        out.push(line);
+        out.extend(self.details.iter().map(|detail| format!("{below}{detail}")));
+        for input in &self.inputs {
+            input.print(depth + 1, out);
+        }
     }
 }
 
@@ -47,7 +87,7 @@ fn describe<S: Display>(plan: &Relation<S>) -> (String, Vec<String>) {
             n => (format!("Values Scan ({n} rows)"), Vec::new()),
         },
         Relation::Scan(scan) => {
-            let mut details = scan.access.clone();
+            let mut details = Vec::new();
             if !scan.conditions.is_empty() {
                 details.push(format!("Find: {}", list(&scan.conditions, " AND ")));
             }

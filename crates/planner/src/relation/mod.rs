@@ -138,8 +138,6 @@ pub struct Scan<S> {
     pub needed: Vec<bool>,
     /// What holds of the rows that are wanted. The scan may give others too: whoever planned it filters once more.
     pub conditions: Vec<S>,
-    /// How the plan of the find below is shown, if it is known already.
-    pub access: Vec<String>,
 }
 
 /// How a join pairs rows.

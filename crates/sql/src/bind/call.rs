@@ -202,10 +202,35 @@ impl Binder<'_> {
                     None if args.len() == 2 => Ok(text(None)),
                     None => fail("42704", format!("unrecognized configuration parameter \"{name}\"")),
                 },
-                _ => unsupported("current_setting of a name that is computed"),
+                _ => {
+                    let mut texts = nestor_model::Document::new();
+                    for (name, value) in self.catalog.settings() {
+                        texts.push(name, value);
+                    }
+                    args.truncate(1);
+                    args.push(Expr::constant(Value::Document(texts), Type::Jsonb));
+                    functions::call("catalog_text", args)
+                }
             },
             ("to_regclass", 1) => self.regclass(args.swap_remove(0)),
             ("pg_get_userbyid", 1) => Ok(text(self.catalog.setting("user"))),
+            (
+                "pg_get_indexdef"
+                | "pg_get_constraintdef"
+                | "pg_get_viewdef"
+                | "pg_get_function_result"
+                | "pg_get_function_arguments"
+                | "pg_get_function_identity_arguments",
+                1..=3,
+            ) => {
+                let mut texts = nestor_model::Document::new();
+                for (oid, text) in self.catalog.texts(name)?.unwrap_or_default() {
+                    texts.push(oid.to_string(), text);
+                }
+                args.truncate(1);
+                args.push(Expr::constant(Value::Document(texts), Type::Jsonb));
+                functions::call("catalog_text", args)
+            }
             ("grouping", 1..) => functions::call("grouping", args),
             _ => functions::call(name, args),
         }

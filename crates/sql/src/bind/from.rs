@@ -1,7 +1,7 @@
 //! FROM: tables, subqueries, functions and joins.
 
 use super::{Binder, Bound, Cte, CtePlan, Scope, ScopeColumn, ident, object_name};
-use crate::catalog::Table;
+use crate::catalog::{Kind, Table};
 use crate::error::{fail, unsupported};
 use crate::expr::{Comparison, Expr, Node};
 use crate::functions;
@@ -363,12 +363,16 @@ impl Binder<'_> {
                 hidden: false,
             })
             .collect();
-        // The document itself; the number of its record comes with it, for writes.
-        for name in ["_doc", "\u{1}record"] {
+        // The document itself; the number of its record comes with it, for writes. Rows of catalogs know which catalog's they are.
+        let own = match table.kind {
+            Kind::Rows(_) => ("tableoid", Type::Oid),
+            _ => ("_doc", Type::Jsonb),
+        };
+        for (name, ty) in [own, ("\u{1}record", Type::Bytea)] {
             columns.push(ScopeColumn {
                 table: Some(table.name.clone()),
                 hidden: true,
-                ..ScopeColumn::new(name, if name == "_doc" { Type::Jsonb } else { Type::Bytea })
+                ..ScopeColumn::new(name, ty)
             });
         }
         Bound {
@@ -377,7 +381,6 @@ impl Binder<'_> {
                 name: table.name.clone(),
                 needed: vec![true; columns.len()],
                 conditions: Vec::new(),
-                access: Vec::new(),
             }),
             columns,
         }

@@ -35,7 +35,7 @@ impl Scope {
             column.name == name
                 && match table {
                     Some(table) => column.table.as_deref() == Some(table),
-                    None => !column.hidden || column.name == "_doc",
+                    None => !column.hidden || matches!(column.name.as_str(), "_doc" | "tableoid"),
                 }
         };
         let numbered = self.columns.iter().enumerate();

@@ -84,8 +84,17 @@ pub trait Catalog {
     /// The value of a setting, or of what asks for the session (`current_user`, `current_database`, `version`, ...).
     fn setting(&self, name: &str) -> Option<String>;
 
+    /// All settings and their values.
+    fn settings(&self) -> Vec<(String, String)>;
+
     /// The number by which catalogs know a relation; 0 for none.
     fn oid_of(&self, name: &str) -> u32;
+
+    /// What a function such as `pg_get_indexdef` tells of every object, by number; `None` for functions that ask for nothing of the
+    /// catalog.
+    ///
+    /// Errors: those of reading the catalog.
+    fn texts(&self, function: &str) -> Result<Option<Vec<(i64, String)>>>;
 
     /// The relation with a number.
     fn name_of(&self, oid: u32) -> Option<String>;

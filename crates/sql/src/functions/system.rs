@@ -14,6 +14,18 @@ fn yes() -> nestor_model::Result<Value> {
     Ok(Value::Bool(true))
 }
 
+/// Whether a privilege is held. What a user may not read is in no catalog, so those of reading are.
+///
+/// Errors: 0A000 for those of writing, which depend on the user's roles.
+fn may(privilege: &Value) -> nestor_model::Result<Value> {
+    let wanted = privilege.as_str().unwrap_or_default().to_ascii_uppercase();
+    let reads = |one: &str| matches!(one.trim(), "SELECT" | "USAGE" | "CONNECT");
+    match wanted.split(',').all(reads) {
+        true => yes(),
+        false => crate::error::unsupported(format!("asking for privilege {wanted}")),
+    }
+}
+
 pub(super) const ROWS: &[Row] = &[
     ("pg_typeof", "?any->regtype", |_, _, args| {
         Ok(Value::Int64(i64::from(args[0].ty().oid())))
@@ -42,11 +54,78 @@ pub(super) const ROWS: &[Row] = &[
     ("obj_description", "?any...->text", |_, _, _| Ok(Value::Null)),
     ("col_description", "?any...->text", |_, _, _| Ok(Value::Null)),
     ("shobj_description", "?any...->text", |_, _, _| Ok(Value::Null)),
-    ("pg_get_constraintdef", "?any...->text", |_, _, _| Ok(Value::Null)),
     ("pg_get_statisticsobjdef_columns", "?any...->text", |_, _, _| {
         Ok(Value::Null)
     }),
     ("pg_get_partkeydef", "?any...->text", |_, _, _| Ok(Value::Null)),
+    ("pg_opclass_is_visible", "oid->bool", |_, _, _| yes()),
+    ("pg_opfamily_is_visible", "oid->bool", |_, _, _| yes()),
+    ("pg_operator_is_visible", "oid->bool", |_, _, _| yes()),
+    ("pg_collation_is_visible", "oid->bool", |_, _, _| yes()),
+    ("pg_conversion_is_visible", "oid->bool", |_, _, _| yes()),
+    ("pg_ts_config_is_visible", "oid->bool", |_, _, _| yes()),
+    ("pg_ts_dict_is_visible", "oid->bool", |_, _, _| yes()),
+    ("pg_ts_parser_is_visible", "oid->bool", |_, _, _| yes()),
+    ("pg_ts_template_is_visible", "oid->bool", |_, _, _| yes()),
+    ("pg_statistics_obj_is_visible", "oid->bool", |_, _, _| yes()),
+    ("pg_get_ruledef", "?any...->text", |_, _, _| Ok(Value::Null)),
+    ("pg_get_triggerdef", "?any...->text", |_, _, _| Ok(Value::Null)),
+    ("pg_get_statisticsobjdef", "?any...->text", |_, _, _| Ok(Value::Null)),
+    ("pg_get_serial_sequence", "?any...->text", |_, _, _| Ok(Value::Null)),
+    ("pg_get_partition_constraintdef", "?any...->text", |_, _, _| {
+        Ok(Value::Null)
+    }),
+    // Sizes are those of trees that all collections share; nobody knows which part is whose.
+    ("pg_table_size", "?any...->int8", |_, _, _| Ok(Value::Null)),
+    ("pg_relation_size", "?any...->int8", |_, _, _| Ok(Value::Null)),
+    ("pg_total_relation_size", "?any...->int8", |_, _, _| Ok(Value::Null)),
+    ("pg_indexes_size", "?any...->int8", |_, _, _| Ok(Value::Null)),
+    ("pg_database_size", "?any...->int8", |_, _, _| Ok(Value::Null)),
+    ("pg_tablespace_size", "?any...->int8", |_, _, _| Ok(Value::Null)),
+    ("pg_size_pretty", "int8->text", |a, _, _| {
+        let bytes = integer(&a[0]).unwrap_or(0);
+        let units = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+        let (mut n, mut at) = (bytes, 0);
+        while n.unsigned_abs() >= 10_240 && at + 1 < units.len() {
+            n = (n + 512) / 1024;
+            at += 1;
+        }
+        Ok(Value::String(format!("{n} {}", units[at]).into()))
+    }),
+    ("catalog_text", "text,any->text", |a, _, _| {
+        let (Some(name), Value::Document(texts)) = (a[0].as_str(), &a[1]) else {
+            return Ok(Value::Null);
+        };
+        Ok(texts.get(name).map_or(Value::Null, |text| text.to_value()))
+    }),
+    ("pg_get_function_sqlbody", "?any...->text", |_, _, _| Ok(Value::Null)),
+    ("pg_tablespace_location", "oid->text", |_, _, _| {
+        Ok(Value::String("".into()))
+    }),
+    ("getdatabaseencoding", "->name", |_, _, _| {
+        Ok(Value::String("UTF8".into()))
+    }),
+    ("pg_is_in_recovery", "->bool", |_, _, _| Ok(Value::Bool(false))),
+    ("pg_is_other_temp_schema", "oid->bool", |_, _, _| Ok(Value::Bool(false))),
+    ("pg_my_temp_schema", "->oid", |_, _, _| Ok(Value::Int64(0))),
+    ("pg_char_to_encoding", "name->int4", |_, _, _| Ok(Value::Int32(6))),
+    ("has_table_privilege", "any,any,text->bool", |a, _, _| may(&a[2])),
+    ("has_table_privilege", "any,text->bool", |a, _, _| may(&a[1])),
+    ("has_any_column_privilege", "any,text->bool", |a, _, _| may(&a[1])),
+    ("has_column_privilege", "any,any,text->bool", |a, _, _| may(&a[2])),
+    ("has_schema_privilege", "any,any,text->bool", |a, _, _| may(&a[2])),
+    ("has_schema_privilege", "any,text->bool", |a, _, _| may(&a[1])),
+    ("has_database_privilege", "any,any,text->bool", |a, _, _| may(&a[2])),
+    ("has_database_privilege", "any,text->bool", |a, _, _| may(&a[1])),
+    ("pg_has_role", "any,text->bool", |_, _, _| yes()),
+    ("pg_has_role", "any,any,text->bool", |_, _, _| yes()),
+    // A number looked up among texts, which the binder has filled in.
+    ("catalog_text", "oid,any->text", |a, _, _| {
+        let (Some(oid), Value::Document(texts)) = (integer(&a[0]), &a[1]) else {
+            return Ok(Value::Null);
+        };
+        Ok(texts.get(&oid.to_string()).map_or(Value::Null, |text| text.to_value()))
+    }),
     ("gen_random_uuid", "!->uuid", |_, env, _| {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&env.op.random_u64().to_be_bytes());

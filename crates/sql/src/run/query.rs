@@ -3,6 +3,7 @@
 use super::tables::{Reading, SessionFacts, Tables};
 use crate::bind::{Binder, Bound};
 use crate::error::fail;
+use crate::expr::Expr;
 use crate::functions::coerce;
 use crate::plan::pushdown;
 use crate::types::Type;
@@ -11,7 +12,8 @@ use nestor_database::read;
 use nestor_database::statement::Statement;
 use nestor_exec::relation::{Run, Shared, build};
 use nestor_model::{Result, Value};
-use nestor_planner::relation::{Env, Relation, explain};
+use nestor_planner::relation::explain::{self, Shown};
+use nestor_planner::relation::{Env, Relation, Scan};
 use sqlparser::ast::Query;
 
 /// A column of a result.
@@ -39,12 +41,7 @@ pub fn describe(
 ) -> Result<(Vec<Field>, Vec<Type>)> {
     let read = statement.read_view()?;
     let (op, _) = statement.operation(None)?;
-    let reading = Reading {
-        statement,
-        view: read.view(),
-        op: &op,
-        session,
-    };
+    let reading = Reading::new(statement, read.view(), &op, session);
     let mut binder = Binder::new(&reading, params);
     let bound = finished(binder.query(query)?)?;
     Ok((fields(&bound), binder.params))
@@ -65,7 +62,7 @@ fn finished(mut bound: Bound) -> Result<Bound> {
         return Ok(bound);
     }
     let columns = bound.columns.iter().enumerate().map(|(i, column)| {
-        let own = crate::expr::Expr::column(i, column.name.clone(), column.ty.clone());
+        let own = Expr::column(i, column.name.clone(), column.ty.clone());
         match column.ty {
             Type::Unknown => coerce(own, &Type::Text, Context::Implicit),
             _ => Ok(own),
@@ -97,12 +94,7 @@ pub fn run(
 ) -> Result<u64> {
     let read = statement.read_view()?;
     let (op, _) = statement.operation(None)?;
-    let reading = Reading {
-        statement,
-        view: read.view(),
-        op: &op,
-        session,
-    };
+    let reading = Reading::new(statement, read.view(), &op, session);
     let mut binder = Binder::new(&reading, types);
     let bound = finished(binder.query(query)?)?;
     let tables = Tables {
@@ -132,7 +124,7 @@ pub fn run(
     Ok(rows)
 }
 
-/// The plan of a query as lines; with `analyze` after it has run.
+/// The plan of a query with the access paths of its scans; with `analyze` after it has run.
 ///
 /// Errors: those of [`run`].
 pub fn explain(
@@ -141,15 +133,10 @@ pub fn explain(
     query: &Query,
     (types, params): (Vec<Type>, &[Value]),
     analyze: bool,
-) -> Result<Vec<String>> {
+) -> Result<Shown> {
     let read = statement.read_view()?;
     let (op, _) = statement.operation(None)?;
-    let reading = Reading {
-        statement,
-        view: read.view(),
-        op: &op,
-        session,
-    };
+    let reading = Reading::new(statement, read.view(), &op, session);
     let mut binder = Binder::new(&reading, types);
     let bound = finished(binder.query(query)?)?;
     let tables = Tables {
@@ -157,26 +144,32 @@ pub fn explain(
         reading: &reading,
     };
     let plan = pushdown::rewrite(bound.plan);
+    let batch = read::batch(statement, read.view(), &op, true);
+    let env = Env {
+        op: &op,
+        params,
+        outer: None,
+    };
+    // What depends on rows of another relation is known only while that runs.
+    let mut access = |scan: &Scan<Expr>| tables.access(scan, &batch, &env).ok().flatten();
     if !analyze {
-        return Ok(explain::lines(&plan, &[]));
+        return Ok(explain::show(&plan, &[], &mut access));
     }
     let mut root = build(&plan, true);
-    let batch = read::batch(statement, read.view(), &op, true);
     let shared = Shared::counting();
     let run = Run {
         batch: &batch,
-        env: Env {
-            op: &op,
-            params,
-            outer: None,
-        },
+        env,
         sources: &tables,
         shared: &shared,
     };
     while root.next(&run)?.is_some() {}
-    let counted = match &shared.counted {
+    let mut counted = match &shared.counted {
         Some(counted) => counted.borrow().clone(),
         None => return fail("XX000", "rows were not counted"),
     };
-    Ok(explain::lines(&plan, &counted))
+    if counted.is_empty() {
+        counted.push(0);
+    }
+    Ok(explain::show(&plan, &counted, &mut access))
 }

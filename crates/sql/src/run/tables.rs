@@ -2,7 +2,7 @@
 
 use super::find;
 use crate::catalog::documents::{Inference, SAMPLE};
-use crate::catalog::system::{self, Facts, RELATIONS};
+use crate::catalog::system::{self, Facts, IndexFacts, RELATIONS, Relation};
 use crate::catalog::{Catalog, Kind, Table};
 use crate::error::fail;
 use crate::expr::Expr;
@@ -10,17 +10,19 @@ use crate::types::stored;
 use nestor_database::operation::pipeline::Purpose;
 use nestor_database::operation::{Operation, Work};
 use nestor_database::read;
-use nestor_database::rights::Action;
+use nestor_database::rights::{Action, Resource};
 use nestor_database::shape::{Shape, Words};
 use nestor_database::statement::Statement;
-use nestor_database::users::Account;
+use nestor_database::users::{Account, RoleName};
 use nestor_exec::relation::{Opened, Reader, Sources};
 use nestor_exec::{Batch, BoxOperator, Step};
+use nestor_model::extjson::{self, Form};
 use nestor_model::{Array, ArrayRef, Binary, DocRef, Document, Namespace, Result, Value, ValueRef, bail};
 use nestor_planner::find::Wanted;
 use nestor_planner::relation::{Env, Scan};
 use nestor_query::env::OpContext;
-use nestor_storage::View;
+use nestor_storage::{Collection, Index, View};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -49,9 +51,21 @@ pub struct Reading<'s, 'r> {
     pub op: &'s OpContext,
     /// The session.
     pub session: &'s SessionFacts,
+    /// What catalogs show of collections, once one was read.
+    relations: RefCell<Option<Arc<Vec<Relation>>>>,
 }
 
-impl Reading<'_, '_> {
+impl<'s, 'r> Reading<'s, 'r> {
+    /// A state as a session reads it.
+    pub fn new(statement: &'s Statement<'r>, view: &'s dyn View, op: &'s OpContext, session: &'s SessionFacts) -> Self {
+        Self {
+            statement,
+            view,
+            op,
+            session,
+            relations: RefCell::default(),
+        }
+    }
     /// Finds what `filter` matches at a namespace, view or not; at most `limit`, from the end if `backwards`.
     ///
     /// Errors: those of the filter and of the view.
@@ -171,19 +185,22 @@ impl Reading<'_, '_> {
 }
 
 impl Facts for Reading<'_, '_> {
-    fn tables(&self) -> Result<Vec<(u32, Arc<Table>)>> {
+    fn relations(&self) -> Result<Arc<Vec<Relation>>> {
+        if let Some(relations) = &*self.relations.borrow() {
+            return Ok(relations.clone());
+        }
         let mut out = Vec::new();
-        let Some(database) = self.view.catalog().database(&self.session.database) else {
-            return Ok(out);
-        };
-        for collection in database
-            .collections()
-            .filter(|collection| !collection.ns.coll.starts_with("system.") && self.may_find(&collection.ns))
-        {
+        let database = self.view.catalog().database(&self.session.database);
+        for collection in database.into_iter().flat_map(|database| database.collections()) {
+            if collection.ns.coll.starts_with("system.") || !self.may_find(&collection.ns) {
+                continue;
+            }
             if let Some(table) = self.table_at(&collection.ns)? {
-                out.push((RELATIONS.saturating_add(collection.id.0), Arc::new(table)));
+                out.push(self.relation(collection, table));
             }
         }
+        let out = Arc::new(out);
+        *self.relations.borrow_mut() = Some(out.clone());
         Ok(out)
     }
 
@@ -211,6 +228,76 @@ impl Facts for Reading<'_, '_> {
 
     fn user(&self) -> String {
         self.session.user.clone()
+    }
+
+    fn is_superuser(&self) -> bool {
+        let account = self.session.account.as_ref();
+        account.is_none_or(|account| account.all_roles.contains(&RoleName::new("root", "admin")))
+    }
+
+    fn settings(&self) -> Vec<(String, String)> {
+        let all = self.session.settings.iter();
+        all.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+}
+
+impl Reading<'_, '_> {
+    /// A collection or view as catalogs show it: without indexes and a view's pipeline to who may not list them.
+    fn relation(&self, collection: &Collection, table: Table) -> Relation {
+        let mut out = relation(collection, table);
+        if let Some(account) = &self.session.account {
+            let ns = &collection.ns;
+            if !account.grants.on_collection(ns).has(Action::ListIndexes) {
+                out.indexes.clear();
+            }
+            let on = Resource::Database(ns.db.clone());
+            if !account.grants.on(&on).has(Action::ListCollections) {
+                out.definition = None;
+            }
+        }
+        out
+    }
+}
+
+fn relation(collection: &Collection, table: Table) -> Relation {
+    let index = |index: &Arc<Index>| {
+        let parts = index.key_pattern.iter().map(|(path, direction)| {
+            let direction = match direction {
+                ValueRef::String(kind) => kind.to_owned(),
+                ValueRef::Int32(n) if n < 0 => "-1".to_owned(),
+                ValueRef::Int64(n) if n < 0 => "-1".to_owned(),
+                ValueRef::Double(n) if n < 0.0 => "-1".to_owned(),
+                _ => "1".to_owned(),
+            };
+            (path.to_owned(), direction)
+        });
+        let primary = index.name == "_id_";
+        IndexFacts {
+            oid: system::index_oid(u64::from(index.id.0)),
+            // Names of indexes are their collections' own, and those of SQL stand beside those of tables.
+            name: match primary {
+                true => format!("{}_pkey", collection.ns.coll),
+                false => format!("{}_{}", collection.ns.coll, index.name),
+            },
+            parts: parts.collect(),
+            unique: index.unique || primary,
+            primary,
+            partial: index
+                .partial_filter
+                .as_ref()
+                .map(|filter| extjson::to_string(filter.as_ref(), Form::Relaxed)),
+        }
+    };
+    let view = collection.options.view.as_ref();
+    Relation {
+        oid: RELATIONS.saturating_add(collection.id.0),
+        indexes: collection.indexes.iter().map(index).collect(),
+        count: collection.state.documents(),
+        definition: view.map(|view| {
+            let stages = extjson::to_string(&Value::Array(view.pipeline.clone()), Form::Relaxed);
+            format!("db.{}.aggregate({stages})", view.on)
+        }),
+        table: Arc::new(table),
     }
 }
 
@@ -254,19 +341,27 @@ impl Catalog for Reading<'_, '_> {
         }
     }
 
+    fn settings(&self) -> Vec<(String, String)> {
+        Facts::settings(self)
+    }
+
+    fn texts(&self, function: &str) -> Result<Option<Vec<(i64, String)>>> {
+        system::texts(function, self)
+    }
+
     fn oid_of(&self, name: &str) -> u32 {
         let ns = Namespace::new(self.session.database.as_str(), name);
         let found = self.view.catalog().get(&ns).filter(|_| self.may_find(&ns));
-        found.map_or(0, |collection| RELATIONS.saturating_add(collection.id.0))
+        let own = found.map(|collection| RELATIONS.saturating_add(collection.id.0));
+        own.or_else(|| system::oid_of(name)).unwrap_or(0)
     }
 
     fn name_of(&self, oid: u32) -> Option<String> {
-        let id = nestor_storage::CollectionId(oid.checked_sub(RELATIONS)?);
-        self.view
-            .catalog()
-            .by_id(id)
-            .filter(|collection| self.may_find(&collection.ns))
+        let id = oid.checked_sub(RELATIONS).map(nestor_storage::CollectionId);
+        let own = id.and_then(|id| self.view.catalog().by_id(id));
+        own.filter(|collection| self.may_find(&collection.ns))
             .map(|collection| collection.ns.coll.to_string())
+            .or_else(|| system::name_of(oid).map(str::to_owned))
     }
 }
 
@@ -276,6 +371,22 @@ pub struct Tables<'s, 'r> {
     pub reading: &'s Reading<'s, 'r>,
     /// The tables that scans name by number.
     pub tables: Vec<Arc<Table>>,
+}
+
+impl Tables<'_, '_> {
+    /// How the find layer reads what a scan wants, as `planSummary` says it; `None` of tables that are no collections.
+    ///
+    /// Errors: those of opening the scan.
+    pub fn access(&self, scan: &Scan<Expr>, batch: &Batch<'_>, env: &Env<'_>) -> Result<Option<String>> {
+        match self.open(scan, batch, env)? {
+            Opened::Rows(_) => Ok(None),
+            Opened::Documents { root, .. } => {
+                let mut leaves = Vec::new();
+                nestor_exec::summary::leaves(&*root, &mut leaves);
+                Ok(Some(nestor_exec::summary::plan_summary(&leaves)))
+            }
+        }
+    }
 }
 
 impl Sources<Expr> for Tables<'_, '_> {

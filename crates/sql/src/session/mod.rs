@@ -3,6 +3,7 @@
 //! [`Session::receive`] takes one message and appends the answers. Blocks are transactions ([`block`]).
 
 mod block;
+mod explain;
 pub mod login;
 pub mod settings;
 
@@ -23,6 +24,7 @@ use nestor_database::observe::op_kind::OpKind;
 use nestor_database::session_id::Lsid;
 use nestor_database::statement::Statement;
 use nestor_database::terms::Terms;
+use nestor_database::users::RoleName;
 use nestor_exec::Interrupt;
 use nestor_model::statement::under;
 use nestor_model::{Document, ErrorCode, Result, Value, doc};
@@ -119,6 +121,9 @@ impl Session {
 
     /// Goes on as the user who has logged in.
     pub fn log_in(&mut self, login: Login) {
+        let is_superuser = login.account.all_roles.contains(&RoleName::new("root", "admin"));
+        let shown = if is_superuser { "on" } else { "off" };
+        self.facts.settings.insert("is_superuser".to_owned(), shown.to_owned());
         self.facts.account = Some(login.account.clone());
         self.login = Some(login);
     }
@@ -348,7 +353,11 @@ impl Session {
                 prepared.fields = Some(fields);
                 prepared.types = types;
             }
-            Some(Ast::Explain { .. }) => prepared.fields = Some(vec![plan_field()]),
+            Some(Ast::Explain { format, options, .. }) => {
+                let wanted = explain::wanted(false, format.as_ref(), options.as_deref().unwrap_or_default())?;
+                let ty = if wanted.json { Type::Json } else { Type::Text };
+                prepared.fields = Some(vec![plan_field(ty)]);
+            }
             Some(Ast::ShowVariable { variable }) => prepared.fields = Some(vec![show_field(variable)]),
             _ => {}
         }
@@ -582,14 +591,19 @@ impl Session {
                 let Ast::Query(query) = &**inner else {
                     return unsupported("EXPLAIN of this statement");
                 };
-                if *verbose || *estimate || format.is_some() || options.is_some() {
+                if *verbose || *estimate {
                     return unsupported("this option of EXPLAIN");
                 }
+                let wanted = explain::wanted(*analyze, format.as_ref(), options.as_deref().unwrap_or_default())?;
                 let types = prepared.types.clone();
-                let lines = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
-                    query::explain(statement, facts, query, (types, params), *analyze)
+                let shown = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
+                    query::explain(statement, facts, query, (types, params), wanted.analyze)
                 })?;
-                sink.begin(&[plan_field()])?;
+                let (ty, lines) = match wanted.json {
+                    true => (Type::Json, vec![explain::json(&shown)]),
+                    false => (Type::Text, shown.lines()),
+                };
+                sink.begin(&[plan_field(ty)])?;
                 for line in &lines {
                     sink.row(&[Value::String(line.as_str().into())])?;
                 }
@@ -717,10 +731,10 @@ fn changes(ast: &Ast) -> bool {
     writing(ast).is_some()
 }
 
-fn plan_field() -> Field {
+fn plan_field(ty: Type) -> Field {
     Field {
         name: "QUERY PLAN".to_owned(),
-        ty: Type::Text,
+        ty,
         modifier: -1,
     }
 }

@@ -96,12 +96,7 @@ pub fn describe(
 ) -> Result<(Option<Vec<Field>>, Vec<Type>)> {
     let read = statement.read_view()?;
     let (op, _) = statement.operation(None)?;
-    let reading = Reading {
-        statement,
-        view: read.view(),
-        op: &op,
-        session,
-    };
+    let reading = Reading::new(statement, read.view(), &op, session);
     let mut binder = Binder::new(&reading, params);
     let write = bound(&mut binder, ast)?;
     Ok((write.returning.is_some().then(|| fields(&write)), binder.params))
@@ -167,12 +162,7 @@ fn attempt(
 ) -> Result<Done> {
     let (op, mut scope) = statement.operation(None)?;
     let (write, rows) = {
-        let reading = Reading {
-            statement,
-            view: &*ws,
-            op: &op,
-            session,
-        };
+        let reading = Reading::new(statement, &*ws, &op, session);
         let mut binder = Binder::new(&reading, types);
         let write = bound(&mut binder, ast)?;
         check_rights(&reading, &write)?;
@@ -273,12 +263,7 @@ fn returned_rows(
     (returning, rows): (&crate::bind::write::Returning, Vec<Tuple>),
     params: &[Value],
 ) -> Result<Vec<Tuple>> {
-    let reading = Reading {
-        statement,
-        view: ws,
-        op,
-        session,
-    };
+    let reading = Reading::new(statement, ws, op, session);
     let tables = Tables {
         tables: Vec::new(),
         reading: &reading,

@@ -1,0 +1,220 @@
+//! `information_schema`.
+
+use super::shapes;
+use super::{Facts, IndexFacts, Relation, Row, int, is_view, text};
+use crate::catalog::Column;
+use crate::types::{Type, numeric_parts};
+use nestor_model::{Result, Value};
+
+fn truth(value: bool) -> Value {
+    text(if value { "YES" } else { "NO" })
+}
+
+/// The rows of a table of `information_schema`; none of one that stands for what there is not.
+///
+/// Errors: those of [`Facts::relations`].
+pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
+    let db = facts.database();
+    Ok(match name {
+        "information_schema_catalog_name" => vec![vec![("catalog_name", text(&db))]],
+        "enabled_roles" => vec![vec![("role_name", text(facts.user()))]],
+        "schemata" => ["information_schema", "pg_catalog", "public"]
+            .into_iter()
+            .map(|name| {
+                vec![
+                    ("catalog_name", text(&db)),
+                    ("schema_name", text(name)),
+                    ("schema_owner", text(facts.user())),
+                ]
+            })
+            .collect(),
+        "character_sets" => vec![vec![
+            ("character_set_name", text("UTF8")),
+            ("character_repertoire", text("UCS")),
+            ("form_of_use", text("UTF8")),
+        ]],
+        "tables" => {
+            let table = |schema: &str, name: &str, is_view: bool| {
+                vec![
+                    ("table_catalog", text(&db)),
+                    ("table_schema", text(schema)),
+                    ("table_name", text(name)),
+                    ("table_type", text(if is_view { "VIEW" } else { "BASE TABLE" })),
+                    ("is_insertable_into", truth(!is_view)),
+                    ("is_typed", truth(false)),
+                ]
+            };
+            let relations = facts.relations()?;
+            let own = relations
+                .iter()
+                .map(|relation| table("public", &relation.table.name, is_view(&relation.table)));
+            let catalogs = shapes::all().map(|shape| table(shape.schema, shape.name, shape.is_view));
+            own.chain(catalogs).collect()
+        }
+        "columns" => {
+            let mut out = Vec::new();
+            for relation in facts.relations()?.iter() {
+                for (at, own) in (1..).zip(&relation.table.columns) {
+                    out.push(column(
+                        &db,
+                        ("public", &relation.table.name),
+                        at,
+                        own,
+                        !is_view(&relation.table),
+                    ));
+                }
+            }
+            for shape in shapes::all() {
+                for (at, (name, ty)) in (1..).zip(shape.columns()) {
+                    let own = Column::new(name, ty);
+                    out.push(column(&db, (shape.schema, shape.name), at, &own, false));
+                }
+            }
+            out
+        }
+        "views" => {
+            let relations = facts.relations()?;
+            let views = relations.iter().filter(|relation| is_view(&relation.table));
+            views
+                .map(|relation| {
+                    vec![
+                        ("table_catalog", text(&db)),
+                        ("table_schema", text("public")),
+                        ("table_name", text(&relation.table.name)),
+                        (
+                            "view_definition",
+                            relation.definition.as_ref().map_or(Value::Null, text),
+                        ),
+                        ("check_option", text("NONE")),
+                        ("is_updatable", truth(false)),
+                        ("is_insertable_into", truth(false)),
+                    ]
+                })
+                .collect()
+        }
+        "table_constraints" => constraints(facts, |relation, index| {
+            let mut row = named(&db, &index.name);
+            row.extend([
+                ("table_catalog", text(&db)),
+                ("table_schema", text("public")),
+                ("table_name", text(&relation.table.name)),
+                (
+                    "constraint_type",
+                    text(if index.primary { "PRIMARY KEY" } else { "UNIQUE" }),
+                ),
+                ("is_deferrable", truth(false)),
+                ("initially_deferred", truth(false)),
+                ("enforced", truth(true)),
+            ]);
+            vec![row]
+        })?,
+        "key_column_usage" | "constraint_column_usage" => {
+            let has_places = name == "key_column_usage";
+            constraints(facts, |relation, index| {
+                let each = (1..).zip(&index.parts).map(|(at, (path, _))| {
+                    let mut row = named(&db, &index.name);
+                    row.extend([
+                        ("table_catalog", text(&db)),
+                        ("table_schema", text("public")),
+                        ("table_name", text(&relation.table.name)),
+                        ("column_name", text(path)),
+                    ]);
+                    if has_places {
+                        row.push(("ordinal_position", int(at)));
+                    }
+                    row
+                });
+                each.collect()
+            })?
+        }
+        _ => Vec::new(),
+    })
+}
+
+fn named(db: &str, name: &str) -> Row {
+    vec![
+        ("constraint_catalog", text(db)),
+        ("constraint_schema", text("public")),
+        ("constraint_name", text(name)),
+    ]
+}
+
+fn constraints(facts: &dyn Facts, rows: impl Fn(&Relation, &IndexFacts) -> Vec<Row>) -> Result<Vec<Row>> {
+    let relations = facts.relations()?;
+    let mut out = Vec::new();
+    for relation in relations.iter() {
+        for index in relation
+            .indexes
+            .iter()
+            .filter(|index| index.unique && index.partial.is_none())
+        {
+            out.extend(rows(relation, index));
+        }
+    }
+    Ok(out)
+}
+
+fn column(db: &str, (schema, table): (&str, &str), at: usize, column: &Column, is_updatable: bool) -> Row {
+    let shown = match &column.ty {
+        Type::Array(_) => "ARRAY".to_owned(),
+        ty => ty.to_string(),
+    };
+    let mut row: Row = vec![
+        ("table_catalog", text(db)),
+        ("table_schema", text(schema)),
+        ("table_name", text(table)),
+        ("column_name", text(&column.name)),
+        ("ordinal_position", int(at)),
+        ("column_default", column.default.as_ref().map_or(Value::Null, text)),
+        ("is_nullable", truth(!column.not_null)),
+        ("data_type", text(shown)),
+        ("udt_catalog", text(db)),
+        ("udt_schema", text("pg_catalog")),
+        ("udt_name", text(column.ty.name())),
+        ("dtd_identifier", text(at.to_string())),
+        ("is_self_referencing", truth(false)),
+        ("is_identity", truth(false)),
+        ("identity_cycle", truth(false)),
+        ("is_generated", text("NEVER")),
+        ("is_updatable", truth(is_updatable)),
+        ("numeric_precision", Value::Null),
+        ("character_maximum_length", Value::Null),
+        ("character_octet_length", Value::Null),
+        ("numeric_precision_radix", Value::Null),
+        ("numeric_scale", Value::Null),
+        ("datetime_precision", Value::Null),
+        ("interval_precision", Value::Null),
+        ("maximum_cardinality", Value::Null),
+    ];
+    let mut set = |name: &'static str, value: i32| {
+        row.retain(|(own, _)| *own != name);
+        row.push((name, Value::Int32(value)));
+    };
+    match column.ty {
+        Type::Int2 | Type::Int4 | Type::Int8 => {
+            set("numeric_precision", i32::from(column.ty.length()) * 8);
+            set("numeric_precision_radix", 2);
+            set("numeric_scale", 0);
+        }
+        Type::Float4 | Type::Float8 => {
+            set("numeric_precision", if column.ty == Type::Float4 { 24 } else { 53 });
+            set("numeric_precision_radix", 2);
+        }
+        Type::Numeric => {
+            set("numeric_precision_radix", 10);
+            if let Some((precision, scale)) = numeric_parts(column.modifier) {
+                set("numeric_precision", precision as i32);
+                set("numeric_scale", scale as i32);
+            }
+        }
+        Type::Text => set("character_octet_length", 1 << 30),
+        Type::Varchar | Type::Bpchar if column.modifier >= 4 => {
+            set("character_maximum_length", column.modifier - 4);
+            set("character_octet_length", (column.modifier - 4) * 4);
+        }
+        Type::Date => set("datetime_precision", 0),
+        Type::Time | Type::Timestamp | Type::Timestamptz | Type::Interval => set("datetime_precision", 6),
+        _ => {}
+    }
+    row
+}

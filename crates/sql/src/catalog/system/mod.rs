@@ -1,0 +1,176 @@
+//! The tables of `pg_catalog` and `information_schema`: rows made of the catalog when a statement names them.
+//!
+//! [`shapes`] has the columns of all of them, with PostgreSQL's names and OIDs. [`relations`], [`server`] and [`information`] make the
+//! rows of those that have some; the others stand for what Nestor does not have (triggers, languages, ...) and are empty. A column that
+//! a row says nothing of is null, or what is the rule in PostgreSQL where it cannot be null: false, 0, the empty text.
+
+mod information;
+mod relations;
+mod server;
+mod shapes;
+
+pub use relations::index_oid;
+pub use shapes::{name_of, oid_of};
+
+use super::{Column, Kind, Table};
+use crate::types::Type;
+use nestor_model::{Result, Value};
+use nestor_planner::relation::Tuple;
+use shapes::Shape;
+use std::sync::Arc;
+
+/// OID of the schema `pg_catalog`.
+pub const PG_CATALOG: i64 = 11;
+/// OID of the schema `public`.
+pub const PUBLIC: i64 = 2200;
+/// OID of the schema `information_schema`.
+pub const INFORMATION_SCHEMA: i64 = 13_000;
+/// OID of the user of the connection.
+pub const OWNER: i64 = 10;
+/// What is added to a collection's number to make an OID that PostgreSQL uses for nothing of its own.
+pub const RELATIONS: u32 = 20_000;
+/// What is added to an index's number.
+pub const INDEXES: u32 = 1_000_000_000;
+/// OIDs of functions, by their place among all.
+pub const FUNCTIONS: u32 = 60_000;
+
+/// An index as catalogs show it.
+#[derive(Clone, Debug)]
+pub struct IndexFacts {
+    /// Its OID.
+    pub oid: u32,
+    /// Its name, which is one of its collection in Nestor; here that of the collection stands before it.
+    pub name: String,
+    /// Its parts: the path, and the direction or kind as the key pattern has it.
+    pub parts: Vec<(String, String)>,
+    /// No two documents have the same values.
+    pub unique: bool,
+    /// It is the one of `_id`.
+    pub primary: bool,
+    /// The filter of a partial index.
+    pub partial: Option<String>,
+}
+
+/// A collection or view as catalogs show it.
+#[derive(Clone, Debug)]
+pub struct Relation {
+    /// Its OID.
+    pub oid: u32,
+    /// Name and columns.
+    pub table: Arc<Table>,
+    /// Its indexes.
+    pub indexes: Vec<IndexFacts>,
+    /// Documents, of collections.
+    pub count: i64,
+    /// What a view is made of.
+    pub definition: Option<String>,
+}
+
+/// What tables of the catalog are made of.
+pub trait Facts {
+    /// The collections and views of the database that the user may read.
+    ///
+    /// Errors: those of reading documents whose columns are inferred.
+    fn relations(&self) -> Result<Arc<Vec<Relation>>>;
+    /// The databases.
+    fn databases(&self) -> Vec<String>;
+    /// The database of the connection.
+    fn database(&self) -> String;
+    /// The user of the connection.
+    fn user(&self) -> String;
+    /// The user may do everything.
+    fn is_superuser(&self) -> bool;
+    /// Settings and their values.
+    fn settings(&self) -> Vec<(String, String)>;
+}
+
+/// A row that is being made: columns by name.
+type Row = Vec<(&'static str, Value)>;
+
+fn text(s: impl AsRef<str>) -> Value {
+    Value::String(s.as_ref().into())
+}
+
+fn oid(n: impl Into<i64>) -> Value {
+    Value::Int64(n.into())
+}
+
+fn int(n: usize) -> Value {
+    Value::Int32(i32::try_from(n).unwrap_or(i32::MAX))
+}
+
+fn is_view(table: &Table) -> bool {
+    matches!(table.kind, Kind::View(_))
+}
+
+/// What a column has of which a row says nothing.
+fn usual(name: &str, ty: &Type) -> Value {
+    match ty {
+        // `aclitem[]`, expressions and dates are null where there are none.
+        Type::Bool => Value::Bool(false),
+        Type::Int2 | Type::Int4 => Value::Int32(0),
+        Type::Oid => Value::Int64(0),
+        Type::Float4 => Value::Double(0.0),
+        Type::Char if name.starts_with("att") => text(""),
+        _ => Value::Null,
+    }
+}
+
+fn columns(shape: &Shape) -> Vec<Column> {
+    shape.columns().map(|(name, ty)| Column::new(name, ty)).collect()
+}
+
+fn tuple(columns: &[Column], row: Row) -> Tuple {
+    let mut out: Tuple = columns.iter().map(|column| usual(&column.name, &column.ty)).collect();
+    for (name, value) in row {
+        let at = columns.iter().position(|column| column.name == name);
+        debug_assert!(at.is_some(), "{name} is a column");
+        if let Some(at) = at {
+            out[at] = value;
+        }
+    }
+    out
+}
+
+/// What a function of the catalog tells of every object that it can be asked of, by OID; `None` for other functions.
+///
+/// Errors: those of [`Facts::relations`].
+pub fn texts(function: &str, facts: &dyn Facts) -> Result<Option<Vec<(i64, String)>>> {
+    Ok(Some(match function {
+        "pg_get_indexdef" | "pg_get_constraintdef" | "pg_get_viewdef" => relations::definition(function, facts)?,
+        "pg_get_function_result" => server::signature(true),
+        "pg_get_function_arguments" | "pg_get_function_identity_arguments" => server::signature(false),
+        _ => return Ok(None),
+    }))
+}
+
+/// The table of this name, if it is one of the catalog's.
+///
+/// Errors: those of [`Facts::relations`].
+pub fn table(schema: &str, name: &str, facts: &dyn Facts) -> Result<Option<Table>> {
+    let Some(shape) = shapes::find(schema, name) else {
+        return Ok(None);
+    };
+    let columns = columns(shape);
+    let rows = match schema {
+        "pg_catalog" => match relations::rows(name, facts)? {
+            Some(rows) => rows,
+            None => server::rows(name, facts),
+        },
+        _ => information::rows(name, facts)?,
+    };
+    let own = |row| {
+        let mut out = tuple(&columns, row);
+        // Behind its columns a row says whose it is: `tableoid`.
+        out.push(oid(shape.oid));
+        out
+    };
+    let rows: Vec<Tuple> = rows.into_iter().map(own).collect();
+    Ok(Some(Table {
+        schema: schema.to_owned(),
+        name: name.to_owned(),
+        columns,
+        kind: Kind::Rows(Arc::new(rows)),
+        declared: true,
+    }))
+}

@@ -1,0 +1,224 @@
+//! Catalogs of what is the same in all databases, and of types and functions.
+
+use super::{FUNCTIONS, Facts, OWNER, PG_CATALOG, Row, int, oid, text};
+use crate::functions::{self, Param};
+use crate::types::Type;
+use nestor_model::{Array, Value};
+
+/// The rows of a table of `pg_catalog` that is not about relations; none of one that stands for what there is not.
+pub fn rows(name: &str, facts: &dyn Facts) -> Vec<Row> {
+    match name {
+        "pg_database" => (16_384i64..)
+            .zip(facts.databases())
+            .map(|(n, name)| {
+                vec![
+                    ("oid", oid(n)),
+                    ("datname", text(name)),
+                    ("datdba", oid(OWNER)),
+                    ("encoding", Value::Int32(6)),
+                    ("datlocprovider", text("c")),
+                    ("datallowconn", Value::Bool(true)),
+                    ("datconnlimit", Value::Int32(-1)),
+                    ("dattablespace", oid(1663)),
+                    ("datcollate", text("C")),
+                    ("datctype", text("C")),
+                ]
+            })
+            .collect(),
+        "pg_roles" | "pg_authid" => {
+            let all = Value::Bool(facts.is_superuser());
+            vec![vec![
+                ("oid", oid(OWNER)),
+                ("rolname", text(facts.user())),
+                ("rolsuper", all.clone()),
+                ("rolinherit", Value::Bool(true)),
+                ("rolcreaterole", all.clone()),
+                ("rolcreatedb", all),
+                ("rolcanlogin", Value::Bool(true)),
+                ("rolconnlimit", Value::Int32(-1)),
+            ]]
+        }
+        "pg_user" => {
+            let all = Value::Bool(facts.is_superuser());
+            vec![vec![
+                ("usename", text(facts.user())),
+                ("usesysid", oid(OWNER)),
+                ("usecreatedb", all.clone()),
+                ("usesuper", all),
+            ]]
+        }
+        "pg_tablespace" => [(1663i64, "pg_default"), (1664, "pg_global")]
+            .into_iter()
+            .map(|(n, name)| vec![("oid", oid(n)), ("spcname", text(name)), ("spcowner", oid(OWNER))])
+            .collect(),
+        "pg_am" => [(2i64, "heap", "t"), (403, "btree", "i")]
+            .into_iter()
+            .map(|(n, name, ty)| vec![("oid", oid(n)), ("amname", text(name)), ("amtype", text(ty))])
+            .collect(),
+        "pg_collation" => [(100i64, "default", "d"), (950, "C", "c")]
+            .into_iter()
+            .map(|(n, name, provider)| {
+                vec![
+                    ("oid", oid(n)),
+                    ("collname", text(name)),
+                    ("collnamespace", oid(PG_CATALOG)),
+                    ("collowner", oid(OWNER)),
+                    ("collprovider", text(provider)),
+                    ("collisdeterministic", Value::Bool(true)),
+                    ("collencoding", Value::Int32(-1)),
+                    ("collcollate", text("C")),
+                    ("collctype", text("C")),
+                ]
+            })
+            .collect(),
+        "pg_language" => vec![vec![
+            ("oid", oid(12)),
+            ("lanname", text("internal")),
+            ("lanowner", oid(OWNER)),
+        ]],
+        "pg_type" => types(),
+        "pg_proc" => procedures(),
+        "pg_operator" => operators(),
+        "pg_settings" => facts
+            .settings()
+            .into_iter()
+            .map(|(name, value)| {
+                vec![
+                    ("name", text(name)),
+                    ("setting", text(&value)),
+                    ("context", text("user")),
+                    ("vartype", text("string")),
+                    ("source", text("default")),
+                    ("boot_val", text(&value)),
+                    ("reset_val", text(&value)),
+                ]
+            })
+            .collect(),
+        "pg_timezone_names" => vec![vec![("name", text("UTC")), ("abbrev", text("UTC"))]],
+        _ => Vec::new(),
+    }
+}
+
+fn types() -> Vec<Row> {
+    let all: Vec<Type> = Type::all().collect();
+    let arrays = all.iter().cloned().map(Type::array).filter(|ty| ty.oid() != 0);
+    let row = |ty: Type| {
+        let array = match &ty {
+            Type::Array(_) => 0,
+            ty => ty.clone().array().oid(),
+        };
+        let is_pseudo = matches!(ty, Type::Record | Type::Unknown | Type::Void);
+        let collation = if ty.is_text() { 100 } else { 0 };
+        let row: Row = vec![
+            ("oid", oid(ty.oid())),
+            ("typname", text(ty.name())),
+            ("typnamespace", oid(PG_CATALOG)),
+            ("typowner", oid(OWNER)),
+            ("typlen", Value::Int32(i32::from(ty.length()))),
+            ("typbyval", Value::Bool((1..=8).contains(&ty.length()))),
+            ("typtype", text(if is_pseudo { "p" } else { "b" })),
+            ("typcategory", text(ty.category().to_string())),
+            (
+                "typispreferred",
+                Value::Bool(matches!(
+                    ty,
+                    Type::Bool | Type::Text | Type::Float8 | Type::Timestamptz | Type::Oid | Type::Interval
+                )),
+            ),
+            ("typisdefined", Value::Bool(true)),
+            ("typdelim", text(",")),
+            ("typelem", oid(ty.element().map_or(0, Type::oid))),
+            ("typarray", oid(array)),
+            ("typtypmod", Value::Int32(-1)),
+            ("typcollation", oid(collation)),
+            ("typalign", text("i")),
+            ("typstorage", text(if ty.length() < 0 { "x" } else { "p" })),
+        ];
+        row
+    };
+    all.iter().cloned().chain(arrays).map(row).collect()
+}
+
+/// The OID of a type of a signature; PostgreSQL's of its polymorphic ones.
+fn type_of(param: &Param) -> u32 {
+    match param {
+        Param::Type(ty) => ty.oid(),
+        Param::Any => 2276,
+        Param::Element => 2283,
+        Param::Array => 2277,
+    }
+}
+
+/// Functions in the order of their OIDs.
+fn named(wanted: impl Fn(&functions::Function) -> bool) -> Vec<&'static functions::Function> {
+    let mut all: Vec<_> = functions::all().filter(|function| wanted(function)).collect();
+    all.sort_by_cached_key(|function| (function.name, format!("{:?}", function.args)));
+    all
+}
+
+fn procedures() -> Vec<Row> {
+    let all = named(|function| !function.is_operator());
+    let row = |(n, function): (u32, &&'static functions::Function)| {
+        let args: Vec<Value> = function.args.iter().map(|param| oid(type_of(param))).collect();
+        let row: Row = vec![
+            ("oid", oid(n)),
+            ("proname", text(function.name)),
+            ("pronamespace", oid(PG_CATALOG)),
+            ("proowner", oid(OWNER)),
+            ("prolang", oid(12)),
+            ("procost", Value::Double(1.0)),
+            ("prokind", text("f")),
+            ("proisstrict", Value::Bool(function.strict)),
+            ("provolatile", text(if function.volatile { "v" } else { "i" })),
+            ("proparallel", text("u")),
+            ("pronargs", int(args.len())),
+            ("prorettype", oid(type_of(&function.result))),
+            ("proargtypes", Value::Array(Array::new(args))),
+            ("prosrc", text(function.name)),
+        ];
+        row
+    };
+    (FUNCTIONS..).zip(&all).map(row).collect()
+}
+
+fn operators() -> Vec<Row> {
+    let all = named(functions::Function::is_operator);
+    let row = |(n, function): (u32, &&'static functions::Function)| {
+        let (left, right) = match function.args.as_slice() {
+            [right] => (0, type_of(right)),
+            [left, right, ..] => (type_of(left), type_of(right)),
+            [] => (0, 0),
+        };
+        let row: Row = vec![
+            ("oid", oid(n)),
+            ("oprname", text(function.name)),
+            ("oprnamespace", oid(PG_CATALOG)),
+            ("oprowner", oid(OWNER)),
+            ("oprkind", text(if left == 0 { "l" } else { "b" })),
+            ("oprleft", oid(left)),
+            ("oprright", oid(right)),
+            ("oprresult", oid(type_of(&function.result))),
+        ];
+        row
+    };
+    (FUNCTIONS + 10_000..).zip(&all).map(row).collect()
+}
+
+/// What `pg_get_function_result` and `pg_get_function_arguments` tell of every function, by OID.
+pub fn signature(of_result: bool) -> Vec<(i64, String)> {
+    let shown = |param: &Param| match param {
+        Param::Type(ty) => ty.to_string(),
+        Param::Any => "\"any\"".to_owned(),
+        Param::Element => "anyelement".to_owned(),
+        Param::Array => "anyarray".to_owned(),
+    };
+    let signature = |function: &functions::Function| match of_result {
+        true => shown(&function.result),
+        false => function.args.iter().map(shown).collect::<Vec<_>>().join(", "),
+    };
+    let all = named(|function| !function.is_operator());
+    (i64::from(FUNCTIONS)..)
+        .zip(&all)
+        .map(|(n, function)| (n, signature(function)))
+        .collect()
+}
