@@ -1,6 +1,6 @@
 //! Operators over rows of values: [`nestor_planner::relation`] run.
 //!
-//! Reading order: this file (the contract), [`build`] (from a plan to operators), [`key`] (rows as keys of tables), then the operators:
+//! Reading order: this file (the contract), [`mod@build`] (from a plan to operators), [`key`] (rows as keys of tables), then the operators:
 //! [`scan`], [`rows`] (values, functions, filters, projections, limits), [`join`], [`apply`], [`aggregate`], [`distinct`], [`set`], [`sort`],
 //! [`window`], [`recursive`].
 //!

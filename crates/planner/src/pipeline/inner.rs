@@ -1,7 +1,7 @@
 //! The plans of pipelines that stages run: `$lookup`, `$graphLookup`, `$unionWith` and `$facet`.
 //!
 //! They are part of the tree of the outer pipeline and are planned with it. What depends on an outer document is bound when that
-//! is known: variables are values of the operation, and the value of an equality is bound to an [`EqualityPlan`]. Only where
+//! is known: variables are values of the operation, and the value of an equality is bound to an [`EqualityPlan`](crate::plan::EqualityPlan). Only where
 //! values decide which plan is best ([`InnerPlan::ByValue`]) is one made for each of them.
 //!
 //! Views that join views would make a tree that grows with the power of their number. Therefore a tree has
