@@ -21,7 +21,7 @@ enum Flag {
 
 use Flag::{Switch, Unless, Value, Verbosity, Words};
 
-const KEYS: [(&str, Flag); 45] = [
+const KEYS: [(&str, Flag); 49] = [
     ("auditLog.destination", Value("--auditDestination")),
     ("auditLog.filter", Value("--auditFilter")),
     ("auditLog.format", Value("--auditFormat")),
@@ -45,6 +45,8 @@ const KEYS: [(&str, Flag); 45] = [
     ("net.tls.mode", Value("--tlsMode")),
     ("net.unixDomainSocket.enabled", Unless("--nounixsocket")),
     ("net.unixDomainSocket.pathPrefix", Value("--unixSocketPrefix")),
+    // What arrives is always checked.
+    ("net.wireObjectCheck", Words(&[("true", &[])])),
     (
         "operationProfiling.mode",
         Words(&[
@@ -55,6 +57,10 @@ const KEYS: [(&str, Flag); 45] = [
     ),
     ("operationProfiling.slowOpSampleRate", Value("--slowOpSampleRate")),
     ("operationProfiling.slowOpThresholdMs", Value("--slowms")),
+    // systemd and containers want the process they started.
+    ("processManagement.fork", Words(&[("false", &[])])),
+    // Packages of MongoDB say so. Zones come with the program, from the same database.
+    ("processManagement.timeZoneInfo", Words(&[("/usr/share/zoneinfo", &[])])),
     ("replication.oplogSizeMB", Value("--oplogSize")),
     ("replication.replSetName", Value("--replSet")),
     ("replication.replSet", Value("--replSet")),
@@ -75,6 +81,8 @@ const KEYS: [(&str, Flag); 45] = [
     ("sql.port", Value("--sql-port")),
     ("storage.engine", Value("--storageEngine")),
     ("storage.dbPath", Value("--dbpath")),
+    // Version 6.1 took the key away; older files have it. There is always a journal.
+    ("storage.journal.enabled", Words(&[("true", &[])])),
     ("storage.oplogMinRetentionHours", Value("--oplogMinRetentionHours")),
     ("storage.wiredTiger.engineConfig.cacheSizeGB", Value("--cacheSizeGB")),
     ("systemLog.destination", Words(&[("file", &[])])),
@@ -268,6 +276,28 @@ setParameter:
         assert_eq!(of("# nothing\n").unwrap(), "");
     }
 
+    /// The keys of the file that MongoDB's packages install, with values that change nothing here.
+    #[test]
+    fn files_of_packages_are_understood() {
+        let text = "
+storage:
+  dbPath: /var/lib/mongodb
+  journal: {enabled: true}
+systemLog:
+  destination: file
+  logAppend: true
+  path: /var/log/mongodb/mongod.log
+net: {port: 27017, bindIp: 127.0.0.1, wireObjectCheck: true}
+processManagement:
+  timeZoneInfo: /usr/share/zoneinfo
+  fork: false
+";
+        assert_eq!(
+            of(text).unwrap(),
+            "--dbpath /var/lib/mongodb --logappend --logpath /var/log/mongodb/mongod.log --port 27017 --bind_ip 127.0.0.1"
+        );
+    }
+
     #[test]
     fn the_command_line_wins() {
         let text = "net: {port: 1, ipv6: true}\nsetParameter: {quiet: 1, ttlMonitorEnabled: false}";
@@ -282,7 +312,15 @@ setParameter:
     fn what_is_not_understood_is_refused_by_name() {
         for (text, expected) in [
             ("net: {prot: 1}", "net.prot"),
-            ("processManagement: {fork: true}", "processManagement.fork"),
+            (
+                "processManagement: {fork: true}",
+                "processManagement.fork: false is wanted",
+            ),
+            (
+                "processManagement: {timeZoneInfo: /opt/zones}",
+                "/usr/share/zoneinfo is wanted",
+            ),
+            ("storage: {journal: {enabled: false}}", "true is wanted"),
             ("net: {ipv6: perhaps}", "net.ipv6: true or false"),
             ("systemLog: {destination: syslog}", "file is wanted"),
             ("systemLog: {verbosity: 9}", "0 to 5"),
