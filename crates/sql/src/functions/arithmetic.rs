@@ -1,29 +1,12 @@
 //! Signs of arithmetic, of text, dates and bits.
 
 use super::Row;
+use super::args::{decimal, double, int};
 use crate::error::{error, fail};
 use crate::types::Type;
 use crate::types::interval::{DAY_US, Interval};
-use crate::types::{cast, datetime, integer, numeric};
-use nestor_model::{Decimal128, Result, Value};
-
-fn int(value: &Value) -> i64 {
-    integer(value).unwrap_or(0)
-}
-
-fn double(value: &Value) -> f64 {
-    match value {
-        Value::Double(n) => *n,
-        _ => 0.0,
-    }
-}
-
-fn decimal(value: &Value) -> Decimal128 {
-    match value {
-        Value::Decimal128(n) => *n,
-        _ => Decimal128::ZERO,
-    }
-}
+use crate::types::{cast, datetime, numeric};
+use nestor_model::{Result, Value};
 
 fn zero<T>() -> Result<T> {
     fail("22012", "division by zero")

@@ -1,17 +1,14 @@
 //! Dates and times.
 
 use super::Row;
+use super::args::int;
 use crate::error::fail;
 use crate::types::datetime::{self, Parts};
 use crate::types::interval::{DAY_US, Interval};
-use crate::types::{integer, numeric};
+use crate::types::numeric;
 use nestor_model::date::days_from_civil;
 use nestor_model::{Result, Value};
 use nestor_planner::relation::Env;
-
-fn int(value: &Value) -> i64 {
-    integer(value).unwrap_or(0)
-}
 
 fn str(value: &Value) -> &str {
     value.as_str().unwrap_or_default()

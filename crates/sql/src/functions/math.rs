@@ -1,27 +1,10 @@
 //! Numbers.
 
 use super::Row;
+use super::args::{decimal, double, int};
 use crate::error::{error, fail};
-use crate::types::{Type, cast, integer, numeric};
+use crate::types::{Type, cast, numeric};
 use nestor_model::{Decimal128, Result, Value};
-
-fn int(value: &Value) -> i64 {
-    integer(value).unwrap_or(0)
-}
-
-fn double(value: &Value) -> f64 {
-    match value {
-        Value::Double(n) => *n,
-        _ => 0.0,
-    }
-}
-
-fn decimal(value: &Value) -> Decimal128 {
-    match value {
-        Value::Decimal128(n) => *n,
-        _ => Decimal128::ZERO,
-    }
-}
 
 fn checked(arg: f64, n: f64) -> Result<Value> {
     match n.is_infinite() && arg.is_finite() {

@@ -3,6 +3,7 @@
 //! A row of a table has a name, a signature (`"text,int4->text"`; `any` takes all types, `anyarray` and `anyelement` go together, `...` behind the last
 //! one takes more of it) and a function over values. Operators are functions whose names are signs.
 
+mod args;
 mod arithmetic;
 mod arrays;
 mod dates;

@@ -1,18 +1,15 @@
 //! Text.
 
 use super::Row;
+use super::args::int;
 use crate::error::{error, fail};
 use crate::expr::like;
-use crate::types::{Type, cast, integer, output};
+use crate::types::{Type, cast, output};
 use nestor_model::statement::charge;
 use nestor_model::{Array, Binary, Result, Value};
 
 /// Bytes of text that a function makes at most.
 const TEXT_BYTES_MAX: usize = 64 << 20;
-
-fn int(value: &Value) -> i64 {
-    integer(value).unwrap_or(0)
-}
 
 fn str(value: &Value) -> &str {
     value.as_str().unwrap_or_default()

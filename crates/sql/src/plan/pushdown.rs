@@ -4,7 +4,7 @@
 use super::{Plan, map, outward};
 use crate::expr::{Comparison, Expr, Node};
 use nestor_model::Value;
-use nestor_planner::relation::{Apply, ApplyKind, Join, JoinKind, Relation};
+use nestor_planner::relation::{Apply, ApplyKind, Join, JoinKind, Relation, SortKey};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -391,6 +391,9 @@ fn prune(plan: Plan, used: &BTreeSet<usize>) -> Plan {
             });
         }
     }
+    fn add_keys(set: &mut BTreeSet<usize>, keys: &[SortKey<Expr>]) {
+        keys.iter().for_each(|key| add(set, std::slice::from_ref(&key.by)));
+    }
     match plan {
         Relation::Scan(mut scan) => {
             let mut needed = used.clone();
@@ -473,9 +476,7 @@ fn prune(plan: Plan, used: &BTreeSet<usize>) -> Plan {
             for call in &calls {
                 add(&mut needed, &call.args);
                 add(&mut needed, call.filter.as_slice());
-                call.order
-                    .iter()
-                    .for_each(|key| add(&mut needed, std::slice::from_ref(&key.by)));
+                add_keys(&mut needed, &call.order);
             }
             Relation::Aggregate {
                 input: Box::new(prune(*input, &needed)),
@@ -486,8 +487,7 @@ fn prune(plan: Plan, used: &BTreeSet<usize>) -> Plan {
         }
         Relation::Sort { input, keys, limit } => {
             let mut needed = used.clone();
-            keys.iter()
-                .for_each(|key| add(&mut needed, std::slice::from_ref(&key.by)));
+            add_keys(&mut needed, &keys);
             Relation::Sort {
                 input: Box::new(prune(*input, &needed)),
                 keys,
@@ -501,8 +501,7 @@ fn prune(plan: Plan, used: &BTreeSet<usize>) -> Plan {
             ties,
         } => {
             let mut needed = used.clone();
-            ties.iter()
-                .for_each(|key| add(&mut needed, std::slice::from_ref(&key.by)));
+            add_keys(&mut needed, &ties);
             Relation::Limit {
                 input: Box::new(prune(*input, &needed)),
                 limit,
