@@ -93,6 +93,30 @@ def test_rights(shop):
     refused("28000", clerk.query, "SELECT 1")
 
 
+def test_rights_to_change_tables(shop):
+    """Each statement takes the action that the command for it takes; `read` has none of them."""
+    _, root, port = shop
+    reader = Sql(port, user="reader", password="x")
+    for statement in [
+        "CREATE TABLE t (a int)", "DROP TABLE items", "DROP TABLE nothing_there", "DROP VIEW all_of_them", "TRUNCATE items",
+        "CREATE INDEX ON items (price)", "DROP INDEX people_ssn_1",
+    ]:
+        refused("42501", reader.query, statement)
+    actions = {
+        "CREATE TABLE t (a int)": "createCollection", "CREATE INDEX i ON t (a)": "createIndex",
+        "DROP INDEX i": "dropIndex", "TRUNCATE t": "remove", "DROP TABLE t": "dropCollection",
+    }
+    some = [{"resource": {"db": "shop", "collection": "t"}, "actions": ["find"]}]
+    root.shop.command("createRole", "ofT", roles=[], privileges=some)
+    root.shop.command("createUser", "maker", pwd="x", roles=["ofT"])
+    maker = Sql(port, user="maker", password="x")
+    for statement, action in actions.items():
+        refused("42501", maker.query, statement)
+        some[0]["actions"].append(action)
+        root.shop.command("updateRole", "ofT", privileges=some)
+        maker.query(statement)
+
+
 def test_masks(shop):
     _, _, port = shop
     reader = Sql(port, user="reader", password="x")

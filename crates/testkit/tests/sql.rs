@@ -140,9 +140,9 @@ fn run(path: &Path) -> Vec<String> {
                 Answer::Rows(_, tag) if tag.split(' ').next_back() != Some(count) => failures.push(wrong(tag)),
                 Answer::Rows(..) => {}
             },
-            ["statement", "tag", wanted] => match ask(&database, &mut session, &rest.join("\n")) {
+            ["statement", "tag", wanted @ ..] => match ask(&database, &mut session, &rest.join("\n")) {
                 Answer::Error(state, message) => failures.push(wrong(format!("error {state}: {message}"))),
-                Answer::Rows(_, tag) if tag != *wanted => failures.push(wrong(tag)),
+                Answer::Rows(_, tag) if tag != wanted.join(" ") => failures.push(wrong(tag)),
                 Answer::Rows(..) => {}
             },
             ["query", sort @ ..] => {

@@ -211,6 +211,7 @@ fn nothing_but_its_own_file_knows_a_command_by_its_name() {
         ("crates/database/src/rights/action.rs", "privileges"),
         ("crates/database/src/observe/op_kind.rs", "what operations count as"),
         ("crates/database/src/index_build.rs", "entries of the oplog"),
+        ("crates/database/src/write/catalog.rs", "entries of the oplog"),
         ("crates/database/src/write/out.rs", "entries of the oplog"),
         (
             "crates/database/src/write/timeseries/replace.rs",

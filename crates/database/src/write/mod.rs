@@ -4,6 +4,7 @@
 //! parsed), [`insert`], [`update`] and [`delete`] (one statement each, [`groups`] those of many documents), [`timeseries`] (the same of measurements). The loop that runs the
 //! list is [`writing`](crate::operation::writing).
 
+pub mod catalog;
 pub mod delete;
 pub mod groups;
 pub mod insert;
@@ -15,6 +16,7 @@ pub mod prepared;
 pub mod replace;
 mod resize_oplog;
 pub mod rows;
+pub mod sequence;
 pub mod statements;
 pub mod target;
 pub mod timeseries;

@@ -43,6 +43,11 @@ impl<'w, 's> RowWriter<'w, 's> {
         })
     }
 
+    /// The statement that writes.
+    pub fn statement(&self) -> &'w Statement<'s> {
+        self.statement
+    }
+
     /// The collection.
     pub fn collection(&self) -> &Arc<Collection> {
         &self.writer.collection
@@ -87,15 +92,22 @@ impl<'w, 's> RowWriter<'w, 's> {
         }
     }
 
-    /// Changes the document of a record, which is `before`; the document after.
+    /// Changes the document of a record, which is `before`; the document after, which `check` sees before the validator does.
     ///
-    /// Errors: those of the update, 11000, 121, those of making keys.
-    pub fn update(&mut self, record: &Bytes, before: &Bytes, update: &Update) -> Result<RawDocBuf> {
+    /// Errors: those of the update and of `check`, 11000, 121, those of making keys.
+    pub fn update(
+        &mut self,
+        record: &Bytes,
+        before: &Bytes,
+        update: &Update,
+        check: &mut dyn FnMut(RawDoc<'_>) -> Result<()>,
+    ) -> Result<RawDocBuf> {
         let before = before.document();
         let changed = match update.apply(before, None, self.writer.op)? {
             Applied::NoChange => return Ok(before.to_buf()),
             Applied::Changed(changed) => changed,
         };
+        check(changed.doc.as_raw())?;
         if let Some(validator) = &self.validator {
             validator.check_update(before, changed.doc.as_raw(), self.writer.op)?;
         }

@@ -6,6 +6,7 @@
 //! with numbers from [`PENDING`] on; whoever builds the plan puts a node below that gives the column ([`Binder::flush`]).
 
 mod call;
+pub mod declared;
 mod expr;
 mod from;
 mod names;

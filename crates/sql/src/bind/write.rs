@@ -6,7 +6,7 @@
 
 use super::query::is_default;
 use super::{Binder, Level, Scope, ScopeColumn, ident, object_name};
-use crate::catalog::{Kind, Table};
+use crate::catalog::{Identity, Kind, Table};
 use crate::error::{error, fail, unsupported};
 use crate::expr::{Expr, Node};
 use crate::functions::coerce;
@@ -21,6 +21,9 @@ use sqlparser::ast::{
     TableWithJoins, Update, UpdateTableFromKind, With,
 };
 use std::sync::Arc;
+
+/// Stands for the next number of a column that counts.
+pub const NEXT_NUMBER: Value = Value::MinKey;
 
 /// A place in documents that a statement writes.
 #[derive(Clone, Debug)]
@@ -99,6 +102,9 @@ pub struct Write {
     pub plan: Plan,
     /// What is done with them.
     pub action: Action,
+    /// What holds of each row that is written, with the names of the constraints. Conditions see the columns of the table as
+    /// [`Binder::scan`] gives them.
+    pub checks: Vec<(String, Expr)>,
     /// What the statement gives.
     pub returning: Option<Returning>,
 }
@@ -134,6 +140,50 @@ impl Binder<'_> {
         };
         self.levels.pop();
         write
+    }
+
+    /// Sees whether the defaults and checks of a table mean something.
+    ///
+    /// Errors: those of binding them.
+    pub fn check_declaration(&mut self, table: &Arc<Table>) -> Result<()> {
+        self.levels.push(Level::default());
+        let result = self.declaration(table);
+        self.levels.pop();
+        result
+    }
+
+    fn declaration(&mut self, table: &Arc<Table>) -> Result<()> {
+        for column in table.columns.iter().filter(|column| column.default.is_some()) {
+            let mut target = Target {
+                path: vec![column.path.clone()],
+                column: column.name.clone(),
+                ty: column.ty.clone(),
+                modifier: column.modifier,
+                open: false,
+            };
+            let mut value = self.default_of(table, &target)?;
+            self.assigned(&mut target, &mut [&mut value])?;
+        }
+        self.checks(table).map(drop)
+    }
+
+    /// The checks of a table.
+    fn checks(&mut self, table: &Arc<Table>) -> Result<Vec<(String, Expr)>> {
+        if table.checks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let scope = self.table_scope(table, None);
+        let mut out = Vec::new();
+        for check in &table.checks {
+            let condition = self.condition(&crate::parse::expression(&check.text)?, &scope, "CHECK")?;
+            let mut beyond = false;
+            condition.for_each_column(&mut |index| beyond |= index >= scope.columns.len());
+            if beyond {
+                return unsupported("a subquery in CHECK");
+            }
+            out.push((check.name.clone(), condition));
+        }
+        Ok(out)
     }
 
     /// The table that a statement writes to.
@@ -246,6 +296,9 @@ impl Binder<'_> {
     /// The value of a target that is not given.
     fn default_of(&mut self, table: &Table, target: &Target) -> Result<Expr> {
         let column = table.columns.iter().find(|column| column.name == target.column);
+        if target.path.len() == 1 && column.is_some_and(|column| column.identity.is_some()) {
+            return Ok(Expr::constant(NEXT_NUMBER, target.ty.clone()));
+        }
         match column.and_then(|column| column.default.as_deref()) {
             Some(text) if target.path.len() == 1 => {
                 let ast = crate::parse::expression(text)?;
@@ -302,6 +355,7 @@ impl Binder<'_> {
                 None => self.inserted_query(&mut targets, query, is_listed)?,
             },
         };
+        check_identity(&table, &targets, &plan)?;
         let plan = self.with_defaults(&table, &mut targets, plan)?;
         let alias = insert.table_alias.as_ref().map(|alias| ident(&alias.alias));
         let scope = self.table_scope(&table, alias.as_deref());
@@ -312,6 +366,7 @@ impl Binder<'_> {
         };
         let returning = self.returning(insert.returning.as_deref(), scope)?;
         Ok(Write {
+            checks: self.checks(&table)?,
             table,
             plan,
             action: Action::Insert { targets, conflict },
@@ -578,6 +633,7 @@ impl Binder<'_> {
         columns.extend((own..scope.columns.len()).map(|i| self.column(&scope.columns, i)));
         let returning = self.returning(update.returning.as_deref(), scope)?;
         Ok(Write {
+            checks: self.checks(&table)?,
             table,
             plan: Relation::Project {
                 input: Box::new(plan),
@@ -608,6 +664,7 @@ impl Binder<'_> {
         };
         let returning = self.returning(delete.returning.as_deref(), scope)?;
         Ok(Write {
+            checks: Vec::new(),
             table,
             plan,
             action: Action::Delete,
@@ -707,6 +764,29 @@ fn check_width(targets: &mut Vec<Target>, width: usize, is_listed: bool) -> Resu
         return fail("42601", "INSERT has more target columns than expressions");
     }
     targets.truncate(width);
+    Ok(())
+}
+
+/// Columns that count alone are given nothing but their default.
+fn check_identity(table: &Table, targets: &[Target], plan: &Plan) -> Result<()> {
+    for (i, target) in targets.iter().enumerate() {
+        let column = table.columns.iter().find(|column| column.name == target.column);
+        if column.is_none_or(|column| column.identity != Some(Identity::Always)) {
+            continue;
+        }
+        let is_default = |value: &Expr| matches!(value.node(), Node::Const(value, _) if value.identical(&NEXT_NUMBER));
+        let all = match plan {
+            Relation::Values { rows, .. } => rows.iter().all(|row| is_default(&row[i])),
+            _ => false,
+        };
+        if !all {
+            let column = &target.column;
+            return fail(
+                "428C9",
+                format!("cannot insert a non-DEFAULT value into column \"{column}\""),
+            );
+        }
+    }
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Tables as the binder sees them.
 //!
-//! [`documents`] makes a table of a collection or view: declared by its validator, or inferred from its documents. [`system`] has the
+//! A collection is a table whose columns were declared, or those of its [`documents`], as views are. [`system`] has the
 //! tables of `pg_catalog` and `information_schema`.
 
 pub mod documents;
@@ -26,6 +26,8 @@ pub struct Column {
     pub not_null: bool,
     /// The text of its default.
     pub default: Option<String>,
+    /// Who gives it its next number, if somebody does.
+    pub identity: Option<Identity>,
     /// Part of the primary key.
     pub is_key: bool,
     /// Fields of the structs that it holds, with their types.
@@ -42,10 +44,29 @@ impl Column {
             modifier: -1,
             not_null: false,
             default: None,
+            identity: None,
             is_key: false,
             fields: Vec::new(),
         }
     }
+}
+
+/// Who gives a column its next number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// The sequence alone.
+    Always,
+    /// The sequence, when a row says nothing.
+    ByDefault,
+}
+
+/// A condition that no row may make false.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// The name of the constraint.
+    pub name: String,
+    /// The condition.
+    pub text: String,
 }
 
 /// Where the rows of a table are.
@@ -72,6 +93,8 @@ pub struct Table {
     pub kind: Kind,
     /// Its columns were declared.
     pub declared: bool,
+    /// What holds of each row.
+    pub checks: Vec<Check>,
 }
 
 /// Knows tables and the session.

@@ -1,6 +1,7 @@
 //! The catalog as a statement reads it, and tables opened.
 
 use super::find;
+use crate::bind::declared::Declared;
 use crate::catalog::documents::{Inference, SAMPLE};
 use crate::catalog::system::{self, Facts, IndexFacts, RELATIONS, Relation};
 use crate::catalog::{Catalog, Kind, Table};
@@ -39,6 +40,19 @@ pub struct SessionFacts {
     pub account: Option<Arc<Account>>,
     /// Settings that clients read.
     pub settings: BTreeMap<String, String>,
+}
+
+impl SessionFacts {
+    /// Refuses what the user may not do with a collection.
+    ///
+    /// Errors: 13.
+    pub fn check_right(&self, ns: &Namespace, action: Action) -> Result<()> {
+        let account = self.account.as_ref();
+        match account.is_none_or(|account| account.grants.on_collection(ns).has(action)) {
+            true => Ok(()),
+            false => bail!(Unauthorized, "permission denied for table {}", ns.coll),
+        }
+    }
 }
 
 /// The state that a statement reads, and what it is run for.
@@ -145,21 +159,27 @@ impl<'s, 'r> Reading<'s, 'r> {
         Ok(inference.columns())
     }
 
-    /// Refuses what the user may not do with a collection.
+    /// As [`SessionFacts::check_right`].
     ///
     /// Errors: 13.
     pub fn check_right(&self, ns: &Namespace, action: Action) -> Result<()> {
-        let account = self.session.account.as_ref();
-        match account.is_none_or(|account| account.grants.on_collection(ns).has(action)) {
-            true => Ok(()),
-            false => bail!(Unauthorized, "permission denied for table {}", ns.coll),
-        }
+        self.session.check_right(ns, action)
     }
 
     /// Whether the user may read documents of a collection. Who may not is not told that there is one.
     fn may_find(&self, ns: &Namespace) -> bool {
         let account = self.session.account.as_ref();
         account.is_none_or(|account| account.grants.on_collection(ns).has(Action::Find))
+    }
+
+    /// Whether an index or a collection of the database has this name.
+    pub fn has_relation(&self, name: &str) -> bool {
+        let database = self.view.catalog().database(&self.session.database);
+        let mut collections = database.into_iter().flat_map(|database| database.collections());
+        collections.any(|collection| {
+            let mut indexes = collection.all_indexes().filter(|index| !index.is_id());
+            *collection.ns.coll == *name || indexes.any(|index| *index.name == *name)
+        })
     }
 
     fn table_at(&self, ns: &Namespace) -> Result<Option<Table>> {
@@ -170,6 +190,17 @@ impl<'s, 'r> Reading<'s, 'r> {
             return Ok(None);
         };
         let is_view = collection.is_view();
+        // Text that is no declaration any more declares nothing.
+        if let Ok(Some(declared)) = Declared::of_collection(&collection) {
+            return Ok(Some(Table {
+                schema: "public".to_owned(),
+                name: ns.coll.to_string(),
+                columns: declared.columns.clone(),
+                kind: Kind::Collection(ns.clone()),
+                declared: true,
+                checks: declared.checks.clone(),
+            }));
+        }
         Ok(Some(Table {
             schema: "public".to_owned(),
             name: ns.coll.to_string(),
@@ -180,6 +211,7 @@ impl<'s, 'r> Reading<'s, 'r> {
                 Kind::Collection(ns.clone())
             },
             declared: false,
+            checks: Vec::new(),
         }))
     }
 }
@@ -259,6 +291,19 @@ impl Reading<'_, '_> {
     }
 }
 
+/// The name of an index in SQL. Names of indexes are their collections' own, and those of SQL stand beside those of tables: where SQL
+/// did not give it, the collection's name stands before that of the index.
+pub fn index_name(collection: &Collection, index: &Index) -> String {
+    let (table, name) = (&collection.ns.coll, &index.name);
+    let is_beside = || name.strip_prefix(&**table).is_some_and(|rest| rest.starts_with('_'));
+    let is_declared = || Declared::of_collection(collection).is_ok_and(|declared| declared.is_some());
+    match index.is_id() {
+        true => format!("{table}_pkey"),
+        false if is_beside() || is_declared() => name.to_string(),
+        false => format!("{table}_{name}"),
+    }
+}
+
 fn relation(collection: &Collection, table: Table) -> Relation {
     let index = |index: &Arc<Index>| {
         let parts = index.key_pattern.iter().map(|(path, direction)| {
@@ -274,11 +319,7 @@ fn relation(collection: &Collection, table: Table) -> Relation {
         let primary = index.name == "_id_";
         IndexFacts {
             oid: system::index_oid(u64::from(index.id.0)),
-            // Names of indexes are their collections' own, and those of SQL stand beside those of tables.
-            name: match primary {
-                true => format!("{}_pkey", collection.ns.coll),
-                false => format!("{}_{}", collection.ns.coll, index.name),
-            },
+            name: index_name(collection, index),
             parts: parts.collect(),
             unique: index.unique || primary,
             primary,

@@ -17,7 +17,7 @@ use crate::protocol::frontend::Message;
 use crate::run::query::{self, Field};
 use crate::run::tables::SessionFacts;
 use crate::types::{Type, input};
-use crate::write;
+use crate::{ddl, write};
 use nestor_database::Database;
 use nestor_database::connections::Slot;
 use nestor_database::observe::op_kind::OpKind;
@@ -246,7 +246,9 @@ impl Session {
             backend::empty(out, b'I');
         }
         // Several statements of one message stand and fall together.
-        let together = statements.len() > 1 && statements.iter().any(changes);
+        let together = statements.len() > 1
+            && statements.iter().any(changes)
+            && !statements.iter().any(|ast| matches!(ast, Ast::Drop { .. }));
         for ast in statements {
             if together && self.block.is_none() {
                 self.block = Some(self.new_block(true));
@@ -568,7 +570,16 @@ impl Session {
             })?;
             return Ok(format!("{} {rows}", write::tag(ast)));
         }
+        if ddl::is_ddl(ast) {
+            if self.is_read_only() {
+                return fail("25006", "cannot change tables in a read-only transaction");
+            }
+            return self.statement(database, &prepared.text, OpKind::Command, |statement, facts| {
+                ddl::run(statement, facts, ast)
+            });
+        }
         match ast {
+            Ast::Truncate(truncate) => self.truncate(database, &prepared.text, truncate),
             Ast::Query(query) => {
                 let types = prepared.types.clone();
                 let sink = std::cell::RefCell::new(sink);
@@ -677,6 +688,43 @@ impl Session {
         }
     }
 
+    /// TRUNCATE: all rows are deleted, of several tables in one transaction.
+    fn truncate(&mut self, database: &Database, text: &str, truncate: &ast::Truncate) -> Result<String> {
+        let refused = truncate.partitions.is_some()
+            || truncate.if_exists
+            || truncate.on_cluster.is_some()
+            || matches!(truncate.identity, Some(ast::TruncateIdentityOption::Restart));
+        if refused {
+            return unsupported("a clause of this TRUNCATE");
+        }
+        if self.is_read_only() {
+            return fail("25006", "cannot execute TRUNCATE TABLE in a read-only transaction");
+        }
+        let begins = self.block.is_none() && truncate.table_names.len() > 1;
+        if begins {
+            self.block = Some(self.new_block(true));
+        }
+        let mut result = truncate.table_names.iter().try_for_each(|table| {
+            let deletes = parse::parse(&format!("DELETE FROM {}", table.name))?;
+            let Some(delete) = deletes.first() else { return Ok(()) };
+            self.statement(database, text, OpKind::Delete, |statement, facts| {
+                let nothing = (Vec::new(), [].as_slice());
+                write::run(statement, facts, delete, nothing, &mut |_| Ok(()), &mut |_| Ok(()))
+            })
+            .map(drop)
+        });
+        if begins {
+            result = match result {
+                Ok(()) => self.commit(database, false).map(drop),
+                Err(error) => {
+                    self.roll_back(database, false)?;
+                    Err(error)
+                }
+            };
+        }
+        result.map(|()| "TRUNCATE TABLE".to_owned())
+    }
+
     fn set(&mut self, set: &Set) -> Result<()> {
         match set {
             Set::SingleAssignment { variable, values, .. } => {
@@ -728,7 +776,7 @@ fn attend<'r, T>(
 
 /// Whether a statement changes what there is.
 fn changes(ast: &Ast) -> bool {
-    writing(ast).is_some()
+    writing(ast).is_some() || matches!(ast, Ast::CreateTable(_) | Ast::Truncate(_))
 }
 
 fn plan_field(ty: Type) -> Field {

@@ -1,18 +1,21 @@
 //! Rows become documents, and changes of documents.
 
 use super::{Gathered, WRITTEN_FACTOR, conflict};
-use crate::bind::write::{Conflict, Replacing, Target, Write};
+use crate::bind::write::{Conflict, NEXT_NUMBER, Replacing, Target, Write};
+use crate::catalog::Column;
 use crate::error::fail;
 use crate::run::tables::row_of;
+use crate::types::cast::whole;
 use crate::types::{Type, stored};
 use nestor_database::write::rows::RowWriter;
+use nestor_database::write::sequence;
 use nestor_model::statement::work;
 use nestor_model::{Binary, DocRef, Document, RawDoc, Result, Value, ValueRef};
 use nestor_planner::relation::{Env, Scalar as _, Tuple};
 use nestor_query::env::{OpContext, Scope};
 use nestor_query::update::{Update, UpdateOptions};
 use nestor_storage::Bytes;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// A statement's rows while they are written.
 pub(super) struct Applying<'a, 'w, 's> {
@@ -26,6 +29,10 @@ pub(super) struct Applying<'a, 'w, 's> {
     pub(super) returned: Vec<Tuple>,
     /// How many rows were written.
     pub(super) written: u64,
+    /// Numbers that were taken for columns that count: the next one, and how many are left.
+    pub(super) numbers: HashMap<String, (i64, i64)>,
+    /// Rows that are still to be written.
+    pub(super) left: usize,
 }
 
 /// Puts a value at a place in a document; what is on the way and no document is replaced by one.
@@ -52,14 +59,41 @@ fn record_of(row: &[Value]) -> Result<Bytes> {
 }
 
 impl Applying<'_, '_, '_> {
-    /// Columns that may not be null are not.
-    fn check_nulls(&self, doc: DocRef<'_>) -> Result<()> {
-        for column in self.write.table.columns.iter().filter(|column| column.not_null) {
-            if doc.get(&column.path).is_none_or(ValueRef::is_nullish) {
-                return Err(super::refused::null(&column.name, &self.write.table.name));
+    /// The next number of a column that counts.
+    fn number(&mut self, column: &Column) -> Result<Value> {
+        let (next, left) = match self.numbers.get(&column.name) {
+            Some((next, left)) if *left > 0 => (*next, *left),
+            _ => {
+                let count = i64::try_from(self.left.max(1)).unwrap_or(1);
+                let collection = self.writer.collection().clone();
+                let of = (collection.uuid, column.name.as_str());
+                (
+                    sequence::take(self.writer.statement(), &collection.ns.db, of, count)?,
+                    count,
+                )
             }
+        };
+        self.numbers.insert(column.name.clone(), (next + 1, left - 1));
+        let limit = |_| {
+            let message = format!(
+                "nextval: reached maximum value of the sequence of column \"{}\"",
+                column.name
+            );
+            crate::error::error("2200H", message)
+        };
+        whole(next, &column.ty).map_err(limit)
+    }
+
+    /// A value that is written to a target; the next number where one is wanted.
+    fn settled(&mut self, target: &Target, value: Value) -> Result<Value> {
+        if !value.identical(&NEXT_NUMBER) {
+            return Ok(value);
         }
-        Ok(())
+        let table = &self.write.table;
+        match table.columns.iter().find(|column| column.name == target.column) {
+            Some(column) => self.number(column),
+            None => Ok(Value::Null),
+        }
     }
 
     /// The row of a document for RETURNING, beside `others`.
@@ -78,9 +112,10 @@ impl Applying<'_, '_, '_> {
     }
 
     /// The document of an insert.
-    fn document(&self, targets: &[Target], row: Tuple) -> Result<Document> {
+    fn document(&mut self, targets: &[Target], row: Tuple) -> Result<Document> {
         let mut doc = Document::new();
         for (target, value) in targets.iter().zip(row) {
+            let value = self.settled(target, value)?;
             match (target.path.as_slice(), value) {
                 (_, Value::Null) => {}
                 ([], Value::Document(whole)) => {
@@ -92,16 +127,25 @@ impl Applying<'_, '_, '_> {
                 (path, value) => place(&mut doc, path, stored::write(&target.ty, value)),
             }
         }
-        let id = self.write.table.columns.iter().find(|column| column.path == "_id");
+        let table = self.write.table.clone();
+        for column in table.columns.iter().filter(|column| column.identity.is_some()) {
+            if targets.iter().all(|target| target.column != column.name) {
+                let number = self.number(column)?;
+                doc.set(&column.path, number);
+            }
+        }
+        let id = table.columns.iter().find(|column| column.path == "_id");
         if doc.get("_id").is_none() {
             match id.map(|column| &column.ty) {
                 // Where documents have such, or nobody knows yet.
-                None | Some(Type::ObjectId | Type::Jsonb) => doc.set("_id", self.op.object_id()),
-                Some(Type::Uuid) => doc.set("_id", uuid(self.op)),
-                Some(_) => {}
+                None | Some(Type::ObjectId | Type::Jsonb) if !table.declared || id.is_none() => {
+                    doc.set("_id", self.op.object_id());
+                }
+                Some(Type::Uuid) if !table.declared => doc.set("_id", uuid(self.op)),
+                _ => {}
             }
         }
-        self.check_nulls(doc.as_ref())?;
+        check(self.write, &self.env, doc.as_ref())?;
         Ok(doc)
     }
 
@@ -114,9 +158,11 @@ impl Applying<'_, '_, '_> {
             )),
         };
         let mut met: HashSet<Bytes> = HashSet::new();
+        self.left = rows.len();
         for row in rows {
             work(1)?;
             let doc = self.document(targets, row)?;
+            self.left -= 1;
             let raw = doc.to_raw();
             self.gathered.grow(raw.as_bytes().len() * WRITTEN_FACTOR)?;
             let Some((conflict, arbiter)) = &arbiter else {
@@ -229,6 +275,7 @@ impl Applying<'_, '_, '_> {
                 whole = Some(doc);
                 continue;
             }
+            let value = self.settled(target, value)?;
             let has_own_names = target.path.iter().all(|name| is_plain(name));
             if !has_own_names || (target.path.len() == 1 && target.path[0] == "_id") {
                 // What has no form as an update of fields is one of the whole document.
@@ -255,7 +302,7 @@ impl Applying<'_, '_, '_> {
                 let parts: Vec<String> = path.split('.').map(str::to_owned).collect();
                 remove(&mut doc, &parts);
             }
-            self.check_nulls(doc.as_ref())?;
+            check(self.write, &self.env, doc.as_ref())?;
             let same = match (doc.get("_id"), old.get("_id")) {
                 (Some(a), Some(b)) => nestor_model::values_equal(a, b),
                 _ => false,
@@ -283,8 +330,10 @@ impl Applying<'_, '_, '_> {
     }
 
     fn changed(&mut self, update: &Update, record: &Bytes, before: &Bytes) -> Result<Option<Document>> {
-        let new = self.writer.update(record, before, update)?;
-        self.check_nulls(new.as_raw().as_doc())?;
+        let (write, env) = (self.write, &self.env);
+        let new = self
+            .writer
+            .update(record, before, update, &mut |doc| check(write, env, doc.as_doc()))?;
         self.give(new.as_raw(), &[])?;
         Ok(None)
     }
@@ -307,6 +356,28 @@ impl Applying<'_, '_, '_> {
         }
         Ok(())
     }
+}
+
+/// A document that is to be written has no null where none may be, and no check is false of it.
+///
+/// Errors: 23502, 23514, those of the conditions.
+fn check(write: &Write, env: &Env<'_>, doc: DocRef<'_>) -> Result<()> {
+    let table = &write.table;
+    for column in table.columns.iter().filter(|column| column.not_null) {
+        if doc.get(&column.path).is_none_or(ValueRef::is_nullish) {
+            return Err(super::refused::null(&column.name, &table.name));
+        }
+    }
+    if write.checks.is_empty() {
+        return Ok(());
+    }
+    let row = row_of(table, &vec![true; table.columns.len() + 2], doc, None)?;
+    for (name, condition) in &write.checks {
+        if matches!(condition.value(&row, env)?, Value::Bool(false)) {
+            return Err(super::refused::check(name, &table.name));
+        }
+    }
+    Ok(())
 }
 
 /// Names that mean themselves in the paths of an update.

@@ -200,6 +200,8 @@ fn attempt(
         gathered,
         returned: Vec::new(),
         written: 0,
+        numbers: std::collections::HashMap::new(),
+        left: 0,
     };
     let result = match &write.action {
         Action::Insert { targets, conflict } => applied.insert(targets, conflict.as_ref(), rows),

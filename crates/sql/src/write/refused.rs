@@ -20,6 +20,13 @@ pub(super) fn null(column: &str, table: &str) -> Error {
     error::with(error, &[(Field::Table, table), (Field::Column, column)])
 }
 
+/// 23514.
+pub(super) fn check(constraint: &str, table: &str) -> Error {
+    let message = format!("new row for relation \"{table}\" violates check constraint \"{constraint}\"");
+    let error = error::error("23514", message);
+    error::with(error, &[(Field::Table, table), (Field::Constraint, constraint)])
+}
+
 /// The error of a write to `table`, with the words of SQL.
 pub(super) fn told(error: Error, table: &Table, collection: &Collection) -> Error {
     match error.code() {

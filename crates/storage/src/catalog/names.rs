@@ -20,6 +20,7 @@ const SYSTEM_ALLOWED: &[&str] = &[
     "system.views",
     "system.replset",
     "system.sessions",
+    "system.sequences",
 ];
 
 /// Refuses a database name that is not allowed: `InvalidNamespace`.

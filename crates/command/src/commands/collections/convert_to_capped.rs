@@ -111,7 +111,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     let uuid = context.service.new_uuid();
     context.atomically(&mut progress, |ws| {
         copy_capped(context, ws, &ns, &temporary, args.size, uuid)?;
-        super::drop::drop_one(context, ws, &ns)?;
+        nestor_database::write::catalog::drop(context, ws, &ns)?;
         ws.rename_collection(&temporary, &ns, false)?;
         Ok(())
     })?;

@@ -13,10 +13,8 @@ use nestor_database::system_profile;
 use nestor_database::uuid::Uuid;
 use nestor_database::write;
 use nestor_database::write::Progress;
-use nestor_database::write::timeseries;
-use nestor_exec::write::oplog::Origin;
-use nestor_model::{Namespace, RawWriter, Result, bail, doc};
-use nestor_storage::{View, WriteSet};
+use nestor_model::{Namespace, RawWriter, Result, bail};
+use nestor_storage::View;
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::collection("drop", "Removes a collection or view.")
@@ -50,7 +48,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         let Some(collection) = ws.catalog().get(&ns).cloned() else {
             return Ok(None);
         };
-        drop_one(context, ws, &ns)?;
+        write::catalog::drop(context, ws, &ns)?;
         Ok(Some(collection))
     })?;
     if let Some(collection) = dropped {
@@ -69,39 +67,6 @@ fn check_droppable(ns: &Namespace) -> Result<()> {
     );
     if kept {
         bail!(IllegalOperation, "can't drop system collection {ns}");
-    }
-    Ok(())
-}
-
-/// Drops what is at `ns`, with its oplog entry; of a time-series collection and its buckets neither stays without the other.
-pub(crate) fn drop_one(context: &Context<'_>, ws: &mut WriteSet, ns: &Namespace) -> Result<()> {
-    let other = ws.catalog().get(ns).and_then(timeseries::other_of);
-    if let Some(other) = other.filter(|other| ws.catalog().get(other).is_some()) {
-        drop_alone(context, ws, &other)?;
-    }
-    drop_alone(context, ws, ns)
-}
-
-fn drop_alone(context: &Context<'_>, ws: &mut WriteSet, ns: &Namespace) -> Result<()> {
-    let (documents, _) = match ws.catalog().get(ns) {
-        Some(collection) => ws.counts(collection),
-        None => (0, 0),
-    };
-    let collection = ws.drop_collection(ns)?;
-    if context.origin(&ns.db).is_some() {
-        let mut before = doc! { "numRecords": documents };
-        if let Some(view) = &collection.options.view {
-            // It tells those who follow the log that no collection was dropped.
-            before.push("viewOn", view.on.as_str());
-        }
-        let entry = Origin::default().command_with(
-            &ns.db,
-            Some(collection.uuid),
-            &doc! { "drop": ns.coll.clone() },
-            Some(&before),
-            nestor_database::clock::now_ms(),
-        );
-        ws.oplog(entry)?;
     }
     Ok(())
 }

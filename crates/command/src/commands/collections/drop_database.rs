@@ -1,7 +1,6 @@
 //! `dropDatabase`: removes all collections and views of a database.
 
 use super::DDL_FLAGS;
-use super::drop::drop_one;
 use crate::args::InRange;
 use crate::audited::{self, Audited};
 use crate::context::Context;
@@ -52,7 +51,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             let ns = Namespace::new(db, collection.ns.coll.clone());
             // Buckets go with their time-series collection.
             if ws.catalog().get(&ns).is_some() {
-                drop_one(context, ws, &ns)?;
+                nestor_database::write::catalog::drop(context, ws, &ns)?;
             }
         }
         let entry = Origin::default().command(db, None, &doc! { "dropDatabase": 1 }, nestor_database::clock::now_ms());

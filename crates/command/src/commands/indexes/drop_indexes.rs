@@ -10,9 +10,8 @@ use nestor_database::names;
 use nestor_database::rights::Action;
 use nestor_database::write;
 use nestor_database::write::Progress;
-use nestor_exec::write::oplog::Origin;
 use nestor_model::number::safe_i64;
-use nestor_model::{DocRef, Document, RawWriter, Result, ValueRef, bail, doc, values_equal};
+use nestor_model::{DocRef, RawWriter, Result, ValueRef, bail, doc, values_equal};
 use nestor_planner::timeseries::key_of_buckets;
 use nestor_storage::{Collection, Index, View};
 use std::sync::Arc;
@@ -62,21 +61,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
             None => args.index,
         };
         for index in select(&collection, which)? {
-            ws.drop_index(collection.id, index.id)?;
-            // Nothing has told others of an index that is being built.
-            let is_known = collection.building_by_id(index.id).is_none();
-            if is_known && context.origin(&ns.db).is_some() {
-                let command: Document = doc! { "dropIndexes": collection.ns.coll.clone(), "index": index.name.clone() };
-                let before = Document::from(index.spec.listed().clone());
-                let entry = Origin::default().command_with(
-                    &ns.db,
-                    Some(collection.uuid),
-                    &command,
-                    Some(&before),
-                    nestor_database::clock::now_ms(),
-                );
-                ws.oplog(entry)?;
-            }
+            write::catalog::drop_index(context, ws, &collection, &index)?;
         }
         Ok(collection.all_indexes().count())
     })?;

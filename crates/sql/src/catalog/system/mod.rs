@@ -172,5 +172,6 @@ pub fn table(schema: &str, name: &str, facts: &dyn Facts) -> Result<Option<Table
         columns,
         kind: Kind::Rows(Arc::new(rows)),
         declared: true,
+        checks: Vec::new(),
     }))
 }

@@ -1,0 +1,93 @@
+//! Collections and indexes made and dropped within a write set, with their oplog entries.
+
+use super::create_entry;
+use super::timeseries;
+use crate::index_build;
+use crate::statement::Statement;
+use nestor_exec::write::oplog::Origin;
+use nestor_model::{CollectionOptions, Document, IndexSpec, Namespace, Result, bail, doc};
+use nestor_storage::{Collection, Index, View, WriteSet};
+
+/// Makes a collection.
+///
+/// Errors: 48 when there is one, 73 for its name.
+pub fn create(
+    statement: &Statement<'_>,
+    ws: &mut WriteSet,
+    ns: &Namespace,
+    uuid: [u8; 16],
+    options: &CollectionOptions,
+) -> Result<()> {
+    ws.create_collection(ns, uuid, options.clone())?;
+    if statement.origin(&ns.db).is_some() {
+        ws.oplog(create_entry(ns, uuid, options))?;
+    }
+    Ok(())
+}
+
+/// Makes an index, and fills it at once.
+///
+/// Errors: those of [`index_build::at_once`].
+pub fn create_index(statement: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace, spec: &IndexSpec) -> Result<()> {
+    let index = index_build::at_once(statement, ws, ns, spec.clone())?;
+    let Some(collection) = ws.catalog().get(ns).cloned() else {
+        bail!(NamespaceNotFound, "ns does not exist: {ns}");
+    };
+    index_build::log(statement, ws, &collection, &index)
+}
+
+/// Drops an index. One that is being built has no oplog entry: nothing has told others of it.
+///
+/// Errors: those of the catalog.
+pub fn drop_index(statement: &Statement<'_>, ws: &mut WriteSet, collection: &Collection, index: &Index) -> Result<()> {
+    ws.drop_index(collection.id, index.id)?;
+    let is_known = collection.building_by_id(index.id).is_none();
+    if is_known && statement.origin(&collection.ns.db).is_some() {
+        let command: Document = doc! { "dropIndexes": collection.ns.coll.clone(), "index": index.name.clone() };
+        let before = Document::from(index.spec.listed().clone());
+        let entry = Origin::default().command_with(
+            &collection.ns.db,
+            Some(collection.uuid),
+            &command,
+            Some(&before),
+            crate::clock::now_ms(),
+        );
+        ws.oplog(entry)?;
+    }
+    Ok(())
+}
+
+/// Drops what is at `ns`; of a time-series collection and its buckets neither stays without the other.
+///
+/// Errors: 26 when there is nothing.
+pub fn drop(statement: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace) -> Result<()> {
+    let other = ws.catalog().get(ns).and_then(timeseries::other_of);
+    if let Some(other) = other.filter(|other| ws.catalog().get(other).is_some()) {
+        drop_alone(statement, ws, &other)?;
+    }
+    drop_alone(statement, ws, ns)
+}
+
+fn drop_alone(statement: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace) -> Result<()> {
+    let (documents, _) = match ws.catalog().get(ns) {
+        Some(collection) => ws.counts(collection),
+        None => (0, 0),
+    };
+    let collection = ws.drop_collection(ns)?;
+    if statement.origin(&ns.db).is_some() {
+        let mut before = doc! { "numRecords": documents };
+        if let Some(view) = &collection.options.view {
+            // It tells those who follow the log that no collection was dropped.
+            before.push("viewOn", view.on.as_str());
+        }
+        let entry = Origin::default().command_with(
+            &ns.db,
+            Some(collection.uuid),
+            &doc! { "drop": ns.coll.clone() },
+            Some(&before),
+            crate::clock::now_ms(),
+        );
+        ws.oplog(entry)?;
+    }
+    Ok(())
+}

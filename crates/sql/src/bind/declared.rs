@@ -1,0 +1,310 @@
+//! Tables whose columns were declared.
+//!
+//! A declared table is a collection whose validator is a `$jsonSchema` with the title [`TITLE`] and the text of its CREATE TABLE as
+//! description: types and NOT NULL hold for whoever writes, and the text says what JSON Schema cannot, such as the length of a
+//! `varchar`, defaults and CHECK, which hold for SQL. Whoever sets another validator makes a table of documents of it again.
+//!
+//! A primary key of one column is the `_id` of documents; other columns are the fields of their names.
+
+use super::ident;
+use super::types::data_type;
+use crate::catalog::{Check, Column, Identity};
+use crate::error::{fail, unsupported};
+use crate::types::Type;
+use nestor_model::{Document, Error, Result, Value, ValueRef};
+use nestor_storage::{Collection, Derive};
+use sqlparser::ast::{
+    ColumnDef, ColumnOption, CreateTable, DataType, Expr, GeneratedAs, IndexColumn, NullsDistinctOption, Statement,
+    TableConstraint,
+};
+use std::sync::Arc;
+
+/// The title of the schema of a declared table.
+pub const TITLE: &str = "SQL table";
+
+/// Columns whose values no two rows share, nulls aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unique {
+    /// The name of the constraint and of its index.
+    pub name: String,
+    /// The paths.
+    pub paths: Vec<String>,
+}
+
+/// What was declared of a table.
+#[derive(Clone, Debug, Default)]
+pub struct Declared {
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Its checks.
+    pub checks: Vec<Check>,
+    /// Its keys, but `_id`.
+    pub unique: Vec<Unique>,
+}
+
+/// What the catalog entry of a collection declares.
+struct OfEntry(Option<Arc<Declared>>);
+
+impl Derive for OfEntry {
+    type Error = Error;
+
+    fn derive(collection: &Collection) -> Result<Self> {
+        let schema = match collection.options.validator.as_ref().and_then(|v| v.get("$jsonSchema")) {
+            Some(ValueRef::Document(schema)) => schema,
+            _ => return Ok(Self(None)),
+        };
+        if schema.get("title").and_then(ValueRef::as_str) != Some(TITLE) {
+            return Ok(Self(None));
+        }
+        let text = schema.get("description").and_then(ValueRef::as_str).unwrap_or_default();
+        Ok(Self(match crate::parse::parse(text)?.as_slice() {
+            [Statement::CreateTable(create)] => Some(Arc::new(Declared::of(create, &collection.ns.coll)?)),
+            _ => None,
+        }))
+    }
+}
+
+impl Declared {
+    /// What a collection declares, if anything.
+    ///
+    /// Errors: its text is not that of a table.
+    pub fn of_collection(collection: &Collection) -> Result<Option<Arc<Self>>> {
+        Ok(collection.derived::<OfEntry>()?.0.clone())
+    }
+
+    /// What a CREATE TABLE for the table `name` declares.
+    ///
+    /// Errors: 42701, 42703, 42P16, 42704; 0A000 for what is not supported.
+    pub fn of(create: &CreateTable, name: &str) -> Result<Self> {
+        let mut out = Self::default();
+        let mut keys: Vec<Vec<String>> = Vec::new();
+        let mut unique: Vec<(Option<String>, Vec<String>)> = Vec::new();
+        let mut checks: Vec<(Option<String>, Option<String>, String)> = Vec::new();
+        for def in &create.columns {
+            let column = ident(&def.name);
+            if out.columns.iter().any(|own| own.name == column) {
+                return fail("42701", format!("column \"{column}\" specified more than once"));
+            }
+            if column.is_empty() || column.starts_with('$') || column.contains('.') || column == "_doc" {
+                return unsupported(format!("a column of the name \"{column}\""));
+            }
+            out.columns.push(declared(def)?);
+            for option in &def.options {
+                let constraint = option.name.as_ref().map(ident);
+                match &option.option {
+                    ColumnOption::PrimaryKey(key) if key.characteristics.is_none() => keys.push(vec![column.clone()]),
+                    ColumnOption::Unique(key)
+                        if key.characteristics.is_none() && key.nulls_distinct != NullsDistinctOption::NotDistinct =>
+                    {
+                        unique.push((constraint, vec![column.clone()]));
+                    }
+                    ColumnOption::Check(check) if check.enforced != Some(false) => {
+                        checks.push((constraint, Some(column.clone()), check.expr.to_string()));
+                    }
+                    ColumnOption::PrimaryKey(_) | ColumnOption::Unique(_) | ColumnOption::Check(_) => {
+                        return unsupported("a constraint of this form");
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for constraint in &create.constraints {
+            match constraint {
+                TableConstraint::PrimaryKey(key) if key.characteristics.is_none() && key.include.is_empty() => {
+                    keys.push(names(&key.columns)?);
+                }
+                TableConstraint::Unique(key)
+                    if key.characteristics.is_none()
+                        && key.include.is_empty()
+                        && key.nulls_distinct != NullsDistinctOption::NotDistinct =>
+                {
+                    unique.push((key.name.as_ref().map(ident), names(&key.columns)?));
+                }
+                TableConstraint::Check(check) if check.enforced != Some(false) => {
+                    checks.push((check.name.as_ref().map(ident), None, check.expr.to_string()));
+                }
+                TableConstraint::ForeignKey(_) => return unsupported("FOREIGN KEY"),
+                _ => return unsupported("a constraint of this form"),
+            }
+        }
+        if keys.len() > 1 {
+            return fail(
+                "42P16",
+                format!("multiple primary keys for table \"{name}\" are not allowed"),
+            );
+        }
+        let known = |column: &String| match out.columns.iter().any(|own| own.name == *column) {
+            true => Ok(()),
+            false => fail("42703", format!("column \"{column}\" named in key does not exist")),
+        };
+        keys.iter().flatten().try_for_each(known)?;
+        unique.iter().flat_map(|(_, columns)| columns).try_for_each(known)?;
+        if let Some(key) = keys.pop() {
+            for column in out.columns.iter_mut().filter(|column| key.contains(&column.name)) {
+                (column.is_key, column.not_null) = (true, true);
+            }
+            match key.as_slice() {
+                [only] => {
+                    for column in out.columns.iter_mut().filter(|column| column.name == *only) {
+                        "_id".clone_into(&mut column.path);
+                    }
+                }
+                _ => unique.insert(0, (Some(format!("{name}_pkey")), key)),
+            }
+        }
+        // Documents have one `_id`.
+        if out.columns.iter().any(|column| column.name == "_id" && !column.is_key) {
+            return unsupported("a column \"_id\" that is not the primary key");
+        }
+        for (constraint, columns) in unique {
+            let constraint = constraint.unwrap_or_else(|| format!("{name}_{}_key", columns.join("_")));
+            let path = |column: &String| {
+                let found = out.columns.iter().find(|own| own.name == *column);
+                found.map_or_else(|| column.clone(), |column| column.path.clone())
+            };
+            out.unique.push(Unique {
+                name: constraint,
+                paths: columns.iter().map(path).collect(),
+            });
+        }
+        for (constraint, column, text) in checks {
+            let base = match (constraint, column) {
+                (Some(constraint), _) => constraint,
+                (None, Some(column)) => format!("{name}_{column}_check"),
+                (None, None) => format!("{name}_check"),
+            };
+            let taken = |wanted: &str| out.checks.iter().any(|check| check.name == wanted);
+            let mut numbered = (1..).map(|n| format!("{base}{n}"));
+            let own = match taken(&base) {
+                false => base.clone(),
+                true => numbered.find(|wanted| !taken(wanted)).unwrap_or(base),
+            };
+            out.checks.push(Check { name: own, text });
+        }
+        Ok(out)
+    }
+
+    /// The validator that keeps the declaration, whose text is `text`.
+    pub fn validator(&self, text: &str) -> Document {
+        let mut properties = Document::new();
+        let mut required = Vec::new();
+        for column in &self.columns {
+            if column.not_null {
+                required.push(Value::from(column.path.as_str()));
+            }
+            if let Some(types) = bson_types(&column.ty) {
+                let null = (!column.not_null).then_some(&"null");
+                let types = types.iter().chain(null).map(|ty| Value::from(*ty));
+                let mut property = Document::new();
+                property.push("bsonType", types.collect::<Vec<Value>>());
+                properties.push(column.path.as_str(), property);
+            }
+        }
+        let mut schema = Document::new();
+        schema.push("title", TITLE);
+        schema.push("description", text);
+        schema.push("bsonType", "object");
+        if !required.is_empty() {
+            schema.push("required", required);
+        }
+        schema.push("properties", properties);
+        let mut validator = Document::new();
+        validator.push("$jsonSchema", schema);
+        validator
+    }
+}
+
+/// The names of a key's columns.
+///
+/// Errors: 0A000 for expressions and orders.
+pub fn names(columns: &[IndexColumn]) -> Result<Vec<String>> {
+    let each = columns.iter().map(|column| match &column.column.expr {
+        Expr::Identifier(name)
+            if column.operator_class.is_none()
+                && column.column.options.sort.is_none()
+                && column.column.options.nulls_first.is_none() =>
+        {
+            Ok(ident(name))
+        }
+        _ => unsupported("a key of this form"),
+    });
+    each.collect()
+}
+
+/// The types in documents of a column's values; `None` for all.
+fn bson_types(ty: &Type) -> Option<&'static [&'static str]> {
+    Some(match ty {
+        Type::Bool => &["bool"],
+        Type::Int2 | Type::Int4 => &["int"],
+        Type::Int8 | Type::Oid => &["long", "int"],
+        Type::Float4 | Type::Float8 => &["double", "int", "long"],
+        Type::Numeric => &["decimal", "int", "long", "double"],
+        Type::Text | Type::Varchar | Type::Bpchar | Type::Name | Type::Char | Type::Interval => &["string"],
+        Type::Bytea | Type::Uuid => &["binData"],
+        Type::Date | Type::Timestamp | Type::Timestamptz => &["date"],
+        Type::Time => &["long"],
+        Type::ObjectId => &["objectId"],
+        Type::Array(_) => &["array"],
+        _ => return None,
+    })
+}
+
+fn declared(def: &ColumnDef) -> Result<Column> {
+    let name = ident(&def.name);
+    let serial = match &def.data_type {
+        DataType::Custom(custom, _) => match custom.to_string().to_lowercase().as_str() {
+            "serial" | "serial4" => Some(Type::Int4),
+            "bigserial" | "serial8" => Some(Type::Int8),
+            "smallserial" | "serial2" => Some(Type::Int2),
+            _ => None,
+        },
+        _ => None,
+    };
+    let (ty, modifier) = match &serial {
+        Some(ty) => (ty.clone(), -1),
+        None => data_type(&def.data_type)?,
+    };
+    let mut column = Column {
+        modifier,
+        not_null: serial.is_some(),
+        identity: serial.is_some().then_some(Identity::ByDefault),
+        ..Column::new(&name, ty)
+    };
+    for option in &def.options {
+        match &option.option {
+            ColumnOption::Null => {}
+            ColumnOption::NotNull => column.not_null = true,
+            ColumnOption::Default(expr) => column.default = Some(expr.to_string()),
+            ColumnOption::Generated {
+                generated_as,
+                sequence_options,
+                generation_expr: None,
+                ..
+            } => {
+                if sequence_options.as_ref().is_some_and(|options| !options.is_empty()) {
+                    return unsupported("options of a sequence");
+                }
+                if !column.ty.is_integer() {
+                    return fail("22023", "identity column type must be smallint, integer, or bigint");
+                }
+                column.not_null = true;
+                column.identity = Some(match generated_as {
+                    GeneratedAs::Always => Identity::Always,
+                    GeneratedAs::ByDefault => Identity::ByDefault,
+                    GeneratedAs::ExpStored => return unsupported("a generated column"),
+                });
+            }
+            ColumnOption::Generated { .. } => return unsupported("a generated column"),
+            ColumnOption::ForeignKey(_) => return unsupported("FOREIGN KEY"),
+            ColumnOption::PrimaryKey(_) | ColumnOption::Unique(_) | ColumnOption::Check(_) => {}
+            other => return unsupported(format!("the option {other} of a column")),
+        }
+    }
+    if column.identity.is_some() && column.default.is_some() {
+        return fail(
+            "42601",
+            format!("both default and identity specified for column \"{name}\""),
+        );
+    }
+    Ok(column)
+}

@@ -1,0 +1,220 @@
+//! CREATE INDEX and DROP INDEX.
+
+use super::namespace;
+use crate::bind::declared::Declared;
+use crate::bind::{ident, object_name};
+use crate::catalog::Catalog as _;
+use crate::error::{fail, unsupported};
+use crate::run::tables::{Reading, SessionFacts, index_name};
+use nestor_database::index_build;
+use nestor_database::parameters::Param;
+use nestor_database::rights::Action as Right;
+use nestor_database::statement::Statement;
+use nestor_database::write::{Progress, catalog};
+use nestor_model::{Document, IndexSpec, Result, doc};
+use nestor_storage::View as _;
+use sqlparser::ast::{CreateIndex, Expr, IndexType, ObjectName, OrderBySort};
+
+/// How a look at the collection ended.
+enum Step {
+    /// The index is there.
+    Done,
+    /// It is to be filled beside writers, for which a place is needed.
+    Enter,
+    /// It has been started.
+    Started(nestor_storage::CollectionId, std::sync::Arc<nestor_storage::Index>),
+}
+
+/// CREATE INDEX.
+pub(super) fn create(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    create: &CreateIndex,
+    progress: &mut Progress,
+) -> Result<&'static str> {
+    let refused = !create.include.is_empty()
+        || create.nulls_distinct == Some(false)
+        || !create.with.is_empty()
+        || create.predicate.is_some()
+        || !create.index_options.is_empty()
+        || !create.alter_options.is_empty()
+        || create.r#async
+        || !matches!(create.using, None | Some(IndexType::BTree));
+    if refused {
+        return unsupported("a clause of this CREATE INDEX");
+    }
+    if create.concurrently && statement.in_transaction() {
+        return fail(
+            "25001",
+            "CREATE INDEX CONCURRENTLY cannot run inside a transaction block",
+        );
+    }
+    let ns = namespace(session, &create.table_name)?;
+    session.check_right(&ns, Right::CreateIndex)?;
+    let mut parts: Vec<(String, bool)> = Vec::new();
+    for column in &create.columns {
+        let order = &column.column;
+        let (Expr::Identifier(name), None) = (&order.expr, &column.operator_class) else {
+            return unsupported("an index on an expression");
+        };
+        let descending = match &order.options.sort {
+            None | Some(OrderBySort::Asc) => false,
+            Some(OrderBySort::Desc) => true,
+            Some(_) => return unsupported("an index in this order"),
+        };
+        // Absent fields come first in indexes; which nulls come first is settled where rows are sorted.
+        parts.push((ident(name), descending));
+    }
+    let names: Vec<&str> = parts.iter().map(|(name, _)| name.as_str()).collect();
+    let name = match &create.name {
+        Some(name) => object_name(name)?.1,
+        None => format!("{}_{}_idx", ns.coll, names.join("_")),
+    };
+    let mut slot = None;
+    loop {
+        let mut attempts = 0;
+        let step = statement.atomically(progress, |ws| {
+            attempts += 1;
+            let (op, _) = statement.operation(None)?;
+            let (table, indexed) = {
+                let reading = Reading::new(statement, &*ws, &op, session);
+                let table = reading.table(Some(&ns.db), &ns.coll)?;
+                let taken = reading.has_relation(&name);
+                (table, taken)
+            };
+            let (Some(table), Some(collection)) = (table, ws.catalog().get(&ns).cloned()) else {
+                return fail("42P01", format!("relation \"{}\" does not exist", ns.coll));
+            };
+            if collection.is_view() {
+                return fail("42809", format!("cannot create index on relation \"{}\"", ns.coll));
+            }
+            if indexed {
+                return match create.if_not_exists {
+                    true => Ok(Step::Done),
+                    false => fail("42P07", format!("relation \"{name}\" already exists")),
+                };
+            }
+            let mut key = Document::new();
+            let mut sparse = Vec::new();
+            for (part, descending) in &parts {
+                let column = table.columns.iter().find(|column| column.name == *part);
+                let path = match column {
+                    Some(column) => column.path.clone(),
+                    None => return fail("42703", format!("column \"{part}\" does not exist")),
+                };
+                if column.is_some_and(|column| !column.not_null) {
+                    sparse.push(path.clone());
+                }
+                key.push(path, if *descending { -1 } else { 1 });
+            }
+            let mut listed = doc! { "v": 2, "key": key, "name": name.as_str() };
+            if create.unique {
+                listed.push("unique", true);
+                match (sparse.as_slice(), parts.len()) {
+                    ([], _) => {}
+                    ([_], 1) => listed.push("sparse", true),
+                    (paths, _) => {
+                        let mut filter = Document::new();
+                        paths
+                            .iter()
+                            .for_each(|path| filter.push(path.as_str(), doc! { "$exists": true }));
+                        listed.push("partialFilterExpression", filter);
+                    }
+                }
+            }
+            let spec = IndexSpec::parse(listed.to_raw())?;
+            if statement.in_transaction() {
+                let is_new = ws.snapshot().catalog().by_id(collection.id).is_none() && ws.counts(&collection).0 == 0;
+                if !is_new {
+                    return unsupported("an index on a table that this transaction has not made, or has filled,");
+                }
+            }
+            if statement.in_transaction() || (index_build::is_small(ws, &collection) && attempts <= 3) {
+                catalog::create_index(statement, ws, &ns, &spec)?;
+                return Ok(Step::Done);
+            }
+            if slot.is_none() {
+                return Ok(Step::Enter);
+            }
+            Ok(Step::Started(collection.id, ws.start_index(collection.id, spec)?))
+        });
+        let step = step.map_err(|error| match error.code() {
+            nestor_model::ErrorCode::DuplicateKey => {
+                crate::error::error("23505", format!("could not create unique index \"{name}\""))
+            }
+            _ => error,
+        })?;
+        match step {
+            Step::Done => return Ok("CREATE INDEX"),
+            Step::Enter => {
+                let most = statement.database.node.parameters.number(Param::IndexBuildsMax);
+                slot = Some(statement.database.index_builds.enter(most, &statement.interrupt)?);
+            }
+            Step::Started(collection, index) => {
+                let commit = index_build::beside_writers(statement, collection, &[index])?;
+                progress.last = Some((commit.lsn, commit.optime));
+                return Ok("CREATE INDEX");
+            }
+        }
+    }
+}
+
+/// DROP INDEX.
+pub(super) fn drop(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    (names, if_exists): (&[ObjectName], bool),
+    progress: &mut Progress,
+) -> Result<&'static str> {
+    let names: Vec<String> = names
+        .iter()
+        .map(|name| object_name(name).map(|(_, name)| name))
+        .collect::<Result<_>>()?;
+    statement.atomically(progress, |ws| {
+        for name in &names {
+            let database = ws.catalog().database(&session.database).cloned();
+            let found = database
+                .iter()
+                .flat_map(|database| database.collections())
+                .find_map(|collection| {
+                    let named = |index: &&std::sync::Arc<nestor_storage::Index>| {
+                        *index.name == **name || index_name(collection, index) == *name
+                    };
+                    let index = collection.indexes.iter().find(named)?;
+                    Some((collection.clone(), index.clone()))
+                });
+            if let Some((collection, _)) = &found {
+                session.check_right(&collection.ns, Right::DropIndex)?;
+            }
+            match found {
+                Some((collection, index)) if !index.is_id() => {
+                    let declared = Declared::of_collection(&collection).ok().flatten();
+                    let mut keys = declared.iter().flat_map(|declared| &declared.unique);
+                    if keys.any(|key| *key.name == *index.name) {
+                        return fail(
+                            "2BP01",
+                            format!(
+                                "cannot drop index {name} because a constraint on table {} requires it",
+                                collection.ns.coll
+                            ),
+                        );
+                    }
+                    catalog::drop_index(statement, ws, &collection, &index)?;
+                }
+                Some((collection, _)) => {
+                    return fail(
+                        "2BP01",
+                        format!(
+                            "cannot drop index {name} because table {} requires it",
+                            collection.ns.coll
+                        ),
+                    );
+                }
+                None if if_exists => {}
+                None => return fail("42704", format!("index \"{name}\" does not exist")),
+            }
+        }
+        Ok(())
+    })?;
+    Ok("DROP INDEX")
+}

@@ -1,0 +1,81 @@
+//! Statements that change what tables there are.
+//!
+//! [`table`] makes, drops and empties tables, [`index`] indexes. Each is a commit of its own, or a part of a transaction where that
+//! can be: tables are made there, and indexes of tables that the transaction made; nothing is dropped there.
+
+mod index;
+mod table;
+
+use crate::bind::object_name;
+use crate::error::{error, fail, unsupported};
+use crate::run::tables::SessionFacts;
+use nestor_database::statement::Statement;
+use nestor_database::write::Progress;
+use nestor_exec::interrupt::while_waiting;
+use nestor_model::{Namespace, Result};
+use nestor_storage::Guarantee;
+use sqlparser::ast::{ObjectName, ObjectType, Statement as Ast};
+
+/// Whether a statement is one of these.
+pub fn is_ddl(ast: &Ast) -> bool {
+    matches!(ast, Ast::CreateTable(_) | Ast::CreateIndex(_) | Ast::Drop { .. })
+}
+
+/// Runs a statement that changes what there is; its tag.
+///
+/// Errors: 42P07, 42P01, 42704 and others of what there is and is not; 0A000.
+pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Result<String> {
+    let mut progress = Progress::default();
+    let tag = match ast {
+        Ast::CreateTable(create) => table::create(statement, session, create, &mut progress)?,
+        Ast::CreateIndex(create) => index::create(statement, session, create, &mut progress)?,
+        Ast::Drop {
+            object_type,
+            if_exists,
+            names,
+            purge: false,
+            temporary: false,
+            table: None,
+            ..
+        } => {
+            if statement.in_transaction() {
+                return unsupported("DROP in a transaction block");
+            }
+            match object_type {
+                ObjectType::Table | ObjectType::View => {
+                    let is_view = *object_type == ObjectType::View;
+                    table::drop(statement, session, (names, *if_exists, is_view), &mut progress)?
+                }
+                ObjectType::Index => index::drop(statement, session, (names, *if_exists), &mut progress)?,
+                other => return unsupported(format!("DROP {other}")),
+            }
+        }
+        _ => return fail("XX000", "a statement that changes no table was run as one that does"),
+    };
+    if let Some((lsn, _)) = progress.last {
+        while_waiting(|| statement.database.engine.wait_reached(lsn, Guarantee::Durable))?;
+    }
+    Ok(tag.to_owned())
+}
+
+/// The collection that a name means: of the connection's database, or of that of its schema.
+///
+/// Errors: 42501 for catalogs, 42602 for names that collections cannot have.
+fn namespace(session: &SessionFacts, name: &ObjectName) -> Result<Namespace> {
+    let (schema, name) = object_name(name)?;
+    let db = match schema.as_deref() {
+        None | Some("public") => session.database.as_str(),
+        Some("pg_catalog" | "information_schema") => {
+            return fail("42501", format!("permission denied to change \"{name}\""));
+        }
+        Some(schema) => schema,
+    };
+    let invalid = |e: nestor_model::Error| error("42602", e.message().to_owned());
+    nestor_database::names::check_database(db).map_err(invalid)?;
+    let ns = nestor_database::names::collection(db, &name).map_err(invalid)?;
+    nestor_database::write::check_document_namespace(&ns).map_err(invalid)?;
+    if ns.coll.starts_with("system.") {
+        return fail("42939", format!("unacceptable name \"{name}\""));
+    }
+    Ok(ns)
+}

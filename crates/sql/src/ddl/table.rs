@@ -1,0 +1,178 @@
+//! CREATE TABLE, DROP TABLE and DROP VIEW.
+
+use super::namespace;
+use crate::bind::Binder;
+use crate::bind::declared::{Declared, Unique};
+use crate::catalog::Table;
+use crate::error::{fail, unsupported};
+use crate::run::tables::{Reading, SessionFacts};
+use nestor_database::rights::Action as Right;
+use nestor_database::statement::Statement;
+use nestor_database::write::{Progress, catalog, sequence};
+use nestor_model::{CollectionOptions, Document, IndexSpec, Namespace, Result, doc};
+use nestor_storage::View as _;
+use sqlparser::ast::{CreateTable, CreateTableOptions, HiveDistributionStyle, ObjectName};
+use std::sync::Arc;
+
+/// CREATE TABLE.
+pub(super) fn create(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    create: &CreateTable,
+    progress: &mut Progress,
+) -> Result<&'static str> {
+    check(create)?;
+    let ns = namespace(session, &create.name)?;
+    session.check_right(&ns, Right::CreateCollection)?;
+    let declared = Declared::of(create, &ns.coll)?;
+    let text = create.to_string();
+    let mut listed = Document::new();
+    listed.push("validator", declared.validator(&text));
+    listed.push("validationLevel", "strict");
+    listed.push("validationAction", "error");
+    let options = CollectionOptions::parse(listed)?;
+    let specs: Vec<IndexSpec> = declared
+        .unique
+        .iter()
+        .map(|unique| spec(unique, &declared))
+        .collect::<Result<_>>()?;
+    let uuid = statement.database.new_uuid();
+    statement.atomically(progress, |ws| {
+        if ws.catalog().get(&ns).is_some() {
+            return match create.if_not_exists {
+                true => Ok(()),
+                false => fail("42P07", format!("relation \"{}\" already exists", ns.coll)),
+            };
+        }
+        check_expressions(statement, session, ws, &ns, &declared)?;
+        catalog::create(statement, ws, &ns, uuid, &options)?;
+        for spec in &specs {
+            catalog::create_index(statement, ws, &ns, spec)?;
+        }
+        Ok(())
+    })?;
+    Ok("CREATE TABLE")
+}
+
+/// Refuses what is not supported.
+fn check(create: &CreateTable) -> Result<()> {
+    let refused = create.or_replace
+        || create.temporary
+        || create.unlogged
+        || create.external
+        || create.dynamic
+        || create.global.is_some()
+        || create.transient
+        || create.volatile
+        || create.hive_distribution != HiveDistributionStyle::NONE
+        || create.table_options != CreateTableOptions::None
+        || create.file_format.is_some()
+        || create.location.is_some()
+        || create.query.is_some()
+        || create.without_rowid
+        || create.like.is_some()
+        || create.clone.is_some()
+        || create.comment.is_some()
+        || create.on_commit.is_some()
+        || create.primary_key.is_some()
+        || create.order_by.is_some()
+        || create.partition_by.is_some()
+        || create.cluster_by.is_some()
+        || create.clustered_by.is_some()
+        || create.inherits.is_some()
+        || create.partition_of.is_some()
+        || create.strict;
+    match refused {
+        true => unsupported("a clause of this CREATE TABLE"),
+        false => Ok(()),
+    }
+}
+
+/// Defaults and checks mean something.
+fn check_expressions(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &nestor_storage::WriteSet,
+    ns: &Namespace,
+    declared: &Declared,
+) -> Result<()> {
+    let (op, _) = statement.operation(None)?;
+    let reading = Reading::new(statement, ws, &op, session);
+    let table = Arc::new(Table {
+        schema: "public".to_owned(),
+        name: ns.coll.to_string(),
+        columns: declared.columns.clone(),
+        kind: crate::catalog::Kind::Collection(ns.clone()),
+        declared: true,
+        checks: declared.checks.clone(),
+    });
+    Binder::new(&reading, Vec::new()).check_declaration(&table)
+}
+
+/// The index of a key. Rows in which a column is null are in none: they are equal to no row.
+fn spec(unique: &Unique, declared: &Declared) -> Result<IndexSpec> {
+    let mut key = Document::new();
+    unique.paths.iter().for_each(|path| key.push(path.as_str(), 1));
+    let mut listed = doc! { "v": 2, "key": key, "name": unique.name.as_str(), "unique": true };
+    let nullable: Vec<&String> = unique
+        .paths
+        .iter()
+        .filter(|path| {
+            let column = declared.columns.iter().find(|column| column.path == **path);
+            column.is_none_or(|column| !column.not_null)
+        })
+        .collect();
+    match (nullable.as_slice(), unique.paths.as_slice()) {
+        ([], _) => {}
+        ([_], [_]) => listed.push("sparse", true),
+        (nullable, _) => {
+            let mut filter = Document::new();
+            nullable
+                .iter()
+                .for_each(|path| filter.push(path.as_str(), doc! { "$exists": true }));
+            listed.push("partialFilterExpression", filter);
+        }
+    }
+    IndexSpec::parse(listed.to_raw())
+}
+
+/// DROP TABLE and DROP VIEW.
+pub(super) fn drop(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    (names, if_exists, is_view): (&[ObjectName], bool, bool),
+    progress: &mut Progress,
+) -> Result<&'static str> {
+    let (tag, kind) = match is_view {
+        true => ("DROP VIEW", "view"),
+        false => ("DROP TABLE", "table"),
+    };
+    let all: Vec<Namespace> = names
+        .iter()
+        .map(|name| namespace(session, name))
+        .collect::<Result<_>>()?;
+    all.iter()
+        .try_for_each(|ns| session.check_right(ns, Right::DropCollection))?;
+    statement.atomically(progress, |ws| {
+        for ns in &all {
+            let Some(found) = ws.catalog().get(ns).cloned() else {
+                match if_exists {
+                    true => continue,
+                    false => return fail("42P01", format!("{kind} \"{}\" does not exist", ns.coll)),
+                }
+            };
+            let view = found.is_view() && found.timeseries().is_none();
+            if view != is_view {
+                return fail("42809", format!("\"{}\" is not a {kind}", ns.coll));
+            }
+            catalog::drop(statement, ws, ns)?;
+            let declared = Declared::of_collection(&found).ok().flatten();
+            let columns = declared.iter().flat_map(|declared| &declared.columns);
+            let counting = columns.filter(|column| column.identity.is_some());
+            let names: Vec<&str> = counting.map(|column| column.name.as_str()).collect();
+            sequence::forget(statement, ws, &ns.db, found.uuid, &names)?;
+        }
+        Ok(())
+    })?;
+    Ok(tag)
+}
