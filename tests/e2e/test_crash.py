@@ -298,8 +298,9 @@ def test_an_interrupted_index_build_leaves_nothing(tmp_path):
     dice = random.Random(SEED)
     dbpath = tmp_path / "data"
     with Server(dbpath) as server:
-        filler = [{"_id": f"filler-{n}", "w": -1, "a": n, "b": n, "c": n, "pad": "z" * 60} for n in range(12_000)]
-        server.client().crash.docs.insert_many(filler)
+        filler = [{"_id": f"filler-{n}", "w": -1, "a": n, "b": n, "c": n, "pad": "z" * 60} for n in range(5_000)]
+        # It is closed when the server is gone, and then looks for one as long as this.
+        server.client(serverSelectionTimeoutMS=500).crash.docs.insert_many(filler)
         models = [{} for _ in range(WRITERS)]
         for phase in ("", "inserting keys", "draining")[: max(1, ROUNDS - 1)]:
             client = server.client(maxPoolSize=None, serverSelectionTimeoutMS=500)

@@ -69,7 +69,7 @@ def test_so_many_of_a_shape_run_at_a_time_whatever_the_values(limited):
     server = limited()
     client = plain(server)
     db = client.db
-    db.c.insert_many([{"n": i} for i in range(20_000)])
+    db.c.insert_many([{"n": i} for i in range(5_000)])
 
     def pipeline(n):
         long = {"$reduce": {"input": {"$range": [0, 200]}, "initialValue": 0, "in": {"$add": ["$$value", "$$this"]}}}
@@ -163,13 +163,13 @@ def test_processor_time_is_shared_out_on_average(limited):
     server = limited()
     client = plain(server)
     db = client.db
-    db.c.insert_many([{"n": i} for i in range(5_000)])
+    db.c.insert_many([{"n": i} for i in range(2_000)])
     set_limits(client, {"name": "cheap", "match": {"comment": "cheap"}, "cpuMillisPerSecond": 100, "priority": "low"})
     long = {"$reduce": {"input": {"$range": [0, 300]}, "initialValue": 0, "in": {"$add": ["$$value", "$$this"]}}}
     pipeline = [{"$group": {"_id": None, "s": {"$sum": long}}}]
     begun = time.monotonic()
     refusals = 0
-    while time.monotonic() < begun + 4:
+    while time.monotonic() < begun + 3:
         try:
             list(db.c.aggregate(pipeline, comment="cheap"))
         except OperationFailure as failure:
