@@ -8,6 +8,7 @@ use nestor::config;
 use nestor::import::ImportArgs;
 use nestor::master_key::MasterKeyFile;
 use nestor::serve::{self, AtStart, AuditOptions, Bind, LogRotate, ServeOptions};
+use nestor::shell::SqlArgs;
 use nestor::sink::AuditDestination;
 use nestor::tls::{TlsMode, TlsOptions};
 use nestor_command::commands::diagnostic::build_info;
@@ -50,6 +51,8 @@ enum Command {
     Restore(Box<RestoreArgs>),
     /// Load a file into a collection
     Import(Box<ImportArgs>),
+    /// Ask a server in SQL, at the terminal or by files
+    Sql(Box<SqlArgs>),
     /// Measure what operations cost
     Bench(Box<BenchArgs>),
 }
@@ -176,7 +179,7 @@ struct Serve {
         requires = "metrics_port"
     )]
     metrics_bind_ip: Vec<IpAddr>,
-    /// Port for PostgreSQL's wire protocol (SQL, read only), at the same addresses; 0 takes a free one
+    /// Port for PostgreSQL's wire protocol (SQL), at the same addresses; 0 takes a free one
     #[arg(long = "sql-port", alias = "sqlPort", value_name = "PORT")]
     sql_port: Option<u16>,
     /// Log less
@@ -347,6 +350,7 @@ pub fn run() -> ExitCode {
         Command::Backup(args) => (1, backup::back_up(&args)),
         Command::Restore(args) => (1, backup::run_restore(&args)),
         Command::Import(args) => (1, nestor::import::run(&args)),
+        Command::Sql(args) => (1, nestor::shell::run(&args)),
         Command::Bench(args) => (1, nestor::bench::run(&args)),
     };
     match done {

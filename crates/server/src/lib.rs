@@ -4,7 +4,7 @@
 //! server: [`serve`] (a process from start to end), [`config`] (the configuration file), [`listener`] (accepting), [`connection`] (reading, running,
 //! answering), [`watcher`], [`stream`], [`tls`], [`metrics`], [`notify`], [`buffers`], [`sink`] (where log lines go), [`limits`], [`sql`] (connections that speak SQL),
 //! [`key_file`] and [`first_user`] (who may log in without anybody having made a user), [`master_key`]. Beside it [`client`], a small
-//! client of our own, and [`import`] and [`mod@bench`], which use it; [`check`]; and what [`fuzz`] targets run.
+//! client of our own, and [`import`], [`mod@bench`] and [`shell`], which use it; [`check`]; and what [`fuzz`] targets run.
 
 pub mod backup;
 pub mod bench;
@@ -24,6 +24,7 @@ pub mod master_key;
 pub mod metrics;
 pub mod notify;
 pub mod serve;
+pub mod shell;
 pub mod sink;
 pub mod sql;
 pub mod stream;

@@ -2,47 +2,12 @@
 
 use super::login;
 use super::message::{body_of, command_message, length, set_request_id};
-use super::secure::Encrypted;
+use super::transport::Stream;
 use super::{ClientError, Host, MESSAGE_HEADER_BYTES, Result, Uri, number, refusal};
 use nestor_database::login::mechanism::Mechanism;
 use nestor_model::{RawDoc, RawDocBuf, Value, ValueRef, doc};
 use nestor_wire::{Compressor, Content, OpCode};
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::unix::net::UnixStream;
-
-enum Stream {
-    Tcp(TcpStream),
-    Tls(Box<Encrypted>),
-    Unix(UnixStream),
-}
-
-impl Read for Stream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(s) => s.read(buffer),
-            Self::Tls(s) => s.read(buffer),
-            Self::Unix(s) => s.read(buffer),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(s) => s.write(buffer),
-            Self::Tls(s) => s.write(buffer),
-            Self::Unix(s) => s.write(buffer),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Tls(s) => s.flush(),
-            Self::Tcp(_) | Self::Unix(_) => Ok(()),
-        }
-    }
-}
+use std::io::{self, Read as _, Write as _};
 
 /// One connection.
 pub struct Connection {
@@ -80,32 +45,16 @@ impl Connection {
     /// Connects to a host and shakes hands.
     pub fn open(uri: &Uri, host: &Host) -> Result<(Self, Hello)> {
         let address = host.to_string();
-        let opened = match host {
-            Host::Tcp(name, port) => connect_tcp(uri, name, *port).and_then(|stream| match &uri.tls {
-                Some(tls) => {
-                    // A server that says nothing is not waited for longer than one that does not accept.
-                    stream.set_read_timeout(uri.connect_timeout)?;
-                    let encrypted = tls.encrypt(stream, name).map_err(io::Error::other)?;
-                    Ok(Stream::Tls(Box::new(encrypted)))
-                }
-                None => Ok(Stream::Tcp(stream)),
-            }),
-            Host::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
-        };
-        let limited = opened.and_then(|stream| {
-            let limit = uri.socket_timeout;
-            match &stream {
-                Stream::Tcp(s) => s.set_read_timeout(limit).and_then(|()| s.set_write_timeout(limit))?,
-                Stream::Tls(s) => s
-                    .sock
-                    .set_read_timeout(limit)
-                    .and_then(|()| s.sock.set_write_timeout(limit))?,
-                Stream::Unix(s) => s.set_read_timeout(limit).and_then(|()| s.set_write_timeout(limit))?,
-            }
-            Ok(stream)
-        });
+        let network = |error| ClientError::Network(address.clone(), error);
+        let mut stream = Stream::connect(host, uri.connect_timeout).map_err(network)?;
+        if let Some(tls) = &uri.tls {
+            // A server that says nothing is not waited for longer than one that does not accept.
+            stream.limit(uri.connect_timeout).map_err(network)?;
+            stream = stream.encrypted(tls, host).map_err(network)?;
+        }
+        stream.limit(uri.socket_timeout).map_err(network)?;
         let mut connection = Self {
-            stream: limited.map_err(|error| ClientError::Network(address.clone(), error))?,
+            stream,
             address,
             request_id: 0,
             compressor: None,
@@ -211,23 +160,4 @@ impl Connection {
         };
         ClientError::Network(self.address.clone(), error)
     }
-}
-
-/// Connects to the first address of that name that answers.
-fn connect_tcp(uri: &Uri, name: &str, port: u16) -> io::Result<TcpStream> {
-    let mut last = io::ErrorKind::NotFound.into();
-    for address in (name, port).to_socket_addrs()? {
-        let connected = match uri.connect_timeout {
-            Some(limit) => TcpStream::connect_timeout(&address, limit),
-            None => TcpStream::connect(address),
-        };
-        match connected {
-            Ok(stream) => {
-                stream.set_nodelay(true)?;
-                return Ok(stream);
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
 }

@@ -5,8 +5,11 @@ mod connection;
 mod credentials;
 mod login;
 mod message;
+pub mod postgres;
+mod scram;
 mod secure;
 mod session;
+mod transport;
 mod uri;
 
 pub use connection::Connection;

@@ -356,7 +356,8 @@ fn limit(value: &str) -> std::result::Result<Option<Duration>, String> {
     Ok(Some(milliseconds(value)?).filter(|limit| !limit.is_zero()))
 }
 
-fn percent_decoded(text: &str) -> Option<String> {
+/// What a part of a URI stands for; `None` when it is encoded wrongly.
+pub(super) fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
