@@ -21,6 +21,9 @@ pub trait View {
 
     /// Whether it never shows anything else than it does now, so that a cursor and [`View::get`] always agree.
     fn is_fixed(&self) -> bool;
+
+    /// The last commit that it shows, if the tree is as that commit left it; `None` if changes of its own show there.
+    fn lsn_of(&self, tree: TreeId) -> Option<Lsn>;
 }
 
 /// The layers below a write set.
@@ -140,5 +143,9 @@ impl View for Snapshot {
 
     fn is_fixed(&self) -> bool {
         true
+    }
+
+    fn lsn_of(&self, _: TreeId) -> Option<Lsn> {
+        Some(self.lsn())
     }
 }

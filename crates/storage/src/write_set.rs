@@ -6,7 +6,7 @@ use crate::claims::{CLAIM_BYTES, Claim, Reservation, Waited};
 use crate::cursor::{Cursor, Layer, Overlay, Source};
 use crate::recent::Reads;
 use crate::snapshot::{Snapshot, View};
-use crate::{Bytes, CollectionId, IndexId, Result, StorageError, TreeId};
+use crate::{Bytes, CollectionId, IndexId, Lsn, Result, StorageError, TreeId};
 use nestor_model::{ErrorCode, RawDocBuf, Timestamp, ValueRef, raw};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -482,6 +482,10 @@ impl View for WriteSet {
 
     fn is_fixed(&self) -> bool {
         false
+    }
+
+    fn lsn_of(&self, tree: TreeId) -> Option<Lsn> {
+        (!self.trees.contains_key(&tree)).then(|| self.snapshot.lsn())
     }
 }
 

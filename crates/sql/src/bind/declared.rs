@@ -8,10 +8,10 @@
 
 use super::ident;
 use super::types::data_type;
-use crate::catalog::{Check, Column, Identity};
+use crate::catalog::{Check, Column, Identity, Kind, Table};
 use crate::error::{fail, unsupported};
 use crate::types::Type;
-use nestor_model::{Document, Error, Result, Value, ValueRef};
+use nestor_model::{Document, Error, Namespace, Result, Value, ValueRef};
 use nestor_storage::{Collection, Derive};
 use sqlparser::ast::{
     ColumnDef, ColumnOption, CreateTable, DataType, Expr, GeneratedAs, IndexColumn, NullsDistinctOption, Statement,
@@ -42,8 +42,8 @@ pub struct Declared {
     pub unique: Vec<Unique>,
 }
 
-/// What the catalog entry of a collection declares.
-struct OfEntry(Option<Arc<Declared>>);
+/// What the catalog entry of a collection declares, and the table that it is by that.
+struct OfEntry(Option<(Arc<Declared>, Arc<Table>)>);
 
 impl Derive for OfEntry {
     type Error = Error;
@@ -58,7 +58,11 @@ impl Derive for OfEntry {
         }
         let text = schema.get("description").and_then(ValueRef::as_str).unwrap_or_default();
         Ok(Self(match crate::parse::parse(text)?.as_slice() {
-            [Statement::CreateTable(create)] => Some(Arc::new(Declared::of(create, &collection.ns.coll)?)),
+            [Statement::CreateTable(create)] => {
+                let declared = Arc::new(Declared::of(create, &collection.ns.coll)?);
+                let table = Arc::new(declared.table(&collection.ns));
+                Some((declared, table))
+            }
             _ => None,
         }))
     }
@@ -69,7 +73,26 @@ impl Declared {
     ///
     /// Errors: its text is not that of a table.
     pub fn of_collection(collection: &Collection) -> Result<Option<Arc<Self>>> {
-        Ok(collection.derived::<OfEntry>()?.0.clone())
+        let of = collection.derived::<OfEntry>()?;
+        Ok(of.0.as_ref().map(|(declared, _)| declared.clone()))
+    }
+
+    /// The table that a collection is by its declaration. Text that is no declaration any more declares nothing.
+    pub fn table_of(collection: &Collection) -> Option<Arc<Table>> {
+        let of = collection.derived::<OfEntry>().ok()?;
+        of.0.as_ref().map(|(_, table)| table.clone())
+    }
+
+    /// The table that is declared for a namespace.
+    pub fn table(&self, ns: &Namespace) -> Table {
+        Table {
+            schema: "public".to_owned(),
+            name: ns.coll.to_string(),
+            columns: self.columns.clone(),
+            kind: Kind::Collection(ns.clone()),
+            declared: true,
+            checks: self.checks.clone(),
+        }
     }
 
     /// What a CREATE TABLE for the table `name` declares.

@@ -1,9 +1,10 @@
 //! Tables as the binder sees them.
 //!
-//! A collection is a table whose columns were declared, or those of its [`documents`], as views are. [`system`] has the
+//! A collection is a table whose columns were declared, or those of its [`documents`] as far as they are [`known`], as views are. [`system`] has the
 //! tables of `pg_catalog` and `information_schema`.
 
 pub mod documents;
+pub mod known;
 pub mod system;
 
 use crate::types::Type;

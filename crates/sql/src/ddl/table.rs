@@ -3,7 +3,6 @@
 use super::namespace;
 use crate::bind::Binder;
 use crate::bind::declared::{Declared, Unique};
-use crate::catalog::Table;
 use crate::error::{fail, unsupported};
 use crate::run::tables::{Reading, SessionFacts};
 use nestor_database::rights::Action as Right;
@@ -98,14 +97,7 @@ fn check_expressions(
 ) -> Result<()> {
     let (op, _) = statement.operation(None)?;
     let reading = Reading::new(statement, ws, &op, session);
-    let table = Arc::new(Table {
-        schema: "public".to_owned(),
-        name: ns.coll.to_string(),
-        columns: declared.columns.clone(),
-        kind: crate::catalog::Kind::Collection(ns.clone()),
-        declared: true,
-        checks: declared.checks.clone(),
-    });
+    let table = Arc::new(declared.table(ns));
     Binder::new(&reading, Vec::new()).check_declaration(&table)
 }
 

@@ -4,7 +4,7 @@ use super::find;
 use crate::bind::declared::Declared;
 use crate::catalog::documents::{Inference, SAMPLE};
 use crate::catalog::system::{self, Facts, IndexFacts, RELATIONS, Relation};
-use crate::catalog::{Catalog, Kind, Table};
+use crate::catalog::{Catalog, Kind, Table, known};
 use crate::error::fail;
 use crate::expr::Expr;
 use crate::types::stored;
@@ -182,37 +182,39 @@ impl<'s, 'r> Reading<'s, 'r> {
         })
     }
 
-    fn table_at(&self, ns: &Namespace) -> Result<Option<Table>> {
+    fn table_at(&self, ns: &Namespace) -> Result<Option<Arc<Table>>> {
         if !self.may_find(ns) {
             bail!(Unauthorized, "permission denied for table {}", ns.coll);
         }
         let Some(collection) = self.view.catalog().get(ns).cloned() else {
             return Ok(None);
         };
-        let is_view = collection.is_view();
-        // Text that is no declaration any more declares nothing.
-        if let Ok(Some(declared)) = Declared::of_collection(&collection) {
-            return Ok(Some(Table {
-                schema: "public".to_owned(),
-                name: ns.coll.to_string(),
-                columns: declared.columns.clone(),
-                kind: Kind::Collection(ns.clone()),
-                declared: true,
-                checks: declared.checks.clone(),
-            }));
+        if let Some(table) = Declared::table_of(&collection) {
+            return Ok(Some(table));
         }
-        Ok(Some(Table {
+        // The commit whose state is looked at; none where changes of the statement's own show, or each user sees other fields.
+        let lsn = match collection.is_view() || collection.options.masking.is_some() {
+            true => None,
+            false => self.view.lsn_of(collection.records),
+        };
+        if let Some(table) = lsn.and_then(|_| known::get(&collection, self.op.now_ms)) {
+            return Ok(Some(table));
+        }
+        let table = Arc::new(Table {
             schema: "public".to_owned(),
             name: ns.coll.to_string(),
             columns: self.infer(ns)?,
-            kind: if is_view {
-                Kind::View(ns.clone())
-            } else {
-                Kind::Collection(ns.clone())
+            kind: match collection.is_view() {
+                true => Kind::View(ns.clone()),
+                false => Kind::Collection(ns.clone()),
             },
             declared: false,
             checks: Vec::new(),
-        }))
+        });
+        if let Some(lsn) = lsn {
+            known::keep(&collection, lsn, self.op.now_ms, &table);
+        }
+        Ok(Some(table))
     }
 }
 
@@ -275,7 +277,7 @@ impl Facts for Reading<'_, '_> {
 
 impl Reading<'_, '_> {
     /// A collection or view as catalogs show it: without indexes and a view's pipeline to who may not list them.
-    fn relation(&self, collection: &Collection, table: Table) -> Relation {
+    fn relation(&self, collection: &Collection, table: Arc<Table>) -> Relation {
         let mut out = relation(collection, table);
         if let Some(account) = &self.session.account {
             let ns = &collection.ns;
@@ -304,7 +306,7 @@ pub fn index_name(collection: &Collection, index: &Index) -> String {
     }
 }
 
-fn relation(collection: &Collection, table: Table) -> Relation {
+fn relation(collection: &Collection, table: Arc<Table>) -> Relation {
     let index = |index: &Arc<Index>| {
         let parts = index.key_pattern.iter().map(|(path, direction)| {
             let direction = match direction {
@@ -338,7 +340,7 @@ fn relation(collection: &Collection, table: Table) -> Relation {
             let stages = extjson::to_string(&Value::Array(view.pipeline.clone()), Form::Relaxed);
             format!("db.{}.aggregate({stages})", view.on)
         }),
-        table: Arc::new(table),
+        table,
     }
 }
 
@@ -365,7 +367,7 @@ impl Catalog for Reading<'_, '_> {
             };
             let ns = Namespace::new(db, name);
             if let Some(table) = self.table_at(&ns)? {
-                return Ok(Some(Arc::new(table)));
+                return Ok(Some(table));
             }
         }
         Ok(None)

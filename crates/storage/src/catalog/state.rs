@@ -1,6 +1,6 @@
 //! State that changes with every write, and so is not part of the immutable catalog: counts and the record id allocator.
 
-use crate::IndexId;
+use crate::{IndexId, Lsn};
 use nestor_model::RecordId;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -101,6 +101,11 @@ impl CollectionState {
     pub fn index_use(&self, index: IndexId) -> IndexUse {
         let uses = self.index_use.lock().unwrap_or_else(PoisonError::into_inner);
         uses.get(&index).copied().unwrap_or_default()
+    }
+
+    /// The last commit (of this process) that wrote to the collection, known before anybody sees what it wrote.
+    pub fn last_commit(&self) -> Lsn {
+        Lsn(self.last_write())
     }
 
     /// Sequence number of the last commit (of this process) that required the collection; 0 for none.
