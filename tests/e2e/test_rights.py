@@ -85,6 +85,10 @@ CASES = {
     "a view": ([(V, "find")], command("find", "v")),
     "aggregate of a view": ([(V, "find")], aggregate({"$match": {}}, coll="v")),
     "count of a view": ([(V, "find")], command("count", "v")),
+    "$sql": (
+        [(C, "find"), (X, "find")],
+        command("aggregate", 1, pipeline=[{"$sql": "SELECT c._id FROM c JOIN x ON x._id = c._id"}], cursor={}),
+    ),
     "$lookup": ([(C, "find"), (X, "find")], aggregate(lookup("x"))),
     "$lookup of a view": ([(C, "find"), (V, "find")], aggregate(lookup("v"))),
     "$lookup within": ([(C, "find"), (X, "find"), (Y, "find")], aggregate(lookup("x", lookup("y")))),

@@ -57,7 +57,7 @@ pub fn check_pipeline(pipeline: RawArray<'_>) -> Result<()> {
         };
         let is_outside = match name {
             "$currentOp" | "$indexStats" | "$listLocalSessions" | "$listSessions" | "$planCacheStats" | "$search"
-            | "$searchMeta" | "$vectorSearch" => true,
+            | "$sql" | "$searchMeta" | "$vectorSearch" => true,
             "$collStats" => match value {
                 ValueRef::Document(options) => options.iter().any(|(option, _)| option != "count"),
                 _ => true,

@@ -95,8 +95,10 @@ impl<'r> Context<'r> {
     ) -> Self {
         let conn = conn.caller();
         let terms = std::mem::take(&mut generic.terms);
+        let mut statement = Statement::new(&service.database, conn.slot, terms, spec.op, (interrupt, started));
+        statement.relational = service.relational.as_deref();
         Self {
-            statement: Statement::new(&service.database, conn.slot, terms, spec.op, (interrupt, started)),
+            statement,
             service,
             conn,
             spec,

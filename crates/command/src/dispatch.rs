@@ -29,6 +29,7 @@ use nestor_database::connections::Waits;
 use nestor_database::failures;
 use nestor_database::operation::Access;
 use nestor_database::statement::record::{Ending, Observed};
+use nestor_database::statement::relational::Relational;
 use nestor_database::statement::transaction;
 use nestor_exec::Interrupt;
 use nestor_model::statement;
@@ -67,8 +68,16 @@ impl Service {
             database,
             ttl: Default::default(),
             commands: &TABLE,
+            relational: None,
             opids: AtomicU32::new(0),
         }
+    }
+
+    /// With a language of relations, in which `$sql` asks.
+    #[must_use]
+    pub fn with_relational(mut self, relational: Arc<dyn Relational>) -> Self {
+        self.relational = Some(relational);
+        self
     }
 
     /// Runs a short command of database `admin` for the process itself, which needs no right, and returns the reply.

@@ -54,6 +54,8 @@ impl ServerState for State {
             SourceStage::QueryStats { hmac_key } => Ok(self.list_query_stats(hmac_key.as_deref())),
             // No command samples queries, so there are none.
             SourceStage::ListSampledQueries => Ok(Vec::new()),
+            // Its rows are the state of one statement only.
+            SourceStage::Sql(_) => bail!(CommandNotSupported, "$sql is not supported here"),
             SourceStage::Unsupported(name) => bail!(CommandNotSupported, "{name} is not supported"),
         }
     }

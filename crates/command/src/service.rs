@@ -2,7 +2,9 @@
 
 use crate::facts::Table;
 use nestor_database::Database;
+use nestor_database::statement::relational::Relational;
 use nestor_database::ttl::TtlMonitor;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 /// How long a command may take.
@@ -24,6 +26,8 @@ pub struct Service {
     pub ttl: TtlMonitor,
     /// Which commands there are.
     pub commands: &'static Table,
+    /// Answers `$sql`; without it the stage is refused.
+    pub(crate) relational: Option<Arc<dyn Relational>>,
     /// Numbers of operations.
     pub(crate) opids: AtomicU32,
 }

@@ -4,6 +4,7 @@ use nestor_command::{Connection, Outcome, Request, Service, Wake};
 use nestor_database::DatabaseOptions;
 use nestor_database::node::ProcessOptions;
 use nestor_model::{DocRef, Document, Error, ErrorCode, RawDocBuf, ValueRef};
+use nestor_sql::stage::SqlStage;
 use nestor_storage::{Engine, EngineOptions, StorageError};
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -143,7 +144,7 @@ impl Database {
             process: ProcessOptions::default(),
             ..DatabaseOptions::default()
         };
-        let service = Service::new(options, engine);
+        let service = Service::new(options, engine).with_relational(Arc::new(SqlStage));
         let inner = Arc::new(Inner {
             service,
             idle: Mutex::default(),

@@ -20,6 +20,7 @@ use nestor_database::parameters::Param;
 pub use nestor_database::profiler::AtStart;
 use nestor_database::transport::{Certificate, Encryption};
 use nestor_model::{Document, doc, extjson};
+use nestor_sql::stage::SqlStage;
 use nestor_storage::engine::Subscription;
 use nestor_storage::{Engine, EngineOptions, StorageError};
 use std::io::Write as _;
@@ -469,7 +470,7 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
         profiler: options.profiler,
         authorization: options.auth,
     };
-    let service = Service::new(service_options, engine.clone());
+    let service = Service::new(service_options, engine.clone()).with_relational(Arc::new(SqlStage));
     let service = Arc::new(service);
     set_parameters(&service, &options)?;
     audit_own(

@@ -19,5 +19,6 @@ pub mod plan;
 pub mod protocol;
 pub mod run;
 pub mod session;
+pub mod stage;
 pub mod types;
 pub mod write;

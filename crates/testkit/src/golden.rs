@@ -38,10 +38,12 @@ use nestor_command::{Connection, Request, Service};
 use nestor_database::DatabaseOptions;
 use nestor_database::rights::{Privilege, Resource};
 use nestor_model::{Array, Binary, DocRef, Document, ErrorCode, Namespace, RawDoc, Value, ValueRef, doc};
+use nestor_sql::stage::SqlStage;
 use nestor_storage::{Engine, EngineOptions};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Runs every case of a file.
 ///
@@ -186,7 +188,7 @@ struct Session {
 impl Database {
     pub(crate) fn new() -> Self {
         let engine = Engine::ephemeral(EngineOptions::at_time(1_700_000_000));
-        let service = Service::new(DatabaseOptions::default(), engine);
+        let service = Service::new(DatabaseOptions::default(), engine).with_relational(Arc::new(SqlStage));
         let connection = Connection::new(&service, "golden");
         Self {
             service,

@@ -219,8 +219,8 @@ impl Access {
                 }
             }
             SourceStage::ListSampledQueries => self.need_on(Resource::Cluster, Action::ListSampledQueries),
-            // No pipeline that was parsed holds one.
-            SourceStage::Unsupported(_) => {}
+            // Its tables are known once it is bound, and who may not read one is told then. No pipeline that was parsed holds the other.
+            SourceStage::Sql(_) | SourceStage::Unsupported(_) => {}
         }
     }
 

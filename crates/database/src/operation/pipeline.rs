@@ -143,7 +143,8 @@ impl Statement<'_> {
     /// Plans the pipeline of `operation`, views included.
     pub fn open_pipeline(&self, view: &dyn View, operation: &Operation<'_>, piped: &Piped) -> Result<BoxOperator> {
         let ns = operation.ns();
-        let source = self.pipeline_source(ns, operation.op.collator.as_ref());
+        let mut source = self.pipeline_source(ns, operation.op.collator.as_ref());
+        source.server = self.server_state(view, ns, &piped.pipeline)?;
         let restrict = |ns: &Namespace, query: &mut FindQuery| self.restrict_indexes(ns, query, Written::default());
         plan_stages(ns, &piped.pipeline.stages, &piped.hint, &restrict, view, &source)
     }

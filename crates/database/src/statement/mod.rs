@@ -3,6 +3,7 @@
 pub mod admission;
 pub mod figures;
 pub mod record;
+pub mod relational;
 pub mod settings;
 pub mod transaction;
 
@@ -25,6 +26,7 @@ use nestor_planner::FindQuery;
 use nestor_planner::shape::Written;
 use nestor_query::env::Caller;
 use nestor_storage::{Guarantee, Lsn, View as _, WriteSet};
+use relational::Relational;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -71,6 +73,8 @@ pub struct Statement<'r> {
     pub protocol: &'static str,
     /// The changes of the catalog by its commits, if these are audited.
     pub catalog_changes: RefCell<Vec<Change>>,
+    /// Answers `$sql`; without it the stage is refused.
+    pub relational: Option<&'r dyn Relational>,
     /// The effects it wants besides its answer.
     pub effects: Effects,
 }
@@ -130,6 +134,7 @@ impl<'r> Statement<'r> {
             admitted: RefCell::default(),
             protocol: "op_msg",
             catalog_changes: RefCell::default(),
+            relational: None,
             effects: Effects::default(),
         }
     }

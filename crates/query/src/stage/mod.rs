@@ -46,7 +46,7 @@ pub use lookup::{Lookup, LookupJoin};
 pub use merge::{Merge, WhenMatched, WhenNotMatched};
 pub use out::Out;
 pub use redact::{Redact, redact};
-pub use sources::{CollStats, SourceStage};
+pub use sources::{CollStats, SourceStage, SqlQuery};
 pub use union_with::UnionWith;
 pub use unpack::Unpack;
 pub use unwind::{Unwind, Unwound};
@@ -269,6 +269,14 @@ static TABLE: &[StageDef] = &[
     def(
         "$documents",
         documents::parse,
+        Rules {
+            collectionless: Some(true),
+            ..FIRST
+        },
+    ),
+    def(
+        "$sql",
+        sources::parse,
         Rules {
             collectionless: Some(true),
             ..FIRST

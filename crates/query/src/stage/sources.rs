@@ -1,9 +1,10 @@
 //! Stages that make documents of the server's own state, and those that need a service Nestor has not.
 
 use super::args::{Options, long_of};
-use super::{ParseContext, Stage};
+use super::{ParseContext, Place, Stage};
 use nestor_model::number::{Num, safe_i64};
 use nestor_model::{DocRef, Document, Error, ErrorCode, Result, Value, ValueRef, doc};
+use std::sync::Arc;
 
 /// A stage that reads the server's state.
 #[derive(Debug, Clone)]
@@ -29,8 +30,19 @@ pub enum SourceStage {
         /// `transformIdentifiers.hmacKey`.
         hmac_key: Option<Vec<u8>>,
     },
+    /// A query in SQL, whose rows are the documents.
+    Sql(Arc<SqlQuery>),
     /// A stage that needs what Nestor has not, by its name. No pipeline that parsed holds one.
     Unsupported(&'static str),
+}
+
+/// What `$sql` is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct SqlQuery {
+    /// The statement.
+    pub text: String,
+    /// The values of `$1`, `$2`, ... in it.
+    pub parameters: Vec<Value>,
 }
 
 /// What `$collStats` is asked for.
@@ -61,6 +73,7 @@ impl SourceStage {
             Self::QuerySettings { .. } => "$querySettings",
             Self::ListSampledQueries => "$listSampledQueries",
             Self::QueryStats { .. } => "$queryStats",
+            Self::Sql(_) => "$sql",
             Self::Unsupported(name) => name,
         }
     }
@@ -138,10 +151,48 @@ pub(super) fn parse(
         "$queryStats" => SourceStage::QueryStats {
             hmac_key: query_stats(value, context)?,
         },
+        "$sql" => SourceStage::Sql(Arc::new(sql(value, context)?)),
         _ => SourceStage::Unsupported(stage),
     };
     out.push(Stage::Source(source));
     Ok(())
+}
+
+/// `"SELECT ..."`, or `{query: "SELECT ... $1", parameters: [...]}`.
+///
+/// Errors: 14, 40414, 40415; 40602 elsewhere than first in the pipeline of an aggregate.
+fn sql(value: ValueRef<'_>, context: &ParseContext<'_>) -> Result<SqlQuery> {
+    if context.place != Place::Top {
+        return Err(Error::location(
+            40602,
+            "$sql is only valid as the first stage of an aggregate's own pipeline",
+        ));
+    }
+    match value {
+        ValueRef::String(text) => Ok(SqlQuery {
+            text: text.to_owned(),
+            parameters: Vec::new(),
+        }),
+        ValueRef::Document(doc) => {
+            let options = Options::read("$sql", doc, &["query", "parameters"])?;
+            let Some(text) = options.string("query")? else {
+                return Err(options.missing("query"));
+            };
+            let parameters = match options.given("parameters") {
+                None => Vec::new(),
+                Some(ValueRef::Array(values)) => values.iter().map(ValueRef::to_value).collect(),
+                Some(other) => return Err(options.wrong_type("parameters", other, "array")),
+            };
+            Ok(SqlQuery {
+                text: text.to_owned(),
+                parameters,
+            })
+        }
+        other => Err(Error::type_mismatch(format!(
+            "$sql must be a string or an object, but found: {}",
+            other.bson_type().alias()
+        ))),
+    }
 }
 
 /// The key by which `$queryStats` hides names.

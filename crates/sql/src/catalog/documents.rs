@@ -52,7 +52,8 @@ fn merge(a: &Type, b: &Type) -> Option<Type> {
     }
 }
 
-fn type_of(value: ValueRef<'_>) -> Option<Type> {
+/// The type of a value of a document; `None` when it says nothing.
+pub fn type_of(value: ValueRef<'_>) -> Option<Type> {
     Some(match value {
         ValueRef::Missing | ValueRef::Null | ValueRef::Undefined => return None,
         ValueRef::Bool(_) => Type::Bool,

@@ -14,6 +14,7 @@ use nestor_exec::relation::{Run, Shared, build};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::explain::{self, Shown};
 use nestor_planner::relation::{Env, Relation, Scan};
+use nestor_storage::View;
 use sqlparser::ast::Query;
 
 /// A column of a result.
@@ -81,6 +82,16 @@ fn finished(mut bound: Bound) -> Result<Bound> {
     Ok(bound)
 }
 
+/// Refuses a statement that asks for more parameters than there are.
+///
+/// Errors: 42P02.
+fn check_given(wanted: &[Type], given: &[Value]) -> Result<()> {
+    match wanted.len() > given.len() {
+        true => fail("42P02", format!("there is no parameter ${}", given.len() + 1)),
+        false => Ok(()),
+    }
+}
+
 /// Runs a query. `begin` is told its columns before the first row. Returns how many rows there were.
 ///
 /// Errors: those of binding and of running it.
@@ -93,10 +104,26 @@ pub fn run(
     give: &mut Give<'_>,
 ) -> Result<u64> {
     let read = statement.read_view()?;
+    run_over(statement, read.view(), session, query, (types, params), begin, give)
+}
+
+/// As [`run`], over a state that is read already.
+///
+/// Errors: those of [`run`].
+pub fn run_over(
+    statement: &Statement<'_>,
+    view: &dyn View,
+    session: &SessionFacts,
+    query: &Query,
+    (types, params): (Vec<Type>, &[Value]),
+    begin: &mut dyn FnMut(&[Field]) -> Result<()>,
+    give: &mut Give<'_>,
+) -> Result<u64> {
     let (op, _) = statement.operation(None)?;
-    let reading = Reading::new(statement, read.view(), &op, session);
+    let reading = Reading::new(statement, view, &op, session);
     let mut binder = Binder::new(&reading, types);
     let bound = finished(binder.query(query)?)?;
+    check_given(&binder.params, params)?;
     let tables = Tables {
         tables: std::mem::take(&mut binder.tables),
         reading: &reading,
@@ -104,7 +131,7 @@ pub fn run(
     begin(&fields(&bound))?;
     let plan = pushdown::rewrite(bound.plan);
     let mut root = build(&plan, false);
-    let batch = read::batch(statement, read.view(), &op, true);
+    let batch = read::batch(statement, view, &op, true);
     let shared = Shared::default();
     let run = Run {
         batch: &batch,
@@ -135,16 +162,31 @@ pub fn explain(
     analyze: bool,
 ) -> Result<Shown> {
     let read = statement.read_view()?;
+    explain_over(statement, read.view(), session, query, (types, params), analyze)
+}
+
+/// As [`explain`](fn@explain), over a state that is read already.
+///
+/// Errors: those of [`run`].
+pub fn explain_over(
+    statement: &Statement<'_>,
+    view: &dyn View,
+    session: &SessionFacts,
+    query: &Query,
+    (types, params): (Vec<Type>, &[Value]),
+    analyze: bool,
+) -> Result<Shown> {
     let (op, _) = statement.operation(None)?;
-    let reading = Reading::new(statement, read.view(), &op, session);
+    let reading = Reading::new(statement, view, &op, session);
     let mut binder = Binder::new(&reading, types);
     let bound = finished(binder.query(query)?)?;
+    check_given(&binder.params, params)?;
     let tables = Tables {
         tables: std::mem::take(&mut binder.tables),
         reading: &reading,
     };
     let plan = pushdown::rewrite(bound.plan);
-    let batch = read::batch(statement, read.view(), &op, true);
+    let batch = read::batch(statement, view, &op, true);
     let env = Env {
         op: &op,
         params,

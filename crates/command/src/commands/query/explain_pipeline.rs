@@ -54,7 +54,11 @@ pub(super) fn append(
     check_verbosity(pipeline, verbosity)?;
     let (ns, collator) = (operation.ns(), operation.op.collator.as_ref());
     let restrict = |ns: &Namespace, query: &mut FindQuery| context.restrict_indexes(ns, query, Written::default());
-    let source = context.pipeline_source(ns, collator);
+    let relational_plan = context.relational_plan(snapshot, ns, pipeline)?;
+    let mut source = context.pipeline_source(ns, collator);
+    if verbosity > Verbosity::QueryPlanner {
+        source.server = context.server_state(snapshot, ns, pipeline)?;
+    }
     let mut batch = read::batch(context, snapshot, &operation.op, operation.disk_use);
     batch.explains = true;
     let mut explained = explain_stages(ns, pipeline, hint, &restrict, &source, &mut batch)?;
@@ -68,6 +72,7 @@ pub(super) fn append(
         context,
         snapshot,
         verbosity,
+        relational_plan,
     };
     shown.append(pipeline, &explained, &operation.shape.words, reply)
 }
@@ -89,6 +94,8 @@ struct Shown<'s, 'c> {
     context: &'s Context<'c>,
     snapshot: &'s Snapshot,
     verbosity: Verbosity,
+    /// The plan of the `$sql` that the pipeline begins with.
+    relational_plan: Option<Value>,
 }
 
 /// Whether the find at the bottom of a pipeline is that of `$geoNear`: no `$match` finds by distance.
@@ -151,6 +158,9 @@ impl Shown<'_, '_> {
             // Inner pipelines are grouped by the shape of the whole pipeline.
             let stages = self.stages(report(within.root), within.bottom, &Words::default())?;
             set_within(&mut stage.shown, within.field, stages.into());
+        }
+        if let (Some(plan), Some(_)) = (&self.relational_plan, stage.shown.get("$sql")) {
+            stage.planned.push("queryPlan", plan.clone());
         }
         Ok(match self.verbosity {
             Verbosity::QueryPlanner => {
