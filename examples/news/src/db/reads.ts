@@ -13,7 +13,7 @@ export interface Figures {
   documents: number;
 }
 
-type Command = { find: string; [option: string]: unknown } | { aggregate: string; [option: string]: unknown };
+type Command = { find: string; [option: string]: unknown } | { aggregate: string | 1; [option: string]: unknown };
 
 export class Reads {
   readonly comment = `page ${randomBytes(9).toString('base64url')}`;
@@ -35,6 +35,13 @@ export class Reads {
   async aggregate<T extends Document>(collection: string, pipeline: Document[]): Promise<T[]> {
     this.commands.push({ aggregate: collection, pipeline, cursor: {} });
     return this.#timed(() => this.news.db.collection(collection).aggregate<T>(pipeline, { comment: this.comment, batchSize: 1000 }).toArray());
+  }
+
+  /** Asks in SQL: the statement is the first stage of a pipeline on the database, whose collections are its tables. */
+  async sql<T extends Document>(query: string, parameters: unknown[] = []): Promise<T[]> {
+    const pipeline = [{ $sql: { query, parameters } }];
+    this.commands.push({ aggregate: 1, pipeline, cursor: {} });
+    return this.#timed(() => this.news.db.aggregate<T>(pipeline, { comment: this.comment, batchSize: 1000 }).toArray());
   }
 
   async #timed<T>(run: () => Promise<T>): Promise<T> {

@@ -74,6 +74,15 @@ describe('pages', { timeout: 900_000 }, () => {
     assert.match(text, /Who links to whom[\s\S]*Papers, Slowly/);
   });
 
+  test('the figures are the same in SQL', async () => {
+    const charts = (text: string) => [...text.matchAll(/<title>([^<]*)<\/title>/g)].map(([, said]) => said).concat([...text.matchAll(/Who links to whom[\s\S]*?<\/section>/g)].map(([said]) => said));
+    const [pipelines, sql] = await Promise.all(['/stats', '/stats?in=sql'].map(async (path) => (await world.guest.get(path)).text));
+    assert.ok(charts(pipelines ?? '').length > 20);
+    assert.deepEqual(charts(sql ?? ''), charts(pipelines ?? ''));
+    assert.match(sql ?? '', /percentile_disc/);
+    assert.match((await world.guest.get('/explain?of=%2Fstats%3Fin%3Dsql')).text, /queryPlan/);
+  });
+
   test('latencies and failures of fetching are a time series, and charted', async () => {
     const [fetches] = await (await world.root()).db.listCollections({ name: 'fetches' }).toArray();
     assert.equal(fetches?.type, 'timeseries');

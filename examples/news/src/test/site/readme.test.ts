@@ -39,7 +39,8 @@ function shell(db: Db): unknown {
       },
     });
   };
-  return new Proxy({}, { get: (_target, name: string) => (name === 'getSiblingDB' ? () => shell(db) : collection(name)) });
+  const own: Record<string, unknown> = { getSiblingDB: () => shell(db), aggregate: (pipeline: object[]) => db.aggregate(pipeline) };
+  return new Proxy({}, { get: (_target, name: string) => own[name] ?? collection(name) });
 }
 
 async function run(db: Db, query: string): Promise<unknown> {
