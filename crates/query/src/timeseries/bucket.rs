@@ -3,7 +3,8 @@
 //! ```text
 //! {_id: ObjectId(..),                                       its seconds are those of the bucket's beginning
 //!  control: {version: 2, min: {t: .., v: ..}, max: {..},    smallest and largest value of each field; min.t is the beginning
-//!            count: 250},                                   measurements
+//!            count: 250,                                    measurements
+//!            bytes: 31500},                                 what they take as documents, about; not there in buckets of earlier versions
 //!  meta: "sensor 7",                                        not there when its measurements have no metaField
 //!  data: {t: <column>, v: <column>}}                        user-defined binary data (128), see `column`
 //! ```
@@ -12,9 +13,10 @@
 //! `{"0": .., "1": ..}`; who inserts there may give either form. Measurements stand in the order of their times.
 
 use super::column::{self, Column, Values};
+use super::parts;
 use nestor_model::{
     DocRef, Document, Error, ErrorCode, ObjectId, RawDoc, RawDocBuf, RawWriter, Result, Str, TimeSeries, Value,
-    ValueRef, compare,
+    ValueRef, compare, order::compare_f64,
 };
 use std::cmp::Ordering;
 
@@ -29,9 +31,9 @@ const ROWS_MAX: usize = 1 << 16;
 /// Bytes of a number.
 const NUMBER_BYTES: usize = 8;
 /// Version of `control` in stored buckets.
-const VERSION: i32 = 2;
+pub(super) const VERSION: i32 = 2;
 /// Subtype of columns.
-const COLUMN_SUBTYPE: u8 = 128;
+pub(super) const COLUMN_SUBTYPE: u8 = 128;
 
 /// A decoded bucket.
 #[derive(Clone, Debug)]
@@ -61,7 +63,9 @@ pub struct Header<'a> {
     pub max: DocRef<'a>,
     /// How many measurements.
     pub len: usize,
-    data: DocRef<'a>,
+    /// Bytes that its measurements take as documents, about, without their metaField; `None` in buckets of earlier versions.
+    pub bytes: Option<usize>,
+    pub(super) data: DocRef<'a>,
 }
 
 impl<'a> Header<'a> {
@@ -93,6 +97,10 @@ impl<'a> Header<'a> {
             min: control.get("min")?.as_document()?,
             max: control.get("max")?.as_document()?,
             len,
+            bytes: match control.get("bytes") {
+                Some(ValueRef::Int32(bytes)) => usize::try_from(bytes).ok(),
+                _ => None,
+            },
             data: data?,
         })
     }
@@ -122,7 +130,7 @@ impl<'a> Header<'a> {
             ValueRef::Binary {
                 subtype: COLUMN_SUBTYPE,
                 bytes,
-            } => column::decode(bytes, self.len),
+            } => parts::decode(bytes, self.len),
             _ => Err(Error::bad_value("a column of a time-series bucket is no column")),
         }
     }
@@ -236,9 +244,9 @@ impl Bucket {
 /// Measurements on their way into a bucket, by field.
 #[derive(Default)]
 pub struct Rows<'a> {
-    columns: Vec<(&'a str, Vec<Option<ValueRef<'a>>>)>,
-    len: usize,
-    bytes: usize,
+    pub(super) columns: Vec<(&'a str, Vec<Option<ValueRef<'a>>>)>,
+    pub(super) len: usize,
+    pub(super) bytes: usize,
 }
 
 impl<'a> Rows<'a> {
@@ -270,8 +278,8 @@ impl<'a> Rows<'a> {
                 continue;
             }
             self.set(&mut at, name, value);
+            self.bytes += name.len() + 2 + size(value);
         }
-        self.bytes += doc.len();
         self.end_row();
     }
 
@@ -335,20 +343,25 @@ impl<'a> Rows<'a> {
         out.append("_id", id);
         out.begin_document("control");
         out.append("version", VERSION);
-        for (name, wanted) in [("min", Ordering::Less), ("max", Ordering::Greater)] {
-            out.begin_document(name);
-            for (field, column) in &self.columns {
-                let value = match name == "min" && *field == series.time_field {
-                    true => Some(ValueRef::DateTime(begins_ms)),
-                    false => extreme(column, wanted),
-                };
-                if let Some(value) = value {
-                    out.append(field, value);
-                }
+        let limits: Vec<_> = self.columns.iter().map(|(_, column)| extremes(column)).collect();
+        out.begin_document("min");
+        for ((field, _), limits) in self.columns.iter().zip(&limits) {
+            match limits {
+                Some(_) if *field == series.time_field => out.append(field, ValueRef::DateTime(begins_ms)),
+                Some((least, _)) => out.append(field, *least),
+                None => {}
             }
-            out.end();
         }
+        out.end();
+        out.begin_document("max");
+        for ((field, _), limits) in self.columns.iter().zip(&limits) {
+            if let Some((_, most)) = limits {
+                out.append(field, *most);
+            }
+        }
+        out.end();
         out.append("count", self.len as i32);
+        out.append("bytes", i32::try_from(self.bytes).unwrap_or(i32::MAX));
         out.end();
         if let Some(meta) = meta {
             out.append("meta", meta);
@@ -369,7 +382,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Brings the measurements into the order of their times.
-    fn sort(&mut self, series: &TimeSeries) {
+    pub(super) fn sort(&mut self, series: &TimeSeries) {
         let Some((_, times)) = self.columns.iter().find(|(name, _)| *name == series.time_field) else {
             return;
         };
@@ -398,13 +411,31 @@ fn size(value: ValueRef<'_>) -> usize {
     }
 }
 
-/// The smallest or largest value.
-fn extreme<'a>(column: &[Option<ValueRef<'a>>], wanted: Ordering) -> Option<ValueRef<'a>> {
-    let values = column.iter().copied().flatten();
-    values.reduce(|best, value| match compare(value, best) == wanted {
-        true => value,
-        false => best,
-    })
+/// The smallest and the largest value. Of equal ones that of the earlier measurement.
+pub(super) fn extremes<'a>(column: &[Option<ValueRef<'a>>]) -> Option<(ValueRef<'a>, ValueRef<'a>)> {
+    let mut values = column.iter().copied().flatten();
+    let first = values.next()?;
+    Some(values.fold((first, first), |(least, most), value| {
+        if order(value, least) == Ordering::Less {
+            (value, most)
+        } else if order(value, most) == Ordering::Greater {
+            (least, value)
+        } else {
+            (least, most)
+        }
+    }))
+}
+
+/// [`compare`], with a short way for the values that measurements usually have.
+#[inline]
+pub(super) fn order(a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
+    match (a, b) {
+        (ValueRef::DateTime(a), ValueRef::DateTime(b)) | (ValueRef::Int64(a), ValueRef::Int64(b)) => a.cmp(&b),
+        (ValueRef::Int32(a), ValueRef::Int32(b)) => a.cmp(&b),
+        (ValueRef::Double(a), ValueRef::Double(b)) => compare_f64(a, b),
+        (ValueRef::ObjectId(a), ValueRef::ObjectId(b)) => a.0.cmp(&b.0),
+        _ => compare(a, b),
+    }
 }
 
 /// The id of a bucket that begins at `begins_ms`; what follows the seconds is `random`. Times before 1970 and after 2106 have the first
@@ -535,13 +566,17 @@ pub fn fault(doc: RawDoc<'_>, series: &TimeSeries) -> Option<String> {
         return Some("it has measurements without a time, or beyond its limits".to_owned());
     }
     let header = Header::parse(doc).ok()?;
+    if header.bytes.is_some_and(|bytes| bytes != bucket.measurement_bytes()) {
+        return Some("its control has not the bytes of its measurements".to_owned());
+    }
     for (name, column) in &bucket.columns {
         let values: Vec<_> = (0..bucket.len).map(|row| column.get(row)).collect();
-        for (limits, wanted, what) in [
-            (header.min, Ordering::Less, "smallest"),
-            (header.max, Ordering::Greater, "largest"),
+        let (least, most) = extremes(&values).unzip();
+        for (extreme, limits, wanted, what) in [
+            (least, header.min, Ordering::Less, "smallest"),
+            (most, header.max, Ordering::Greater, "largest"),
         ] {
-            let beyond = match (extreme(&values, wanted), limits.get(name)) {
+            let beyond = match (extreme, limits.get(name)) {
                 (Some(value), Some(limit)) => compare(value, limit) == wanted,
                 (None, None) => false,
                 _ => true,

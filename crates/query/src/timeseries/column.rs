@@ -15,6 +15,7 @@
 //!   8          one after the other: a BSON document whose names are empty
 //!   9          of several types: their number (1 byte), their BSON types in ascending order (1 byte each), the places of the values among
 //!              these (as many bits each as the largest needs), then a column for each type: its length (varint) and bytes, without absent values
+//!   10         of several parts, never with 128: see `parts`
 //! ```
 //!
 //! ```text
@@ -25,7 +26,7 @@
 
 use super::bits::{Reader, pack, packed_len, put_varint, unpack, width};
 use super::{doubles, ints};
-use nestor_model::{BsonType, Error, ObjectId, RawDoc, RawWriter, Result, Value, ValueRef};
+use nestor_model::{BsonType, ObjectId, RawDoc, RawWriter, Value, ValueRef};
 use std::collections::HashMap;
 
 const DATES: u8 = 1;
@@ -95,7 +96,7 @@ pub struct Column {
     /// What the measurements have that have the field.
     pub values: Values,
     /// Of each measurement the place of its value plus one, 0 when it has none; `None` when all have one.
-    places: Option<Vec<u32>>,
+    pub(super) places: Option<Vec<u32>>,
 }
 
 impl Column {
@@ -263,14 +264,8 @@ fn encode_by_type(values: &[ValueRef<'_>]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Reads a column of `rows` measurements.
-///
-/// Errors: 2 for bytes that are no column.
-pub fn decode(bytes: &[u8], rows: usize) -> Result<Column> {
-    read(&mut Reader(bytes), rows).ok_or_else(|| Error::bad_value("a column of a time-series bucket cannot be decoded"))
-}
-
-fn read(bytes: &mut Reader<'_>, rows: usize) -> Option<Column> {
+/// Reads a column of `rows` measurements that has no parts; `None` for bytes that are none.
+pub(super) fn read(bytes: &mut Reader<'_>, rows: usize) -> Option<Column> {
     let tag = bytes.byte()?;
     let (mut places, mut count) = (None, rows);
     if tag & SOME_ABSENT != 0 {
@@ -377,7 +372,7 @@ mod tests {
     fn round_trip(rows: &[Option<Value>]) -> Vec<u8> {
         let borrowed: Vec<_> = rows.iter().map(|row| row.as_ref().map(Value::as_ref)).collect();
         let bytes = encode(&borrowed);
-        let column = decode(&bytes, rows.len()).expect("a column");
+        let column = read(&mut Reader(&bytes), rows.len()).expect("a column");
         for (row, value) in rows.iter().enumerate() {
             match (column.get(row), value) {
                 (None, None) => {}
@@ -389,7 +384,7 @@ mod tests {
         }
         for len in 0..bytes.len() {
             // Bytes that were cut off may be another column, but they never break the reader.
-            let _ = decode(&bytes[..len], rows.len());
+            let _ = read(&mut Reader(&bytes[..len]), rows.len());
         }
         bytes
     }
@@ -461,9 +456,9 @@ mod tests {
             &[6, 5, 0, 0, 0, 0],
             &[255; 40],
         ] {
-            assert!(decode(bytes, 10).is_err(), "{bytes:?}");
+            assert!(read(&mut Reader(bytes), 10).is_none(), "{bytes:?}");
         }
         // A dictionary without values has none to choose from.
-        assert!(decode(&[6, 5, 0, 0, 0, 0], 1).is_err());
+        assert!(read(&mut Reader(&[6, 5, 0, 0, 0, 0]), 1).is_none());
     }
 }

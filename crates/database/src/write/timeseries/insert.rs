@@ -35,24 +35,14 @@ struct Chosen<'d> {
 struct Stored {
     record: Bytes,
     bytes: Bytes,
-    /// Decoded once a measurement may go into it: most of the buckets that are remembered are of other times.
-    bucket: Option<Bucket>,
 }
 
 impl Chosen<'_> {
-    fn takes(&mut self, time_ms: i64, bytes: usize, series: &TimeSeries) -> Result<bool> {
+    fn takes(&self, time_ms: i64, bytes: usize, series: &TimeSeries) -> bool {
         let ends_ms = self.begins_ms.saturating_add(series.span_secs * 1000);
-        if self.is_full() || !(self.begins_ms..ends_ms).contains(&time_ms) {
-            return Ok(false);
-        }
-        if let Some(stored) = &mut self.stored
-            && stored.bucket.is_none()
-        {
-            let bucket = Bucket::decode(stored.bytes.document(), series)?;
-            self.bytes += bucket.measurement_bytes();
-            stored.bucket = Some(bucket);
-        }
-        Ok(self.rows < MEASUREMENTS_MIN || self.bytes + bytes <= MEASUREMENT_BYTES_MAX)
+        let is_of_time = (self.begins_ms..ends_ms).contains(&time_ms);
+        let has_room = self.rows < MEASUREMENTS_MIN || self.bytes + bytes <= MEASUREMENT_BYTES_MAX;
+        is_of_time && has_room && !self.is_full()
     }
 
     fn is_full(&self) -> bool {
@@ -85,9 +75,14 @@ pub fn group(
         let series = series_of(&buckets)?.clone();
         buckets_id = Some(buckets.id);
         let mut sources: HashMap<Vec<u8>, Vec<Measured<'_>>> = HashMap::new();
+        let mut source = Vec::new();
         for doc in docs {
             let measured = Measured::read(*doc, &series)?;
-            sources.entry(source_of(measured.meta)).or_default().push(measured);
+            source = source_of(measured.meta, source);
+            match sources.get_mut(&source) {
+                Some(of_source) => of_source.push(measured),
+                None => drop(sources.insert(source.clone(), vec![measured])),
+            }
         }
         let mut by_source = Vec::with_capacity(sources.len());
         for (source, mut measured) in sources {
@@ -99,7 +94,7 @@ pub fn group(
                 .filter_map(|id| stored(ws, &buckets, id, &source, &series).transpose());
             let mut chosen: Vec<Chosen<'_>> = known.collect::<Result<_>>()?;
             for measured in measured {
-                put(measured, &mut chosen, &series, || statement.database.random())?;
+                put(measured, &mut chosen, &series, || statement.database.random());
             }
             by_source.push((source, chosen));
         }
@@ -129,25 +124,28 @@ pub fn group(
 }
 
 fn write(writer: &mut Writer<'_>, bucket: &Chosen<'_>, series: &TimeSeries) -> Result<()> {
-    let mut rows = Rows::default();
-    let stored = bucket.stored.as_ref().and_then(|stored| stored.bucket.as_ref());
-    if let Some(stored) = stored {
-        rows.extend(stored, |_| true);
-    }
-    bucket.docs.iter().for_each(|doc| rows.push(*doc, series));
-    let meta = match stored {
-        Some(stored) => stored.meta.as_ref().map(|meta| meta.as_ref()),
-        None => bucket.meta,
-    };
-    let new = rows.into_bucket(series, bucket.id, meta, bucket.begins_ms);
     let statements = match bucket.stmt_ids.as_slice() {
         [] => Statements::None,
         stmt_ids => Statements::Several(stmt_ids),
     };
-    match &bucket.stored {
-        Some(Stored { record, bytes, .. }) => rewrite(writer, record, bytes, new, statements),
-        None => writer.insert_by(new, statements).map(drop),
-    }
+    let mut added = Rows::default();
+    bucket.docs.iter().for_each(|doc| added.push(*doc, series));
+    let Some(Stored { record, bytes }) = &bucket.stored else {
+        let new = added.into_bucket(series, bucket.id, bucket.meta, bucket.begins_ms);
+        return writer.insert_by(new, statements).map(drop);
+    };
+    let new = match added.appended_to(bytes.document(), series)? {
+        Some(new) => new,
+        None => {
+            let stored = Bucket::decode(bytes.document(), series)?;
+            let mut rows = Rows::default();
+            rows.extend(&stored, |_| true);
+            bucket.docs.iter().for_each(|doc| rows.push(*doc, series));
+            let meta = stored.meta.as_ref().map(|meta| meta.as_ref());
+            rows.into_bucket(series, bucket.id, meta, bucket.begins_ms)
+        }
+    };
+    rewrite(writer, record, bytes, new, statements)
 }
 
 /// A bucket that was written before, if it is still there, of this source.
@@ -163,28 +161,29 @@ fn stored<'d>(
         return Ok(None);
     };
     let header = Header::parse(bytes.document())?;
-    if source_of(header.meta) != source {
+    if source_of(header.meta, Vec::new()) != source {
         return Ok(None);
     }
+    let measured_bytes = match header.bytes {
+        Some(bytes) => bytes,
+        None => Bucket::decode(bytes.document(), series)?.measurement_bytes(),
+    };
     Ok(Some(Chosen {
         id,
         begins_ms: header.begins_ms(series)?,
         meta: None,
         rows: header.len,
-        bytes: 0,
-        stored: Some(Stored {
-            record,
-            bytes,
-            bucket: None,
-        }),
+        bytes: measured_bytes,
+        stored: Some(Stored { record, bytes }),
         docs: Vec::new(),
         stmt_ids: Vec::new(),
     }))
 }
 
-/// What tells sources apart.
-fn source_of(meta: Option<ValueRef<'_>>) -> Vec<u8> {
-    let mut out = RawWriter::with_capacity(32);
+/// What tells sources apart, written into the memory of another that is of no more use.
+fn source_of(meta: Option<ValueRef<'_>>, mut memory: Vec<u8>) -> Vec<u8> {
+    memory.clear();
+    let mut out = RawWriter::onto(memory);
     if let Some(meta) = meta {
         out.append("", meta);
     }
@@ -226,25 +225,16 @@ impl<'d> Measured<'d> {
 }
 
 /// Chooses a bucket of its source for a measurement, a new one if none takes it.
-fn put<'d>(
-    measured: Measured<'d>,
-    chosen: &mut Vec<Chosen<'d>>,
-    series: &TimeSeries,
-    random: impl Fn() -> u64,
-) -> Result<()> {
+fn put<'d>(measured: Measured<'d>, chosen: &mut Vec<Chosen<'d>>, series: &TimeSeries, random: impl Fn() -> u64) {
     let Measured {
         doc,
         stmt_id,
         time_ms,
         meta,
     } = measured;
-    let mut found = None;
-    for (at, bucket) in chosen.iter_mut().enumerate().rev() {
-        if bucket.takes(time_ms, doc.len(), series)? {
-            found = Some(at);
-            break;
-        }
-    }
+    let found = chosen
+        .iter()
+        .rposition(|bucket| bucket.takes(time_ms, doc.len(), series));
     let at = found.unwrap_or_else(|| {
         let begins_ms = series.round(time_ms);
         chosen.push(Chosen {
@@ -264,5 +254,4 @@ fn put<'d>(
     bucket.bytes += doc.len();
     bucket.docs.push(doc);
     bucket.stmt_ids.extend(stmt_id);
-    Ok(())
 }
