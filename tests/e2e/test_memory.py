@@ -147,3 +147,29 @@ def test_keys_of_one_document_are_limited(start):
     assert [index["name"] for index in docs.list_indexes()] == ["_id_"]
     docs.create_index("p" * 1500)
     assert docs.count_documents({"p" * 1500: 7}) == 1
+
+
+ADDRESS_SPACE = 2 << 30
+
+
+def test_the_process_stays_below_a_limit_of_its_address_space(start):
+    """Nothing that is counted stops the statement: what the process really takes does."""
+    unlimited = 100 << 30
+    flags = ["--setParameter", f"totalOperationMemoryBytes={unlimited}", "--setParameter", f"internalQueryMaxBlockingSortMemoryUsageBytes={unlimited}"]
+    server = start(None, *flags, limits={resource.RLIMIT_AS: ADDRESS_SPACE})
+    client = server.client()
+    assert client.admin.command("serverStatus")["mem"]["virtual"] * MIB < ADDRESS_SPACE / 2, "little is reserved ahead"
+    fill(client.memory.docs, 1)
+    pipeline = [
+        {"$set": {"n": {"$range": [0, 10_000]}}},
+        {"$unwind": "$n"},
+        {"$set": {"text": {"$reduce": {"input": {"$range": [0, 20]}, "initialValue": {"$toString": "$n"}, "in": {"$concat": ["$$value", "$$value"]}}}}},
+        {"$sort": {"text": 1}},
+    ]
+    with pytest.raises(pymongo.errors.OperationFailure) as caught:
+        client.memory.docs.aggregate(pipeline, allowDiskUse=False)
+    assert caught.value.code == 146
+    assert server.is_running
+    assert client.memory.docs.count_documents({}) == 1
+    # What it held is given back.
+    harness.eventually(lambda: harness.rss_bytes(server.pid) < 2 * BESIDE, what="memory given back")

@@ -121,7 +121,7 @@ impl Pool {
     pub fn shed(&self) -> Option<usize> {
         // Another thread that went over the limit while this one looked has left it to this one.
         while self.over_limit() && !self.is_shedding.swap(true, Ordering::AcqRel) {
-            let ended = self.make_room();
+            let ended = self.make_room(None);
             self.is_shedding.swap(false, Ordering::AcqRel);
             if let Room::Ended(bytes) = ended {
                 return Some(bytes);
@@ -133,10 +133,28 @@ impl Pool {
         None
     }
 
-    /// Only one thread does this at a time. What closing a cursor gives back comes here again through [`Self::shed`], which leaves it
-    /// to this loop.
-    fn make_room(&self) -> Room {
-        while self.over_limit() {
+    /// Ends the statement that holds most, or closes the idle cursor that holds more, although the pool may be within its limit: the
+    /// process as a whole takes too much. Bytes that the statement held. Nobody is ended who holds less than `least` bytes, because
+    /// that would not help, and nobody as long as a statement that was ended has not stopped.
+    pub fn end_largest(&self, least: usize) -> Option<usize> {
+        if self.is_shedding.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        let ended = self.make_room(Some(least));
+        self.is_shedding.swap(false, Ordering::AcqRel);
+        // Whoever went over the limit in the meantime left it to this thread.
+        self.shed();
+        match ended {
+            Room::Ended(bytes) => Some(bytes),
+            Room::Enough | Room::Awaited => None,
+        }
+    }
+
+    /// Makes room until the pool is within its limit; with `least` once, and by somebody who holds at least so many bytes. Only one
+    /// thread does this at a time. What closing a cursor gives back comes here again through [`Self::shed`], which leaves it to this
+    /// loop.
+    fn make_room(&self, least: Option<usize>) -> Room {
+        while least.is_some() || self.over_limit() {
             let accounts: Vec<Arc<Account>> = self.accounts().iter().filter_map(Weak::upgrade).collect();
             // The turn of a statement is read before its memory: if the statement ends in between, the next one of its connection is not ended.
             let seen = accounts
@@ -148,17 +166,19 @@ impl Pool {
                 return Room::Awaited;
             }
             let largest = seen.iter().max_by_key(|(_, held, _)| *held);
-            let most = largest.map_or(0, |(_, held, _)| *held);
+            let most = largest.map_or(0, |(_, held, _)| *held).max(least.unwrap_or(0));
             let closes = |close: &CloseIdle| self.at_rest() > most && (close.0)(most);
-            if self.close_idle.get().is_some_and(closes) {
-                continue;
+            match (self.close_idle.get().is_some_and(closes), least) {
+                (true, Some(_)) => return Room::Enough,
+                (true, None) => continue,
+                (false, _) => {}
             }
             // What was given back since this began is gone from the pool before it is gone from the accounts that were read.
-            if !self.over_limit() {
+            if least.is_none() && !self.over_limit() {
                 return Room::Enough;
             }
             match largest {
-                Some((turn, held, account)) if *held > 0 => {
+                Some((turn, held, account)) if *held > 0 && *held >= least.unwrap_or(0) => {
                     if account.kill.kill_in(*turn, ErrorCode::ExceededMemoryLimit) {
                         return Room::Ended(*held);
                     }
@@ -328,6 +348,23 @@ mod tests {
         drop(accounts);
         assert_eq!(pool.held(), 0);
     }
+
+    #[test]
+    fn the_largest_statement_ends_when_the_process_takes_too_much() {
+        let pool = Arc::new(Pool::default());
+        let kills: Vec<Arc<KillSwitch>> = (0..3).map(|_| Arc::default()).collect();
+        let accounts: Vec<_> = kills.iter().map(|kill| pool.open(kill.clone())).collect();
+        let killed = || kills.iter().map(|kill| kill.killed().is_some()).collect::<Vec<_>>();
+        for (account, bytes) in accounts.iter().zip([300, 500, 400]) {
+            account.set_values(bytes);
+        }
+        assert_eq!(pool.end_largest(501), None, "to end the small ones would not help");
+        assert_eq!((pool.end_largest(200), killed()), (Some(500), vec![false, true, false]));
+        assert_eq!(pool.end_largest(200), None, "one is enough until it has stopped");
+        accounts[1].set_values(0);
+        assert_eq!((pool.end_largest(200), killed()), (Some(400), vec![false, true, true]));
+    }
+
     #[test]
     fn an_idle_cursor_that_holds_most_is_closed() {
         let pool = Arc::new(Pool::default());

@@ -31,6 +31,40 @@ pub fn one_arena_of_libc() {
     }
 }
 
+/// Has mimalloc waste no address space if that is limited. It would reserve a GiB at a time, give none of it back, and when no gap is
+/// wide enough for a large piece reserve another one: with 4 GiB in all, that ends the process while half of what is reserved is
+/// free. So it reserves little at a time, and maps large pieces one by one, whose addresses return to the system.
+#[cfg(target_os = "linux")]
+extern "C" fn spare_address_space() {
+    if rustix::process::getrlimit(rustix::process::Resource::As)
+        .current
+        .is_some()
+    {
+        mi_option_set(ARENA_RESERVE, RESERVED_AT_ONCE_KIB);
+        mi_option_set(ARENA_MAX_OBJECT_SIZE, LARGE_KIB);
+        mi_option_set(PURGE_DELAY, 0);
+    }
+}
+
+/// Called by the system before anything is allocated, because the first allocation reserves the first GiB.
+// SAFETY: the loader calls what this section holds once, with the C calling convention, and what is called neither allocates nor needs
+// anything of the standard library.
+#[cfg(target_os = "linux")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = spare_address_space;
+
+// Options of mimalloc 3.3, which has sizes in KiB and times in ms.
+/// `mi_option_purge_delay`: how long free pages stay with the process.
+const PURGE_DELAY: c_int = 15;
+/// `mi_option_arena_reserve`: how much address space is reserved at a time.
+const ARENA_RESERVE: c_int = 23;
+/// What it is set to: little beside a limit that a server can live with.
+const RESERVED_AT_ONCE_KIB: c_long = 64 << 10;
+/// `mi_option_arena_max_object_size`: the largest piece that lies in what was reserved.
+const ARENA_MAX_OBJECT_SIZE: c_int = 45;
+/// What it is set to. Larger pieces are as much work for whoever fills them as for the system.
+const LARGE_KIB: c_long = 4 << 10;
 /// `mi_option_minimal_purge_size` of mimalloc 3.3: the smallest piece that is returned, in KiB.
 const MINIMAL_PURGE_SIZE: c_int = 44;
 /// What mimalloc manages memory by.

@@ -5,6 +5,7 @@ use crate::key_file;
 use crate::limits;
 use crate::listener::{self, Listener};
 use crate::master_key::{self, MasterKeyFile};
+use crate::memory_watch::MemoryWatch;
 use crate::metrics;
 use crate::notify;
 use crate::sink::{self, AuditDestination};
@@ -472,6 +473,8 @@ pub fn run(mut options: ServeOptions) -> Result<(), String> {
     };
     let service = Service::new(service_options, engine.clone()).with_relational(Arc::new(SqlStage));
     let service = Arc::new(service);
+    let _memory_watch = MemoryWatch::start(service.connections.memory.clone(), options.return_memory, log.clone())
+        .map_err(|e| format!("cannot start threads: {e}"))?;
     set_parameters(&service, &options)?;
     audit_own(
         &service,
