@@ -6,6 +6,7 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -96,3 +97,43 @@ def test_psql(shop):
     for command in [*others.split(), "d+ items", "d items_pkey", "d pg_class", "dTS int4", "doS +", "daS sum", "dconfig *"]:
         psql("\\" + command)
 
+
+
+def test_statements_are_seen_like_commands(start):
+    """The profiler, currentOp, killOp, serverStatus and the limits of traffic see statements of SQL."""
+    server = start(None, "--sql-port", 0)
+    client = server.client()
+    client.shop.items.insert_many({"_id": n, "g": n % 3} for n in range(100))
+    client.shop.command("profile", 2)
+    sql = Sql(port_of(server))
+    before = client.admin.command("serverStatus")
+    assert sql.query("SELECT _id FROM items WHERE _id >= 90 AND g = 0") == [[b"90"], [b"93"], [b"96"], [b"99"]]
+    sql.query("UPDATE items SET g = 7 WHERE _id < 5")
+    records = {record["command"]["sql"].split()[0]: record for record in client.shop["system.profile"].find({"command.sql": {"$exists": True}})}
+    read, written = records["SELECT"], records["UPDATE"]
+    assert (read["ns"], read["protocol"], read["planSummary"]) == ("shop.$cmd.sql", "postgresql", "IXSCAN { _id: 1 }")
+    assert (read["keysExamined"], read["docsExamined"], read["nreturned"]) == (10, 10, 4)
+    assert (written["op"], written["nModified"], written["docsExamined"]) == ("update", 5, 5)
+    after = client.admin.command("serverStatus")
+    assert after["opcounters"]["update"] == before["opcounters"]["update"] + 1
+    assert after["opLatencies"]["writes"]["ops"] == before["opLatencies"]["writes"]["ops"] + 1
+    list(client.shop.aggregate([{"$sql": "SELECT count(*) FROM items WHERE g = 1"}]))
+    assert client.shop["system.profile"].find_one({"command.pipeline.$sql": {"$exists": True}})["docsExamined"] == 100
+
+    failed = []
+
+    def long():
+        try:
+            Sql(port_of(server)).query("SELECT count(*) FROM items a, items b, items c, items d, items e")
+        except RuntimeError as failure:
+            failed.append(failure)
+
+    thread = threading.Thread(target=long, daemon=True)
+    thread.start()
+    running = {"command.sql": {"$regex": "items e"}}
+    end = time.monotonic() + 60
+    while not (found := client.admin.command({"currentOp": 1, **running})["inprog"]) and time.monotonic() < end:
+        time.sleep(0.05)
+    client.admin.command("killOp", op=found[0]["opid"])
+    thread.join(60)
+    assert "57014" in str(failed[0])

@@ -35,7 +35,6 @@ use nestor_exec::Interrupt;
 use nestor_model::statement;
 use nestor_model::{Document, ErrorCode, RawDoc, RawWriter, Result, bail};
 use nestor_storage::Engine;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
@@ -69,7 +68,6 @@ impl Service {
             ttl: Default::default(),
             commands: &TABLE,
             relational: None,
-            opids: AtomicU32::new(0),
         }
     }
 
@@ -281,7 +279,7 @@ impl Service {
             if conn.parked.is_some() {
                 conn.slot.resume_operation();
             } else {
-                let opid = self.opids.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+                let opid = self.connections.next_operation();
                 let shown = facts::hidden(body, TABLE.secrets(spec, body));
                 let shown = shown.as_ref().map_or(body, |shown| shown.as_raw());
                 conn.slot.start_operation(spec.name, opid, shown, started);

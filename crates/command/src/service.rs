@@ -5,7 +5,6 @@ use nestor_database::Database;
 use nestor_database::statement::relational::Relational;
 use nestor_database::ttl::TtlMonitor;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 
 /// How long a command may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +27,6 @@ pub struct Service {
     pub commands: &'static Table,
     /// Answers `$sql`; without it the stage is refused.
     pub(crate) relational: Option<Arc<dyn Relational>>,
-    /// Numbers of operations.
-    pub(crate) opids: AtomicU32,
 }
 
 impl std::ops::Deref for Service {

@@ -12,7 +12,7 @@ use nestor_model::memory::{Account, Pool};
 use nestor_model::value::DocRef;
 use nestor_model::{Document, RawDoc, Str, ValueRef};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -20,6 +20,8 @@ use std::time::Instant;
 #[derive(Debug, Default)]
 pub struct Connections {
     last_id: AtomicI64,
+    /// Number of the operation that began last.
+    last_operation: AtomicU32,
     slots: Mutex<BTreeMap<i64, Arc<Slot>>>,
     /// Which API versions were declared on connections that are closed.
     pub past_api_use: PastUse,
@@ -28,6 +30,11 @@ pub struct Connections {
 }
 
 impl Connections {
+    /// A number for an operation that begins.
+    pub fn next_operation(&self) -> u32 {
+        self.last_operation.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+    }
+
     /// Lists a connection to a peer.
     pub fn add(&self, peer: &str) -> Arc<Slot> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;

@@ -46,6 +46,11 @@ impl Statement<'_> {
         }
     }
 
+    /// Adds what plans have counted that are no operators over documents.
+    pub fn observe_totals(&self, totals: Totals) {
+        self.figures.borrow_mut().add(totals);
+    }
+
     /// Counts a lookup by `_id` without a plan.
     pub fn observe_id_lookup(&self, lookup: IdLookup, found: bool) {
         let mut figures = self.figures.borrow_mut();

@@ -124,6 +124,15 @@ impl Observed {
         }
     }
 
+    /// A statement of another language than commands. `command` is what it was asked by.
+    pub fn of_language(statement: &Statement<'_>, ns: String, command: Document, took: Duration) -> Self {
+        let op = Op {
+            name: statement.op.name(),
+            is_statement: false,
+        };
+        Self::new(statement, op, ns, command, took)
+    }
+
     fn new(statement: &Statement<'_>, op: Op, ns: String, command: Document, took: Duration) -> Self {
         let figures = statement.figures.take();
         let plan = std::mem::take(&mut lock(&statement.slot.operation).plan);

@@ -25,6 +25,7 @@ pub use build::build;
 pub use scan::{Opened, Reader, Sources};
 
 use crate::Batch;
+use crate::summary::Totals;
 use nestor_model::statement::{ROW, work};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::{Env, Tuple};
@@ -56,6 +57,8 @@ impl<S> Copy for Run<'_, '_, S> {}
 #[derive(Default)]
 pub struct Shared {
     tables: RefCell<HashMap<usize, Rc<Vec<Tuple>>>>,
+    /// The keys and documents that scans read, of those that have ended or were dropped.
+    pub read: Rc<RefCell<Totals>>,
     /// Rows that nodes gave, by the number of the node in the order of `explain`; `None` unless they are counted.
     pub counted: Option<RefCell<Vec<u64>>>,
 }

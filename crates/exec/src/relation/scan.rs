@@ -4,8 +4,11 @@ use super::{BoxRows, Rows, Run, row_done};
 use crate::batch::Batch;
 use crate::operator::{BoxOperator, Step};
 use crate::row::Row;
+use crate::summary::{Totals, totals};
 use nestor_model::Result;
 use nestor_planner::relation::{Env, Scan, Tuple};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Opens the tables of a statement.
 pub trait Sources<S> {
@@ -40,6 +43,16 @@ pub trait Reader {
 pub(super) struct Scanned<S> {
     scan: Scan<S>,
     opened: Option<Opened>,
+    /// Where the counts go when it is over.
+    read: Option<Rc<RefCell<Totals>>>,
+}
+
+impl<S> Drop for Scanned<S> {
+    fn drop(&mut self) {
+        if let (Some(Opened::Documents { root, .. }), Some(read)) = (&self.opened, &self.read) {
+            read.borrow_mut().add(totals(&**root));
+        }
+    }
 }
 
 pub(super) fn scan<S: 'static>(scan: &Scan<S>) -> BoxRows<S>
@@ -49,6 +62,7 @@ where
     Box::new(Scanned {
         scan: scan.clone(),
         opened: None,
+        read: None,
     })
 }
 
@@ -56,6 +70,7 @@ impl<S> Rows<S> for Scanned<S> {
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
         if self.opened.is_none() {
             self.opened = Some(run.sources.open(&self.scan, run.batch, &run.env)?);
+            self.read = Some(run.shared.read.clone());
         }
         match &mut self.opened {
             Some(Opened::Documents { root, reader }) => {

@@ -5,3 +5,31 @@
 pub mod find;
 pub mod query;
 pub mod tables;
+
+use nestor_database::statement::Statement;
+use nestor_exec::relation::Shared;
+use nestor_exec::summary::Totals;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Tells a statement what its scans have read once they are over, also when they ended with an error: make it before the operators.
+pub(crate) struct Counting<'s, 'r> {
+    statement: &'s Statement<'r>,
+    read: Rc<RefCell<Totals>>,
+}
+
+impl<'s, 'r> Counting<'s, 'r> {
+    /// For the operators that share `shared`.
+    pub(crate) fn new(statement: &'s Statement<'r>, shared: &Shared) -> Self {
+        Self {
+            statement,
+            read: shared.read.clone(),
+        }
+    }
+}
+
+impl Drop for Counting<'_, '_> {
+    fn drop(&mut self) {
+        self.statement.observe_totals(self.read.take());
+    }
+}

@@ -1,5 +1,6 @@
 //! Queries: bound, rewritten, run.
 
+use super::Counting;
 use super::tables::{Reading, SessionFacts, Tables};
 use crate::bind::{Binder, Bound};
 use crate::error::fail;
@@ -130,9 +131,10 @@ pub fn run_over(
     };
     begin(&fields(&bound))?;
     let plan = pushdown::rewrite(bound.plan);
+    let shared = Shared::default();
+    let _counting = Counting::new(statement, &shared);
     let mut root = build(&plan, false);
     let batch = read::batch(statement, view, &op, true);
-    let shared = Shared::default();
     let run = Run {
         batch: &batch,
         env: Env {
@@ -148,6 +150,7 @@ pub fn run_over(
         rows += 1;
         give(row)?;
     }
+    statement.figures.borrow_mut().returned = Some(rows);
     Ok(rows)
 }
 
@@ -193,12 +196,13 @@ pub fn explain_over(
         outer: None,
     };
     // What depends on rows of another relation is known only while that runs.
-    let mut access = |scan: &Scan<Expr>| tables.access(scan, &batch, &env).ok().flatten();
+    let mut access = |scan: &Scan<Expr>| tables.access(scan, &env).ok().flatten();
     if !analyze {
         return Ok(explain::show(&plan, &[], &mut access));
     }
-    let mut root = build(&plan, true);
     let shared = Shared::counting();
+    let _counting = Counting::new(statement, &shared);
+    let mut root = build(&plan, true);
     let run = Run {
         batch: &batch,
         env,

@@ -420,8 +420,8 @@ impl Tables<'_, '_> {
     /// How the find layer reads what a scan wants, as `planSummary` says it; `None` of tables that are no collections.
     ///
     /// Errors: those of opening the scan.
-    pub fn access(&self, scan: &Scan<Expr>, batch: &Batch<'_>, env: &Env<'_>) -> Result<Option<String>> {
-        match self.open(scan, batch, env)? {
+    pub fn access(&self, scan: &Scan<Expr>, env: &Env<'_>) -> Result<Option<String>> {
+        match self.opened(scan, env)? {
             Opened::Rows(_) => Ok(None),
             Opened::Documents { root, .. } => {
                 let mut leaves = Vec::new();
@@ -434,6 +434,16 @@ impl Tables<'_, '_> {
 
 impl Sources<Expr> for Tables<'_, '_> {
     fn open(&self, scan: &Scan<Expr>, _: &Batch<'_>, env: &Env<'_>) -> Result<Opened> {
+        let opened = self.opened(scan, env)?;
+        if let Opened::Documents { root, .. } = &opened {
+            self.reading.statement.note_plan(&**root);
+        }
+        Ok(opened)
+    }
+}
+
+impl Tables<'_, '_> {
+    fn opened(&self, scan: &Scan<Expr>, env: &Env<'_>) -> Result<Opened> {
         let Some(table) = self.tables.get(scan.table) else {
             return fail("XX000", "a scan names no table");
         };

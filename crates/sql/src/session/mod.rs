@@ -23,6 +23,7 @@ use nestor_database::connections::Slot;
 use nestor_database::observe::op_kind::OpKind;
 use nestor_database::session_id::Lsid;
 use nestor_database::statement::Statement;
+use nestor_database::statement::record::{Ending, Observed};
 use nestor_database::terms::Terms;
 use nestor_database::users::RoleName;
 use nestor_exec::Interrupt;
@@ -39,6 +40,9 @@ const FLUSH_BYTES: usize = 64 << 10;
 const NAMES_MAX: usize = 1000;
 /// Bytes that the rows of a portal may take which wait to be fetched.
 const WAITING_BYTES_MAX: usize = 64 << 20;
+
+/// Characters of a statement that others are shown.
+const TEXT_SHOWN_MAX: usize = 4096;
 
 /// Sends what was appended so far.
 pub type Flush<'f> = dyn FnMut(&mut Vec<u8>) -> Result<()> + 'f;
@@ -758,10 +762,15 @@ fn attend<'r, T>(
     work: impl FnOnce(&mut Statement<'r>) -> Result<T>,
 ) -> Result<T> {
     let started = Instant::now();
-    let mut shown = Document::new();
-    shown.push("sql", text.chars().take(4096).collect::<String>());
-    shown.push("$db", facts.database.as_str());
-    slot.start_operation("sql", 0, shown.to_raw().as_raw(), started);
+    let shown = || {
+        let mut shown = Document::new();
+        shown.push("sql", text.chars().take(TEXT_SHOWN_MAX).collect::<String>());
+        shown.push("$db", facts.database.as_str());
+        shown
+    };
+    let opid = database.connections.next_operation();
+    slot.start_operation("sql", opid, shown().to_raw().as_raw(), started);
+    database.node.counters.operations.count(kind.counter(), 1);
     let timeout = facts.settings.get("statement_timeout");
     let timeout = timeout.and_then(|ms| ms.parse::<u64>().ok()).filter(|ms| *ms > 0);
     let deadline = timeout.map(|ms| started + Duration::from_millis(ms));
@@ -769,8 +778,23 @@ fn attend<'r, T>(
     let mut statement = Statement::new(database, slot, terms, kind, (interrupt.clone(), started));
     statement.caller = facts.account.as_ref().map(|account| account.caller.clone());
     statement.protocol = "postgresql";
-    let result = under(&interrupt, slot.account.as_ref(), || work(&mut statement));
+    let result = under(&interrupt, slot.account.as_ref(), || {
+        statement.admit(false)?;
+        work(&mut statement)
+    });
     slot.finish_operation();
+    let took = started.elapsed();
+    let metrics = &database.node.counters.metrics;
+    metrics.count_latency(slot.id, kind.class(), took);
+    metrics.count_work(slot.id, &statement.figures.borrow());
+    if database.profiler.concerns(took) {
+        let ending = Ending {
+            response_bytes: None,
+            error: result.as_ref().err(),
+        };
+        let ns = format!("{}.$cmd.sql", facts.database);
+        Observed::of_language(&statement, ns, shown(), took).record(database, slot, ending);
+    }
     result
 }
 

@@ -13,9 +13,11 @@ use crate::bind::write::{Action, Write, writing};
 use crate::catalog::Kind;
 use crate::error::fail;
 use crate::plan::pushdown;
+use crate::run::Counting;
 use crate::run::query::{Field, Give};
 use crate::run::tables::{Reading, SessionFacts, Tables};
 use crate::types::Type;
+use nestor_database::observe::op_kind::OpKind;
 use nestor_database::read;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
@@ -143,6 +145,7 @@ pub fn run(
         // A statement that was answered survives a crash.
         while_waiting(|| statement.database.engine.wait_reached(lsn, Guarantee::Durable))?;
     }
+    count(statement, done.rows);
     if !done.fields.is_empty() {
         begin(&done.fields)?;
         for row in done.returned {
@@ -150,6 +153,18 @@ pub fn run(
         }
     }
     Ok(done.rows)
+}
+
+/// Notes how many rows were written.
+fn count(statement: &Statement<'_>, rows: u64) {
+    let mut figures = statement.figures.borrow_mut();
+    let rows = Some(i64::try_from(rows).unwrap_or(i64::MAX));
+    match statement.op {
+        OpKind::Insert => figures.inserted = rows,
+        OpKind::Update => (figures.matched, figures.modified) = (rows, rows),
+        OpKind::Delete => figures.deleted = rows,
+        _ => {}
+    }
 }
 
 fn attempt(
@@ -288,6 +303,7 @@ fn run_plan(
     each: &mut dyn FnMut(Tuple) -> Result<()>,
 ) -> Result<()> {
     let reading = tables.reading;
+    let _counting = Counting::new(reading.statement, shared);
     let mut root = build(plan, false);
     let batch = read::batch(reading.statement, reading.view, reading.op, true);
     let run = Run {
