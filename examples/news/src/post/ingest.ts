@@ -1,6 +1,6 @@
 /** Items of a feed become posts: new, known, edited, or printed twice. Safe to run twice, and twice at once. */
 import { createHash } from 'node:crypto';
-import { MongoBulkWriteError, MongoServerError } from 'mongodb';
+import { MongoServerError } from 'mongodb';
 import type { News } from '../db/connect.js';
 import type { Post, Source } from '../db/types.js';
 import { dateOf } from '../fetch/dates.js';
@@ -135,7 +135,7 @@ async function keepTogether(news: News, posts: Post[], done: Set<string>): Promi
       outcomes.push('fresh');
     }
   }
-  for (const post of await insertAll(news, [...fresh.keys()])) {
+  for (const post of await insertNew(news, [...fresh.keys()])) {
     // Another fetcher was quicker.
     outcomes[fresh.get(post) as number] = await keep(news, post, done);
     fresh.delete(post);
@@ -146,12 +146,10 @@ async function keepTogether(news: News, posts: Post[], done: Set<string>): Promi
 
 /** The new post that this one is once more, if there is one: the same rules as for posts that are in the database. */
 function twinOf(post: Post, fresh: Iterable<Post>): Post | undefined {
-  const few = wordsOf(post.text).length < fewWords;
   let twin: Post | undefined;
   for (const other of fresh) {
     if (other.keys.some((key) => post.keys.includes(key))) return other;
-    if (twin || !other.bands.some((band) => post.bands.includes(band))) continue;
-    if (few ? other.title === post.title : resemblance(other.text, post.text) >= near) twin = other;
+    if (!twin && areNear(other, post)) twin = other;
   }
   return twin;
 }
@@ -165,18 +163,39 @@ function join(fresh: Post, post: Post): Outcome {
   return missing.length || elsewhere ? 'double' : 'same';
 }
 
-/** Inserts new posts and returns those that cannot be, since others have a key or the name of theirs already. */
-async function insertAll(news: News, posts: Post[]): Promise<Post[]> {
+/**
+ * Inserts new posts and returns those that cannot be: others have a key or the name of theirs, or nearly their words. Keys are
+ * unique by their index; that no two posts have nearly the same words is a rule that no index knows. So the question and the answer are one
+ * serializable transaction: of two fetchers that both find nothing the second fails at its commit, and asks again.
+ */
+async function insertNew(news: News, posts: Post[]): Promise<Post[]> {
   if (!posts.length) return [];
+  const bands = [...new Set(posts.flatMap((post) => post.bands))];
   try {
-    await news.posts.insertMany(posts, { ordered: false });
-    return [];
+    return await news.client.withSession((session) =>
+      session.withTransaction(
+        async () => {
+          const alike = await news.posts.find({ bands: { $in: bands } }, { session, limit: mostAlike }).toArray();
+          const taken = alike.length === mostAlike ? posts : posts.filter((post) => alike.some((other) => areNear(other, post)));
+          const free = posts.filter((post) => !taken.includes(post));
+          if (free.length) await news.posts.insertMany(free, { session });
+          return taken;
+        },
+        { readConcern: { level: 'serializable' as 'snapshot' } },
+      ),
+    );
   } catch (error) {
-    if (!(error instanceof MongoBulkWriteError)) throw error;
-    const errors = [error.writeErrors].flat();
-    if (errors.some(({ code }) => code !== 11000)) throw error;
-    return errors.map(({ index }) => posts[index] as Post);
+    // A key or a name is there already: none of them was inserted.
+    if (error instanceof MongoServerError && error.code === 11000) return posts;
+    throw error;
   }
+}
+
+/** Whether two posts that have a band in common say nearly the same. Short texts have to be the same words under the same title in the same source. */
+function areNear(one: Post, other: Post): boolean {
+  if (!one.bands.some((band) => other.bands.includes(band))) return false;
+  if (wordsOf(other.text).length < fewWords) return one.source === other.source && one.title === other.title;
+  return resemblance(one.text, other.text) >= near;
 }
 
 /** Keeps one post. */
@@ -193,15 +212,13 @@ async function keep(news: News, post: Post, done: Set<string>): Promise<Outcome>
       done.add(twin._id);
       return addPlace(news, twin, post);
     }
-    try {
-      await news.posts.insertOne(post);
+    const [left] = await insertNew(news, [post]);
+    if (!left) {
       done.add(post._id);
       return 'fresh';
-    } catch (error) {
-      // Another fetcher was quicker: look again, there is a post now.
-      if (!(error instanceof MongoServerError) || error.code !== 11000) throw error;
-      if (error.keyPattern && '_id' in error.keyPattern) post._id = slugOf(post.title, `${post.keys[0]}${attempt}`);
     }
+    // Another fetcher was quicker: look again, there is a post now. Or another post has the name.
+    if (await news.posts.findOne({ _id: post._id }, { projection: { _id: 1 } })) post._id = slugOf(post.title, `${post.keys[0]}${attempt}`);
   }
   throw new Error(`the post ${post._id} cannot be kept: others hold its keys and cannot be found by them`);
 }
@@ -211,7 +228,7 @@ async function nearSame(news: News, post: Post): Promise<Post | undefined> {
   // Short texts have to be the same words under the same title in the same source.
   if (wordsOf(post.text).length < fewWords) return (await news.posts.findOne({ bands: post.bands[0] as string, source: post.source, title: post.title })) ?? undefined;
   const candidates = await news.posts.find({ bands: { $in: post.bands } }, { limit: 200 }).toArray();
-  return candidates.find((other) => resemblance(other.text, post.text) >= near);
+  return candidates.find((other) => areNear(other, post));
 }
 
 /** The same post once more: its keys belong to the known one from now on, and the place is remembered. */
