@@ -1,5 +1,7 @@
 //! From text to statements: the grammar is `sqlparser`'s, in PostgreSQL's dialect.
 
+mod options;
+
 use crate::error::{error, fail};
 use nestor_model::{Error, Result};
 use sqlparser::ast::{Expr, Statement};
@@ -33,12 +35,26 @@ pub fn expression(text: &str) -> Result<Expr> {
     parser.parse_expr().map_err(refused)
 }
 
+/// The names that stand in the text of an expression.
+pub fn words(text: &str) -> Vec<String> {
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text)
+        .tokenize()
+        .unwrap_or_default();
+    let words = tokens.into_iter().filter_map(|token| match token {
+        Token::Word(word) if word.quote_style.is_some() => Some(word.value),
+        Token::Word(word) => Some(word.value.to_lowercase()),
+        _ => None,
+    });
+    words.collect()
+}
+
 fn parser(text: &str) -> Result<Parser<'static>> {
     const DIALECT: &PostgreSqlDialect = &PostgreSqlDialect {};
     let dialect = DIALECT;
-    let tokens = Tokenizer::new(dialect, text)
+    let mut tokens = Tokenizer::new(dialect, text)
         .tokenize_with_location()
         .map_err(|e| error("42601", e.to_string()))?;
+    options::put_in_order(&mut tokens);
     check_depth(&tokens)?;
     Ok(Parser::new(dialect)
         .with_recursion_limit(DEPTH_MAX)

@@ -315,3 +315,40 @@ fn snapshots_conflict_and_serializable_transactions_do_not_skew() {
     assert_eq!(bank.ask(1, "COMMIT"), "40001");
     assert_eq!(bank.ask(1, "SELECT amount FROM accounts ORDER BY _id"), "-49,99");
 }
+
+/// Of two transactions, one that deletes a key and one that writes a row which has it, only one comes through, whoever is first.
+#[test]
+fn foreign_keys_hold_between_transactions() {
+    let bank = Bank::new();
+    for sql in [
+        "CREATE TABLE parents (id int PRIMARY KEY)",
+        "CREATE TABLE children (id int PRIMARY KEY, parent int REFERENCES parents)",
+        "INSERT INTO parents VALUES (1), (2), (3)",
+    ] {
+        assert_eq!(bank.ask(1, sql), "", "{sql}");
+    }
+    let begin = || {
+        assert_eq!(bank.ask(0, "BEGIN ISOLATION LEVEL REPEATABLE READ"), "");
+        assert_eq!(bank.ask(0, "SELECT count(*) FROM parents"), "3");
+    };
+    // The state that it reads has no child yet.
+    begin();
+    assert_eq!(bank.ask(1, "INSERT INTO children VALUES (1, 1)"), "");
+    assert_eq!(bank.ask(0, "DELETE FROM parents WHERE id = 1"), "40001");
+    assert_eq!(bank.ask(0, "ROLLBACK"), "");
+    // The state that it reads still has the parent.
+    begin();
+    assert_eq!(bank.ask(1, "DELETE FROM parents WHERE id = 2"), "");
+    assert_eq!(bank.ask(0, "INSERT INTO children VALUES (2, 2)"), "40001");
+    assert_eq!(bank.ask(0, "ROLLBACK"), "");
+    // Who may wait waits, and sees what the other one has done.
+    assert_eq!(bank.ask(0, "BEGIN"), "");
+    assert_eq!(bank.ask(0, "INSERT INTO children VALUES (3, 3)"), "");
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| bank.ask(1, "DELETE FROM parents WHERE id = 3"));
+        assert_eq!(bank.ask(0, "COMMIT"), "");
+        assert_eq!(waits.join().expect("it does not panic"), "23503");
+    });
+    let orphans = "SELECT count(*) FROM children c LEFT JOIN parents p ON p.id = c.parent WHERE p.id IS NULL";
+    assert_eq!(bank.ask(0, orphans), "0");
+}

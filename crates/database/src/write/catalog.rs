@@ -91,3 +91,15 @@ fn drop_alone(statement: &Statement<'_>, ws: &mut WriteSet, ns: &Namespace) -> R
     }
     Ok(())
 }
+
+/// Replaces the validator of a collection.
+///
+/// Errors: those of options that mean nothing.
+pub fn set_validator(ws: &mut WriteSet, collection: &Collection, validator: Document) -> Result<()> {
+    let mut options = collection.options.listed().clone();
+    options.set("validator", validator);
+    options.set("validationLevel", "strict");
+    options.set("validationAction", "error");
+    ws.set_options(collection.id, CollectionOptions::parse(options)?)?;
+    Ok(())
+}

@@ -16,6 +16,17 @@ use nestor_query::update::{Applied, Update};
 use nestor_storage::{Bytes, Collection, View as _, WriteSet};
 use std::sync::Arc;
 
+/// Keeps a record as it is until the commit: whoever changes or deletes it meanwhile conflicts with this write set, as if it had been written.
+///
+/// Errors: those of storage.
+pub fn hold(ws: &mut WriteSet, collection: &Collection, record: &Bytes) -> Result<()> {
+    if let Some(found) = ws.get(collection.records, record)? {
+        ws.require_collection(collection.id);
+        ws.put_document(collection.records, record.clone(), found.document().to_buf());
+    }
+    Ok(())
+}
+
 /// Writes to one collection by records.
 pub struct RowWriter<'w, 's> {
     statement: &'w Statement<'s>,

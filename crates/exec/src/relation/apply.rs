@@ -58,6 +58,7 @@ fn around<'v, S, T>(run: &Run<'_, 'v, S>, row: &[Value], work: impl FnOnce(&Run<
             op: run.env.op,
             params: run.env.params,
             outer: Some(&frame),
+            sequences: run.env.sequences,
         },
         sources: run.sources,
         shared: run.shared,

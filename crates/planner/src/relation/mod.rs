@@ -11,7 +11,7 @@
 pub mod explain;
 pub mod scalar;
 
-pub use scalar::{Env, Frame, Scalar, Tuple};
+pub use scalar::{Env, Frame, Scalar, Sequences, Tuple};
 
 use nestor_model::{Result, Value};
 use std::fmt::Debug;

@@ -17,6 +17,24 @@ pub struct Frame<'e> {
     pub outer: Option<&'e Frame<'e>>,
 }
 
+/// Gives the numbers of sequences, which functions name by text or by the number of a relation.
+pub trait Sequences {
+    /// The next number.
+    ///
+    /// Errors: there is no such sequence, or it has no more numbers.
+    fn next(&self, sequence: &Value) -> Result<i64>;
+
+    /// The number that the session got last, of a sequence or of any.
+    ///
+    /// Errors: it got none.
+    fn current(&self, sequence: Option<&Value>) -> Result<i64>;
+
+    /// Sets the last number, or with `is_called` false the next one.
+    ///
+    /// Errors: there is no such sequence, or it has no such number.
+    fn set(&self, sequence: &Value, number: i64, is_called: bool) -> Result<()>;
+}
+
 /// What expressions see besides their row.
 #[derive(Clone, Copy)]
 pub struct Env<'e> {
@@ -26,6 +44,8 @@ pub struct Env<'e> {
     pub params: &'e [Value],
     /// Rows of the queries around this one, innermost first.
     pub outer: Option<&'e Frame<'e>>,
+    /// Sequences, where a statement may take numbers.
+    pub sequences: Option<&'e dyn Sequences>,
 }
 
 impl Env<'_> {

@@ -1,26 +1,24 @@
 //! Tables whose columns were declared.
 //!
-//! A declared table is a collection whose validator is a `$jsonSchema` with the title [`TITLE`] and the text of its CREATE TABLE as
-//! description: types and NOT NULL hold for whoever writes, and the text says what JSON Schema cannot, such as the length of a
-//! `varchar`, defaults and CHECK, which hold for SQL. Whoever sets another validator makes a table of documents of it again.
+//! A declared table is a collection whose validator ([`entry`]) has the text of its CREATE TABLE: types and NOT NULL hold for whoever writes, and the text says what JSON Schema cannot, such as the length of a
+//! `varchar`, defaults and CHECK, which hold for SQL.
 //!
 //! A primary key of one column is the `_id` of documents; other columns are the fields of their names.
 
+use super::entry::{self, Object};
 use super::ident;
 use super::types::data_type;
-use crate::catalog::{Check, Column, Identity, Kind, Table};
+use crate::catalog::{Check, Column, Foreign, Identity, IdentityKind, Kind, Referential, Table};
 use crate::error::{fail, unsupported};
 use crate::types::Type;
-use nestor_model::{Document, Error, Namespace, Result, Value, ValueRef};
-use nestor_storage::{Collection, Derive};
+use nestor_model::{Document, Namespace, Result, Value};
+use nestor_storage::Collection;
 use sqlparser::ast::{
-    ColumnDef, ColumnOption, CreateTable, DataType, Expr, GeneratedAs, IndexColumn, NullsDistinctOption, Statement,
+    ColumnDef, ColumnOption, ConstraintReferenceMatchKind, CreateTable, DataType, DeferrableInitial, Expr,
+    ForeignKeyConstraint, GeneratedAs, GeneratedExpressionMode, IndexColumn, NullsDistinctOption, ReferentialAction,
     TableConstraint,
 };
 use std::sync::Arc;
-
-/// The title of the schema of a declared table.
-pub const TITLE: &str = "SQL table";
 
 /// Columns whose values no two rows share, nulls aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,58 +38,29 @@ pub struct Declared {
     pub checks: Vec<Check>,
     /// Its keys, but `_id`.
     pub unique: Vec<Unique>,
-}
-
-/// What the catalog entry of a collection declares, and the table that it is by that.
-struct OfEntry(Option<(Arc<Declared>, Arc<Table>)>);
-
-impl Derive for OfEntry {
-    type Error = Error;
-
-    fn derive(collection: &Collection) -> Result<Self> {
-        let schema = match collection.options.validator.as_ref().and_then(|v| v.get("$jsonSchema")) {
-            Some(ValueRef::Document(schema)) => schema,
-            _ => return Ok(Self(None)),
-        };
-        if schema.get("title").and_then(ValueRef::as_str) != Some(TITLE) {
-            return Ok(Self(None));
-        }
-        let text = schema.get("description").and_then(ValueRef::as_str).unwrap_or_default();
-        Ok(Self(match crate::parse::parse(text)?.as_slice() {
-            [Statement::CreateTable(create)] => {
-                let declared = Arc::new(Declared::of(create, &collection.ns.coll)?);
-                let table = Arc::new(declared.table(&collection.ns));
-                Some((declared, table))
-            }
-            _ => None,
-        }))
-    }
+    /// The columns of its primary key.
+    pub key: Vec<String>,
+    /// Keys of other tables.
+    pub foreign: Vec<Foreign>,
 }
 
 impl Declared {
-    /// What a collection declares, if anything.
-    ///
-    /// Errors: its text is not that of a table.
-    pub fn of_collection(collection: &Collection) -> Result<Option<Arc<Self>>> {
-        let of = collection.derived::<OfEntry>()?;
-        Ok(of.0.as_ref().map(|(declared, _)| declared.clone()))
-    }
-
-    /// The table that a collection is by its declaration. Text that is no declaration any more declares nothing.
-    pub fn table_of(collection: &Collection) -> Option<Arc<Table>> {
-        let of = collection.derived::<OfEntry>().ok()?;
-        of.0.as_ref().map(|(_, table)| table.clone())
+    /// What a collection declares, if it is a declared table.
+    pub fn of_collection(collection: &Collection) -> Option<Arc<Self>> {
+        match entry::of(collection)? {
+            Object::Table(declared, _) => Some(declared.clone()),
+            Object::Sequence(..) => None,
+        }
     }
 
     /// The table that is declared for a namespace.
     pub fn table(&self, ns: &Namespace) -> Table {
         Table {
-            schema: "public".to_owned(),
-            name: ns.coll.to_string(),
-            columns: self.columns.clone(),
-            kind: Kind::Collection(ns.clone()),
             declared: true,
             checks: self.checks.clone(),
+            key: self.key.clone(),
+            foreign: self.foreign.clone(),
+            ..Table::new(&ns.coll, self.columns.clone(), Kind::Collection(ns.clone()))
         }
     }
 
@@ -103,6 +72,7 @@ impl Declared {
         let mut keys: Vec<Vec<String>> = Vec::new();
         let mut unique: Vec<(Option<String>, Vec<String>)> = Vec::new();
         let mut checks: Vec<(Option<String>, Option<String>, String)> = Vec::new();
+        let mut foreign: Vec<(Option<String>, Vec<String>, ForeignKeyConstraint)> = Vec::new();
         for def in &create.columns {
             let column = ident(&def.name);
             if out.columns.iter().any(|own| own.name == column) {
@@ -124,6 +94,7 @@ impl Declared {
                     ColumnOption::Check(check) if check.enforced != Some(false) => {
                         checks.push((constraint, Some(column.clone()), check.expr.to_string()));
                     }
+                    ColumnOption::ForeignKey(key) => foreign.push((constraint, vec![column.clone()], key.clone())),
                     ColumnOption::PrimaryKey(_) | ColumnOption::Unique(_) | ColumnOption::Check(_) => {
                         return unsupported("a constraint of this form");
                     }
@@ -146,7 +117,10 @@ impl Declared {
                 TableConstraint::Check(check) if check.enforced != Some(false) => {
                     checks.push((check.name.as_ref().map(ident), None, check.expr.to_string()));
                 }
-                TableConstraint::ForeignKey(_) => return unsupported("FOREIGN KEY"),
+                TableConstraint::ForeignKey(key) => {
+                    let columns = key.columns.iter().map(ident).collect();
+                    foreign.push((key.name.as_ref().map(ident), columns, key.clone()));
+                }
                 _ => return unsupported("a constraint of this form"),
             }
         }
@@ -162,7 +136,12 @@ impl Declared {
         };
         keys.iter().flatten().try_for_each(known)?;
         unique.iter().flat_map(|(_, columns)| columns).try_for_each(known)?;
+        foreign.iter().flat_map(|(_, columns, _)| columns).try_for_each(known)?;
+        for (constraint, columns, key) in foreign {
+            out.foreign.push(foreign_key(name, constraint, columns, &key)?);
+        }
         if let Some(key) = keys.pop() {
+            out.key.clone_from(&key);
             for column in out.columns.iter_mut().filter(|column| key.contains(&column.name)) {
                 (column.is_key, column.not_null) = (true, true);
             }
@@ -224,7 +203,7 @@ impl Declared {
             }
         }
         let mut schema = Document::new();
-        schema.push("title", TITLE);
+        schema.push("title", entry::TABLE);
         schema.push("description", text);
         schema.push("bsonType", "object");
         if !required.is_empty() {
@@ -252,6 +231,44 @@ pub fn names(columns: &[IndexColumn]) -> Result<Vec<String>> {
         _ => unsupported("a key of this form"),
     });
     each.collect()
+}
+
+fn foreign_key(
+    table: &str,
+    constraint: Option<String>,
+    columns: Vec<String>,
+    key: &ForeignKeyConstraint,
+) -> Result<Foreign> {
+    if key
+        .match_kind
+        .is_some_and(|kind| kind != ConstraintReferenceMatchKind::Simple)
+    {
+        return unsupported("a MATCH other than SIMPLE");
+    }
+    if let Some(characteristics) = &key.characteristics {
+        let waits = characteristics.deferrable == Some(true) || characteristics.enforced == Some(false);
+        if waits || characteristics.initially == Some(DeferrableInitial::Deferred) {
+            return unsupported("a foreign key that is checked later, or not,");
+        }
+    }
+    let (schema, referred) = super::object_name(&key.foreign_table)?;
+    if schema.is_some_and(|schema| schema != "public") {
+        return unsupported("a foreign key to a table of another database");
+    }
+    let action = |action: Option<ReferentialAction>| match action {
+        None | Some(ReferentialAction::NoAction | ReferentialAction::Restrict) => Ok(Referential::Refuse),
+        Some(ReferentialAction::Cascade) => Ok(Referential::Cascade),
+        Some(ReferentialAction::SetNull) => Ok(Referential::SetNull),
+        Some(ReferentialAction::SetDefault) => unsupported("SET DEFAULT of a foreign key"),
+    };
+    Ok(Foreign {
+        name: constraint.unwrap_or_else(|| format!("{table}_{}_fkey", columns.join("_"))),
+        table: referred,
+        referred: key.referred_columns.iter().map(ident).collect(),
+        on_delete: action(key.on_delete)?,
+        on_update: action(key.on_update)?,
+        columns,
+    })
 }
 
 /// The types in documents of a column's values; `None` for all.
@@ -290,12 +307,18 @@ fn declared(def: &ColumnDef) -> Result<Column> {
     let mut column = Column {
         modifier,
         not_null: serial.is_some(),
-        identity: serial.is_some().then_some(Identity::ByDefault),
+        identity: match &serial {
+            Some(ty) => Some(Identity {
+                kind: IdentityKind::Serial,
+                counting: entry::counting(&[], ty)?,
+            }),
+            None => None,
+        },
         ..Column::new(&name, ty)
     };
     for option in &def.options {
         match &option.option {
-            ColumnOption::Null => {}
+            ColumnOption::Null | ColumnOption::ForeignKey(_) => {}
             ColumnOption::NotNull => column.not_null = true,
             ColumnOption::Default(expr) => column.default = Some(expr.to_string()),
             ColumnOption::Generated {
@@ -304,24 +327,35 @@ fn declared(def: &ColumnDef) -> Result<Column> {
                 generation_expr: None,
                 ..
             } => {
-                if sequence_options.as_ref().is_some_and(|options| !options.is_empty()) {
-                    return unsupported("options of a sequence");
-                }
                 if !column.ty.is_integer() {
                     return fail("22023", "identity column type must be smallint, integer, or bigint");
                 }
                 column.not_null = true;
-                column.identity = Some(match generated_as {
-                    GeneratedAs::Always => Identity::Always,
-                    GeneratedAs::ByDefault => Identity::ByDefault,
-                    GeneratedAs::ExpStored => return unsupported("a generated column"),
+                column.identity = Some(Identity {
+                    kind: match generated_as {
+                        GeneratedAs::Always => IdentityKind::Always,
+                        GeneratedAs::ByDefault => IdentityKind::ByDefault,
+                        GeneratedAs::ExpStored => return unsupported("a generated column of this form"),
+                    },
+                    counting: entry::counting(sequence_options.as_deref().unwrap_or_default(), &column.ty)?,
                 });
             }
-            ColumnOption::Generated { .. } => return unsupported("a generated column"),
-            ColumnOption::ForeignKey(_) => return unsupported("FOREIGN KEY"),
+            ColumnOption::Generated {
+                generated_as: GeneratedAs::Always | GeneratedAs::ExpStored,
+                generation_expr: Some(expr),
+                generation_expr_mode: None | Some(GeneratedExpressionMode::Stored),
+                ..
+            } => column.generated = Some(expr.to_string()),
+            ColumnOption::Generated { .. } => return unsupported("a generated column of this form"),
             ColumnOption::PrimaryKey(_) | ColumnOption::Unique(_) | ColumnOption::Check(_) => {}
             other => return unsupported(format!("the option {other} of a column")),
         }
+    }
+    if column.generated.is_some() && (column.default.is_some() || column.identity.is_some()) {
+        return fail(
+            "42601",
+            format!("both default and generation expression specified for column \"{name}\""),
+        );
     }
     if column.identity.is_some() && column.default.is_some() {
         return fail(

@@ -7,6 +7,7 @@
 
 mod call;
 pub mod declared;
+pub mod entry;
 mod expr;
 mod from;
 mod names;

@@ -6,7 +6,7 @@
 
 use super::query::is_default;
 use super::{Binder, Level, Scope, ScopeColumn, ident, object_name};
-use crate::catalog::{Identity, Kind, Table};
+use crate::catalog::{IdentityKind, Kind, Table};
 use crate::error::{error, fail, unsupported};
 use crate::expr::{Expr, Node};
 use crate::functions::coerce;
@@ -22,7 +22,7 @@ use sqlparser::ast::{
 };
 use std::sync::Arc;
 
-/// Stands for the next number of a column that counts.
+/// Stands for the next number of a column that counts, and for the value of a generated one.
 pub const NEXT_NUMBER: Value = Value::MinKey;
 
 /// A place in documents that a statement writes.
@@ -102,6 +102,8 @@ pub struct Write {
     pub plan: Plan,
     /// What is done with them.
     pub action: Action,
+    /// The columns whose values are computed, by their numbers. The expressions see the columns of the table.
+    pub generated: Vec<(usize, Expr)>,
     /// What holds of each row that is written, with the names of the constraints. Conditions see the columns of the table as
     /// [`Binder::scan`] gives them.
     pub checks: Vec<(String, Expr)>,
@@ -164,7 +166,46 @@ impl Binder<'_> {
             let mut value = self.default_of(table, &target)?;
             self.assigned(&mut target, &mut [&mut value])?;
         }
+        self.generated(table)?;
         self.checks(table).map(drop)
+    }
+
+    /// The generated columns of a table.
+    fn generated(&mut self, table: &Arc<Table>) -> Result<Vec<(usize, Expr)>> {
+        let mut out = Vec::new();
+        for (at, column) in table.columns.iter().enumerate() {
+            let Some(text) = &column.generated else { continue };
+            let scope = self.table_scope(table, None);
+            let mut value = self.expr(&crate::parse::expression(text)?, &scope)?;
+            let mut refused = None;
+            value.for_each_column(&mut |index| match table.columns.get(index) {
+                Some(used) if used.generated.is_some() => {
+                    let message = format!(
+                        "cannot use generated column \"{}\" in column generation expression",
+                        used.name
+                    );
+                    refused = Some(error("42P17", message));
+                }
+                Some(_) => {}
+                None => refused = Some(error("0A000", "cannot use subquery in column generation expression")),
+            });
+            if let Some(refused) = refused {
+                return Err(refused);
+            }
+            if value.is_volatile() {
+                return fail("42P17", "generation expression is not immutable");
+            }
+            let mut target = Target {
+                path: vec![column.path.clone()],
+                column: column.name.clone(),
+                ty: column.ty.clone(),
+                modifier: column.modifier,
+                open: false,
+            };
+            self.assigned(&mut target, &mut [&mut value])?;
+            out.push((at, value));
+        }
+        Ok(out)
     }
 
     /// The checks of a table.
@@ -296,7 +337,8 @@ impl Binder<'_> {
     /// The value of a target that is not given.
     fn default_of(&mut self, table: &Table, target: &Target) -> Result<Expr> {
         let column = table.columns.iter().find(|column| column.name == target.column);
-        if target.path.len() == 1 && column.is_some_and(|column| column.identity.is_some()) {
+        let is_made = column.is_some_and(|column| column.identity.is_some() || column.generated.is_some());
+        if target.path.len() == 1 && is_made {
             return Ok(Expr::constant(NEXT_NUMBER, target.ty.clone()));
         }
         match column.and_then(|column| column.default.as_deref()) {
@@ -366,6 +408,7 @@ impl Binder<'_> {
         };
         let returning = self.returning(insert.returning.as_deref(), scope)?;
         Ok(Write {
+            generated: self.generated(&table)?,
             checks: self.checks(&table)?,
             table,
             plan,
@@ -582,6 +625,12 @@ impl Binder<'_> {
                     Some(value) => value,
                     None => self.default_of(table, target)?,
                 };
+                let column = table.column(&target.column);
+                let is_default = matches!(value.node(), Node::Const(value, _) if value.identical(&NEXT_NUMBER));
+                if column.is_some_and(|column| column.generated.is_some()) && !is_default {
+                    let name = &target.column;
+                    return fail("428C9", format!("column \"{name}\" can only be updated to DEFAULT"));
+                }
                 self.assigned(target, &mut [&mut value])?;
                 values.push(value);
             }
@@ -633,6 +682,7 @@ impl Binder<'_> {
         columns.extend((own..scope.columns.len()).map(|i| self.column(&scope.columns, i)));
         let returning = self.returning(update.returning.as_deref(), scope)?;
         Ok(Write {
+            generated: self.generated(&table)?,
             checks: self.checks(&table)?,
             table,
             plan: Relation::Project {
@@ -664,6 +714,7 @@ impl Binder<'_> {
         };
         let returning = self.returning(delete.returning.as_deref(), scope)?;
         Ok(Write {
+            generated: Vec::new(),
             checks: Vec::new(),
             table,
             plan,
@@ -771,7 +822,11 @@ fn check_width(targets: &mut Vec<Target>, width: usize, is_listed: bool) -> Resu
 fn check_identity(table: &Table, targets: &[Target], plan: &Plan) -> Result<()> {
     for (i, target) in targets.iter().enumerate() {
         let column = table.columns.iter().find(|column| column.name == target.column);
-        if column.is_none_or(|column| column.identity != Some(Identity::Always)) {
+        let is_always = |column: &crate::catalog::Column| {
+            let identity = column.identity.map(|identity| identity.kind);
+            identity == Some(IdentityKind::Always) || column.generated.is_some()
+        };
+        if !column.is_some_and(is_always) {
             continue;
         }
         let is_default = |value: &Expr| matches!(value.node(), Node::Const(value, _) if value.identical(&NEXT_NUMBER));

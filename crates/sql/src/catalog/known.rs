@@ -113,14 +113,8 @@ mod tests {
     use nestor_storage::{Engine, EngineOptions, View as _, WriteSet};
 
     fn table(columns: usize) -> Arc<Table> {
-        Arc::new(Table {
-            schema: "public".to_owned(),
-            name: "c".to_owned(),
-            columns: vec![Column::new("a", Type::Text); columns],
-            kind: Kind::Collection(Namespace::new("d", "c")),
-            declared: false,
-            checks: Vec::new(),
-        })
+        let columns = vec![Column::new("a", Type::Text); columns];
+        Arc::new(Table::new("c", columns, Kind::Collection(Namespace::new("d", "c"))))
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod known;
 pub mod system;
 
 use crate::types::Type;
+use nestor_database::write::sequence::Counting;
 use nestor_model::{Namespace, Result};
 use nestor_planner::relation::Tuple;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub struct Column {
     pub default: Option<String>,
     /// Who gives it its next number, if somebody does.
     pub identity: Option<Identity>,
+    /// The text of the expression that gives its value, of generated columns.
+    pub generated: Option<String>,
     /// Part of the primary key.
     pub is_key: bool,
     /// Fields of the structs that it holds, with their types.
@@ -46,19 +49,59 @@ impl Column {
             not_null: false,
             default: None,
             identity: None,
+            generated: None,
             is_key: false,
             fields: Vec::new(),
         }
     }
 }
 
-/// Who gives a column its next number.
+/// How a column counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Identity {
-    /// The sequence alone.
+pub struct Identity {
+    /// When.
+    pub kind: IdentityKind,
+    /// By which numbers.
+    pub counting: Counting,
+}
+
+/// When a column takes its next number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdentityKind {
+    /// Always: nobody may say another one.
     Always,
-    /// The sequence, when a row says nothing.
+    /// When a row says nothing.
     ByDefault,
+    /// When a row says nothing, by a default.
+    Serial,
+}
+
+/// What becomes of rows whose key is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Referential {
+    /// The key may not go.
+    Refuse,
+    /// They go with it, or get the new key.
+    Cascade,
+    /// They get null.
+    SetNull,
+}
+
+/// Columns whose values are the key of a row of another table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Foreign {
+    /// The name of the constraint.
+    pub name: String,
+    /// The columns.
+    pub columns: Vec<String>,
+    /// The other table, of the same database.
+    pub table: String,
+    /// Its columns; none for those of its primary key.
+    pub referred: Vec<String>,
+    /// When the key's row is deleted.
+    pub on_delete: Referential,
+    /// When it gets another key.
+    pub on_update: Referential,
 }
 
 /// A condition that no row may make false.
@@ -96,6 +139,53 @@ pub struct Table {
     pub declared: bool,
     /// What holds of each row.
     pub checks: Vec<Check>,
+    /// The columns of the primary key, in their order.
+    pub key: Vec<String>,
+    /// Keys of other tables.
+    pub foreign: Vec<Foreign>,
+}
+
+impl Table {
+    /// A table of which nothing was declared.
+    pub fn new(name: &str, columns: Vec<Column>, kind: Kind) -> Self {
+        Self {
+            schema: "public".to_owned(),
+            name: name.to_owned(),
+            columns,
+            kind,
+            declared: false,
+            checks: Vec::new(),
+            key: Vec::new(),
+            foreign: Vec::new(),
+        }
+    }
+
+    /// The column of a name.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// The columns of this table that a foreign key refers to.
+    pub fn referred(&self, foreign: &Foreign) -> Vec<String> {
+        match foreign.referred.is_empty() {
+            true => self.key.clone(),
+            false => foreign.referred.clone(),
+        }
+    }
+
+    /// The paths of columns.
+    pub fn paths(&self, names: &[String]) -> Vec<String> {
+        let path = |name: &String| {
+            self.column(name)
+                .map_or_else(|| name.clone(), |column| column.path.clone())
+        };
+        names.iter().map(path).collect()
+    }
+}
+
+/// The name of the sequence that gives a column its numbers.
+pub fn sequence_of(table: &str, column: &str) -> String {
+    format!("{table}_{column}_seq")
 }
 
 /// Knows tables and the session.

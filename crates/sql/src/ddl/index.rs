@@ -188,7 +188,7 @@ pub(super) fn drop(
             }
             match found {
                 Some((collection, index)) if !index.is_id() => {
-                    let declared = Declared::of_collection(&collection).ok().flatten();
+                    let declared = Declared::of_collection(&collection);
                     let mut keys = declared.iter().flat_map(|declared| &declared.unique);
                     if keys.any(|key| *key.name == *index.name) {
                         return fail(

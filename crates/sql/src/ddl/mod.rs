@@ -1,9 +1,10 @@
 //! Statements that change what tables there are.
 //!
-//! [`table`] makes, drops and empties tables, [`index`] indexes. Each is a commit of its own, or a part of a transaction where that
+//! [`table`] makes, drops and empties tables, [`index`] indexes, [`sequence`] sequences. Each is a commit of its own, or a part of a transaction where that
 //! can be: tables are made there, and indexes of tables that the transaction made; nothing is dropped there.
 
 mod index;
+mod sequence;
 mod table;
 
 use crate::bind::object_name;
@@ -18,7 +19,10 @@ use sqlparser::ast::{ObjectName, ObjectType, Statement as Ast};
 
 /// Whether a statement is one of these.
 pub fn is_ddl(ast: &Ast) -> bool {
-    matches!(ast, Ast::CreateTable(_) | Ast::CreateIndex(_) | Ast::Drop { .. })
+    matches!(
+        ast,
+        Ast::CreateTable(_) | Ast::CreateIndex(_) | Ast::CreateSequence { .. } | Ast::Drop { .. }
+    )
 }
 
 /// Runs a statement that changes what there is; its tag.
@@ -29,6 +33,7 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
     let tag = match ast {
         Ast::CreateTable(create) => table::create(statement, session, create, &mut progress)?,
         Ast::CreateIndex(create) => index::create(statement, session, create, &mut progress)?,
+        Ast::CreateSequence { .. } => sequence::create(statement, session, ast, &mut progress)?,
         Ast::Drop {
             object_type,
             if_exists,
@@ -47,6 +52,7 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
                     table::drop(statement, session, (names, *if_exists, is_view), &mut progress)?
                 }
                 ObjectType::Index => index::drop(statement, session, (names, *if_exists), &mut progress)?,
+                ObjectType::Sequence => sequence::drop(statement, session, (names, *if_exists), &mut progress)?,
                 other => return unsupported(format!("DROP {other}")),
             }
         }

@@ -3,14 +3,18 @@
 use super::namespace;
 use crate::bind::Binder;
 use crate::bind::declared::{Declared, Unique};
-use crate::error::{fail, unsupported};
+use crate::bind::entry::{self, Object};
+use crate::catalog::Column;
+use crate::error::{self, fail, unsupported};
 use crate::run::tables::{Reading, SessionFacts};
+use crate::write::foreign;
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
 use nestor_database::write::{Progress, catalog, sequence};
 use nestor_model::{CollectionOptions, Document, IndexSpec, Namespace, Result, doc};
 use nestor_storage::View as _;
 use sqlparser::ast::{CreateTable, CreateTableOptions, HiveDistributionStyle, ObjectName};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// CREATE TABLE.
@@ -44,6 +48,7 @@ pub(super) fn create(
             };
         }
         check_expressions(statement, session, ws, &ns, &declared)?;
+        check_keys(ws, &ns, &declared)?;
         catalog::create(statement, ws, &ns, uuid, &options)?;
         for spec in &specs {
             catalog::create_index(statement, ws, &ns, spec)?;
@@ -99,6 +104,88 @@ fn check_expressions(
     let reading = Reading::new(statement, ws, &op, session);
     let table = Arc::new(declared.table(ns));
     Binder::new(&reading, Vec::new()).check_declaration(&table)
+}
+
+/// Keys of other tables are keys there. The entries of these tables are written anew, so that whoever deletes keys meanwhile without knowing
+/// of this table conflicts with it.
+pub(super) fn check_keys(ws: &mut nestor_storage::WriteSet, ns: &Namespace, declared: &Declared) -> Result<()> {
+    for key in &declared.foreign {
+        let other = Namespace::new(&*ns.db, key.table.as_str());
+        let collection = ws.catalog().get(&other).cloned();
+        let found = match (other == *ns, collection.as_deref().map(entry::of)) {
+            (true, _) => None,
+            (false, Some(Some(Object::Table(other, _)))) => Some(other.clone()),
+            (false, None) => return fail("42P01", format!("relation \"{}\" does not exist", key.table)),
+            (false, Some(_)) => {
+                return fail(
+                    "42809",
+                    format!("referenced relation \"{}\" is not a declared table", key.table),
+                );
+            }
+        };
+        let parent = found.as_deref().unwrap_or(declared);
+        let referred = match key.referred.is_empty() {
+            true if parent.key.is_empty() => {
+                return fail(
+                    "42704",
+                    format!("there is no primary key for referenced table \"{}\"", key.table),
+                );
+            }
+            true => &parent.key,
+            false => &key.referred,
+        };
+        if referred.len() != key.columns.len() {
+            return fail(
+                "42830",
+                "number of referencing and referenced columns for foreign key disagree",
+            );
+        }
+        let paths = |names: &[String]| -> Result<Vec<String>> {
+            let each = names
+                .iter()
+                .map(|name| match parent.columns.iter().find(|column| column.name == *name) {
+                    Some(column) => Ok(column.path.clone()),
+                    None => fail(
+                        "42703",
+                        format!("column \"{name}\" referenced in foreign key constraint does not exist"),
+                    ),
+                });
+            each.collect()
+        };
+        let set = |paths: &[String]| paths.iter().cloned().collect::<BTreeSet<String>>();
+        let wanted = set(&paths(referred)?);
+        let is_key = wanted == set(&paths(&parent.key)?) || parent.unique.iter().any(|key| set(&key.paths) == wanted);
+        if !is_key {
+            return fail(
+                "42830",
+                format!(
+                    "there is no unique constraint matching given keys for referenced table \"{}\"",
+                    key.table
+                ),
+            );
+        }
+        for (own, theirs) in key.columns.iter().zip(referred) {
+            let ty = |columns: &[Column], name: &str| {
+                let found = columns.iter().find(|column| column.name == name);
+                found.map(|column| column.ty.clone())
+            };
+            let (a, b) = (ty(&declared.columns, own), ty(&parent.columns, theirs));
+            let goes = match (&a, &b) {
+                (Some(a), Some(b)) => a == b || a.is_number() && b.is_number() || a.is_text() && b.is_text(),
+                _ => false,
+            };
+            if !goes {
+                return fail(
+                    "42804",
+                    format!("foreign key constraint \"{}\" cannot be implemented", key.name),
+                );
+            }
+        }
+        if let (Some(collection), true) = (collection, other != *ns) {
+            ws.set_options(collection.id, collection.options.clone())?;
+        }
+    }
+    Ok(())
 }
 
 /// The index of a key. Rows in which a column is null are in none: they are equal to no row.
@@ -157,12 +244,30 @@ pub(super) fn drop(
             if view != is_view {
                 return fail("42809", format!("\"{}\" is not a {kind}", ns.coll));
             }
+            if matches!(entry::of(&found), Some(Object::Sequence(..))) {
+                return fail("42809", format!("\"{}\" is not a {kind}", ns.coll));
+            }
+            let others = foreign::referring(ws, ns);
+            if let Some((other, constraint)) = others.iter().find(|(other, _)| !all.contains(other)) {
+                let message = format!("cannot drop table {} because other objects depend on it", ns.coll);
+                let detail = format!(
+                    "constraint {constraint} on table {} depends on table {}",
+                    other.coll, ns.coll
+                );
+                return Err(error::with(
+                    error::error("2BP01", message),
+                    &[(error::Field::Detail, &detail)],
+                ));
+            }
             catalog::drop(statement, ws, ns)?;
-            let declared = Declared::of_collection(&found).ok().flatten();
+            let declared = Declared::of_collection(&found);
             let columns = declared.iter().flat_map(|declared| &declared.columns);
             let counting = columns.filter(|column| column.identity.is_some());
-            let names: Vec<&str> = counting.map(|column| column.name.as_str()).collect();
-            sequence::forget(statement, ws, &ns.db, found.uuid, &names)?;
+            let keys = counting.map(|column| sequence::Key {
+                collection: found.uuid,
+                column: &column.name,
+            });
+            sequence::forget(statement, ws, &ns.db, &keys.collect::<Vec<_>>())?;
         }
         Ok(())
     })?;

@@ -14,6 +14,7 @@ mod tables;
 mod text;
 
 pub use crate::expr::function::{Function, Param, Run};
+pub use system::uuid_v7;
 pub use tables::{Table, table};
 
 use crate::error::{error, fail};

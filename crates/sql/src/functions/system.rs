@@ -3,6 +3,8 @@
 use super::Row;
 use crate::types::{Type, integer, output};
 use nestor_model::{Binary, Value};
+use nestor_planner::relation::{Env, Sequences};
+use nestor_query::env::OpContext;
 
 fn oid(value: &Value) -> Option<Type> {
     integer(value)
@@ -24,6 +26,36 @@ fn may(privilege: &Value) -> nestor_model::Result<Value> {
         true => yes(),
         false => crate::error::unsupported(format!("asking for privilege {wanted}")),
     }
+}
+
+/// The sequences of a statement that may take numbers.
+fn sequences<'e>(env: &Env<'e>) -> nestor_model::Result<&'e dyn Sequences> {
+    match env.sequences {
+        Some(sequences) => Ok(sequences),
+        None => crate::error::unsupported("a sequence in this place"),
+    }
+}
+
+fn set(env: &Env<'_>, args: &[Value]) -> nestor_model::Result<Value> {
+    let number = integer(&args[1]).unwrap_or(0);
+    let is_called = !matches!(args.get(2), Some(Value::Bool(false)));
+    sequences(env)?.set(&args[0], number, is_called)?;
+    Ok(Value::Int64(number))
+}
+
+/// A UUID of version 7: those that are made later are larger.
+pub fn uuid_v7(op: &OpContext) -> Value {
+    let (a, b) = (op.random_u64(), op.random_u64());
+    let ms = u64::try_from(op.now_ms).unwrap_or(0);
+    let high = (ms << 16) | 0x7000 | (a & 0x0FFF);
+    let low = (b & (u64::MAX >> 2)) | (1 << 63);
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&high.to_be_bytes());
+    bytes[8..].copy_from_slice(&low.to_be_bytes());
+    Value::Binary(Binary {
+        subtype: 4,
+        bytes: bytes.as_slice().into(),
+    })
 }
 
 pub(super) const ROWS: &[Row] = &[
@@ -126,6 +158,27 @@ pub(super) const ROWS: &[Row] = &[
         };
         Ok(texts.get(&oid.to_string()).map_or(Value::Null, |text| text.to_value()))
     }),
+    ("nextval", "!text->int8", |a, env, _| {
+        sequences(env)?.next(&a[0]).map(Value::Int64)
+    }),
+    ("nextval", "!regclass->int8", |a, env, _| {
+        sequences(env)?.next(&a[0]).map(Value::Int64)
+    }),
+    ("currval", "!text->int8", |a, env, _| {
+        sequences(env)?.current(Some(&a[0])).map(Value::Int64)
+    }),
+    ("currval", "!regclass->int8", |a, env, _| {
+        sequences(env)?.current(Some(&a[0])).map(Value::Int64)
+    }),
+    ("lastval", "!->int8", |_, env, _| {
+        sequences(env)?.current(None).map(Value::Int64)
+    }),
+    ("setval", "!text,int8->int8", |a, env, _| set(env, a)),
+    ("setval", "!regclass,int8->int8", |a, env, _| set(env, a)),
+    ("setval", "!text,int8,bool->int8", |a, env, _| set(env, a)),
+    ("setval", "!regclass,int8,bool->int8", |a, env, _| set(env, a)),
+    // Version 7: those that are made later are larger.
+    ("uuidv7", "!->uuid", |_, env, _| Ok(uuid_v7(env.op))),
     ("gen_random_uuid", "!->uuid", |_, env, _| {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&env.op.random_u64().to_be_bytes());

@@ -3,7 +3,9 @@
 //! [`find`] turns what a scan knows of its rows into a filter of the find layer, [`tables`] reads the catalog, [`query`] runs queries.
 
 pub mod find;
+pub mod numbers;
 pub mod query;
+pub mod sequences;
 pub mod tables;
 
 use nestor_database::statement::Statement;

@@ -141,6 +141,7 @@ pub fn run_over(
             op: &op,
             params,
             outer: None,
+            sequences: Some(&reading),
         },
         sources: &tables,
         shared: &shared,
@@ -194,6 +195,7 @@ pub fn explain_over(
         op: &op,
         params,
         outer: None,
+        sequences: None,
     };
     // What depends on rows of another relation is known only while that runs.
     let mut access = |scan: &Scan<Expr>| tables.access(scan, &env).ok().flatten();

@@ -1,9 +1,11 @@
 //! The catalog as a statement reads it, and tables opened.
 
 use super::find;
+use super::numbers::{Got, Sequence};
 use crate::bind::declared::Declared;
+use crate::bind::entry::{self, Object};
 use crate::catalog::documents::{Inference, SAMPLE};
-use crate::catalog::system::{self, Facts, IndexFacts, RELATIONS, Relation};
+use crate::catalog::system::{self, Facts, IndexFacts, RELATIONS, Relation, SequenceFacts};
 use crate::catalog::{Catalog, Kind, Table, known};
 use crate::error::fail;
 use crate::expr::Expr;
@@ -25,7 +27,7 @@ use nestor_query::env::OpContext;
 use nestor_storage::{Collection, Index, View};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// What a statement knows of its session.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +42,8 @@ pub struct SessionFacts {
     pub account: Option<Arc<Account>>,
     /// Settings that clients read.
     pub settings: BTreeMap<String, String>,
+    /// The numbers that it got from sequences.
+    pub got: Arc<Mutex<Got>>,
 }
 
 impl SessionFacts {
@@ -167,7 +171,7 @@ impl<'s, 'r> Reading<'s, 'r> {
     }
 
     /// Whether the user may read documents of a collection. Who may not is not told that there is one.
-    fn may_find(&self, ns: &Namespace) -> bool {
+    pub(super) fn may_find(&self, ns: &Namespace) -> bool {
         let account = self.session.account.as_ref();
         account.is_none_or(|account| account.grants.on_collection(ns).has(Action::Find))
     }
@@ -189,8 +193,10 @@ impl<'s, 'r> Reading<'s, 'r> {
         let Some(collection) = self.view.catalog().get(ns).cloned() else {
             return Ok(None);
         };
-        if let Some(table) = Declared::table_of(&collection) {
-            return Ok(Some(table));
+        match entry::of(&collection) {
+            Some(Object::Table(_, table)) => return Ok(Some(table.clone())),
+            Some(Object::Sequence(..)) => return self.sequence_rows(&collection),
+            None => {}
         }
         // The commit whose state is looked at; none where changes of the statement's own show, or each user sees other fields.
         let lsn = match collection.is_view() || collection.options.masking.is_some() {
@@ -200,17 +206,11 @@ impl<'s, 'r> Reading<'s, 'r> {
         if let Some(table) = lsn.and_then(|_| known::get(&collection, self.op.now_ms)) {
             return Ok(Some(table));
         }
-        let table = Arc::new(Table {
-            schema: "public".to_owned(),
-            name: ns.coll.to_string(),
-            columns: self.infer(ns)?,
-            kind: match collection.is_view() {
-                true => Kind::View(ns.clone()),
-                false => Kind::Collection(ns.clone()),
-            },
-            declared: false,
-            checks: Vec::new(),
-        });
+        let kind = match collection.is_view() {
+            true => Kind::View(ns.clone()),
+            false => Kind::Collection(ns.clone()),
+        };
+        let table = Arc::new(Table::new(&ns.coll, self.infer(ns)?, kind));
         if let Some(lsn) = lsn {
             known::keep(&collection, lsn, self.op.now_ms, &table);
         }
@@ -226,7 +226,8 @@ impl Facts for Reading<'_, '_> {
         let mut out = Vec::new();
         let database = self.view.catalog().database(&self.session.database);
         for collection in database.into_iter().flat_map(|database| database.collections()) {
-            if collection.ns.coll.starts_with("system.") || !self.may_find(&collection.ns) {
+            let is_sequence = matches!(entry::of(collection), Some(Object::Sequence(..)));
+            if collection.ns.coll.starts_with("system.") || is_sequence || !self.may_find(&collection.ns) {
                 continue;
             }
             if let Some(table) = self.table_at(&collection.ns)? {
@@ -236,6 +237,29 @@ impl Facts for Reading<'_, '_> {
         let out = Arc::new(out);
         *self.relations.borrow_mut() = Some(out.clone());
         Ok(out)
+    }
+
+    fn sequences(&self) -> Result<Vec<SequenceFacts>> {
+        let each = Reading::sequences(self).into_iter().map(|sequence| {
+            let state = self.state_of(&sequence)?;
+            let Sequence {
+                oid,
+                name,
+                counting,
+                ty,
+                owner,
+                ..
+            } = sequence;
+            Ok(SequenceFacts {
+                oid,
+                name,
+                counting,
+                ty,
+                last: state.and_then(|(last, is_called)| is_called.then_some(last)),
+                owner,
+            })
+        });
+        each.collect()
     }
 
     fn databases(&self) -> Vec<String> {
@@ -298,7 +322,7 @@ impl Reading<'_, '_> {
 pub fn index_name(collection: &Collection, index: &Index) -> String {
     let (table, name) = (&collection.ns.coll, &index.name);
     let is_beside = || name.strip_prefix(&**table).is_some_and(|rest| rest.starts_with('_'));
-    let is_declared = || Declared::of_collection(collection).is_ok_and(|declared| declared.is_some());
+    let is_declared = || matches!(entry::of(collection), Some(Object::Table(..)));
     match index.is_id() {
         true => format!("{table}_pkey"),
         false if is_beside() || is_declared() => name.to_string(),
@@ -335,6 +359,9 @@ fn relation(collection: &Collection, table: Arc<Table>) -> Relation {
     Relation {
         oid: RELATIONS.saturating_add(collection.id.0),
         indexes: collection.indexes.iter().map(index).collect(),
+        keys: Declared::of_collection(collection)
+            .map(|declared| declared.unique.iter().map(|key| key.name.clone()).collect())
+            .unwrap_or_default(),
         count: collection.state.documents(),
         definition: view.map(|view| {
             let stages = extjson::to_string(&Value::Array(view.pipeline.clone()), Form::Relaxed);
@@ -393,10 +420,15 @@ impl Catalog for Reading<'_, '_> {
     }
 
     fn oid_of(&self, name: &str) -> u32 {
+        // Sequences of columns stand beside what has an entry of its own.
+        let of_column = || {
+            let mut all = Reading::sequences(self).into_iter();
+            all.find(|sequence| sequence.name == name).map(|sequence| sequence.oid)
+        };
         let ns = Namespace::new(self.session.database.as_str(), name);
         let found = self.view.catalog().get(&ns).filter(|_| self.may_find(&ns));
         let own = found.map(|collection| RELATIONS.saturating_add(collection.id.0));
-        own.or_else(|| system::oid_of(name)).unwrap_or(0)
+        own.or_else(|| system::oid_of(name)).or_else(of_column).unwrap_or(0)
     }
 
     fn name_of(&self, oid: u32) -> Option<String> {
@@ -405,6 +437,10 @@ impl Catalog for Reading<'_, '_> {
         own.filter(|collection| self.may_find(&collection.ns))
             .map(|collection| collection.ns.coll.to_string())
             .or_else(|| system::name_of(oid).map(str::to_owned))
+            .or_else(|| {
+                let mut all = Reading::sequences(self).into_iter();
+                all.find(|sequence| sequence.oid == oid).map(|sequence| sequence.name)
+            })
     }
 }
 

@@ -103,6 +103,7 @@ impl Session {
             pid: i32::try_from(slot.id).unwrap_or(0),
             account: None,
             settings: settings::initial(),
+            got: Arc::default(),
         };
         Self {
             slot,

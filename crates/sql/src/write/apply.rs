@@ -1,9 +1,12 @@
 //! Rows become documents, and changes of documents.
 
+use super::foreign::Changes;
 use super::{Gathered, WRITTEN_FACTOR, conflict};
 use crate::bind::write::{Conflict, NEXT_NUMBER, Replacing, Target, Write};
-use crate::catalog::Column;
+use crate::catalog::{Column, Kind, sequence_of};
 use crate::error::fail;
+use crate::functions::uuid_v7;
+use crate::run::numbers::{Got, exhausted};
 use crate::run::tables::row_of;
 use crate::types::cast::whole;
 use crate::types::{Type, stored};
@@ -33,6 +36,10 @@ pub(super) struct Applying<'a, 'w, 's> {
     pub(super) numbers: HashMap<String, (i64, i64)>,
     /// Rows that are still to be written.
     pub(super) left: usize,
+    /// The rows, where keys of tables depend on them.
+    pub(super) changes: Option<Changes>,
+    /// The numbers that the session got.
+    pub(super) got: &'a std::sync::Mutex<Got>,
 }
 
 /// Puts a value at a place in a document; what is on the way and no document is replaced by one.
@@ -61,27 +68,32 @@ fn record_of(row: &[Value]) -> Result<Bytes> {
 impl Applying<'_, '_, '_> {
     /// The next number of a column that counts.
     fn number(&mut self, column: &Column) -> Result<Value> {
+        let Some(counting) = column.identity.map(|identity| identity.counting) else {
+            return Ok(Value::Null);
+        };
         let (next, left) = match self.numbers.get(&column.name) {
             Some((next, left)) if *left > 0 => (*next, *left),
             _ => {
                 let count = i64::try_from(self.left.max(1)).unwrap_or(1);
                 let collection = self.writer.collection().clone();
-                let of = (collection.uuid, column.name.as_str());
-                (
-                    sequence::take(self.writer.statement(), &collection.ns.db, of, count)?,
-                    count,
-                )
+                let key = sequence::Key {
+                    collection: collection.uuid,
+                    column: &column.name,
+                };
+                match sequence::take(self.writer.statement(), &collection.ns.db, key, &counting, count)? {
+                    Some(taken) => taken,
+                    None => return Err(exhausted(&sequence_of(&self.write.table.name, &column.name), &counting)),
+                }
             }
         };
-        self.numbers.insert(column.name.clone(), (next + 1, left - 1));
-        let limit = |_| {
-            let message = format!(
-                "nextval: reached maximum value of the sequence of column \"{}\"",
-                column.name
-            );
-            crate::error::error("2200H", message)
-        };
-        whole(next, &column.ty).map_err(limit)
+        let following = next.saturating_add(counting.increment);
+        self.numbers.insert(column.name.clone(), (following, left - 1));
+        let name = sequence_of(&self.write.table.name, &column.name);
+        self.got
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .note(&name, next);
+        whole(next, &column.ty)
     }
 
     /// A value that is written to a target; the next number where one is wanted.
@@ -141,12 +153,38 @@ impl Applying<'_, '_, '_> {
                 None | Some(Type::ObjectId | Type::Jsonb) if !table.declared || id.is_none() => {
                     doc.set("_id", self.op.object_id());
                 }
-                Some(Type::Uuid) if !table.declared => doc.set("_id", uuid(self.op)),
+                Some(Type::Uuid) if !table.declared => doc.set("_id", uuid_v7(self.op)),
                 _ => {}
             }
         }
+        self.generate(&mut doc)?;
         check(self.write, &self.env, doc.as_ref())?;
         Ok(doc)
+    }
+
+    /// Gives generated columns their values.
+    fn generate(&self, doc: &mut Document) -> Result<()> {
+        if self.write.generated.is_empty() {
+            return Ok(());
+        }
+        let table = &self.write.table;
+        let row = row_of(table, &vec![true; table.columns.len() + 2], doc.as_ref(), None)?;
+        for (at, value) in &self.write.generated {
+            let column = &table.columns[*at];
+            match value.value(&row, &self.env)? {
+                Value::Null => drop(doc.remove(&column.path)),
+                value => doc.set(&column.path, stored::write(&column.ty, value)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes a row on which keys of tables depend.
+    fn note(&mut self, before: Option<RawDoc<'_>>, after: Option<RawDoc<'_>>) {
+        if let (Some(changes), Kind::Collection(ns)) = (&mut self.changes, &self.write.table.kind) {
+            let kept = |doc: RawDoc<'_>| doc.to_buf();
+            changes.note((&self.write.table, ns), before.map(kept), after.map(kept));
+        }
     }
 
     pub(super) fn insert(&mut self, targets: &[Target], conflict: Option<&Conflict>, rows: Vec<Tuple>) -> Result<()> {
@@ -167,6 +205,7 @@ impl Applying<'_, '_, '_> {
             self.gathered.grow(raw.as_bytes().len() * WRITTEN_FACTOR)?;
             let Some((conflict, arbiter)) = &arbiter else {
                 let (_, doc) = self.writer.insert(raw.as_raw())?;
+                self.note(None, Some(doc.as_raw()));
                 self.give(doc.as_raw(), &[])?;
                 continue;
             };
@@ -183,10 +222,12 @@ impl Applying<'_, '_, '_> {
                 false => {
                     let (record, doc) = self.writer.insert(raw.as_raw())?;
                     met.insert(record);
+                    self.note(None, Some(doc.as_raw()));
                     self.give(doc.as_raw(), &[])?;
                 }
                 true => {
                     if let Ok((_, doc)) = self.writer.try_insert(raw.as_raw())? {
+                        self.note(None, Some(doc.as_raw()));
                         self.give(doc.as_raw(), &[])?;
                     }
                 }
@@ -209,8 +250,8 @@ impl Applying<'_, '_, '_> {
         let values = update.values.iter().map(|value| value.value(&row, &self.env));
         let values: Vec<Value> = values.collect::<Result<_>>()?;
         if let Some(doc) = self.change(&update.targets, values, record, before)? {
-            let (record, doc) = self.writer.insert(doc.to_raw().as_raw())?;
-            drop(record);
+            let (_, doc) = self.writer.insert(doc.to_raw().as_raw())?;
+            self.note(Some(before.document()), Some(doc.as_raw()));
             return self.give(doc.as_raw(), &[]);
         }
         Ok(())
@@ -219,7 +260,7 @@ impl Applying<'_, '_, '_> {
     pub(super) fn update(&mut self, targets: &[Target], rows: Vec<Tuple>) -> Result<()> {
         let mut met: HashSet<Bytes> = HashSet::new();
         // Documents whose `_id` changes are deleted first, and inserted when all of them are gone.
-        let mut moved: Vec<(Document, Vec<Value>)> = Vec::new();
+        let mut moved: Vec<(Document, Vec<Value>, Bytes)> = Vec::new();
         for mut row in rows {
             work(1)?;
             let record = record_of(&row)?;
@@ -235,7 +276,7 @@ impl Applying<'_, '_, '_> {
             row.remove(0);
             let returned = self.returned.len();
             match self.change(targets, row, &record, &before)? {
-                Some(doc) => moved.push((doc, others)),
+                Some(doc) => moved.push((doc, others, before)),
                 None => {
                     if let Some(row) = self.returned.get_mut(returned) {
                         row.extend(others);
@@ -243,8 +284,9 @@ impl Applying<'_, '_, '_> {
                 }
             }
         }
-        for (doc, others) in moved {
+        for (doc, others, before) in moved {
             let (_, doc) = self.writer.insert(doc.to_raw().as_raw())?;
+            self.note(Some(before.document()), Some(doc.as_raw()));
             self.give(doc.as_raw(), &others)?;
         }
         Ok(())
@@ -260,7 +302,8 @@ impl Applying<'_, '_, '_> {
     ) -> Result<Option<Document>> {
         let old = before.document();
         let (mut set, mut unset) = (Document::new(), Document::new());
-        let mut whole: Option<Document> = None;
+        let generates = !self.write.generated.is_empty();
+        let mut whole: Option<Document> = generates.then(|| old.as_doc().to_document());
         for (target, value) in targets.iter().zip(values) {
             if target.path.is_empty() {
                 let Value::Document(mut doc) = value else {
@@ -302,6 +345,7 @@ impl Applying<'_, '_, '_> {
                 let parts: Vec<String> = path.split('.').map(str::to_owned).collect();
                 remove(&mut doc, &parts);
             }
+            self.generate(&mut doc)?;
             check(self.write, &self.env, doc.as_ref())?;
             let same = match (doc.get("_id"), old.get("_id")) {
                 (Some(a), Some(b)) => nestor_model::values_equal(a, b),
@@ -334,6 +378,7 @@ impl Applying<'_, '_, '_> {
         let new = self
             .writer
             .update(record, before, update, &mut |doc| check(write, env, doc.as_doc()))?;
+        self.note(Some(before.document()), Some(new.as_raw()));
         self.give(new.as_raw(), &[])?;
         Ok(None)
     }
@@ -351,6 +396,7 @@ impl Applying<'_, '_, '_> {
             };
             self.gathered.grow(before.len() * WRITTEN_FACTOR)?;
             self.writer.delete(&record, &before)?;
+            self.note(Some(before.document()), None);
             let others = row.split_off(1);
             self.give(before.document(), &others)?;
         }
@@ -396,19 +442,4 @@ fn remove(doc: &mut Document, path: &[String]) {
             }
         }
     }
-}
-
-/// A UUID of version 7: those that are made later are larger.
-pub(super) fn uuid(op: &OpContext) -> Value {
-    let (a, b) = (op.random_u64(), op.random_u64());
-    let ms = u64::try_from(op.now_ms).unwrap_or(0);
-    let high = (ms << 16) | 0x7000 | (a & 0x0FFF);
-    let low = (b & (u64::MAX >> 2)) | (1 << 63);
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&high.to_be_bytes());
-    bytes[8..].copy_from_slice(&low.to_be_bytes());
-    Value::Binary(Binary {
-        subtype: 4,
-        bytes: bytes.as_slice().into(),
-    })
 }

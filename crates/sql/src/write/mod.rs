@@ -6,6 +6,7 @@
 
 mod apply;
 mod conflict;
+pub mod foreign;
 mod refused;
 
 use crate::bind::Binder;
@@ -204,7 +205,9 @@ fn attempt(
         op: &op,
         params,
         outer: None,
+        sequences: None,
     };
+    let changes = foreign::Changes::are_wanted(&*ws, &write.table, ns).then(foreign::Changes::default);
     let mut writer = RowWriter::open(statement, ws, ns, &op)?;
     let mut applied = apply::Applying {
         write: &write,
@@ -217,6 +220,8 @@ fn attempt(
         written: 0,
         numbers: std::collections::HashMap::new(),
         left: 0,
+        changes,
+        got: &session.got,
     };
     let result = match &write.action {
         Action::Insert { targets, conflict } => applied.insert(targets, conflict.as_ref(), rows),
@@ -224,8 +229,12 @@ fn attempt(
         Action::Delete => applied.delete(rows),
     };
     let (written, returned) = (applied.written, std::mem::take(&mut applied.returned));
+    let changes = applied.changes.take();
     result.map_err(|error| refused::told(error, &write.table, writer.collection()))?;
     writer.finish();
+    if let Some(changes) = changes {
+        changes.settle(statement, session, ws, &op, gathered)?;
+    }
     let mut done = Done {
         rows: written,
         fields: fields(&write),
@@ -312,6 +321,7 @@ fn run_plan(
             op: reading.op,
             params,
             outer: None,
+            sequences: Some(reading),
         },
         sources: tables,
         shared,

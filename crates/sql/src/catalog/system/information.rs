@@ -1,8 +1,9 @@
 //! `information_schema`.
 
+use super::relations::{default_of, is_primary, keeps_constraint};
 use super::shapes;
 use super::{Facts, IndexFacts, Relation, Row, int, is_view, text};
-use crate::catalog::Column;
+use crate::catalog::{Column, IdentityKind, Referential};
 use crate::types::{Type, numeric_parts};
 use nestor_model::{Result, Value};
 
@@ -92,32 +93,50 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                 })
                 .collect()
         }
-        "table_constraints" => constraints(facts, |relation, index| {
-            let mut row = named(&db, &index.name);
-            row.extend([
-                ("table_catalog", text(&db)),
-                ("table_schema", text("public")),
-                ("table_name", text(&relation.table.name)),
-                (
-                    "constraint_type",
-                    text(if index.primary { "PRIMARY KEY" } else { "UNIQUE" }),
-                ),
-                ("is_deferrable", truth(false)),
-                ("initially_deferred", truth(false)),
-                ("enforced", truth(true)),
-            ]);
-            vec![row]
-        })?,
+        "table_constraints" => {
+            let row = |name: &str, table: &str, kind: &str| {
+                let mut row = named(&db, name);
+                row.extend([
+                    ("table_catalog", text(&db)),
+                    ("table_schema", text("public")),
+                    ("table_name", text(table)),
+                    ("constraint_type", text(kind)),
+                    ("is_deferrable", truth(false)),
+                    ("initially_deferred", truth(false)),
+                    ("enforced", truth(true)),
+                ]);
+                row
+            };
+            let mut out = constraints(facts, |relation, index| {
+                let kind = if is_primary(relation, index) {
+                    "PRIMARY KEY"
+                } else {
+                    "UNIQUE"
+                };
+                vec![row(&index.name, &relation.table.name, kind)]
+            })?;
+            for relation in facts.relations()?.iter() {
+                let table = &relation.table;
+                out.extend(table.checks.iter().map(|check| row(&check.name, &table.name, "CHECK")));
+                out.extend(
+                    table
+                        .foreign
+                        .iter()
+                        .map(|key| row(&key.name, &table.name, "FOREIGN KEY")),
+                );
+            }
+            out
+        }
         "key_column_usage" | "constraint_column_usage" => {
             let has_places = name == "key_column_usage";
-            constraints(facts, |relation, index| {
+            let mut out = constraints(facts, |relation, index| {
                 let each = (1..).zip(&index.parts).map(|(at, (path, _))| {
                     let mut row = named(&db, &index.name);
                     row.extend([
                         ("table_catalog", text(&db)),
                         ("table_schema", text("public")),
                         ("table_name", text(&relation.table.name)),
-                        ("column_name", text(path)),
+                        ("column_name", text(column_of(relation, path))),
                     ]);
                     if has_places {
                         row.push(("ordinal_position", int(at)));
@@ -125,10 +144,105 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Vec<Row>> {
                     row
                 });
                 each.collect()
-            })?
+            })?;
+            let relations = facts.relations()?;
+            for relation in relations.iter() {
+                for key in &relation.table.foreign {
+                    let parent = relations.iter().find(|other| other.table.name == key.table);
+                    // What uses a column of a constraint: its own ones, and for the other view those that it refers to.
+                    let (table, columns) = match (has_places, parent) {
+                        (true, _) => (&relation.table, key.columns.clone()),
+                        (false, Some(parent)) => (&parent.table, parent.table.referred(key)),
+                        (false, None) => continue,
+                    };
+                    for (at, column) in (1..).zip(&columns) {
+                        let mut row = named(&db, &key.name);
+                        row.extend([
+                            ("table_catalog", text(&db)),
+                            ("table_schema", text("public")),
+                            ("table_name", text(&table.name)),
+                            ("column_name", text(column)),
+                        ]);
+                        if has_places {
+                            row.push(("ordinal_position", int(at)));
+                            row.push(("position_in_unique_constraint", int(at)));
+                        }
+                        out.push(row);
+                    }
+                }
+            }
+            out
+        }
+        "check_constraints" => {
+            let mut out = Vec::new();
+            for relation in facts.relations()?.iter() {
+                for check in &relation.table.checks {
+                    let mut row = named(&db, &check.name);
+                    row.push(("check_clause", text(format!("({})", check.text))));
+                    out.push(row);
+                }
+            }
+            out
+        }
+        "referential_constraints" => {
+            let relations = facts.relations()?;
+            let mut out = Vec::new();
+            for relation in relations.iter() {
+                for foreign in &relation.table.foreign {
+                    let rule = |action: Referential| match action {
+                        Referential::Refuse => "NO ACTION",
+                        Referential::Cascade => "CASCADE",
+                        Referential::SetNull => "SET NULL",
+                    };
+                    let parent = relations.iter().find(|other| other.table.name == foreign.table);
+                    let key = parent.and_then(|parent| {
+                        let paths = parent.table.paths(&parent.table.referred(foreign));
+                        let keeps =
+                            |index: &&IndexFacts| index.unique && index.parts.iter().map(|(path, _)| path).eq(&paths);
+                        parent.indexes.iter().find(keeps)
+                    });
+                    let mut row = named(&db, &foreign.name);
+                    row.extend([
+                        ("unique_constraint_catalog", text(&db)),
+                        ("unique_constraint_schema", text("public")),
+                        (
+                            "unique_constraint_name",
+                            key.map_or(Value::Null, |index| text(&index.name)),
+                        ),
+                        ("match_option", text("NONE")),
+                        ("update_rule", text(rule(foreign.on_update))),
+                        ("delete_rule", text(rule(foreign.on_delete))),
+                    ]);
+                    out.push(row);
+                }
+            }
+            out
+        }
+        "sequences" => {
+            let each = facts.sequences()?.into_iter().map(|sequence| {
+                vec![
+                    ("sequence_catalog", text(&db)),
+                    ("sequence_schema", text("public")),
+                    ("sequence_name", text(&sequence.name)),
+                    ("data_type", text(sequence.ty.to_string())),
+                    ("numeric_precision", Value::Int32(i32::from(sequence.ty.length()) * 8)),
+                    ("start_value", text(sequence.counting.start.to_string())),
+                    ("minimum_value", text(sequence.counting.min.to_string())),
+                    ("maximum_value", text(sequence.counting.max.to_string())),
+                    ("increment", text(sequence.counting.increment.to_string())),
+                    ("cycle_option", truth(sequence.counting.cycle)),
+                ]
+            });
+            each.collect()
         }
         _ => Vec::new(),
     })
+}
+
+/// The name of the column that a path is.
+fn column_of<'r>(relation: &'r Relation, path: &'r str) -> &'r str {
+    let column = relation.table.columns.iter().find(|column| column.path == path);
+    column.map_or(path, |column| &column.name)
 }
 
 fn named(db: &str, name: &str) -> Row {
@@ -146,7 +260,7 @@ fn constraints(facts: &dyn Facts, rows: impl Fn(&Relation, &IndexFacts) -> Vec<R
         for index in relation
             .indexes
             .iter()
-            .filter(|index| index.unique && index.partial.is_none())
+            .filter(|index| keeps_constraint(relation, index))
         {
             out.extend(rows(relation, index));
         }
@@ -159,13 +273,19 @@ fn column(db: &str, (schema, table): (&str, &str), at: usize, column: &Column, i
         Type::Array(_) => "ARRAY".to_owned(),
         ty => ty.to_string(),
     };
+    let identity = column.identity.map(|identity| (identity.kind, identity.counting));
+    let identity = identity.filter(|(kind, _)| *kind != IdentityKind::Serial);
+    let default = match &column.generated {
+        Some(_) => None,
+        None => default_of(table, column),
+    };
     let mut row: Row = vec![
         ("table_catalog", text(db)),
         ("table_schema", text(schema)),
         ("table_name", text(table)),
         ("column_name", text(&column.name)),
         ("ordinal_position", int(at)),
-        ("column_default", column.default.as_ref().map_or(Value::Null, text)),
+        ("column_default", default.map_or(Value::Null, text)),
         ("is_nullable", truth(!column.not_null)),
         ("data_type", text(shown)),
         ("udt_catalog", text(db)),
@@ -173,9 +293,16 @@ fn column(db: &str, (schema, table): (&str, &str), at: usize, column: &Column, i
         ("udt_name", text(column.ty.name())),
         ("dtd_identifier", text(at.to_string())),
         ("is_self_referencing", truth(false)),
-        ("is_identity", truth(false)),
+        ("is_identity", truth(identity.is_some())),
         ("identity_cycle", truth(false)),
-        ("is_generated", text("NEVER")),
+        (
+            "is_generated",
+            text(if column.generated.is_some() { "ALWAYS" } else { "NEVER" }),
+        ),
+        (
+            "generation_expression",
+            column.generated.as_ref().map_or(Value::Null, text),
+        ),
         ("is_updatable", truth(is_updatable)),
         ("numeric_precision", Value::Null),
         ("character_maximum_length", Value::Null),
@@ -186,6 +313,18 @@ fn column(db: &str, (schema, table): (&str, &str), at: usize, column: &Column, i
         ("interval_precision", Value::Null),
         ("maximum_cardinality", Value::Null),
     ];
+    if let Some((kind, counting)) = identity {
+        let shown = if kind == IdentityKind::Always {
+            "ALWAYS"
+        } else {
+            "BY DEFAULT"
+        };
+        row.push(("identity_generation", text(shown)));
+        row.push(("identity_start", text(counting.start.to_string())));
+        row.push(("identity_increment", text(counting.increment.to_string())));
+        row.push(("identity_maximum", text(counting.max.to_string())));
+        row.push(("identity_minimum", text(counting.min.to_string())));
+    }
     let mut set = |name: &'static str, value: i32| {
         row.retain(|(own, _)| *own != name);
         row.push((name, Value::Int32(value)));

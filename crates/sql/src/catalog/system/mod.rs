@@ -14,6 +14,7 @@ pub use shapes::{name_of, oid_of};
 
 use super::{Column, Kind, Table};
 use crate::types::Type;
+use nestor_database::write::sequence::Counting;
 use nestor_model::{Result, Value};
 use nestor_planner::relation::Tuple;
 use shapes::Shape;
@@ -29,6 +30,8 @@ pub const INFORMATION_SCHEMA: i64 = 13_000;
 pub const OWNER: i64 = 10;
 /// What is added to a collection's number to make an OID that PostgreSQL uses for nothing of its own.
 pub const RELATIONS: u32 = 20_000;
+/// What is added for the sequences of columns.
+pub const SEQUENCES: u32 = 3_000_000_000;
 /// What is added to an index's number.
 pub const INDEXES: u32 = 1_000_000_000;
 /// OIDs of functions, by their place among all.
@@ -60,10 +63,29 @@ pub struct Relation {
     pub table: Arc<Table>,
     /// Its indexes.
     pub indexes: Vec<IndexFacts>,
+    /// The names of the declared keys that indexes keep.
+    pub keys: Vec<String>,
     /// Documents, of collections.
     pub count: i64,
     /// What a view is made of.
     pub definition: Option<String>,
+}
+
+/// A sequence as catalogs show it.
+#[derive(Clone, Debug)]
+pub struct SequenceFacts {
+    /// Its OID.
+    pub oid: u32,
+    /// Its name.
+    pub name: String,
+    /// How it counts.
+    pub counting: Counting,
+    /// The type of its numbers.
+    pub ty: Type,
+    /// The last number, if one was given.
+    pub last: Option<i64>,
+    /// The table whose column counts with it, and the number of the column.
+    pub owner: Option<(u32, usize)>,
 }
 
 /// What tables of the catalog are made of.
@@ -72,6 +94,10 @@ pub trait Facts {
     ///
     /// Errors: those of reading documents whose columns are inferred.
     fn relations(&self) -> Result<Arc<Vec<Relation>>>;
+    /// The sequences of the database that the user may read.
+    ///
+    /// Errors: those of reading their states.
+    fn sequences(&self) -> Result<Vec<SequenceFacts>>;
     /// The databases.
     fn databases(&self) -> Vec<String>;
     /// The database of the connection.
@@ -168,10 +194,7 @@ pub fn table(schema: &str, name: &str, facts: &dyn Facts) -> Result<Option<Table
     let rows: Vec<Tuple> = rows.into_iter().map(own).collect();
     Ok(Some(Table {
         schema: schema.to_owned(),
-        name: name.to_owned(),
-        columns,
-        kind: Kind::Rows(Arc::new(rows)),
         declared: true,
-        checks: Vec::new(),
+        ..Table::new(name, columns, Kind::Rows(Arc::new(rows)))
     }))
 }

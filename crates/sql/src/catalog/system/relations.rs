@@ -2,8 +2,10 @@
 
 use super::shapes::{self, Shape};
 use super::{
-    Facts, INDEXES, INFORMATION_SCHEMA, IndexFacts, OWNER, PG_CATALOG, PUBLIC, Relation, Row, int, is_view, oid, text,
+    Facts, INDEXES, INFORMATION_SCHEMA, IndexFacts, OWNER, PG_CATALOG, PUBLIC, RELATIONS, Relation, Row, int, is_view,
+    oid, text,
 };
+use crate::catalog::{Column, Foreign, IdentityKind, Referential, Table, sequence_of};
 use crate::types::Type;
 use nestor_model::{Array, Result, Value};
 
@@ -17,9 +19,12 @@ fn constraint_oid(index: &IndexFacts) -> i64 {
     i64::from(index.oid) + 1_000_000_000
 }
 
-/// Constraints that indexes keep: the key of `_id`, and unique indexes on all documents.
-fn keeps_constraint(index: &IndexFacts) -> bool {
-    index.unique && index.partial.is_none()
+/// Constraints that indexes keep: keys as they were declared, elsewhere the key of `_id` and unique indexes on all documents.
+pub(super) fn keeps_constraint(relation: &Relation, index: &IndexFacts) -> bool {
+    match relation.table.declared {
+        true => is_primary(relation, index) || relation.keys.contains(&index.name),
+        false => index.unique && index.partial.is_none(),
+    }
 }
 
 fn schema_of(shape: &Shape) -> i64 {
@@ -45,7 +50,80 @@ pub fn rows(name: &str, facts: &dyn Facts) -> Result<Option<Vec<Row>>> {
         "pg_class" => classes(facts)?,
         "pg_attribute" => attributes(facts)?,
         "pg_index" => each_index(facts, |relation, index| Some(index_row(relation, index)))?,
-        "pg_constraint" => each_index(facts, constraint)?,
+        "pg_constraint" => {
+            let mut out = each_index(facts, constraint)?;
+            let relations = facts.relations()?;
+            for relation in relations.iter() {
+                out.extend(declared_constraints(relation, &relations)?);
+            }
+            out
+        }
+        "pg_attrdef" => {
+            let relations = facts.relations()?;
+            let mut out = Vec::new();
+            for relation in relations.iter() {
+                for (at, column) in (1..).zip(&relation.table.columns) {
+                    let Some(default) = default_of(&relation.table.name, column) else {
+                        continue;
+                    };
+                    out.push(vec![
+                        ("oid", oid(constraint_number(relation, at) + 1_000_000_000)),
+                        ("adrelid", oid(relation.oid)),
+                        ("adnum", int(at)),
+                        ("adbin", text(default)),
+                    ]);
+                }
+            }
+            out
+        }
+        "pg_sequence" => {
+            let each = facts.sequences()?.into_iter().map(|sequence| {
+                vec![
+                    ("seqrelid", oid(sequence.oid)),
+                    ("seqtypid", oid(sequence.ty.oid())),
+                    ("seqstart", Value::Int64(sequence.counting.start)),
+                    ("seqincrement", Value::Int64(sequence.counting.increment)),
+                    ("seqmax", Value::Int64(sequence.counting.max)),
+                    ("seqmin", Value::Int64(sequence.counting.min)),
+                    ("seqcache", Value::Int64(1)),
+                    ("seqcycle", Value::Bool(sequence.counting.cycle)),
+                ]
+            });
+            each.collect()
+        }
+        "pg_sequences" => {
+            let each = facts.sequences()?.into_iter().map(|sequence| {
+                vec![
+                    ("schemaname", text("public")),
+                    ("sequencename", text(&sequence.name)),
+                    ("sequenceowner", text(facts.user())),
+                    ("data_type", oid(sequence.ty.oid())),
+                    ("start_value", Value::Int64(sequence.counting.start)),
+                    ("min_value", Value::Int64(sequence.counting.min)),
+                    ("max_value", Value::Int64(sequence.counting.max)),
+                    ("increment_by", Value::Int64(sequence.counting.increment)),
+                    ("cycle", Value::Bool(sequence.counting.cycle)),
+                    ("cache_size", Value::Int64(1)),
+                    ("last_value", sequence.last.map_or(Value::Null, Value::Int64)),
+                ]
+            });
+            each.collect()
+        }
+        "pg_depend" => {
+            let owned = facts.sequences()?.into_iter().filter_map(|sequence| {
+                let (table, column) = sequence.owner?;
+                Some(vec![
+                    ("classid", oid(1259)),
+                    ("objid", oid(sequence.oid)),
+                    ("objsubid", Value::Int32(0)),
+                    ("refclassid", oid(1259)),
+                    ("refobjid", oid(table)),
+                    ("refobjsubid", int(column)),
+                    ("deptype", text("a")),
+                ])
+            });
+            owned.collect()
+        }
         "pg_tables" => {
             let relations = facts.relations()?;
             let tables = relations.iter().filter(|relation| !is_view(&relation.table));
@@ -147,6 +225,9 @@ fn classes(facts: &dyn Facts) -> Result<Vec<Row>> {
             out.push(class(index.oid, &index.name, PUBLIC, "i", index.parts.len()));
         }
     }
+    for sequence in facts.sequences()? {
+        out.push(class(sequence.oid, &sequence.name, PUBLIC, "S", 3));
+    }
     for shape in shapes::all() {
         let kind = if shape.is_view { "v" } else { "r" };
         out.push(class(
@@ -184,7 +265,21 @@ fn attributes(facts: &dyn Facts) -> Result<Vec<Row>> {
             row.retain(|(name, _)| *name != "atttypmod");
             row.push(("atttypmod", Value::Int32(column.modifier)));
             row.push(("attnotnull", Value::Bool(column.not_null)));
-            row.push(("atthasdef", Value::Bool(column.default.is_some())));
+            row.push((
+                "atthasdef",
+                Value::Bool(default_of(&relation.table.name, column).is_some()),
+            ));
+            if let Some(kind) = column.identity.map(|identity| identity.kind) {
+                let shown = match kind {
+                    IdentityKind::Always => "a",
+                    IdentityKind::ByDefault => "d",
+                    IdentityKind::Serial => "",
+                };
+                row.push(("attidentity", text(shown)));
+            }
+            if column.generated.is_some() {
+                row.push(("attgenerated", text("s")));
+            }
             out.push(row);
         }
         for index in &relation.indexes {
@@ -228,7 +323,7 @@ fn index_row(relation: &Relation, index: &IndexFacts) -> Row {
         ("indnatts", int(index.parts.len())),
         ("indnkeyatts", int(index.parts.len())),
         ("indisunique", Value::Bool(index.unique)),
-        ("indisprimary", Value::Bool(index.primary)),
+        ("indisprimary", Value::Bool(is_primary(relation, index))),
         ("indimmediate", Value::Bool(true)),
         ("indisvalid", Value::Bool(true)),
         ("indisready", Value::Bool(true)),
@@ -255,7 +350,7 @@ fn index_row(relation: &Relation, index: &IndexFacts) -> Row {
 }
 
 fn constraint(relation: &Relation, index: &IndexFacts) -> Option<Row> {
-    if !keeps_constraint(index) {
+    if !keeps_constraint(relation, index) {
         return None;
     }
     let columns = index.parts.iter().map(|(path, _)| number_of(relation, path));
@@ -263,7 +358,7 @@ fn constraint(relation: &Relation, index: &IndexFacts) -> Option<Row> {
         ("oid", oid(constraint_oid(index))),
         ("conname", text(&index.name)),
         ("connamespace", oid(PUBLIC)),
-        ("contype", text(if index.primary { "p" } else { "u" })),
+        ("contype", text(if is_primary(relation, index) { "p" } else { "u" })),
         ("convalidated", Value::Bool(true)),
         ("conrelid", oid(relation.oid)),
         ("conindid", oid(index.oid)),
@@ -303,7 +398,7 @@ fn part((path, direction): &(String, String)) -> String {
 }
 
 fn indexdef(relation: &Relation, index: &IndexFacts) -> String {
-    let parts: Vec<String> = index.parts.iter().map(part).collect();
+    let parts: Vec<String> = index.parts.iter().map(|each| part(&named(relation, each))).collect();
     let unique = if index.unique { "UNIQUE " } else { "" };
     let filter = match &index.partial {
         Some(filter) => format!(" WHERE {filter}"),
@@ -317,10 +412,153 @@ fn indexdef(relation: &Relation, index: &IndexFacts) -> String {
     )
 }
 
-fn constraintdef(index: &IndexFacts) -> String {
-    let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
-    let parts: Vec<String> = index.parts.iter().map(part).collect();
+fn constraintdef(relation: &Relation, index: &IndexFacts) -> String {
+    let kind = if is_primary(relation, index) {
+        "PRIMARY KEY"
+    } else {
+        "UNIQUE"
+    };
+    let parts: Vec<String> = index.parts.iter().map(|each| part(&named(relation, each))).collect();
     format!("{kind} ({})", parts.join(", "))
+}
+
+/// The part of an index with the name of the column that its path is.
+fn named(relation: &Relation, (path, direction): &(String, String)) -> (String, String) {
+    let column = relation.table.columns.iter().find(|column| column.path == *path);
+    let name = column.map_or(path, |column| &column.name);
+    (name.clone(), direction.clone())
+}
+
+/// Whether an index keeps the primary key: in declared tables the one of the key's columns, elsewhere that of `_id`.
+pub(super) fn is_primary(relation: &Relation, index: &IndexFacts) -> bool {
+    let table = &relation.table;
+    if !table.declared {
+        return index.primary;
+    }
+    let paths = table.paths(&table.key);
+    index.unique && index.parts.iter().map(|(path, _)| path).eq(&paths)
+}
+
+/// The text of a column's default, or of the expression that gives its value.
+pub(super) fn default_of(table: &str, column: &Column) -> Option<String> {
+    let is_serial = column
+        .identity
+        .is_some_and(|identity| identity.kind == IdentityKind::Serial);
+    if is_serial {
+        let sequence = sequence_of(table, &column.name);
+        return Some(format!(
+            "nextval('{}'::regclass)",
+            quoted(&sequence).replace('\'', "''")
+        ));
+    }
+    column.default.clone().or_else(|| column.generated.clone())
+}
+
+/// The OID of what is declared of a table, by its place.
+fn constraint_number(relation: &Relation, at: usize) -> i64 {
+    let place = i64::try_from(at % 1700).unwrap_or(0);
+    2_500_000_000 + (i64::from(relation.oid - RELATIONS) * 1700 + place) % 400_000_000
+}
+
+fn names(columns: &[String]) -> String {
+    columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")
+}
+
+fn column_number(table: &Table, name: &str) -> i32 {
+    let at = table.columns.iter().position(|column| column.name == name);
+    at.map_or(0, |at| i32::try_from(at + 1).unwrap_or(0))
+}
+
+fn action(action: Referential) -> (&'static str, &'static str) {
+    match action {
+        Referential::Refuse => ("a", ""),
+        Referential::Cascade => ("c", "CASCADE"),
+        Referential::SetNull => ("n", "SET NULL"),
+    }
+}
+
+fn foreigndef(foreign: &Foreign, parent: Option<&Table>) -> String {
+    let referred = match parent {
+        Some(parent) => parent.referred(foreign),
+        None => foreign.referred.clone(),
+    };
+    let mut out = format!(
+        "FOREIGN KEY ({}) REFERENCES {}({})",
+        names(&foreign.columns),
+        quoted(&foreign.table),
+        names(&referred)
+    );
+    for (event, then) in [("UPDATE", foreign.on_update), ("DELETE", foreign.on_delete)] {
+        let (_, words) = action(then);
+        if !words.is_empty() {
+            out.push_str(&format!(" ON {event} {words}"));
+        }
+    }
+    out
+}
+
+/// The checks and foreign keys of a table, with their OIDs and texts.
+fn declared_texts(relation: &Relation, all: &[Relation]) -> Vec<(i64, String)> {
+    let table = &relation.table;
+    let checks = table.checks.iter().map(|check| format!("CHECK ({})", check.text));
+    let foreign = table.foreign.iter().map(|foreign| {
+        let parent = all.iter().find(|other| other.table.name == foreign.table);
+        foreigndef(foreign, parent.map(|parent| &*parent.table))
+    });
+    let texts = checks.chain(foreign);
+    (0..)
+        .zip(texts)
+        .map(|(at, text)| (constraint_number(relation, at), text))
+        .collect()
+}
+
+fn declared_constraints(relation: &Relation, all: &[Relation]) -> Result<Vec<Row>> {
+    let table = &relation.table;
+    let row = |at: usize, name: &str, kind: &str| {
+        vec![
+            ("oid", oid(constraint_number(relation, at))),
+            ("conname", text(name)),
+            ("connamespace", oid(PUBLIC)),
+            ("contype", text(kind)),
+            ("convalidated", Value::Bool(true)),
+            ("conrelid", oid(relation.oid)),
+            ("conislocal", Value::Bool(true)),
+        ]
+    };
+    let mut out = Vec::new();
+    for check in &table.checks {
+        let mut own = row(out.len(), &check.name, "c");
+        let used = crate::parse::words(&check.text);
+        let used = table.columns.iter().filter(|column| used.contains(&column.name));
+        own.push(("conkey", numbers(used.map(|column| column_number(table, &column.name)))));
+        own.push(("conbin", text(&check.text)));
+        out.push(own);
+    }
+    for foreign in &table.foreign {
+        let mut own = row(out.len(), &foreign.name, "f");
+        own.push((
+            "conkey",
+            numbers(foreign.columns.iter().map(|name| column_number(table, name))),
+        ));
+        if let Some(parent) = all.iter().find(|other| other.table.name == foreign.table) {
+            let referred = parent.table.referred(foreign);
+            own.push(("confrelid", oid(parent.oid)));
+            own.push((
+                "confkey",
+                numbers(referred.iter().map(|name| column_number(&parent.table, name))),
+            ));
+            let paths = parent.table.paths(&referred);
+            let keeps = |index: &&IndexFacts| index.unique && index.parts.iter().map(|(path, _)| path).eq(&paths);
+            if let Some(index) = parent.indexes.iter().find(keeps) {
+                own.push(("conindid", oid(index.oid)));
+            }
+        }
+        own.push(("confupdtype", text(action(foreign.on_update).0)));
+        own.push(("confdeltype", text(action(foreign.on_delete).0)));
+        own.push(("confmatchtype", text("s")));
+        out.push(own);
+    }
+    Ok(out)
 }
 
 /// What `pg_get_indexdef`, `pg_get_constraintdef` and `pg_get_viewdef` tell of every object, by OID.
@@ -328,15 +566,20 @@ fn constraintdef(index: &IndexFacts) -> String {
 /// Errors: those of [`Facts::relations`].
 pub fn definition(function: &str, facts: &dyn Facts) -> Result<Vec<(i64, String)>> {
     let mut out = Vec::new();
-    for relation in facts.relations()?.iter() {
+    let relations = facts.relations()?;
+    for relation in relations.iter() {
         match function {
             "pg_get_indexdef" => {
                 let all = relation.indexes.iter();
                 out.extend(all.map(|index| (i64::from(index.oid), indexdef(relation, index))));
             }
             "pg_get_constraintdef" => {
-                let all = relation.indexes.iter().filter(|index| keeps_constraint(index));
-                out.extend(all.map(|index| (constraint_oid(index), constraintdef(index))));
+                let all = relation
+                    .indexes
+                    .iter()
+                    .filter(|index| keeps_constraint(relation, index));
+                out.extend(all.map(|index| (constraint_oid(index), constraintdef(relation, index))));
+                out.extend(declared_texts(relation, &relations));
             }
             _ => out.extend(relation.definition.clone().map(|text| (i64::from(relation.oid), text))),
         }

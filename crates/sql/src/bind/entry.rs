@@ -1,0 +1,187 @@
+//! What a catalog entry is in SQL: the validator of a collection says so with the title of its `$jsonSchema`, whose description is the
+//! text of the statements that made it.
+//!
+//! So what SQL makes is as durable as any collection, is changed with it, and stands in the same transactions. What is no table has a
+//! validator that no document fits. Whoever sets another validator makes a table of documents of it again.
+
+use super::declared::Declared;
+use super::types;
+use crate::catalog::Table;
+use crate::error::{fail, unsupported};
+use crate::types::Type;
+use nestor_database::write::sequence::Counting;
+use nestor_model::{Document, Error, Result, ValueRef, doc};
+use nestor_storage::{Collection, Derive};
+use sqlparser::ast::{Expr, SequenceOptions, Statement, UnaryOperator, Value as Literal};
+use std::sync::Arc;
+
+/// The title of a declared table.
+pub const TABLE: &str = "SQL table";
+/// The title of a sequence.
+pub const SEQUENCE: &str = "SQL sequence";
+
+/// What an entry is.
+pub enum Object {
+    /// A declared table.
+    Table(Arc<Declared>, Arc<Table>),
+    /// A sequence, and the type of its numbers.
+    Sequence(Counting, Type),
+}
+
+/// What the catalog entry of a collection says.
+struct OfEntry(Option<Object>);
+
+impl Derive for OfEntry {
+    type Error = Error;
+
+    fn derive(collection: &Collection) -> Result<Self> {
+        let schema = match collection.options.validator.as_ref().and_then(|v| v.get("$jsonSchema")) {
+            Some(ValueRef::Document(schema)) => schema,
+            _ => return Ok(Self(None)),
+        };
+        let title = schema.get("title").and_then(ValueRef::as_str).unwrap_or_default();
+        if !matches!(title, TABLE | SEQUENCE) {
+            return Ok(Self(None));
+        }
+        let text = schema.get("description").and_then(ValueRef::as_str).unwrap_or_default();
+        let statements = crate::parse::parse(text)?;
+        Ok(Self(match (title, statements.first()) {
+            (TABLE, Some(Statement::CreateTable(create))) => {
+                let declared = Arc::new(Declared::of(create, &collection.ns.coll)?);
+                let table = Arc::new(declared.table(&collection.ns));
+                Some(Object::Table(declared, table))
+            }
+            (
+                SEQUENCE,
+                Some(Statement::CreateSequence {
+                    data_type,
+                    sequence_options,
+                    ..
+                }),
+            ) => {
+                let ty = match data_type {
+                    None => Type::Int8,
+                    Some(ty) => types::data_type(ty)?.0,
+                };
+                Some(Object::Sequence(counting(sequence_options, &ty)?, ty))
+            }
+            _ => None,
+        }))
+    }
+}
+
+/// What a collection is in SQL, if something was declared. Text that is no declaration any more declares nothing.
+pub fn of(collection: &Collection) -> Option<&Object> {
+    collection.derived::<OfEntry>().ok()?.0.as_ref()
+}
+
+/// The validator of an entry that holds no documents.
+pub fn validator(title: &str, text: &str) -> Document {
+    doc! { "$jsonSchema": doc! { "title": title, "description": text, "bsonType": "null" } }
+}
+
+/// The text of the statements that made an entry, if SQL made it.
+pub fn text(collection: &Collection) -> Option<String> {
+    of(collection)?;
+    match collection.options.validator.as_ref()?.get("$jsonSchema") {
+        Some(ValueRef::Document(schema)) => schema.get("description").and_then(ValueRef::as_str).map(str::to_owned),
+        _ => None,
+    }
+}
+
+fn number(expr: &Expr) -> Result<i64> {
+    let (digits, sign) = match expr {
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => (&**expr, "-"),
+        Expr::UnaryOp {
+            op: UnaryOperator::Plus,
+            expr,
+        } => (&**expr, ""),
+        expr => (expr, ""),
+    };
+    let parsed = match digits {
+        Expr::Value(value) => match &value.value {
+            Literal::Number(digits, _) => format!("{sign}{digits}").parse().ok(),
+            _ => None,
+        },
+        _ => None,
+    };
+    match parsed {
+        Some(number) => Ok(number),
+        None => fail("42601", format!("a number is wanted and not {expr}")),
+    }
+}
+
+/// How a sequence of numbers of a type counts.
+///
+/// Errors: 22023, 42601.
+pub fn counting(options: &[SequenceOptions], ty: &Type) -> Result<Counting> {
+    let (least, most) = match ty {
+        Type::Int2 => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        Type::Int4 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        Type::Int8 => (i64::MIN, i64::MAX),
+        _ => return fail("22023", "sequence type must be smallint, integer, or bigint"),
+    };
+    let (mut start, mut increment, mut min, mut max, mut cycle) = (None, 1, None, None, false);
+    for option in options {
+        match option {
+            SequenceOptions::IncrementBy(by, _) => increment = number(by)?,
+            SequenceOptions::MinValue(value) => min = value.as_ref().map(number).transpose()?,
+            SequenceOptions::MaxValue(value) => max = value.as_ref().map(number).transpose()?,
+            SequenceOptions::StartWith(value, _) => start = Some(number(value)?),
+            // Numbers are handed out one by one, or so many as a statement wants: a cache changes nothing that is seen.
+            SequenceOptions::Cache(size) => {
+                if number(size)? < 1 {
+                    return fail("22023", format!("CACHE ({size}) must be greater than zero"));
+                }
+            }
+            SequenceOptions::Cycle(no) => cycle = !no,
+        }
+    }
+    if increment == 0 {
+        return fail("22023", "INCREMENT must not be zero");
+    }
+    let (low, high) = if increment > 0 { (1, most) } else { (least, -1) };
+    let (min, max) = (min.unwrap_or(low), max.unwrap_or(high));
+    if min < least || max > most {
+        return fail(
+            "22023",
+            format!("MINVALUE or MAXVALUE is out of range for sequence data type {ty}"),
+        );
+    }
+    if min >= max {
+        return fail("22023", format!("MINVALUE ({min}) must be less than MAXVALUE ({max})"));
+    }
+    let start = start.unwrap_or(if increment > 0 { min } else { max });
+    if start < min {
+        return fail(
+            "22023",
+            format!("START value ({start}) cannot be less than MINVALUE ({min})"),
+        );
+    }
+    if start > max {
+        return fail(
+            "22023",
+            format!("START value ({start}) cannot be greater than MAXVALUE ({max})"),
+        );
+    }
+    Ok(Counting {
+        start,
+        increment,
+        min,
+        max,
+        cycle,
+    })
+}
+
+/// Refuses what cannot stand in a declaration whose text has to be read again.
+///
+/// Errors: 0A000.
+pub fn check_text(text: &str) -> Result<()> {
+    match crate::parse::parse(text).is_ok_and(|statements| statements.len() == 1) {
+        true => Ok(()),
+        false => unsupported("a declaration of this form"),
+    }
+}

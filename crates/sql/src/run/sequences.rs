@@ -1,0 +1,169 @@
+//! Sequences as statements use them: by name or by number, those that were made and those of columns that count.
+
+use super::numbers::{Got, Sequence, exhausted, of_collection};
+use super::tables::Reading;
+use crate::bind::ident;
+use crate::catalog::{Column, Kind, Table};
+use crate::error::fail;
+use crate::parse;
+use crate::types::Type;
+use nestor_database::rights::Action;
+use nestor_database::write::sequence::{self, Counting};
+use nestor_model::{Namespace, Result, Value};
+use nestor_planner::relation::Sequences;
+use nestor_storage::Collection;
+use sqlparser::ast::Expr;
+use std::sync::Arc;
+
+/// The name and schema of a sequence in the text that names it.
+fn named(text: &str) -> Result<(Option<String>, String)> {
+    match parse::expression(text) {
+        Ok(Expr::Identifier(name)) => Ok((None, ident(&name))),
+        Ok(Expr::CompoundIdentifier(names)) => match names.as_slice() {
+            [schema, name] => Ok((Some(ident(schema)), ident(name))),
+            _ => fail("42602", format!("invalid name syntax: \"{text}\"")),
+        },
+        _ => fail("42602", format!("invalid name syntax: \"{text}\"")),
+    }
+}
+
+impl Reading<'_, '_> {
+    /// The sequences of the database that the user may look at.
+    pub fn sequences(&self) -> Vec<Sequence> {
+        let database = self.view.catalog().database(&self.session.database);
+        let collections = database.into_iter().flat_map(|database| database.collections());
+        let seen = collections.filter(|collection| self.may_find(&collection.ns));
+        seen.flat_map(|collection| of_collection(collection)).collect()
+    }
+
+    fn sequence(&self, which: &Value) -> Result<Sequence> {
+        let own = |schema: &str| match schema {
+            "public" => self.session.database.clone(),
+            schema => schema.to_owned(),
+        };
+        match which {
+            Value::String(text) => {
+                let (schema, name) = named(text)?;
+                let db = own(schema.as_deref().unwrap_or("public"));
+                let catalog = self.view.catalog();
+                let direct = catalog.get(&Namespace::new(db.as_str(), name.as_str()));
+                let mut found = direct.map(|collection| of_collection(collection)).unwrap_or_default();
+                found.retain(|sequence| sequence.name == name);
+                if found.is_empty() {
+                    let all = catalog
+                        .database(&db)
+                        .into_iter()
+                        .flat_map(|database| database.collections());
+                    // The name of a table is the beginning of those of its sequences.
+                    let near = all.filter(|collection| name.starts_with(&*collection.ns.coll));
+                    found = near.flat_map(|collection| of_collection(collection)).collect();
+                    found.retain(|sequence| sequence.name == name);
+                }
+                match found.pop() {
+                    Some(sequence) => Ok(sequence),
+                    None if direct.is_some() => fail("42809", format!("\"{name}\" is not a sequence")),
+                    None => fail("42P01", format!("relation \"{name}\" does not exist")),
+                }
+            }
+            Value::Int64(oid) => {
+                let found = self
+                    .sequences()
+                    .into_iter()
+                    .find(|sequence| i64::from(sequence.oid) == *oid);
+                match found {
+                    Some(sequence) => Ok(sequence),
+                    None => fail("42809", format!("relation {oid} is not a sequence")),
+                }
+            }
+            _ => fail("42809", "a sequence is wanted"),
+        }
+    }
+
+    /// The last number of a sequence, and whether it was given.
+    ///
+    /// Errors: those of reading.
+    pub fn state_of(&self, sequence: &Sequence) -> Result<Option<(i64, bool)>> {
+        sequence::state(self.view, &sequence.ns.db, sequence.key())
+    }
+
+    /// A sequence as a table: what SELECT FROM it gives.
+    pub(super) fn sequence_rows(&self, collection: &Collection) -> Result<Option<Arc<Table>>> {
+        let Some(sequence) = of_collection(collection).pop() else {
+            return Ok(None);
+        };
+        let state = self.state_of(&sequence)?;
+        let (last, is_called) = state.unwrap_or((sequence.counting.start, false));
+        let columns = vec![
+            Column::new("last_value", Type::Int8),
+            Column::new("log_cnt", Type::Int8),
+            Column::new("is_called", Type::Bool),
+        ];
+        let row = vec![Value::Int64(last), Value::Int64(0), Value::Bool(is_called)];
+        let table = Table::new(&sequence.name, columns, Kind::Rows(Arc::new(vec![row])));
+        Ok(Some(Arc::new(table)))
+    }
+
+    fn got(&self) -> std::sync::MutexGuard<'_, Got> {
+        self.session
+            .got
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Sequences for Reading<'_, '_> {
+    fn next(&self, which: &Value) -> Result<i64> {
+        let sequence = self.sequence(which)?;
+        let right = match sequence.owner {
+            Some(_) => Action::Insert,
+            None => Action::Update,
+        };
+        self.check_right(&sequence.ns, right)?;
+        let taken = sequence::take(self.statement, &sequence.ns.db, sequence.key(), &sequence.counting, 1)?;
+        let Some((number, _)) = taken else {
+            return Err(exhausted(&sequence.name, &sequence.counting));
+        };
+        self.got().note(&sequence.name, number);
+        Ok(number)
+    }
+
+    fn current(&self, which: Option<&Value>) -> Result<i64> {
+        let got = self.got();
+        let name = match which {
+            None => match &got.last {
+                Some(name) => name.clone(),
+                None => return fail("55000", "lastval is not yet defined in this session"),
+            },
+            Some(which) => {
+                let sequence = self.sequence(which)?;
+                self.check_right(&sequence.ns, Action::Find)?;
+                sequence.name
+            }
+        };
+        match got.of.get(&name) {
+            Some(number) => Ok(*number),
+            None => fail(
+                "55000",
+                format!("currval of sequence \"{name}\" is not yet defined in this session"),
+            ),
+        }
+    }
+
+    fn set(&self, which: &Value, number: i64, is_called: bool) -> Result<()> {
+        let sequence = self.sequence(which)?;
+        self.check_right(&sequence.ns, Action::Update)?;
+        let Counting { min, max, .. } = sequence.counting;
+        if !(min..=max).contains(&number) {
+            let name = &sequence.name;
+            return fail(
+                "22003",
+                format!("setval: value {number} is out of bounds for sequence \"{name}\" ({min}..{max})"),
+            );
+        }
+        sequence::set(self.statement, &sequence.ns.db, sequence.key(), (number, is_called))?;
+        if is_called {
+            self.got().of.insert(sequence.name, number);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,364 @@
+//! Keys of other tables, looked after by each statement once all its rows are written.
+//!
+//! A row with a key needs the row that has it. That row is held until the commit ([`rows::hold`]): a transaction that deletes it, or
+//! changes its key, conflicts with this one, whichever of both sees the other's state. So no two transactions can leave a row without its
+//! key. Who deletes a key looks for rows that have it, in the state that it writes to, and refuses, deletes or changes them.
+//!
+//! Commands of MQL know nothing of all this.
+
+use super::{Gathered, WRITTEN_FACTOR};
+use crate::bind::entry::{self, Object};
+use crate::catalog::{Foreign, Kind, Referential, Table};
+use crate::error::{self, Field};
+use crate::run::tables::{Reading, SessionFacts};
+use nestor_database::read;
+use nestor_database::statement::Statement;
+use nestor_database::write::rows::{self, RowWriter};
+use nestor_exec::Step;
+use nestor_model::statement::work;
+use nestor_model::{DocRef, Document, Namespace, RawDocBuf, Result, Value, ValueRef};
+use nestor_query::env::{OpContext, Scope};
+use nestor_query::update::{Update, UpdateOptions};
+use nestor_storage::{Bytes, View, WriteSet};
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::sync::Arc;
+
+/// A row that was written.
+pub(super) struct Changed {
+    table: Arc<Table>,
+    ns: Namespace,
+    /// As it was; `None` of one that is new.
+    before: Option<RawDocBuf>,
+    /// As it is; `None` of one that is gone.
+    after: Option<RawDocBuf>,
+}
+
+/// What a statement has written that other tables, or keys of them, depend on.
+#[derive(Default)]
+pub(super) struct Changes(VecDeque<Changed>);
+
+/// A key of another table, whose rows refer to this one.
+struct Reference {
+    ns: Namespace,
+    table: Arc<Table>,
+    foreign: Foreign,
+}
+
+/// The keys that refer to a table.
+fn references(view: &dyn View, ns: &Namespace) -> Vec<Reference> {
+    let database = view.catalog().database(&ns.db);
+    let mut out = Vec::new();
+    for collection in database.into_iter().flat_map(|database| database.collections()) {
+        let Some(Object::Table(_, table)) = entry::of(collection) else {
+            continue;
+        };
+        let own = table.foreign.iter().filter(|foreign| *foreign.table == *ns.coll);
+        out.extend(own.map(|foreign| Reference {
+            ns: collection.ns.clone(),
+            table: table.clone(),
+            foreign: foreign.clone(),
+        }));
+    }
+    out
+}
+
+/// The tables that have keys of this one, itself left out, with the names of the constraints.
+pub fn referring(view: &dyn View, ns: &Namespace) -> Vec<(Namespace, String)> {
+    let all = references(view, ns).into_iter();
+    let others = all.filter(|reference| reference.ns != *ns);
+    others.map(|reference| (reference.ns, reference.foreign.name)).collect()
+}
+
+/// The values at paths; `None` where one is null: such a key is none.
+fn key_of(doc: DocRef<'_>, paths: &[String]) -> Option<Vec<Value>> {
+    let value = |path: &String| {
+        doc.get(path)
+            .filter(|value| !value.is_nullish())
+            .map(|value| value.to_value())
+    };
+    paths.iter().map(value).collect()
+}
+
+fn filter_of(paths: &[String], key: &[Value]) -> Document {
+    let mut filter = Document::new();
+    for (path, value) in paths.iter().zip(key) {
+        let mut equal = Document::new();
+        equal.push("$eq", value.clone());
+        filter.push(path.as_str(), equal);
+    }
+    filter
+}
+
+fn same(a: &[Value], b: &[Value]) -> bool {
+    a.len() == b.len()
+        && a.iter()
+            .zip(b)
+            .all(|(a, b)| nestor_model::values_equal(a.as_ref(), b.as_ref()))
+}
+
+fn detail(names: &[String], key: &[Value], end: &str) -> String {
+    let shown: Vec<String> = key
+        .iter()
+        .map(|value| match value {
+            Value::String(text) => text.to_string(),
+            value => crate::types::json::text(value.as_ref()),
+        })
+        .collect();
+    format!("Key ({})=({}) {end}", names.join(", "), shown.join(", "))
+}
+
+impl Changes {
+    /// Whether a table's rows have to be noted.
+    pub(super) fn are_wanted(view: &dyn View, table: &Table, ns: &Namespace) -> bool {
+        table.declared && (!table.foreign.is_empty() || !references(view, ns).is_empty())
+    }
+
+    /// Notes a row.
+    pub(super) fn note(
+        &mut self,
+        (table, ns): (&Arc<Table>, &Namespace),
+        before: Option<RawDocBuf>,
+        after: Option<RawDocBuf>,
+    ) {
+        self.0.push_back(Changed {
+            table: table.clone(),
+            ns: ns.clone(),
+            before,
+            after,
+        });
+    }
+
+    /// Sees that keys are whole again, and does with rows what their keys want.
+    ///
+    /// Errors: 23503, and those of writing.
+    pub(super) fn settle(
+        mut self,
+        statement: &Statement<'_>,
+        session: &SessionFacts,
+        ws: &mut WriteSet,
+        op: &OpContext,
+        gathered: &mut Gathered,
+    ) -> Result<()> {
+        let mut settled = Settling {
+            statement,
+            session,
+            op,
+            held: BTreeSet::new(),
+        };
+        while let Some(changed) = self.0.pop_front() {
+            work(1)?;
+            if changed.before.is_some() {
+                settled.keys_gone(ws, &changed, &mut self, gathered)?;
+            }
+            settled.keys_wanted(ws, &changed)?;
+        }
+        Ok(())
+    }
+}
+
+struct Settling<'a, 'r> {
+    statement: &'a Statement<'r>,
+    session: &'a SessionFacts,
+    op: &'a OpContext,
+    /// Rows that are held already.
+    held: BTreeSet<(u32, Vec<u8>)>,
+}
+
+impl Settling<'_, '_> {
+    /// The records that have a key.
+    fn find(&self, ws: &WriteSet, ns: &Namespace, filter: &Document, limit: Option<u64>) -> Result<Vec<Bytes>> {
+        let reading = Reading::new(self.statement, ws, self.op, self.session);
+        let mut root = reading.find(ns, filter, limit, false)?;
+        let mut batch = read::batch(self.statement, ws, self.op, true);
+        let mut out = Vec::new();
+        loop {
+            match root.next(&mut batch)? {
+                Step::Row(row) => {
+                    if let Some(record) = row.record.as_deref() {
+                        out.push(Bytes::copy_from(record));
+                    }
+                }
+                Step::Pause => {}
+                Step::Eof => return Ok(out),
+            }
+        }
+    }
+
+    /// The keys that a row has are there, and are held.
+    fn keys_wanted(&mut self, ws: &mut WriteSet, changed: &Changed) -> Result<()> {
+        let Some(after) = &changed.after else { return Ok(()) };
+        for foreign in &changed.table.foreign {
+            let paths = changed.table.paths(&foreign.columns);
+            let Some(key) = key_of(after.as_raw().as_doc(), &paths) else {
+                continue;
+            };
+            let before = changed.before.as_ref();
+            let old = before.and_then(|before| key_of(before.as_raw().as_doc(), &paths));
+            if old.is_some_and(|old| same(&old, &key)) {
+                continue;
+            }
+            let ns = Namespace::new(&*changed.ns.db, foreign.table.as_str());
+            let parent = ws.catalog().get(&ns).cloned();
+            let declared = parent.as_deref().and_then(entry::of);
+            let (Some(collection), Some(Object::Table(_, table))) = (parent.as_ref(), declared) else {
+                return error::fail("42P01", format!("relation \"{}\" does not exist", foreign.table));
+            };
+            let filter = filter_of(&table.paths(&table.referred(foreign)), &key);
+            let Some(record) = self.find(ws, &ns, &filter, Some(1))?.pop() else {
+                let message = format!(
+                    "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+                    changed.table.name, foreign.name
+                );
+                let end = format!("is not present in table \"{}\".", foreign.table);
+                return Err(error::with(
+                    error::error("23503", message),
+                    &[
+                        (Field::Detail, &detail(&foreign.columns, &key, &end)),
+                        (Field::Table, &changed.table.name),
+                        (Field::Constraint, &foreign.name),
+                    ],
+                ));
+            };
+            if self.held.insert((collection.id.0, record.to_vec())) {
+                rows::hold(ws, collection, &record)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What becomes of the rows that had a key of this one.
+    fn keys_gone(
+        &mut self,
+        ws: &mut WriteSet,
+        changed: &Changed,
+        further: &mut Changes,
+        gathered: &mut Gathered,
+    ) -> Result<()> {
+        let Some(before) = &changed.before else { return Ok(()) };
+        for reference in references(ws, &changed.ns) {
+            let names = changed.table.referred(&reference.foreign);
+            let paths = changed.table.paths(&names);
+            let Some(old) = key_of(before.as_raw().as_doc(), &paths) else {
+                continue;
+            };
+            let after = changed.after.as_ref();
+            let new = after.and_then(|after| key_of(after.as_raw().as_doc(), &paths));
+            if new.as_ref().is_some_and(|new| same(&old, new)) {
+                continue;
+            }
+            // Another row of the statement may have the key now.
+            if !self
+                .find(ws, &changed.ns, &filter_of(&paths, &old), Some(1))?
+                .is_empty()
+            {
+                continue;
+            }
+            let own = reference.table.paths(&reference.foreign.columns);
+            let children = self.find(ws, &reference.ns, &filter_of(&own, &old), None)?;
+            if children.is_empty() {
+                continue;
+            }
+            let action = match changed.after {
+                None => reference.foreign.on_delete,
+                Some(_) => reference.foreign.on_update,
+            };
+            if action == Referential::Refuse {
+                let (table, constraint) = (&changed.table.name, &reference.foreign.name);
+                let message = format!(
+                    "update or delete on table \"{table}\" violates foreign key constraint \"{constraint}\" on table \"{}\"",
+                    reference.table.name
+                );
+                let end = format!("is still referenced from table \"{}\".", reference.table.name);
+                return Err(error::with(
+                    error::error("23503", message),
+                    &[
+                        (Field::Detail, &detail(&names, &old, &end)),
+                        (Field::Table, &reference.table.name),
+                        (Field::Constraint, constraint),
+                    ],
+                ));
+            }
+            let key = match (action, &changed.after) {
+                (Referential::Cascade, None) => None,
+                (Referential::Cascade, Some(_)) => Some(new.clone()),
+                _ => Some(None),
+            };
+            self.follow(ws, &reference, &own, &children, key, further, gathered)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes rows, or gives them another key, or null.
+    #[allow(clippy::too_many_arguments)]
+    fn follow(
+        &self,
+        ws: &mut WriteSet,
+        reference: &Reference,
+        paths: &[String],
+        records: &[Bytes],
+        key: Option<Option<Vec<Value>>>,
+        further: &mut Changes,
+        gathered: &mut Gathered,
+    ) -> Result<()> {
+        let Kind::Collection(ns) = &reference.table.kind else {
+            return Ok(());
+        };
+        if key.is_some() && paths.iter().any(|path| path == "_id") {
+            return error::unsupported("a key that is a primary key itself, and is to be changed with another one,");
+        }
+        let update = match &key {
+            None => None,
+            Some(key) => {
+                let (mut set, mut unset) = (Document::new(), Document::new());
+                for (i, path) in paths.iter().enumerate() {
+                    match key.as_ref().and_then(|key| key.get(i)) {
+                        Some(value) => set.push(path.as_str(), value.clone()),
+                        None => unset.push(path.as_str(), ""),
+                    }
+                }
+                let mut update = Document::new();
+                if !set.is_empty() {
+                    update.push("$set", set);
+                }
+                if !unset.is_empty() {
+                    update.push("$unset", unset);
+                }
+                let mut scope = Scope::new();
+                let options = UpdateOptions::default();
+                Some(Update::parse(ValueRef::Document(update.as_ref()), options, &mut scope)?)
+            }
+        };
+        let not_null = paths.iter().find_map(|path| {
+            let column = reference.table.columns.iter().find(|column| column.path == *path)?;
+            column.not_null.then_some(column.name.as_str())
+        });
+        if let (Some(None), Some(column)) = (&key, not_null) {
+            return Err(super::refused::null(column, &reference.table.name));
+        }
+        let mut writer = RowWriter::open(self.statement, ws, ns, self.op)?;
+        let mut met: HashSet<Bytes> = HashSet::new();
+        for record in records {
+            work(1)?;
+            let before = match writer.get(record)? {
+                Some(before) if met.insert(record.clone()) => before,
+                _ => continue,
+            };
+            gathered.grow(before.len() * WRITTEN_FACTOR)?;
+            let after = match &update {
+                None => {
+                    writer.delete(record, &before)?;
+                    None
+                }
+                Some(update) => {
+                    let result = writer.update(record, &before, update, &mut |_| Ok(()));
+                    let told =
+                        result.map_err(|error| super::refused::told(error, &reference.table, writer.collection()));
+                    Some(told?)
+                }
+            };
+            further.note((&reference.table, ns), Some(before.document().to_buf()), after);
+        }
+        writer.finish();
+        Ok(())
+    }
+}
