@@ -137,3 +137,36 @@ def test_statements_are_seen_like_commands(start):
     client.admin.command("killOp", op=found[0]["opid"])
     thread.join(60)
     assert "57014" in str(failed[0])
+
+
+def test_advisory_locks(shop):
+    """Held by a session or a transaction, waited for, given up when the connection ends; circles are told."""
+    one, two = Sql(shop), Sql(shop)
+    answer = {True: [[b"t"]], False: [[b"f"]]}
+    assert one.query("SELECT pg_advisory_lock(7)") == [[b""]]
+    assert two.query("SELECT pg_try_advisory_lock(7)") == answer[False]
+    assert two.query("SELECT pg_try_advisory_lock(0, 7)") == answer[True]
+    done = []
+    waits = threading.Thread(target=lambda: done.append(two.query("SELECT pg_advisory_lock(7), 1")), daemon=True)
+    waits.start()
+    time.sleep(0.2)
+    assert not done
+    with pytest.raises(RuntimeError, match="40P01"):
+        one.query("SELECT pg_advisory_lock(0, 7)")
+    assert one.query("SELECT pg_advisory_unlock(7)") == answer[True]
+    waits.join(60)
+    assert done == [[[b"", b"1"]]]
+    # A transaction's ends with it, whether it commits or not; without a block with the statement.
+    one.query("BEGIN")
+    one.query("SELECT pg_advisory_xact_lock_shared(9)")
+    assert two.query("SELECT pg_try_advisory_lock(9), pg_try_advisory_lock_shared(9)") == [[b"f", b"t"]]
+    one.query("ROLLBACK")
+    assert two.query("SELECT pg_try_advisory_lock(9)") == answer[True]
+    one.query("SELECT pg_advisory_xact_lock(11)")
+    assert two.query("SELECT pg_try_advisory_lock(11)") == answer[True]
+    one.query("SET statement_timeout = 200")
+    with pytest.raises(RuntimeError, match="57014"):
+        one.query("SELECT pg_advisory_lock(7)")
+    two.socket.close()
+    one.query("SET statement_timeout = 0")
+    assert one.query("SELECT pg_advisory_lock(7), pg_advisory_lock(9)") == [[b"", b""]]

@@ -1,5 +1,6 @@
 //! One database process: what all connections share.
 
+use crate::advisory::AdvisoryLocks;
 use crate::connections::Connections;
 use crate::cursors::Cursors;
 use crate::index_builds::IndexBuilds;
@@ -71,6 +72,8 @@ pub struct Database {
     pub plan_cache: Arc<PlanCache>,
     /// Buckets of time-series collections that may have room.
     pub open_buckets: OpenBuckets,
+    /// Locks that sessions of SQL take by agreement.
+    pub advisory: Arc<AdvisoryLocks>,
     /// Index builds that run.
     pub index_builds: IndexBuilds,
     /// Where blocking operators and index builds spill.
@@ -166,6 +169,7 @@ impl Database {
             traffic: Traffic::default(),
             index_filters: IndexFilters::default(),
             open_buckets: OpenBuckets::default(),
+            advisory: Arc::default(),
             index_builds: IndexBuilds::default(),
             spill_dir,
             random: Random::new(seed.rotate_left(32)),

@@ -8,6 +8,7 @@
 //! It has never heard of commands: it asks for no command's name, reads no arguments and writes no replies. It looks down
 //! only, on `exec` and what is below.
 
+pub mod advisory;
 pub mod audit;
 mod bootstrap;
 pub mod changes;

@@ -3,6 +3,7 @@
 //! A row of a table has a name, a signature (`"text,int4->text"`; `any` takes all types, `anyarray` and `anyelement` go together, `...` behind the last
 //! one takes more of it) and a function over values. Operators are functions whose names are signs.
 
+mod advisory;
 mod args;
 mod arithmetic;
 mod arrays;
@@ -69,6 +70,7 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| 
         arrays::ROWS,
         documents::ROWS,
         system::ROWS,
+        advisory::ROWS,
     ];
     let mut out: HashMap<&'static str, Vec<Function>> = HashMap::new();
     for row in families.into_iter().flatten() {

@@ -204,6 +204,7 @@ impl Session {
             }),
         };
         self.end_block(&block, chain && result.is_ok());
+        database.advisory.end_transaction(self.slot.id);
         result.map(|()| false).map_err(|told| match told.code() {
             ErrorCode::WriteConflict => error(
                 "40001",
@@ -226,6 +227,7 @@ impl Session {
             });
         }
         self.end_block(&block, chain);
+        database.advisory.end_transaction(self.slot.id);
         Ok(())
     }
 
@@ -367,6 +369,7 @@ impl Session {
     /// Forgets the connection's transaction. Call it when the connection ends.
     pub fn end(&mut self, database: &Database) {
         self.block = None;
+        database.advisory.end_session(self.slot.id);
         if let Some(lsid) = self.lsid.take() {
             database.sessions.end(&lsid);
         }

@@ -1,13 +1,16 @@
 //! What a connection is at: its settings, prepared statements, portals and transaction.
 //!
-//! [`Session::receive`] takes one message and appends the answers. Blocks are transactions ([`block`]).
+//! [`Session::receive`] takes one message and appends the answers. Blocks are transactions ([`block`]); [`current`] is for functions that are about
+//! the connection.
 
 mod block;
+pub mod current;
 mod explain;
 pub mod login;
 pub mod settings;
 
 use self::block::Block;
+use self::current::Current;
 use self::login::{Login, Peers};
 use crate::bind::write::writing;
 use crate::error::{error, fail, unsupported};
@@ -683,6 +686,7 @@ impl Session {
                 self.prepared.clear();
                 self.portals.clear();
                 self.facts.settings = settings::initial();
+                database.advisory.give_up_all(self.slot.id);
                 Ok("DISCARD ALL".to_owned())
             }
             other => {
@@ -769,6 +773,7 @@ fn attend<'r, T>(
         shown.push("$db", facts.database.as_str());
         shown
     };
+    let is_of_block = terms.in_transaction;
     let opid = database.connections.next_operation();
     slot.start_operation("sql", opid, shown().to_raw().as_raw(), started);
     database.node.counters.operations.count(kind.counter(), 1);
@@ -781,8 +786,17 @@ fn attend<'r, T>(
     statement.protocol = "postgresql";
     let result = under(&interrupt, slot.account.as_ref(), || {
         statement.admit(false)?;
-        work(&mut statement)
+        let session = Current {
+            id: slot.id,
+            db: facts.database.as_str().into(),
+            locks: database.advisory.clone(),
+            interrupt: interrupt.clone(),
+        };
+        current::with(session, || work(&mut statement))
     });
+    if !is_of_block {
+        database.advisory.end_transaction(slot.id);
+    }
     slot.finish_operation();
     let took = started.elapsed();
     let metrics = &database.node.counters.metrics;

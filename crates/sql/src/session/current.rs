@@ -1,0 +1,56 @@
+//! The connection whose statement this thread runs, for the functions that are about it.
+//!
+//! A statement runs on one thread from its beginning to its end, as [`under`](nestor_model::statement::under) has it too.
+
+use nestor_database::advisory::{AdvisoryLocks, Key, Mode};
+use nestor_exec::Interrupt;
+use nestor_exec::interrupt::while_waiting;
+use nestor_model::{Result, Str};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What functions see of the connection.
+pub struct Current {
+    /// Its number.
+    pub id: i64,
+    /// Its database.
+    pub db: Str,
+    /// The locks of all connections.
+    pub locks: Arc<AdvisoryLocks>,
+    /// Says when the statement has to stop.
+    pub interrupt: Interrupt,
+}
+
+impl Current {
+    /// Takes a lock, waiting for it; other statements run on the thread's processor meanwhile.
+    ///
+    /// Errors: those of [`AdvisoryLocks::take`] and of the interrupt.
+    pub fn wait_for(&self, key: &Key, mode: Mode) -> Result<()> {
+        if self.locks.try_take(self.id, key, mode)? {
+            return Ok(());
+        }
+        while_waiting(|| self.locks.take(self.id, key, mode, || self.interrupt.check()))
+    }
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Rc<Current>>> = const { RefCell::new(None) };
+}
+
+/// The connection, if a statement of one runs.
+pub fn get() -> Option<Rc<Current>> {
+    CURRENT.with_borrow(Clone::clone)
+}
+
+/// Runs `work` as a statement of `current`.
+pub fn with<T>(current: Current, work: impl FnOnce() -> T) -> T {
+    struct Before(Option<Rc<Current>>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            CURRENT.set(self.0.take());
+        }
+    }
+    let _before = Before(CURRENT.replace(Some(Rc::new(current))));
+    work()
+}
