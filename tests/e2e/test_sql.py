@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 
+import harness
 import pytest
 
 from pgclient import Sql, port_of
@@ -170,3 +171,81 @@ def test_advisory_locks(shop):
     two.socket.close()
     one.query("SET statement_timeout = 0")
     assert one.query("SELECT pg_advisory_lock(7), pg_advisory_lock(9)") == [[b"", b""]]
+
+
+def copied(sql, statement, *pieces, end=b"c"):
+    """A COPY FROM STDIN; what came of it."""
+    sql.send(b"Q", statement.encode() + b"\0")
+    tag, _ = messages = sql.message()
+    if tag != b"G":
+        sql.rows([messages, *sql.until_ready()])
+        raise AssertionError(messages)
+    for piece in pieces:
+        sql.send(b"d", piece)
+    sql.send(end[:1], end[1:])
+    messages = sql.until_ready()
+    sql.rows(messages)
+    return next(body.rstrip(b"\0") for tag, body in messages if tag == b"C")
+
+
+def copied_out(sql, statement):
+    sql.send(b"Q", statement.encode() + b"\0")
+    messages = sql.until_ready()
+    sql.rows(messages)
+    return b"".join(body for tag, body in messages if tag == b"d")
+
+
+def test_copy(shop):
+    """Files of each form come in and go out the same; what fails leaves nothing, and the connection goes on."""
+    sql = Sql(shop)
+    sql.query("CREATE TABLE t (id int PRIMARY KEY, name text, n numeric, at timestamptz, tags text[])")
+    rows = b"1\ta\\tb\t1.50\t2026-11-23 01:02:03+00\t{x,\"y z\"}\n2\t\\N\t\\N\t\\N\t\\N\n3\t\t-7\t\\N\t{}\n"
+    assert copied(sql, "COPY t FROM STDIN", rows[:5], rows[5:40], rows[40:]) == b"COPY 3"
+    assert copied_out(sql, "COPY t TO STDOUT") == rows
+    assert sql.query("SELECT n, tags[2] FROM t WHERE id = 1") == [[b"1.50", b"y z"]]
+    for options in ("(FORMAT csv, HEADER, FORCE_QUOTE (name))", "(FORMAT binary)", "CSV HEADER NULL 'none'", "(DELIMITER '|', NULL '')"):
+        file = copied_out(sql, f"COPY t TO STDOUT {options}")
+        sql.query("DELETE FROM t")
+        assert copied(sql, f"COPY t FROM STDIN {options.replace(', FORCE_QUOTE (name)', '')}", file) == b"COPY 3", options
+        if "|" not in options:
+            assert copied_out(sql, "COPY t TO STDOUT") == rows, options
+    # An empty text is null in the last of them.
+    assert copied_out(sql, "COPY (SELECT name FROM t ORDER BY id) TO STDOUT (FORMAT csv, HEADER)") == b"name\na\tb\n\n\n"
+    many = b"".join(b"%d,n%d\n" % (n, n) for n in range(100, 5100))
+    assert copied(sql, "COPY t (id, name) FROM STDIN CSV", *[many[at : at + 1000] for at in range(0, len(many), 1000)]) == b"COPY 5000"
+    for statement, file, end, state in (
+        ("COPY t (id) FROM STDIN", many.replace(b",", b"\t"), b"c", "22P04"),
+        ("COPY t (id, name) FROM STDIN CSV", b"7000,x\n7001,y\n7000,z\n", b"c", "23505"),
+        ("COPY t (id, name) FROM STDIN CSV", b"".join(b"%d,n\n" % n for n in range(7000, 12000)) + b"x,y\n", b"c", "22P02"),
+        ("COPY t (id) FROM STDIN", b"7000\n", b"fno more\0", "57014"),
+        ("COPY t (nothing) FROM STDIN", b"", b"c", "42703"),
+        ("COPY nowhere FROM STDIN", b"", b"c", "42P01"),
+        ("COPY t FROM '/etc/passwd'", b"", b"c", "42501"),
+        ("COPY t TO PROGRAM 'id'", b"", b"c", "42501"),
+        ("COPY t FROM STDIN (QUOTE 'x')", b"", b"c", "0A000"),
+    ):
+        with pytest.raises(RuntimeError, match=state):
+            copied(sql, statement, file, end=end)
+        assert sql.query("SELECT count(*) FROM t") == [[b"5003"]], statement
+    # In a block it is part of it.
+    sql.query("BEGIN")
+    assert copied(sql, "COPY t (id) FROM STDIN", b"9000\n") == b"COPY 1"
+    sql.query("ROLLBACK")
+    assert sql.query("SELECT count(*) FROM t") == [[b"5003"]]
+
+
+@pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not here")
+def test_copy_of_psql_and_of_the_shell(shop, tmp_path):
+    file = tmp_path / "a file.csv"
+    file.write_text("id,name\n1,ann\n2,\"b,ob\"\n")
+    sql = Sql(shop)
+    sql.query("CREATE TABLE t (id int PRIMARY KEY, name text)")
+    psql = ["psql", "-h", "127.0.0.1", "-p", str(shop), "-U", "tester", "-d", "shop", "-v", "ON_ERROR_STOP=1"]
+    done = subprocess.run([*psql, "-c", f"\\copy t from '{file}' csv header"], capture_output=True, text=True, check=False)
+    assert done.stdout == "COPY 2\n", done.stderr
+    shell = [str(harness.BIN), "sql", "--uri", f"postgres://127.0.0.1:{shop}/shop"]
+    out = tmp_path / "out.csv"
+    text = f"\\copy t to '{out}' csv header\ntruncate t;\n\\copy t from '{file}' csv header\n\\copy t from /nowhere\nselect count(*) from t;\n"
+    done = subprocess.run([*shell, "--keepGoing"], input=text, capture_output=True, text=True, check=False)
+    assert out.read_text() == file.read_text()
+    assert "/nowhere" in done.stderr and "     2" in done.stdout, (done.stdout, done.stderr)

@@ -40,10 +40,12 @@ pub enum Field {
     Column,
     /// The constraint.
     Constraint,
+    /// Where in a file it happened.
+    Context,
 }
 
 impl Field {
-    const ALL: [Self; 4] = [Self::Detail, Self::Table, Self::Column, Self::Constraint];
+    const ALL: [Self; 5] = [Self::Detail, Self::Table, Self::Column, Self::Constraint, Self::Context];
 
     /// Its letter in ErrorResponse.
     pub fn letter(self) -> u8 {
@@ -52,6 +54,7 @@ impl Field {
             Self::Table => b't',
             Self::Column => b'c',
             Self::Constraint => b'n',
+            Self::Context => b'W',
         }
     }
 
@@ -61,6 +64,7 @@ impl Field {
             Self::Table => "table",
             Self::Column => "column",
             Self::Constraint => "constraint",
+            Self::Context => "context",
         }
     }
 }

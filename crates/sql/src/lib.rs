@@ -1,7 +1,7 @@
 //! SQL over documents: PostgreSQL's dialect and its wire protocol.
 //!
 //! Reading order: [`types`] (what values there are), [`expr`], [`functions`] and [`aggregates`] (what is computed of them), [`parse`],
-//! [`catalog`] (tables), [`bind`] (from statements to plans), [`plan`] (rules), [`run`] (queries on the statement service), [`write`](mod@write) (statements that write), [`ddl`] (those that change what tables there are), then
+//! [`catalog`] (tables), [`bind`] (from statements to plans), [`plan`] (rules), [`run`] (queries on the statement service), [`write`](mod@write) (statements that write), [`ddl`] (those that change what tables there are), [`mod@copy`] (files of rows), then
 //! [`protocol`] (bytes to messages and back) and [`session`] (what a connection is at).
 //!
 //! It stands beside `command` on top of `database`, and uses nothing of it: plans are those of [`nestor_planner::relation`], whose scans
@@ -10,6 +10,7 @@
 pub mod aggregates;
 pub mod bind;
 pub mod catalog;
+pub mod copy;
 pub mod ddl;
 pub mod error;
 pub mod expr;

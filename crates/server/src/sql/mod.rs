@@ -154,7 +154,7 @@ async fn converse(
             Err(Ended) => return Err(Ended),
         };
         // As PostgreSQL does: what is answered leaves with ReadyForQuery or when the client asks for it.
-        if matches!(tag, b'S' | b'Q' | b'H') || out.len() >= FLUSH_BYTES || next == Next::Close {
+        if matches!(tag, b'S' | b'Q' | b'H' | b'c' | b'f') || out.len() >= FLUSH_BYTES || next == Next::Close {
             write(server, &mut stream, &mut out).await?;
         }
         if next == Next::Close {

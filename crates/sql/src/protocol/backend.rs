@@ -106,6 +106,17 @@ pub fn data_row(out: &mut Vec<u8>, fields: &[Field], row: &[Value], formats: &[i
     });
 }
 
+/// CopyInResponse (`G`) or CopyOutResponse (`H`) of so many columns.
+pub fn copy(out: &mut Vec<u8>, tag: u8, is_binary: bool, columns: usize) {
+    message(out, tag, |out| {
+        out.push(u8::from(is_binary));
+        out.extend_from_slice(&(columns as u16).to_be_bytes());
+        for _ in 0..columns {
+            out.extend_from_slice(&i16::from(is_binary).to_be_bytes());
+        }
+    });
+}
+
 /// CommandComplete.
 pub fn complete(out: &mut Vec<u8>, tag: &str) {
     message(out, b'C', |out| text(out, tag));

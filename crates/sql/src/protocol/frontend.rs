@@ -87,6 +87,9 @@ pub enum Message<'m> {
     Sync,
     Flush,
     Terminate,
+    CopyData(&'m [u8]),
+    CopyDone,
+    CopyFail(&'m str),
 }
 
 /// Reads a message.
@@ -139,6 +142,9 @@ pub fn message(tag: u8, body: &[u8]) -> Result<Message<'_>> {
         b'S' => Message::Sync,
         b'H' => Message::Flush,
         b'X' => Message::Terminate,
+        b'd' => Message::CopyData(std::mem::take(&mut reader.bytes)),
+        b'c' => Message::CopyDone,
+        b'f' => Message::CopyFail(reader.text()?),
         tag => return fail("08P01", format!("message type {tag} is not known here")),
     };
     match reader.bytes.is_empty() {

@@ -4,6 +4,7 @@
 //! the connection.
 
 mod block;
+mod copy;
 pub mod current;
 mod explain;
 pub mod login;
@@ -84,6 +85,8 @@ pub struct Session {
     /// The logical session of its transactions, once there was one, and the number of the next.
     lsid: Option<Lsid>,
     transactions: i64,
+    /// The file that COPY reads.
+    coming: Option<copy::Coming>,
     /// After an error of the extended protocol messages are passed over until the next Sync.
     skips: bool,
 }
@@ -118,6 +121,7 @@ impl Session {
             block: None,
             lsid: None,
             transactions: 1,
+            coming: None,
             skips: false,
         }
     }
@@ -187,6 +191,9 @@ impl Session {
             backend::error(out, "FATAL", &gone);
             return Ok(Next::Close);
         }
+        if self.is_copying() && !matches!(message, Message::Terminate) {
+            return self.receive_copy(database, &message, out);
+        }
         match message {
             Message::Terminate => return Ok(Next::Close),
             Message::Sync => {
@@ -200,7 +207,10 @@ impl Session {
             Message::Query(text) => {
                 self.skips = false;
                 self.simple(database, text, out, flush)?;
-                backend::ready(out, self.status());
+                // A COPY answers when its file has come.
+                if !self.is_copying() {
+                    backend::ready(out, self.status());
+                }
                 return Ok(Next::Go);
             }
             _ if self.skips => return Ok(Next::Go),
@@ -226,6 +236,8 @@ impl Session {
                 Ok(())
             }
             Message::Flush => flush(out),
+            // What a COPY left over that has failed.
+            Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => Ok(()),
             Message::Query(_) | Message::Sync | Message::Terminate => Ok(()),
         };
         if let Err(error) = result {
@@ -275,6 +287,7 @@ impl Session {
                 fields: Vec::new(),
             };
             match self.run(database, &prepared, &[], &mut sink) {
+                Ok(_) if self.is_copying() => return Ok(()),
                 Ok(tag) => backend::complete(out, &tag),
                 Err(error) => {
                     self.failed(&error, out);
@@ -485,7 +498,9 @@ impl Session {
                 fields: portal.statement.fields.clone().unwrap_or_default(),
             };
             let tag = self.run(database, &portal.statement, &portal.params, &mut sink)?;
-            backend::complete(out, &tag);
+            if !self.is_copying() {
+                backend::complete(out, &tag);
+            }
             self.portals.insert(name.to_owned(), portal);
             return Ok(());
         };
@@ -638,6 +653,7 @@ impl Session {
                 sink.row(&[Value::String(value.into())])?;
                 Ok("SHOW".to_owned())
             }
+            Ast::Copy { .. } => Ok(self.copy(database, prepared, ast, sink)?.unwrap_or_default()),
             Ast::Set(set) => {
                 self.set(set)?;
                 Ok("SET".to_owned())
@@ -866,6 +882,11 @@ impl Sink<'_, '_> {
 
     fn row(&mut self, row: &[Value]) -> Result<()> {
         backend::data_row(self.out, &self.fields, row, self.formats);
+        self.make_room()
+    }
+
+    /// Sends what is there if it is much.
+    fn make_room(&mut self) -> Result<()> {
         match self.out.len() >= FLUSH_BYTES {
             true => (self.flush)(self.out),
             false => Ok(()),

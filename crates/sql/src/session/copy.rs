@@ -1,0 +1,334 @@
+//! COPY: rows as files, through the connection.
+//!
+//! A file that comes is read as it comes. Its rows are inserted in batches of one transaction: all of them are there in the end, or none.
+
+use super::{Next, Prepared, Session, Sink};
+use crate::bind::ident;
+use crate::copy::read::Reader;
+use crate::copy::{Format, Options, write as file};
+use crate::error::{error, fail, unsupported};
+use crate::parse;
+use crate::protocol::backend;
+use crate::protocol::frontend::Message;
+use crate::run::query::{self, Field};
+use crate::types::Type;
+use crate::write;
+use nestor_database::Database;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_model::{Result, Value};
+use sqlparser::ast::{
+    CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident, ObjectName, Query, Statement as Ast,
+};
+use std::sync::Arc;
+
+/// Values that are inserted by one statement, about.
+const BATCH_VALUES: usize = 2000;
+/// Bytes of them, about.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// A file that comes.
+pub(super) struct Coming {
+    reader: Reader,
+    /// `INSERT INTO t (a, b) VALUES `, and how many columns there are.
+    insert: String,
+    types: Vec<Type>,
+    rows: Vec<Vec<Value>>,
+    bytes: usize,
+    done: u64,
+    /// The statement for a whole batch.
+    whole: Option<(usize, Arc<Ast>)>,
+    /// Its answer ends with ReadyForQuery by itself.
+    is_simple: bool,
+}
+
+/// A COPY as it was written.
+struct Words<'a> {
+    source: &'a CopySource,
+    to: bool,
+    options: &'a [CopyOption],
+    legacy: &'a [CopyLegacyOption],
+}
+
+/// What a statement of COPY says.
+///
+/// Errors: 42501 for files of the server, which nobody may read or write.
+fn words(ast: &Ast) -> Result<Words<'_>> {
+    let Ast::Copy {
+        source,
+        to,
+        target,
+        options,
+        legacy_options,
+        values,
+    } = ast
+    else {
+        return fail("XX000", "a statement that is no COPY was run as one");
+    };
+    if !values.is_empty() {
+        return unsupported("COPY with its data in the statement, or before other statements,");
+    }
+    match (to, target) {
+        (true, CopyTarget::Stdout) | (false, CopyTarget::Stdin) => {}
+        (_, CopyTarget::Stdin | CopyTarget::Stdout) => {
+            return fail("42601", "syntax error: COPY is FROM STDIN or TO STDOUT");
+        }
+        (_, CopyTarget::File { .. } | CopyTarget::Program { .. }) => {
+            return fail(
+                "42501",
+                "COPY reads and writes no files of the server: use STDIN and STDOUT, or \\copy",
+            );
+        }
+    }
+    Ok(Words {
+        source,
+        to: *to,
+        options,
+        legacy: legacy_options,
+    })
+}
+
+/// `SELECT columns FROM table`.
+fn query_of(table: &ObjectName, columns: &[Ident]) -> Result<Box<Query>> {
+    let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
+    let list = if columns.is_empty() {
+        "*".to_owned()
+    } else {
+        columns.join(", ")
+    };
+    match parse::parse(&format!("SELECT {list} FROM {table}"))?.pop() {
+        Some(Ast::Query(query)) => Ok(query),
+        _ => fail("42601", "syntax error in COPY"),
+    }
+}
+
+impl Session {
+    /// Whether a file is coming.
+    pub(super) fn is_copying(&self) -> bool {
+        self.coming.is_some()
+    }
+
+    /// Begins a COPY. One to the client is over afterwards: its tag; one from the client goes on with the messages that follow.
+    pub(super) fn copy(
+        &mut self,
+        database: &Database,
+        prepared: &Prepared,
+        ast: &Ast,
+        sink: &mut Sink<'_, '_>,
+    ) -> Result<Option<String>> {
+        let words = words(ast)?;
+        let query = match words.source {
+            CopySource::Query(query) => query.clone(),
+            CopySource::Table { table_name, columns } => query_of(table_name, columns)?,
+        };
+        if words.to {
+            return self.copy_out(database, prepared, &words, &query, sink).map(Some);
+        }
+        let CopySource::Table { table_name, .. } = words.source else {
+            return fail("42601", "syntax error: COPY FROM wants a table");
+        };
+        if self.is_read_only() {
+            return fail("25006", "cannot execute COPY FROM in a read-only transaction");
+        }
+        let (fields, _) = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
+            query::describe(statement, facts, &query, Vec::new())
+        })?;
+        let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+        let options = Options::new(words.options, words.legacy, &names)?;
+        let list: Vec<String> = names
+            .iter()
+            .map(|name| format!("\"{}\"", name.replace('"', "\"\"")))
+            .collect();
+        let types: Vec<Type> = fields.iter().map(|field| field.ty.clone()).collect();
+        let table = table_name
+            .0
+            .last()
+            .and_then(|part| part.as_ident())
+            .map(ident)
+            .unwrap_or_default();
+        let is_binary = options.format == Format::Binary;
+        let named = names.iter().map(|name| (*name).to_owned()).zip(types.iter().cloned());
+        let coming = Coming {
+            reader: Reader::new(options, table, named.collect()),
+            insert: format!("INSERT INTO {table_name} ({}) VALUES ", list.join(", ")),
+            types,
+            rows: Vec::new(),
+            bytes: 0,
+            done: 0,
+            whole: None,
+            is_simple: sink.describes,
+        };
+        // What cannot be inserted at all is told before the client sends its file.
+        let probe = statement_of(&coming, 1)?;
+        self.statement(database, &prepared.text, OpKind::Insert, |statement, facts| {
+            write::describe(statement, facts, &probe, coming.types.clone())
+        })?;
+        if self.block.is_none() {
+            self.block = Some(self.new_block(true));
+        }
+        backend::copy(sink.out, b'G', is_binary, coming.types.len());
+        (sink.flush)(sink.out)?;
+        self.coming = Some(coming);
+        Ok(None)
+    }
+
+    fn copy_out(
+        &mut self,
+        database: &Database,
+        prepared: &Prepared,
+        words: &Words<'_>,
+        query: &Query,
+        sink: &mut Sink<'_, '_>,
+    ) -> Result<String> {
+        let (mut options, mut fields) = (Options::default(), Vec::new());
+        let state = std::cell::RefCell::new((sink, &mut options, &mut fields));
+        let mut part = Vec::new();
+        let rows = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
+            let mut begin = |all: &[Field]| {
+                let (sink, options, fields) = &mut *state.borrow_mut();
+                **fields = all.to_vec();
+                let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+                **options = Options::new(words.options, words.legacy, &names)?;
+                backend::copy(sink.out, b'H', options.format == Format::Binary, fields.len());
+                let mut head = Vec::new();
+                file::head(options, fields, &mut head);
+                if !head.is_empty() {
+                    backend::message(sink.out, b'd', |out| out.extend_from_slice(&head));
+                }
+                Ok(())
+            };
+            let mut give = |row: Vec<Value>| {
+                let (sink, options, fields) = &mut *state.borrow_mut();
+                part.clear();
+                file::row(options, fields, &row, &mut part);
+                backend::message(sink.out, b'd', |out| out.extend_from_slice(&part));
+                sink.make_room()
+            };
+            query::run(statement, facts, query, (Vec::new(), &[]), &mut begin, &mut give)
+        })?;
+        let (sink, ..) = state.into_inner();
+        let mut foot = Vec::new();
+        file::foot(&options, &mut foot);
+        if !foot.is_empty() {
+            backend::message(sink.out, b'd', |out| out.extend_from_slice(&foot));
+        }
+        backend::empty(sink.out, b'c');
+        Ok(format!("COPY {rows}"))
+    }
+
+    /// Takes a message while a file is coming.
+    pub(super) fn receive_copy(
+        &mut self,
+        database: &Database,
+        message: &Message<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Next> {
+        let result = match message {
+            Message::CopyData(piece) => self.piece(database, Some(piece)),
+            Message::CopyDone => self.piece(database, None).and_then(|()| self.copied(database, out)),
+            Message::CopyFail(reason) => Err(error("57014", format!("COPY from stdin failed: {reason}"))),
+            // The client asked for the answer before it began.
+            Message::Sync | Message::Flush => Ok(()),
+            _ => Err(error("08P01", "unexpected message during COPY from stdin")),
+        };
+        if let Err(error) = result {
+            let is_simple = self.coming.take().is_none_or(|coming| coming.is_simple);
+            self.failed(&error, out);
+            if self.block.as_ref().is_some_and(|block| block.implicit) {
+                self.roll_back(database, false)?;
+            }
+            match is_simple {
+                true => backend::ready(out, self.status()),
+                false => self.skips = true,
+            }
+        }
+        Ok(Next::Go)
+    }
+
+    /// Reads a piece of the file, or its end, and inserts what makes a batch.
+    fn piece(&mut self, database: &Database, piece: Option<&[u8]>) -> Result<()> {
+        let Some(mut coming) = self.coming.take() else {
+            return Ok(());
+        };
+        let result = (|| {
+            if let Some(piece) = piece {
+                coming.reader.push(piece)?;
+            }
+            while let Some(row) = coming.reader.next(piece.is_none())? {
+                coming.bytes += row.iter().map(Value::weight).sum::<usize>();
+                coming.rows.push(row);
+                if coming.rows.len() >= coming.batch() || coming.bytes >= BATCH_BYTES {
+                    self.insert(database, &mut coming)?;
+                }
+            }
+            match piece {
+                None => self.insert(database, &mut coming),
+                Some(_) => Ok(()),
+            }
+        })();
+        self.coming = Some(coming);
+        result
+    }
+
+    fn insert(&mut self, database: &Database, coming: &mut Coming) -> Result<()> {
+        let rows = std::mem::take(&mut coming.rows);
+        coming.bytes = 0;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let ast = match &coming.whole {
+            Some((count, ast)) if *count == rows.len() => ast.clone(),
+            _ => {
+                let ast = Arc::new(statement_of(coming, rows.len())?);
+                coming.whole = Some((rows.len(), ast.clone()));
+                ast
+            }
+        };
+        let types: Vec<Type> = (0..rows.len()).flat_map(|_| coming.types.iter().cloned()).collect();
+        let values: Vec<Value> = rows.into_iter().flatten().collect();
+        coming.done += self.statement(database, "COPY FROM STDIN", OpKind::Insert, |statement, facts| {
+            write::run(statement, facts, &ast, (types, &values), &mut |_| Ok(()), &mut |_| {
+                Ok(())
+            })
+        })?;
+        Ok(())
+    }
+
+    /// The file has come.
+    fn copied(&mut self, database: &Database, out: &mut Vec<u8>) -> Result<()> {
+        if self.block.as_ref().is_some_and(|block| block.implicit) {
+            self.commit(database, false)?;
+        }
+        if let Some(coming) = self.coming.take() {
+            backend::complete(out, &format!("COPY {}", coming.done));
+            if coming.is_simple {
+                backend::ready(out, self.status());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Coming {
+    /// Rows of a batch.
+    fn batch(&self) -> usize {
+        (BATCH_VALUES / self.types.len().max(1)).max(1)
+    }
+}
+
+/// The statement that inserts so many rows.
+fn statement_of(coming: &Coming, rows: usize) -> Result<Ast> {
+    let width = coming.types.len();
+    let mut text = coming.insert.clone();
+    for row in 0..rows {
+        text.push_str(if row == 0 { "(" } else { ", (" });
+        for column in 0..width {
+            let comma = if column == 0 { "" } else { ", " };
+            text.push_str(&format!("{comma}${}", row * width + column + 1));
+        }
+        text.push(')');
+    }
+    match parse::parse(&text)?.pop() {
+        Some(ast) => Ok(ast),
+        None => fail("XX000", "COPY made no statement"),
+    }
+}
