@@ -15,8 +15,8 @@ use nestor_model::{Document, Namespace, Result, Value};
 use nestor_storage::Collection;
 use sqlparser::ast::{
     ColumnDef, ColumnOption, ConstraintReferenceMatchKind, CreateTable, DataType, DeferrableInitial, Expr,
-    ForeignKeyConstraint, GeneratedAs, GeneratedExpressionMode, IndexColumn, NullsDistinctOption, ReferentialAction,
-    TableConstraint,
+    ForeignKeyConstraint, GeneratedAs, GeneratedExpressionMode, Ident, IndexColumn, NullsDistinctOption,
+    ReferentialAction, Statement, TableConstraint,
 };
 use std::sync::Arc;
 
@@ -70,6 +70,7 @@ impl Declared {
     pub fn of(create: &CreateTable, name: &str) -> Result<Self> {
         let mut out = Self::default();
         let mut keys: Vec<Vec<String>> = Vec::new();
+        let mut key_name: Option<String> = None;
         let mut unique: Vec<(Option<String>, Vec<String>)> = Vec::new();
         let mut checks: Vec<(Option<String>, Option<String>, String)> = Vec::new();
         let mut foreign: Vec<(Option<String>, Vec<String>, ForeignKeyConstraint)> = Vec::new();
@@ -105,6 +106,7 @@ impl Declared {
         for constraint in &create.constraints {
             match constraint {
                 TableConstraint::PrimaryKey(key) if key.characteristics.is_none() && key.include.is_empty() => {
+                    key_name = key.name.as_ref().map(ident);
                     keys.push(names(&key.columns)?);
                 }
                 TableConstraint::Unique(key)
@@ -151,7 +153,7 @@ impl Declared {
                         "_id".clone_into(&mut column.path);
                     }
                 }
-                _ => unique.insert(0, (Some(format!("{name}_pkey")), key)),
+                _ => unique.insert(0, (Some(key_name.unwrap_or_else(|| format!("{name}_pkey"))), key)),
             }
         }
         // Documents have one `_id`.
@@ -184,6 +186,77 @@ impl Declared {
             out.checks.push(Check { name: own, text });
         }
         Ok(out)
+    }
+
+    /// A CREATE TABLE that declares the same, with every constraint behind the columns and by its name: names that were made of that of
+    /// the table stay when it gets another one.
+    pub fn named(&self, create: &CreateTable) -> CreateTable {
+        let mut out = create.clone();
+        for def in &mut out.columns {
+            def.options.retain(|option| {
+                !matches!(
+                    option.option,
+                    ColumnOption::PrimaryKey(_)
+                        | ColumnOption::Unique(_)
+                        | ColumnOption::Check(_)
+                        | ColumnOption::ForeignKey(_)
+                )
+            });
+        }
+        let quote = |name: &str| Ident::with_quote('"', name).to_string();
+        let list = |names: &[String]| names.iter().map(|name| quote(name)).collect::<Vec<_>>().join(", ");
+        let named = |path: &String| {
+            let column = self.columns.iter().find(|column| column.path == *path);
+            column.map_or_else(|| path.clone(), |column| column.name.clone())
+        };
+        let mut texts = Vec::new();
+        if !self.key.is_empty() {
+            texts.push(format!("PRIMARY KEY ({})", list(&self.key)));
+        }
+        let is_key =
+            |unique: &&Unique| self.key.len() > 1 && unique.paths.iter().map(named).eq(self.key.iter().cloned());
+        let key = self.unique.iter().position(|unique| is_key(&unique));
+        for (at, unique) in self.unique.iter().enumerate() {
+            if Some(at) == key {
+                texts[0] = format!("CONSTRAINT {} {}", quote(&unique.name), texts[0]);
+                continue;
+            }
+            let names: Vec<String> = unique.paths.iter().map(named).collect();
+            texts.push(format!("CONSTRAINT {} UNIQUE ({})", quote(&unique.name), list(&names)));
+        }
+        for check in &self.checks {
+            texts.push(format!("CONSTRAINT {} CHECK ({})", quote(&check.name), check.text));
+        }
+        for foreign in &self.foreign {
+            let referred = match foreign.referred.is_empty() {
+                true => String::new(),
+                false => format!(" ({})", list(&foreign.referred)),
+            };
+            let mut text = format!(
+                "CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {}{referred}",
+                quote(&foreign.name),
+                list(&foreign.columns),
+                quote(&foreign.table)
+            );
+            for (event, action) in [("DELETE", foreign.on_delete), ("UPDATE", foreign.on_update)] {
+                match action {
+                    Referential::Refuse => {}
+                    Referential::Cascade => text.push_str(&format!(" ON {event} CASCADE")),
+                    Referential::SetNull => text.push_str(&format!(" ON {event} SET NULL")),
+                }
+            }
+            texts.push(text);
+        }
+        let whole = format!(
+            "CREATE TABLE t (x int{}{})",
+            if texts.is_empty() { "" } else { ", " },
+            texts.join(", ")
+        );
+        // It is put together of what was parsed before.
+        if let Some(Statement::CreateTable(parsed)) = crate::parse::parse(&whole).ok().and_then(|mut all| all.pop()) {
+            out.constraints = parsed.constraints;
+        }
+        out
     }
 
     /// The validator that keeps the declaration, whose text is `text`.

@@ -12,7 +12,7 @@ use crate::types::Type;
 use nestor_database::write::sequence::Counting;
 use nestor_model::{Document, Error, Result, ValueRef, doc};
 use nestor_storage::{Collection, Derive};
-use sqlparser::ast::{Expr, SequenceOptions, Statement, UnaryOperator, Value as Literal};
+use sqlparser::ast::{Expr, Query, SequenceOptions, Statement, UnaryOperator, Value as Literal};
 use std::sync::Arc;
 
 /// The title of a declared table.
@@ -73,6 +73,23 @@ impl Derive for OfEntry {
 /// What a collection is in SQL, if something was declared. Text that is no declaration any more declares nothing.
 pub fn of(collection: &Collection) -> Option<&Object> {
     collection.derived::<OfEntry>().ok()?.0.as_ref()
+}
+
+/// The text of the query that a view is, if it is one of SQL.
+pub fn query_of(collection: &Collection) -> Option<&str> {
+    let pipeline = &collection.options.view.as_ref()?.pipeline;
+    match pipeline.iter().next() {
+        Some(ValueRef::Document(stage)) if pipeline.len() == 1 => stage.get("$sql").and_then(ValueRef::as_str),
+        _ => None,
+    }
+}
+
+/// The query that a text is.
+pub fn parsed(text: &str) -> Option<Arc<Query>> {
+    match crate::parse::parse(text).ok()?.pop() {
+        Some(Statement::Query(query)) => Some(Arc::from(query)),
+        _ => None,
+    }
 }
 
 /// The validator of an entry that holds no documents.

@@ -290,7 +290,10 @@ impl Binder<'_> {
                 let bound = match bound {
                     Some(bound) => bound,
                     None => match self.catalog.table(schema.as_deref(), &table)? {
-                        Some(found) => self.scan(&found),
+                        Some(found) => match &found.kind {
+                            Kind::Query(query) => self.view(query, &found)?,
+                            _ => self.scan(&found),
+                        },
                         None => {
                             let shown = schema.map_or(table.clone(), |schema| format!("{schema}.{table}"));
                             return fail("42P01", format!("relation \"{shown}\" does not exist"));
@@ -384,6 +387,38 @@ impl Binder<'_> {
             }),
             columns,
         }
+    }
+
+    /// The rows of a view, whose query sees nothing of the one around it.
+    fn view(&mut self, query: &sqlparser::ast::Query, table: &Table) -> Result<Bound> {
+        let outer = std::mem::take(&mut self.outer);
+        let ctes = std::mem::take(&mut self.ctes);
+        let pending = std::mem::take(&mut self.pending);
+        let levels = std::mem::take(&mut self.levels);
+        let bound = self.deeper(|binder| binder.query(query));
+        (self.outer, self.ctes, self.pending, self.levels) = (outer, ctes, pending, levels);
+        let bound = bound?;
+        let (mut exprs, mut columns) = (Vec::new(), Vec::new());
+        for (at, mut column) in bound.columns.iter().cloned().enumerate() {
+            if column.hidden {
+                continue;
+            }
+            let mut own = self.column(&bound.columns, at);
+            if column.ty == Type::Unknown {
+                own = functions::coerce(own, &Type::Text, crate::types::cast::Context::Implicit)?;
+                column.ty = Type::Text;
+            }
+            column.table = Some(table.name.clone());
+            exprs.push(own);
+            columns.push(column);
+        }
+        Ok(Bound {
+            plan: Relation::Project {
+                input: Box::new(bound.plan),
+                columns: exprs,
+            },
+            columns,
+        })
     }
 
     fn cte(&mut self, name: &str) -> Option<Bound> {

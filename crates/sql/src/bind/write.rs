@@ -234,7 +234,7 @@ impl Binder<'_> {
             None => fail("42P01", format!("relation \"{name}\" does not exist")),
             Some(table) => match table.kind {
                 Kind::Collection(_) => Ok(table),
-                Kind::View(_) => fail("55000", format!("cannot {verb} view \"{name}\"")),
+                Kind::View(_) | Kind::Query(_) => fail("55000", format!("cannot {verb} view \"{name}\"")),
                 Kind::Rows(_) => fail("42501", format!("permission denied for table {name}")),
             },
         }

@@ -11,6 +11,7 @@ use crate::types::Type;
 use nestor_database::write::sequence::Counting;
 use nestor_model::{Namespace, Result};
 use nestor_planner::relation::Tuple;
+use sqlparser::ast::Query;
 use std::sync::Arc;
 
 /// A column.
@@ -120,6 +121,8 @@ pub enum Kind {
     Collection(Namespace),
     /// A view gives them.
     View(Namespace),
+    /// A query gives them, which is a view of SQL.
+    Query(Arc<Query>),
     /// Here.
     Rows(Arc<Vec<Tuple>>),
 }

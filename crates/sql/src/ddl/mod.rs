@@ -1,11 +1,12 @@
 //! Statements that change what tables there are.
 //!
-//! [`table`] makes, drops and empties tables, [`index`] indexes, [`sequence`] sequences. Each is a commit of its own, or a part of a transaction where that
+//! [`table`] makes, drops and empties tables, [`view`] makes views, [`index`] indexes, [`sequence`] sequences. Each is a commit of its own, or a part of a transaction where that
 //! can be: tables are made there, and indexes of tables that the transaction made; nothing is dropped there.
 
 mod index;
 mod sequence;
 mod table;
+mod view;
 
 use crate::bind::object_name;
 use crate::error::{error, fail, unsupported};
@@ -21,7 +22,7 @@ use sqlparser::ast::{ObjectName, ObjectType, Statement as Ast};
 pub fn is_ddl(ast: &Ast) -> bool {
     matches!(
         ast,
-        Ast::CreateTable(_) | Ast::CreateIndex(_) | Ast::CreateSequence { .. } | Ast::Drop { .. }
+        Ast::CreateTable(_) | Ast::CreateView(_) | Ast::CreateIndex(_) | Ast::CreateSequence { .. } | Ast::Drop { .. }
     )
 }
 
@@ -31,6 +32,12 @@ pub fn is_ddl(ast: &Ast) -> bool {
 pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Result<String> {
     let mut progress = Progress::default();
     let tag = match ast {
+        Ast::CreateTable(create) if create.query.is_some() => {
+            let rows = table::create_as(statement, session, create, &mut progress)?;
+            wait(statement, &progress)?;
+            return Ok(rows.map_or_else(|| "CREATE TABLE AS".to_owned(), |rows| format!("SELECT {rows}")));
+        }
+        Ast::CreateView(create) => view::create(statement, session, create, &mut progress)?,
         Ast::CreateTable(create) => table::create(statement, session, create, &mut progress)?,
         Ast::CreateIndex(create) => index::create(statement, session, create, &mut progress)?,
         Ast::CreateSequence { .. } => sequence::create(statement, session, ast, &mut progress)?,
@@ -58,10 +65,16 @@ pub fn run(statement: &Statement<'_>, session: &SessionFacts, ast: &Ast) -> Resu
         }
         _ => return fail("XX000", "a statement that changes no table was run as one that does"),
     };
+    wait(statement, &progress)?;
+    Ok(tag.to_owned())
+}
+
+/// Waits until what was done is on disk.
+fn wait(statement: &Statement<'_>, progress: &Progress) -> Result<()> {
     if let Some((lsn, _)) = progress.last {
         while_waiting(|| statement.database.engine.wait_reached(lsn, Guarantee::Durable))?;
     }
-    Ok(tag.to_owned())
+    Ok(())
 }
 
 /// The collection that a name means: of the connection's database, or of that of its schema.

@@ -7,13 +7,15 @@ use crate::bind::entry::{self, Object};
 use crate::catalog::Column;
 use crate::error::{self, fail, unsupported};
 use crate::run::tables::{Reading, SessionFacts};
-use crate::write::foreign;
+use crate::types::stored;
+use crate::write::{self, foreign};
 use nestor_database::rights::Action as Right;
 use nestor_database::statement::Statement;
+use nestor_database::write::rows::RowWriter;
 use nestor_database::write::{Progress, catalog, sequence};
-use nestor_model::{CollectionOptions, Document, IndexSpec, Namespace, Result, doc};
+use nestor_model::{CollectionOptions, Document, IndexSpec, Namespace, Result, Value, doc};
 use nestor_storage::View as _;
-use sqlparser::ast::{CreateTable, CreateTableOptions, HiveDistributionStyle, ObjectName};
+use sqlparser::ast::{CreateTable, CreateTableOptions, HiveDistributionStyle, Ident, ObjectName, Statement as Ast};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -28,7 +30,7 @@ pub(super) fn create(
     let ns = namespace(session, &create.name)?;
     session.check_right(&ns, Right::CreateCollection)?;
     let declared = Declared::of(create, &ns.coll)?;
-    let text = create.to_string();
+    let text = declared.named(create).to_string();
     let mut listed = Document::new();
     listed.push("validator", declared.validator(&text));
     listed.push("validationLevel", "strict");
@@ -56,6 +58,77 @@ pub(super) fn create(
         Ok(())
     })?;
     Ok("CREATE TABLE")
+}
+
+/// CREATE TABLE AS: how many rows it has; `None` where there is such a table already.
+///
+/// The column `_id` is its primary key if there is one: documents have one `_id`.
+pub(super) fn create_as(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    create: &CreateTable,
+    progress: &mut Progress,
+) -> Result<Option<u64>> {
+    let plain = CreateTable {
+        query: None,
+        ..create.clone()
+    };
+    check(&plain)?;
+    let (Some(query), true) = (
+        &create.query,
+        create.columns.is_empty() && create.constraints.is_empty(),
+    ) else {
+        return unsupported("CREATE TABLE AS with columns of its own");
+    };
+    let ns = namespace(session, &create.name)?;
+    session.check_right(&ns, Right::CreateCollection)?;
+    session.check_right(&ns, Right::Insert)?;
+    let uuid = statement.database.new_uuid();
+    statement.atomically(progress, |ws| {
+        if ws.catalog().get(&ns).is_some() {
+            return match create.if_not_exists {
+                true => Ok(None),
+                false => fail("42P07", format!("relation \"{}\" already exists", ns.coll)),
+            };
+        }
+        let (op, _) = statement.operation(None)?;
+        let (columns, rows) = write::rows_of(statement, session, ws, &op, query)?;
+        let defs = columns.iter().map(|(name, ty, modifier)| {
+            let key = if name == "_id" { " PRIMARY KEY" } else { "" };
+            format!(
+                "{} {}{key}",
+                Ident::with_quote('"', name.as_str()),
+                ty.format(*modifier)
+            )
+        });
+        let text = format!("CREATE TABLE {} ({})", create.name, defs.collect::<Vec<_>>().join(", "));
+        let parsed = match crate::parse::parse(&text)?.pop() {
+            Some(Ast::CreateTable(create)) => create,
+            _ => return unsupported("CREATE TABLE AS of these columns"),
+        };
+        let declared = Declared::of(&parsed, &ns.coll)?;
+        let options = CollectionOptions::parse(doc! {
+            "validator": declared.validator(&declared.named(&parsed).to_string()),
+            "validationLevel": "strict",
+            "validationAction": "error",
+        })?;
+        catalog::create(statement, ws, &ns, uuid, &options)?;
+        let table = declared.table(&ns);
+        let count = rows.len() as u64;
+        let mut writer = RowWriter::open(statement, ws, &ns, &op)?;
+        for row in rows {
+            let mut doc = Document::new();
+            for (column, value) in table.columns.iter().zip(row) {
+                if !matches!(value, Value::Null) {
+                    doc.push(column.path.as_str(), stored::write(&column.ty, value));
+                }
+            }
+            let written = writer.insert(doc.to_raw().as_raw());
+            written.map_err(|error| write::told(error, &table, writer.collection()))?;
+        }
+        writer.finish();
+        Ok(Some(count))
+    })
 }
 
 /// Refuses what is not supported.
@@ -93,7 +166,7 @@ fn check(create: &CreateTable) -> Result<()> {
 }
 
 /// Defaults and checks mean something.
-fn check_expressions(
+pub(super) fn check_expressions(
     statement: &Statement<'_>,
     session: &SessionFacts,
     ws: &nestor_storage::WriteSet,
@@ -189,7 +262,7 @@ pub(super) fn check_keys(ws: &mut nestor_storage::WriteSet, ns: &Namespace, decl
 }
 
 /// The index of a key. Rows in which a column is null are in none: they are equal to no row.
-fn spec(unique: &Unique, declared: &Declared) -> Result<IndexSpec> {
+pub(super) fn spec(unique: &Unique, declared: &Declared) -> Result<IndexSpec> {
     let mut key = Document::new();
     unique.paths.iter().for_each(|path| key.push(path.as_str(), 1));
     let mut listed = doc! { "v": 2, "key": key, "name": unique.name.as_str(), "unique": true };

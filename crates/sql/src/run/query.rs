@@ -59,7 +59,7 @@ fn fields(bound: &Bound) -> Vec<Field> {
 }
 
 /// A query whose columns all have types: literals that nobody read are text.
-fn finished(mut bound: Bound) -> Result<Bound> {
+pub(crate) fn finished(mut bound: Bound) -> Result<Bound> {
     if bound.columns.iter().all(|column| column.ty != Type::Unknown) {
         return Ok(bound);
     }

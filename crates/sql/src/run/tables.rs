@@ -2,14 +2,15 @@
 
 use super::find;
 use super::numbers::{Got, Sequence};
+use crate::bind::Binder;
 use crate::bind::declared::Declared;
 use crate::bind::entry::{self, Object};
 use crate::catalog::documents::{Inference, SAMPLE};
 use crate::catalog::system::{self, Facts, IndexFacts, RELATIONS, Relation, SequenceFacts};
-use crate::catalog::{Catalog, Kind, Table, known};
-use crate::error::fail;
+use crate::catalog::{Catalog, Column, Kind, Table, known};
+use crate::error::{fail, unsupported};
 use crate::expr::Expr;
-use crate::types::stored;
+use crate::types::{Type, stored};
 use nestor_database::operation::pipeline::Purpose;
 use nestor_database::operation::{Operation, Work};
 use nestor_database::read;
@@ -25,8 +26,9 @@ use nestor_planner::find::Wanted;
 use nestor_planner::relation::{Env, Scan};
 use nestor_query::env::OpContext;
 use nestor_storage::{Collection, Index, View};
+use sqlparser::ast::Query;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 /// What a statement knows of its session.
@@ -69,6 +71,8 @@ pub struct Reading<'s, 'r> {
     pub op: &'s OpContext,
     /// The session.
     pub session: &'s SessionFacts,
+    /// The views of SQL that were read, without a table as long as that is looked for.
+    views: RefCell<HashMap<Namespace, Option<Arc<Table>>>>,
     /// What catalogs show of collections, once one was read.
     relations: RefCell<Option<Arc<Vec<Relation>>>>,
 }
@@ -81,6 +85,7 @@ impl<'s, 'r> Reading<'s, 'r> {
             view,
             op,
             session,
+            views: RefCell::default(),
             relations: RefCell::default(),
         }
     }
@@ -186,7 +191,42 @@ impl<'s, 'r> Reading<'s, 'r> {
         })
     }
 
-    fn table_at(&self, ns: &Namespace) -> Result<Option<Arc<Table>>> {
+    /// The table that a view of SQL is.
+    fn view_at(&self, ns: &Namespace, text: &str) -> Result<Arc<Table>> {
+        if *ns.db != *self.session.database {
+            return unsupported("a view of another database");
+        }
+        let known = self.views.borrow().get(ns).cloned();
+        match known {
+            Some(Some(table)) => return Ok(table),
+            Some(None) => {
+                let message = format!("infinite recursion detected in rules for relation \"{}\"", ns.coll);
+                return fail("42P17", message);
+            }
+            None => {}
+        }
+        let Some(query) = entry::parsed(text) else {
+            return fail("42601", format!("the query of view \"{}\" is none", ns.coll));
+        };
+        self.views.borrow_mut().insert(ns.clone(), None);
+        let table = table_of(self, &ns.coll, query);
+        match table {
+            Ok(table) => {
+                let table = Arc::new(table);
+                self.views.borrow_mut().insert(ns.clone(), Some(table.clone()));
+                Ok(table)
+            }
+            Err(error) => {
+                self.views.borrow_mut().remove(ns);
+                Err(error)
+            }
+        }
+    }
+
+    /// The table at a namespace.
+    ///
+    /// Errors: 13 for who may not read it, those of looking at documents and of a view's query.
+    pub(crate) fn table_at(&self, ns: &Namespace) -> Result<Option<Arc<Table>>> {
         if !self.may_find(ns) {
             bail!(Unauthorized, "permission denied for table {}", ns.coll);
         }
@@ -197,6 +237,9 @@ impl<'s, 'r> Reading<'s, 'r> {
             Some(Object::Table(_, table)) => return Ok(Some(table.clone())),
             Some(Object::Sequence(..)) => return self.sequence_rows(&collection),
             None => {}
+        }
+        if let Some(text) = entry::query_of(&collection) {
+            return self.view_at(ns, text).map(Some);
         }
         // The commit whose state is looked at; none where changes of the statement's own show, or each user sees other fields.
         let lsn = match collection.is_view() || collection.options.masking.is_some() {
@@ -230,7 +273,15 @@ impl Facts for Reading<'_, '_> {
             if collection.ns.coll.starts_with("system.") || is_sequence || !self.may_find(&collection.ns) {
                 continue;
             }
-            if let Some(table) = self.table_at(&collection.ns)? {
+            let table = match self.table_at(&collection.ns) {
+                // A view whose tables are gone stays one, without columns that anybody knows.
+                Err(_) if entry::query_of(collection).is_some() => {
+                    let view = Kind::View(collection.ns.clone());
+                    Some(Arc::new(Table::new(&collection.ns.coll, Vec::new(), view)))
+                }
+                table => table?,
+            };
+            if let Some(table) = table {
                 out.push(self.relation(collection, table));
             }
         }
@@ -364,6 +415,9 @@ fn relation(collection: &Collection, table: Arc<Table>) -> Relation {
             .unwrap_or_default(),
         count: collection.state.documents(),
         definition: view.map(|view| {
+            if let Some(text) = entry::query_of(collection) {
+                return text.to_owned();
+            }
             let stages = extjson::to_string(&Value::Array(view.pipeline.clone()), Form::Relaxed);
             format!("db.{}.aggregate({stages})", view.on)
         }),
@@ -444,6 +498,26 @@ impl Catalog for Reading<'_, '_> {
     }
 }
 
+/// The table that a view of SQL is.
+fn table_of(reading: &Reading<'_, '_>, name: &str, query: Arc<Query>) -> Result<Table> {
+    let columns = Binder::new(reading, Vec::new()).query(&query)?.columns;
+    let columns = columns.into_iter().filter(|column| !column.hidden).map(|column| {
+        let ty = match column.ty {
+            Type::Unknown => Type::Text,
+            ty => ty,
+        };
+        Column {
+            modifier: column.modifier,
+            fields: column.fields,
+            ..Column::new(&column.name, ty)
+        }
+    });
+    Ok(Table {
+        declared: true,
+        ..Table::new(name, columns.collect(), Kind::Query(query))
+    })
+}
+
 /// The tables of a statement that runs.
 pub struct Tables<'s, 'r> {
     /// What is read.
@@ -496,6 +570,7 @@ impl Tables<'_, '_> {
                     .collect();
                 Ok(Opened::Rows(rows.into_iter()))
             }
+            Kind::Query(_) => fail("XX000", "a view was read as a table"),
             Kind::Collection(ns) | Kind::View(ns) => {
                 let filter = find::filter(&scan.conditions, table, env)?;
                 Ok(Opened::Documents {

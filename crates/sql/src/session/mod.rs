@@ -831,7 +831,7 @@ fn attend<'r, T>(
 
 /// Whether a statement changes what there is.
 fn changes(ast: &Ast) -> bool {
-    writing(ast).is_some() || matches!(ast, Ast::CreateTable(_) | Ast::Truncate(_))
+    writing(ast).is_some() || matches!(ast, Ast::CreateTable(_) | Ast::CreateView(_) | Ast::Truncate(_))
 }
 
 fn plan_field(ty: Type) -> Field {

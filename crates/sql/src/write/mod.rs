@@ -9,6 +9,7 @@ mod conflict;
 pub mod foreign;
 mod refused;
 
+pub(crate) use self::refused::told;
 use crate::bind::Binder;
 use crate::bind::write::{Action, Write, writing};
 use crate::catalog::Kind;
@@ -279,6 +280,36 @@ fn narrowed(plan: crate::plan::Plan, action: &Action) -> crate::plan::Plan {
         }
         other => other,
     }
+}
+
+/// The columns of a query, with their types and modifiers, and its rows, all of them.
+///
+/// Errors: those of binding and running it.
+pub(crate) fn rows_of(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    ws: &WriteSet,
+    op: &OpContext,
+    query: &sqlparser::ast::Query,
+) -> Result<(Vec<(String, Type, i32)>, Vec<Tuple>)> {
+    let reading = Reading::new(statement, ws, op, session);
+    let mut binder = Binder::new(&reading, Vec::new());
+    let bound = crate::run::query::finished(binder.query(query)?)?;
+    let tables = Tables {
+        tables: std::mem::take(&mut binder.tables),
+        reading: &reading,
+    };
+    let columns = bound.columns.into_iter();
+    let columns = columns.map(|column| (column.name, column.ty, column.modifier));
+    let mut gathered = Gathered::new();
+    let mut rows = Vec::new();
+    let plan = pushdown::rewrite(bound.plan);
+    run_plan(&tables, &plan, &[], &Shared::default(), &mut |row| {
+        gathered.grow((size_of::<Tuple>() + row.iter().map(Value::weight).sum::<usize>()) * WRITTEN_FACTOR)?;
+        rows.push(row);
+        Ok(())
+    })?;
+    Ok((columns.collect(), rows))
 }
 
 fn returned_rows(

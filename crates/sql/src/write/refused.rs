@@ -28,7 +28,7 @@ pub(super) fn check(constraint: &str, table: &str) -> Error {
 }
 
 /// The error of a write to `table`, with the words of SQL.
-pub(super) fn told(error: Error, table: &Table, collection: &Collection) -> Error {
+pub(crate) fn told(error: Error, table: &Table, collection: &Collection) -> Error {
     match error.code() {
         ErrorCode::DuplicateKey => duplicate(&error, table, collection),
         ErrorCode::DocumentValidationFailure => error::with(

@@ -126,7 +126,7 @@ fn int(n: usize) -> Value {
 }
 
 fn is_view(table: &Table) -> bool {
-    matches!(table.kind, Kind::View(_))
+    matches!(table.kind, Kind::View(_) | Kind::Query(_))
 }
 
 /// What a column has of which a row says nothing.

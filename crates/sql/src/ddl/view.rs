@@ -1,0 +1,131 @@
+//! CREATE VIEW: a view of MQL whose pipeline is the query ([`entry::query_of`]).
+
+use super::namespace;
+use crate::bind::{Binder, entry, ident};
+use crate::error::{fail, unsupported};
+use crate::run::tables::{Reading, SessionFacts};
+use crate::types::Type;
+use nestor_database::rights::Action as Right;
+use nestor_database::statement::Statement;
+use nestor_database::write::{Progress, catalog};
+use nestor_model::{CollectionOptions, Result, Value, doc};
+use nestor_storage::View as _;
+use sqlparser::ast::{CreateTableOptions, CreateView, Ident};
+
+/// CREATE VIEW.
+pub(super) fn create(
+    statement: &Statement<'_>,
+    session: &SessionFacts,
+    create: &CreateView,
+    progress: &mut Progress,
+) -> Result<&'static str> {
+    let refused = create.or_alter
+        || create.materialized
+        || create.secure
+        || create.options != CreateTableOptions::None
+        || !create.cluster_by.is_empty()
+        || create.comment.is_some()
+        || create.with_no_schema_binding
+        || create.temporary
+        || create.copy_grants
+        || create.to.is_some()
+        || create.params.is_some()
+        || create.if_not_exists;
+    if refused {
+        return unsupported("a clause of this CREATE VIEW");
+    }
+    let ns = namespace(session, &create.name)?;
+    if *ns.db != *session.database {
+        return unsupported("a view in another database");
+    }
+    session.check_right(&ns, Right::CreateCollection)?;
+    let text = match create.columns.is_empty() {
+        true => create.query.to_string(),
+        false => {
+            let names = create.columns.iter().map(|column| {
+                let plain = column.data_type.is_none() && column.options.is_none();
+                match plain {
+                    true => Ok(Ident::with_quote('"', ident(&column.name)).to_string()),
+                    false => unsupported("a column of this form"),
+                }
+            });
+            let names = names.collect::<Result<Vec<_>>>()?.join(", ");
+            format!("SELECT * FROM ({}) AS v ({names})", create.query)
+        }
+    };
+    entry::check_text(&text)?;
+    let options = CollectionOptions::parse(doc! {
+        "viewOn": ns.coll.clone(),
+        "pipeline": vec![Value::from(doc! { "$sql": text.as_str() })],
+    })?;
+    let uuid = statement.database.new_uuid();
+    statement.atomically(progress, |ws| {
+        let found = ws.catalog().get(&ns).cloned();
+        if let Some(found) = &found {
+            let is_own = entry::query_of(found).is_some();
+            match create.or_replace {
+                false => return fail("42P07", format!("relation \"{}\" already exists", ns.coll)),
+                true if !is_own => return fail("42809", format!("\"{}\" is not a view", ns.coll)),
+                true => session.check_right(&ns, Right::CollMod)?,
+            }
+        }
+        let (op, _) = statement.operation(None)?;
+        let reading = Reading::new(statement, &*ws, &op, session);
+        let new = columns_of(&reading, &text)?;
+        if let Some(found) = found {
+            let before = reading.table_at(&ns)?;
+            let before = before.iter().flat_map(|table| &table.columns);
+            let mut after = new.iter();
+            for column in before {
+                let Some((name, ty)) = after.next() else {
+                    return fail("42P16", "cannot drop columns from view");
+                };
+                if *name != column.name {
+                    return fail(
+                        "42P16",
+                        format!("cannot change name of view column \"{}\" to \"{name}\"", column.name),
+                    );
+                }
+                if *ty != column.ty {
+                    return fail(
+                        "42P16",
+                        format!(
+                            "cannot change data type of view column \"{name}\" from {} to {ty}",
+                            column.ty
+                        ),
+                    );
+                }
+            }
+            ws.set_options(found.id, options.clone())?;
+            return Ok(());
+        }
+        catalog::create(statement, ws, &ns, uuid, &options)
+    })?;
+    Ok("CREATE VIEW")
+}
+
+/// The columns of the query that a text is.
+///
+/// Errors: those of binding it; 42701 for two columns of a name, 42P02 for parameters.
+fn columns_of(reading: &Reading<'_, '_>, text: &str) -> Result<Vec<(String, Type)>> {
+    let Some(query) = entry::parsed(text) else {
+        return unsupported("a view of what is no query");
+    };
+    let mut binder = Binder::new(reading, Vec::new());
+    let bound = binder.query(&query)?;
+    if !binder.params.is_empty() {
+        return fail("42P02", "there is no parameter $1");
+    }
+    let mut out: Vec<(String, Type)> = Vec::new();
+    for column in bound.columns.iter().filter(|column| !column.hidden) {
+        if out.iter().any(|(name, _)| *name == column.name) {
+            return fail("42701", format!("column \"{}\" specified more than once", column.name));
+        }
+        let ty = match &column.ty {
+            Type::Unknown => Type::Text,
+            ty => ty.clone(),
+        };
+        out.push((column.name.clone(), ty));
+    }
+    Ok(out)
+}
