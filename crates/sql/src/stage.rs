@@ -3,6 +3,7 @@
 use crate::catalog::documents::type_of;
 use crate::error::{error, fail, unsupported};
 use crate::parse;
+use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
 use crate::run::tables::SessionFacts;
 use crate::session::settings;
@@ -54,14 +55,15 @@ impl Relational for SqlStage {
             }
             give(doc)
         };
-        query::run_over(statement, view, &facts, &ast, (types, &params), &mut begin, &mut give).map(drop)
+        let query = (&*ast, &PlanCell::default());
+        query::run_over(statement, view, &facts, query, (&types, &params), &mut begin, &mut give).map(drop)
     }
 
     fn plan(&self, statement: &Statement<'_>, view: &dyn View, db: &str, query: &SqlQuery) -> Result<Value> {
         let facts = facts(statement, db)?;
         let ast = the_query(&query.text)?;
         let (types, params) = parameters(&query.parameters)?;
-        let shown = query::explain_over(statement, view, &facts, &ast, (types, &params), false)?;
+        let shown = query::explain_over(statement, view, &facts, &ast, (&types, &params), false)?;
         Ok(Value::Array(shown.lines().into_iter().map(Value::from).collect()))
     }
 }

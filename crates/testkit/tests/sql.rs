@@ -205,6 +205,88 @@ fn deep_statements_are_refused() {
     assert!(matches!(ask(&database, &mut session, &all), Answer::Rows(rows, _) if rows == ["t"]));
 }
 
+/// Runs a prepared statement with one value, as text.
+fn execute(database: &Database, session: &mut Session, name: &str, value: &str) -> Answer {
+    let mut out = Vec::new();
+    let bind = Message::Bind {
+        portal: "",
+        statement: name,
+        formats: Vec::new(),
+        values: vec![Some(value.as_bytes())],
+        results: Vec::new(),
+    };
+    for message in [bind, Message::Execute { portal: "", rows: 0 }, Message::Sync] {
+        session
+            .receive(&database.service, Ok(message), &mut out, &mut |_| Ok(()))
+            .expect("the connection goes on");
+    }
+    read(&out)
+}
+
+/// A prepared statement keeps its plan, and gives it up when a table or a setting is another one.
+#[test]
+fn plans_of_prepared_statements_end_with_their_tables() {
+    let mut database = Database::new();
+    let slot = database.service.connections.add("test");
+    let mut session = Session::new(slot, "tester", "test");
+    let must = |session: &mut Session, sql: &str, database: &Database| match ask(database, session, sql) {
+        Answer::Rows(rows, _) => rows,
+        Answer::Error(state, message) => panic!("{sql}: {state} {message}"),
+    };
+    must(&mut session, "CREATE TABLE p (id int PRIMARY KEY, v text)", &database);
+    must(&mut session, "INSERT INTO p VALUES (1, 'one'), (2, 'two')", &database);
+    database.must(doc! { "insert": "d", "documents": Value::from(vec![doc! { "_id": 1, "v": 5 }.into()]) });
+    let statements = [
+        ("v", "SELECT v FROM p WHERE id = $1"),
+        ("all", "SELECT * FROM p WHERE id = $1"),
+        ("doc", "SELECT v FROM d WHERE _id = $1"),
+        (
+            "setting",
+            "SELECT current_setting('application_name') FROM p WHERE id = $1",
+        ),
+    ];
+    for (name, text) in statements {
+        let parse = Message::Parse {
+            name,
+            text,
+            types: Vec::new(),
+        };
+        let mut out = Vec::new();
+        let result = session.receive(&database.service, Ok(parse), &mut out, &mut |_| Ok(()));
+        assert!(result.is_ok() && out.first() == Some(&b'1'), "{text}");
+    }
+    let rows = |session: &mut Session, name: &str, value: &str, database: &Database| match execute(
+        database, session, name, value,
+    ) {
+        Answer::Rows(rows, _) => rows.join(","),
+        Answer::Error(state, _) => state,
+    };
+    for _ in 0..2 {
+        assert_eq!(rows(&mut session, "v", "2", &database), "two");
+        assert_eq!(rows(&mut session, "v", "1", &database), "one");
+        assert_eq!(rows(&mut session, "all", "1", &database), "1 | one");
+        assert_eq!(rows(&mut session, "doc", "1", &database), "5");
+    }
+    let before = rows(&mut session, "setting", "1", &database);
+    must(&mut session, "SET application_name = 'second'", &database);
+    assert_ne!(rows(&mut session, "setting", "1", &database), before);
+    assert_eq!(rows(&mut session, "setting", "1", &database), "second");
+    // The columns stand at other places now.
+    must(&mut session, "DROP TABLE p", &database);
+    assert_eq!(rows(&mut session, "v", "1", &database), "42P01");
+    must(
+        &mut session,
+        "CREATE TABLE p (v text, w int, id int PRIMARY KEY)",
+        &database,
+    );
+    must(&mut session, "INSERT INTO p VALUES ('new', 3, 1)", &database);
+    assert_eq!(rows(&mut session, "v", "1", &database), "new");
+    assert_eq!(rows(&mut session, "all", "1", &database), "0A000");
+    // The column is `jsonb` now, and a client was told `integer`.
+    database.must(doc! { "insert": "d", "documents": Value::from(vec![doc! { "_id": 2, "v": "x" }.into()]) });
+    assert_eq!(rows(&mut session, "doc", "1", &database), "0A000");
+}
+
 /// Two connections to one table of accounts.
 struct Bank {
     database: Database,

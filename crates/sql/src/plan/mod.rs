@@ -1,6 +1,11 @@
 //! Relations over SQL's expressions: going through them, and the rules that rewrite them.
 
+pub mod estimate;
+pub mod lookup;
+pub mod order;
 pub mod pushdown;
+pub mod rewrite;
+pub mod unnest;
 
 use crate::expr::{Expr, Node};
 use nestor_planner::relation::{
@@ -157,6 +162,112 @@ pub fn map(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usize) -> Expr) -
             id: *id,
             plan: Arc::new(map(plan, depth, f)),
         },
+    }
+}
+
+/// The same node over other inputs.
+pub fn with_inputs(plan: Plan, f: &mut dyn FnMut(Plan) -> Plan) -> Plan {
+    let mut boxed = |input: Box<Plan>| Box::new(f(*input));
+    match plan {
+        Relation::Filter { input, condition } => Relation::Filter {
+            input: boxed(input),
+            condition,
+        },
+        Relation::Project { input, columns } => Relation::Project {
+            input: boxed(input),
+            columns,
+        },
+        Relation::Aggregate {
+            input,
+            groups,
+            sets,
+            calls,
+        } => Relation::Aggregate {
+            input: boxed(input),
+            groups,
+            sets,
+            calls,
+        },
+        Relation::Window { input, window } => Relation::Window {
+            input: boxed(input),
+            window,
+        },
+        Relation::Sort { input, keys, limit } => Relation::Sort {
+            input: boxed(input),
+            keys,
+            limit,
+        },
+        Relation::Limit {
+            input,
+            limit,
+            offset,
+            ties,
+        } => Relation::Limit {
+            input: boxed(input),
+            limit,
+            offset,
+            ties,
+        },
+        Relation::Distinct { input, on } => Relation::Distinct {
+            input: boxed(input),
+            on,
+        },
+        Relation::Join(join) => {
+            let Join {
+                kind,
+                left,
+                right,
+                keys,
+                condition,
+            } = *join;
+            Relation::Join(Box::new(Join {
+                kind,
+                left: f(left),
+                right: f(right),
+                keys,
+                condition,
+            }))
+        }
+        Relation::Apply(apply) => {
+            let Apply {
+                input,
+                inner,
+                kind,
+                correlated,
+            } = *apply;
+            Relation::Apply(Box::new(Apply {
+                input: f(input),
+                inner: f(inner),
+                kind,
+                correlated,
+            }))
+        }
+        Relation::Append { inputs } => Relation::Append {
+            inputs: inputs.into_iter().map(f).collect(),
+        },
+        Relation::Intersect(both) => {
+            let both = *both;
+            Relation::Intersect(Box::new(Intersect {
+                left: f(both.left),
+                right: f(both.right),
+                ..both
+            }))
+        }
+        Relation::Recursive(recursive) => {
+            let recursive = *recursive;
+            Relation::Recursive(Box::new(Recursive {
+                base: f(recursive.base),
+                step: f(recursive.step),
+                ..recursive
+            }))
+        }
+        Relation::Shared { id, plan } => Relation::Shared {
+            id,
+            plan: Arc::new(f((*plan).clone())),
+        },
+        plan @ (Relation::Values { .. } | Relation::Scan(_) | Relation::Function { .. } | Relation::Working { .. }) => {
+            plan
+        }
     }
 }
 

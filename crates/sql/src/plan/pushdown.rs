@@ -1,16 +1,16 @@
 //! Conditions go to where their columns come from, equalities between two inputs become keys of a join, and scans learn which
 //! columns are looked at.
 
-use super::{Plan, map, outward};
+use super::estimate::Statistics;
+use super::{Plan, map, outward, unnest};
 use crate::expr::{Comparison, Expr, Node};
 use nestor_model::Value;
 use nestor_planner::relation::{Apply, ApplyKind, Join, JoinKind, Relation, SortKey};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Rewrites a plan.
-pub fn rewrite(plan: Plan) -> Plan {
-    let plan = push(plan, Vec::new());
+/// Tells the scans of a plan which columns are looked at.
+pub fn pruned(plan: Plan) -> Plan {
     let width = plan.width();
     let all = (0..width).collect();
     prune(plan, &all)
@@ -41,17 +41,18 @@ fn split(conditions: Vec<Expr>, test: impl Fn(&Expr) -> bool) -> (Vec<Expr>, Vec
         .partition(|condition| !condition.is_volatile() && test(condition))
 }
 
-/// The plan with conditions on its rows, as deep as they can go.
-fn push(plan: Plan, mut conditions: Vec<Expr>) -> Plan {
+/// The plan with conditions on its rows, as deep as they can go; subqueries that can be joins are.
+pub fn push(plan: Plan, mut conditions: Vec<Expr>, st: &dyn Statistics) -> Plan {
     match plan {
         Relation::Filter { input, condition } => {
             let own = common(condition.conjuncts());
             let mut all = own;
             all.append(&mut conditions);
-            push(*input, all)
+            push(*input, all, st)
         }
         Relation::Scan(mut scan) => {
-            let (down, _) = split(conditions.clone(), is_for_scan);
+            let (mut down, _) = split(conditions.clone(), is_for_scan);
+            down.retain(|condition| !scan.conditions.iter().any(|own| own.is_same(condition)));
             scan.conditions.extend(down);
             filtered(Relation::Scan(scan), conditions)
         }
@@ -65,11 +66,11 @@ fn push(plan: Plan, mut conditions: Vec<Expr>) -> Plan {
                 .into_iter()
                 .map(|c| c.with_columns(&|index| columns.get(index).cloned()))
                 .collect();
-            let input = Box::new(push(*input, down));
+            let input = Box::new(push(*input, down, st));
             filtered(Relation::Project { input, columns }, stay)
         }
-        Relation::Join(join) => push_join(*join, conditions),
-        Relation::Apply(apply) => push_apply(*apply, conditions),
+        Relation::Join(join) => push_join(*join, conditions, st),
+        Relation::Apply(apply) => push_apply(*apply, conditions, st),
         Relation::Aggregate {
             input,
             groups,
@@ -84,7 +85,7 @@ fn push(plan: Plan, mut conditions: Vec<Expr>) -> Plan {
                 .into_iter()
                 .map(|c| c.with_columns(&|index| groups.get(index).cloned()))
                 .collect();
-            let input = Box::new(push(*input, down));
+            let input = Box::new(push(*input, down, st));
             filtered(
                 Relation::Aggregate {
                     input,
@@ -100,11 +101,11 @@ fn push(plan: Plan, mut conditions: Vec<Expr>) -> Plan {
                 true => (Vec::new(), conditions),
                 false => (conditions, Vec::new()),
             };
-            let input = Box::new(push(*input, down));
+            let input = Box::new(push(*input, down, st));
             filtered(Relation::Sort { input, keys, limit }, stay)
         }
         Relation::Window { input, window } => {
-            let input = Box::new(push(*input, Vec::new()));
+            let input = Box::new(push(*input, Vec::new(), st));
             filtered(Relation::Window { input, window }, conditions)
         }
         Relation::Limit {
@@ -113,7 +114,7 @@ fn push(plan: Plan, mut conditions: Vec<Expr>) -> Plan {
             offset,
             ties,
         } => {
-            let input = push(*input, Vec::new());
+            let input = push(*input, Vec::new(), st);
             // A sort below keeps no more rows than are wanted.
             let input = match (input, &limit) {
                 (
@@ -139,28 +140,28 @@ fn push(plan: Plan, mut conditions: Vec<Expr>) -> Plan {
             filtered(limited, conditions)
         }
         Relation::Distinct { input, on } => {
-            let input = Box::new(push(*input, Vec::new()));
+            let input = Box::new(push(*input, Vec::new(), st));
             filtered(Relation::Distinct { input, on }, conditions)
         }
         Relation::Append { inputs } => {
             let inputs = inputs
                 .into_iter()
-                .map(|input| push(input, conditions.clone()))
+                .map(|input| push(input, conditions.clone(), st))
                 .collect();
             Relation::Append { inputs }
         }
         Relation::Intersect(mut both) => {
-            both.left = push(both.left, Vec::new());
-            both.right = push(both.right, Vec::new());
+            both.left = push(both.left, Vec::new(), st);
+            both.right = push(both.right, Vec::new(), st);
             filtered(Relation::Intersect(both), conditions)
         }
         Relation::Recursive(mut recursive) => {
-            recursive.base = push(recursive.base, Vec::new());
-            recursive.step = push(recursive.step, Vec::new());
+            recursive.base = push(recursive.base, Vec::new(), st);
+            recursive.step = push(recursive.step, Vec::new(), st);
             filtered(Relation::Recursive(recursive), conditions)
         }
         Relation::Shared { id, plan } => {
-            let plan = Arc::new(push((*plan).clone(), Vec::new()));
+            let plan = Arc::new(push((*plan).clone(), Vec::new(), st));
             filtered(Relation::Shared { id, plan }, conditions)
         }
         other => filtered(other, conditions),
@@ -215,7 +216,12 @@ fn is_for_scan(condition: &Expr) -> bool {
     }
 }
 
-fn push_join(mut join: Join<Expr>, conditions: Vec<Expr>) -> Plan {
+fn push_join(join: Join<Expr>, conditions: Vec<Expr>, st: &dyn Statistics) -> Plan {
+    push_join_over(join, conditions, false, st)
+}
+
+/// As [`push_join`]; with `left_is_done` the left input has its conditions where they belong.
+fn push_join_over(mut join: Join<Expr>, conditions: Vec<Expr>, left_is_done: bool, st: &dyn Statistics) -> Plan {
     let left_width = join.left.width();
     let is_left = |c: &Expr| span(c).is_none_or(|(_, high)| high <= left_width);
     let is_right = |c: &Expr| span(c).is_some_and(|(low, _)| low >= left_width);
@@ -226,7 +232,7 @@ fn push_join(mut join: Join<Expr>, conditions: Vec<Expr>) -> Plan {
     // A condition that is not true of nulls makes an outer join an inner one.
     if conditions.iter().any(|c| is_right(c) && is_strict(c)) && join.kind == JoinKind::Left {
         join.kind = JoinKind::Inner;
-        return push_join_again(join, own, conditions);
+        return push_join_again(join, own, conditions, st);
     }
     if conditions
         .iter()
@@ -234,7 +240,7 @@ fn push_join(mut join: Join<Expr>, conditions: Vec<Expr>) -> Plan {
         && join.kind == JoinKind::Right
     {
         join.kind = JoinKind::Inner;
-        return push_join_again(join, own, conditions);
+        return push_join_again(join, own, conditions, st);
     }
     for condition in conditions {
         if condition.is_volatile() {
@@ -279,18 +285,21 @@ fn push_join(mut join: Join<Expr>, conditions: Vec<Expr>) -> Plan {
         }
     }
     join.condition = (!rest.is_empty()).then(|| Expr::all(rest));
-    join.left = push(join.left, to_left);
+    join.left = match left_is_done {
+        true => filtered(join.left, to_left),
+        false => push(join.left, to_left, st),
+    };
     let to_right = to_right
         .into_iter()
         .map(|c| c.shifted(-(left_width as isize)))
         .collect();
-    join.right = push(join.right, to_right);
+    join.right = push(join.right, to_right, st);
     filtered(Relation::Join(Box::new(join)), above)
 }
 
-fn push_join_again(mut join: Join<Expr>, own: Vec<Expr>, conditions: Vec<Expr>) -> Plan {
+fn push_join_again(mut join: Join<Expr>, own: Vec<Expr>, conditions: Vec<Expr>, st: &dyn Statistics) -> Plan {
     join.condition = (!own.is_empty()).then(|| Expr::all(own));
-    push_join(join, conditions)
+    push_join(join, conditions, st)
 }
 
 /// Whether a condition is never true when all of its columns are null.
@@ -307,34 +316,43 @@ fn is_strict(condition: &Expr) -> bool {
     }
 }
 
-fn push_apply(mut apply: Apply<Expr>, conditions: Vec<Expr>) -> Plan {
+fn push_apply(mut apply: Apply<Expr>, conditions: Vec<Expr>, st: &dyn Statistics) -> Plan {
     let width = apply.input.width();
-    let (down, mut stay) = split(conditions, |c| span(c).is_none_or(|(_, high)| high <= width));
-    // `x IN (SELECT ...)` and `EXISTS` as conditions of their own are joins, when the inner rows do not depend on the outer one.
-    let alone = stay
-        .iter()
-        .position(|c| matches!(c.node(), Node::Column { index, .. } if *index == width));
-    if let (Some(at), false, ApplyKind::In { probe }) = (alone, apply.correlated, &apply.kind) {
+    let (mut down, mut stay) = split(conditions, |c| span(c).is_none_or(|(_, high)| high <= width));
+    // What a condition of its own asks of a subquery is a join.
+    let asked = stay.iter().enumerate().find_map(|(at, condition)| {
+        let is_answer = |e: &Expr| matches!(e.node(), Node::Column { index, .. } if *index == width);
+        match condition.node() {
+            Node::Not(arg) if is_answer(arg) => Some((at, true)),
+            _ if is_answer(condition) => Some((at, false)),
+            _ => None,
+        }
+    });
+    // The outer rows are known only with the conditions on them.
+    let asks = matches!(apply.kind, ApplyKind::Exists | ApplyKind::In { .. });
+    let asked = asked.filter(|_| asks);
+    let is_done = asked.is_some() || matches!(apply.kind, ApplyKind::Scalar);
+    if is_done {
+        apply.input = push(apply.input, std::mem::take(&mut down), st);
+    }
+    if let Some((at, negated)) = asked
+        && let Some(join) = unnest::semi(&apply, negated, st)
+    {
         stay.remove(at);
-        let keys = probe.iter().enumerate().map(|(i, probe)| {
-            (
-                probe.clone(),
-                Expr::column(width + i, format!("column{}", i + 1), probe.ty()),
-            )
-        });
-        let keys = keys.collect();
-        let join = Join {
-            kind: JoinKind::Semi,
-            left: push(apply.input, down),
-            right: push(apply.inner, Vec::new()),
-            keys,
-            condition: None,
-        };
         // What stands above counts the answer as a column.
         let mut columns = names(width, &join.left);
-        columns.push(Expr::bool(true));
+        columns.push(Expr::bool(!negated));
         let joined = Relation::Project {
-            input: Box::new(Relation::Join(Box::new(join))),
+            input: Box::new(push_join_over(join, Vec::new(), true, st)),
+            columns,
+        };
+        return filtered(joined, stay);
+    }
+    if let Some((join, value)) = unnest::scalar(&apply, st) {
+        let mut columns = names(width, &join.left);
+        columns.push(value);
+        let joined = Relation::Project {
+            input: Box::new(push_join_over(join, Vec::new(), true, st)),
             columns,
         };
         return filtered(joined, stay);
@@ -351,19 +369,21 @@ fn push_apply(mut apply: Apply<Expr>, conditions: Vec<Expr>) -> Plan {
                 inward(&moved, width)
             })
             .collect();
-        apply.input = push(apply.input, down);
-        apply.inner = push(apply.inner, inner);
+        apply.input = push(apply.input, down, st);
+        apply.inner = push(apply.inner, inner, st);
         apply.correlated = super::is_correlated(&apply.inner);
         let stay = rest.into_iter().chain(more).collect();
         return filtered(Relation::Apply(Box::new(apply)), stay);
     }
-    apply.input = push(apply.input, down);
-    apply.inner = push(apply.inner, Vec::new());
+    if !is_done {
+        apply.input = push(apply.input, down, st);
+    }
+    apply.inner = push(apply.inner, Vec::new(), st);
     filtered(Relation::Apply(Box::new(apply)), stay)
 }
 
 /// Outer columns from `width` on are the inner relation's own.
-fn inward(expr: &Expr, width: usize) -> Expr {
+pub fn inward(expr: &Expr, width: usize) -> Expr {
     match expr.node() {
         Node::Outer {
             levels: 1,

@@ -4,6 +4,7 @@
 
 pub mod find;
 pub mod numbers;
+pub mod planned;
 pub mod query;
 pub mod sequences;
 pub mod tables;

@@ -1,33 +1,22 @@
 //! Queries: bound, rewritten, run.
 
 use super::Counting;
+pub use super::planned::Field;
+pub(crate) use super::planned::finished;
+use super::planned::{PlanCell, fields};
 use super::tables::{Reading, SessionFacts, Tables};
-use crate::bind::{Binder, Bound};
+use crate::bind::Binder;
 use crate::error::fail;
 use crate::expr::Expr;
-use crate::functions::coerce;
-use crate::plan::pushdown;
 use crate::types::Type;
-use crate::types::cast::Context;
 use nestor_database::read;
 use nestor_database::statement::Statement;
 use nestor_exec::relation::{Run, Shared, build};
 use nestor_model::{Result, Value};
 use nestor_planner::relation::explain::{self, Shown};
-use nestor_planner::relation::{Env, Relation, Scan};
+use nestor_planner::relation::{Env, Scan};
 use nestor_storage::View;
 use sqlparser::ast::Query;
-
-/// A column of a result.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Field {
-    /// Its name.
-    pub name: String,
-    /// Its type.
-    pub ty: Type,
-    /// The modifier of its type.
-    pub modifier: i32,
-}
 
 /// Takes rows; an error stops the query.
 pub type Give<'g> = dyn FnMut(Vec<Value>) -> Result<()> + 'g;
@@ -49,40 +38,6 @@ pub fn describe(
     Ok((fields(&bound), binder.params))
 }
 
-fn fields(bound: &Bound) -> Vec<Field> {
-    let each = bound.columns.iter().map(|column| Field {
-        name: column.name.clone(),
-        ty: column.ty.clone(),
-        modifier: column.modifier,
-    });
-    each.collect()
-}
-
-/// A query whose columns all have types: literals that nobody read are text.
-pub(crate) fn finished(mut bound: Bound) -> Result<Bound> {
-    if bound.columns.iter().all(|column| column.ty != Type::Unknown) {
-        return Ok(bound);
-    }
-    let columns = bound.columns.iter().enumerate().map(|(i, column)| {
-        let own = Expr::column(i, column.name.clone(), column.ty.clone());
-        match column.ty {
-            Type::Unknown => coerce(own, &Type::Text, Context::Implicit),
-            _ => Ok(own),
-        }
-    });
-    let columns = columns.collect::<Result<_>>()?;
-    bound.plan = Relation::Project {
-        input: Box::new(bound.plan),
-        columns,
-    };
-    for column in &mut bound.columns {
-        if column.ty == Type::Unknown {
-            column.ty = Type::Text;
-        }
-    }
-    Ok(bound)
-}
-
 /// Refuses a statement that asks for more parameters than there are.
 ///
 /// Errors: 42P02.
@@ -93,14 +48,14 @@ fn check_given(wanted: &[Type], given: &[Value]) -> Result<()> {
     }
 }
 
-/// Runs a query. `begin` is told its columns before the first row. Returns how many rows there were.
+/// Runs a query, with the plan that is kept for it if that still holds. `begin` is told its columns before the first row. Returns how many rows there were.
 ///
 /// Errors: those of binding and of running it.
 pub fn run(
     statement: &Statement<'_>,
     session: &SessionFacts,
-    query: &Query,
-    (types, params): (Vec<Type>, &[Value]),
+    query: (&Query, &PlanCell),
+    (types, params): (&[Type], &[Value]),
     begin: &mut dyn FnMut(&[Field]) -> Result<()>,
     give: &mut Give<'_>,
 ) -> Result<u64> {
@@ -115,25 +70,23 @@ pub fn run_over(
     statement: &Statement<'_>,
     view: &dyn View,
     session: &SessionFacts,
-    query: &Query,
-    (types, params): (Vec<Type>, &[Value]),
+    (query, cell): (&Query, &PlanCell),
+    (types, params): (&[Type], &[Value]),
     begin: &mut dyn FnMut(&[Field]) -> Result<()>,
     give: &mut Give<'_>,
 ) -> Result<u64> {
     let (op, _) = statement.operation(None)?;
     let reading = Reading::new(statement, view, &op, session);
-    let mut binder = Binder::new(&reading, types);
-    let bound = finished(binder.query(query)?)?;
-    check_given(&binder.params, params)?;
+    let planned = cell.plan(&reading, query, types)?;
+    check_given(&planned.params, params)?;
     let tables = Tables {
-        tables: std::mem::take(&mut binder.tables),
+        tables: planned.tables.clone(),
         reading: &reading,
     };
-    begin(&fields(&bound))?;
-    let plan = pushdown::rewrite(bound.plan);
+    begin(&planned.fields)?;
     let shared = Shared::default();
     let _counting = Counting::new(statement, &shared);
-    let mut root = build(&plan, false);
+    let mut root = build(&planned.plan, false);
     let batch = read::batch(statement, view, &op, true);
     let run = Run {
         batch: &batch,
@@ -162,7 +115,7 @@ pub fn explain(
     statement: &Statement<'_>,
     session: &SessionFacts,
     query: &Query,
-    (types, params): (Vec<Type>, &[Value]),
+    (types, params): (&[Type], &[Value]),
     analyze: bool,
 ) -> Result<Shown> {
     let read = statement.read_view()?;
@@ -177,19 +130,18 @@ pub fn explain_over(
     view: &dyn View,
     session: &SessionFacts,
     query: &Query,
-    (types, params): (Vec<Type>, &[Value]),
+    (types, params): (&[Type], &[Value]),
     analyze: bool,
 ) -> Result<Shown> {
     let (op, _) = statement.operation(None)?;
     let reading = Reading::new(statement, view, &op, session);
-    let mut binder = Binder::new(&reading, types);
-    let bound = finished(binder.query(query)?)?;
-    check_given(&binder.params, params)?;
+    let planned = PlanCell::default().plan(&reading, query, types)?;
+    check_given(&planned.params, params)?;
     let tables = Tables {
-        tables: std::mem::take(&mut binder.tables),
+        tables: planned.tables.clone(),
         reading: &reading,
     };
-    let plan = pushdown::rewrite(bound.plan);
+    let plan = &planned.plan;
     let batch = read::batch(statement, view, &op, true);
     let env = Env {
         op: &op,
@@ -200,11 +152,11 @@ pub fn explain_over(
     // What depends on rows of another relation is known only while that runs.
     let mut access = |scan: &Scan<Expr>| tables.access(scan, &env).ok().flatten();
     if !analyze {
-        return Ok(explain::show(&plan, &[], &mut access));
+        return Ok(explain::show(plan, &[], &mut access));
     }
     let shared = Shared::counting();
     let _counting = Counting::new(statement, &shared);
-    let mut root = build(&plan, true);
+    let mut root = build(plan, true);
     let run = Run {
         batch: &batch,
         env,
@@ -219,5 +171,5 @@ pub fn explain_over(
     if counted.is_empty() {
         counted.push(0);
     }
-    Ok(explain::show(&plan, &counted, &mut access))
+    Ok(explain::show(plan, &counted, &mut access))
 }

@@ -10,6 +10,7 @@ use crate::error::{error, fail, unsupported};
 use crate::parse;
 use crate::protocol::backend;
 use crate::protocol::frontend::Message;
+use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
 use crate::types::Type;
 use crate::write;
@@ -203,7 +204,8 @@ impl Session {
                 backend::message(sink.out, b'd', |out| out.extend_from_slice(&part));
                 sink.make_room()
             };
-            query::run(statement, facts, query, (Vec::new(), &[]), &mut begin, &mut give)
+            let query = (query, &PlanCell::default());
+            query::run(statement, facts, query, (&[], &[]), &mut begin, &mut give)
         })?;
         let (sink, ..) = state.into_inner();
         let mut foot = Vec::new();

@@ -18,6 +18,7 @@ use crate::error::{error, fail, unsupported};
 use crate::parse;
 use crate::protocol::backend;
 use crate::protocol::frontend::Message;
+use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
 use crate::run::tables::SessionFacts;
 use crate::types::{Type, input};
@@ -58,6 +59,8 @@ struct Prepared {
     ast: Option<Arc<Ast>>,
     types: Vec<Type>,
     fields: Option<Vec<Field>>,
+    /// The plan, once it has run.
+    plan: PlanCell,
 }
 
 struct Portal {
@@ -278,6 +281,7 @@ impl Session {
                 ast: Some(Arc::new(ast)),
                 types: Vec::new(),
                 fields: None,
+                plan: PlanCell::default(),
             };
             let mut sink = Sink {
                 out,
@@ -359,6 +363,7 @@ impl Session {
             ast: statements.pop().map(Arc::new),
             types: given,
             fields: None,
+            plan: PlanCell::default(),
         };
         self.check_block(prepared.ast.as_deref())?;
         match prepared.ast.clone().as_deref() {
@@ -510,12 +515,12 @@ impl Session {
             };
             self.check_block(portal.statement.ast.as_deref())?;
             let (mut all, mut bytes) = (Vec::new(), 0usize);
-            let types = portal.statement.types.clone();
+            let (types, plan) = (&portal.statement.types, &portal.statement.plan);
             self.statement(database, &portal.statement.text, OpKind::Read, |statement, facts| {
                 query::run(
                     statement,
                     facts,
-                    query,
+                    (query, plan),
                     (types, &portal.params),
                     &mut |_| Ok(()),
                     &mut |row| {
@@ -604,7 +609,8 @@ impl Session {
         match ast {
             Ast::Truncate(truncate) => self.truncate(database, &prepared.text, truncate),
             Ast::Query(query) => {
-                let types = prepared.types.clone();
+                let query = (&**query, &prepared.plan);
+                let types = &prepared.types;
                 let sink = std::cell::RefCell::new(sink);
                 let rows = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
                     let mut begin = |fields: &[Field]| sink.borrow_mut().begin(fields);
@@ -629,7 +635,7 @@ impl Session {
                     return unsupported("this option of EXPLAIN");
                 }
                 let wanted = explain::wanted(*analyze, format.as_ref(), options.as_deref().unwrap_or_default())?;
-                let types = prepared.types.clone();
+                let types = &prepared.types;
                 let shown = self.statement(database, &prepared.text, OpKind::Read, |statement, facts| {
                     query::explain(statement, facts, query, (types, params), wanted.analyze)
                 })?;
@@ -876,7 +882,9 @@ impl Sink<'_, '_> {
             // Documents changed their shape since the client was told the columns.
             return fail("0A000", "cached plan must not change result type");
         }
-        self.fields = fields.to_vec();
+        if self.fields != fields {
+            self.fields = fields.to_vec();
+        }
         Ok(())
     }
 

@@ -15,7 +15,9 @@ use crate::bind::write::{Action, Write, writing};
 use crate::catalog::Kind;
 use crate::error::fail;
 use crate::plan::pushdown;
+use crate::plan::rewrite::rewrite;
 use crate::run::Counting;
+use crate::run::planned::Sizes;
 use crate::run::query::{Field, Give};
 use crate::run::tables::{Reading, SessionFacts, Tables};
 use crate::types::Type;
@@ -187,7 +189,11 @@ fn attempt(
             tables: std::mem::take(&mut binder.tables),
             reading: &reading,
         };
-        let mut plan = pushdown::rewrite(write.plan.clone());
+        let sizes = Sizes {
+            tables: &tables.tables,
+            view: reading.view,
+        };
+        let mut plan = rewrite(write.plan.clone(), &sizes);
         if write.returning.is_none() {
             plan = narrowed(plan, &write.action);
         }
@@ -276,7 +282,7 @@ fn narrowed(plan: crate::plan::Plan, action: &Action) -> crate::plan::Plan {
     match plan {
         Relation::Project { input, mut columns } => {
             columns.truncate(width);
-            pushdown::rewrite(Relation::Project { input, columns })
+            pushdown::pruned(Relation::Project { input, columns })
         }
         other => other,
     }
@@ -303,7 +309,11 @@ pub(crate) fn rows_of(
     let columns = columns.map(|column| (column.name, column.ty, column.modifier));
     let mut gathered = Gathered::new();
     let mut rows = Vec::new();
-    let plan = pushdown::rewrite(bound.plan);
+    let sizes = Sizes {
+        tables: &tables.tables,
+        view: reading.view,
+    };
+    let plan = rewrite(bound.plan, &sizes);
     run_plan(&tables, &plan, &[], &Shared::default(), &mut |row| {
         gathered.grow((size_of::<Tuple>() + row.iter().map(Value::weight).sum::<usize>()) * WRITTEN_FACTOR)?;
         rows.push(row);

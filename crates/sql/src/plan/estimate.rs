@@ -1,0 +1,172 @@
+//! How many rows plans give, roughly: enough to tell a table of millions from one of tens.
+
+use super::Plan;
+use crate::expr::{Comparison, Expr, Node};
+use nestor_model::Value;
+use nestor_planner::relation::{JoinKind, Relation};
+
+/// What is known of the tables that scans name by number.
+pub trait Statistics {
+    /// Number of rows.
+    fn rows(&self, table: usize) -> f64;
+    /// Whether no two rows have the same value in a column, because an index sees to it.
+    fn is_unique(&self, table: usize, column: usize) -> bool;
+    /// Whether an index finds rows by the values of a column.
+    fn is_indexed(&self, table: usize, column: usize) -> bool;
+}
+
+/// What a lookup by an index costs, in rows that are read in order and kept in a table.
+pub const LOOKUP_COST: f64 = 20.0;
+/// Rows of tables of which nothing is known.
+const ROWS_UNKNOWN: f64 = 1000.0;
+
+/// The scan that a plan is, with conditions or without, and these conditions.
+pub fn scan_of(plan: &Plan) -> Option<&nestor_planner::relation::Scan<Expr>> {
+    match plan {
+        Relation::Scan(scan) => Some(scan),
+        Relation::Filter { input, .. } => scan_of(input),
+        _ => None,
+    }
+}
+
+/// The number of the table and the column of it that an expression over the rows of `plan` is.
+pub fn source(plan: &Plan, expr: &Expr) -> Option<(usize, usize)> {
+    let Node::Column { index, .. } = expr.node() else {
+        return None;
+    };
+    let index = *index;
+    match plan {
+        Relation::Scan(scan) => Some((scan.table, index)),
+        Relation::Filter { input, .. } | Relation::Sort { input, .. } => source(input, expr),
+        Relation::Project { input, columns } => source(input, columns.get(index)?),
+        Relation::Join(join) => {
+            let width = join.left.width();
+            match index.checked_sub(width) {
+                None => source(&join.left, expr),
+                Some(_) => source(&join.right, &expr.shifted(-(width as isize))),
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The part of the rows of which a condition holds.
+fn part(plan: &Plan, condition: &Expr, statistics: &dyn Statistics) -> f64 {
+    let equal = |column: &Expr| match source(plan, column) {
+        Some((table, column)) if statistics.is_unique(table, column) => 1.0 / statistics.rows(table).max(1.0),
+        Some((table, column)) if statistics.is_indexed(table, column) => {
+            (10.0 / statistics.rows(table).max(1.0)).clamp(0.0005, 0.05)
+        }
+        _ => 0.05,
+    };
+    let part = match condition.node() {
+        Node::Compare(Comparison::Equal, a, b) if b.is_constant() => equal(a),
+        Node::Compare(Comparison::Equal, a, b) if a.is_constant() => equal(b),
+        Node::Compare(Comparison::Equal, ..) => 0.1,
+        Node::Compare(Comparison::NotEqual, ..) => 0.9,
+        Node::Compare(..) => 0.35,
+        Node::InList(a, items, false) => items.len() as f64 * equal(a),
+        Node::Match(_) => 0.1,
+        Node::And(all) => all.iter().map(|c| part(plan, c, statistics)).product(),
+        Node::Or(any) => any.iter().map(|c| part(plan, c, statistics)).sum(),
+        Node::Not(arg) => 1.0 - part(plan, arg, statistics),
+        Node::IsNull(_, true) => 0.95,
+        Node::IsNull(_, false) => 0.05,
+        Node::Const(Value::Bool(true), _) => 1.0,
+        _ => 0.5,
+    };
+    part.clamp(0.0, 1.0)
+}
+
+/// Different values of an expression over the rows of `plan`, were there no conditions.
+fn distinct(plan: &Plan, expr: &Expr, statistics: &dyn Statistics) -> f64 {
+    match source(plan, expr) {
+        Some((table, column)) if statistics.is_unique(table, column) => statistics.rows(table),
+        Some((table, _)) => statistics.rows(table) / 10.0,
+        None => 0.0,
+    }
+}
+
+/// Rows of a join on `keys`, which are expressions over the left and over the right rows.
+pub fn joined(
+    (left, left_rows): (&Plan, f64),
+    (right, right_rows): (&Plan, f64),
+    keys: &[(Expr, Expr)],
+    statistics: &dyn Statistics,
+) -> f64 {
+    let mut rows = left_rows * right_rows;
+    for (i, (a, b)) in keys.iter().enumerate() {
+        let values = distinct(left, a, statistics).max(distinct(right, b, statistics));
+        // Of keys of several parts, each further one is less telling.
+        let values = if i == 0 { values } else { values.min(10.0) };
+        rows /= values.max(1.0);
+    }
+    rows.max(1.0)
+}
+
+/// How many rows a plan gives.
+pub fn rows(plan: &Plan, statistics: &dyn Statistics) -> f64 {
+    match plan {
+        Relation::Scan(scan) => {
+            let all = statistics.rows(scan.table);
+            let parts = scan.conditions.iter().map(|c| part(plan, c, statistics));
+            all * parts.product::<f64>()
+        }
+        Relation::Filter { input, condition } => {
+            // The conditions of a scan stand in the filter above it once more.
+            let below = match &**input {
+                Relation::Scan(scan) => statistics.rows(scan.table),
+                input => rows(input, statistics),
+            };
+            let parts = condition.conjuncts();
+            below * parts.iter().map(|c| part(input, c, statistics)).product::<f64>()
+        }
+        Relation::Values { rows, .. } => rows.len() as f64,
+        Relation::Project { input, .. } | Relation::Window { input, .. } => rows(input, statistics),
+        Relation::Sort { input, limit, .. } => {
+            let wanted = limit.as_ref().and_then(|(_, limit)| number(limit));
+            rows(input, statistics).min(wanted.unwrap_or(f64::MAX))
+        }
+        Relation::Limit { input, limit, .. } => {
+            let wanted = limit.as_ref().and_then(number);
+            rows(input, statistics).min(wanted.unwrap_or(f64::MAX))
+        }
+        Relation::Join(join) => {
+            let (left, right) = (rows(&join.left, statistics), rows(&join.right, statistics));
+            let width = join.left.width() as isize;
+            let keys = join.keys.iter().map(|(a, b)| (a.clone(), b.shifted(-width)));
+            let keys: Vec<(Expr, Expr)> = keys.collect();
+            match join.kind {
+                JoinKind::Semi | JoinKind::Anti => left * 0.5,
+                kind => {
+                    let pairs = joined((&join.left, left), (&join.right, right), &keys, statistics);
+                    match kind {
+                        JoinKind::Left => pairs.max(left),
+                        JoinKind::Right => pairs.max(right),
+                        JoinKind::Full => pairs.max(left + right),
+                        _ => pairs,
+                    }
+                }
+            }
+        }
+        Relation::Apply(apply) => rows(&apply.input, statistics),
+        Relation::Aggregate { input, groups, .. } => match groups.len() {
+            0 => 1.0,
+            _ => (rows(input, statistics) * 0.3).max(1.0),
+        },
+        Relation::Distinct { input, .. } => (rows(input, statistics) * 0.5).max(1.0),
+        Relation::Append { inputs } => inputs.iter().map(|input| rows(input, statistics)).sum(),
+        Relation::Intersect(both) => rows(&both.left, statistics),
+        Relation::Shared { plan, .. } => rows(plan, statistics),
+        Relation::Function { .. } | Relation::Recursive(_) | Relation::Working { .. } => ROWS_UNKNOWN,
+    }
+}
+
+fn number(limit: &Expr) -> Option<f64> {
+    match limit.node() {
+        Node::Const(Value::Int32(n), _) => Some(f64::from(*n)),
+        Node::Const(Value::Int64(n), _) => Some(*n as f64),
+        Node::Cast { arg, .. } => number(arg),
+        _ => None,
+    }
+}
