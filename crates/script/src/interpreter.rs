@@ -25,6 +25,9 @@ type JsFunction<'js> = rquickjs::Function<'js>;
 /// Units of work that a call counts for itself.
 const CALL: usize = 8;
 
+/// Elements of an array, or characters of a text, that the language's own methods look at in one unit of work.
+const ELEMENTS_PER_UNIT: usize = 32;
+
 thread_local! {
     /// By the id of their globals; 0 for none.
     static INTERPRETERS: RefCell<Vec<(u64, Rc<Interpreter>)>> = const { RefCell::new(Vec::new()) };
@@ -258,6 +261,12 @@ fn native<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
         JsFunction::new(ctx.clone(), |text: String| to_hex(&Md5::digest(text.as_bytes())))?,
     )?;
     function("sleep", JsFunction::new(ctx.clone(), sleep)?)?;
+    function(
+        "work",
+        JsFunction::new(ctx.clone(), |ctx: Ctx<'_>, elements: f64| {
+            work(elements as usize / ELEMENTS_PER_UNIT).map_err(|stop| Exception::throw_message(&ctx, stop.message()))
+        })?,
+    )?;
     Ok(native)
 }
 

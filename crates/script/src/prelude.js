@@ -232,7 +232,40 @@
       if (pattern === undefined) return arguments.length === 0 ? apply(own, text, []) : apply(own, text, [pattern, ...rest]);
       if (!(pattern instanceof RegExp)) pattern = String(pattern);
       if (pattern.length * text.length > SEARCH_MAX) throw new RangeError("a long string is looked for in a long string");
+      native.work(text.length);
       return apply(own, text, [pattern, ...rest]);
+    });
+  }
+
+  // The language's own methods look at all elements or characters in one step, and the interpreter asks whether to stop after ten
+  // thousand of those: so they count what they do.
+  for (const name of [
+    "concat", "localeCompare", "normalize", "toLocaleLowerCase", "toLocaleUpperCase", "toLowerCase", "toUpperCase", "trim", "trimEnd", "trimStart",
+  ]) {
+    const own = String.prototype[name];
+    hide(String.prototype, name, function (...args) {
+      if (this === undefined || this === null) return apply(own, this, args);
+      const text = String(this);
+      native.work(text.length);
+      return apply(own, text, args);
+    });
+  }
+  const TypedArray = Object.getPrototypeOf(Uint8Array);
+  const { get: lengthOf } = Object.getOwnPropertyDescriptor(TypedArray.prototype, "length");
+  const SORTED_MAX = 1 << 20;
+  for (const name of [
+    "copyWithin", "every", "fill", "filter", "find", "findIndex", "findLast", "findLastIndex", "forEach", "includes", "indexOf", "join",
+    "lastIndexOf", "map", "reduce", "reduceRight", "reverse", "set", "slice", "some", "sort", "toLocaleString", "toReversed", "toSorted",
+    "with",
+  ]) {
+    const own = TypedArray.prototype[name];
+    const sorts = name === "sort" || name === "toSorted";
+    const max = sorts ? SORTED_MAX : LENGTH_MAX;
+    hide(TypedArray.prototype, name, function (...args) {
+      const length = apply(lengthOf, this, []);
+      if (length > max) throw new RangeError(`an array of more than ${max} elements`);
+      native.work(sorts ? length * 32 : length);
+      return apply(own, this, args);
     });
   }
 

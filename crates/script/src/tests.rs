@@ -413,6 +413,12 @@ fn what_never_ends_is_interrupted() {
         "return 'a'.repeat(1e6).split(/(?<!a+)b/).length",
         "const r = /(?!a+b)b/; Object.defineProperty(r, 'exec', {value: 1}); return r.test('a'.repeat(3e6))",
         "return [...'a'.repeat(3e6).matchAll(/(?<=a+)b/g)].length",
+        "const t = new Uint8Array(1 << 24); for (;;) t.indexOf(5)",
+        "const t = new Float64Array(1 << 19).map((x, n) => n * 7919 % 1048573); for (;;) t.slice().sort()",
+        "const t = new Uint8Array(1 << 24); for (;;) try { t.reverse() } catch (e) {}",
+        "const t = 'a'.repeat(1 << 24); for (;;) t.indexOf('b')",
+        "const t = 'a'.repeat(1 << 24); for (;;) t.toUpperCase()",
+        "return new Uint8Array(9e7).sort()",
         "return 'a'.repeat(1 << 20).split('').join('').replaceAll('a', 'bbbbbbbb').padEnd(1 << 26).localeCompare('x')",
     ] {
         let kill = Arc::new(KillSwitch::default());
