@@ -8,6 +8,7 @@ use nestor_exec::Batch;
 use nestor_exec::catalog::id_collation;
 use nestor_model::value::EMPTY_DOC;
 use nestor_model::{DocRef, ErrorCode, Namespace, RawDoc, Result, ValueRef, bail};
+use nestor_planner::timeseries::key_of_buckets;
 use nestor_planner::{FindQuery, Hint};
 use nestor_query::collation::Collator;
 use nestor_query::env::{OpContext, Scope};
@@ -154,6 +155,23 @@ pub fn natural(spec: DocRef<'_>) -> Result<Option<bool>> {
         Some(1) => Ok(Some(true)),
         Some(-1) => Ok(Some(false)),
         _ => bail!(BadValue, "$natural hint must be 1 or -1"),
+    }
+}
+
+/// As [`check_hint`], for what is at a namespace, with `bottom` below it: key patterns of a time-series collection are those of
+/// measurements, and mean indexes of its buckets.
+///
+/// Errors: also 67 for key patterns that no index of measurements has.
+pub fn check_hint_at(hint: Option<ValueRef<'_>>, at: Option<&Collection>, bottom: Option<&Collection>) -> Result<Hint> {
+    let is_series = at.is_some_and(|at| at.timeseries().is_some());
+    match (bottom.and_then(Collection::buckets), hint) {
+        (Some(series), Some(ValueRef::Document(key)))
+            if is_series && key.iter().all(|(path, _)| !path.starts_with('$')) =>
+        {
+            let key = key_of_buckets(key, series)?;
+            check_hint(Some(ValueRef::Document(key.as_ref())), bottom)
+        }
+        _ => check_hint(hint, bottom),
     }
 }
 

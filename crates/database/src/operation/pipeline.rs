@@ -9,11 +9,10 @@ use nestor_exec::pipeline::{PipelineSource, plan_stages, resolve};
 use nestor_model::{Array, ArrayRef, Document, Namespace, Result, Value, ValueRef, bail};
 use nestor_planner::FindQuery;
 use nestor_planner::shape::Written;
-use nestor_planner::timeseries::key_of_buckets;
 use nestor_query::collation::Collator;
 use nestor_query::env::Scope;
 use nestor_query::stage::{ParseContext, Pipeline, Place};
-use nestor_storage::{Collection, View};
+use nestor_storage::View;
 use std::sync::Weak;
 
 /// The purpose that an operation is prepared for.
@@ -81,24 +80,6 @@ pub fn stages_over_view(words: &Words<'_>, skip: u64, limit: Option<u64>) -> Res
     Ok(stages)
 }
 
-/// The key pattern of buckets that a hint with one of measurements means; `None` for other hints and collections.
-fn key_of_hint(
-    view: &dyn View,
-    ns: &Namespace,
-    bottom: Option<&Collection>,
-    hint: Option<ValueRef<'_>>,
-) -> Result<Option<Document>> {
-    let is_series = view.catalog().get(ns).is_some_and(|found| found.timeseries().is_some());
-    match (bottom.and_then(Collection::buckets), hint) {
-        (Some(series), Some(ValueRef::Document(key)))
-            if is_series && key.iter().all(|(path, _)| !path.starts_with('$')) =>
-        {
-            key_of_buckets(key, series).map(Some)
-        }
-        _ => Ok(None),
-    }
-}
-
 impl Statement<'_> {
     /// The source by which stages open other collections and read the server's state.
     pub fn pipeline_source(&self, ns: &Namespace, collator: Option<&Collator>) -> PipelineSource {
@@ -127,14 +108,10 @@ impl Statement<'_> {
         parsing.keep_written = purpose == Purpose::Explain;
         let pipeline = Pipeline::parse(pipeline, &mut parsing)?;
         let bottom = resolve(ns, view, scope.collator())?.collection;
-        let of_buckets = key_of_hint(view, ns, bottom.as_deref(), hint)?;
-        let hint = match &of_buckets {
-            Some(key) => Some(ValueRef::Document(key.as_ref())),
-            None => hint,
-        };
+        let at = view.catalog().get(ns).map(|at| &**at);
         Ok(Piped {
             pipeline,
-            hint: read::check_hint(hint, bottom.as_deref())?,
+            hint: read::check_hint_at(hint, at, bottom.as_deref())?,
             bottom,
             bypass_validation: false,
         })

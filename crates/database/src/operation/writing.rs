@@ -23,12 +23,11 @@ use crate::write::{Progress, Retryable, Written, check_writable, delete, timeser
 use nestor_exec::write::oplog::{Image, Retryable as Logged};
 use nestor_model::{Error, RawDoc, Result, TimeSeries, bail};
 use nestor_query::env::{OpContext, Scope};
-use nestor_storage::{Collection, View};
-use std::sync::Arc;
+use nestor_storage::View;
 use std::time::Duration;
 
 impl<'a> Operation<'a> {
-    /// The operation that an update or delete of `writes` is on what there is at its namespace now. `op` and `scope` are those of the
+    /// The operation that an update or delete of `writes` is on what there is at its namespace in `view`. `op` and `scope` are those of the
     /// command; `shape` is that of the statement.
     ///
     /// Errors: those of the statement's filter, sort, hint, collation and update.
@@ -36,11 +35,18 @@ impl<'a> Operation<'a> {
         writes: &Writes<'a>,
         write: &WriteStatement<'a>,
         shape: Shape<'a>,
-        collection: Option<Arc<Collection>>,
+        view: &dyn View,
         (op, scope): (&OpContext, &Scope),
     ) -> Result<Self> {
+        let collection = view.catalog().get(writes.ns(write)).cloned();
+        let bottom = timeseries::bottom_of(view, collection.as_ref());
         let (op, mut scope) = read::statement(op, scope, shape.words.collation, collection.as_deref())?;
-        let mut prepared = Prepared::new(&write.op, shape.words, collection.as_deref(), &mut scope)?;
+        let mut prepared = Prepared::new(
+            &write.op,
+            shape.words,
+            (collection.as_deref(), bottom.as_deref()),
+            &mut scope,
+        )?;
         prepared.bypass_validation = writes.bypass_validation;
         Self::of_write(shape, collection, op, prepared)
     }
@@ -52,12 +58,11 @@ impl<'a> Operation<'a> {
         let [only] = writes.statements.as_slice() else {
             bail!(InvalidLength, "explained write batches must be of size 1");
         };
-        let collection = view.catalog().get(writes.ns(only)).cloned();
-        if let Some(collection) = &collection {
+        if let Some(collection) = view.catalog().get(writes.ns(only)) {
             check_writable(collection)?;
         }
         let (op, scope) = statement.operation(writes.variables)?;
-        Self::of_statement(writes, only, writes.shape(only), collection, (&op, &scope))
+        Self::of_statement(writes, only, writes.shape(only), view, (&op, &scope))
     }
 
     /// Runs a write. It finds its documents in the newest state, and again in a newer one after each conflict.
@@ -261,13 +266,13 @@ impl<'c> Run<'_, 'c> {
 
     fn write(&mut self, index: usize, id: i32) -> Result<Written> {
         let (statement, write) = (self.statement, &self.writes.statements[index]);
-        let ns = self.writes.ns(write);
-        let collection = statement.current_view().view().catalog().get(ns).cloned();
         let shape = self.writes.shape(write);
         statement.describe(shape.clone());
         let later = (self.writes.ticks && index > 0).then(|| self.op.later(u32::try_from(index).unwrap_or(u32::MAX)));
         let under = (later.as_ref().unwrap_or(&self.op), &self.scope);
-        let mut operation = Operation::of_statement(self.writes, write, shape, collection, under)?;
+        let read = statement.current_view();
+        let mut operation = Operation::of_statement(self.writes, write, shape, read.view(), under)?;
+        drop(read);
         operation.log_as(self.retryable.logged(id, Image::None));
         operation.write(statement, &mut self.progress)
     }

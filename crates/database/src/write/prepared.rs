@@ -1,12 +1,13 @@
 //! One update or delete, parsed in its scope and ready to run: a statement of a command, or a findAndModify.
 
-use super::statements::{DeleteOp, UpdateOp, WriteOp};
+use super::statements::{UpdateOp, WriteOp};
 use super::target::Selection;
 use super::timeseries;
 use crate::read;
 use crate::shape::Words;
 use nestor_exec::write::oplog::Retryable;
 use nestor_model::{DocRef, Result, ValueRef, bail};
+use nestor_planner::Hint;
 use nestor_query::env::Scope;
 use nestor_query::update::{Update, UpdateOptions};
 use nestor_storage::Collection;
@@ -44,23 +45,35 @@ pub enum Action<'a> {
 
 impl<'a> Prepared<'a> {
     /// Parses an update or delete of documents of `collection` in a scope that is under its collation already; `words` are
-    /// those of its shape.
+    /// those of its shape. `bottom` has the indexes that a hint may name: the collection itself, or the buckets of a time-series
+    /// collection (see [`timeseries::bottom_of`]).
     ///
     /// Errors: those of the filter, the sort, the hint and the update.
-    pub fn new(op: &WriteOp<'a>, words: Words<'a>, collection: Option<&Collection>, scope: &mut Scope) -> Result<Self> {
+    pub fn new(
+        op: &WriteOp<'a>,
+        words: Words<'a>,
+        (collection, bottom): (Option<&Collection>, Option<&Collection>),
+        scope: &mut Scope,
+    ) -> Result<Self> {
+        let hint = |hint| read::check_hint_at(hint, collection, bottom);
         match op {
             WriteOp::Insert(_) => bail!(InternalError, "an insert selects nothing"),
-            WriteOp::Update(op) => Self::update(op, words, collection, scope),
-            WriteOp::Delete(op) => Self::delete(op, words, collection, scope),
+            WriteOp::Update(op) => Self::update(op, words, &hint(op.hint)?, collection, scope),
+            WriteOp::Delete(op) => Self::delete(op.multi, words, &hint(op.hint)?, scope),
         }
     }
 
-    fn update(op: &UpdateOp<'a>, words: Words<'a>, collection: Option<&Collection>, scope: &mut Scope) -> Result<Self> {
+    fn update(
+        op: &UpdateOp<'a>,
+        words: Words<'a>,
+        hint: &Hint,
+        collection: Option<&Collection>,
+        scope: &mut Scope,
+    ) -> Result<Self> {
         if op.multi && op.sort.is_some_and(|sort| !sort.is_empty()) {
             bail!(FailedToParse, "Cannot specify sort with multi=true");
         }
-        let hint = read::check_hint(op.hint, collection)?;
-        let mut selection = Selection::parse(words, &hint, scope)?;
+        let mut selection = Selection::parse(words, hint, scope)?;
         selection.may_insert = op.upsert;
         let options = UpdateOptions {
             array_filters: op.array_filters,
@@ -82,10 +95,9 @@ impl<'a> Prepared<'a> {
         Ok(Self::with(selection, action, op.multi))
     }
 
-    fn delete(op: &DeleteOp<'a>, words: Words<'a>, collection: Option<&Collection>, scope: &mut Scope) -> Result<Self> {
-        let hint = read::check_hint(op.hint, collection)?;
-        let selection = Selection::parse(words, &hint, scope)?;
-        Ok(Self::with(selection, Action::Delete, op.multi))
+    fn delete(multi: bool, words: Words<'a>, hint: &Hint, scope: &mut Scope) -> Result<Self> {
+        let selection = Selection::parse(words, hint, scope)?;
+        Ok(Self::with(selection, Action::Delete, multi))
     }
 
     fn with(mut selection: Selection<'a>, action: Action<'a>, multi: bool) -> Self {

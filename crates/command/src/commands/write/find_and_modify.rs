@@ -18,6 +18,7 @@ use nestor_database::uuid::Uuid;
 use nestor_database::write;
 use nestor_database::write::prepared::Prepared;
 use nestor_database::write::statements::{DeleteOp, UpdateOp, WriteOp};
+use nestor_database::write::timeseries;
 use nestor_database::write::{Progress, Retryable};
 use nestor_database::{masking, names, read};
 use nestor_exec::write::oplog::Image;
@@ -25,8 +26,7 @@ use nestor_model::ArrayRef;
 use nestor_model::{DocRef, Document, Namespace, RawDoc, RawDocBuf, RawWriter, Result, ValueRef, bail, raw};
 use nestor_query::env::Env;
 use nestor_query::projection::{Policy, Projection};
-use nestor_storage::{Collection, View};
-use std::sync::Arc;
+use nestor_storage::View;
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::collection("findAndModify", "Changes or removes one document and returns it.")
@@ -74,11 +74,12 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
     if let Some(done) = retryable.executed(stmt_id).filter(|done| !done.recovered).cloned() {
         return again(context, reply, retryable, (stmt_id, &done, args.remove));
     }
-    let collection = context.current_view().view().catalog().get(&ns).cloned();
     let shape = shape(&args, ns);
     context.admit_shape(&shape)?;
     context.describe(shape.clone());
-    let (mut operation, projection) = understand(context, &args, shape, collection)?;
+    let read = context.current_view();
+    let (mut operation, projection) = understand(context, read.view(), &args, shape)?;
+    drop(read);
     let image = if args.new { Image::After } else { Image::Before };
     operation.log_as(retryable.logged(stmt_id, image));
     let project = |doc: RawDocBuf| project(doc, projection.as_ref(), &operation);
@@ -133,13 +134,20 @@ fn shape<'a>(args: &FindAndModifyArgs<'a>, ns: Namespace) -> Shape<'a> {
 /// Prepares it on what there is at the shape's namespace, with the projection of what it returns.
 fn understand<'a>(
     context: &Context<'_>,
+    view: &dyn View,
     args: &FindAndModifyArgs<'a>,
     shape: Shape<'a>,
-    collection: Option<Arc<Collection>>,
 ) -> Result<(Operation<'a>, Option<Projection>)> {
+    let collection = view.catalog().get(&shape.ns).cloned();
+    let bottom = timeseries::bottom_of(view, collection.as_ref());
     let collator = read::collator(args.collation, collection.as_deref())?;
     let (op, mut scope) = context.operation_under(args.variables, collator)?;
-    let mut prepared = Prepared::new(&statement(args), shape.words, collection.as_deref(), &mut scope)?;
+    let mut prepared = Prepared::new(
+        &statement(args),
+        shape.words,
+        (collection.as_deref(), bottom.as_deref()),
+        &mut scope,
+    )?;
     prepared.bypass_validation = args.bypass_document_validation;
     prepared.images = true;
     let projection = match args.fields.filter(|fields| !fields.is_empty()) {
@@ -165,11 +173,10 @@ pub(crate) fn prepare<'a>(
     args: &FindAndModifyArgs<'a>,
 ) -> Result<Operation<'a>> {
     let ns = namespace(context, args)?;
-    let collection = view.catalog().get(&ns).cloned();
-    if let Some(collection) = &collection {
+    if let Some(collection) = view.catalog().get(&ns) {
         write::check_writable(collection)?;
     }
-    let (operation, _) = understand(context, args, shape(args, ns), collection)?;
+    let (operation, _) = understand(context, view, args, shape(args, ns))?;
     Ok(operation)
 }
 

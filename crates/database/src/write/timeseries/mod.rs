@@ -50,6 +50,14 @@ pub fn found(view: &dyn View, ns: &Namespace) -> Result<Option<(Arc<Collection>,
     }
 }
 
+/// The collection that has the indexes of what is at a namespace: the buckets of a time-series collection, otherwise itself.
+pub fn bottom_of(view: &dyn View, at: Option<&Arc<Collection>>) -> Option<Arc<Collection>> {
+    match at {
+        Some(series) if series.timeseries().is_some() => view.catalog().get(&buckets_of(&series.ns)).cloned(),
+        other => other.cloned(),
+    }
+}
+
 /// The options of the time-series collection whose buckets `collection` has. Errors: 8 when it has none.
 pub fn series_of(collection: &Collection) -> Result<&TimeSeries> {
     match collection.buckets() {
