@@ -6,6 +6,7 @@ use crate::bind::declared::{Declared, Unique};
 use crate::bind::entry::{self, Object};
 use crate::catalog::Column;
 use crate::error::{self, fail, unsupported};
+use crate::run::query::Field;
 use crate::run::tables::{Reading, SessionFacts};
 use crate::types::stored;
 use crate::write::{self, foreign};
@@ -93,7 +94,7 @@ pub(super) fn create_as(
         }
         let (op, _) = statement.operation(None)?;
         let (columns, rows) = write::rows_of(statement, session, ws, &op, query)?;
-        let defs = columns.iter().map(|(name, ty, modifier)| {
+        let defs = columns.iter().map(|Field { name, ty, modifier }| {
             let key = if name == "_id" { " PRIMARY KEY" } else { "" };
             format!(
                 "{} {}{key}",

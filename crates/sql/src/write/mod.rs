@@ -288,7 +288,7 @@ fn narrowed(plan: crate::plan::Plan, action: &Action) -> crate::plan::Plan {
     }
 }
 
-/// The columns of a query, with their types and modifiers, and its rows, all of them.
+/// The columns of a query and its rows, all of them.
 ///
 /// Errors: those of binding and running it.
 pub(crate) fn rows_of(
@@ -297,7 +297,7 @@ pub(crate) fn rows_of(
     ws: &WriteSet,
     op: &OpContext,
     query: &sqlparser::ast::Query,
-) -> Result<(Vec<(String, Type, i32)>, Vec<Tuple>)> {
+) -> Result<(Vec<Field>, Vec<Tuple>)> {
     let reading = Reading::new(statement, ws, op, session);
     let mut binder = Binder::new(&reading, Vec::new());
     let bound = crate::run::query::finished(binder.query(query)?)?;
@@ -306,7 +306,11 @@ pub(crate) fn rows_of(
         reading: &reading,
     };
     let columns = bound.columns.into_iter();
-    let columns = columns.map(|column| (column.name, column.ty, column.modifier));
+    let columns = columns.map(|column| Field {
+        name: column.name,
+        ty: column.ty,
+        modifier: column.modifier,
+    });
     let mut gathered = Gathered::new();
     let mut rows = Vec::new();
     let sizes = Sizes {
