@@ -324,6 +324,30 @@ def test_views_cannot_be_masked(world):
         world.db.create_collection("view", viewOn="people", pipeline=[], masking={"a": "hide"})
 
 
+def test_time_series_cannot_be_masked(world):
+    """Their limits (`control.min`, `control.max`) and their order would tell what is masked, so a policy is refused, not ignored."""
+    series = {"timeField": "at", "metaField": "who"}
+    refused(72, world.db.create_collection, "visits", timeseries=series, masking={"name": "hide"})
+    refused(72, world.db.create_collection, "visits", timeseries=series, masking={"who.ssn": "hide"})
+    world.db.create_collection("visits", timeseries=series)
+    refused(72, world.db.command, "collMod", "visits", masking={"name": "hide"})
+    refused(13, world.db.command, "collMod", "system.buckets.visits", masking={"control": "hide"})
+    # What a masked user copies into a time series is masked before.
+    copier = world.user("copier", "readWrite")
+    stages = [{"$project": {"at": "$born", "who": "$card", "name": 1, "email": 1}}]
+    try:
+        copier.people.aggregate([*stages, {"$out": {"db": "shop", "coll": "copied", "timeseries": series}}])
+    except OperationFailure as error:
+        assert error.code == 13, error
+    for row in world.db.copied.find():
+        nothing_secret(row)
+    rows = list(copier.visits.aggregate([{"$lookup": {"from": "people", "pipeline": stages, "as": "p"}}]))
+    world.db.visits.insert_one({"at": datetime.datetime(2026, 1, 1), "who": 1})
+    rows += list(copier.visits.aggregate([{"$lookup": {"from": "people", "pipeline": stages, "as": "p"}}]))
+    assert len(rows) == 1 and len(rows[0]["p"]) == 3
+    nothing_secret(rows)
+
+
 def test_policies_and_hashes_outlive_a_restart(start, tmp_path):
     server = start(tmp_path / "data", "--auth")
     world = World(server)

@@ -1,6 +1,7 @@
 """What clients leave in the server's memory has a limit: messages half-sent, replies that nobody reads, and all operations together."""
 
 import contextlib
+import random
 import resource
 import threading
 
@@ -173,3 +174,52 @@ def test_the_process_stays_below_a_limit_of_its_address_space(start):
     assert client.memory.docs.count_documents({}) == 1
     # What it held is given back.
     harness.eventually(lambda: harness.rss_bytes(server.pid) < 2 * BESIDE, what="memory given back")
+
+
+CACHE = 256 * MIB
+# What a server may take beside its cache: what waits for a merge (two and a half memtables of 64 MiB), the oplog's and the journal's
+# buffers, connections, and what the allocator keeps. Several times what it takes.
+BESIDE_CACHE = 768 * MIB
+
+
+def test_a_server_with_more_data_than_cache_stays_near_its_cache(start, tmp_path):
+    server = start(tmp_path / "data", "--wiredTigerCacheSizeGB", CACHE / (1 << 30))
+    docs = server.client(w=1).memory.docs
+    dice = random.Random(1)
+    highest = 0
+    # Two and a half times the cache, of bytes that cannot be compressed.
+    for first in range(0, 640, 8):
+        docs.insert_many([{"_id": n, "n": n % 7, "data": dice.randbytes(MIB)} for n in range(first, first + 8)])
+        highest = max(highest, harness.rss_bytes(server.pid))
+    for _ in range(2):
+        for n, doc in enumerate(docs.find({}, batch_size=8)):
+            assert len(doc["data"]) == MIB
+            if n % 64 == 0:
+                highest = max(highest, harness.rss_bytes(server.pid))
+    assert docs.aggregate([{"$group": {"_id": "$n", "n": {"$sum": 1}}}, {"$count": "n"}]).next() == {"n": 7}
+    highest = max(highest, harness.rss_bytes(server.pid))
+    print(f"at most {highest // MIB} MiB beside a cache of {CACHE // MIB} MiB")
+    assert highest < CACHE + BESIDE_CACHE
+
+
+def test_a_group_of_large_documents_that_is_written_is_small(start, tmp_path):
+    """`$out` writes a thousand documents at a time, unless they are large: a thousand of these are 16 GiB."""
+    server = start(tmp_path / "data", "--wiredTigerCacheSizeGB", CACHE / (1 << 30))
+    db = server.client().memory
+    db.docs.insert_one({"_id": 1, "data": b"x" * (15 * MIB), "list": list(range(5_000))})
+    ended = []
+
+    def write():
+        with pytest.raises(pymongo.errors.PyMongoError) as caught:
+            db.docs.aggregate([{"$unwind": "$list"}, {"$set": {"_id": "$list"}}, {"$out": "out"}], maxTimeMS=4_000)
+        ended.append(caught.value)
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    highest = 0
+    while thread.is_alive():
+        highest = max(highest, harness.rss_bytes(server.pid))
+        thread.join(0.02)
+    assert [error.code for error in ended] == [50]
+    assert highest < CACHE + BESIDE_CACHE
+    assert db.list_collection_names() == ["docs"]

@@ -233,16 +233,17 @@ def test_rights_that_go_while_a_transaction_is_open(world):
     assert root.t.c.count_documents({"_id": 101}) == 0
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_of_many_first_users_one_is_made(start, host):
+@pytest.mark.parametrize("way", ["127.0.0.1", "::1", "socket"])
+def test_of_many_first_users_one_is_made(start, tmp_path, way):
     """The exception is for the first user or role, whoever else comes at the same moment from this machine."""
-    server = start(None, *FLAGS, "--ipv6", "--bind_ip", "127.0.0.1,::1")
+    server = start(None, *FLAGS, "--ipv6", "--bind_ip", "127.0.0.1,::1", "--unixSocketPrefix", tmp_path)
+    address = str(tmp_path / f"mongodb-{server.port}.sock") if way == "socket" else (way, server.port)
     made = []
     rest = 12
     together = threading.Barrier(rest, timeout=60)
 
     def create(i):
-        with harness.Raw((host, server.port), 60) as raw:
+        with harness.Raw(address, 60) as raw:
             together.wait()
             user = {"createUser": f"user{i}", "pwd": "p", "roles": ["root"], "$db": "admin"}
             role = {"createRole": f"role{i}", "privileges": [], "roles": [], "$db": "admin"}

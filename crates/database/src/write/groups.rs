@@ -1,5 +1,6 @@
 //! Writes of many documents: groups of them, with a commit for each group.
 
+use super::insert;
 use super::target::{self, Selection};
 use super::{Progress, Written, check_capped, check_writable};
 use crate::observe::figures;
@@ -8,12 +9,13 @@ use crate::statement::Statement;
 use crate::statement::transaction::ReadView;
 use nestor_exec::BoxOperator;
 use nestor_exec::write::Writer;
+use nestor_model::memory::Held;
 use nestor_model::{Namespace, Result};
 use nestor_query::env::OpContext;
 use nestor_storage::{Bytes, Collection, Snapshot, TreeId, View};
 use std::sync::Arc;
 
-/// Documents per commit at most.
+/// Documents per commit at most; there are fewer when they are large ([`insert::GROUP_BYTES_MAX`]).
 const GROUP_MAX: usize = 1_000;
 
 /// Lets `work` change the selected documents of `ns`, and adds up what it did; `None` when there is no such collection.
@@ -85,6 +87,8 @@ struct Groups {
     collection: Arc<Collection>,
     root: BoxOperator,
     snapshot: Option<Snapshot>,
+    /// The documents of the group.
+    held: Held,
 }
 
 impl Groups {
@@ -101,21 +105,27 @@ impl Groups {
             root,
             collection,
             snapshot: read.snapshot().cloned(),
+            held: Held::by_this_statement(),
         }))
     }
 
     /// The next group; empty at the end.
     fn next(&mut self, statement: &Statement<'_>, op: &OpContext) -> Result<Vec<(Bytes, Bytes)>> {
-        let (read, count_max) = match &self.snapshot {
-            Some(snapshot) => (ReadView::Snapshot(snapshot.clone()), GROUP_MAX),
-            None => (statement.current_view(), usize::MAX),
+        let (read, count_max, bytes_max) = match &self.snapshot {
+            Some(snapshot) => (ReadView::Snapshot(snapshot.clone()), GROUP_MAX, insert::GROUP_BYTES_MAX),
+            None => (statement.current_view(), usize::MAX, usize::MAX),
         };
         let before = figures::so_far(&self.root);
         let mut batch = read::batch(statement, read.view(), op, true);
         let mut group = Vec::new();
-        while group.len() < count_max {
+        let mut bytes = 0;
+        while group.len() < count_max && bytes < bytes_max {
             match target::next(&mut self.root, &mut batch)? {
-                Some(found) => group.push(found),
+                Some(found) => {
+                    bytes += found.1.len();
+                    self.held.set(bytes);
+                    group.push(found);
+                }
                 None => break,
             }
         }

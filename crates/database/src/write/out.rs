@@ -8,6 +8,8 @@ use crate::read;
 use crate::statement::Statement;
 use nestor_exec::write::oplog::{Origin, Retryable};
 use nestor_exec::{BoxOperator, Step};
+use nestor_model::memory::Held;
+use nestor_model::statement as counted;
 use nestor_model::{CollectionOptions, Namespace, RawDoc, RawDocBuf, Result, TimeSeries, bail, doc};
 use nestor_query::env::OpContext;
 use nestor_query::stage::Out;
@@ -163,11 +165,21 @@ fn fill(
         keep_empty_times: false,
         bypass_validation,
     };
+    let mut held = Held::by_this_statement();
     loop {
+        // Both have a limit: a thousand rows may be gigabytes.
         let mut rows: Vec<RawDocBuf> = Vec::new();
-        while rows.len() < GROUP_MAX {
+        let mut taken = 0;
+        while rows.len() < GROUP_MAX && taken < insert::GROUP_BYTES_MAX {
             match root.next(&mut batch)? {
-                Step::Row(row) => rows.push(row.doc.to_raw()),
+                Step::Row(row) => {
+                    let row = row.doc.to_raw();
+                    let bytes = row.as_raw().len();
+                    counted::work(bytes / counted::BYTES_PER_UNIT)?;
+                    taken += bytes;
+                    held.set(taken);
+                    rows.push(row);
+                }
                 Step::Pause => {}
                 Step::Eof => break,
             }

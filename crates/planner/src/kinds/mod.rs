@@ -92,8 +92,10 @@ impl KindDef {
 pub struct OptionDef {
     /// Its name.
     pub name: &'static str,
-    /// Checks a value against the key pattern and gives it the form in which it is listed.
+    /// Checks a value against the key pattern and gives it the form in which it is kept.
     pub parse: fn(ValueRef<'_>, &Document) -> Result<Value>,
+    /// The form in which `listIndexes` shows what is kept, if it is another.
+    pub shown: Option<fn(ValueRef<'_>) -> Value>,
 }
 
 /// The kind of an index.

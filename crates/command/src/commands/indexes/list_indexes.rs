@@ -1,6 +1,6 @@
 //! `listIndexes`.
 
-use super::timeseries;
+use super::{shown, timeseries};
 use crate::batch::{self, Opening};
 use crate::commands::collections::list_collections::batch_size;
 use crate::context::Context;
@@ -61,7 +61,7 @@ fn run(context: &mut Context<'_>, reply: &mut RawWriter) -> Result<()> {
         specs = specs.into_iter().map(|spec| doc! { "spec": spec }).collect();
     }
     for index in &collection.building {
-        let mut spec = Document::from(index.spec.listed().clone());
+        let mut spec = shown(&index.spec);
         // A build whose command has not listed it yet has no UUID to show.
         let build = context.service.index_builds.get(index.id);
         let uuid = build.map(|build| Uuid(build.uuid).to_value());
@@ -107,11 +107,6 @@ pub(crate) fn specs(collection: &Collection) -> Vec<Document> {
         spec.set("clustered", true);
         out.push(spec);
     }
-    out.extend(
-        collection
-            .indexes
-            .iter()
-            .map(|index| Document::from(index.spec.listed().clone())),
-    );
+    out.extend(collection.indexes.iter().map(|index| shown(&index.spec)));
     out
 }

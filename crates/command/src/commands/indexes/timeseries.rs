@@ -2,7 +2,7 @@
 //!
 //! Source: manual, "Add Secondary Indexes to Time Series Collections" and "Time Series Secondary Indexes".
 
-use super::spec;
+use super::{shown, spec};
 use nestor_model::{DocRef, Document, IndexSpec, RawDoc, Result, TimeSeries, Value, ValueRef, bail, values_equal};
 use nestor_planner::timeseries::{bucket_filter, key_of_buckets, key_of_measurements};
 use nestor_query::Scope;
@@ -120,7 +120,7 @@ fn check(wanted: RawDoc<'_>, key: DocRef<'_>, series: &TimeSeries) -> Result<()>
 /// An index of buckets as one of measurements is listed; `None` for one that is not an index of measurements.
 pub(crate) fn listed(spec: &IndexSpec, series: &TimeSeries) -> Option<Document> {
     let key = key_of_measurements(spec.key_pattern.as_ref(), series)?;
-    let mut out = Document::from(spec.listed().clone());
+    let mut out = shown(spec);
     out.set("key", key);
     let original = out.remove(ORIGINAL);
     if let Some(Value::Document(original)) = original {

@@ -25,8 +25,9 @@ use nestor_model::{
     Array, Document, Error, ErrorCode, Namespace, RawDoc, RawDocBuf, RawWriter, Result, Value, ValueRef, bail, doc,
 };
 use nestor_query::env::{OpContext, Scope};
+use nestor_query::timeseries::{Bucket, from_client};
 use nestor_query::update::{Applied, Touched, Update, UpdateOptions, diff};
-use nestor_storage::{View, WriteSet};
+use nestor_storage::{Collection, View, WriteSet};
 
 /// The command.
 pub const SPEC: CommandSpec = Facts::no_collection("applyOps", "Writes what oplog entries say.")
@@ -284,7 +285,11 @@ impl Entry<'_> {
         };
         write::check_writable(&collection)?;
         let found = point::by_id(ws, &collection, self.id()?)?;
-        let validator = Validator::of(context, &collection, options.bypass_validation)?;
+        // A bucket is checked as it is brought into its stored form; the validator is for the form that clients see.
+        let validator = match collection.buckets() {
+            Some(_) => None,
+            None => Validator::of(context, &collection, options.bypass_validation)?,
+        };
         let origin = context.origin(&collection.ns.db);
         let mut writer = Writer::new(ws, collection, op, origin)?;
         match (self.kind, found) {
@@ -293,8 +298,8 @@ impl Entry<'_> {
             (kind, Some((record, old))) => {
                 let before = old.document();
                 let new = match kind {
-                    Kind::Update => self.changed(before, op)?,
-                    _ => prepare::for_insert(self.o, op, false)?,
+                    Kind::Update => self.changed(before, &writer.collection, op)?,
+                    _ => self.whole(&writer.collection, op)?,
                 };
                 if new.as_bytes() == before.as_bytes() {
                     return Ok(());
@@ -315,7 +320,7 @@ impl Entry<'_> {
                 self.id()?
             ),
             (_, None) => {
-                let new = prepare::for_insert(self.o, op, false)?;
+                let new = self.whole(&writer.collection, op)?;
                 if let Some(validator) = &validator {
                     validator.check(new.as_raw(), op)?;
                 }
@@ -331,12 +336,47 @@ impl Entry<'_> {
         self.o.iter().next().is_some_and(|(name, _)| name.starts_with('$'))
     }
 
-    /// The new version of a document.
-    fn changed(&self, before: RawDoc<'_>, op: &OpContext) -> Result<RawDocBuf> {
-        if !self.is_change() {
-            let new = prepare::for_insert(self.o, op, false)?;
-            return Ok(new);
+    /// The document that `o` is, as the collection stores it.
+    fn whole(&self, collection: &Collection, op: &OpContext) -> Result<RawDocBuf> {
+        match collection.buckets() {
+            Some(series) => from_client(self.o, series),
+            None => prepare::for_insert(self.o, op, false),
         }
+    }
+
+    /// The new version of a document.
+    fn changed(&self, before: RawDoc<'_>, collection: &Collection, op: &OpContext) -> Result<RawDocBuf> {
+        if !self.is_change() {
+            return self.whole(collection, op);
+        }
+        let Some(series) = collection.buckets() else {
+            return self.changed_by(before, op);
+        };
+        // A log of MongoDB's adds measurements to the form of a bucket that has them one by one.
+        let changed = match self.adds_measurements() {
+            true => {
+                let public = Bucket::decode(before, series)?.to_public(before)?.to_raw();
+                self.changed_by(public.as_raw(), op)?
+            }
+            false => self.changed_by(before, op)?,
+        };
+        from_client(changed.as_raw(), series)
+    }
+
+    /// The diff changes something inside of a bucket's columns, which only the form with single measurements has.
+    fn adds_measurements(&self) -> bool {
+        fn inside<'d>(doc: RawDoc<'d>, name: &str) -> Option<RawDoc<'d>> {
+            match doc.get(name) {
+                Some(ValueRef::Document(DocRef::Raw(inner))) => Some(inner),
+                _ => None,
+            }
+        }
+        let data = inside(self.o, "diff").and_then(|diff| inside(diff, "sdata"));
+        data.is_some_and(|data| data.iter().any(|(name, _)| name.starts_with('s')))
+    }
+
+    /// `before` with the change that `o` is.
+    fn changed_by(&self, before: RawDoc<'_>, op: &OpContext) -> Result<RawDocBuf> {
         if self.o.get("diff").is_some() {
             return diff::apply(before, self.o);
         }

@@ -31,14 +31,17 @@ pub const KIND: KindDef = KindDef {
         OptionDef {
             name: "bits",
             parse: bits,
+            shown: None,
         },
         OptionDef {
             name: "min",
             parse: |value, _| bound("min", value),
+            shown: Some(as_double),
         },
         OptionDef {
             name: "max",
             parse: |value, _| bound("max", value),
+            shown: Some(as_double),
         },
     ],
     misplaced_option: ErrorCode::BadValue,
@@ -60,8 +63,16 @@ fn bits(value: ValueRef<'_>, _: &Document) -> Result<Value> {
 }
 
 fn bound(name: &str, value: ValueRef<'_>) -> Result<Value> {
-    // Written down as a double, whatever number was given.
-    number(name, value).map(Value::Double)
+    number(name, value)?;
+    Ok(value.to_value())
+}
+
+/// Whatever number was given.
+fn as_double(value: ValueRef<'_>) -> Value {
+    match Num::from_ref(value) {
+        Some(number) => Value::Double(number.to_f64()),
+        None => value.to_value(),
+    }
 }
 
 fn number(name: &str, value: ValueRef<'_>) -> Result<f64> {

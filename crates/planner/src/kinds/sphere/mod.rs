@@ -30,6 +30,7 @@ pub const KIND: KindDef = KindDef {
     options: &[OptionDef {
         name: VERSION,
         parse: version,
+        shown: None,
     }],
     misplaced_option: ErrorCode::BadValue,
     is_single: false,

@@ -33,18 +33,22 @@ pub const KIND: KindDef = KindDef {
         OptionDef {
             name: "weights",
             parse: options::weights,
+            shown: None,
         },
         OptionDef {
             name: "default_language",
             parse: options::default_language,
+            shown: None,
         },
         OptionDef {
             name: "language_override",
             parse: options::language_override,
+            shown: None,
         },
         OptionDef {
             name: "textIndexVersion",
             parse: options::version,
+            shown: None,
         },
     ],
     misplaced_option: ErrorCode::CannotCreateIndex,

@@ -35,6 +35,7 @@ pub const KIND: KindDef = KindDef {
     options: &[OptionDef {
         name: "wildcardProjection",
         parse: check::projection,
+        shown: None,
     }],
     misplaced_option: ErrorCode::BadValue,
     is_single: false,
