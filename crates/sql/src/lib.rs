@@ -15,6 +15,7 @@ pub mod ddl;
 pub mod error;
 pub mod expr;
 pub mod functions;
+pub mod fuzz;
 pub mod parse;
 pub mod plan;
 pub mod protocol;

@@ -65,6 +65,7 @@ const NAMES: &[&str] = &[
     "avg",
     "bit_and",
     "bit_or",
+    "bit_xor",
     "bool_and",
     "bool_or",
     "corr",
@@ -81,10 +82,15 @@ const NAMES: &[&str] = &[
     "mode",
     "percentile_cont",
     "percentile_disc",
+    "regr_avgx",
+    "regr_avgy",
     "regr_count",
     "regr_intercept",
     "regr_r2",
     "regr_slope",
+    "regr_sxx",
+    "regr_sxy",
+    "regr_syy",
     "stddev",
     "stddev_pop",
     "stddev_samp",
@@ -251,7 +257,7 @@ pub fn bind(name: &str, args: Vec<Expr>, star: bool) -> Result<Bound> {
             to(Type::Bool, &[one(&args)?])?,
             Type::Bool,
         ),
-        "sum" | "avg" | "bit_and" | "bit_or" => numbers::bind(name, one(&args)?),
+        "sum" | "avg" | "bit_and" | "bit_or" | "bit_xor" => numbers::bind(name, one(&args)?),
         "string_agg" | "array_agg" | "json_agg" | "jsonb_agg" | "json_object_agg" | "jsonb_object_agg" => {
             collect::bind(name, args, &wrong)
         }

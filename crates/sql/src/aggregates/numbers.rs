@@ -128,7 +128,7 @@ impl Accumulator for Intervals {
 }
 
 struct Bits {
-    and: bool,
+    combine: fn(i64, i64) -> i64,
     found: Option<i64>,
     narrow: bool,
 }
@@ -138,8 +138,7 @@ impl Accumulator for Bits {
         if let Some(n) = args.first().and_then(integer) {
             self.found = Some(match self.found {
                 None => n,
-                Some(found) if self.and => found & n,
-                Some(found) => found | n,
+                Some(found) => (self.combine)(found, n),
             });
         }
         Ok(())
@@ -160,11 +159,15 @@ pub(super) fn bind(name: &str, arg: Expr) -> Result<Bound> {
         if !ty.is_integer() {
             return fail("42883", format!("function {name}({ty}) does not exist"));
         }
-        let (and, narrow) = (name == "bit_and", ty != Type::Int8);
-        let name = if and { "bit_and" } else { "bit_or" };
+        let narrow = ty != Type::Int8;
+        let (name, combine): (_, fn(i64, i64) -> i64) = match name {
+            "bit_and" => ("bit_and", |a, b| a & b),
+            "bit_or" => ("bit_or", |a, b| a | b),
+            _ => ("bit_xor", |a, b| a ^ b),
+        };
         let start = move || -> Box<dyn Accumulator> {
             Box::new(Bits {
-                and,
+                combine,
                 found: None,
                 narrow,
             })

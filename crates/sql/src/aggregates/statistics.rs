@@ -53,6 +53,11 @@ impl Accumulator for Moments {
 /// A function of the sums of two variables.
 #[derive(Clone, Copy, PartialEq)]
 enum Pair {
+    AvgX,
+    AvgY,
+    Sxx,
+    Sxy,
+    Syy,
     Corr,
     CovarPop,
     CovarSamp,
@@ -90,6 +95,11 @@ impl Accumulator for Pairs {
         let some = |ok: bool, value: f64| Ok(if ok { Value::Double(value) } else { Value::Null });
         match self.gives {
             Pair::Count => Ok(Value::Int64(self.n as i64)),
+            Pair::AvgX => some(self.n > 0.0, self.mean.0),
+            Pair::AvgY => some(self.n > 0.0, self.mean.1),
+            Pair::Sxx => some(self.n > 0.0, sx),
+            Pair::Sxy => some(self.n > 0.0, self.product),
+            Pair::Syy => some(self.n > 0.0, sy),
             Pair::Corr => some(sx > 0.0 && sy > 0.0, self.product / (sx * sy).sqrt()),
             Pair::CovarPop => some(self.n > 0.0, self.product / self.n),
             Pair::CovarSamp => some(self.n > 1.0, self.product / (self.n - 1.0)),
@@ -248,6 +258,11 @@ pub(super) fn bind(name: &str, args: Vec<Expr>, wrong: &dyn Fn() -> Error) -> Re
                 "corr" => ("corr", Pair::Corr),
                 "covar_pop" => ("covar_pop", Pair::CovarPop),
                 "covar_samp" => ("covar_samp", Pair::CovarSamp),
+                "regr_avgx" => ("regr_avgx", Pair::AvgX),
+                "regr_avgy" => ("regr_avgy", Pair::AvgY),
+                "regr_sxx" => ("regr_sxx", Pair::Sxx),
+                "regr_sxy" => ("regr_sxy", Pair::Sxy),
+                "regr_syy" => ("regr_syy", Pair::Syy),
                 "regr_count" => ("regr_count", Pair::Count),
                 "regr_slope" => ("regr_slope", Pair::Slope),
                 "regr_intercept" => ("regr_intercept", Pair::Intercept),

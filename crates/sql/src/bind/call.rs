@@ -10,7 +10,7 @@ use crate::plan::outward;
 use crate::types::Type;
 use crate::types::cast::{self, Context};
 use nestor_model::{Result, Value};
-use nestor_planner::relation::{ApplyKind, Call, Relation};
+use nestor_planner::relation::{ApplyKind, Call, Relation, SortKey};
 use sqlparser::ast::{
     DuplicateTreatment, Expr as Ast, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
 };
@@ -51,6 +51,10 @@ impl Binder<'_> {
                     _ => return unsupported("arguments of this form"),
                 }
             }
+        }
+        if name == "row" && call.over.is_none() && !star {
+            let items = asts.iter().map(|item| self.expr(item, scope)).collect::<Result<_>>()?;
+            return Ok(Node::Row(items).into());
         }
         if call.null_treatment.is_some() {
             return unsupported("IGNORE NULLS");
@@ -144,6 +148,15 @@ impl Binder<'_> {
             .map(|filter| self.condition(filter, scope, "FILTER"))
             .transpose()?;
         let bound = aggregates::bind(name, args, star)?;
+        // PostgreSQL finds what is distinct by sorting, so that what is collected comes in order.
+        let collects = name.ends_with("_agg");
+        if distinct && collects && order.is_empty() {
+            order.extend(bound.args.iter().map(|by| SortKey {
+                by: by.clone(),
+                descending: false,
+                nulls_first: false,
+            }));
+        }
         let call = Call {
             function: bound.function,
             args: bound.args,
@@ -190,9 +203,10 @@ impl Binder<'_> {
                 Ok(Expr::constant(pid.map_or(Value::Null, Value::Int32), Type::Int4))
             }
             ("current_schemas", 1) => {
+                let implicit = !matches!(args[0].node(), Node::Const(Value::Bool(false), _));
                 let names = ["pg_catalog", "public"].map(|name| Value::String(name.into()));
                 Ok(Expr::constant(
-                    Value::Array(nestor_model::Array::new(names.to_vec())),
+                    Value::Array(nestor_model::Array::new(names[usize::from(!implicit)..].to_vec())),
                     Type::Name.array(),
                 ))
             }

@@ -51,6 +51,17 @@ impl Output {
     }
 }
 
+/// Whether an expression has the name of a type, because it is a cast or literal without a name of its own.
+fn is_cast(expr: &Ast) -> bool {
+    match expr {
+        Ast::Nested(expr) => is_cast(expr),
+        Ast::Cast { expr, .. } => is_cast(expr) || name_of(expr) == "?column?",
+        Ast::TypedString(_) | Ast::Interval(_) => true,
+        Ast::Value(value) => matches!(value.value, sqlparser::ast::Value::Boolean(_)),
+        _ => false,
+    }
+}
+
 /// The name that an expression has as a column.
 fn name_of(expr: &Ast) -> String {
     match expr {
@@ -62,8 +73,9 @@ fn name_of(expr: &Ast) -> String {
         },
         Ast::Function(call) => object_name(&call.name).map_or_else(|_| String::new(), |(_, name)| name),
         Ast::Cast { expr, data_type, .. } => match name_of(expr) {
-            name if name == "?column?" => match super::types::data_type(data_type) {
-                Ok((ty, _)) => ty.name(),
+            // A name that only comes of a cast gives way to that of the outer type; an array has its element's.
+            name if name == "?column?" || is_cast(expr) => match super::types::data_type(data_type) {
+                Ok((ty, _)) => ty.name().trim_start_matches('_').to_owned(),
                 Err(_) => name,
             },
             name => name,
@@ -73,9 +85,14 @@ fn name_of(expr: &Ast) -> String {
         Ast::Exists { .. } => "exists".to_owned(),
         Ast::Array(_) => "array".to_owned(),
         Ast::Extract { .. } => "extract".to_owned(),
+        Ast::Substring { shorthand: true, .. } => "substr".to_owned(),
         Ast::Substring { .. } => "substring".to_owned(),
         Ast::Position { .. } => "position".to_owned(),
-        Ast::Trim { .. } => "btrim".to_owned(),
+        Ast::Trim { trim_where, .. } => match trim_where {
+            Some(sqlparser::ast::TrimWhereField::Leading) => "ltrim".to_owned(),
+            Some(sqlparser::ast::TrimWhereField::Trailing) => "rtrim".to_owned(),
+            _ => "btrim".to_owned(),
+        },
         Ast::Ceil { .. } => "ceil".to_owned(),
         Ast::Floor { .. } => "floor".to_owned(),
         Ast::Overlay { .. } => "overlay".to_owned(),

@@ -356,6 +356,32 @@ pub(super) const ROWS: &[Row] = &[
         }
         .to_value())
     }),
+    ("justify_interval", "interval->interval", |a, _, _| {
+        Interval::of(&a[0]).justified().map(Interval::to_value)
+    }),
+    ("isfinite", "interval->bool", |_, _, _| Ok(Value::Bool(true))),
+    ("make_time", "int4,int4,float8->time", |a, _, _| {
+        clock_of(int(&a[0]), int(&a[1]), &a[2]).map(Value::Int64)
+    }),
+    (
+        "make_timestamptz",
+        "int4,int4,int4,int4,int4,float8->timestamptz",
+        |a, _, _| {
+            let days = make(int(&a[0]), int(&a[1]), int(&a[2]))?;
+            clock_of(int(&a[3]), int(&a[4]), &a[5]).map(|us| Value::Int64(days * DAY_US + us))
+        },
+    ),
+    ("date_bin", "interval,timestamp,timestamp->timestamp", |a, _, _| {
+        date_bin(Interval::of(&a[0]), int(&a[1]), int(&a[2]))
+    }),
+    (
+        "date_bin",
+        "interval,timestamptz,timestamptz->timestamptz",
+        |a, _, _| date_bin(Interval::of(&a[0]), int(&a[1]), int(&a[2])),
+    ),
+    ("date_trunc", "text,interval->interval", |a, _, _| {
+        trunc_interval(str(&a[0]), Interval::of(&a[1])).map(Interval::to_value)
+    }),
     ("isfinite", "timestamp->bool", |a, _, _| {
         Ok(Value::Bool(!matches!(
             int(&a[0]),
@@ -363,6 +389,73 @@ pub(super) const ROWS: &[Row] = &[
         )))
     }),
 ];
+
+/// The time of a day. Errors: 22008.
+fn clock_of(hour: i64, minute: i64, seconds: &Value) -> Result<i64> {
+    let seconds = super::args::double(seconds);
+    let valid = (0..=24).contains(&hour) && (0..60).contains(&minute) && (0.0..=60.0).contains(&seconds);
+    let us = (hour * 60 + minute) * 60_000_000 + if valid { (seconds * 1e6).round() as i64 } else { 0 };
+    match valid && us <= DAY_US {
+        true => Ok(us),
+        false => fail(
+            "22008",
+            format!("time field value out of range: {hour}:{minute:02}:{seconds}"),
+        ),
+    }
+}
+
+/// The start of the bin of `width` that `us` is in, counted from `origin`. Errors: 0A000, 22008.
+fn date_bin(width: Interval, us: i64, origin: i64) -> Result<Value> {
+    if width.months != 0 {
+        return fail(
+            "0A000",
+            "timestamps cannot be binned into intervals containing months or years",
+        );
+    }
+    let width = i64::try_from(width.total_us()).unwrap_or(i64::MAX);
+    if width <= 0 {
+        return fail("22008", "stride must be greater than zero");
+    }
+    let Some(since) = us.checked_sub(origin) else {
+        return Err(datetime::out_of_range("interval"));
+    };
+    let start = since
+        .div_euclid(width)
+        .checked_mul(width)
+        .and_then(|n| n.checked_add(origin));
+    start
+        .map(Value::Int64)
+        .ok_or_else(|| datetime::out_of_range("timestamp"))
+}
+
+/// Fields of an interval below `field` made zero. Errors: 22023, 0A000.
+fn trunc_interval(field: &str, i: Interval) -> Result<Interval> {
+    let months = |n: i32| Interval {
+        months: i.months / n * n,
+        days: 0,
+        us: 0,
+    };
+    let clock = |unit: i64| Interval {
+        us: i.us / unit * unit,
+        ..i
+    };
+    Ok(match field.to_ascii_lowercase().trim_end_matches('s') {
+        "microsecond" => i,
+        "millisecond" => clock(1000),
+        "second" => clock(1_000_000),
+        "minute" => clock(60_000_000),
+        "hour" => clock(3_600_000_000),
+        "day" => Interval { us: 0, ..i },
+        "week" => return fail("0A000", "unit \"week\" not supported for type interval"),
+        "month" => months(1),
+        "quarter" => months(3),
+        "year" => months(12),
+        "decade" => months(120),
+        "century" => months(1200),
+        "millennium" => months(12_000),
+        other => return fail("22023", format!("unit \"{other}\" not recognized for type interval")),
+    })
+}
 
 /// Microseconds that a zone of a fixed offset is ahead of UTC.
 fn zone(name: &str) -> Result<i64> {

@@ -164,6 +164,72 @@ fn set(value: &Value, path: &[String], new: &Value, create: bool) -> Value {
     }
 }
 
+/// `jsonb_insert`: a new element beside the one at `path`, or a new field. Errors: 22023.
+fn insert(value: &Value, path: &[String], new: &Value, after: bool) -> Result<Value> {
+    let Some((head, rest)) = path.split_first() else {
+        return Ok(value.clone());
+    };
+    match value {
+        Value::Document(doc) => match (doc.get(head), rest.is_empty()) {
+            (Some(_), true) => fail("22023", "cannot replace existing key"),
+            (None, true) => {
+                let mut out = doc.clone();
+                out.push(head.as_str(), stored_null(new.clone()));
+                Ok(out.into())
+            }
+            (Some(old), false) => {
+                let mut out = doc.clone();
+                out.set(head, insert(&old.to_value(), rest, new, after)?);
+                Ok(out.into())
+            }
+            (None, false) => Ok(value.clone()),
+        },
+        Value::Array(items) => {
+            let mut out: Vec<Value> = items.iter().map(|item| item.to_value()).collect();
+            let Ok(at) = head.parse::<i64>() else {
+                return fail("22P02", format!("path element is not an integer: \"{head}\""));
+            };
+            let place = if at < 0 { at + out.len() as i64 } else { at };
+            let within = usize::try_from(place).ok().filter(|place| *place < out.len());
+            match (within, rest.is_empty()) {
+                (Some(place), true) => out.insert(place + usize::from(after), stored_null(new.clone())),
+                (None, true) if place < 0 => out.insert(0, stored_null(new.clone())),
+                (None, true) => out.push(stored_null(new.clone())),
+                (Some(place), false) => out[place] = insert(&out[place], rest, new, after)?,
+                (None, false) => {}
+            }
+            Ok(Value::Array(Array::new(out)))
+        }
+        other => Ok(other.clone()),
+    }
+}
+
+/// `jsonb_object`: names and values by turns, or in an array each. Errors: 2202E, 22004.
+fn object_of_texts(names: &Value, values: Option<&Value>) -> Result<Value> {
+    let list = |value: &Value| match value {
+        Value::Array(items) => items.iter().map(|item| item.to_value()).collect(),
+        _ => Vec::new(),
+    };
+    let names = list(names);
+    let pairs: Vec<(Value, Value)> = match values.map(list) {
+        Some(values) if values.len() != names.len() => return fail("2202E", "mismatched array dimensions"),
+        Some(values) => names.into_iter().zip(values).collect(),
+        None if !names.len().is_multiple_of(2) => return fail("2202E", "array must have even number of elements"),
+        None => names
+            .chunks_exact(2)
+            .map(|pair| (pair[0].clone(), pair[1].clone()))
+            .collect(),
+    };
+    let mut out = Document::new();
+    for (name, value) in pairs {
+        let Some(name) = name.as_str() else {
+            return fail("22004", "null value not allowed for object key");
+        };
+        out.set(name, value);
+    }
+    Ok(out.into())
+}
+
 fn stored_null(value: Value) -> Value {
     if matches!(value, Value::Undefined) {
         Value::Null
@@ -327,6 +393,32 @@ pub(super) const ROWS: &[Row] = &[
     ("jsonb_array_length", "jsonb->int4", |a, _, _| match &a[0] {
         Value::Array(items) => Ok(Value::Int32(items.len() as i32)),
         _ => fail("22023", "cannot get array length of a non-array"),
+    }),
+    ("json_array_length", "json->int4", |a, _, _| match parsed(&a[0])? {
+        Value::Array(items) => Ok(Value::Int32(items.len() as i32)),
+        _ => fail("22023", "cannot get array length of a non-array"),
+    }),
+    ("json_extract_path", "json,text...->json", |a, _, _| {
+        match path(&parsed(&a[0])?, &Value::Array(Array::new(a[1..].to_vec()))) {
+            Value::Null => Ok(Value::Null),
+            found => Ok(print(found)),
+        }
+    }),
+    ("json_extract_path_text", "json,text...->text", |a, _, _| {
+        Ok(found_text(&path(
+            &parsed(&a[0])?,
+            &Value::Array(Array::new(a[1..].to_vec())),
+        )))
+    }),
+    ("jsonb_object", "_text->jsonb", |a, _, _| object_of_texts(&a[0], None)),
+    ("jsonb_object", "_text,_text->jsonb", |a, _, _| {
+        object_of_texts(&a[0], Some(&a[1]))
+    }),
+    ("jsonb_insert", "jsonb,_text,jsonb->jsonb", |a, _, _| {
+        insert(&a[0], &texts(&a[1]), &a[2], false)
+    }),
+    ("jsonb_insert", "jsonb,_text,jsonb,bool->jsonb", |a, _, _| {
+        insert(&a[0], &texts(&a[1]), &a[2], matches!(a[3], Value::Bool(true)))
     }),
     ("jsonb_extract_path", "jsonb,text...->jsonb", |a, _, _| {
         Ok(path(&a[0], &Value::Array(Array::new(a[1..].to_vec()))))

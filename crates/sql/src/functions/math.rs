@@ -91,6 +91,51 @@ fn width_bucket(n: f64, low: f64, high: f64, count: i64) -> Result<Value> {
     cast::whole(bucket, &Type::Int4)
 }
 
+/// The sine of an angle in degrees, exact where it is a half, one or zero.
+fn sind(degrees: f64) -> f64 {
+    let turned = degrees.rem_euclid(360.0);
+    let (angle, sign) = if turned >= 180.0 {
+        (turned - 180.0, -1.0)
+    } else {
+        (turned, 1.0)
+    };
+    let angle = if angle > 90.0 { 180.0 - angle } else { angle };
+    let exact = [(0.0, 0.0), (30.0, 0.5), (90.0, 1.0)];
+    let sine = exact
+        .iter()
+        .find(|(of, _)| *of == angle)
+        .map_or_else(|| angle.to_radians().sin(), |(_, sine)| *sine);
+    if sine == 0.0 { 0.0 } else { sign * sine }
+}
+
+/// A function of an angle in degrees as a quotient. Errors: 22003 for an angle without an end.
+fn in_degrees(angle: f64, of: fn(f64) -> (f64, f64)) -> Result<Value> {
+    domain(!angle.is_infinite(), "22003", "input is out of range")?;
+    let (above, below) = of(angle);
+    let out = above / below;
+    Ok(Value::Double(if out == 0.0 { 0.0 } else { out }))
+}
+
+/// Radians in degrees, whole where only the last bits keep them from it.
+fn to_degrees(radians: f64) -> f64 {
+    let degrees = radians.to_degrees();
+    let whole = degrees.round();
+    if (degrees - whole).abs() < 1e-13 {
+        whole
+    } else {
+        degrees
+    }
+}
+
+/// Without zeros at the end of the digits behind the point. Errors: 22003.
+fn least_scale(value: Decimal128) -> Result<Decimal128> {
+    let written = numeric::format(value);
+    match written.contains('.') {
+        true => numeric::parse(written.trim_end_matches('0').trim_end_matches('.')),
+        false => Ok(value),
+    }
+}
+
 pub(super) const ROWS: &[Row] = &[
     ("abs", "int4->int4", |a, _, _| {
         cast::whole(int(&a[0]).abs(), &Type::Int4)
@@ -228,6 +273,15 @@ pub(super) const ROWS: &[Row] = &[
     ("sinh", "float8->float8", real!(f64::sinh)),
     ("cosh", "float8->float8", real!(f64::cosh)),
     ("tanh", "float8->float8", real!(f64::tanh)),
+    ("gcd", "int4,int4->int4", |a, _, _| {
+        let gcd = i64::try_from(gcd(int(&a[0]), int(&a[1])));
+        cast::whole(gcd.unwrap_or(i64::MAX), &Type::Int4)
+    }),
+    ("lcm", "int4,int4->int4", |a, _, _| {
+        let (x, y) = (int(&a[0]), int(&a[1]));
+        let gcd = i64::try_from(gcd(x, y).max(1)).unwrap_or(1);
+        cast::whole((x / gcd).saturating_mul(y).saturating_abs(), &Type::Int4)
+    }),
     ("gcd", "int8,int8->int8", |a, _, _| {
         i64::try_from(gcd(int(&a[0]), int(&a[1])))
             .map(Value::Int64)
@@ -240,6 +294,53 @@ pub(super) const ROWS: &[Row] = &[
         i64::try_from(lcm)
             .map(Value::Int64)
             .map_err(|_| error("22003", "bigint out of range"))
+    }),
+    ("asinh", "float8->float8", real!(f64::asinh)),
+    ("acosh", "float8->float8", |a, _, _| {
+        domain(
+            double(&a[0]) >= 1.0 || double(&a[0]).is_nan(),
+            "22003",
+            "input is out of range",
+        )?;
+        Ok(Value::Double(double(&a[0]).acosh()))
+    }),
+    ("atanh", "float8->float8", |a, _, _| {
+        domain(
+            double(&a[0]).abs() <= 1.0 || double(&a[0]).is_nan(),
+            "22003",
+            "input is out of range",
+        )?;
+        Ok(Value::Double(double(&a[0]).atanh()))
+    }),
+    ("sind", "float8->float8", |a, _, _| {
+        in_degrees(double(&a[0]), |n| (sind(n), 1.0))
+    }),
+    ("cosd", "float8->float8", |a, _, _| {
+        in_degrees(double(&a[0]), |n| (sind(n + 90.0), 1.0))
+    }),
+    ("tand", "float8->float8", |a, _, _| {
+        in_degrees(double(&a[0]), |n| (sind(n), sind(n + 90.0)))
+    }),
+    ("cotd", "float8->float8", |a, _, _| {
+        in_degrees(double(&a[0]), |n| (sind(n + 90.0), sind(n)))
+    }),
+    ("asind", "float8->float8", |a, _, _| {
+        domain(double(&a[0]).abs() <= 1.0, "22003", "input is out of range")?;
+        Ok(Value::Double(to_degrees(double(&a[0]).asin())))
+    }),
+    ("acosd", "float8->float8", |a, _, _| {
+        domain(double(&a[0]).abs() <= 1.0, "22003", "input is out of range")?;
+        Ok(Value::Double(to_degrees(double(&a[0]).acos())))
+    }),
+    ("atand", "float8->float8", real!(|n| to_degrees(n.atan()))),
+    ("atan2d", "float8,float8->float8", |a, _, _| {
+        Ok(Value::Double(to_degrees(double(&a[0]).atan2(double(&a[1])))))
+    }),
+    ("min_scale", "numeric->int4", |a, _, _| {
+        Ok(Value::Int32(numeric::scale(least_scale(decimal(&a[0]))?)))
+    }),
+    ("trim_scale", "numeric->numeric", |a, _, _| {
+        least_scale(decimal(&a[0])).map(Value::Decimal128)
     }),
     ("factorial", "int8->numeric", |a, _, _| {
         domain(int(&a[0]) >= 0, "22003", "factorial of a negative number is undefined")?;

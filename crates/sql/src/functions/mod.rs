@@ -7,9 +7,12 @@ mod advisory;
 mod args;
 mod arithmetic;
 mod arrays;
+mod bytes;
 mod dates;
 mod documents;
 mod math;
+mod numerals;
+mod patterns;
 mod system;
 mod tables;
 mod text;
@@ -66,6 +69,9 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| 
         arithmetic::ROWS,
         math::ROWS,
         text::ROWS,
+        bytes::ROWS,
+        patterns::ROWS,
+        numerals::ROWS,
         dates::ROWS,
         arrays::ROWS,
         documents::ROWS,
@@ -78,6 +84,11 @@ static TABLE: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| 
     }
     out
 });
+
+/// Reads a text as a pattern of digits, for the fuzz target.
+pub(crate) fn read_pattern(text: &str) {
+    numerals::read(text);
+}
 
 /// Whether there is a function of this name.
 pub fn is_known(name: &str) -> bool {

@@ -204,15 +204,6 @@ pub(super) const ROWS: &[Row] = &[
             a.iter().filter(|v| !matches!(v, Value::Null)).count() as i32
         ))
     }),
-    ("to_number", "text,text->numeric", |a, _, _| {
-        let kept: String = a[0]
-            .as_str()
-            .unwrap_or_default()
-            .chars()
-            .filter(|c| c.is_ascii_digit() || "+-.".contains(*c))
-            .collect();
-        crate::types::numeric::parse(&kept).map(Value::Decimal128)
-    }),
     ("pg_column_size", "any->int4", |a, _, args| {
         Ok(Value::Int32(output::text(&args[0].ty(), &a[0]).len() as i32))
     }),

@@ -1,7 +1,8 @@
 //! Functions whose result is rows.
 
+use super::patterns::{regexp_matches, regexp_split};
 use crate::error::{error, fail};
-use crate::expr::{Expr, like};
+use crate::expr::Expr;
 use crate::functions::coerce;
 use crate::types::cast::{Context, exists};
 use crate::types::interval::Interval;
@@ -9,6 +10,7 @@ use crate::types::{Type, datetime, integer, json, numeric};
 use nestor_model::statement::work;
 use nestor_model::{Result, Value, ValueRef};
 use nestor_planner::relation::{Env, TableFunction, Tuple};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// A function that gives rows, bound to its arguments.
@@ -186,6 +188,7 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
             .map(|(arg, to)| coerce(arg.clone(), to, Context::Implicit))
             .collect()
     };
+    let texts = |counts: RangeInclusive<usize>| vec![Type::Text; args.len().clamp(*counts.start(), *counts.end())];
     let plain = |name, run, args, columns| {
         Ok(Some(Table {
             call: Arc::new(Plain { name, run }),
@@ -285,25 +288,50 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
         "regexp_split_to_table" => plain(
             "regexp_split_to_table",
             |args| {
-                let parts = split(
-                    args[0].as_str().unwrap_or_default(),
-                    args[1].as_str().unwrap_or_default(),
-                )?;
-                listed(parts.into_iter().map(|part| vec![Value::String(part.into())]).collect())
+                let options = args.get(2).map_or(Some(""), Value::as_str);
+                match (args[0].as_str(), args[1].as_str(), options) {
+                    (Some(s), Some(pattern), Some(options)) => rows_of(regexp_split(s, pattern, options)?),
+                    _ => listed(Vec::new()),
+                }
             },
-            cast(&[Type::Text, Type::Text])?,
+            cast(&texts(2..=3))?,
             one(Type::Text),
+        ),
+        "regexp_matches" => plain(
+            "regexp_matches",
+            |args| {
+                let options = args.get(2).map_or(Some(""), Value::as_str);
+                match (args[0].as_str(), args[1].as_str(), options) {
+                    (Some(s), Some(pattern), Some(options)) => {
+                        let found = regexp_matches(s, pattern, options)?;
+                        listed(found.into_iter().map(|groups| vec![groups]).collect())
+                    }
+                    _ => listed(Vec::new()),
+                }
+            },
+            cast(&texts(2..=3))?,
+            one(Type::Text.array()),
         ),
         "string_to_table" => plain(
             "string_to_table",
-            |args| match (args[0].as_str(), args[1].as_str()) {
-                (Some(s), Some(by)) if !by.is_empty() => {
-                    listed(s.split(by).map(|part| vec![Value::String(part.into())]).collect())
-                }
-                (Some(s), _) => listed(vec![vec![Value::String(s.into())]]),
-                (None, _) => listed(Vec::new()),
+            |args| {
+                let Some(s) = args[0].as_str() else {
+                    return listed(Vec::new());
+                };
+                let parts: Vec<String> = match args[1].as_str() {
+                    _ if s.is_empty() => Vec::new(),
+                    Some("") => vec![s.to_owned()],
+                    Some(by) => s.split(by).map(str::to_owned).collect(),
+                    None => s.chars().map(String::from).collect(),
+                };
+                let null = args.get(2).and_then(Value::as_str);
+                let value = |part: String| match null == Some(part.as_str()) {
+                    true => Value::Null,
+                    false => Value::String(part.into()),
+                };
+                listed(parts.into_iter().map(|part| vec![value(part)]).collect())
             },
-            cast(&[Type::Text, Type::Text])?,
+            cast(&texts(2..=3))?,
             one(Type::Text),
         ),
         "generate_subscripts" => plain(
@@ -339,16 +367,10 @@ fn cast_json(args: &[Expr]) -> Result<Vec<Expr>> {
     Ok(vec![coerce(arg.clone(), &Type::Jsonb, context)?])
 }
 
-fn split(s: &str, pattern: &str) -> Result<Vec<String>> {
-    let regex = like::compile(pattern, false)?;
-    let (mut out, mut at) = (Vec::new(), 0);
-    while let Some(Some((from, to))) = regex.captures_at(s, at)?.and_then(|groups| groups.first().copied()) {
-        if to == from {
-            break;
-        }
-        out.push(s[at..from].to_owned());
-        at = to;
+/// The elements of an array as rows.
+fn rows_of(array: Value) -> Result<Rows> {
+    match array {
+        Value::Array(items) => listed(items.iter().map(|item| vec![item.to_value()]).collect()),
+        _ => listed(Vec::new()),
     }
-    out.push(s[at..].to_owned());
-    Ok(out)
 }

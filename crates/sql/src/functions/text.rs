@@ -3,28 +3,27 @@
 use super::Row;
 use super::args::int;
 use crate::error::{error, fail};
-use crate::expr::like;
 use crate::types::{Type, cast, output};
 use nestor_model::statement::charge;
-use nestor_model::{Array, Binary, Result, Value};
+use nestor_model::{Binary, Result, Value};
 
 /// Bytes of text that a function makes at most.
 const TEXT_BYTES_MAX: usize = 64 << 20;
 
-fn str(value: &Value) -> &str {
+pub(super) fn str(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn text(value: impl Into<nestor_model::Str>) -> Result<Value> {
+pub(super) fn text(value: impl Into<nestor_model::Str>) -> Result<Value> {
     Ok(Value::String(value.into()))
 }
 
-fn count(n: usize) -> Result<Value> {
+pub(super) fn count(n: usize) -> Result<Value> {
     cast::whole(i64::try_from(n).unwrap_or(i64::MAX), &Type::Int4)
 }
 
 /// Counts memory that a result takes before it is made.
-fn room(bytes: usize) -> Result<()> {
+pub(super) fn room(bytes: usize) -> Result<()> {
     if bytes > TEXT_BYTES_MAX {
         return fail("54000", "requested length too large");
     }
@@ -133,90 +132,6 @@ fn concat(values: &[Value], args: &[crate::expr::Expr], between: &str) -> Result
     text(out)
 }
 
-fn flags(flags: &str) -> (bool, bool) {
-    (flags.contains('i'), flags.contains('g'))
-}
-
-fn regexp_replace(s: &str, pattern: &str, with: &str, options: &str) -> Result<Value> {
-    let (insensitive, all) = flags(options);
-    let regex = like::compile(pattern, insensitive)?;
-    let mut out = String::new();
-    let mut at = 0;
-    while at <= s.len() {
-        let Some(groups) = regex.captures_at(s, at)? else { break };
-        let Some((from, to)) = groups.first().copied().flatten() else {
-            break;
-        };
-        out.push_str(&s[at..from]);
-        let mut chars = with.chars();
-        while let Some(c) = chars.next() {
-            match c {
-                '\\' => match chars.next() {
-                    Some(d @ '0'..='9') => {
-                        let group = groups.get(d.to_digit(10).unwrap_or(0) as usize).copied().flatten();
-                        if let Some((from, to)) = group {
-                            out.push_str(&s[from..to]);
-                        }
-                    }
-                    Some('&') => out.push_str(&s[from..to]),
-                    Some(c) => out.push(c),
-                    None => out.push('\\'),
-                },
-                c => out.push(c),
-            }
-        }
-        room(out.len())?;
-        at = to;
-        if to == from {
-            // An empty match: one character is passed over.
-            let Some(c) = s[at..].chars().next() else { break };
-            out.push(c);
-            at += c.len_utf8();
-        }
-        if !all {
-            break;
-        }
-    }
-    out.push_str(s.get(at..).unwrap_or_default());
-    text(out)
-}
-
-fn regexp_match(s: &str, pattern: &str, options: &str) -> Result<Value> {
-    let regex = like::compile(pattern, flags(options).0)?;
-    let Some(groups) = regex.captures_at(s, 0)? else {
-        return Ok(Value::Null);
-    };
-    let part = |range: &Option<(usize, usize)>| match range {
-        Some((from, to)) => Value::String(s[*from..*to].into()),
-        None => Value::Null,
-    };
-    let parts = if groups.len() > 1 { &groups[1..] } else { &groups[..] };
-    Ok(Value::Array(Array::new(parts.iter().map(part).collect())))
-}
-
-fn regexp_split(s: &str, pattern: &str) -> Result<Value> {
-    let regex = like::compile(pattern, false)?;
-    let (mut out, mut at, mut search) = (Vec::new(), 0, 0);
-    while search <= s.len() {
-        let Some(Some((from, to))) = regex.captures_at(s, search)?.and_then(|groups| groups.first().copied()) else {
-            break;
-        };
-        if to == from {
-            let Some(c) = s[from..].chars().next() else { break };
-            search = from + c.len_utf8();
-            if from == at {
-                continue;
-            }
-        } else {
-            search = to;
-        }
-        out.push(Value::String(s[at..from].into()));
-        at = to;
-    }
-    out.push(Value::String(s[at..].into()));
-    Ok(Value::Array(Array::new(out)))
-}
-
 /// `format`: `%s`, `%I`, `%L`, `%%`, with places (`%1$s`).
 fn format(values: &[Value], args: &[crate::expr::Expr]) -> Result<Value> {
     let mut out = String::new();
@@ -228,13 +143,43 @@ fn format(values: &[Value], args: &[crate::expr::Expr]) -> Result<Value> {
             out.push(c);
             continue;
         }
-        let mut digits = String::new();
-        while let Some(d) = chars.next_if(char::is_ascii_digit) {
-            digits.push(d);
+        let number = |chars: &mut std::iter::Peekable<std::str::Chars<'_>>| {
+            let mut digits = String::new();
+            while let Some(d) = chars.next_if(char::is_ascii_digit) {
+                digits.push(d);
+            }
+            (!digits.is_empty()).then(|| digits.parse::<usize>().unwrap_or(usize::MAX))
+        };
+        let mut width = number(&mut chars);
+        if width.is_some() && chars.next_if(|c| *c == '$').is_some() {
+            next = width.take().unwrap_or(0);
+            if next == 0 {
+                return fail(
+                    "22023",
+                    "format specifies argument 0, but arguments are numbered from 1",
+                );
+            }
         }
-        if chars.next_if(|c| *c == '$').is_some() {
-            next = digits.parse().unwrap_or(0);
+        let mut left = false;
+        while width.is_none() && chars.next_if(|c| *c == '-').is_some() {
+            left = true;
         }
+        let mut width = width.or_else(|| number(&mut chars)).unwrap_or(0);
+        if chars.next_if(|c| *c == '*').is_some() {
+            let place = number(&mut chars);
+            if place.is_some() && chars.next_if(|c| *c == '$').is_none() {
+                return fail("22023", "width argument position must be ended by \"$\"");
+            }
+            let at = place.unwrap_or(next);
+            let Some(value) = values.get(at) else {
+                return fail("22023", "too few arguments for format()");
+            };
+            let wanted = crate::types::integer(value).unwrap_or(0);
+            left |= wanted < 0;
+            width = usize::try_from(wanted.unsigned_abs()).unwrap_or(usize::MAX);
+            next = at.saturating_add(1);
+        }
+        room(width)?;
         let kind = chars.next();
         if kind == Some('%') {
             out.push('%');
@@ -244,13 +189,23 @@ fn format(values: &[Value], args: &[crate::expr::Expr]) -> Result<Value> {
             return fail("22023", "too few arguments for format()");
         };
         next += 1;
-        match kind {
-            Some('s') => out.push_str(&shown(value, arg)),
-            Some('I') => out.push_str(&quote_ident(&shown(value, arg))),
-            Some('L') if matches!(value, Value::Null) => out.push_str("NULL"),
-            Some('L') => out.push_str(&quote_literal(&shown(value, arg))),
+        let written = match kind {
+            Some('s') => shown(value, arg),
+            Some('I') if matches!(value, Value::Null) => {
+                return fail("22004", "null values cannot be formatted as an SQL identifier");
+            }
+            Some('I') => quote_ident(&shown(value, arg)),
+            Some('L') if matches!(value, Value::Null) => "NULL".to_owned(),
+            Some('L') => quote_literal(&shown(value, arg)),
             _ => return fail("22023", "unrecognized format() type specifier"),
-        }
+        };
+        let blanks = " ".repeat(width.saturating_sub(written.chars().count()));
+        let (before, behind) = if left {
+            ("", blanks.as_str())
+        } else {
+            (blanks.as_str(), "")
+        };
+        out.extend([before, &written, behind]);
         room(out.len())?;
     }
     text(out)
@@ -277,14 +232,14 @@ fn quote_literal(s: &str) -> String {
     }
 }
 
-fn bytes(value: &Value) -> &[u8] {
+pub(super) fn bytes(value: &Value) -> &[u8] {
     match value {
         Value::Binary(binary) => &binary.bytes,
         _ => &[],
     }
 }
 
-fn binary(bytes: Vec<u8>) -> Result<Value> {
+pub(super) fn binary(bytes: Vec<u8>) -> Result<Value> {
     Ok(Value::Binary(Binary {
         subtype: 0,
         bytes: bytes.into(),
@@ -325,12 +280,6 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("substring", "text,int4,int4->text", |a, _, _| {
         substring(str(&a[0]), int(&a[1]), Some(int(&a[2])))
-    }),
-    ("substring", "text,text->text", |a, _, _| {
-        match regexp_match(str(&a[0]), str(&a[1]), "")? {
-            Value::Array(items) => Ok(items.as_ref().get(0).map_or(Value::Null, |item| item.to_value())),
-            other => Ok(other),
-        }
     }),
     ("substr", "text,int4->text", |a, _, _| {
         substring(str(&a[0]), int(&a[1]), None)
@@ -458,6 +407,9 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("quote_ident", "text->text", |a, _, _| text(quote_ident(str(&a[0])))),
     ("quote_literal", "text->text", |a, _, _| text(quote_literal(str(&a[0])))),
+    ("quote_literal", "any->text", |a, _, args| {
+        text(quote_literal(&shown(&a[0], &args[0])))
+    }),
     ("quote_nullable", "?text->text", |a, _, _| {
         if matches!(a[0], Value::Null) {
             text("NULL")
@@ -470,14 +422,6 @@ pub(super) const ROWS: &[Row] = &[
     ("to_hex", "int4->text", |a, _, _| {
         text(format!("{:x}", int(&a[0]) as i32))
     }),
-    ("encode", "bytea,text->text", |a, _, _| match str(&a[1]) {
-        "hex" => text(&output::hex(bytes(&a[0]))[2..]),
-        other => fail("22023", format!("unrecognized encoding: \"{other}\"")),
-    }),
-    ("decode", "text,text->bytea", |a, _, _| match str(&a[1]) {
-        "hex" => crate::types::input::text(&Type::Bytea, &format!("\\x{}", str(&a[0]))),
-        other => fail("22023", format!("unrecognized encoding: \"{other}\"")),
-    }),
     (
         "convert_from",
         "bytea,text->text",
@@ -488,24 +432,6 @@ pub(super) const ROWS: &[Row] = &[
     ),
     ("convert_to", "text,text->bytea", |a, _, _| {
         binary(str(&a[0]).as_bytes().to_vec())
-    }),
-    ("regexp_replace", "text,text,text->text", |a, _, _| {
-        regexp_replace(str(&a[0]), str(&a[1]), str(&a[2]), "")
-    }),
-    ("regexp_replace", "text,text,text,text->text", |a, _, _| {
-        regexp_replace(str(&a[0]), str(&a[1]), str(&a[2]), str(&a[3]))
-    }),
-    ("regexp_match", "text,text->_text", |a, _, _| {
-        regexp_match(str(&a[0]), str(&a[1]), "")
-    }),
-    ("regexp_match", "text,text,text->_text", |a, _, _| {
-        regexp_match(str(&a[0]), str(&a[1]), str(&a[2]))
-    }),
-    ("regexp_like", "text,text->bool", |a, _, _| {
-        Ok(Value::Bool(like::compile(str(&a[1]), false)?.is_match(str(&a[0]))?))
-    }),
-    ("regexp_split_to_array", "text,text->_text", |a, _, _| {
-        regexp_split(str(&a[0]), str(&a[1]))
     }),
 ];
 
@@ -522,7 +448,7 @@ fn overlay(s: &str, with: &str, from: i64, length: i64) -> Result<Value> {
 }
 
 /// The digest of RFC 1321.
-fn md5(bytes: &[u8]) -> String {
+pub(super) fn md5(bytes: &[u8]) -> String {
     const SHIFTS: [u32; 16] = [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21];
     let constant = |i: usize| ((i as f64 + 1.0).sin().abs() * 4_294_967_296.0) as u32;
     let mut message = bytes.to_vec();

@@ -84,6 +84,28 @@ impl Interval {
         })
     }
 
+    /// Whole days of 24 hours and months of 30 days taken together, with one sign throughout. Errors: 22008.
+    pub fn justified(self) -> Result<Self> {
+        let whole = |n: i64| i32::try_from(n).map_err(|_| overflow());
+        let all_days = i64::from(self.days) + self.us / DAY_US;
+        let (mut months, mut days, mut us) = (i64::from(self.months) + all_days / 30, all_days % 30, self.us % DAY_US);
+        if months > 0 && (days < 0 || (days == 0 && us < 0)) {
+            (months, days) = (months - 1, days + 30);
+        } else if months < 0 && (days > 0 || (days == 0 && us > 0)) {
+            (months, days) = (months + 1, days - 30);
+        }
+        if days > 0 && us < 0 {
+            (days, us) = (days - 1, us + DAY_US);
+        } else if days < 0 && us > 0 {
+            (days, us) = (days + 1, us - DAY_US);
+        }
+        Ok(Self {
+            months: whole(months)?,
+            days: whole(days)?,
+            us,
+        })
+    }
+
     /// So many times as long; fractions of months become days, fractions of days time. Errors: 22008.
     pub fn times(self, factor: f64) -> Result<Self> {
         let months = f64::from(self.months) * factor;

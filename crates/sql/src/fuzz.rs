@@ -1,0 +1,41 @@
+//! What the fuzz target `sql` runs: everything of this crate that reads what a client sends, before any table is asked for.
+
+use crate::types::{Type, input};
+use crate::{expr, functions, parse, protocol};
+
+/// Reads `bytes` as a startup, as a message (its tag first), as statements, as a literal and a binary value of each type, and as
+/// patterns. Each is read or refused; what was read as a statement is shown as text.
+pub fn any(bytes: &[u8]) {
+    let _ = protocol::frontend::startup(bytes);
+    if let Some((tag, body)) = bytes.split_first() {
+        let _ = protocol::frontend::message(*tag, body);
+    }
+    for ty in Type::all() {
+        let _ = input::binary(&ty, bytes);
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    for statement in parse::parse(text).unwrap_or_default() {
+        let _ = statement.to_string();
+    }
+    for ty in Type::all() {
+        let _ = input::text(&ty, text);
+        let _ = input::text(&ty.array(), text);
+    }
+    let _ = expr::like::compile(text, false);
+    functions::read_pattern(text);
+}
+
+#[cfg(test)]
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
+
+#[cfg(test)]
+#[test]
+fn the_corpus_is_read_or_refused() {
+    for bytes in corpus::corpus("sql") {
+        any(&bytes);
+        for cut in (0..bytes.len()).step_by(7) {
+            any(&bytes[..cut]);
+        }
+    }
+}
