@@ -249,3 +249,24 @@ def test_copy_of_psql_and_of_the_shell(shop, tmp_path):
     done = subprocess.run([*shell, "--keepGoing"], input=text, capture_output=True, text=True, check=False)
     assert out.read_text() == file.read_text()
     assert "/nowhere" in done.stderr and "     2" in done.stdout, (done.stdout, done.stderr)
+
+
+def test_statements_up_to_a_sync_are_one_transaction(shop):
+    """What stands before a statement that fails is undone, what stands behind it is passed over; then all goes on."""
+    sql = Sql(shop)
+    sql.query("CREATE TABLE piped (id int PRIMARY KEY)")
+
+    def insert(*ids):
+        for n in ids:
+            sql.send(b"P", b"\0INSERT INTO piped VALUES (" + str(n).encode() + b")\0" + bytes(2))
+            sql.send(b"B", bytes(8))
+            sql.send(b"E", bytes(5))
+        sql.send(b"S")
+        return sql.until_ready()
+
+    with pytest.raises(RuntimeError, match="23505"):
+        sql.rows(insert(1, 2, 1, 3))
+    assert sql.query("SELECT count(*) FROM piped") == [[b"0"]]
+    sql.rows(insert(1, 2, 3))
+    assert sql.query("SELECT count(*) FROM piped") == [[b"3"]]
+    sql.socket.close()

@@ -8,6 +8,7 @@
 //! go through the find layer, and writes go through the writers that commands use.
 
 pub mod aggregates;
+mod asked;
 pub mod bind;
 pub mod catalog;
 pub mod copy;

@@ -56,9 +56,41 @@ fn parser(text: &str) -> Result<Parser<'static>> {
         .map_err(|e| error("42601", e.to_string()))?;
     options::put_in_order(&mut tokens);
     check_depth(&tokens)?;
+    let tokens = plainer(tokens);
     Ok(Parser::new(dialect)
         .with_recursion_limit(DEPTH_MAX)
         .with_tokens_with_locations(tokens))
+}
+
+/// Leaves out what the grammar does not know and what means nothing here: `DEFERRABLE` of transactions, because those that only read
+/// never wait for a snapshot that is safe.
+fn plainer(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is = |token: &TokenWithSpan, word: &str| matches!(&token.token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word));
+    let has_modes = |token: &TokenWithSpan| ["begin", "start", "set"].iter().any(|word| is(token, word));
+    if !tokens.iter().any(|token| is(token, "deferrable")) {
+        return tokens;
+    }
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    let (mut begins, mut removes) = (true, false);
+    for token in tokens {
+        match &token.token {
+            Token::Whitespace(_) => {}
+            Token::SemiColon => (begins, removes) = (true, false),
+            _ if begins => (begins, removes) = (false, has_modes(&token)),
+            _ if removes && is(&token, "deferrable") => {
+                let last = out
+                    .iter()
+                    .rposition(|token| !matches!(token.token, Token::Whitespace(_)));
+                if let Some(last) = last.filter(|last| is(&out[*last], "not") || out[*last].token == Token::Comma) {
+                    out.truncate(last);
+                }
+                continue;
+            }
+            _ => {}
+        }
+        out.push(token);
+    }
+    out
 }
 
 fn refused(error: ParserError) -> Error {

@@ -69,10 +69,10 @@ impl Input {
         Ok(&self.bytes[self.at - count..self.at])
     }
 
-    /// The next message: its type and its body, of at most `most` bytes.
+    /// The next message: its type and its body, of at most `most` bytes, and the type of the one behind it if that has come.
     ///
     /// Errors: the client is gone, or claims a length that no message has.
-    pub async fn message(&mut self, stream: &mut Stream, most: usize) -> Result<(u8, &[u8]), Ended> {
+    pub async fn message(&mut self, stream: &mut Stream, most: usize) -> Result<(u8, &[u8], Option<u8>), Ended> {
         self.fill(stream, 5).await?;
         let [tag, a, b, c, d] = self.bytes[self.at..self.at + 5].try_into().map_err(|_| Ended)?;
         let length = u32::from_be_bytes([a, b, c, d]) as usize;
@@ -82,7 +82,11 @@ impl Input {
         };
         self.fill(stream, 5 + length).await?;
         self.at += 5 + length;
-        Ok((tag, &self.bytes[self.at - length..self.at]))
+        Ok((
+            tag,
+            &self.bytes[self.at - length..self.at],
+            self.bytes.get(self.at).copied(),
+        ))
     }
 }
 

@@ -137,7 +137,7 @@ async fn converse(
     backend::ready(&mut out, b'I');
     write(server, &mut stream, &mut out).await?;
     loop {
-        let (tag, body) = tokio::select! {
+        let (tag, body, behind) = tokio::select! {
             message = input.message(&mut stream, MESSAGE_BYTES_MAX) => message?,
             () = server.lose_patience() => return Err(Ended),
         };
@@ -147,6 +147,7 @@ async fn converse(
         }
         let busy = server.begin_work();
         server.count_request(body.len() + 5);
+        session.session.sync_follows = behind == Some(b'S');
         let next = take(server, &mut stream, &mut session.session, (tag, body), &mut out);
         drop(busy);
         let next = match next {
@@ -215,6 +216,7 @@ fn session(conn: &Connection, parameters: &[(String, String)]) -> Outcome<Sessio
     for (name, value) in given {
         settings::set(&mut session.facts.settings, name, value)?;
     }
+    session.settings_changed();
     Ok(session)
 }
 

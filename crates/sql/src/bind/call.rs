@@ -226,6 +226,10 @@ impl Binder<'_> {
                     functions::call("catalog_text", args)
                 }
             },
+            ("pg_cancel_backend", 1) => {
+                crate::asked::offer(self.catalog.connections());
+                functions::call(name, args)
+            }
             ("to_regclass", 1) => self.regclass(args.swap_remove(0)),
             ("pg_get_userbyid", 1) => Ok(text(self.catalog.setting("user"))),
             (

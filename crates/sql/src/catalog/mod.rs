@@ -8,6 +8,7 @@ pub mod known;
 pub mod system;
 
 use crate::types::Type;
+use nestor_database::connections::Slot;
 use nestor_database::write::sequence::Counting;
 use nestor_model::{Namespace, Result};
 use nestor_planner::relation::Tuple;
@@ -203,6 +204,9 @@ pub trait Catalog {
 
     /// All settings and their values.
     fn settings(&self) -> Vec<(String, String)>;
+
+    /// The connections that there are, each with whether the user may stop what it does.
+    fn connections(&self) -> Vec<(Arc<Slot>, bool)>;
 
     /// The number by which catalogs know a relation; 0 for none.
     fn oid_of(&self, name: &str) -> u32;

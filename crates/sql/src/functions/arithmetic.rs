@@ -5,7 +5,7 @@ use super::args::{decimal, double, int};
 use crate::error::{error, fail};
 use crate::types::Type;
 use crate::types::interval::{DAY_US, Interval};
-use crate::types::{cast, datetime, numeric};
+use crate::types::{cast, datetime, numeric, zone};
 use nestor_model::{Result, Value};
 
 fn zero<T>() -> Result<T> {
@@ -65,6 +65,27 @@ fn divide_floats(a: f64, b: f64) -> Result<f64> {
 
 fn later(us: &Value, by: Interval) -> Result<Value> {
     datetime::plus(int(us), by).map(Value::Int64)
+}
+
+/// An interval after an instant: days and months are those of the session's clocks. Errors: 22008.
+pub(super) fn after(us: i64, by: Interval) -> Result<i64> {
+    let clock = Interval { us: 0, ..by };
+    let day = match clock.months == 0 && clock.days == 0 {
+        true => us,
+        false => zone::instant(datetime::plus(zone::local(us), clock)?),
+    };
+    datetime::plus(
+        day,
+        Interval {
+            months: 0,
+            days: 0,
+            ..by
+        },
+    )
+}
+
+fn later_zoned(us: &Value, by: Interval) -> Result<Value> {
+    after(int(us), by).map(Value::Int64)
 }
 
 fn days(days: &Value, by: i64) -> Result<Value> {
@@ -194,19 +215,19 @@ pub(super) const ROWS: &[Row] = &[
         later(&a[0], Interval::of(&a[1]))
     }),
     ("+", "timestamptz,interval->timestamptz", |a, _, _| {
-        later(&a[0], Interval::of(&a[1]))
+        later_zoned(&a[0], Interval::of(&a[1]))
     }),
     ("+", "interval,timestamp->timestamp", |a, _, _| {
         later(&a[1], Interval::of(&a[0]))
     }),
     ("+", "interval,timestamptz->timestamptz", |a, _, _| {
-        later(&a[1], Interval::of(&a[0]))
+        later_zoned(&a[1], Interval::of(&a[0]))
     }),
     ("-", "timestamp,interval->timestamp", |a, _, _| {
         later(&a[0], Interval::of(&a[1]).negate()?)
     }),
     ("-", "timestamptz,interval->timestamptz", |a, _, _| {
-        later(&a[0], Interval::of(&a[1]).negate()?)
+        later_zoned(&a[0], Interval::of(&a[1]).negate()?)
     }),
     ("-", "timestamp,timestamp->interval", |a, _, _| {
         datetime::minus(int(&a[0]), int(&a[1])).map(Interval::to_value)

@@ -6,6 +6,7 @@ use crate::error::fail;
 use crate::types::datetime::{self, Parts};
 use crate::types::interval::{DAY_US, Interval};
 use crate::types::numeric;
+use crate::types::zone::{self, Zone};
 use nestor_model::date::days_from_civil;
 use nestor_model::{Result, Value};
 use nestor_planner::relation::Env;
@@ -53,7 +54,6 @@ fn extract(field: &str, us: i64) -> Result<Value> {
         "millennium" => number((parts.year + 999).div_euclid(1000)),
         "epoch" => numeric_of(us.div_euclid(1_000_000), us.rem_euclid(1_000_000)),
         "julian" => number(us.div_euclid(DAY_US) + 2_440_588),
-        "timezone" | "timezone_hour" | "timezone_minute" => number(0),
         other => fail("22023", format!("unit \"{other}\" not recognized for type timestamp")),
     }
 }
@@ -143,8 +143,28 @@ const DAYS: [&str; 7] = [
     "Saturday",
 ];
 
-/// `to_char` of a timestamp.
-fn to_char(us: i64, pattern: &str) -> String {
+/// A part of an instant, as the session's clocks show it.
+fn extract_zoned(field: &str, us: i64) -> Result<Value> {
+    let offset = zone::current_offset(us);
+    match field.to_ascii_lowercase().as_str() {
+        "timezone" => number(offset),
+        "timezone_hour" => number(offset / 3600),
+        "timezone_minute" => number(offset / 60 % 60),
+        "epoch" => extract(field, us),
+        _ => extract(field, zone::local(us)),
+    }
+}
+
+/// The beginning of a unit of time as clocks show it in a zone.
+fn trunc_in(field: &str, us: i64, to_local: impl Fn(i64) -> i64, instant: impl Fn(i64) -> i64) -> Result<Value> {
+    match trunc(field, to_local(us))? {
+        Value::Int64(local) => Ok(Value::Int64(instant(local))),
+        other => Ok(other),
+    }
+}
+
+/// `to_char` of a timestamp; `zone` is what `TZ` and `OF` stand for.
+fn to_char(us: i64, pattern: &str, (zone, offset): (&str, &str)) -> String {
     let parts = Parts::of(us);
     let (hour, minute, second) = (
         parts.us / 3_600_000_000,
@@ -171,7 +191,7 @@ fn to_char(us: i64, pattern: &str) -> String {
         let fills = padded;
         let two = |n: i64| if fills { format!("{n:02}") } else { n.to_string() };
         let name = |s: &str| if fills { format!("{s:<9}") } else { s.to_owned() };
-        let table: [(&str, &dyn Fn() -> String); 34] = [
+        let table: [(&str, &dyn Fn() -> String); 36] = [
             ("YYYY", &|| format!("{:04}", parts.year)),
             ("YYY", &|| format!("{:03}", parts.year % 1000)),
             ("YY", &|| format!("{:02}", parts.year % 100)),
@@ -205,7 +225,9 @@ fn to_char(us: i64, pattern: &str) -> String {
             ("am", &|| (if hour < 12 { "am" } else { "pm" }).to_owned()),
             ("pm", &|| (if hour < 12 { "am" } else { "pm" }).to_owned()),
             ("Q", &|| ((parts.month - 1) / 3 + 1).to_string()),
-            ("TZ", &|| "UTC".to_owned()),
+            ("TZ", &|| zone.to_owned()),
+            ("tz", &|| zone.to_lowercase()),
+            ("OF", &|| offset.to_owned()),
         ];
         for (word, value) in table {
             if let Some(after) = rest.strip_prefix(word) {
@@ -231,6 +253,55 @@ fn make(year: i64, month: i64, day: i64) -> Result<i64> {
     }
 }
 
+/// Microseconds of a time of day. Errors: 22008.
+fn clock(hour: i64, minute: i64, second: &Value) -> Result<i64> {
+    let second = match second {
+        Value::Double(n) => *n,
+        _ => 0.0,
+    };
+    let valid = (0..=24).contains(&hour) && (0..60).contains(&minute) && (0.0..=60.0).contains(&second);
+    let us = (hour * 60 + minute) * 60_000_000 + (second * 1e6).round() as i64;
+    match valid && us <= DAY_US {
+        true => Ok(us),
+        false => fail("22008", "time field value out of range"),
+    }
+}
+
+fn make_timestamp(a: &[Value]) -> Result<i64> {
+    let days = make(int(&a[0]), int(&a[1]), int(&a[2]))?;
+    Ok(days * DAY_US + clock(int(&a[3]), int(&a[4]), &a[5])?)
+}
+
+/// Years, months, weeks, days, hours, minutes and seconds as an interval. Errors: 22008.
+fn make_interval(a: &[Value]) -> Result<Value> {
+    let seconds = match a[6] {
+        Value::Double(n) if n.is_finite() && n.abs() < 9e12 => n,
+        _ => return Err(datetime::out_of_range("interval")),
+    };
+    let narrow = |n: i64| i32::try_from(n).map_err(|_| datetime::out_of_range("interval"));
+    Ok(Interval {
+        months: narrow(int(&a[0]) * 12 + int(&a[1]))?,
+        days: narrow(int(&a[2]) * 7 + int(&a[3]))?,
+        us: (int(&a[4]) * 60 + int(&a[5])) * 60_000_000 + (seconds * 1e6).round() as i64,
+    }
+    .to_value())
+}
+
+/// Whether two spans of time, each with its ends in any order, have a moment in common; a span is open at its end unless it is a moment.
+fn overlaps(a: &[Value]) -> Value {
+    let span = |from: &Value, to: &Value| {
+        let (from, to) = (int(from), int(to));
+        (from.min(to), from.max(to))
+    };
+    let (first, second) = (span(&a[0], &a[1]), span(&a[2], &a[3]));
+    let (early, late) = if first.0 <= second.0 {
+        (first, second)
+    } else {
+        (second, first)
+    };
+    Value::Bool(early.0 == late.0 || late.0 < early.1)
+}
+
 pub(super) const ROWS: &[Row] = &[
     ("now", "->timestamptz", |_, env, _| Ok(Value::Int64(now_us(env)))),
     ("current_timestamp", "->timestamptz", |_, env, _| {
@@ -246,22 +317,22 @@ pub(super) const ROWS: &[Row] = &[
         Ok(Value::Int64(nestor_database::clock::now_ms().saturating_mul(1000)))
     }),
     ("localtimestamp", "->timestamp", |_, env, _| {
-        Ok(Value::Int64(now_us(env)))
+        Ok(Value::Int64(zone::local(now_us(env))))
     }),
     ("current_date", "->date", |_, env, _| {
-        Ok(Value::Int32(now_us(env).div_euclid(DAY_US) as i32))
+        Ok(Value::Int32(zone::local(now_us(env)).div_euclid(DAY_US) as i32))
     }),
     ("current_time", "->time", |_, env, _| {
-        Ok(Value::Int64(now_us(env).rem_euclid(DAY_US)))
+        Ok(Value::Int64(zone::local(now_us(env)).rem_euclid(DAY_US)))
     }),
     ("localtime", "->time", |_, env, _| {
-        Ok(Value::Int64(now_us(env).rem_euclid(DAY_US)))
+        Ok(Value::Int64(zone::local(now_us(env)).rem_euclid(DAY_US)))
     }),
     ("extract", "text,timestamp->numeric", |a, _, _| {
         extract(str(&a[0]), int(&a[1]))
     }),
     ("extract", "text,timestamptz->numeric", |a, _, _| {
-        extract(str(&a[0]), int(&a[1]))
+        extract_zoned(str(&a[0]), int(&a[1]))
     }),
     ("extract", "text,date->numeric", |a, _, _| {
         extract(str(&a[0]), int(&a[1]).saturating_mul(DAY_US))
@@ -276,7 +347,7 @@ pub(super) const ROWS: &[Row] = &[
         as_double(extract(str(&a[0]), int(&a[1])))
     }),
     ("date_part", "text,timestamptz->float8", |a, _, _| {
-        as_double(extract(str(&a[0]), int(&a[1])))
+        as_double(extract_zoned(str(&a[0]), int(&a[1])))
     }),
     ("date_part", "text,date->float8", |a, _, _| {
         as_double(extract(str(&a[0]), int(&a[1]).saturating_mul(DAY_US)))
@@ -288,27 +359,42 @@ pub(super) const ROWS: &[Row] = &[
         trunc(str(&a[0]), int(&a[1]))
     }),
     ("date_trunc", "text,timestamptz->timestamptz", |a, _, _| {
-        trunc(str(&a[0]), int(&a[1]))
+        trunc_in(str(&a[0]), int(&a[1]), zone::local, zone::instant)
+    }),
+    ("date_trunc", "text,timestamptz,text->timestamptz", |a, _, _| {
+        let zone = Zone::named(str(&a[2]))?;
+        trunc_in(str(&a[0]), int(&a[1]), |us| zone.to_local(us), |us| zone.to_utc(us))
     }),
     ("age", "timestamp,timestamp->interval", |a, _, _| {
         datetime::age(int(&a[0]), int(&a[1])).map(Interval::to_value)
     }),
     ("age", "timestamptz,timestamptz->interval", |a, _, _| {
-        datetime::age(int(&a[0]), int(&a[1])).map(Interval::to_value)
+        datetime::age(zone::local(int(&a[0])), zone::local(int(&a[1]))).map(Interval::to_value)
     }),
-    ("age", "timestamptz->interval", |a, env, _| {
-        let midnight = now_us(env).div_euclid(DAY_US) * DAY_US;
+    ("age", "timestamp->interval", |a, env, _| {
+        let midnight = zone::local(now_us(env)).div_euclid(DAY_US) * DAY_US;
         datetime::age(midnight, int(&a[0])).map(Interval::to_value)
     }),
+    ("age", "timestamptz->interval", |a, env, _| {
+        let midnight = zone::local(now_us(env)).div_euclid(DAY_US) * DAY_US;
+        datetime::age(midnight, zone::local(int(&a[0]))).map(Interval::to_value)
+    }),
     ("to_char", "timestamp,text->text", |a, _, _| {
-        Ok(Value::String(to_char(int(&a[0]), str(&a[1])).into()))
+        Ok(Value::String(to_char(int(&a[0]), str(&a[1]), ("", "+00")).into()))
     }),
     ("to_char", "timestamptz,text->text", |a, _, _| {
-        Ok(Value::String(to_char(int(&a[0]), str(&a[1])).into()))
+        let us = int(&a[0]);
+        let (zone, offset) = (
+            zone::current_abbreviation(us),
+            zone::format_offset(zone::current_offset(us)),
+        );
+        Ok(Value::String(
+            to_char(zone::local(us), str(&a[1]), (&zone, &offset)).into(),
+        ))
     }),
     ("to_char", "date,text->text", |a, _, _| {
         Ok(Value::String(
-            to_char(int(&a[0]).saturating_mul(DAY_US), str(&a[1])).into(),
+            to_char(int(&a[0]).saturating_mul(DAY_US), str(&a[1]), ("", "+00")).into(),
         ))
     }),
     ("make_date", "int4,int4,int4->date", |a, _, _| {
@@ -317,27 +403,57 @@ pub(super) const ROWS: &[Row] = &[
     (
         "make_timestamp",
         "int4,int4,int4,int4,int4,float8->timestamp",
-        |a, _, _| {
-            let days = make(int(&a[0]), int(&a[1]), int(&a[2]))?;
-            let seconds = match a[5] {
-                Value::Double(n) => n,
-                _ => 0.0,
-            };
-            Ok(Value::Int64(
-                days * DAY_US + (int(&a[3]) * 60 + int(&a[4])) * 60_000_000 + (seconds * 1e6).round() as i64,
-            ))
-        },
+        |a, _, _| make_timestamp(a).map(Value::Int64),
     ),
+    (
+        "make_timestamptz",
+        "int4,int4,int4,int4,int4,float8->timestamptz",
+        |a, _, _| make_timestamp(a).map(|us| Value::Int64(zone::instant(us))),
+    ),
+    (
+        "make_timestamptz",
+        "int4,int4,int4,int4,int4,float8,text->timestamptz",
+        |a, _, _| Ok(Value::Int64(Zone::named(str(&a[6]))?.to_utc(make_timestamp(a)?))),
+    ),
+    ("make_time", "int4,int4,float8->time", |a, _, _| {
+        clock(int(&a[0]), int(&a[1]), &a[2]).map(Value::Int64)
+    }),
+    (
+        "make_interval",
+        "int4,int4,int4,int4,int4,int4,float8->interval",
+        |a, _, _| make_interval(a),
+    ),
+    ("to_date", "text,text->date", |a, _, _| {
+        let us = super::formats::timestamp(str(&a[0]), str(&a[1]))?;
+        Ok(Value::Int32(us.div_euclid(DAY_US) as i32))
+    }),
+    ("to_timestamp", "text,text->timestamptz", |a, _, _| {
+        super::formats::timestamp(str(&a[0]), str(&a[1])).map(|us| Value::Int64(zone::instant(us)))
+    }),
+    ("timeofday", "!->text", |_, env, _| {
+        let us = now_us(env);
+        let pattern = "Dy Mon DD HH24:MI:SS.US YYYY TZ";
+        let zone = zone::current_abbreviation(us);
+        Ok(Value::String(to_char(zone::local(us), pattern, (&zone, "")).into()))
+    }),
     ("to_timestamp", "float8->timestamptz", |a, _, _| match a[0] {
         Value::Double(n) if n.is_finite() && n.abs() < 9e12 => Ok(Value::Int64((n * 1e6).round() as i64)),
         _ => Err(datetime::out_of_range("timestamp")),
     }),
     ("timezone", "text,timestamptz->timestamp", |a, _, _| {
-        zone(str(&a[0])).map(|offset| Value::Int64(int(&a[1]) + offset))
+        Zone::named(str(&a[0])).map(|zone| Value::Int64(zone.to_local(int(&a[1]))))
     }),
     ("timezone", "text,timestamp->timestamptz", |a, _, _| {
-        zone(str(&a[0])).map(|offset| Value::Int64(int(&a[1]) - offset))
+        Zone::named(str(&a[0])).map(|zone| Value::Int64(zone.to_utc(int(&a[1]))))
     }),
+    ("isfinite", "date->bool", |a, _, _| {
+        Ok(Value::Bool(!matches!(a[0], Value::Int32(i32::MAX | i32::MIN))))
+    }),
+    (
+        "overlaps",
+        "timestamptz,timestamptz,timestamptz,timestamptz->bool",
+        |a, _, _| Ok(overlaps(a)),
+    ),
     ("justify_days", "interval->interval", |a, _, _| {
         let i = Interval::of(&a[0]);
         Ok(Interval {
@@ -360,17 +476,6 @@ pub(super) const ROWS: &[Row] = &[
         Interval::of(&a[0]).justified().map(Interval::to_value)
     }),
     ("isfinite", "interval->bool", |_, _, _| Ok(Value::Bool(true))),
-    ("make_time", "int4,int4,float8->time", |a, _, _| {
-        clock_of(int(&a[0]), int(&a[1]), &a[2]).map(Value::Int64)
-    }),
-    (
-        "make_timestamptz",
-        "int4,int4,int4,int4,int4,float8->timestamptz",
-        |a, _, _| {
-            let days = make(int(&a[0]), int(&a[1]), int(&a[2]))?;
-            clock_of(int(&a[3]), int(&a[4]), &a[5]).map(|us| Value::Int64(days * DAY_US + us))
-        },
-    ),
     ("date_bin", "interval,timestamp,timestamp->timestamp", |a, _, _| {
         date_bin(Interval::of(&a[0]), int(&a[1]), int(&a[2]))
     }),
@@ -389,20 +494,6 @@ pub(super) const ROWS: &[Row] = &[
         )))
     }),
 ];
-
-/// The time of a day. Errors: 22008.
-fn clock_of(hour: i64, minute: i64, seconds: &Value) -> Result<i64> {
-    let seconds = super::args::double(seconds);
-    let valid = (0..=24).contains(&hour) && (0..60).contains(&minute) && (0.0..=60.0).contains(&seconds);
-    let us = (hour * 60 + minute) * 60_000_000 + if valid { (seconds * 1e6).round() as i64 } else { 0 };
-    match valid && us <= DAY_US {
-        true => Ok(us),
-        false => fail(
-            "22008",
-            format!("time field value out of range: {hour}:{minute:02}:{seconds}"),
-        ),
-    }
-}
 
 /// The start of the bin of `width` that `us` is in, counted from `origin`. Errors: 0A000, 22008.
 fn date_bin(width: Interval, us: i64, origin: i64) -> Result<Value> {
@@ -455,22 +546,4 @@ fn trunc_interval(field: &str, i: Interval) -> Result<Interval> {
         "millennium" => months(12_000),
         other => return fail("22023", format!("unit \"{other}\" not recognized for type interval")),
     })
-}
-
-/// Microseconds that a zone of a fixed offset is ahead of UTC.
-fn zone(name: &str) -> Result<i64> {
-    let text = format!(
-        "2000-01-01 00:00:00{}",
-        match name {
-            name if name.eq_ignore_ascii_case("utc") || name.eq_ignore_ascii_case("gmt") => "+00",
-            name if name.starts_with(['+', '-']) => name,
-            name =>
-                return fail(
-                    "0A000",
-                    format!("time zone \"{name}\" is not supported: only UTC and offsets are")
-                ),
-        }
-    );
-    let midnight = datetime::parse_timestamp("2000-01-01", false)?;
-    datetime::parse_timestamp(&text, true).map(|us| midnight - us)
 }

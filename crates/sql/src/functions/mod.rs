@@ -10,6 +10,7 @@ mod arrays;
 mod bytes;
 mod dates;
 mod documents;
+mod formats;
 mod math;
 mod numerals;
 mod patterns;
@@ -25,7 +26,7 @@ use crate::error::{error, fail};
 use crate::expr::{Expr, Node};
 use crate::types::Type;
 use crate::types::cast::{self, Context};
-use nestor_model::Result;
+use nestor_model::{Result, Value};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -210,6 +211,11 @@ fn bind(function: &'static Function, args: Vec<Expr>) -> Result<Expr> {
         });
     }
     let ty = resolve(&function.result).unwrap_or(Type::Text);
+    // What is null whatever the rest is, is not computed: the rest may overflow.
+    let is_null = |arg: &Expr| matches!(arg.node(), Node::Const(Value::Null, _));
+    if function.strict && bound.iter().any(is_null) {
+        return Ok(Expr::constant(Value::Null, ty));
+    }
     Ok(Node::Call {
         function,
         args: bound,

@@ -1,10 +1,15 @@
 //! What clients ask of the server itself, and of its catalog.
 
 use super::Row;
+use crate::asked;
+use crate::types::interval::Interval;
 use crate::types::{Type, integer, output};
+use nestor_model::interrupt::while_waiting;
+use nestor_model::statement::{UNITS, work};
 use nestor_model::{Binary, Value};
 use nestor_planner::relation::{Env, Sequences};
 use nestor_query::env::OpContext;
+use std::time::{Duration, Instant};
 
 fn oid(value: &Value) -> Option<Type> {
     integer(value)
@@ -58,6 +63,22 @@ pub fn uuid_v7(op: &OpContext) -> Value {
     })
 }
 
+/// Waits, until the statement is stopped.
+fn sleep(time: Duration) -> nestor_model::Result<Value> {
+    const STEP: Duration = Duration::from_millis(10);
+    let until = Instant::now() + time;
+    while_waiting(|| {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(Value::String("".into()));
+            }
+            std::thread::sleep(left.min(STEP));
+            work(UNITS)?;
+        }
+    })
+}
+
 pub(super) const ROWS: &[Row] = &[
     ("pg_typeof", "?any->regtype", |_, _, args| {
         Ok(Value::Int64(i64::from(args[0].ty().oid())))
@@ -72,6 +93,42 @@ pub(super) const ROWS: &[Row] = &[
             }
         })
     }),
+    ("set_config", "?!text,text,bool->text", |a, _, _| {
+        let Some(name) = a[0].as_str() else {
+            return crate::error::fail("22004", "SET requires parameter name");
+        };
+        let value = a[1].as_str().map(|value| format!("'{}'", value.replace('\'', "")));
+        asked::set((name.to_owned(), value, matches!(a[2], Value::Bool(true))));
+        Ok(a[1].clone())
+    }),
+    ("pg_sleep", "!float8->void", |a, _, _| {
+        let seconds = match a[0] {
+            Value::Double(n) if n > 0.0 => n.min(1e9),
+            _ => 0.0,
+        };
+        sleep(Duration::from_secs_f64(seconds))
+    }),
+    ("pg_sleep_for", "!interval->void", |a, _, _| {
+        let us = Interval::of(&a[0]).total_us();
+        sleep(Duration::from_micros(u64::try_from(us).unwrap_or(0)))
+    }),
+    ("pg_cancel_backend", "!int4->bool", |a, _, _| {
+        match asked::cancel(integer(&a[0]).unwrap_or(0)) {
+            Some(false) => crate::error::fail("42501", "must be a member of the role whose query is being canceled"),
+            found => Ok(Value::Bool(found.is_some())),
+        }
+    }),
+    ("to_regtype", "text->regtype", |a, _, _| {
+        let ty = Type::of_name(a[0].as_str().unwrap_or_default().trim());
+        Ok(ty.map_or(Value::Null, |ty| Value::Int64(i64::from(ty.oid()))))
+    }),
+    ("pg_terminate_backend", "!int4->bool", |_, _, _| {
+        crate::error::unsupported("ending a connection by pg_terminate_backend")
+    }),
+    ("inet_server_port", "->int4", |_, _, _| Ok(Value::Null)),
+    ("inet_client_port", "->int4", |_, _, _| Ok(Value::Null)),
+    ("inet_server_addr", "->text", |_, _, _| Ok(Value::Null)),
+    ("inet_client_addr", "->text", |_, _, _| Ok(Value::Null)),
     ("pg_encoding_to_char", "int4->name", |_, _, _| {
         Ok(Value::String("UTF8".into()))
     }),

@@ -3,7 +3,7 @@
 use super::patterns::{regexp_matches, regexp_split};
 use crate::error::{error, fail};
 use crate::expr::Expr;
-use crate::functions::coerce;
+use crate::functions::{arithmetic, coerce};
 use crate::types::cast::{Context, exists};
 use crate::types::interval::Interval;
 use crate::types::{Type, datetime, integer, json, numeric};
@@ -96,7 +96,16 @@ fn series_numeric(args: &[Value]) -> Result<Rows> {
     })))
 }
 
+/// A series of instants, whose days and months are those of the session's clocks.
+fn series_zoned(args: &[Value]) -> Result<Rows> {
+    series_of_times(args, arithmetic::after)
+}
+
 fn series_times(args: &[Value]) -> Result<Rows> {
+    series_of_times(args, datetime::plus)
+}
+
+fn series_of_times(args: &[Value], after: fn(i64, Interval) -> Result<i64>) -> Result<Rows> {
     let (Some(from), Some(to), false) = (integer(&args[0]), integer(&args[1]), matches!(args[2], Value::Null)) else {
         return listed(Vec::new());
     };
@@ -108,7 +117,7 @@ fn series_times(args: &[Value]) -> Result<Rows> {
     let mut next = Some(from);
     Ok(Box::new(std::iter::from_fn(move || {
         let now = next.filter(|n| if total > 0 { *n <= to } else { *n >= to })?;
-        next = datetime::plus(now, step).ok();
+        next = after(now, step).ok();
         if let Err(error) = work(1) {
             return Some(Err(error));
         }
@@ -217,6 +226,7 @@ pub fn table(name: &str, args: &[Expr]) -> Result<Option<Table>> {
             let series: fn(&[Value]) -> Result<Rows> = match &ty {
                 Type::Int4 | Type::Int8 => series_integers,
                 Type::Numeric => series_numeric,
+                Type::Timestamptz => series_zoned,
                 _ => series_times,
             };
             let (ty, step_ty) = match ty {

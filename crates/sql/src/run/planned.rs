@@ -14,6 +14,7 @@ use crate::plan::estimate::Statistics;
 use crate::plan::rewrite::rewrite;
 use crate::types::Type;
 use crate::types::cast::Context;
+use nestor_database::connections::Slot;
 use nestor_model::{Result, ValueRef};
 use nestor_planner::relation::Relation;
 use nestor_storage::{Collection, View};
@@ -137,6 +138,11 @@ impl Catalog for Asked<'_> {
         self.catalog.settings()
     }
 
+    fn connections(&self) -> Vec<(Arc<Slot>, bool)> {
+        self.once.set(true);
+        self.catalog.connections()
+    }
+
     fn oid_of(&self, name: &str) -> u32 {
         self.once.set(true);
         self.catalog.oid_of(name)
@@ -195,6 +201,8 @@ impl Planned {
         let bound = finished(binder.query(query)?)?;
         let (tables, params) = (std::mem::take(&mut binder.tables), std::mem::take(&mut binder.params));
         let fields = fields(&bound);
+        // Literals of a plan were read in the session's zone.
+        asked.setting("timezone");
         let once = asked.once.get();
         let answers = asked.answers.into_inner();
         let keeps = !once && answers.may_hold();

@@ -11,6 +11,7 @@ use crate::catalog::{Catalog, Column, Kind, Table, known};
 use crate::error::{fail, unsupported};
 use crate::expr::Expr;
 use crate::types::{Type, stored};
+use nestor_database::connections::Slot;
 use nestor_database::operation::pipeline::Purpose;
 use nestor_database::operation::{Operation, Work};
 use nestor_database::read;
@@ -467,6 +468,17 @@ impl Catalog for Reading<'_, '_> {
 
     fn settings(&self) -> Vec<(String, String)> {
         Facts::settings(self)
+    }
+
+    fn connections(&self) -> Vec<(Arc<Slot>, bool)> {
+        let account = self.session.account.as_ref();
+        let may_all = account.is_none_or(|account| account.grants.on(&Resource::Cluster).has(Action::Killop));
+        let all = self.statement.database.connections.all().into_iter();
+        all.map(|slot| {
+            let may = may_all || slot.is_of(account.map(|account| &account.name));
+            (slot, may)
+        })
+        .collect()
     }
 
     fn texts(&self, function: &str) -> Result<Option<Vec<(i64, String)>>> {

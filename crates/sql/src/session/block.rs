@@ -5,7 +5,7 @@
 //! statement and waits for transactions that stand in its way; `repeatable read` reads the state of the first statement, and `serializable` is
 //! validated at the commit; both end in 40001 on a conflict.
 
-use super::{Session, attend};
+use super::{Session, attend, settings};
 use crate::error::{error, fail};
 use crate::run::tables::SessionFacts;
 use nestor_database::Database;
@@ -22,7 +22,7 @@ use nestor_storage::{CollectionId, Guarantee, View};
 use sqlparser::ast::{TransactionAccessMode, TransactionIsolationLevel, TransactionMode};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// What a transaction sees of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +78,10 @@ pub(super) struct Block {
     /// The transaction is there.
     is_open: bool,
     savepoints: Vec<String>,
+    /// Settings that were changed: behind how many savepoints, the name, and the value before.
+    undo: Vec<(usize, String, Option<String>)>,
+    /// Settings that have a value only until its end, with those that they have afterwards.
+    local: BTreeMap<String, Option<String>>,
 }
 
 impl Block {
@@ -133,7 +137,54 @@ impl Session {
             number: None,
             is_open: false,
             savepoints: Vec::new(),
+            undo: Vec::new(),
+            local: BTreeMap::new(),
         }
+    }
+
+    /// SET, and RESET without a value. A change goes with the transaction when that is rolled back.
+    ///
+    /// Errors: those of [`settings::set`].
+    pub(super) fn change_setting(&mut self, name: &str, value: Option<&str>, is_local: bool) -> Result<()> {
+        let name = name.replace('"', "").to_lowercase();
+        let before = self.facts.settings.get(&name).cloned();
+        if is_local && self.block.is_none() {
+            // It would end with this statement.
+            return settings::set(&mut self.facts.settings.clone(), &name, value.unwrap_or("default"));
+        }
+        settings::set(&mut self.facts.settings, &name, value.unwrap_or("default"))?;
+        self.settings_changed();
+        if let Some(block) = &mut self.block {
+            block.undo.push((block.savepoints.len(), name.clone(), before.clone()));
+            match is_local {
+                true => drop(block.local.entry(name).or_insert(before)),
+                false => drop(block.local.remove(&name)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives all settings the values that sessions begin with, but for the client's rights.
+    pub(super) fn reset_settings(&mut self) {
+        let names: Vec<String> = self.facts.settings.keys().cloned().collect();
+        for name in names.iter().filter(|name| *name != "is_superuser") {
+            // Each of them may have its first value.
+            let _ = self.change_setting(name, None, false);
+        }
+    }
+
+    fn restore(&mut self, name: &str, value: Option<String>) {
+        match value {
+            Some(value) => drop(self.facts.settings.insert(name.to_owned(), value)),
+            None => drop(self.facts.settings.remove(name)),
+        }
+        self.settings_changed();
+    }
+
+    /// Call it when settings have changed.
+    pub fn settings_changed(&mut self) {
+        self.tells = true;
+        self.zone = settings::zone(&self.facts.settings);
     }
 
     /// BEGIN.
@@ -203,7 +254,7 @@ impl Session {
                 Ok(())
             }),
         };
-        self.end_block(&block, chain && result.is_ok());
+        self.end_block(&block, chain && result.is_ok(), result.is_ok());
         database.advisory.end_transaction(self.slot.id);
         result.map(|()| false).map_err(|told| match told.code() {
             ErrorCode::WriteConflict => error(
@@ -226,7 +277,7 @@ impl Session {
                 Ok(())
             });
         }
-        self.end_block(&block, chain);
+        self.end_block(&block, chain, false);
         database.advisory.end_transaction(self.slot.id);
         Ok(())
     }
@@ -238,8 +289,20 @@ impl Session {
         }
     }
 
-    fn end_block(&mut self, block: &Block, chain: bool) {
-        self.portals.clear();
+    fn end_block(&mut self, block: &Block, chain: bool, committed: bool) {
+        self.end_portals(committed);
+        match committed {
+            true => {
+                for (name, value) in &block.local {
+                    self.restore(name, value.clone());
+                }
+            }
+            false => {
+                for (_, name, value) in block.undo.iter().rev() {
+                    self.restore(name, value.clone());
+                }
+            }
+        }
         self.block = chain.then(|| Block {
             isolation: block.isolation,
             read_only: block.read_only,
@@ -275,6 +338,11 @@ impl Session {
         if let Some(block) = &mut self.block {
             block.savepoints.truncate(at + 1);
             block.failed = false;
+            let undone = block.undo.iter().position(|(depth, ..)| *depth > at);
+            let undone = undone.map_or_else(Vec::new, |first| block.undo.split_off(first));
+            for (_, name, value) in undone.into_iter().rev() {
+                self.restore(&name, value);
+            }
         }
         Ok(())
     }

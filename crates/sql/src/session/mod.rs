@@ -6,12 +6,15 @@
 mod block;
 mod copy;
 pub mod current;
+mod cursor;
 mod explain;
+mod extended;
 pub mod login;
 pub mod settings;
 
 use self::block::Block;
 use self::current::Current;
+use self::cursor::Cursor;
 use self::login::{Login, Peers};
 use crate::bind::write::writing;
 use crate::error::{error, fail, unsupported};
@@ -21,8 +24,9 @@ use crate::protocol::frontend::Message;
 use crate::run::planned::PlanCell;
 use crate::run::query::{self, Field};
 use crate::run::tables::SessionFacts;
-use crate::types::{Type, input};
-use crate::{ddl, write};
+use crate::types::Type;
+use crate::types::zone::Zone;
+use crate::{asked, ddl, write};
 use nestor_database::Database;
 use nestor_database::connections::Slot;
 use nestor_database::observe::op_kind::OpKind;
@@ -69,6 +73,8 @@ struct Portal {
     formats: Vec<i16>,
     /// What is left of its rows, once it has run.
     waiting: Option<std::vec::IntoIter<Vec<Value>>>,
+    /// What DECLARE made of it.
+    cursor: Option<Cursor>,
 }
 
 /// A conversation with a client.
@@ -92,6 +98,13 @@ pub struct Session {
     coming: Option<copy::Coming>,
     /// After an error of the extended protocol messages are passed over until the next Sync.
     skips: bool,
+    /// The message that follows is known to be Sync. Statements of the extended protocol up to a Sync are one transaction, and one
+    /// alone needs no block for that.
+    pub sync_follows: bool,
+    /// A setting may have changed that the client is told of.
+    tells: bool,
+    /// The zone that it is in.
+    zone: Zone,
 }
 
 /// What becomes of a connection.
@@ -126,6 +139,9 @@ impl Session {
             transactions: 1,
             coming: None,
             skips: false,
+            sync_follows: true,
+            tells: false,
+            zone: Zone::Utc,
         }
     }
 
@@ -189,6 +205,7 @@ impl Session {
                 return Ok(Next::Close);
             }
         };
+        let _zone = self.zone.enter();
         if !matches!(message, Message::Terminate) && !self.may_go_on(database)? {
             let gone = error("28000", format!("user \"{}\" is logged in no more", self.facts.user));
             backend::error(out, "FATAL", &gone);
@@ -201,10 +218,11 @@ impl Session {
             Message::Terminate => return Ok(Next::Close),
             Message::Sync => {
                 self.skips = false;
+                self.end_implicit(database, out);
                 if self.block.is_none() {
-                    self.portals.clear();
+                    self.end_portals(true);
                 }
-                backend::ready(out, self.status());
+                self.ready(out);
                 return Ok(Next::Go);
             }
             Message::Query(text) => {
@@ -212,7 +230,7 @@ impl Session {
                 self.simple(database, text, out, flush)?;
                 // A COPY answers when its file has come.
                 if !self.is_copying() {
-                    backend::ready(out, self.status());
+                    self.ready(out);
                 }
                 return Ok(Next::Go);
             }
@@ -248,6 +266,26 @@ impl Session {
             self.skips = true;
         }
         Ok(Next::Go)
+    }
+
+    /// ReadyForQuery, behind what the client has to know of its settings.
+    fn ready(&mut self, out: &mut Vec<u8>) {
+        if std::mem::take(&mut self.tells) {
+            for (name, own) in settings::REPORTED {
+                let value = self.facts.settings.get(*own).map_or("", String::as_str);
+                backend::parameter(out, name, value);
+            }
+        }
+        backend::ready(out, self.status());
+    }
+
+    /// Ends the transaction that the statements of a message, or those up to a Sync, are in without saying so.
+    fn end_implicit(&mut self, database: &Database, out: &mut Vec<u8>) {
+        if self.block.as_ref().is_some_and(|block| block.implicit)
+            && let Err(error) = self.commit(database, false)
+        {
+            self.failed(&error, out);
+        }
     }
 
     fn failed(&mut self, error: &nestor_model::Error, out: &mut Vec<u8>) {
@@ -299,11 +337,7 @@ impl Session {
                 }
             }
         }
-        if self.block.as_ref().is_some_and(|block| block.implicit)
-            && let Err(error) = self.commit(database, false)
-        {
-            self.failed(&error, out);
-        }
+        self.end_implicit(database, out);
         Ok(())
     }
 
@@ -341,217 +375,6 @@ impl Session {
         let param = doc! { "command": "sql", "ns": self.facts.database.as_str(), "args": doc! { "sql": text } };
         let login = self.login.as_ref();
         login::record(database, &self.slot, self.peers(), login, ("authCheck", param, code));
-    }
-
-    fn parse(&mut self, database: &Database, name: &str, text: &str, types: &[u32], out: &mut Vec<u8>) -> Result<()> {
-        let mut statements = parse::parse(text)?;
-        if statements.len() > 1 {
-            return fail("42601", "cannot insert multiple commands into a prepared statement");
-        }
-        if !name.is_empty() && self.prepared.contains_key(name) {
-            return fail("42P05", format!("prepared statement \"{name}\" already exists"));
-        }
-        if self.prepared.len() >= NAMES_MAX {
-            return fail("53000", "too many prepared statements");
-        }
-        let given: Vec<Type> = types
-            .iter()
-            .map(|oid| Type::of_oid(*oid).unwrap_or(Type::Unknown))
-            .collect();
-        let mut prepared = Prepared {
-            text: text.into(),
-            ast: statements.pop().map(Arc::new),
-            types: given,
-            fields: None,
-            plan: PlanCell::default(),
-        };
-        self.check_block(prepared.ast.as_deref())?;
-        match prepared.ast.clone().as_deref() {
-            Some(ast) if writing(ast).is_some() => {
-                let (fields, types) = self.statement(database, text, OpKind::Read, |statement, facts| {
-                    write::describe(statement, facts, ast, prepared.types.clone())
-                })?;
-                prepared.fields = fields;
-                prepared.types = types;
-            }
-            Some(Ast::Query(query)) => {
-                let (fields, types) = self.statement(database, text, OpKind::Read, |statement, facts| {
-                    query::describe(statement, facts, query, prepared.types.clone())
-                })?;
-                prepared.fields = Some(fields);
-                prepared.types = types;
-            }
-            Some(Ast::Explain { format, options, .. }) => {
-                let wanted = explain::wanted(false, format.as_ref(), options.as_deref().unwrap_or_default())?;
-                let ty = if wanted.json { Type::Json } else { Type::Text };
-                prepared.fields = Some(vec![plan_field(ty)]);
-            }
-            Some(Ast::ShowVariable { variable }) => prepared.fields = Some(vec![show_field(variable)]),
-            _ => {}
-        }
-        for ty in &mut prepared.types {
-            if *ty == Type::Unknown {
-                *ty = Type::Text;
-            }
-        }
-        self.prepared.insert(name.to_owned(), prepared);
-        backend::empty(out, b'1');
-        Ok(())
-    }
-
-    fn bind(
-        &mut self,
-        portal: &str,
-        statement: &str,
-        formats: &[i16],
-        values: &[Option<&[u8]>],
-        results: Vec<i16>,
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
-        let Some(prepared) = self.prepared.get(statement).cloned() else {
-            return fail("26000", format!("prepared statement \"{statement}\" does not exist"));
-        };
-        if values.len() != prepared.types.len() {
-            return fail(
-                "08P01",
-                format!(
-                    "bind message supplies {} parameters, but prepared statement \"{statement}\" requires {}",
-                    values.len(),
-                    prepared.types.len()
-                ),
-            );
-        }
-        let mut params = Vec::with_capacity(values.len());
-        for (i, (value, ty)) in values.iter().zip(&prepared.types).enumerate() {
-            params.push(match value {
-                None => Value::Null,
-                Some(bytes) if backend::format(formats, i) == 1 => input::binary(ty, bytes)?,
-                Some(bytes) => {
-                    let text = std::str::from_utf8(bytes)
-                        .map_err(|_| error("22021", "invalid byte sequence for encoding \"UTF8\""))?;
-                    input::text(ty, text)?
-                }
-            });
-        }
-        if !portal.is_empty() && self.portals.contains_key(portal) {
-            return fail("42P03", format!("cursor \"{portal}\" already exists"));
-        }
-        if self.portals.len() >= NAMES_MAX {
-            return fail("53000", "too many portals");
-        }
-        let bound = Portal {
-            statement: prepared,
-            params,
-            formats: results,
-            waiting: None,
-        };
-        self.portals.insert(portal.to_owned(), bound);
-        backend::empty(out, b'2');
-        Ok(())
-    }
-
-    fn describe(&mut self, portal: bool, name: &str, out: &mut Vec<u8>) -> Result<()> {
-        let (prepared, formats) = match portal {
-            true => match self.portals.get(name) {
-                Some(portal) => (&portal.statement, portal.formats.as_slice()),
-                None => return fail("34000", format!("portal \"{name}\" does not exist")),
-            },
-            false => match self.prepared.get(name) {
-                Some(prepared) => (prepared, [].as_slice()),
-                None => return fail("26000", format!("prepared statement \"{name}\" does not exist")),
-            },
-        };
-        if !portal {
-            let oids: Vec<u32> = prepared.types.iter().map(Type::oid).collect();
-            backend::parameters(out, &oids);
-        }
-        match &prepared.fields {
-            Some(fields) => backend::row_description(out, fields, formats),
-            None => backend::empty(out, b'n'),
-        }
-        Ok(())
-    }
-
-    fn execute(
-        &mut self,
-        database: &Database,
-        name: &str,
-        rows: i32,
-        out: &mut Vec<u8>,
-        flush: &mut Flush<'_>,
-    ) -> Result<()> {
-        let Some(mut portal) = self.portals.remove(name) else {
-            return fail("34000", format!("portal \"{name}\" does not exist"));
-        };
-        if portal.statement.ast.is_none() {
-            backend::empty(out, b'I');
-            self.portals.insert(name.to_owned(), portal);
-            return Ok(());
-        }
-        let limit = usize::try_from(rows).ok().filter(|rows| *rows > 0);
-        let is_query = portal
-            .statement
-            .ast
-            .as_deref()
-            .is_some_and(|ast| matches!(ast, Ast::Query(_)) && writing(ast).is_none());
-        let (Some(limit), true) = (limit, is_query) else {
-            let mut sink = Sink {
-                out,
-                flush,
-                describes: false,
-                formats: &portal.formats,
-                fields: portal.statement.fields.clone().unwrap_or_default(),
-            };
-            let tag = self.run(database, &portal.statement, &portal.params, &mut sink)?;
-            if !self.is_copying() {
-                backend::complete(out, &tag);
-            }
-            self.portals.insert(name.to_owned(), portal);
-            return Ok(());
-        };
-        if portal.waiting.is_none() {
-            let Some(Ast::Query(query)) = portal.statement.ast.as_deref() else {
-                return Ok(());
-            };
-            self.check_block(portal.statement.ast.as_deref())?;
-            let (mut all, mut bytes) = (Vec::new(), 0usize);
-            let (types, plan) = (&portal.statement.types, &portal.statement.plan);
-            self.statement(database, &portal.statement.text, OpKind::Read, |statement, facts| {
-                query::run(
-                    statement,
-                    facts,
-                    (query, plan),
-                    (types, &portal.params),
-                    &mut |_| Ok(()),
-                    &mut |row| {
-                        bytes += row.iter().map(Value::weight).sum::<usize>();
-                        if bytes > WAITING_BYTES_MAX {
-                            return fail(
-                                "53200",
-                                "the rows of a portal that is fetched in parts take too much memory",
-                            );
-                        }
-                        all.push(row);
-                        Ok(())
-                    },
-                )
-            })?;
-            portal.waiting = Some(all.into_iter());
-        }
-        let fields = portal.statement.fields.clone().unwrap_or_default();
-        let mut given = 0;
-        if let Some(waiting) = &mut portal.waiting {
-            for row in waiting.by_ref().take(limit) {
-                backend::data_row(out, &fields, &row, &portal.formats);
-                given += 1;
-            }
-        }
-        match portal.waiting.as_ref().is_some_and(|waiting| waiting.len() > 0) {
-            true => backend::empty(out, b's'),
-            false => backend::complete(out, &format!("SELECT {given}")),
-        }
-        self.portals.insert(name.to_owned(), portal);
-        Ok(())
     }
 
     /// In a block that has failed only its end is taken.
@@ -616,7 +439,12 @@ impl Session {
                     let mut begin = |fields: &[Field]| sink.borrow_mut().begin(fields);
                     let mut give = |row: Vec<Value>| sink.borrow_mut().row(&row);
                     query::run(statement, facts, query, (types, params), &mut begin, &mut give)
-                })?;
+                });
+                let asked = asked::take();
+                let rows = rows?;
+                for (name, value, is_local) in asked {
+                    self.change_setting(&name, value.as_deref(), is_local)?;
+                }
                 Ok(format!("SELECT {rows}"))
             }
             Ast::Explain {
@@ -651,11 +479,20 @@ impl Session {
             }
             Ast::ShowVariable { variable } => {
                 let name = setting_name(variable);
+                if name == "all" {
+                    sink.begin(&show_fields(variable))?;
+                    for (name, value) in &self.facts.settings {
+                        let of_block = self.block.as_ref().and_then(|block| block.setting(name));
+                        let value = of_block.as_deref().unwrap_or(value);
+                        sink.row(&[name.as_str(), value, ""].map(|text| Value::String(text.into())))?;
+                    }
+                    return Ok("SHOW".to_owned());
+                }
                 let of_block = self.block.as_ref().and_then(|block| block.setting(&name));
                 let Some(value) = of_block.or_else(|| self.facts.settings.get(&name).cloned()) else {
                     return fail("42704", format!("unrecognized configuration parameter \"{name}\""));
                 };
-                sink.begin(&[show_field(variable)])?;
+                sink.begin(&show_fields(variable))?;
                 sink.row(&[Value::String(value.into())])?;
                 Ok("SHOW".to_owned())
             }
@@ -664,6 +501,52 @@ impl Session {
                 self.set(set)?;
                 Ok("SET".to_owned())
             }
+            Ast::Reset(reset) => {
+                match &reset.reset {
+                    ast::Reset::ALL => self.reset_settings(),
+                    ast::Reset::ConfigurationParameter(name) => self.change_setting(&name.to_string(), None, false)?,
+                    ast::Reset::SessionAuthorization => return unsupported("RESET SESSION AUTHORIZATION"),
+                }
+                Ok("RESET".to_owned())
+            }
+            Ast::Declare { stmts } => {
+                self.declare(database, &prepared.text, stmts)?;
+                Ok("DECLARE CURSOR".to_owned())
+            }
+            Ast::Fetch {
+                name,
+                direction,
+                into: None,
+                ..
+            } => Ok(format!("FETCH {}", self.fetch(name, direction, sink)?)),
+            Ast::Close { cursor } => {
+                self.close(cursor)?;
+                Ok("CLOSE CURSOR".to_owned())
+            }
+            Ast::Prepare {
+                name,
+                data_types,
+                statement,
+            } => {
+                self.prepare(database, name, data_types, statement)?;
+                Ok("PREPARE".to_owned())
+            }
+            Ast::Execute {
+                name: Some(name),
+                parameters,
+                immediate: false,
+                using,
+                ..
+            } if using.is_empty() => {
+                let (_, name) = crate::bind::object_name(name)?;
+                let (executed, params) = self.executed(database, &name, parameters)?;
+                match executed.ast.as_deref() {
+                    Some(Ast::Execute { .. }) => unsupported("EXECUTE of EXECUTE"),
+                    _ => self.run(database, &executed, &params, sink),
+                }
+            }
+            // Nobody listens, because LISTEN is refused.
+            Ast::UNLISTEN { .. } => Ok("UNLISTEN".to_owned()),
             Ast::StartTransaction { modes, .. } => {
                 self.begin(modes)?;
                 Ok("BEGIN".to_owned())
@@ -702,14 +585,21 @@ impl Session {
                 }
                 Ok("DEALLOCATE".to_owned())
             }
-            Ast::Discard {
-                object_type: ast::DiscardObject::ALL,
-            } => {
-                self.prepared.clear();
-                self.portals.clear();
-                self.facts.settings = settings::initial();
-                database.advisory.give_up_all(self.slot.id);
-                Ok("DISCARD ALL".to_owned())
+            Ast::Discard { object_type } => {
+                if *object_type == ast::DiscardObject::ALL {
+                    if self.block.is_some() {
+                        return fail("25001", "DISCARD ALL cannot run inside a transaction block");
+                    }
+                    self.prepared.clear();
+                    self.portals.clear();
+                    self.reset_settings();
+                    database.advisory.give_up_all(self.slot.id);
+                }
+                if *object_type == ast::DiscardObject::SEQUENCES {
+                    return unsupported("DISCARD SEQUENCES");
+                }
+                // Plans are not kept, and tables are not temporary.
+                Ok(format!("DISCARD {object_type}"))
             }
             other => {
                 let text = other.to_string();
@@ -758,14 +648,20 @@ impl Session {
 
     fn set(&mut self, set: &Set) -> Result<()> {
         match set {
-            Set::SingleAssignment { variable, values, .. } => {
+            Set::SingleAssignment {
+                scope,
+                variable,
+                values,
+                ..
+            } => {
                 let name = variable.to_string();
+                let is_local = matches!(scope, Some(ast::ContextModifier::Local));
                 let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-                settings::set(&mut self.facts.settings, name.trim_matches('"'), &values.join(", "))
+                self.change_setting(&name, Some(&values.join(", ")), is_local)
             }
-            Set::SetTimeZone { value, .. } => settings::set(&mut self.facts.settings, "timezone", &value.to_string()),
+            Set::SetTimeZone { local, value } => self.change_setting("timezone", Some(&value.to_string()), *local),
             Set::SetNames { charset_name, .. } => {
-                settings::set(&mut self.facts.settings, "client_encoding", &charset_name.value)
+                self.change_setting("client_encoding", Some(&charset_name.value), false)
             }
             Set::SetTransaction {
                 modes,
@@ -835,6 +731,11 @@ fn attend<'r, T>(
     result
 }
 
+/// Whether a statement joins the transaction of those that are sent with it up to a Sync.
+fn joins(ast: &Ast) -> bool {
+    changes(ast) && !matches!(ast, Ast::Drop { .. })
+}
+
 /// Whether a statement changes what there is.
 fn changes(ast: &Ast) -> bool {
     writing(ast).is_some() || matches!(ast, Ast::CreateTable(_) | Ast::CreateView(_) | Ast::Truncate(_))
@@ -850,18 +751,31 @@ fn plan_field(ty: Type) -> Field {
 
 fn setting_name(variable: &[ast::Ident]) -> String {
     let words: Vec<String> = variable.iter().map(|word| word.value.to_lowercase()).collect();
-    match words.join("_").as_str() {
+    // A setting of an extension has a dot in its name.
+    let sign = if words
+        .first()
+        .is_some_and(|word| matches!(word.as_str(), "time" | "transaction" | "session"))
+    {
+        "_"
+    } else {
+        "."
+    };
+    match words.join(sign).as_str() {
         "time_zone" => "timezone".to_owned(),
         "transaction_isolation_level" => "transaction_isolation".to_owned(),
         name => name.to_owned(),
     }
 }
 
-fn show_field(variable: &[ast::Ident]) -> Field {
-    Field {
-        name: setting_name(variable),
+fn show_fields(variable: &[ast::Ident]) -> Vec<Field> {
+    let field = |name: &str| Field {
+        name: name.to_owned(),
         ty: Type::Text,
         modifier: -1,
+    };
+    match setting_name(variable).as_str() {
+        "all" => ["name", "setting", "description"].map(field).to_vec(),
+        name => vec![field(name)],
     }
 }
 
@@ -885,6 +799,24 @@ impl Sink<'_, '_> {
         if self.fields != fields {
             self.fields = fields.to_vec();
         }
+        Ok(())
+    }
+
+    /// The same for rows in other formats, if they are not empty: those of a binary cursor.
+    fn begin_as(&mut self, fields: &[Field], formats: &[i16]) -> Result<()> {
+        if self.describes && !formats.is_empty() {
+            backend::row_description(self.out, fields, formats);
+            self.fields = fields.to_vec();
+            return Ok(());
+        }
+        self.begin(fields)
+    }
+
+    fn row_as(&mut self, row: &[Value], formats: &[i16]) -> Result<()> {
+        if formats.is_empty() {
+            return self.row(row);
+        }
+        backend::data_row(self.out, &self.fields, row, formats);
         Ok(())
     }
 

@@ -1,7 +1,8 @@
 //! Settings of a session: those that change nothing are taken with the value that they have, and no others.
 
 use super::block::Isolation;
-use crate::error::{fail, unsupported};
+use crate::error::{error, fail, unsupported};
+use crate::types::zone::{self, Zone};
 use nestor_model::Result;
 use std::collections::BTreeMap;
 
@@ -13,13 +14,26 @@ pub fn initial() -> BTreeMap<String, String> {
         ("client_encoding", "UTF8"),
         ("client_min_messages", "notice"),
         ("datestyle", "ISO, MDY"),
+        ("default_transaction_deferrable", "off"),
         ("default_transaction_isolation", "read committed"),
         ("default_transaction_read_only", "off"),
+        ("escape_string_warning", "on"),
         ("extra_float_digits", "1"),
+        ("idle_in_transaction_session_timeout", "0"),
         ("integer_datetimes", "on"),
         ("intervalstyle", "postgres"),
         ("is_superuser", "on"),
+        ("jit", "off"),
+        ("lc_collate", "C"),
+        ("lc_ctype", "C"),
+        ("lc_messages", "C"),
+        ("lc_monetary", "C"),
+        ("lc_numeric", "C"),
+        ("lc_time", "C"),
+        ("lock_timeout", "0"),
         ("max_identifier_length", "63"),
+        ("max_index_keys", "32"),
+        ("row_security", "on"),
         ("search_path", "public"),
         ("server_encoding", "UTF8"),
         ("server_version", "15.0"),
@@ -27,6 +41,7 @@ pub fn initial() -> BTreeMap<String, String> {
         ("standard_conforming_strings", "on"),
         ("statement_timeout", "0"),
         ("timezone", "UTC"),
+        ("transaction_deferrable", "off"),
         ("transaction_isolation", "read committed"),
         ("transaction_read_only", "off"),
     ];
@@ -54,6 +69,20 @@ pub const REPORTED: &[(&str, &str)] = &[
 /// Errors: 42704 for a name that there is not, 0A000 for a value that would change what Nestor cannot, 22023 for one that is none.
 pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> Result<()> {
     let name = name.to_lowercase();
+    let text = value.trim().trim_matches(['\'', '"']);
+    let first = initial().remove(&name);
+    if text.eq_ignore_ascii_case("default") && value.trim() == text {
+        match first {
+            Some(first) => settings.insert(name, first),
+            None => settings.remove(&name),
+        };
+        return Ok(());
+    }
+    // Names with a dot are extensions', or the client's own.
+    if first.is_none() && name.contains('.') {
+        settings.insert(name, text.to_owned());
+        return Ok(());
+    }
     let Some(old) = settings.get_mut(&name) else {
         return fail("42704", format!("unrecognized configuration parameter \"{name}\""));
     };
@@ -66,7 +95,10 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
         "datestyle" => plain.starts_with("iso") || plain.is_empty(),
         // The shortest text that reads back as the same number is given for all of these.
         "extra_float_digits" => plain.parse::<i32>().is_ok_and(|n| (1..=3).contains(&n)),
-        "timezone" => matches!(plain.as_str(), "utc" | "gmt" | "etc/utc" | "default" | "0"),
+        "timezone" => {
+            *old = zone_name(text)?;
+            return Ok(());
+        }
         "search_path" => plain
             .split(',')
             .all(|part| matches!(part.trim().trim_matches(['\'', '"']), "public" | "$user" | "pg_catalog")),
@@ -108,12 +140,49 @@ pub fn set(settings: &mut BTreeMap<String, String>, name: &str, value: &str) -> 
     };
     match same {
         true => {
-            if !matches!(name.as_str(), "timezone" | "datestyle" | "client_encoding") {
+            if !matches!(name.as_str(), "datestyle" | "client_encoding") {
                 value.trim().trim_matches(['\'', '"']).clone_into(old);
             }
             Ok(())
         }
         false => unsupported(format!("setting \"{name}\" to \"{value}\"")),
+    }
+}
+
+/// The name under which a zone is shown that was asked for by name, or by hours east of Greenwich. Errors: 22023.
+fn zone_name(text: &str) -> Result<String> {
+    let plain = text.trim_start_matches("INTERVAL").trim().trim_matches('\'');
+    if plain.eq_ignore_ascii_case("local") {
+        return Ok("UTC".to_owned());
+    }
+    let hours = plain.parse::<i64>().ok().filter(|hours| hours.abs() <= 15);
+    if let Some(offset) = hours.map(|hours| hours * 3600) {
+        // POSIX counts to the west.
+        return Ok(format!(
+            "<{}>{}",
+            zone::format_offset(offset),
+            zone::format_offset(-offset)
+        ));
+    }
+    let invalid = |_| error("22023", format!("invalid value for parameter \"TimeZone\": \"{text}\""));
+    Ok(match Zone::named(plain).map_err(invalid)? {
+        Zone::Named(zone) => zone.iana_name().unwrap_or(plain).to_owned(),
+        Zone::Utc if plain.eq_ignore_ascii_case("gmt") => "GMT".to_owned(),
+        Zone::Utc if plain.eq_ignore_ascii_case("etc/utc") => "Etc/UTC".to_owned(),
+        _ => plain.to_uppercase(),
+    })
+}
+
+/// The zone that the setting names.
+pub(super) fn zone(settings: &BTreeMap<String, String>) -> Zone {
+    let name = settings.get("timezone").map_or("UTC", String::as_str);
+    // `<+02>-02`
+    let offset = name
+        .strip_prefix('<')
+        .and_then(|rest| zone::offset(rest.split('>').next()?));
+    match offset {
+        Some(offset) => Zone::Fixed(offset),
+        None => Zone::named(name).unwrap_or_default(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Casts: which there are, and what they do.
 
 use super::interval::{DAY_US, Interval};
-use super::{Type, compare, datetime, input, integer, json, numeric, numeric_parts, output, stored};
+use super::{Type, compare, datetime, input, integer, json, numeric, numeric_parts, output, stored, zone};
 use crate::error::{error, fail};
 use nestor_model::{Array, Decimal128, Result, Value};
 
@@ -229,7 +229,18 @@ fn convert(value: Value, from: &Type, to: &Type) -> Result<Value> {
         (Type::Numeric, Type::Float8, Value::Decimal128(n)) => Ok(Value::Double(n.to_f64())),
         (Type::Numeric, Type::Float4, Value::Decimal128(n)) => Ok(Value::Double(f64::from(n.to_f64() as f32))),
         (Type::Bool, to, Value::Bool(b)) if to.is_integer() => whole(i64::from(b), to),
-        (Type::Date, Type::Timestamp | Type::Timestamptz, Value::Int32(days)) => match days {
+        (Type::Date, Type::Timestamptz, value @ Value::Int32(_)) => match convert(value, from, &Type::Timestamp)? {
+            Value::Int64(us) => Ok(Value::Int64(zone::instant(us))),
+            other => Ok(other),
+        },
+        (Type::Timestamptz, Type::Date | Type::Timestamp | Type::Time, Value::Int64(us)) => {
+            match (to, Value::Int64(zone::local(us))) {
+                (Type::Timestamp, local) => Ok(local),
+                (to, local) => convert(local, &Type::Timestamp, to),
+            }
+        }
+        (Type::Timestamp, Type::Timestamptz, Value::Int64(us)) => Ok(Value::Int64(zone::instant(us))),
+        (Type::Date, Type::Timestamp, Value::Int32(days)) => match days {
             i32::MAX => Ok(Value::Int64(datetime::INFINITY)),
             i32::MIN => Ok(Value::Int64(datetime::NEGATIVE_INFINITY)),
             days => i64::from(days)
@@ -237,15 +248,14 @@ fn convert(value: Value, from: &Type, to: &Type) -> Result<Value> {
                 .map(Value::Int64)
                 .ok_or_else(|| datetime::out_of_range("timestamp")),
         },
-        (Type::Timestamp | Type::Timestamptz, Type::Date, Value::Int64(us)) => match us {
+        (Type::Timestamp, Type::Date, Value::Int64(us)) => match us {
             datetime::INFINITY => Ok(Value::Int32(i32::MAX)),
             datetime::NEGATIVE_INFINITY => Ok(Value::Int32(i32::MIN)),
             us => i32::try_from(us.div_euclid(DAY_US))
                 .map(Value::Int32)
                 .map_err(|_| datetime::out_of_range("date")),
         },
-        (Type::Timestamp | Type::Timestamptz, Type::Time, Value::Int64(us)) => Ok(Value::Int64(us.rem_euclid(DAY_US))),
-        (Type::Timestamp | Type::Timestamptz, Type::Timestamp | Type::Timestamptz, value) => Ok(value),
+        (Type::Timestamp, Type::Time, Value::Int64(us)) => Ok(Value::Int64(us.rem_euclid(DAY_US))),
         (Type::Time, Type::Interval, Value::Int64(us)) => Ok(Interval {
             us,
             ..Interval::default()
@@ -285,6 +295,8 @@ pub fn common<'t>(types: impl IntoIterator<Item = &'t Type>) -> Option<Type> {
             Some(Type::Unknown) => ty.clone(),
             Some(found) if exists(ty, &found, Context::Implicit) => found,
             Some(found) if exists(&found, ty, Context::Implicit) => ty.clone(),
+            // Kinds of text that are not cast to each other unasked are compared as text.
+            Some(found) if found.is_text() && ty.is_text() => Type::Text,
             Some(_) => return None,
         });
     }

@@ -1,6 +1,7 @@
-//! Dates and times: the proleptic Gregorian calendar, microseconds, UTC.
+//! Dates and times: the proleptic Gregorian calendar, microseconds.
 
 use super::interval::{DAY_US, Interval};
+use super::zone::{self, Zone};
 use crate::error::error;
 use nestor_model::date::{civil_from_days, days_from_civil, days_in_month};
 use nestor_model::{Error, Result};
@@ -166,16 +167,20 @@ pub fn format_date(days: i32) -> String {
     }
 }
 
-/// A timestamp as PostgreSQL prints it in ISO style; with `+00` if it has a zone.
+/// A timestamp as PostgreSQL prints it in ISO style; with the session's zone if it has one.
 pub fn format_timestamp(us: i64, has_zone: bool) -> String {
     match us {
         INFINITY => return "infinity".to_owned(),
         NEGATIVE_INFINITY => return "-infinity".to_owned(),
         _ => {}
     }
-    let parts = Parts::of(us);
+    let offset = if has_zone { zone::current_offset(us) } else { 0 };
+    let parts = Parts::of(us.saturating_add(offset * 1_000_000));
     let (date, era) = format_civil((parts.year, parts.month, parts.day));
-    let zone = if has_zone { "+00" } else { "" };
+    let zone = match has_zone {
+        true => zone::format_offset(offset),
+        false => String::new(),
+    };
     format!("{date} {}{zone}{era}", format_time(parts.us))
 }
 
@@ -183,8 +188,8 @@ pub fn format_timestamp(us: i64, has_zone: bool) -> String {
 struct Read {
     civil: Civil,
     us: i64,
-    /// Seconds east of Greenwich, if a zone is named.
-    offset: Option<i64>,
+    /// The zone, if one is named.
+    zone: Option<Zone>,
 }
 
 /// Reads a date. Errors: 22007, 22008.
@@ -221,9 +226,11 @@ pub fn parse_timestamp(text: &str, has_zone: bool) -> Result<i64> {
         us: read.us,
     }
     .timestamp()?;
-    let offset = if has_zone { read.offset.unwrap_or(0) } else { 0 };
-    us.checked_sub(offset * 1_000_000)
-        .ok_or_else(|| out_of_range("timestamp"))
+    Ok(match (has_zone, read.zone) {
+        (false, _) => us,
+        (true, None) => zone::instant(us),
+        (true, Some(zone)) => zone.to_utc(us),
+    })
 }
 
 /// Reads a time of day. Errors: 22007, 22008.
@@ -260,11 +267,11 @@ fn read(text: &str, kind: &str) -> Result<Read> {
             format!("date/time field value out of range: \"{text}\""),
         ));
     }
-    let (us, offset) = match time {
+    let (us, zone) = match time {
         "" => (0, None),
         time => clock(time).ok_or_else(wrong)?,
     };
-    Ok(Read { civil, us, offset })
+    Ok(Read { civil, us, zone })
 }
 
 /// `yyyy-mm-dd`, `yyyymmdd`, `mm/dd/yyyy`.
@@ -305,7 +312,7 @@ fn parse_civil(text: &str) -> Option<Civil> {
 }
 
 /// `hh:mm[:ss[.ffffff]]` with AM, PM and a zone.
-fn clock(text: &str) -> Option<(i64, Option<i64>)> {
+fn clock(text: &str) -> Option<(i64, Option<Zone>)> {
     let text = text.trim();
     let at = text
         .find(|c: char| !(c.is_ascii_digit() || c == ':' || c == '.'))
@@ -317,7 +324,9 @@ fn clock(text: &str) -> Option<(i64, Option<i64>)> {
     let second: f64 = parts.next().map_or(Some(0.0), |s| s.parse().ok())?;
     let mut hour = hour;
     let lower = rest.to_ascii_lowercase();
-    if let Some(after) = lower.strip_prefix("pm").or_else(|| lower.strip_prefix("am")) {
+    let half = lower.strip_prefix("pm").or_else(|| lower.strip_prefix("am"));
+    // A zone's name may begin with the same letters.
+    if let Some(after) = half.filter(|after| !after.starts_with(|c: char| c.is_ascii_alphabetic())) {
         if !(1..=12).contains(&hour) {
             return None;
         }
@@ -336,31 +345,11 @@ fn clock(text: &str) -> Option<(i64, Option<i64>)> {
     if us > DAY_US {
         return None;
     }
-    Some((us, zone(rest)?))
-}
-
-/// The offset that a zone's text names, in seconds; the outer `None` when it names none.
-fn zone(text: &str) -> Option<Option<i64>> {
-    if text.is_empty() {
-        return Some(None);
-    }
-    if ["z", "utc", "gmt"].contains(&text.to_ascii_lowercase().as_str()) {
-        return Some(Some(0));
-    }
-    let (sign, digits) = match text.split_at_checked(1)? {
-        ("+", digits) => (1, digits),
-        ("-", digits) => (-1, digits),
-        _ => return None,
-    };
-    let mut parts = digits.split(':');
-    let first = parts.next()?;
-    let (hours, minutes) = match first.len() {
-        4 => (first[..2].parse::<i64>().ok()?, first[2..].parse::<i64>().ok()?),
-        1 | 2 => (
-            first.parse::<i64>().ok()?,
-            parts.next().map_or(Some(0), |m| m.parse::<i64>().ok())?,
-        ),
-        _ => return None,
-    };
-    (hours <= 15 && minutes < 60).then_some(Some(sign * (hours * 3600 + minutes * 60)))
+    Some((
+        us,
+        match rest {
+            "" => None,
+            rest => Some(Zone::parse(rest).ok()?),
+        },
+    ))
 }

@@ -12,7 +12,7 @@
 //! | `jsonb` | any value; JSON's null is `Undefined`, because `Null` is SQL's |
 //! | arrays, records | `Array` of what their elements are held as |
 //!
-//! What documents hold differs for dates and times only: there they are BSON's date, in milliseconds ([`stored`]).
+//! `timestamptz` is an instant; [`zone`] has how it is read and shown. What documents hold differs for dates and times only: there they are BSON's date, in milliseconds ([`stored`]).
 
 pub mod cast;
 pub mod compare;
@@ -23,6 +23,7 @@ pub mod json;
 pub mod numeric;
 pub mod output;
 pub mod stored;
+pub mod zone;
 
 use nestor_model::Value;
 use std::fmt;

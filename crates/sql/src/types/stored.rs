@@ -124,12 +124,15 @@ pub fn to_json(ty: &Type, value: Value) -> Value {
             doc.into()
         }
         (ty, value) if ty.is_number() => value,
-        (Type::Timestamp | Type::Timestamptz, value) => Value::String(
-            super::output::text(ty, &value)
-                .replacen(' ', "T", 1)
-                .replace("+00", "+00:00")
-                .into(),
-        ),
+        (Type::Timestamp | Type::Timestamptz, value) => {
+            let mut text = super::output::text(ty, &value).replacen(' ', "T", 1);
+            // JSON has minutes in all offsets.
+            let ends_in_hours = text.len() >= 3 && text.is_char_boundary(text.len() - 3);
+            if *ty == Type::Timestamptz && ends_in_hours && text[text.len() - 3..].starts_with(['+', '-']) {
+                text.push_str(":00");
+            }
+            Value::String(text.into())
+        }
         (ty, value) => Value::String(super::output::text(ty, &value).into()),
     }
 }

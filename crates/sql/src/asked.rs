@@ -1,0 +1,44 @@
+//! What functions ask of the session that runs them. Functions are given values alone; what they ask for is kept by the thread until
+//! the statement has ended, and what they may reach is offered to the thread when they are bound.
+
+use nestor_database::connections::Slot;
+use nestor_model::ErrorCode;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// `set_config`: the setting, its value (the first one for `None`), and whether it ends with the transaction.
+pub type Setting = (String, Option<String>, bool);
+
+thread_local! {
+    static SETTINGS: RefCell<Vec<Setting>> = const { RefCell::new(Vec::new()) };
+    static CONNECTIONS: RefCell<Vec<(Arc<Slot>, bool)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Asks for a setting to be changed when the statement has ended.
+pub fn set(setting: Setting) {
+    SETTINGS.with_borrow_mut(|settings| settings.push(setting));
+}
+
+/// What was asked for, once; nothing is left of it, or of what was offered.
+pub fn take() -> Vec<Setting> {
+    if CONNECTIONS.with_borrow(|offered| !offered.is_empty()) {
+        CONNECTIONS.take();
+    }
+    SETTINGS.with_borrow_mut(std::mem::take)
+}
+
+/// Offers connections, each with whether the session's user may stop what it does.
+pub fn offer(connections: Vec<(Arc<Slot>, bool)>) {
+    CONNECTIONS.set(connections);
+}
+
+/// Stops what a connection does. `None` when there is none of this number, `Some(false)` when the user may not.
+pub fn cancel(pid: i64) -> Option<bool> {
+    CONNECTIONS.with_borrow(|offered| {
+        let (slot, allowed) = offered.iter().find(|(slot, _)| slot.id == pid)?;
+        if *allowed {
+            slot.kill.kill(ErrorCode::Interrupted);
+        }
+        Some(*allowed)
+    })
+}

@@ -1,0 +1,264 @@
+//! The messages of the extended protocol: Parse, Bind, Describe, Execute.
+
+use super::{
+    Flush, NAMES_MAX, Portal, Prepared, Session, Sink, WAITING_BYTES_MAX, explain, joins, plan_field, show_fields,
+};
+use crate::bind::write::writing;
+use crate::error::{error, fail, unsupported};
+use crate::protocol::backend;
+use crate::run::planned::PlanCell;
+use crate::run::query;
+use crate::types::{Type, input};
+use crate::{parse, write};
+use nestor_database::Database;
+use nestor_database::observe::op_kind::OpKind;
+use nestor_model::{Result, Value};
+use sqlparser::ast::Statement as Ast;
+use std::sync::Arc;
+
+impl Session {
+    pub(super) fn parse(
+        &mut self,
+        database: &Database,
+        name: &str,
+        text: &str,
+        types: &[u32],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let mut statements = parse::parse(text)?;
+        if statements.len() > 1 {
+            return fail("42601", "cannot insert multiple commands into a prepared statement");
+        }
+        let given: Vec<Type> = types
+            .iter()
+            .map(|oid| Type::of_oid(*oid).unwrap_or(Type::Unknown))
+            .collect();
+        self.remember(database, name, text, statements.pop().map(Arc::new), given)?;
+        backend::empty(out, b'1');
+        Ok(())
+    }
+
+    /// Keeps a statement under a name, with what is known of it without running it.
+    pub(super) fn remember(
+        &mut self,
+        database: &Database,
+        name: &str,
+        text: &str,
+        ast: Option<Arc<Ast>>,
+        given: Vec<Type>,
+    ) -> Result<()> {
+        if !name.is_empty() && self.prepared.contains_key(name) {
+            return fail("42P05", format!("prepared statement \"{name}\" already exists"));
+        }
+        if self.prepared.len() >= NAMES_MAX {
+            return fail("53000", "too many prepared statements");
+        }
+        let mut prepared = Prepared {
+            text: text.into(),
+            ast,
+            types: given,
+            fields: None,
+            plan: PlanCell::default(),
+        };
+        self.check_block(prepared.ast.as_deref())?;
+        match prepared.ast.clone().as_deref() {
+            Some(ast) if writing(ast).is_some() => {
+                let (fields, types) = self.statement(database, text, OpKind::Read, |statement, facts| {
+                    write::describe(statement, facts, ast, prepared.types.clone())
+                })?;
+                prepared.fields = fields;
+                prepared.types = types;
+            }
+            Some(Ast::Query(query)) => {
+                let (fields, types) = self.statement(database, text, OpKind::Read, |statement, facts| {
+                    query::describe(statement, facts, query, prepared.types.clone())
+                })?;
+                prepared.fields = Some(fields);
+                prepared.types = types;
+            }
+            Some(Ast::Explain { format, options, .. }) => {
+                let wanted = explain::wanted(false, format.as_ref(), options.as_deref().unwrap_or_default())?;
+                let ty = if wanted.json { Type::Json } else { Type::Text };
+                prepared.fields = Some(vec![plan_field(ty)]);
+            }
+            Some(Ast::ShowVariable { variable }) => prepared.fields = Some(show_fields(variable)),
+            Some(Ast::Fetch { name, .. }) => prepared.fields = self.cursor_fields(name),
+            Some(Ast::Execute { name: Some(name), .. }) => {
+                let (_, name) = crate::bind::object_name(name)?;
+                prepared.fields = self.prepared.get(&name).and_then(|executed| executed.fields.clone());
+            }
+            _ => {}
+        }
+        for ty in &mut prepared.types {
+            if *ty == Type::Unknown {
+                *ty = Type::Text;
+            }
+        }
+        self.prepared.insert(name.to_owned(), prepared);
+        Ok(())
+    }
+
+    pub(super) fn bind(
+        &mut self,
+        portal: &str,
+        statement: &str,
+        formats: &[i16],
+        values: &[Option<&[u8]>],
+        results: Vec<i16>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let Some(prepared) = self.prepared.get(statement).cloned() else {
+            return fail("26000", format!("prepared statement \"{statement}\" does not exist"));
+        };
+        if values.len() != prepared.types.len() {
+            return fail(
+                "08P01",
+                format!(
+                    "bind message supplies {} parameters, but prepared statement \"{statement}\" requires {}",
+                    values.len(),
+                    prepared.types.len()
+                ),
+            );
+        }
+        let mut params = Vec::with_capacity(values.len());
+        for (i, (value, ty)) in values.iter().zip(&prepared.types).enumerate() {
+            params.push(match value {
+                None => Value::Null,
+                Some(bytes) if backend::format(formats, i) == 1 => input::binary(ty, bytes)?,
+                Some(bytes) => {
+                    let text = std::str::from_utf8(bytes)
+                        .map_err(|_| error("22021", "invalid byte sequence for encoding \"UTF8\""))?;
+                    input::text(ty, text)?
+                }
+            });
+        }
+        if !portal.is_empty() && self.portals.contains_key(portal) {
+            return fail("42P03", format!("cursor \"{portal}\" already exists"));
+        }
+        if self.portals.len() >= NAMES_MAX {
+            return fail("53000", "too many portals");
+        }
+        let bound = Portal {
+            statement: prepared,
+            params,
+            formats: results,
+            waiting: None,
+            cursor: None,
+        };
+        self.portals.insert(portal.to_owned(), bound);
+        backend::empty(out, b'2');
+        Ok(())
+    }
+
+    pub(super) fn describe(&mut self, portal: bool, name: &str, out: &mut Vec<u8>) -> Result<()> {
+        let (prepared, formats) = match portal {
+            true => match self.portals.get(name) {
+                Some(portal) => (&portal.statement, portal.formats.as_slice()),
+                None => return fail("34000", format!("portal \"{name}\" does not exist")),
+            },
+            false => match self.prepared.get(name) {
+                Some(prepared) => (prepared, [].as_slice()),
+                None => return fail("26000", format!("prepared statement \"{name}\" does not exist")),
+            },
+        };
+        if !portal {
+            let oids: Vec<u32> = prepared.types.iter().map(Type::oid).collect();
+            backend::parameters(out, &oids);
+        }
+        match &prepared.fields {
+            Some(fields) => backend::row_description(out, fields, formats),
+            None => backend::empty(out, b'n'),
+        }
+        Ok(())
+    }
+
+    pub(super) fn execute(
+        &mut self,
+        database: &Database,
+        name: &str,
+        rows: i32,
+        out: &mut Vec<u8>,
+        flush: &mut Flush<'_>,
+    ) -> Result<()> {
+        let Some(mut portal) = self.portals.remove(name) else {
+            return fail("34000", format!("portal \"{name}\" does not exist"));
+        };
+        if portal.cursor.is_some() {
+            self.portals.insert(name.to_owned(), portal);
+            return unsupported("executing a cursor as a portal");
+        }
+        let begins = !self.sync_follows && portal.statement.ast.as_deref().is_some_and(joins);
+        if begins && self.block.is_none() {
+            self.block = Some(self.new_block(true));
+        }
+        if portal.statement.ast.is_none() {
+            backend::empty(out, b'I');
+            self.portals.insert(name.to_owned(), portal);
+            return Ok(());
+        }
+        let limit = usize::try_from(rows).ok().filter(|rows| *rows > 0);
+        let is_query = portal
+            .statement
+            .ast
+            .as_deref()
+            .is_some_and(|ast| matches!(ast, Ast::Query(_)) && writing(ast).is_none());
+        let (Some(limit), true) = (limit, is_query) else {
+            let mut sink = Sink {
+                out,
+                flush,
+                describes: false,
+                formats: &portal.formats,
+                fields: portal.statement.fields.clone().unwrap_or_default(),
+            };
+            let tag = self.run(database, &portal.statement, &portal.params, &mut sink)?;
+            if !self.is_copying() {
+                backend::complete(out, &tag);
+            }
+            self.portals.insert(name.to_owned(), portal);
+            return Ok(());
+        };
+        if portal.waiting.is_none() {
+            let Some(Ast::Query(query)) = portal.statement.ast.as_deref() else {
+                return Ok(());
+            };
+            self.check_block(portal.statement.ast.as_deref())?;
+            let (mut all, mut bytes) = (Vec::new(), 0usize);
+            let (types, plan) = (&portal.statement.types, &portal.statement.plan);
+            self.statement(database, &portal.statement.text, OpKind::Read, |statement, facts| {
+                query::run(
+                    statement,
+                    facts,
+                    (query, plan),
+                    (types, &portal.params),
+                    &mut |_| Ok(()),
+                    &mut |row| {
+                        bytes += row.iter().map(Value::weight).sum::<usize>();
+                        if bytes > WAITING_BYTES_MAX {
+                            return fail(
+                                "53200",
+                                "the rows of a portal that is fetched in parts take too much memory",
+                            );
+                        }
+                        all.push(row);
+                        Ok(())
+                    },
+                )
+            })?;
+            portal.waiting = Some(all.into_iter());
+        }
+        let fields = portal.statement.fields.clone().unwrap_or_default();
+        let mut given = 0;
+        if let Some(waiting) = &mut portal.waiting {
+            for row in waiting.by_ref().take(limit) {
+                backend::data_row(out, &fields, &row, &portal.formats);
+                given += 1;
+            }
+        }
+        match portal.waiting.as_ref().is_some_and(|waiting| waiting.len() > 0) {
+            true => backend::empty(out, b's'),
+            false => backend::complete(out, &format!("SELECT {given}")),
+        }
+        self.portals.insert(name.to_owned(), portal);
+        Ok(())
+    }
+}
