@@ -4,6 +4,7 @@ use super::{
     Flush, NAMES_MAX, Portal, Prepared, Session, Sink, WAITING_BYTES_MAX, explain, joins, plan_field, show_fields,
 };
 use crate::bind::write::writing;
+use crate::catalog::system;
 use crate::error::{error, fail, unsupported};
 use crate::protocol::backend;
 use crate::run::planned::PlanCell;
@@ -128,7 +129,7 @@ impl Session {
                 Some(bytes) => {
                     let text = std::str::from_utf8(bytes)
                         .map_err(|_| error("22021", "invalid byte sequence for encoding \"UTF8\""))?;
-                    input::text(ty, text)?
+                    parameter(ty, text)?
                 }
             });
         }
@@ -260,5 +261,16 @@ impl Session {
         }
         self.portals.insert(name.to_owned(), portal);
         Ok(())
+    }
+}
+
+/// The value of a parameter that came as text. Tables of the catalog may be named where their OID is wanted, as SQLAlchemy does.
+///
+/// Errors: those of [`input::text`].
+fn parameter(ty: &Type, text: &str) -> Result<Value> {
+    let name = text.strip_prefix("pg_catalog.").unwrap_or(text);
+    match (ty, system::oid_of(name)) {
+        (Type::Regclass, Some(oid)) => Ok(Value::Int64(i64::from(oid))),
+        _ => input::text(ty, text),
     }
 }
