@@ -94,6 +94,14 @@ pub trait Rows<S> {
     ///
     /// Errors: those of expressions, of storage, of too little memory, and those of the interrupt.
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>>;
+
+    /// Whether its rows come in the order that the scan below it, with nothing between but filters and projections, was asked for.
+    /// Asked before the first row.
+    ///
+    /// Errors: those of opening the scan.
+    fn in_order(&mut self, _run: &Run<'_, '_, S>) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 /// An operator in a tree.

@@ -64,6 +64,10 @@ impl<S: Scalar> Rows<S> for Filter<S> {
         }
         Ok(None)
     }
+
+    fn in_order(&mut self, run: &Run<'_, '_, S>) -> Result<bool> {
+        self.input.in_order(run)
+    }
 }
 
 /// Rows of other columns.
@@ -80,6 +84,10 @@ impl<S: Scalar> Rows<S> for Project<S> {
         row_done()?;
         let columns = self.columns.iter().map(|column| column.value(&row, &run.env));
         columns.collect::<Result<_>>().map(Some)
+    }
+
+    fn in_order(&mut self, run: &Run<'_, '_, S>) -> Result<bool> {
+        self.input.in_order(run)
     }
 }
 
@@ -204,5 +212,9 @@ impl<S> Rows<S> for Counted<S> {
             counted[self.number] += 1;
         }
         Ok(row)
+    }
+
+    fn in_order(&mut self, run: &Run<'_, '_, S>) -> Result<bool> {
+        self.input.in_order(run)
     }
 }

@@ -12,10 +12,10 @@ use std::rc::Rc;
 
 /// Opens the tables of a statement.
 pub trait Sources<S> {
-    /// Begins to read a table.
+    /// Begins to read a part of a table: from 0 on, as long as [`Opened::Documents`] says that there is one more.
     ///
     /// Errors: those of its conditions; that there is no such table any more.
-    fn open(&self, scan: &Scan<S>, batch: &Batch<'_>, env: &Env<'_>) -> Result<Opened>;
+    fn open(&self, scan: &Scan<S>, part: usize, batch: &Batch<'_>, env: &Env<'_>) -> Result<Opened>;
 }
 
 /// A table that is being read.
@@ -26,6 +26,10 @@ pub enum Opened {
         root: BoxOperator,
         /// Makes rows of them.
         reader: Box<dyn Reader>,
+        /// They come in the order that the scan asks for, and the parts that follow behind them.
+        in_order: bool,
+        /// Another part follows.
+        more: bool,
     },
     /// Rows in memory.
     Rows(std::vec::IntoIter<Tuple>),
@@ -43,15 +47,15 @@ pub trait Reader {
 pub(super) struct Scanned<S> {
     scan: Scan<S>,
     opened: Option<Opened>,
+    /// The number of the part that is open.
+    part: usize,
     /// Where the counts go when it is over.
     read: Option<Rc<RefCell<Totals>>>,
 }
 
 impl<S> Drop for Scanned<S> {
     fn drop(&mut self) {
-        if let (Some(Opened::Documents { root, .. }), Some(read)) = (&self.opened, &self.read) {
-            read.borrow_mut().add(totals(&**root));
-        }
+        self.account();
     }
 }
 
@@ -62,32 +66,59 @@ where
     Box::new(Scanned {
         scan: scan.clone(),
         opened: None,
+        part: 0,
         read: None,
     })
 }
 
-impl<S> Rows<S> for Scanned<S> {
-    fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
+impl<S> Scanned<S> {
+    /// Adds up what the open part has read.
+    fn account(&mut self) {
+        if let (Some(Opened::Documents { root, .. }), Some(read)) = (&self.opened, &self.read) {
+            read.borrow_mut().add(totals(&**root));
+        }
+    }
+
+    fn open(&mut self, run: &Run<'_, '_, S>) -> Result<&mut Opened> {
         if self.opened.is_none() {
-            self.opened = Some(run.sources.open(&self.scan, run.batch, &run.env)?);
             self.read = Some(run.shared.read.clone());
         }
-        match &mut self.opened {
-            Some(Opened::Documents { root, reader }) => {
-                let mut batch = run.batch.within(run.batch.op);
-                loop {
+        Ok(match &mut self.opened {
+            Some(opened) => opened,
+            none => none.insert(run.sources.open(&self.scan, self.part, run.batch, &run.env)?),
+        })
+    }
+}
+
+impl<S> Rows<S> for Scanned<S> {
+    fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
+        loop {
+            match self.open(run)? {
+                Opened::Documents { root, reader, more, .. } => {
+                    let mut batch = run.batch.within(run.batch.op);
                     match root.next(&mut batch)? {
                         Step::Row(row) => return reader.read(&row).map(Some),
                         Step::Pause => {}
+                        Step::Eof if *more => {
+                            self.account();
+                            self.opened = None;
+                            self.part += 1;
+                        }
                         Step::Eof => return Ok(None),
                     }
                 }
+                Opened::Rows(rows) => {
+                    row_done()?;
+                    return Ok(rows.next());
+                }
             }
-            Some(Opened::Rows(rows)) => {
-                row_done()?;
-                Ok(rows.next())
-            }
-            None => Ok(None),
         }
+    }
+
+    fn in_order(&mut self, run: &Run<'_, '_, S>) -> Result<bool> {
+        if self.scan.order.is_empty() {
+            return Ok(false);
+        }
+        Ok(matches!(self.open(run)?, Opened::Documents { in_order: true, .. }))
     }
 }

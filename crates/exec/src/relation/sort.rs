@@ -16,7 +16,15 @@ struct Sort<S> {
     keys: Vec<SortKey<S>>,
     limit: Option<(Option<S>, S)>,
     kept: Kept,
-    sorted: Option<std::vec::IntoIter<Keyed>>,
+    sorted: Option<Sorted>,
+}
+
+/// Where rows come from once it is known.
+enum Sorted {
+    /// The input has them in order.
+    ByInput,
+    /// They were put in order.
+    Here(std::vec::IntoIter<Keyed>),
 }
 
 pub(super) fn sort<S: Scalar>(input: BoxRows<S>, keys: &[SortKey<S>], limit: Option<&(Option<S>, S)>) -> BoxRows<S> {
@@ -65,14 +73,23 @@ impl<S: Scalar> Sort<S> {
         };
         let keep = wanted.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
         let mut rows: Vec<Keyed> = Vec::new();
+        if keep == 0 {
+            return Ok(rows);
+        }
+        // As many rows as are wanted have been put in order: no later one comes before the last of them unless its keys do.
+        let mut is_full = false;
         while let Some(row) = self.input.next(run)? {
             row_done()?;
             let keys = values(&self.keys, &row, &run.env)?;
+            if is_full && compare(&self.keys, &keys, &rows[keep - 1].0) != Ordering::Less {
+                continue;
+            }
             self.kept.grow(weight(&row) + weight(&keys))?;
             rows.push((keys, row));
             // Twice as many as are wanted are sorted at a time, so each costs what a heap would.
-            if keep < usize::MAX / 4 && rows.len() >= keep.saturating_mul(2).max(1024) {
+            if keep < usize::MAX / 4 && rows.len() >= (2 * keep).max(64) {
                 self.cut(&mut rows, keep)?;
+                is_full = true;
             }
         }
         rows.sort_by(|a, b| compare(&self.keys, &a.0, &b.0));
@@ -90,9 +107,19 @@ impl<S: Scalar> Sort<S> {
 
 impl<S: Scalar> Rows<S> for Sort<S> {
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
-        if self.sorted.is_none() {
-            self.sorted = Some(self.read(run)?.into_iter());
+        let sorted = match &mut self.sorted {
+            Some(sorted) => sorted,
+            None => {
+                let found = match self.input.in_order(run)? {
+                    true => Sorted::ByInput,
+                    false => Sorted::Here(self.read(run)?.into_iter()),
+                };
+                self.sorted.insert(found)
+            }
+        };
+        match sorted {
+            Sorted::ByInput => self.input.next(run),
+            Sorted::Here(rows) => Ok(rows.next().map(|(_, row)| row)),
         }
-        Ok(self.sorted.as_mut().and_then(Iterator::next).map(|(_, row)| row))
     }
 }

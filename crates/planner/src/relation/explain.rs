@@ -19,24 +19,49 @@ pub struct Shown {
     pub inputs: Vec<Shown>,
 }
 
-/// A plan as it is shown. `access` tells how the find layer reads what a scan wants, as far as that is known.
-pub fn show<S: Display>(
-    plan: &Relation<S>,
-    counted: Counted<'_>,
-    access: &mut dyn FnMut(&Scan<S>) -> Option<String>,
-) -> Shown {
+/// How the find layer reads what a scan wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The indexes that it uses, as `planSummary` says it.
+    pub path: String,
+    /// Rows come in the order that the scan was asked for.
+    pub in_order: bool,
+}
+
+/// Tells how the find layer reads what a scan wants, as far as that is known.
+pub type Accesses<'a, S> = &'a mut dyn FnMut(&Scan<S>) -> Option<Access>;
+
+/// A plan as it is shown.
+pub fn show<S: Display>(plan: &Relation<S>, counted: Counted<'_>, access: Accesses<'_, S>) -> Shown {
     node(plan, &mut 0, counted, access)
 }
 
-fn node<S: Display>(
-    plan: &Relation<S>,
-    number: &mut usize,
-    counted: Counted<'_>,
-    access: &mut dyn FnMut(&Scan<S>) -> Option<String>,
-) -> Shown {
-    let (title, mut details) = describe(plan);
-    if let Relation::Scan(scan) = plan {
-        details.extend(access(scan).map(|access| format!("Access: {access}")));
+/// The scan whose order a sort of these rows leaves as it is.
+fn asked<S>(plan: &Relation<S>) -> Option<&Scan<S>> {
+    match plan {
+        Relation::Scan(scan) if !scan.order.is_empty() => Some(scan),
+        Relation::Filter { input, .. } | Relation::Project { input, .. } => asked(input),
+        _ => None,
+    }
+}
+
+fn node<S: Display>(plan: &Relation<S>, number: &mut usize, counted: Counted<'_>, access: Accesses<'_, S>) -> Shown {
+    let (mut title, mut details) = describe(plan);
+    match plan {
+        Relation::Scan(scan) => {
+            let access = access(scan);
+            if access.as_ref().is_some_and(|access| access.in_order) {
+                details.push(format!("Order: {}", keys(&scan.order)));
+            }
+            details.extend(access.map(|access| format!("Access: {}", access.path)));
+        }
+        Relation::Sort { input, .. } => {
+            let scan = asked(input);
+            if scan.and_then(&mut *access).is_some_and(|access| access.in_order) {
+                title = "Presorted".to_owned();
+            }
+        }
+        _ => {}
     }
     // A node that was never begun gave nothing.
     let rows = (!counted.is_empty()).then(|| counted.get(*number).copied().unwrap_or(0));

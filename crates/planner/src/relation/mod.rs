@@ -138,6 +138,9 @@ pub struct Scan<S> {
     pub needed: Vec<bool>,
     /// What holds of the rows that are wanted. The scan may give others too: whoever planned it filters once more.
     pub conditions: Vec<S>,
+    /// The order, by columns of it, in which a sort above wants its rows; nothing for any order. Whether they come so is known once it
+    /// runs.
+    pub order: Vec<SortKey<S>>,
 }
 
 /// How a join pairs rows.

@@ -3,7 +3,7 @@
 use super::Plan;
 use crate::expr::{Comparison, Expr, Node};
 use nestor_model::Value;
-use nestor_planner::relation::{JoinKind, Relation};
+use nestor_planner::relation::{JoinKind, Relation, Scan};
 
 /// What is known of the tables that scans name by number.
 pub trait Statistics {
@@ -13,6 +13,21 @@ pub trait Statistics {
     fn is_unique(&self, table: usize, column: usize) -> bool;
     /// Whether an index finds rows by the values of a column.
     fn is_indexed(&self, table: usize, column: usize) -> bool;
+    /// How the order that a scan is asked for is that of an index.
+    fn gives_order(&self, _scan: &Scan<Expr>) -> Given {
+        Given::No
+    }
+}
+
+/// Whether an index has rows in an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// None has.
+    No,
+    /// One has, and all of it has to be read.
+    Whole,
+    /// One has, and conditions leave a part of it.
+    Part,
 }
 
 /// What a lookup by an index costs, in rows that are read in order and kept in a table.

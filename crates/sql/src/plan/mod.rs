@@ -3,6 +3,7 @@
 pub mod estimate;
 pub mod lookup;
 pub mod order;
+pub mod presorted;
 pub mod pushdown;
 pub mod rewrite;
 pub mod unnest;
@@ -46,6 +47,7 @@ pub fn map(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usize) -> Expr) -
         },
         Relation::Scan(scan) => Relation::Scan(Scan {
             conditions: list(&scan.conditions, depth, f),
+            order: keys(&scan.order, depth, f),
             ..scan.clone()
         }),
         Relation::Function { call, args, width } => Relation::Function {

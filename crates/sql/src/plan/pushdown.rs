@@ -115,21 +115,9 @@ pub fn push(plan: Plan, mut conditions: Vec<Expr>, st: &dyn Statistics) -> Plan 
             ties,
         } => {
             let input = push(*input, Vec::new(), st);
-            // A sort below keeps no more rows than are wanted.
-            let input = match (input, &limit) {
-                (
-                    Relation::Sort {
-                        input,
-                        keys,
-                        limit: None,
-                    },
-                    Some(limit),
-                ) if ties.is_empty() => Relation::Sort {
-                    input,
-                    keys,
-                    limit: Some((offset.clone(), limit.clone())),
-                },
-                (input, _) => input,
+            let input = match &limit {
+                Some(limit) if ties.is_empty() => limited(input, &(offset.clone(), limit.clone())),
+                _ => input,
             };
             let limited = Relation::Limit {
                 input: Box::new(input),
@@ -165,6 +153,26 @@ pub fn push(plan: Plan, mut conditions: Vec<Expr>, st: &dyn Statistics) -> Plan 
             filtered(Relation::Shared { id, plan }, conditions)
         }
         other => filtered(other, conditions),
+    }
+}
+
+/// A plan of whose rows only the first ones are wanted: a sort in it keeps no more than these.
+fn limited(plan: Plan, wanted: &(Option<Expr>, Expr)) -> Plan {
+    match plan {
+        Relation::Project { input, columns } => Relation::Project {
+            input: Box::new(limited(*input, wanted)),
+            columns,
+        },
+        Relation::Sort {
+            input,
+            keys,
+            limit: None,
+        } => Relation::Sort {
+            input,
+            keys,
+            limit: Some(wanted.clone()),
+        },
+        other => other,
     }
 }
 

@@ -68,7 +68,7 @@ fn path(expr: &Expr, table: &Table) -> Option<(String, Type)> {
 }
 
 /// Names that mean something else in a path of a filter.
-fn usable(name: &str) -> bool {
+pub(super) fn usable(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('$') && !name.contains('.')
 }
 
@@ -129,7 +129,16 @@ fn part(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Part> {
                 Comparison::NotEqual => return Ok(Part::Unknown),
             };
             // Timestamps in documents are cut to milliseconds when they are read, so the bounds stay as they are.
-            Ok(Part::Filter(one(&path, operator, stored::write(&ty, value))))
+            let found = one(&path, operator, stored::write(&ty, value));
+            let may_be_nan = matches!(ty, Type::Float4 | Type::Float8 | Type::Numeric);
+            // Not a number is larger than all numbers, and to the find layer it is neither larger nor smaller.
+            if may_be_nan && matches!(op, Comparison::Greater | Comparison::GreaterEqual) {
+                let branches = vec![found.into(), one(&path, "$eq", Value::Double(f64::NAN)).into()];
+                let mut doc = Document::new();
+                doc.push("$or", Value::Array(Array::new(branches)));
+                return Ok(Part::Filter(doc));
+            }
+            Ok(Part::Filter(found))
         }
         Node::InList(a, items, false) => {
             let Some((path, ty)) = path(a, table) else {
@@ -141,6 +150,15 @@ fn part(condition: &Expr, table: &Table, env: &Env<'_>) -> Result<Part> {
             }
             members(&path, &ty, values)
         }
+        // An array is not null, whatever is in it.
+        Node::IsNull(arg, is_not) => match path(arg, table) {
+            Some((path, ty)) if !matches!(ty, Type::Array(_) | Type::Jsonb | Type::Json) => Ok(Part::Filter(one(
+                &path,
+                if *is_not { "$ne" } else { "$eq" },
+                Value::Null,
+            ))),
+            _ => Ok(Part::Unknown),
+        },
         Node::Quantified { arg, array, .. } => {
             let Some((path, ty)) = path(arg, table) else {
                 return Ok(Part::Unknown);

@@ -1,9 +1,10 @@
 //! Statements run on the statement service.
 //!
-//! [`find`] turns what a scan knows of its rows into a filter of the find layer, [`tables`] reads the catalog, [`query`] runs queries.
+//! [`find`] turns what a scan knows of its rows into a filter of the find layer and [`ordered`] into an order of it, [`tables`] reads the catalog, [`query`] runs queries.
 
 pub mod find;
 pub mod numbers;
+pub mod ordered;
 pub mod planned;
 pub mod query;
 pub mod sequences;

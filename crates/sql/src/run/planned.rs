@@ -4,19 +4,20 @@
 //! used again when the same questions get the same answers, of a table the very same version. So asking checks the user's rights
 //! each time as well. What was made of facts that are not asked again (numbers of relations, the list of settings) is not kept.
 
+use super::ordered;
 use super::tables::Reading;
 use crate::bind::{Binder, Bound};
 use crate::catalog::{Catalog, Kind, Table};
 use crate::expr::Expr;
 use crate::functions::coerce;
 use crate::plan::Plan;
-use crate::plan::estimate::Statistics;
+use crate::plan::estimate::{Given, Statistics};
 use crate::plan::rewrite::rewrite;
 use crate::types::Type;
 use crate::types::cast::Context;
 use nestor_database::connections::Slot;
 use nestor_model::{Result, ValueRef};
-use nestor_planner::relation::Relation;
+use nestor_planner::relation::{Relation, Scan};
 use nestor_storage::{Collection, View};
 use sqlparser::ast::Query;
 use std::cell::{Cell, RefCell};
@@ -82,6 +83,13 @@ impl Statistics for Sizes<'_> {
 
     fn is_indexed(&self, table: usize, column: usize) -> bool {
         self.has_index(table, column, false)
+    }
+
+    fn gives_order(&self, scan: &Scan<Expr>) -> Given {
+        match (self.tables.get(scan.table), self.collection(scan.table)) {
+            (Some(table), Some(collection)) if !collection.is_view() => ordered::given(scan, table, collection),
+            _ => Given::No,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::find;
 use super::numbers::{Got, Sequence};
+use super::ordered::Order;
 use crate::bind::Binder;
 use crate::bind::declared::Declared;
 use crate::bind::entry::{self, Object};
@@ -24,8 +25,10 @@ use nestor_exec::{Batch, BoxOperator, Step};
 use nestor_model::extjson::{self, Form};
 use nestor_model::{Array, ArrayRef, Binary, DocRef, Document, Namespace, Result, Value, ValueRef, bail};
 use nestor_planner::find::Wanted;
+use nestor_planner::relation::explain::Access;
 use nestor_planner::relation::{Env, Scan};
 use nestor_query::env::OpContext;
+use nestor_query::sort::SortSpec;
 use nestor_storage::{Collection, Index, View};
 use sqlparser::ast::Query;
 use std::cell::RefCell;
@@ -90,10 +93,27 @@ impl<'s, 'r> Reading<'s, 'r> {
             relations: RefCell::default(),
         }
     }
-    /// Finds what `filter` matches at a namespace, view or not; at most `limit`, from the end if `backwards`.
+    /// Whether what is at a namespace is read by a pipeline, so that no index has its rows.
+    ///
+    /// Errors: those of the view.
+    fn is_piped(&self, ns: &Namespace) -> Result<bool> {
+        match self.view.catalog().get(ns) {
+            Some(collection) => self.statement.reads_by_pipeline(self.view, collection),
+            None => Ok(false),
+        }
+    }
+
+    /// Finds what `filter` matches at a namespace, view or not; at most `limit`, from the end if `backwards`, in the order of `sort` if that
+    /// is no view.
     ///
     /// Errors: those of the filter and of the view.
-    pub fn find(&self, ns: &Namespace, filter: &Document, limit: Option<u64>, backwards: bool) -> Result<BoxOperator> {
+    pub fn find(
+        &self,
+        ns: &Namespace,
+        filter: &Document,
+        sort: Option<&Document>,
+        (limit, backwards): (Option<u64>, bool),
+    ) -> Result<BoxOperator> {
         let Some(collection) = self.view.catalog().get(ns).cloned() else {
             return fail("42P01", format!("relation \"{}\" does not exist", ns.coll));
         };
@@ -136,15 +156,37 @@ impl<'s, 'r> Reading<'s, 'r> {
             return statement.open_pipeline(self.view, &operation, piped);
         }
         let raw = filter.to_raw();
+        let order = sort.map(Document::to_raw);
         let words = Words {
             filter: Some(raw.as_raw()),
+            sort: order.as_ref().map(|order| order.as_raw()),
             ..Words::default()
         };
         let mut query = read::filtered(&words, &Default::default(), &mut scope)?;
+        if let Some(sort) = sort {
+            query.sort = Some(Arc::new(SortSpec::parse(sort.as_ref())?));
+        }
         query.limit = limit;
         query.natural = backwards.then_some(false);
         let cache = Some(&*statement.database.plan_cache);
         nestor_exec::find(&query, Wanted::Documents, words.written(), &collection, cache)
+    }
+
+    /// Whether a filter finds a document.
+    ///
+    /// Errors: those of [`Reading::find`].
+    fn finds_any(&self, ns: &Namespace, filter: &Document) -> Result<bool> {
+        let mut root = self.find(ns, filter, None, (Some(1), false))?;
+        let mut batch = read::batch(self.statement, self.view, self.op, true);
+        let found = loop {
+            match root.next(&mut batch)? {
+                Step::Row(_) => break true,
+                Step::Pause => {}
+                Step::Eof => break false,
+            }
+        };
+        self.statement.observe_totals(nestor_exec::summary::totals(&*root));
+        Ok(found)
     }
 
     /// The columns of a collection or view, by its documents.
@@ -156,7 +198,7 @@ impl<'s, 'r> Reading<'s, 'r> {
             if is_view && backwards {
                 continue;
             }
-            let mut root = self.find(ns, &Document::new(), Some(SAMPLE), backwards)?;
+            let mut root = self.find(ns, &Document::new(), None, (Some(SAMPLE), backwards))?;
             let mut batch = read::batch(self.statement, self.view, self.op, true);
             loop {
                 match root.next(&mut batch)? {
@@ -539,24 +581,35 @@ pub struct Tables<'s, 'r> {
 }
 
 impl Tables<'_, '_> {
-    /// How the find layer reads what a scan wants, as `planSummary` says it; `None` of tables that are no collections.
+    /// How the find layer reads what a scan wants; `None` of tables that are no collections.
     ///
     /// Errors: those of opening the scan.
-    pub fn access(&self, scan: &Scan<Expr>, env: &Env<'_>) -> Result<Option<String>> {
-        match self.opened(scan, env)? {
+    pub fn access(&self, scan: &Scan<Expr>, env: &Env<'_>) -> Result<Option<Access>> {
+        match self.opened(scan, 0, env)? {
             Opened::Rows(_) => Ok(None),
-            Opened::Documents { root, .. } => {
-                let mut leaves = Vec::new();
-                nestor_exec::summary::leaves(&*root, &mut leaves);
-                Ok(Some(nestor_exec::summary::plan_summary(&leaves)))
+            Opened::Documents { mut root, in_order, .. } => {
+                let path = |root: &BoxOperator| {
+                    let mut leaves = Vec::new();
+                    nestor_exec::summary::leaves(&**root, &mut leaves);
+                    nestor_exec::summary::plan_summary(&leaves)
+                };
+                let mut known = path(&root);
+                // Between several plans their trial decides, which the first row is part of.
+                if known.is_empty() {
+                    let reading = self.reading;
+                    let mut batch = read::batch(reading.statement, reading.view, reading.op, true);
+                    while let Step::Pause = root.next(&mut batch)? {}
+                    known = path(&root);
+                }
+                Ok(Some(Access { path: known, in_order }))
             }
         }
     }
 }
 
 impl Sources<Expr> for Tables<'_, '_> {
-    fn open(&self, scan: &Scan<Expr>, _: &Batch<'_>, env: &Env<'_>) -> Result<Opened> {
-        let opened = self.opened(scan, env)?;
+    fn open(&self, scan: &Scan<Expr>, part: usize, _: &Batch<'_>, env: &Env<'_>) -> Result<Opened> {
+        let opened = self.opened(scan, part, env)?;
         if let Opened::Documents { root, .. } = &opened {
             self.reading.statement.note_plan(&**root);
         }
@@ -565,7 +618,7 @@ impl Sources<Expr> for Tables<'_, '_> {
 }
 
 impl Tables<'_, '_> {
-    fn opened(&self, scan: &Scan<Expr>, env: &Env<'_>) -> Result<Opened> {
+    fn opened(&self, scan: &Scan<Expr>, part: usize, env: &Env<'_>) -> Result<Opened> {
         let Some(table) = self.tables.get(scan.table) else {
             return fail("XX000", "a scan names no table");
         };
@@ -585,15 +638,40 @@ impl Tables<'_, '_> {
             Kind::Query(_) => fail("XX000", "a view was read as a table"),
             Kind::Collection(ns) | Kind::View(ns) => {
                 let filter = find::filter(&scan.conditions, table, env)?;
+                let order = self.order(scan, table, part, &filter)?;
+                let (filter, sort, parts) = match &order {
+                    Some(order) => (order.filter(part, filter), Some(order.sort()), order.parts()),
+                    None => (filter, None, 1),
+                };
                 Ok(Opened::Documents {
-                    root: self.reading.find(ns, &filter, None, false)?,
+                    root: self.reading.find(ns, &filter, sort.as_ref(), (None, false))?,
                     reader: Box::new(Documents {
                         table: table.clone(),
                         needed: scan.needed.clone(),
                     }),
+                    in_order: order.is_some(),
+                    more: part + 1 < parts,
                 })
             }
         }
+    }
+
+    /// The order in which the find layer gives what a scan wants; `None` for any. What the first part was read in, all others are.
+    fn order(&self, scan: &Scan<Expr>, table: &Table, part: usize, filter: &Document) -> Result<Option<Order>> {
+        let Kind::Collection(ns) = &table.kind else {
+            return Ok(None);
+        };
+        if scan.order.is_empty() || self.reading.is_piped(ns)? {
+            return Ok(None);
+        }
+        let order = Order::of(scan, table);
+        if part == 0
+            && let Some(elsewhere) = order.as_ref().and_then(|order| order.elsewhere(filter.clone()))
+            && self.reading.finds_any(ns, &elsewhere)?
+        {
+            return Ok(None);
+        }
+        Ok(order)
     }
 }
 

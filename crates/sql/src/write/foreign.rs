@@ -168,7 +168,7 @@ impl Settling<'_, '_> {
     /// The records that have a key.
     fn find(&self, ws: &WriteSet, ns: &Namespace, filter: &Document, limit: Option<u64>) -> Result<Vec<Bytes>> {
         let reading = Reading::new(self.statement, ws, self.op, self.session);
-        let mut root = reading.find(ns, filter, limit, false)?;
+        let mut root = reading.find(ns, filter, None, (limit, false))?;
         let mut batch = read::batch(self.statement, ws, self.op, true);
         let mut out = Vec::new();
         loop {
