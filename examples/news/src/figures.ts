@@ -64,6 +64,7 @@ try {
     console.log('search:', await pages(words.map((q) => `/search?q=${encodeURIComponent(q)}`), 200));
   }
   console.log('figures page:', await pages(['/stats'], 40));
+  console.log('figures page in SQL:', await pages(['/stats?in=sql'], 40));
 
   // From the end of the insert to the last of a thousand open pages.
   const before = rss('self');
