@@ -44,7 +44,7 @@ const COUNTED_BYTES_MIN: usize = 64 * 1024;
 const SHED_LOOK: Duration = Duration::from_millis(10);
 
 /// Commands of this size are long whatever they do.
-const LARGE_BYTES: usize = 64 * 1024;
+pub(crate) const LARGE_BYTES: usize = 64 * 1024;
 /// A command that is still running after this long leaves its thread's other connections to another thread, takes turns with other
 /// long ones and looks after its client.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(1);

@@ -3,7 +3,7 @@
 mod input;
 mod login;
 
-use crate::connection::{HOOKS, PATIENCE, Running};
+use crate::connection::{HOOKS, LARGE_BYTES, PATIENCE, Running};
 use crate::serve::Server;
 use crate::stream::{Socket, Stream, write_watched};
 use crate::tls::TlsMode;
@@ -290,19 +290,25 @@ fn take(
     let handle = Handle::current();
     let mut flush = |out: &mut Vec<u8>| {
         server.count_reply(out.len());
-        let sent = write_watched(&handle, out, STALLED_MAX);
+        // Others are not to wait for this client.
+        let sent = tokio::task::block_in_place(|| write_watched(&handle, out, STALLED_MAX));
         out.clear();
         sent.map_err(|_| Error::new(ErrorCode::ClientDisconnect, "the client has gone"))
     };
     let run = AssertUnwindSafe(|| {
         let _running = Running::begin();
-        stream.watched(|| {
-            tokio::task::block_in_place(|| {
-                watcher::has_left_worker();
-                with_patience(PATIENCE, HOOKS, || {
-                    session.receive(&server.service, frontend::message(tag, body), out, &mut flush)
-                })
+        let mut receive = || {
+            with_patience(PATIENCE, HOOKS, || {
+                session.receive(&server.service, frontend::message(tag, body), out, &mut flush)
             })
+        };
+        // To hand on what else the thread serves costs more than most statements; those that turn out to be long do it then.
+        stream.watched(|| match body.len() < LARGE_BYTES {
+            true => receive(),
+            false => tokio::task::block_in_place(|| {
+                watcher::has_left_worker();
+                receive()
+            }),
         })
     });
     match catch_unwind(run) {
