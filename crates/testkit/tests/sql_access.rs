@@ -92,6 +92,23 @@ fn query(random: &mut Random) -> String {
         true => String::new(),
         false => format!(" WHERE {}", condition.join(" AND ")),
     };
+    match random.below(10) {
+        0 => return format!("SELECT count(*) FROM {{t}}{filter}"),
+        1 | 2 => {
+            let calls =
+                (0..1 + random.below(3)).map(|_| format!("{}({})", random.pick(&["min", "max"]), random.pick(COLUMNS)));
+            return format!("SELECT {} FROM {{t}}{filter}", calls.collect::<Vec<_>>().join(", "));
+        }
+        3 => {
+            let columns = [*random.pick(COLUMNS), *random.pick(COLUMNS)][..1 + random.below(2)].join(", ");
+            return format!("SELECT DISTINCT {columns} FROM {{t}}{filter} ORDER BY {columns}");
+        }
+        4 => {
+            let (on, by) = (random.pick(COLUMNS), random.pick(COLUMNS));
+            return format!("SELECT DISTINCT ON ({on}) {on}, {by} FROM {{t}}{filter} ORDER BY {on}, {by} DESC");
+        }
+        _ => {}
+    }
     let mut order: Vec<String> = Vec::new();
     let mut columns: Vec<&str> = Vec::new();
     for _ in 0..1 + random.below(3) {

@@ -19,6 +19,7 @@ pub(super) fn node<S: Scalar>(plan: &Relation<S>, number: &mut usize, counts: bo
             next: 0,
         }),
         Relation::Scan(table) => scan::scan(table),
+        Relation::Count(table) => scan::count(table),
         Relation::Function { call, args, .. } => Box::new(rows::Function {
             call: call.clone(),
             args: args.clone(),

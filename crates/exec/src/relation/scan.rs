@@ -5,8 +5,8 @@ use crate::batch::Batch;
 use crate::operator::{BoxOperator, Step};
 use crate::row::Row;
 use crate::summary::{Totals, totals};
-use nestor_model::Result;
-use nestor_planner::relation::{Env, Scan, Tuple};
+use nestor_model::{Result, Value};
+use nestor_planner::relation::{Env, Scalar, Scan, Tuple};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -16,6 +16,11 @@ pub trait Sources<S> {
     ///
     /// Errors: those of its conditions; that there is no such table any more.
     fn open(&self, scan: &Scan<S>, part: usize, batch: &Batch<'_>, env: &Env<'_>) -> Result<Opened>;
+
+    /// How many rows a scan has, if that can be told without looking at them.
+    ///
+    /// Errors: those of [`Sources::open`], and of reading.
+    fn count(&self, scan: &Scan<S>, batch: &Batch<'_>, env: &Env<'_>) -> Result<Option<u64>>;
 }
 
 /// A table that is being read.
@@ -26,6 +31,8 @@ pub enum Opened {
         root: BoxOperator,
         /// Makes rows of them.
         reader: Box<dyn Reader>,
+        /// The conditions of the scan hold of all of them.
+        exact: bool,
         /// They come in the order that the scan asks for, and the parts that follow behind them.
         in_order: bool,
         /// Another part follows.
@@ -59,16 +66,17 @@ impl<S> Drop for Scanned<S> {
     }
 }
 
-pub(super) fn scan<S: 'static>(scan: &Scan<S>) -> BoxRows<S>
-where
-    Scan<S>: Clone,
-{
-    Box::new(Scanned {
+pub(super) fn scan<S: Scalar>(scan: &Scan<S>) -> BoxRows<S> {
+    Box::new(scanned(scan))
+}
+
+fn scanned<S: Scalar>(scan: &Scan<S>) -> Scanned<S> {
+    Scanned {
         scan: scan.clone(),
         opened: None,
         part: 0,
         read: None,
-    })
+    }
 }
 
 impl<S> Scanned<S> {
@@ -90,27 +98,50 @@ impl<S> Scanned<S> {
     }
 }
 
-impl<S> Rows<S> for Scanned<S> {
+impl<S: Scalar> Scanned<S> {
+    /// Whether the conditions hold of a row.
+    fn holds(&self, row: &Tuple, env: &Env<'_>) -> Result<bool> {
+        for condition in &self.scan.conditions {
+            if !condition.holds(row, env)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl<S: Scalar> Rows<S> for Scanned<S> {
     fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
         loop {
-            match self.open(run)? {
-                Opened::Documents { root, reader, more, .. } => {
+            let (row, exact) = match self.open(run)? {
+                Opened::Documents {
+                    root,
+                    reader,
+                    exact,
+                    more,
+                    ..
+                } => {
                     let mut batch = run.batch.within(run.batch.op);
                     match root.next(&mut batch)? {
-                        Step::Row(row) => return reader.read(&row).map(Some),
-                        Step::Pause => {}
+                        Step::Row(row) => (reader.read(&row)?, *exact),
+                        Step::Pause => continue,
                         Step::Eof if *more => {
                             self.account();
                             self.opened = None;
                             self.part += 1;
+                            continue;
                         }
                         Step::Eof => return Ok(None),
                     }
                 }
-                Opened::Rows(rows) => {
-                    row_done()?;
-                    return Ok(rows.next());
-                }
+                Opened::Rows(rows) => match rows.next() {
+                    Some(row) => (row, false),
+                    None => return Ok(None),
+                },
+            };
+            row_done()?;
+            if exact || !self.scan.settles || self.holds(&row, &run.env)? {
+                return Ok(Some(row));
             }
         }
     }
@@ -120,5 +151,35 @@ impl<S> Rows<S> for Scanned<S> {
             return Ok(false);
         }
         Ok(matches!(self.open(run)?, Opened::Documents { in_order: true, .. }))
+    }
+}
+
+/// The number of rows of a scan, once.
+struct Counted<S> {
+    scan: Option<Scanned<S>>,
+}
+
+pub(super) fn count<S: Scalar>(scan: &Scan<S>) -> BoxRows<S> {
+    Box::new(Counted {
+        scan: Some(scanned(scan)),
+    })
+}
+
+impl<S: Scalar> Rows<S> for Counted<S> {
+    fn next(&mut self, run: &Run<'_, '_, S>) -> Result<Option<Tuple>> {
+        let Some(mut scanned) = self.scan.take() else {
+            return Ok(None);
+        };
+        let rows = match run.sources.count(&scanned.scan, run.batch, &run.env)? {
+            Some(rows) => rows,
+            None => {
+                let mut rows = 0;
+                while scanned.next(run)?.is_some() {
+                    rows += 1;
+                }
+                rows
+            }
+        };
+        Ok(Some(vec![Value::Int64(i64::try_from(rows).unwrap_or(i64::MAX))]))
     }
 }

@@ -28,8 +28,8 @@ pub struct Access {
     pub in_order: bool,
 }
 
-/// Tells how the find layer reads what a scan wants, as far as that is known.
-pub type Accesses<'a, S> = &'a mut dyn FnMut(&Scan<S>) -> Option<Access>;
+/// Tells how the find layer reads what a scan wants, or with `true` how it counts that, as far as it is known.
+pub type Accesses<'a, S> = &'a mut dyn FnMut(&Scan<S>, bool) -> Option<Access>;
 
 /// A plan as it is shown.
 pub fn show<S: Display>(plan: &Relation<S>, counted: Counted<'_>, access: Accesses<'_, S>) -> Shown {
@@ -49,15 +49,19 @@ fn node<S: Display>(plan: &Relation<S>, number: &mut usize, counted: Counted<'_>
     let (mut title, mut details) = describe(plan);
     match plan {
         Relation::Scan(scan) => {
-            let access = access(scan);
+            let access = access(scan, false);
             if access.as_ref().is_some_and(|access| access.in_order) {
                 details.push(format!("Order: {}", keys(&scan.order)));
             }
             details.extend(access.map(|access| format!("Access: {}", access.path)));
         }
+        Relation::Count(scan) => details.extend(access(scan, true).map(|access| format!("Access: {}", access.path))),
         Relation::Sort { input, .. } => {
             let scan = asked(input);
-            if scan.and_then(&mut *access).is_some_and(|access| access.in_order) {
+            if scan
+                .and_then(|scan| access(scan, false))
+                .is_some_and(|access| access.in_order)
+            {
                 title = "Presorted".to_owned();
             }
         }
@@ -111,12 +115,17 @@ fn describe<S: Display>(plan: &Relation<S>) -> (String, Vec<String>) {
             1 => ("Result".to_owned(), Vec::new()),
             n => (format!("Values Scan ({n} rows)"), Vec::new()),
         },
-        Relation::Scan(scan) => {
+        Relation::Scan(scan) | Relation::Count(scan) => {
+            let what = if matches!(plan, Relation::Count(_)) {
+                "Count"
+            } else {
+                "Scan"
+            };
             let mut details = Vec::new();
             if !scan.conditions.is_empty() {
                 details.push(format!("Find: {}", list(&scan.conditions, " AND ")));
             }
-            (format!("Scan on {}", scan.name), details)
+            (format!("{what} on {}", scan.name), details)
         }
         Relation::Function { call, args, .. } => (
             format!("Function Scan on {}", call.name()),

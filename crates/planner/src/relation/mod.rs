@@ -29,6 +29,8 @@ pub enum Relation<S> {
     },
     /// Rows of a collection, a view or a table in memory.
     Scan(Scan<S>),
+    /// One row of one column: how many rows a scan has, which settles its conditions.
+    Count(Scan<S>),
     /// Rows that a function gives.
     Function {
         /// The function.
@@ -136,8 +138,11 @@ pub struct Scan<S> {
     pub name: String,
     /// Which columns are looked at; others are null.
     pub needed: Vec<bool>,
-    /// What holds of the rows that are wanted. The scan may give others too: whoever planned it filters once more.
+    /// What holds of the rows that are wanted.
     pub conditions: Vec<S>,
+    /// The scan leaves out rows of which a condition does not hold. If not it may give some of them: whoever planned it filters
+    /// once more.
+    pub settles: bool,
     /// The order, by columns of it, in which a sort above wants its rows; nothing for any order. Whether they come so is known once it
     /// runs.
     pub order: Vec<SortKey<S>>,
@@ -409,6 +414,7 @@ impl<S> Relation<S> {
         match self {
             Self::Values { width, .. } | Self::Function { width, .. } | Self::Working { width, .. } => *width,
             Self::Scan(scan) => scan.needed.len(),
+            Self::Count(_) => 1,
             Self::Filter { input, .. }
             | Self::Sort { input, .. }
             | Self::Limit { input, .. }
@@ -434,7 +440,9 @@ impl<S> Relation<S> {
     /// The relations that it reads.
     pub fn inputs(&self) -> Vec<&Self> {
         match self {
-            Self::Values { .. } | Self::Scan(_) | Self::Function { .. } | Self::Working { .. } => Vec::new(),
+            Self::Values { .. } | Self::Scan(_) | Self::Count(_) | Self::Function { .. } | Self::Working { .. } => {
+                Vec::new()
+            }
             Self::Filter { input, .. }
             | Self::Project { input, .. }
             | Self::Aggregate { input, .. }

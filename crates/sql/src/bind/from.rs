@@ -384,6 +384,7 @@ impl Binder<'_> {
                 name: table.name.clone(),
                 needed: vec![true; columns.len()],
                 conditions: Vec::new(),
+                settles: false,
                 order: Vec::new(),
             }),
             columns,

@@ -164,6 +164,7 @@ pub fn rows(plan: &Plan, statistics: &dyn Statistics) -> f64 {
                 }
             }
         }
+        Relation::Count(_) => 1.0,
         Relation::Apply(apply) => rows(&apply.input, statistics),
         Relation::Aggregate { input, groups, .. } => match groups.len() {
             0 => 1.0,

@@ -1,11 +1,14 @@
 //! Relations over SQL's expressions: going through them, and the rules that rewrite them.
 
+pub mod counted;
 pub mod estimate;
+pub mod extreme;
 pub mod lookup;
 pub mod order;
 pub mod presorted;
 pub mod pushdown;
 pub mod rewrite;
+pub mod settled;
 pub mod unnest;
 
 use crate::expr::{Expr, Node};
@@ -39,17 +42,21 @@ pub fn map(plan: &Plan, depth: usize, f: &mut dyn FnMut(&Expr, usize) -> Expr) -
             order: keys(&call.order, depth, f),
         }
     }
+    fn scan(scan: &Scan<Expr>, depth: usize, f: &mut dyn FnMut(&Expr, usize) -> Expr) -> Scan<Expr> {
+        Scan {
+            conditions: list(&scan.conditions, depth, f),
+            order: keys(&scan.order, depth, f),
+            ..scan.clone()
+        }
+    }
     let boxed = |plan: &Plan, f: &mut dyn FnMut(&Expr, usize) -> Expr| Box::new(map(plan, depth, f));
     match plan {
         Relation::Values { rows, width } => Relation::Values {
             rows: rows.iter().map(|row| list(row, depth, f)).collect(),
             width: *width,
         },
-        Relation::Scan(scan) => Relation::Scan(Scan {
-            conditions: list(&scan.conditions, depth, f),
-            order: keys(&scan.order, depth, f),
-            ..scan.clone()
-        }),
+        Relation::Scan(table) => Relation::Scan(scan(table, depth, f)),
+        Relation::Count(table) => Relation::Count(scan(table, depth, f)),
         Relation::Function { call, args, width } => Relation::Function {
             call: call.clone(),
             args: list(args, depth, f),
@@ -267,9 +274,11 @@ pub fn with_inputs(plan: Plan, f: &mut dyn FnMut(Plan) -> Plan) -> Plan {
             id,
             plan: Arc::new(f((*plan).clone())),
         },
-        plan @ (Relation::Values { .. } | Relation::Scan(_) | Relation::Function { .. } | Relation::Working { .. }) => {
-            plan
-        }
+        plan @ (Relation::Values { .. }
+        | Relation::Scan(_)
+        | Relation::Count(_)
+        | Relation::Function { .. }
+        | Relation::Working { .. }) => plan,
     }
 }
 

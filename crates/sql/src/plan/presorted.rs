@@ -32,8 +32,8 @@ pub fn rewrite(plan: Plan, statistics: &dyn Statistics) -> Plan {
     }
 }
 
-/// The order to ask for, if it is worth it.
-fn wants(
+/// The order that the scan below a sort is to be asked for, if that is worth it.
+pub fn wants(
     plan: &Plan,
     keys: &[SortKey<Expr>],
     limit: Option<&(Option<Expr>, Expr)>,

@@ -9,6 +9,35 @@ use crate::types::{Type, stored};
 use nestor_model::{Array, Document, Result, Value};
 use nestor_planner::relation::{Env, Scalar};
 
+/// Whether the filter of a scan's conditions finds no row of which one does not hold. Where arrays or values of another type may match,
+/// reading such a row is an error.
+pub fn is_exact(conditions: &[Expr], table: &Table) -> bool {
+    let is_plain = |expr: &Expr| match expr.node() {
+        Node::Column { .. } => path(expr, table).is_some_and(|(_, ty)| {
+            matches!(
+                ty,
+                Type::Int2 | Type::Int4 | Type::Int8 | Type::Bool | Type::ObjectId | Type::Text | Type::Varchar
+            )
+        }),
+        _ => false,
+    };
+    conditions.iter().all(|condition| match condition.node() {
+        Node::Compare(op, a, b) => {
+            let compares = is_plain(a) && b.is_constant() || is_plain(b) && a.is_constant();
+            compares && *op != Comparison::NotEqual
+        }
+        Node::InList(a, items, false) => is_plain(a) && items.iter().all(Expr::is_constant),
+        Node::Quantified {
+            op: Comparison::Equal,
+            arg,
+            array,
+            all: false,
+        } => is_plain(arg) && array.is_constant(),
+        Node::Or(any) => any.iter().all(|branch| is_exact(&branch.conjuncts(), table)),
+        _ => false,
+    })
+}
+
 /// The filter of a scan's conditions.
 ///
 /// Errors: those of the values that columns are compared with.

@@ -150,7 +150,13 @@ pub fn explain_over(
         sequences: None,
     };
     // What depends on rows of another relation is known only while that runs.
-    let mut access = |scan: &Scan<Expr>| tables.access(scan, &env).ok().flatten();
+    let mut access = |scan: &Scan<Expr>, counts: bool| {
+        let access = match counts {
+            true => tables.counts(scan, &env),
+            false => tables.access(scan, &env),
+        };
+        access.ok().flatten()
+    };
     if !analyze {
         return Ok(explain::show(plan, &[], &mut access));
     }

@@ -15,13 +15,15 @@ use crate::types::{Type, stored};
 use nestor_database::connections::Slot;
 use nestor_database::operation::pipeline::Purpose;
 use nestor_database::operation::{Operation, Work};
+use nestor_database::oplog::is_oplog;
 use nestor_database::read;
 use nestor_database::rights::{Action, Resource};
 use nestor_database::shape::{Shape, Words};
 use nestor_database::statement::Statement;
 use nestor_database::users::{Account, RoleName};
 use nestor_exec::relation::{Opened, Reader, Sources};
-use nestor_exec::{Batch, BoxOperator, Step};
+use nestor_exec::summary::totals;
+use nestor_exec::{Batch, BoxOperator, Step, count_rows};
 use nestor_model::extjson::{self, Form};
 use nestor_model::{Array, ArrayRef, Binary, DocRef, Document, Namespace, Result, Value, ValueRef, bail};
 use nestor_planner::find::Wanted;
@@ -112,6 +114,18 @@ impl<'s, 'r> Reading<'s, 'r> {
         ns: &Namespace,
         filter: &Document,
         sort: Option<&Document>,
+        ends: (Option<u64>, bool),
+    ) -> Result<BoxOperator> {
+        self.find_for(Wanted::Documents, ns, filter, sort, ends)
+    }
+
+    /// As [`Reading::find`], for what becomes of the documents.
+    fn find_for(
+        &self,
+        wanted: Wanted,
+        ns: &Namespace,
+        filter: &Document,
+        sort: Option<&Document>,
         (limit, backwards): (Option<u64>, bool),
     ) -> Result<BoxOperator> {
         let Some(collection) = self.view.catalog().get(ns).cloned() else {
@@ -169,7 +183,7 @@ impl<'s, 'r> Reading<'s, 'r> {
         query.limit = limit;
         query.natural = backwards.then_some(false);
         let cache = Some(&*statement.database.plan_cache);
-        nestor_exec::find(&query, Wanted::Documents, words.written(), &collection, cache)
+        nestor_exec::find(&query, wanted, words.written(), &collection, cache)
     }
 
     /// Whether a filter finds a document.
@@ -185,7 +199,7 @@ impl<'s, 'r> Reading<'s, 'r> {
                 Step::Eof => break false,
             }
         };
-        self.statement.observe_totals(nestor_exec::summary::totals(&*root));
+        self.statement.observe_totals(totals(&*root));
         Ok(found)
     }
 
@@ -587,23 +601,29 @@ impl Tables<'_, '_> {
     pub fn access(&self, scan: &Scan<Expr>, env: &Env<'_>) -> Result<Option<Access>> {
         match self.opened(scan, 0, env)? {
             Opened::Rows(_) => Ok(None),
-            Opened::Documents { mut root, in_order, .. } => {
-                let path = |root: &BoxOperator| {
-                    let mut leaves = Vec::new();
-                    nestor_exec::summary::leaves(&**root, &mut leaves);
-                    nestor_exec::summary::plan_summary(&leaves)
-                };
-                let mut known = path(&root);
-                // Between several plans their trial decides, which the first row is part of.
-                if known.is_empty() {
-                    let reading = self.reading;
-                    let mut batch = read::batch(reading.statement, reading.view, reading.op, true);
-                    while let Step::Pause = root.next(&mut batch)? {}
-                    known = path(&root);
-                }
-                Ok(Some(Access { path: known, in_order }))
-            }
+            Opened::Documents { mut root, in_order, .. } => Ok(Some(Access {
+                path: self.path(&mut root)?,
+                in_order,
+            })),
         }
+    }
+
+    /// The indexes that the find layer reads by.
+    fn path(&self, root: &mut BoxOperator) -> Result<String> {
+        let path = |root: &BoxOperator| {
+            let mut leaves = Vec::new();
+            nestor_exec::summary::leaves(&**root, &mut leaves);
+            nestor_exec::summary::plan_summary(&leaves)
+        };
+        let known = path(root);
+        if !known.is_empty() {
+            return Ok(known);
+        }
+        // Between several plans their trial decides, which the first row is part of.
+        let reading = self.reading;
+        let mut batch = read::batch(reading.statement, reading.view, reading.op, true);
+        while let Step::Pause = root.next(&mut batch)? {}
+        Ok(path(root))
     }
 }
 
@@ -615,6 +635,31 @@ impl Sources<Expr> for Tables<'_, '_> {
         }
         Ok(opened)
     }
+
+    fn count(&self, scan: &Scan<Expr>, _: &Batch<'_>, env: &Env<'_>) -> Result<Option<u64>> {
+        match self.counting(scan, env)? {
+            Counting::Rows => Ok(None),
+            Counting::Known(rows) => Ok(Some(rows)),
+            Counting::Found(mut root) => {
+                let reading = self.reading;
+                let mut batch = read::batch(reading.statement, reading.view, reading.op, true);
+                reading.statement.note_plan(&*root);
+                let rows = count_rows(&mut *root, &mut batch);
+                reading.statement.observe_totals(totals(&*root));
+                rows.map(Some)
+            }
+        }
+    }
+}
+
+/// How the rows of a scan are counted.
+enum Counting {
+    /// One by one.
+    Rows,
+    /// They have been counted.
+    Known(u64),
+    /// The find layer gives as many as there are, and nothing of them.
+    Found(BoxOperator),
 }
 
 impl Tables<'_, '_> {
@@ -649,11 +694,51 @@ impl Tables<'_, '_> {
                         table: table.clone(),
                         needed: scan.needed.clone(),
                     }),
+                    exact: find::is_exact(&scan.conditions, table),
                     in_order: order.is_some(),
                     more: part + 1 < parts,
                 })
             }
         }
+    }
+
+    /// How to count what a scan wants. Conditions are left to the find layer only where columns were declared: in other tables a value that
+    /// is none of its column's type is told of.
+    fn counting(&self, scan: &Scan<Expr>, env: &Env<'_>) -> Result<Counting> {
+        let table = self.tables.get(scan.table);
+        let Some((table, Kind::Collection(ns))) = table.map(|table| (table, &table.kind)) else {
+            return Ok(Counting::Rows);
+        };
+        let is_all = scan.conditions.is_empty();
+        let reading = self.reading;
+        let settles = is_all || table.declared && find::is_exact(&scan.conditions, table);
+        if !settles || reading.is_piped(ns)? {
+            return Ok(Counting::Rows);
+        }
+        let known = || {
+            let collection = reading.view.catalog().get(ns).filter(|own| !is_oplog(own))?;
+            let (documents, _) = reading.statement.database.engine.counts_at(reading.view, collection)?;
+            u64::try_from(documents).ok()
+        };
+        // What a transaction has read is noted record by record.
+        if let Some(rows) = (is_all && reading.view.is_fixed()).then(known).flatten() {
+            return Ok(Counting::Known(rows));
+        }
+        let filter = find::filter(&scan.conditions, table, env)?;
+        let found = reading.find_for(Wanted::Count, ns, &filter, None, (None, false))?;
+        Ok(Counting::Found(found))
+    }
+
+    /// How the rows of a scan are counted, for EXPLAIN.
+    ///
+    /// Errors: those of the scan's conditions.
+    pub fn counts(&self, scan: &Scan<Expr>, env: &Env<'_>) -> Result<Option<Access>> {
+        let path = match self.counting(scan, env)? {
+            Counting::Rows => return self.access(scan, env),
+            Counting::Known(_) => "RECORD_STORE_FAST_COUNT".to_owned(),
+            Counting::Found(mut root) => self.path(&mut root)?,
+        };
+        Ok(Some(Access { path, in_order: false }))
     }
 
     /// The order in which the find layer gives what a scan wants; `None` for any. What the first part was read in, all others are.

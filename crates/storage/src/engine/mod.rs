@@ -38,7 +38,7 @@ use crate::memtable::Memtable;
 use crate::oplog::OplogCursor;
 use crate::scratch::Scratch;
 use crate::sequencer::{Accepted, Group, Sequencer, Waste};
-use crate::snapshot::{Layers, Published, Snapshot};
+use crate::snapshot::{Layers, Published, Snapshot, View};
 use crate::topology::{self, Guarantee, OpTime, Positions, Topology};
 use crate::watch::Brakes;
 use crate::write_set::{Commit, Ids, WriteSet};
@@ -523,12 +523,14 @@ impl Engine {
         self.oplog_cursor(Timestamp::default()).range()
     }
 
-    /// Documents and bytes that commits have counted in a collection; `None` if something was committed since `snapshot`.
-    pub fn counts_at(&self, snapshot: &Snapshot, collection: &Collection) -> Option<(i64, i64)> {
+    /// Documents and bytes that commits have counted in a collection; `None` if something was committed since what `view` shows, or it
+    /// shows changes of its own there.
+    pub fn counts_at(&self, view: &dyn View, collection: &Collection) -> Option<(i64, i64)> {
+        let shown = view.lsn_of(collection.records)?;
         // Counts change before the commit is shown, both under this lock.
         let _sequencer = self.inner.lock_sequencer();
         let state = &collection.state;
-        (self.last_lsn() == snapshot.lsn()).then(|| (state.documents(), state.bytes()))
+        (self.last_lsn() == shown).then(|| (state.documents(), state.bytes()))
     }
 
     /// Waits until something is committed after `seen` or until the deadline. True if something was.
